@@ -1,7 +1,9 @@
-"""How fast is a CUDA device used? `python -m benchmarks.gpu [NAME...]`: cresset and PyTorch in turn, each in a process of its own.
+"""How fast is a CUDA device used? `python -m benchmarks.gpu [NAME...]`: cresset and PyTorch in turn, each in a process
+of its own.
 
-Times are of the host where launching is the question, of the device (events around the call, median) where a kernel is. Rates count the bytes that have
-to move or the multiply-adds that have to be done, whatever the implementation does. Without a device it says so and ends.
+Times are of the host where launching is the question, of the device (events around the call, median) where a kernel is.
+Rates count the bytes that have to move or the multiply-adds that have to be done, whatever the implementation does.
+Without a device it says so and ends.
 """
 
 import importlib
@@ -190,7 +192,8 @@ def compare(chosen):
         results[implementation] = {row[0]: row[1:] for row in map(json.loads, run.stdout.splitlines())}
         if run.returncode:
             print(
-                f"{implementation} stopped: {run.stderr.strip().splitlines()[-1] if run.stderr.strip() else run.returncode}"
+                f"{implementation} stopped: "
+                f"{run.stderr.strip().splitlines()[-1] if run.stderr.strip() else run.returncode}"
             )
     print(f"| {'benchmark':22} | {'cresset':>10} | {'PyTorch':>10} | unit    | cresset is |")
     print(f"|{'-' * 24}|{'-' * 12}|{'-' * 12}|{'-' * 9}|{'-' * 12}|")

@@ -1,4 +1,6 @@
-"""A transformer learns a text letter by letter, then writes in its manner. Give it a text file; it has learned enough when you can read it."""
+"""A transformer learns a text letter by letter, then writes in its manner. Give it a text file; it has learned enough
+when you can read it.
+"""
 
 import argparse
 import pathlib

@@ -1,4 +1,6 @@
-"""A small residual network reads handwritten digits: loaders, augmentation, a schedule, the best weights kept, and who is taken for whom."""
+"""A small residual network reads handwritten digits: loaders, augmentation, a schedule, the best weights kept, and who
+is taken for whom.
+"""
 
 import argparse
 import os
@@ -45,7 +47,8 @@ class Residual(nn.Module):
 
 def make_model(width):
     return nn.Sequential(
-        nn.Conv2d(1, width, 3, 1, 1), nn.ReLU(), Residual(width, width), Residual(width, 2 * width, 2), Residual(2 * width, 4 * width, 2),
+        nn.Conv2d(1, width, 3, 1, 1), nn.ReLU(), Residual(width, width), Residual(width, 2 * width, 2),
+        Residual(2 * width, 4 * width, 2),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, 10),
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Route support tickets to billing, technical or account: from a CSV file to a saved model.
 
-The CSV file has the columns text and label. Without one, tickets are made up. A tokenizer of whole words, a small transformer, AdamW in mixed
-precision, macro F1 on 15 % that are held out, early stopping on their loss.
+The CSV file has the columns text and label. Without one, tickets are made up. A tokenizer of whole words, a small
+transformer, AdamW in mixed precision, macro F1 on 15 % that are held out, early stopping on their loss.
 """
 
 import argparse
@@ -26,7 +26,9 @@ PAD, UNKNOWN = 0, 1
 
 
 def write_tickets(path, count, seed=0):
-    """Made-up tickets: words of their class between words of no class; one in ten mentions a word of another class, too."""
+    """Made-up tickets: words of their class between words of no class; one in ten mentions a word of another class,
+    too.
+    """
     rng = random.Random(seed)
     with open(path, "w", newline="") as file:
         table = csv.writer(file)
@@ -123,7 +125,9 @@ def main():
             optimizer.step()
             total += loss.item() * len(labels)
         checked, score = evaluate(model, check, len(classes))
-        print(f"epoch {epoch:2d}  loss {total / len(learn):.4f}  held out {checked:.4f}  macro F1 {score:.3f}", flush=True)
+        print(
+            f"epoch {epoch:2d}  loss {total / len(learn):.4f}  held out {checked:.4f}  macro F1 {score:.3f}", flush=True
+        )
         if checked < best:
             best, waited, kept = checked, 0, {name: value.clone() for name, value in model.state_dict().items()}
         else:

@@ -1,4 +1,6 @@
-"""Forecast a noisy season with an LSTM: from the last days, the next ones, beside the forecast "as it was a period ago"."""
+"""Forecast a noisy season with an LSTM: from the last days, the next ones, beside the forecast "as it was a period
+ago".
+"""
 
 import argparse
 import math

@@ -1,4 +1,6 @@
-"""A network that reads clean digits learns to read those of a bad scanner from a few pictures: its features stay, a new last layer learns."""
+"""A network that reads clean digits learns to read those of a bad scanner from a few pictures: its features stay, a new
+last layer learns.
+"""
 
 import argparse
 import os
@@ -12,7 +14,8 @@ from cresset.nn import functional as F
 
 def make_model():
     features = nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(),
+        nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1),
+        nn.BatchNorm2d(64), nn.ReLU(),
         nn.MaxPool2d(2), nn.Conv2d(64, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
     )  # fmt: skip
     return nn.ModuleDict({"features": features, "head": nn.Linear(64 * 4, 10)})

@@ -1,7 +1,8 @@
 """Before any test: processes that tests start find the installed cresset, not the folder they are started in.
 
-`pytest --device cuda tests/ops tests/nn ...` runs tests with new tensors on another device, those that modules make when they are imported too. What is
-about the CPU itself (threads, instruction sets, NumPy's memory, errors at once) is marked `cpu_only("why")` and skipped there.
+`pytest --device cuda tests/ops tests/nn ...` runs tests with new tensors on another device, those that modules make
+when they are imported too. What is about the CPU itself (threads, instruction sets, NumPy's memory, errors at once) is
+marked `cpu_only("why")` and skipped there.
 """
 
 import contextlib
@@ -28,7 +29,9 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--device") == "cpu":
         return
     for item in items:
-        item.add_marker(pytest.mark.filterwarnings("ignore:.*has no kernel for 'cuda:UserWarning"))  # it is right, and said once
+        item.add_marker(
+            pytest.mark.filterwarnings("ignore:.*has no kernel for 'cuda:UserWarning")
+        )  # it is right, and said once
         for mark in item.iter_markers("cpu_only"):
             item.add_marker(pytest.mark.skip(reason=f"about the CPU: {mark.args[0]}"))
 
@@ -49,7 +52,9 @@ def default_device(request):
 
 @pytest.fixture
 def refused(request):
-    """pytest.raises(error, match=...); a device finds a bad index late, at the next synchronization, and says so in words of its own."""
+    """pytest.raises(error, match=...); a device finds a bad index late, at the next synchronization, and says so in
+    words of its own.
+    """
     on_cpu = request.config.getoption("--device") == "cpu"
 
     @contextlib.contextmanager

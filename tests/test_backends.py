@@ -63,14 +63,26 @@ class TestAttention:
             backends.cuda.enable_math_sdp(True)
         assert calls == ["math"]
 
-    @pytest.mark.parametrize("form", [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.ERROR])
+    @pytest.mark.parametrize(
+        "form", [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.ERROR]
+    )
     def test_a_form_that_the_cpu_lacks_is_refused(self, form):
-        with sdpa_kernel(form), pytest.raises(RuntimeError, match="No viable backend for scaled_dot_product_attention was found"):
+        with (
+            sdpa_kernel(form),
+            pytest.raises(RuntimeError, match="No viable backend for scaled_dot_product_attention was found"),
+        ):
             attend()
 
-    @pytest.mark.parametrize("how", [{"dropout_p": 0.5}, {"attn_mask": cresset.zeros(4, 4, requires_grad=True)}], ids=["dropout", "a mask that learns"])
+    @pytest.mark.parametrize(
+        "how",
+        [{"dropout_p": 0.5}, {"attn_mask": cresset.zeros(4, 4, requires_grad=True)}],
+        ids=["dropout", "a mask that learns"],
+    )
     def test_what_the_only_form_cannot_compute_is_refused(self, how):
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.raises(RuntimeError, match="No available kernel.  Aborting execution"):
+        with (
+            sdpa_kernel(SDPBackend.FLASH_ATTENTION),
+            pytest.raises(RuntimeError, match="No available kernel.  Aborting execution"),
+        ):
             attend(**how)
 
     def test_the_order_is_that_of_the_list_when_that_is_asked_for(self, calls):
@@ -89,7 +101,9 @@ class TestAttention:
         assert attention_choice.allowed == before and attention_choice._order == list(attention_choice.FORMS)
 
     def test_halves_are_added_in_halves_when_that_is_allowed(self):
-        x = cresset.full((1, 1, 2, 64), 300.0, dtype=cresset.float16)  # a score is 64 * 300 * 300, which float16 cannot hold
+        x = cresset.full(
+            (1, 1, 2, 64), 300.0, dtype=cresset.float16
+        )  # a score is 64 * 300 * 300, which float16 cannot hold
         with sdpa_kernel(SDPBackend.MATH):
             assert F.scaled_dot_product_attention(x, x, x, scale=1.0).eq(300).all()
             backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
@@ -115,7 +129,10 @@ class TestAttention:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             attend(dropout_p=0.5)
-        assert [str(w.message).partition(" because: ")[0] for w in seen] == ["Efficient attention can't be used", "Flash attention can't be used"]
+        assert [str(w.message).partition(" because: ")[0] for w in seen] == [
+            "Efficient attention can't be used",
+            "Flash attention can't be used",
+        ]
         assert "does not drop weights, dropout_p is 0.5" in str(seen[1].message)
 
     def test_debug_says_why_a_form_is_not_used(self):
@@ -133,13 +150,19 @@ class TestPrecision:
         assert backends.cuda.matmul.allow_tf32
         backends.mkldnn.fp32_precision = "bf16"
         backends.mkldnn.conv.fp32_precision = "ieee"
-        assert [backends.mkldnn.matmul.fp32_precision, backends.mkldnn.conv.fp32_precision, backends.cudnn.fp32_precision] == ["bf16", "ieee", "tf32"]
+        assert [
+            backends.mkldnn.matmul.fp32_precision,
+            backends.mkldnn.conv.fp32_precision,
+            backends.cudnn.fp32_precision,
+        ] == ["bf16", "ieee", "tf32"]
 
     def test_a_backend_that_lacks_a_precision_does_not_take_it_from_all(self):
         backends.fp32_precision = "bf16"
         assert backends.mkldnn.matmul.fp32_precision == "bf16" and backends.cuda.matmul.fp32_precision == "none"
 
-    @pytest.mark.parametrize("place", ["", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul"])
+    @pytest.mark.parametrize(
+        "place", ["", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul"]
+    )
     @pytest.mark.parametrize("value, error", [("fp16", RuntimeError), (3, TypeError), (None, TypeError)])
     def test_an_unknown_precision_is_refused(self, place, value, error):
         owner = backends
@@ -201,7 +224,9 @@ class TestChecking:
         monkeypatch.setattr(backends.settings, "_frozen", [False])
         backends.disable_global_flags()
         assert backends.flags_frozen()
-        with pytest.raises(RuntimeError, match="not allowed to set torch.backends.cudnn flags after disable_global_flags"):
+        with pytest.raises(
+            RuntimeError, match="not allowed to set torch.backends.cudnn flags after disable_global_flags"
+        ):
             backends.cudnn.enabled = False
         with backends.cudnn.flags(enabled=False):
             assert not backends.cudnn.enabled

@@ -38,7 +38,9 @@ WORK = {
     "layers": "net(torch.ones(4, 8)).sum().backward()",
     "convolution": "torch.nn.functional.conv2d(images, kernel).sum().backward()",
     "vmap": "torch.vmap(lambda a: a.sin().sum())(torch.ones(4, 8))",
-    "a loader with threads": "[b.sum() for b in torch.utils.data.DataLoader(range(200), batch_size=4, num_workers=2, worker_type='thread')]",
+    "a loader with threads": (
+        "[b.sum() for b in torch.utils.data.DataLoader(range(200), batch_size=4, num_workers=2, worker_type='thread')]"
+    ),
 }
 
 

@@ -68,9 +68,15 @@ def test_nodes_have_their_names():
 
 def test_batches():
     signal = made(3, 4, 5)
-    for function in (cresset.fft.rfft, lambda x: cresset.fft.rfft(x, dim=0), lambda x: cresset.fft.irfft(cresset.fft.rfft(x), 5)):
+    for function in (
+        cresset.fft.rfft,
+        lambda x: cresset.fft.rfft(x, dim=0),
+        lambda x: cresset.fft.irfft(cresset.fft.rfft(x), 5),
+    ):
         cresset.testing.assert_close(cresset.func.vmap(function)(signal), cresset.stack([function(x) for x in signal]))
-        cresset.testing.assert_close(cresset.func.vmap(function, in_dims=1)(signal), cresset.stack([function(x) for x in signal.unbind(1)]))
+        cresset.testing.assert_close(
+            cresset.func.vmap(function, in_dims=1)(signal), cresset.stack([function(x) for x in signal.unbind(1)])
+        )
 
 
 def test_sizes_that_do_not_fit():

@@ -6,8 +6,45 @@ import pytest
 
 import cresset
 
-# A product of each factor that has a pass, of several, primes (by the chirp), and lengths at which single lines become matrices.
-LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 19, 23, 24, 27, 29, 31, 32, 35, 37, 60, 64, 74, 100, 121, 128, 210, 256, 257, 360, 512, 625, 1009]
+# A product of each factor that has a pass, of several, primes (by the chirp), and lengths at which single lines become
+# matrices.
+LENGTHS = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    11,
+    13,
+    16,
+    17,
+    19,
+    23,
+    24,
+    27,
+    29,
+    31,
+    32,
+    35,
+    37,
+    60,
+    64,
+    74,
+    100,
+    121,
+    128,
+    210,
+    256,
+    257,
+    360,
+    512,
+    625,
+    1009,
+]
 TOLERANCES = {cresset.float32: 3e-6, cresset.float64: 1e-14}
 
 
@@ -20,7 +57,9 @@ def matrix(n, rows, sign):
 
 def made(shape, dtype):
     cresset.manual_seed(0)
-    return cresset.randn(shape, dtype=dtype), cresset.complex(cresset.randn(shape, dtype=dtype), cresset.randn(shape, dtype=dtype))
+    return cresset.randn(shape, dtype=dtype), cresset.complex(
+        cresset.randn(shape, dtype=dtype), cresset.randn(shape, dtype=dtype)
+    )
 
 
 def assert_near(result, expected, dtype):
@@ -48,15 +87,25 @@ def test_lengths(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
-@pytest.mark.parametrize("shape", [(2, 3, 2), (2, 12, 5), (3, 12, 40), (2, 15, 33), (1, 600, 3), (1, 600, 20), (1, 599, 2)])
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 2), (2, 12, 5), (3, 12, 40), (2, 15, 33), (1, 600, 3), (1, 600, 20), (1, 599, 2)]
+)
 def test_lines_that_do_not_follow_one_another(shape, dtype):
     real, numbers = made(shape, dtype)
     in_order = lambda function, x, *sizes: function(x.transpose(1, 2).contiguous(), *sizes).transpose(1, 2)  # noqa: E731
-    for name, x, *sizes in [("fft", numbers), ("ifft", numbers), ("rfft", real), ("irfft", numbers), ("irfft", numbers, 2 * shape[1] - 1)]:
+    for name, x, *sizes in [
+        ("fft", numbers),
+        ("ifft", numbers),
+        ("rfft", real),
+        ("irfft", numbers),
+        ("irfft", numbers, 2 * shape[1] - 1),
+    ]:
         function = getattr(cresset.fft, name)
         expected = in_order(function, x, *sizes)
         assert_near(function(x, *sizes, dim=1), expected, dtype)
-        assert_near(function(x.transpose(0, 2).contiguous().transpose(0, 2), *sizes, dim=1), expected, dtype)  # other strides
+        assert_near(
+            function(x.transpose(0, 2).contiguous().transpose(0, 2), *sizes, dim=1), expected, dtype
+        )  # other strides
     assert_near(cresset.fft.fft(numbers.conj(), dim=1), in_order(cresset.fft.ifft, numbers).conj() * shape[1], dtype)
 
 

@@ -80,7 +80,13 @@ def forked(work):
 
 def run(program, threads=3, limit=120):
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([sys.executable, "-c", OPERATORS + textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=limit)
+    done = subprocess.run(
+        [sys.executable, "-c", OPERATORS + textwrap.dedent(program)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -94,7 +100,9 @@ def test_a_child_computes_the_same_bits_after_its_parent_has_used_its_threads():
     """) == ["well"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["matmul", "conv2d", "sum", "add", "sort", "softmax", "layer_norm", "randn", "embedding", "lstm"])
+@pytest.mark.parametrize(
+    "name", ["matmul", "conv2d", "sum", "add", "sort", "softmax", "layer_norm", "randn", "embedding", "lstm"]
+)
 def test_a_child_of_a_process_that_used_one_operator_runs_it_too(name):
     assert run(f"""
         f = OPERATORS[{name!r}]
@@ -130,7 +138,10 @@ def test_a_child_has_threads_of_its_own():
     """) == ["well"]  # fmt: skip
 
 
-@pytest.mark.parametrize("busy", ["x.exp()", "m @ m.mT", "torch.randn(1 << 20)", "torch.fft.rfft(x[:3 * len(t)])", "OPERATORS['conv2d']().add_(1)"])
+@pytest.mark.parametrize(
+    "busy",
+    ["x.exp()", "m @ m.mT", "torch.randn(1 << 20)", "torch.fft.rfft(x[:3 * len(t)])", "OPERATORS['conv2d']().add_(1)"],
+)
 def test_a_process_forks_while_another_thread_is_inside_an_operator(busy):
     assert run(f"""
         before = digests()

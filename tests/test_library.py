@@ -34,7 +34,9 @@ def count_up(x: torch.Tensor, by: int) -> None:
 def test_a_custom_operator_is_found_by_name():
     assert torch.ops.test_library.scaled(X).tolist() == [2.0, 4.0, 6.0]
     assert torch.ops.test_library.scaled.default(X, 3.0).tolist() == [3.0, 6.0, 9.0]
-    assert str(torch.ops.test_library.scaled.default._schema) == "test_library::scaled(Tensor x, float by=2.0) -> Tensor"
+    assert (
+        str(torch.ops.test_library.scaled.default._schema) == "test_library::scaled(Tensor x, float by=2.0) -> Tensor"
+    )
     assert torch.ops.test_library.scaled.overloads() == ["default"]
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         _ = torch.ops.test_library.absent
@@ -151,7 +153,9 @@ def test_a_library_defines_and_implements():
 
 
 def test_hints_become_a_schema():
-    def f(x: torch.Tensor, y: torch.Tensor | None, *, sizes: list[int], name: str = "a", on: bool = True) -> list[torch.Tensor]: ...
+    def f(
+        x: torch.Tensor, y: torch.Tensor | None, *, sizes: list[int], name: str = "a", on: bool = True
+    ) -> list[torch.Tensor]: ...
 
     expected = '(Tensor(a0!) x, Tensor? y, *, SymInt[] sizes, str name="a", bool on=True) -> Tensor[]'
     assert library.infer_schema(f, mutates_args=("x",)) == expected
@@ -177,7 +181,9 @@ class TestArguments:
         lib = library.Library("arguments_tags", "FRAGMENT")
         lib.define("two(Tensor x) -> Tensor", tags=["a", "b"])
         assert torch.ops.arguments_tags.two.default.tags == ["a", "b"]
-        made = library.custom_op("arguments_tags::three", mutates_args=(), tags="c", schema="(Tensor x) -> Tensor")(lambda x: x.clone())
+        made = library.custom_op("arguments_tags::three", mutates_args=(), tags="c", schema="(Tensor x) -> Tensor")(
+            lambda x: x.clone()
+        )
         assert made._opoverload.tags == ["c"]
 
     def test_an_analysis_of_aliases_is_one_that_there_is(self):

@@ -157,7 +157,8 @@ def test_outside_of_tracing_there_is_no_tracing_state():
 
 def test_number_of_interop_threads_is_set_once():
     program = (
-        "import cresset as t\nassert t.get_num_interop_threads() >= 1\nt.set_num_interop_threads(3)\nassert t.get_num_interop_threads() == 3\n"
+        "import cresset as t\nassert t.get_num_interop_threads() >= 1\nt.set_num_interop_threads(3)\nassert "
+        "t.get_num_interop_threads() == 3\n"
         "for bad in (3, 0, 1.5):\n    try: t.set_num_interop_threads(bad)\n    except RuntimeError as e: print(e)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

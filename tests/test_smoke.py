@@ -1,4 +1,6 @@
-"""The core in a few seconds: one check of each part. Also what runs under the sanitizers, so it needs neither NumPy nor a compiler."""
+"""The core in a few seconds: one check of each part. Also what runs under the sanitizers, so it needs neither NumPy nor
+a compiler.
+"""
 
 import copy
 import gc
@@ -17,7 +19,21 @@ def test_creation():
     assert torch.eye(2).tolist() == [[1, 0], [0, 1]]
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int64, torch.uint64, torch.complex64, torch.bool], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int8,
+        torch.uint8,
+        torch.int64,
+        torch.uint64,
+        torch.complex64,
+        torch.bool,
+    ],
+    ids=str,
+)
 def test_arithmetic_in_every_kind_of_dtype(dtype):
     t = torch.ones(5, dtype=dtype)
     assert (t * t).to(torch.int64).tolist() == [1] * 5 and (t + t).dtype == dtype
@@ -30,7 +46,9 @@ def test_promotion_and_broadcasting():
 
 def test_pointwise_functions():
     x = torch.tensor([0.0, 1.0])
-    assert torch.exp(x).tolist() == pytest.approx([1, math.e]) and torch.tanh(x).tolist() == pytest.approx([0, math.tanh(1)])
+    assert torch.exp(x).tolist() == pytest.approx([1, math.e]) and torch.tanh(x).tolist() == pytest.approx(
+        [0, math.tanh(1)]
+    )
     assert torch.where(x > 0, x, -1).tolist() == [-1, 1] and x.clamp(min=0.5).tolist() == [0.5, 1]
 
 
@@ -42,7 +60,11 @@ def test_large_pointwise():
 def test_reductions():
     t = torch.arange(6.0).reshape(2, 3)
     assert t.sum().item() == 15 and t.mean(0).tolist() == [1.5, 2.5, 3.5] and t.max(1).indices.tolist() == [2, 2]
-    assert t.std().item() == pytest.approx(1.8708287) and t.cumsum(1).tolist() == [[0, 1, 3], [3, 7, 12]] and t.softmax(1).sum().item() == pytest.approx(2)
+    assert (
+        t.std().item() == pytest.approx(1.8708287)
+        and t.cumsum(1).tolist() == [[0, 1, 3], [3, 7, 12]]
+        and t.softmax(1).sum().item() == pytest.approx(2)
+    )
 
 
 def test_products():
@@ -61,12 +83,20 @@ def test_views_share_memory():
 def test_shapes():
     t = torch.arange(6)
     assert t.view(2, 3).permute(1, 0).reshape(-1).tolist() == [0, 3, 1, 4, 2, 5]
-    assert torch.cat([t[:2], t[4:]]).tolist() == [0, 1, 4, 5] and [len(p) for p in t.split(4)] == [4, 2] and t.flip(0).tolist() == [5, 4, 3, 2, 1, 0]
+    assert (
+        torch.cat([t[:2], t[4:]]).tolist() == [0, 1, 4, 5]
+        and [len(p) for p in t.split(4)] == [4, 2]
+        and t.flip(0).tolist() == [5, 4, 3, 2, 1, 0]
+    )
 
 
 def test_indexing():
     t = torch.arange(12).reshape(3, 4)
-    assert t[1:, ::2].tolist() == [[4, 6], [8, 10]] and t[[0, 2], [1, 3]].tolist() == [1, 11] and t[t > 9].tolist() == [10, 11]
+    assert (
+        t[1:, ::2].tolist() == [[4, 6], [8, 10]]
+        and t[[0, 2], [1, 3]].tolist() == [1, 11]
+        and t[t > 9].tolist() == [10, 11]
+    )
     t[t % 2 == 0] = 0
     t[:, 1] = torch.tensor([7, 8, 9])
     assert t.tolist() == [[0, 7, 0, 3], [0, 8, 0, 7], [0, 9, 0, 11]]
@@ -75,7 +105,9 @@ def test_indexing():
 def test_gather_scatter_sort():
     t = torch.tensor([[3, 1, 2]])
     assert t.sort().indices.tolist() == [[1, 2, 0]] and t.gather(1, torch.tensor([[2, 0]])).tolist() == [[2, 3]]
-    assert torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.ones(3)).tolist() == [2, 0, 1] and t.topk(2).values.tolist() == [[3, 2]]
+    assert torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.ones(3)).tolist() == [2, 0, 1] and t.topk(
+        2
+    ).values.tolist() == [[3, 2]]
 
 
 def test_backward():
@@ -152,15 +184,33 @@ def test_a_deep_graph_is_walked_and_freed():
 
 def test_random_numbers():
     torch.manual_seed(0)
-    first = (torch.rand(3), torch.randn(40), torch.randint(10, (4,)), torch.randperm(6), torch.bernoulli(torch.full((5,), 0.5)))
+    first = (
+        torch.rand(3),
+        torch.randn(40),
+        torch.randint(10, (4,)),
+        torch.randperm(6),
+        torch.bernoulli(torch.full((5,), 0.5)),
+    )
     torch.manual_seed(0)
-    again = (torch.rand(3), torch.randn(40), torch.randint(10, (4,)), torch.randperm(6), torch.bernoulli(torch.full((5,), 0.5)))
+    again = (
+        torch.rand(3),
+        torch.randn(40),
+        torch.randint(10, (4,)),
+        torch.randperm(6),
+        torch.bernoulli(torch.full((5,), 0.5)),
+    )
     assert all(a.equal(b) for a, b in zip(first, again, strict=True))
 
 
 def test_errors_leave_everything_as_it_was():
     t = torch.arange(3.0)
-    for bad, kind in [(lambda: t.add_(torch.ones(4)), RuntimeError), (lambda: t[9], IndexError), (lambda: t.add(1, nope=2), TypeError), (lambda: torch.empty(2**62), RuntimeError), (lambda: torch.zeros(10**14), RuntimeError)]:
+    for bad, kind in [
+        (lambda: t.add_(torch.ones(4)), RuntimeError),
+        (lambda: t[9], IndexError),
+        (lambda: t.add(1, nope=2), TypeError),
+        (lambda: torch.empty(2**62), RuntimeError),
+        (lambda: torch.zeros(10**14), RuntimeError),
+    ]:
         with pytest.raises(kind):
             bad()
     assert t.tolist() == [0, 1, 2]

@@ -1,4 +1,6 @@
-"""The pool of threads: how many work on an operation changes no bit, and what goes wrong in one of them reaches the caller."""
+"""The pool of threads: how many work on an operation changes no bit, and what goes wrong in one of them reaches the
+caller.
+"""
 
 import os
 import subprocess
@@ -26,8 +28,10 @@ def test_the_number_of_threads_changes_no_bit(threads):
     def results():
         torch.manual_seed(1)
         return [
-            x.sum(), x.cumsum(0), x.exp(), m @ m.mT, m.softmax(1), m.std(0), m.sort(1)[0], torch.fft.rfft(x).abs(), torch.randn(300_000),
-            torch.nn.functional.layer_norm(m, (1000,)), torch.nn.functional.conv1d(m[None], torch.ones(8, 257, 3)), m.prod(0), x.logcumsumexp(0),
+            x.sum(), x.cumsum(0), x.exp(), m @ m.mT, m.softmax(1), m.std(0), m.sort(1)[0], torch.fft.rfft(x).abs(),
+            torch.randn(300_000),
+            torch.nn.functional.layer_norm(m, (1000,)), torch.nn.functional.conv1d(m[None], torch.ones(8, 257, 3)),
+            m.prod(0), x.logcumsumexp(0),
         ]  # fmt: skip
 
     threads(1)
@@ -83,7 +87,9 @@ def test_fewer_threads_than_before_are_used(threads):
 
 def run(program, **environment):
     environment = {**os.environ, "OMP_NUM_THREADS": "4", **environment}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -1,6 +1,8 @@
-"""Print src/cresset/ops/aten_schemas.txt from PyTorch's registry: what programs in TorchScript's files and exported programs call.
+"""Print src/cresset/ops/aten_schemas.txt from PyTorch's registry: what programs in TorchScript's files and exported
+programs call.
 
-Left out are forms with out=, backward operators, those of other backends, copies of views, and operators on tensors that nothing here runs.
+Left out are forms with out=, backward operators, those of other backends, copies of views, and operators on tensors
+that nothing here runs.
     python tools/aten_schemas.py > src/cresset/ops/aten_schemas.txt
 """
 
@@ -16,7 +18,12 @@ SKIPPED = re.compile(
 )
 KEPT = {"lift_fresh_copy", "_to_copy", "index_copy"}
 # In branches of PyTorch's own functions; nothing here runs them.
-NAMED = {"_upsample_lanczos2d_aa", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned", "to_padded_tensor"}
+NAMED = {
+    "_upsample_lanczos2d_aa",
+    "_nested_tensor_from_mask",
+    "_nested_tensor_from_mask_left_aligned",
+    "to_padded_tensor",
+}
 
 
 def wanted(schema):

@@ -1,10 +1,12 @@
 """Feed damaged and hostile files to everything that reads files: python tools/fuzz_files.py COUNT SEED [KIND ...].
 
-Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own unpickler. A reader may give a value
-or one of its errors. Anything else is a finding: another exception, code that runs, an import, a file that is written, more memory than SECURITY.md
-promises, ten seconds of work or two minutes without an end, a page with a script, a terminal sequence in what is printed. The inputs depend on the seed alone.
+Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own
+unpickler. A reader may give a value or one of its errors. Anything else is a finding: another exception, code that
+runs, an import, a file that is written, more memory than SECURITY.md promises, ten seconds of work or two minutes
+without an end, a page with a script, a terminal sequence in what is printed. The inputs depend on the seed alone.
 
-The kinds: pt, module (saved whole), program (TorchScript), names, safetensors, npy, npz, tar, events, records (of runs), inspect, picture, idx, cifar. Beside one another they
+The kinds: pt, module (saved whole), program (TorchScript), names, safetensors, npy, npz, tar, events, records (of
+    runs), inspect, picture, idx, cifar. Beside one another they
 come in these proportions: WEIGHTS.
 """
 
@@ -45,17 +47,26 @@ from cresset.vision.datasets import cifar, mnist
 
 ERRORS = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
 WEIGHTS = {
-    "pt": 30, "module": 8, "program": 6, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2, "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
+    "pt": 30, "module": 8, "program": 6, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2,
+    "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
 }  # fmt: skip
 DANGEROUS_NAMES = [
-    ("os", "system"), ("posix", "system"), ("nt", "system"), ("builtins", "eval"), ("__builtin__", "eval"), ("builtins", "exec"), ("builtins", "getattr"),
-    ("builtins", "__import__"), ("builtins", "open"), ("builtins", "compile"), ("subprocess", "Popen"), ("subprocess", "call"), ("functools", "partial"),
-    ("operator", "attrgetter"), ("operator", "methodcaller"), ("importlib", "import_module"), ("runpy", "run_path"), ("torch.hub", "load"),
-    ("torch._utils", "_import_dotted_name"), ("torch.serialization", "load"), ("torch", "load"), ("cresset", "load"), ("cresset.serialization.saving", "save"),
-    ("pickle", "loads"), ("_pickle", "loads"), ("shutil", "rmtree"), ("ctypes", "CDLL"), ("code", "interact"), ("pty", "spawn"), ("socket", "socket"),
-    ("types", "FunctionType"), ("types", "CodeType"), ("marshal", "loads"), ("builtins", "type"), ("builtins", "object"), ("copyreg", "_reconstructor"),
-    ("copyreg", "add_extension"), ("numpy.testing._private.utils", "runstring"), ("numpy", "load"), ("webbrowser", "open"), ("timeit", "timeit"),
-    ("collections", "namedtuple"), ("builtins", "setattr"), ("builtins", "vars"), ("builtins", "map"), ("builtins", "breakpoint"), ("sys", "exit"), ("asyncio", "run"),
+    ("os", "system"), ("posix", "system"), ("nt", "system"), ("builtins", "eval"), ("__builtin__", "eval"),
+    ("builtins", "exec"), ("builtins", "getattr"),
+    ("builtins", "__import__"), ("builtins", "open"), ("builtins", "compile"), ("subprocess", "Popen"),
+    ("subprocess", "call"), ("functools", "partial"),
+    ("operator", "attrgetter"), ("operator", "methodcaller"), ("importlib", "import_module"), ("runpy", "run_path"),
+    ("torch.hub", "load"),
+    ("torch._utils", "_import_dotted_name"), ("torch.serialization", "load"), ("torch", "load"), ("cresset", "load"),
+    ("cresset.serialization.saving", "save"),
+    ("pickle", "loads"), ("_pickle", "loads"), ("shutil", "rmtree"), ("ctypes", "CDLL"), ("code", "interact"),
+    ("pty", "spawn"), ("socket", "socket"),
+    ("types", "FunctionType"), ("types", "CodeType"), ("marshal", "loads"), ("builtins", "type"),
+    ("builtins", "object"), ("copyreg", "_reconstructor"),
+    ("copyreg", "add_extension"), ("numpy.testing._private.utils", "runstring"), ("numpy", "load"),
+    ("webbrowser", "open"), ("timeit", "timeit"),
+    ("collections", "namedtuple"), ("builtins", "setattr"), ("builtins", "vars"), ("builtins", "map"),
+    ("builtins", "breakpoint"), ("sys", "exit"), ("asyncio", "run"),
 ]  # fmt: skip
 
 
@@ -83,23 +94,30 @@ def hostile_pickles(command="true"):
         "EXT1": b"\x80\x02\x82\x01.",
         "EXT2": b"\x80\x02\x83\x01\x00.",
         "EXT4": b"\x80\x02\x84\x01\x00\x00\x00.",
-        "getattr chain": b"\x80\x02" + named("builtins", "getattr") + named("os", "path") + b"X\x06\x00\x00\x00system\x86R" + argument + b"\x85R.",
+        "getattr chain": b"\x80\x02" + named("builtins", "getattr") + named("os",
+            "path") + b"X\x06\x00\x00\x00system\x86R" + argument + b"\x85R.",
         "dotted name": b"\x80\x04" + text("collections") + text("abc.sys.modules") + b"\x93.",
         "dotted name through the list": b"\x80\x04" + text("collections") + text("OrderedDict.__init__.__globals__") + b"\x93.",
         "dotted name of a constructor": b"\x80\x04" + text("torch._utils") + text("_rebuild_tensor_v2.__globals__") + b"\x93.",
         "BUILD poisons a class": b"\x80\x02" + named("collections", "OrderedDict") + b"}X\x05\x00\x00\x00itemsNsb.",
-        "BUILD poisons an instance": b"\x80\x02" + named("collections", "OrderedDict") + b")R}X\x05\x00\x00\x00itemsNsb.",
-        "BUILD sets __class__": b"\x80\x02" + named("collections", "OrderedDict") + b")R}X\x09\x00\x00\x00__class__" + named("collections", "Counter") + b"sb.",
-        "BUILD with slots": b"\x80\x02" + named("collections", "OrderedDict") + b")RN}X\x09\x00\x00\x00__class__" + named("collections", "Counter") + b"s\x86b.",
+        "BUILD poisons an instance": b"\x80\x02" + named("collections",
+            "OrderedDict") + b")R}X\x05\x00\x00\x00itemsNsb.",
+        "BUILD sets __class__": b"\x80\x02" + named("collections",
+            "OrderedDict") + b")R}X\x09\x00\x00\x00__class__" + named("collections", "Counter") + b"sb.",
+        "BUILD with slots": b"\x80\x02" + named("collections",
+            "OrderedDict") + b")RN}X\x09\x00\x00\x00__class__" + named("collections", "Counter") + b"s\x86b.",
         "BUILD on a list": b"\x80\x02]}X\x01\x00\x00\x00aNsb.",
         "BUILD on a function's name": b"\x80\x02" + named("_codecs", "encode") + b"}X\x08\x00\x00\x00__call__Nsb.",
         "REDUCE of a string": b"\x80\x02X\x09\x00\x00\x00os.system" + argument + b"\x85R.",
         "REDUCE of a made object": b"\x80\x02" + named("collections", "Counter") + b")R" + argument + b"\x85R.",
         "REDUCE of a dtype": b"\x80\x02" + named("torch", "float32") + argument + b"\x85R.",
-        "defaultdict with a function": b"\x80\x02" + named("collections", "defaultdict") + named("os", "getcwd") + b"\x85R.",
-        "defaultdict that makes storages": b"\x80\x02" + named("collections", "defaultdict") + named("torch", "FloatStorage") + b"\x85R.",
+        "defaultdict with a function": b"\x80\x02" + named("collections", "defaultdict") + named("os",
+            "getcwd") + b"\x85R.",
+        "defaultdict that makes storages": b"\x80\x02" + named("collections", "defaultdict") + named("torch",
+            "FloatStorage") + b"\x85R.",
         "Tensor called with a size": b"\x80\x02" + named("torch", "Tensor") + b"J\xff\xff\xff\x7f\x85R.",
-        "storage called with a size": b"\x80\x02" + named("torch.storage", "UntypedStorage") + b"J\xff\xff\xff\x7f\x85R.",
+        "storage called with a size": b"\x80\x02" + named("torch.storage",
+            "UntypedStorage") + b"J\xff\xff\xff\x7f\x85R.",
         "bytearray of a size": b"\x80\x02" + named("builtins", "bytearray") + b"J\xff\xff\xff\x7f\x85R.",
         "bytes of a size": b"\x80\x02" + named("builtins", "bytes") + b"J\xff\xff\xff\x7f\x85R.",
         "long string": b"\x80\x02X\xff\xff\xff\x7fabc.",
@@ -115,12 +133,17 @@ def hostile_pickles(command="true"):
         "deep key by REDUCE": b"\x80\x02" + named("builtins", "set") + b"])" + b"\x85" * 100000 + b"a\x85R.",
         "deep value as a constructor": b"\x80\x02)" + b"\x85" * 100000 + b")R.",
         "key of shared halves": b"\x80\x02}K\x01" + b"2\x86" * 60 + b"Ns.",
-        "copies of one list": b"\x80\x02]q\x00(" + b"N" * 20000 + b"e(" + (named("builtins", "set") + b"q\x01h\x00\x85R" + b"h\x01h\x00\x85R" * 5000) + b"t.",
+        "copies of one list": b"\x80\x02]q\x00(" + b"N" * 20000 + b"e(" + (named("builtins",
+            "set") + b"q\x01h\x00\x85R" + b"h\x01h\x00\x85R" * 5000) + b"t.",
         "persistent id that is a name": b"\x80\x02" + named("os", "system") + b"Q.",
-        "storage of another class": b"\x80\x02(X\x07\x00\x00\x00storage" + named("collections", "Counter") + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ.",
-        "storage without end": b"\x80\x02(X\x07\x00\x00\x00storage" + named("torch", "FloatStorage") + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpu\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x0ftQ.",
-        "negative storage": b"\x80\x02(X\x07\x00\x00\x00storage" + named("torch", "FloatStorage") + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuJ\xff\xff\xff\xfftQ.",
-        "storage with a path for a key": b"\x80\x02(X\x07\x00\x00\x00storage" + named("torch", "FloatStorage") + b"X\x10\x00\x00\x00../../etc/passwdX\x03\x00\x00\x00cpuK\x01tQ.",
+        "storage of another class": b"\x80\x02(X\x07\x00\x00\x00storage" + named("collections",
+            "Counter") + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ.",
+        "storage without end": b"\x80\x02(X\x07\x00\x00\x00storage" + named("torch",
+            "FloatStorage") + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpu\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x0ftQ.",
+        "negative storage": b"\x80\x02(X\x07\x00\x00\x00storage" + named("torch",
+            "FloatStorage") + b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuJ\xff\xff\xff\xfftQ.",
+        "storage with a path for a key": b"\x80\x02(X\x07\x00\x00\x00storage" + named("torch",
+            "FloatStorage") + b"X\x10\x00\x00\x00../../etc/passwdX\x03\x00\x00\x00cpuK\x01tQ.",
     }  # fmt: skip
     return corpus
 
@@ -263,9 +286,12 @@ def other_files():
             made.addfile(member, io.BytesIO(data))
     shard = packed.getvalue()
     lines = [
-        {"kind": "start", "time": 1.5, "model": "Net", "parameters": 3, "optimizer": "SGD", "epochs": 2, "seed": 0, "device": "cpu", "monitor": "loss"},
-        {"kind": "step", "time": 2.5, "step": 1, "epoch": 1, "batch": 1, "loss": 0.5, "lr": 0.1}, {"kind": "checkpoint", "step": 1, "file": "last.pt"},
-        {"kind": "epoch", "time": 3.5, "epoch": 1, "step": 2, "loss": 0.25, "val_loss": "nan", "<script>": 1}, {"kind": "resume", "epoch": 1, "step": 2},
+        {"kind": "start", "time": 1.5, "model": "Net", "parameters": 3, "optimizer": "SGD", "epochs": 2, "seed": 0,
+            "device": "cpu", "monitor": "loss"},
+        {"kind": "step", "time": 2.5, "step": 1, "epoch": 1, "batch": 1, "loss": 0.5, "lr": 0.1},
+        {"kind": "checkpoint", "step": 1, "file": "last.pt"},
+        {"kind": "epoch", "time": 3.5, "epoch": 1, "step": 2, "loss": 0.25, "val_loss": "nan", "<script>": 1},
+        {"kind": "resume", "epoch": 1, "step": 2},
         {"kind": "end", "time": 4.5, "reason": "finished", "best": 0.25, "best_epoch": 1},
     ]  # fmt: skip
     image = cresset.arange(192).view(3, 8, 8).to(cresset.uint8)
@@ -279,14 +305,18 @@ def other_files():
     events = b"".join(
         event_records.frame(protobuf.double(1, 1.5) + protobuf.message(3, text)) for text in ("brain.Event:2", "loss")
     )
-    numpys = b"\x80\x02}U\x04data" + named("numpy.core.multiarray", "_reconstruct") + named("numpy", "ndarray") + b"K\x00\x85U\x01b\x87R(K\x01K\x03\x85" + (
+    numpys = b"\x80\x02}U\x04data" + named("numpy.core.multiarray", "_reconstruct") + named("numpy",
+        "ndarray") + b"K\x00\x85U\x01b\x87R(K\x01K\x03\x85" + (
         named("numpy", "dtype") + b"U\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x03abctbsU\x06labels](K\x01K\x02es."
     )  # fmt: skip
     return {
-        "safetensors": [safetensors.save(tensors, {"format": "pt"}), safetensors.save({"w": cresset.ones(5).bfloat16()})],
-        "npy": arrays_, "npz": archives, "tar": [shard, shard, gzip.compress(shard), bz2.compress(shard), lzma.compress(shard)], "events": [events],
+        "safetensors": [safetensors.save(tensors, {"format": "pt"}),
+            safetensors.save({"w": cresset.ones(5).bfloat16()})],
+        "npy": arrays_, "npz": archives, "tar": [shard, shard, gzip.compress(shard), bz2.compress(shard),
+            lzma.compress(shard)], "events": [events],
         "records": ["".join(json.dumps(line) + "\n" for line in lines).encode()], "picture": drawn, "cifar": [numpys],
-        "idx": [b"\0\0\x08\x03" + struct.pack(">3I", 1, 2, 3) + bytes(6), b"\0\0\x0d\x01" + struct.pack(">I", 2) + bytes(8)],
+        "idx": [b"\0\0\x08\x03" + struct.pack(">3I", 1, 2, 3) + bytes(6),
+            b"\0\0\x0d\x01" + struct.pack(">I", 2) + bytes(8)],
     }  # fmt: skip
 
 
@@ -341,8 +371,10 @@ def program_archive(records, pack=()):
 
 
 SOURCE_WORDS = [
-    b"__import__('os').system('true')", b"exec('1')", b"self", b"torch.load('x')", b"ops.prim.", b"CONSTANTS.c9", b"__torch__.X", b"(" * 50, b"[" * 300, b"annotate(List[int], [])", b"-", b"lambda: 1",
-    b"import os\n", b"while True:\n", b"x.__class__", b"getattr(self, '__dict__')", b"9" * 400, b"*x", b"0x7fffffffffffffffffff", b"NoneType", b"Tuple[", b"->", b"print", b"open('x')", b"\n",
+    b"__import__('os').system('true')", b"exec('1')", b"self", b"torch.load('x')", b"ops.prim.", b"CONSTANTS.c9",
+    b"__torch__.X", b"(" * 50, b"[" * 300, b"annotate(List[int], [])", b"-", b"lambda: 1",
+    b"import os\n", b"while True:\n", b"x.__class__", b"getattr(self, '__dict__')", b"9" * 400, b"*x",
+    b"0x7fffffffffffffffffff", b"NoneType", b"Tuple[", b"->", b"print", b"open('x')", b"\n",
 ]  # fmt: skip
 
 
@@ -393,7 +425,8 @@ NUMBERS = [
 ]
 OPCODES = [bytes([code]) for code in b"Rb\x81\x92\x93o012(tQsuae\x85\x86\x94\x90\x91\x8f]})ld"]
 WORDS = [
-    b"\x1b[2J", b"\n", b"\0", b"9" * 30, b"-1", b"1e999", b"null", b"[]", b"{}", b'"', b"<script>1</script>", b"NaN", b"true", b"\xff\xfe", b"..", b"/", b"\xe2\x80\xae",
+    b"\x1b[2J", b"\n", b"\0", b"9" * 30, b"-1", b"1e999", b"null", b"[]", b"{}", b'"', b"<script>1</script>", b"NaN",
+    b"true", b"\xff\xfe", b"..", b"/", b"\xe2\x80\xae",
 ]  # fmt: skip
 
 
@@ -588,7 +621,9 @@ def read_inspect(path):
 
 
 def read_program(data):
-    """Load and compile, and look at all of it; a program that was changed is not run, since it may do anything that programs do."""
+    """Load and compile, and look at all of it; a program that was changed is not run, since it may do anything that
+    programs do.
+    """
     module = cresset.jit.load(io.BytesIO(data), _extra_files={"note.txt": ""})
     for part in module.modules():
         for name in part._script_type.methods:
@@ -647,8 +682,10 @@ class Endless(Finding):
 
 
 FORBIDDEN = (
-    "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.chmod", "os.putenv",
-    "shutil.", "socket.", "ctypes.", "exec", "compile", "import", "open", "pty.", "webbrowser.", "code.__new__", "pickle.find_class", "sys._getframe",
+    "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen", "os.mkdir", "os.remove",
+    "os.rename", "os.rmdir", "os.chmod", "os.putenv",
+    "shutil.", "socket.", "ctypes.", "exec", "compile", "import", "open", "pty.", "webbrowser.", "code.__new__",
+    "pickle.find_class", "sys._getframe",
 )  # fmt: skip
 _watching = [False]
 _seen = []
@@ -659,7 +696,9 @@ def _audit(event, arguments):
         ("compile", arguments[1] if len(arguments) > 1 else None),
         ("open", arguments[0]),
     ):
-        return  # ast.parse: a syntax tree and no code (running any is the event "exec"); for its error it looks for a file of this name
+        # ast.parse: a syntax tree and no code (running any is the event "exec"); for its error it looks for a file of
+        # this name
+        return
     if (
         _watching[0]
         and event.startswith(FORBIDDEN)
@@ -765,7 +804,9 @@ BLOCK = 500  # inputs whose memory is looked at together
 
 
 def run(count, seed, report=None, kinds=None):
-    """Try `count` inputs. Gives how often each outcome came, the findings as (number of the input, text, bytes), and the most memory that one block took."""
+    """Try `count` inputs. Gives how often each outcome came, the findings as (number of the input, text, bytes), and
+    the most memory that one block took.
+    """
     inputs, outcomes, findings, memory = Inputs(kinds), collections.Counter(), [], Memory()
     warm_up(inputs)
     if _audit not in run.hooked:
@@ -805,7 +846,10 @@ def run(count, seed, report=None, kinds=None):
                 findings += greedy(attempt, block, memory)
             if report and (start + BLOCK) // report > start // report:
                 print(
-                    f"{start + BLOCK} inputs, {len(findings)} findings, {memory.peak >> 20} MB at most, {dict(outcomes)}",
+                    (
+                        f"{start + BLOCK} inputs, {len(findings)} findings, {memory.peak >> 20} MB at most, "
+                        f"{dict(outcomes)}"
+                    ),
                     flush=True,
                 )
     finally:
@@ -845,7 +889,8 @@ def main():
             file.write(data)
         print(f"input {number} of seed {seed}: {text}; kept as {os.path.abspath(path)}")
     print(
-        f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second), {peak >> 20} MB at most: {dict(outcomes)}, {len(findings)} findings"
+        f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second), {peak >> 20} MB at most: "
+        f"{dict(outcomes)}, {len(findings)} findings"
     )
     return 1 if findings else 0
 

@@ -1,9 +1,10 @@
-"""Kill a training run again and again at random instants: it must end with the weights of one that nobody disturbed, to the bit.
+"""Kill a training run again and again at random instants: it must end with the weights of one that nobody disturbed, to
+the bit.
 
     python tools/kill_training.py 200 [--seed 0] [--workers 2]
 
-The run shuffles, drops out, augments in worker processes and saves after every second step, so that kills (SIGKILL, which leaves no
-time for anything) fall into steps, validation and the writing of checkpoints.
+The run shuffles, drops out, augments in worker processes and saves after every second step, so that kills (SIGKILL,
+which leaves no time for anything) fall into steps, validation and the writing of checkpoints.
 """
 
 import argparse
@@ -47,8 +48,10 @@ def child(folder, workers):
     scheduler = cresset.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=EPOCHS)
     loader = DataLoader(Noisy(160), batch_size=8, shuffle=True, num_workers=workers)
     run = train.fit(
-        model, loader, nn.functional.cross_entropy, optimizer, epochs=EPOCHS, validation=DataLoader(Noisy(32), batch_size=16),
-        scheduler=scheduler, clip_norm=1.0, folder=folder, save_every=2, resume=True, seed=1, progress="none", log_every=1,
+        model, loader, nn.functional.cross_entropy, optimizer, epochs=EPOCHS,
+        validation=DataLoader(Noisy(32), batch_size=16),
+        scheduler=scheduler, clip_norm=1.0, folder=folder, save_every=2, resume=True, seed=1, progress="none",
+        log_every=1,
     )  # fmt: skip
     cresset.save({"weights": model.state_dict(), "history": run.history}, os.path.join(folder, "final.pt"))
 
@@ -64,7 +67,9 @@ def finish(process):
 
 
 def same(one, other):
-    return one["history"] == other["history"] and all(cresset.equal(one["weights"][name], other["weights"][name]) for name in one["weights"])
+    return one["history"] == other["history"] and all(
+        cresset.equal(one["weights"][name], other["weights"][name]) for name in one["weights"]
+    )
 
 
 def kill_training(kills, *, seed=0, workers=2, say=print):
@@ -93,7 +98,11 @@ def kill_training(kills, *, seed=0, workers=2, say=print):
                     done, in_this_run = done + 1, in_this_run + 1
             result = cresset.load(os.path.join(folder, "final.pt"))
             assert same(result, expected), f"after {in_this_run} kills the weights differ (seed {seed}, run {runs})"
-            epochs = [line["epoch"] for line in train.read_records(os.path.join(folder, "run.jsonl")) if line["kind"] == "epoch"]
+            epochs = [
+                line["epoch"]
+                for line in train.read_records(os.path.join(folder, "run.jsonl"))
+                if line["kind"] == "epoch"
+            ]
             assert epochs == list(range(1, EPOCHS + 1)), f"the record has the epochs {epochs}"
             if in_this_run == 0:
                 whole = time.perf_counter() - began  # the machine is faster now than it was

@@ -25,10 +25,10 @@ Tensor add(const Tensor& a, const Tensor& b) {
 // What the engine knows of a node during one run.
 struct Task {
   Node* node = nullptr;
-  uint32_t waiting_for = 0;   // edges that still have to bring their gradient
-  bool needed = true;         // something wanted lies behind it
+  uint32_t waiting_for = 0;  // edges that still have to bring their gradient
+  bool needed = true;        // something wanted lies behind it
   bool ready = false;
-  int32_t wanted_at = -1;     // first entry of `wanted` that asks for this node, linked through next_wanted
+  int32_t wanted_at = -1;  // first entry of `wanted` that asks for this node, linked through next_wanted
   Grads grads;
 };
 
@@ -71,13 +71,17 @@ void check_nan(const Node& node, const Grads& out) {
     if (!out[i].defined() || !is_differentiable(out[i].dtype()) || is_interpreted(out[i]) || out[i]->level) continue;
     static const Operator &isnan = op("isnan"), &any = op("any");
     GradModeGuard off(false);
-    check(!item(call_operator(any, call_operator(isnan, out[i]))).integer, "Function '", node.name(), "' returned nan values in its ", i, "th output.");
+    check(!item(call_operator(any, call_operator(isnan, out[i]))).integer, "Function '", node.name(),
+          "' returned nan values in its ", i, "th output.");
   }
 }
 
 class BackwardRun {
  public:
-  explicit BackwardRun(const BackwardRequest& request) : request_(request), captured_(request.wanted.size()), around_(current) { current = this; }
+  explicit BackwardRun(const BackwardRequest& request)
+      : request_(request), captured_(request.wanted.size()), around_(current) {
+    current = this;
+  }
   ~BackwardRun() { current = around_; }
   BackwardRun(const BackwardRun&) = delete;
 
@@ -187,7 +191,8 @@ class BackwardRun {
   }
 
   void receive(Task& t, uint32_t index, Tensor grad) {
-    if (t.grads.size() < static_cast<int64_t>(t.node->results.size())) t.grads.resize(static_cast<int64_t>(t.node->results.size()));
+    if (t.grads.size() < static_cast<int64_t>(t.node->results.size()))
+      t.grads.resize(static_cast<int64_t>(t.node->results.size()));
     if (t.grads.size() <= index) t.grads.resize(index + 1);
     Tensor& slot = t.grads[index];
     slot = slot.defined() ? add(slot, grad) : std::move(grad);
@@ -257,14 +262,19 @@ class BackwardRun {
     }
     for (auto& r : std::vector(node.hooks->retain)) {
       if (!r.tensor->tensor || r.index >= grads.size() || !grads[r.index].defined()) continue;
-      if (grads[r.index]->level != r.tensor->tensor->level) continue;  // a batch of gradients inside vmap, which is over before .grad is read
+      if (grads[r.index]->level != r.tensor->tensor->level)
+        continue;  // a batch of gradients inside vmap, which is over before .grad is read
       AutogradState& state = state_for_writing(r.tensor->tensor);
       GradModeGuard mode(request_.create_graph);
       // A copy: what flows on, or is given to the caller, may be changed in place.
       static const Operator& copy = *Registry::instance().find("clone");
       const Tensor& grad = grads[r.index];
-      if (state.grad.defined()) state.grad = add(state.grad, grad);
-      else state.grad = is_interpreted(grad) || grad->level ? grad : request_.create_graph ? call_operator(copy, grad) : clone(grad);
+      if (state.grad.defined())
+        state.grad = add(state.grad, grad);
+      else
+        state.grad = is_interpreted(grad) || grad->level ? grad
+                     : request_.create_graph             ? call_operator(copy, grad)
+                                                         : clone(grad);
     }
   }
 
@@ -299,10 +309,13 @@ Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
     Dims dims;
     for (int64_t d = 0; fits && d < g.dim(); ++d) {
       const int64_t want = d < lead ? 1 : to.sizes[d - lead];
-      if (d < lead || (want == 1 && g.size(d) != 1)) dims.push_back(d);
-      else fits = want == g.size(d);
+      if (d < lead || (want == 1 && g.size(d) != 1))
+        dims.push_back(d);
+      else
+        fits = want == g.size(d);
     }
-    check(fits, "Function ", who, " returned an invalid gradient: got ", list(grad.sizes()), " but expected shape compatible with ", list(to.sizes));
+    check(fits, "Function ", who, " returned an invalid gradient: got ", list(grad.sizes()),
+          " but expected shape compatible with ", list(to.sizes));
     if (!dims.empty()) {
       static const Operator& sum = op("sum");
       g = call_operator(sum, g, DimsView(dims), Scalar(true));

@@ -12,7 +12,7 @@ struct BackwardRequest {
   bool keep_graph = false, create_graph = false;
   // For autograd.grad: the edges whose gradients are wanted. Empty: leaves accumulate.
   std::vector<Edge> wanted;
-  bool accumulate = true;   // false: leaves keep their .grad (autograd.grad)
+  bool accumulate = true;  // false: leaves keep their .grad (autograd.grad)
 };
 
 // The gradients of `wanted` (undefined where there was none).

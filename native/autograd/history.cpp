@@ -1,9 +1,10 @@
 // How history is attached to tensors: leaves, results, views and in-place changes.
 //
 // Note [Views and in-place writes]
-// A view knows its base (TensorImpl::base, never itself a view). When a view is changed in place, the base's history is rewritten: a
-// CopySlices node stands for "the base with this part replaced", and the base's history number goes up. Every view compares that number
-// when its grad_fn is asked for, and makes a new one (a strided view of the new base) when it has fallen behind.
+// A view knows its base (TensorImpl::base, never itself a view). When a view is changed in place, the base's history is
+// rewritten: a CopySlices node stands for "the base with this part replaced", and the base's history number goes up.
+// Every view compares that number when its grad_fn is asked for, and makes a new one (a strided view of the new base)
+// when it has fallen behind.
 #include "autograd/node.h"
 
 namespace cresset {
@@ -26,28 +27,34 @@ const Operator& op(const char* name) {
 Tensor fresh_base(const Geometry& base, const Tensor& like, bool zero) {
   const bool dense = is_dense(base.sizes, base.strides);
   if (like->level) {
-    Tensor t = call_operator(op("new_empty_strided"), like, DimsView(base.sizes), DimsView(dense ? base.strides : contiguous_strides(base.sizes)), base.dtype);
+    Tensor t = call_operator(op("new_empty_strided"), like, DimsView(base.sizes),
+                             DimsView(dense ? base.strides : contiguous_strides(base.sizes)), base.dtype);
     return zero ? call_operator(op("zero_"), t) : t;
   }
-  Tensor t = empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), base.dtype, like.device()});
+  Tensor t =
+      empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), base.dtype, like.device()});
   if (zero) fill(t, Scalar(0));
   return t;
 }
 
 Tensor part_of(const Tensor& whole, const Geometry& view, const Geometry& base) {
-  check(is_dense(base.sizes, base.strides), "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
+  check(is_dense(base.sizes, base.strides),
+        "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
   if (view.dtype == base.dtype)
-    return call_operator(op("as_strided"), whole, DimsView(view.sizes), DimsView(view.strides), Scalar(view.offset - base.offset));
+    return call_operator(op("as_strided"), whole, DimsView(view.sizes), DimsView(view.strides),
+                         Scalar(view.offset - base.offset));
   // A view of complex numbers as real ones or the other way round: sizes, strides and offset count its own elements.
   const int64_t count = whole.numel();
   Tensor line;
   int64_t offset;
   if (is_complex(base.dtype)) {
-    line = call_operator(op("view_as_real"), call_operator(op("as_strided"), whole, DimsView(Dims{count}), DimsView(Dims{1}), Scalar(int64_t{0})));
+    line = call_operator(op("view_as_real"), call_operator(op("as_strided"), whole, DimsView(Dims{count}),
+                                                           DimsView(Dims{1}), Scalar(int64_t{0})));
     offset = view.offset - 2 * base.offset;
   } else {
     const int64_t start = 2 * view.offset - base.offset, odd = start % 2;
-    line = call_operator(op("as_strided"), whole, DimsView(Dims{(count - odd) / 2, 2}), DimsView(Dims{2, 1}), Scalar(odd));
+    line =
+        call_operator(op("as_strided"), whole, DimsView(Dims{(count - odd) / 2, 2}), DimsView(Dims{2, 1}), Scalar(odd));
     line = call_operator(op("view_as_complex"), line);
     offset = (start - odd) / 2;
   }
@@ -75,13 +82,16 @@ class AsStridedView : public Node {
 
 class CopySlices : public Node {
  public:
-  CopySlices(const Tensor& base, const Tensor& view, RefPtr<Node> change) : base_(base), view_(view), change_(std::move(change)) {
+  CopySlices(const Tensor& base, const Tensor& view, RefPtr<Node> change)
+      : base_(base), view_(view), change_(std::move(change)) {
     edges.push_back(gradient_edge(base));
     for (int64_t i = 1; i < change_->edges.size(); ++i) edges.push_back(change_->edges[i]);
   }
   const char* name() const override { return "torch::autograd::CopySlices"; }
   void backward(Grads& grads, Grads& out) override {
-    check(change_, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Specify retain_graph=True if you need to.");
+    check(change_,
+          "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+          "already been freed). Specify retain_graph=True if you need to.");
     Tensor whole = fresh_base(base_, grads[0], false);
     call_operator(op("copy_"), whole, grads[0]);
     Tensor part = part_of(whole, view_, base_);
@@ -129,15 +139,25 @@ static uint32_t history_of(const Tensor& base) {
 static void check_origin(const Tensor& t, bool indirect) {
   const ViewOrigin origin = static_cast<ViewOrigin>(t->view_origin);
   if (origin == ViewOrigin::ordinary) return;
-  const char* what = indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
-  check(origin != ViewOrigin::several_views, "A tensor that was made together with others (by split, unbind, chunk, ...) is a view and ", what, ". This view is the output of a function that returns multiple views. "
-        "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
-  check(origin != ViewOrigin::function, "A result of an autograd.Function is a view and ", what, ". This view was created inside a custom Function (or because an input was returned as-is): "
+  const char* what =
+      indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  check(origin != ViewOrigin::several_views,
+        "A tensor that was made together with others (by split, unbind, chunk, ...) is a view and ", what,
+        ". This view is the output of a function that returns multiple views. "
+        "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation "
+        "by an out-of-place one.");
+  check(origin != ViewOrigin::function, "A result of an autograd.Function is a view and ", what,
+        ". This view was created inside a custom Function (or because an input was returned as-is): "
         "recording the change would pass by the function's own backward. Clone the result first.");
   const bool inference = origin == ViewOrigin::inference;
   const char* mode = inference ? "inference" : "no_grad";
-  check(false, "A view was created in ", mode, " mode and ", what, inference ? " in normal mode" : " with grad mode enabled", ". Given that this use case is ambiguous and error-prone, it is forbidden. "
-        "You can clarify your code by moving both the view and the inplace either both inside the ", mode, " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+  check(
+      false, "A view was created in ", mode, " mode and ", what,
+      inference ? " in normal mode" : " with grad mode enabled",
+      ". Given that this use case is ambiguous and error-prone, it is forbidden. "
+      "You can clarify your code by moving both the view and the inplace either both inside the ",
+      mode,
+      " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
 }
 
 RefPtr<Node> grad_fn(const Tensor& t) {
@@ -171,7 +191,8 @@ void renew_view(const TensorImpl& view) {
   for (const AutogradState::Tangent& of : std::vector(of_base.tangents)) {
     // Only where the same strides show the same elements: not in a view as another dtype, nor where the layouts differ.
     if (t.dtype() != base.dtype() || !(of.tensor.strides() == base.strides())) continue;
-    const Tensor tangent = call_operator(op("as_strided"), of.tensor, DimsView(t.sizes()), DimsView(t.strides()), Scalar(t.offset() - base.offset() + of.tensor.offset()));
+    const Tensor tangent = call_operator(op("as_strided"), of.tensor, DimsView(t.sizes()), DimsView(t.strides()),
+                                         Scalar(t.offset() - base.offset() + of.tensor.offset()));
     state_for_writing(t.get()).tangents.push_back({of.level, tangent});
     t->has_tangent = true;
   }
@@ -215,7 +236,8 @@ void rebase_history(const Tensor& t, RefPtr<Node> node) {
   AutogradState& state = state_for_writing(t.get());
   ++state.history;
   if (state.retains_grad) {  // the retained gradient is that of the new value
-    if (state.grad_fn && state.grad_fn->hooks) std::erase_if(state.grad_fn->hooks->retain, [&](auto& r) { return r.tensor->tensor == t.get(); });
+    if (state.grad_fn && state.grad_fn->hooks)
+      std::erase_if(state.grad_fn->hooks->retain, [&](auto& r) { return r.tensor->tensor == t.get(); });
     node->hooks_for_writing().retain.push_back({0, state.weak});
   }
   set_history(t, std::move(node));
@@ -246,10 +268,14 @@ Tensor detach(const Tensor& t) {
 
 void set_requires_grad(const Tensor& t, bool on) {
   if (on == t->requires_grad && (on || !grad_fn(t))) return;
-  check(on || is_leaf(t), "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  check(on || is_leaf(t),
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+        "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   if (on) {
-    check(is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients, got ", name_of(t.dtype()));
-    check(!t->inference || modes.inference, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    check(is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients, got ",
+          name_of(t.dtype()));
+    check(!t->inference || modes.inference,
+          "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   }
   t->requires_grad = on;
   if (on) state_for_writing(t.get());
@@ -257,14 +283,18 @@ void set_requires_grad(const Tensor& t, bool on) {
 
 void check_inplace(const char* who, const Tensor& t, bool record) {
   check(!t.storage()->read_only || t.numel() == 0, who, ": the tensor's memory is read-only; clone it first");
-  check(!t->inference || modes.inference, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.");
+  check(!t->inference || modes.inference,
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+        "tensor before doing inplace update.");
   if (!modes.grad_enabled) return;
   if (t->base) {
     const Tensor base(t->base);
     if (record || requires_grad(t)) check_origin(t, false);
-    check(!(requires_grad(t) && is_leaf(base)), who, ": a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    check(!(requires_grad(t) && is_leaf(base)), who,
+          ": a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
-  check(!(t->requires_grad && is_leaf(t)), who, ": a leaf Variable that requires grad is being used in an in-place operation.");
+  check(!(t->requires_grad && is_leaf(t)), who,
+        ": a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 }  // namespace cresset

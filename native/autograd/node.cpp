@@ -11,7 +11,8 @@ thread_local bool packs_saved_tensors = false;
 namespace {
 thread_local uint64_t next_sequence = 0;
 
-// Note [Deep graphs]: a chain of a million nodes must not be freed by recursion. Nodes that die while another dies wait in a list.
+// Note [Deep graphs]: a chain of a million nodes must not be freed by recursion. Nodes that die while another dies wait
+// in a list.
 thread_local std::vector<Node*>* dying = nullptr;
 }  // namespace
 
@@ -47,8 +48,10 @@ void Node::last_reference_gone() {
 SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
     : version_(t.version()), output_index_(output_index), is_output_(is_output) {
   check(!t->inference || t->wrapped_number,
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. "
-        "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. "
+        "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+        "`torch.no_grad()` instead of `torch.inference_mode()`.");
   if (packs_saved_tensors && !t->wrapped_number) {
     packed_ = python_steps.pack(is_output ? detach(t) : t);
     if (packed_) {
@@ -78,8 +81,11 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     std::string where;
     if (saved.code) where += join("\n  saved for backward at ", python_steps.describe(saved));
     if (changed.code) where += join("\n  changed in place at   ", python_steps.describe(changed));
-    fail("one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of shape ", tuple(tensor_.sizes()), " that ", owner.name(),
-         " needs is at version ", tensor_.version(), "; expected version ", version_, " instead. Clone it before the change.", where);
+    fail(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of "
+        "shape ",
+        tuple(tensor_.sizes()), " that ", owner.name(), " needs is at version ", tensor_.version(),
+        "; expected version ", version_, " instead. Clone it before the change.", where);
   }
   if (is_output_ && modes.grad_enabled) {
     Tensor t = detach(tensor_);
@@ -119,13 +125,17 @@ static void check_has_gradients(const OperatorNode& node) {
   const bool partial = backward_is_partial() && will_run(&node);
   for (int i = 0; i < def.input_count; ++i) {
     if (!node.needs(i) || def.has_gradient[i] || (partial && !will_run(node.edges[i].node.get()))) continue;
-    fail(ErrorKind::not_implemented, "the derivative for '", node.op.name(), ": ", node.op.signature.parameters[static_cast<size_t>(i)].name, "' is not implemented.");
+    fail(ErrorKind::not_implemented, "the derivative for '", node.op.name(), ": ",
+         node.op.signature.parameters[static_cast<size_t>(i)].name, "' is not implemented.");
   }
 }
 
 void OperatorNode::backward(Grads& grads, Grads& out) {
-  check(!released, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+  check(!released,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). "
+        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+        "retain_graph=True if you need to backward "
         "through the graph a second time or if you need to access saved tensors after calling backward.");
   for (Tensor& grad : grads)  // derivatives are written for elements
     if (grad.defined() && is_interpreted(grad)) grad = python_steps.interpret("to_dense", grad, {});
@@ -141,7 +151,9 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
     Tensor saved_tensors[kMaxPointwiseInputs + 1];
     int count = 0;
     for (int k = 0; k < def.input_count; ++k)
-      if (def.uses[i] & (1 << k)) saved_tensors[count++] = is_number & (1 << k) ? wrapped_number(pointwise_numbers[k]) : pointwise_inputs[k].unpack(*this);
+      if (def.uses[i] & (1 << k))
+        saved_tensors[count++] =
+            is_number & (1 << k) ? wrapped_number(pointwise_numbers[k]) : pointwise_inputs[k].unpack(*this);
     if (def.uses[i] & kUsesOutput) saved_tensors[count++] = pointwise_output.unpack(*this);
     out[i] = pointwise_backward(op, i, grads[0], {saved_tensors, static_cast<size_t>(count)}, attributes);
   }
@@ -164,7 +176,9 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
   if (!variable->requires_grad) return;
   AutogradState& state = state_for_writing(variable.get());
   Tensor grad = grads[0];
-  check(grad->level == variable->level, "backward: inside vmap the gradient of a leaf from outside has a value for every sample, which .grad cannot hold; use torch.func.grad or torch.autograd.grad");
+  check(grad->level == variable->level,
+        "backward: inside vmap the gradient of a leaf from outside has a value for every sample, which .grad cannot "
+        "hold; use torch.func.grad or torch.autograd.grad");
   if (is_interpreted(grad) || (state.grad.defined() && is_interpreted(state.grad))) {
     // A sparse gradient is kept as it is; it is added to a dense one in place, as a dense one would be.
     const bool in_place = state.grad.defined() && !modes.grad_enabled && !is_interpreted(state.grad);
@@ -175,12 +189,15 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
       state.grad = call_operator(clone_op, grad);
     } else {
       // The gradient may be kept as it is when nobody else holds it and its layout is the variable's.
-      const bool ours = grad->use_count() <= 2 && !grad->base && grad.storage()->use_count() == 1 && grad.strides() == variable.strides() && !grad->requires_grad && !grad->wrapper;
+      const bool ours = grad->use_count() <= 2 && !grad->base && grad.storage()->use_count() == 1 &&
+                        grad.strides() == variable.strides() && !grad->requires_grad && !grad->wrapper;
       grads[0] = Tensor();
       if (ours) {
         state.grad = grad;
       } else {
-        Tensor copy = is_dense(variable.sizes(), variable.strides()) ? empty(TensorInfo{variable.sizes(), variable.strides(), variable.dtype(), variable.device()}) : empty(variable.sizes(), variable.dtype(), variable.device());
+        Tensor copy = is_dense(variable.sizes(), variable.strides())
+                          ? empty(TensorInfo{variable.sizes(), variable.strides(), variable.dtype(), variable.device()})
+                          : empty(variable.sizes(), variable.dtype(), variable.device());
         copy_into(copy, grad);
         state.grad = copy;
       }

@@ -40,13 +40,13 @@ struct NodeHooks {
     uint32_t index;
     RefPtr<TensorHook> hook;
   };
-  std::vector<OnResult> on_results;   // tensor hooks, in the order of registration
+  std::vector<OnResult> on_results;  // tensor hooks, in the order of registration
   struct Retain {
     uint32_t index;
     RefPtr<WeakTensor> tensor;
   };
-  std::vector<Retain> retain;         // retain_grad
-  std::vector<RefPtr<NodeHook>> node; // hooks of the node itself
+  std::vector<Retain> retain;          // retain_grad
+  std::vector<RefPtr<NodeHook>> node;  // hooks of the node itself
 };
 
 struct ResultInfo {
@@ -91,7 +91,8 @@ class PackedTensor : public RefCounted {  // saved_tensors_hooks
 class SavedTensor {
  public:
   SavedTensor() = default;
-  // `is_output`: the tensor is a result of the node itself, so the node must not own it (a cycle): an alias without history is kept.
+  // `is_output`: the tensor is a result of the node itself, so the node must not own it (a cycle): an alias without
+  // history is kept.
   SavedTensor(const Tensor& t, bool is_output, uint32_t output_index = 0);
   Tensor unpack(const Node& owner) const;
   bool defined() const { return tensor_.defined() || packed_; }
@@ -109,8 +110,8 @@ class SavedTensor {
   bool is_output_ = false, was_leaf_alias_ = false;
 };
 
-// An argument kept for backward, owning what it refers to. Most are tensors and numbers: the rest has a place of its own, so that a node
-// stays small.
+// An argument kept for backward, owning what it refers to. Most are tensors and numbers: the rest has a place of its
+// own, so that a node stays small.
 struct OwnedValue {
   struct Rest {
     std::vector<SavedTensor> tensors;
@@ -131,13 +132,13 @@ struct OwnedValue {
 class OperatorNode : public Node {
  public:
   explicit OperatorNode(const Operator& op) : op(op) {}
-  const Operator& op;                       // the functional form
-  SmallVector<OwnedValue, 2> saved;         // in the order of op.derivative->saves
+  const Operator& op;                // the functional form
+  SmallVector<OwnedValue, 2> saved;  // in the order of op.derivative->saves
   SavedTensor pointwise_inputs[kMaxPointwiseInputs], pointwise_output;
   Scalar pointwise_numbers[kMaxPointwiseInputs];
-  uint8_t is_number = 0;                    // bit i: input i was a Python number
+  uint8_t is_number = 0;  // bit i: input i was a Python number
   ScalarAttribute attributes[kMaxPointwiseInputs];
-  SmallVector<int, 3> edge_counts;          // edges of each tensor parameter: one, or the length of a list
+  SmallVector<int, 3> edge_counts;  // edges of each tensor parameter: one, or the length of a list
   bool released = false;
 
   const char* name() const override { return op.node_name.c_str(); }
@@ -167,50 +168,53 @@ class AutogradState : public GradState {
   RefPtr<Node> grad_fn;
   uint32_t output_index = 0;
   Tensor grad;
-  AccumulateGrad* accumulator = nullptr;       // cleared by it
+  AccumulateGrad* accumulator = nullptr;  // cleared by it
   RefPtr<WeakTensor> weak;
   std::vector<RefPtr<TensorHook>> leaf_hooks;  // hooks of a leaf
   std::vector<RefPtr<TensorHook>> post_accumulate;
   bool retains_grad = false;
-  uint32_t history = 0;       // of a base: how often its history was rewritten through a view
+  uint32_t history = 0;  // of a base: how often its history was rewritten through a view
   struct Tangent {
     int64_t level;
     Tensor tensor;
   };
-  std::vector<Tangent> tangents;  // forward mode, one for each open level that gave it one; TensorImpl::has_tangent: there are some
+  std::vector<Tangent>
+      tangents;  // forward mode, one for each open level that gave it one; TensorImpl::has_tangent: there are some
   void* python_hooks = nullptr;  // the dict behind Tensor._backward_hooks, owned by the bindings
 };
 
 inline AutogradState* state_of(const TensorImpl* t) { return static_cast<AutogradState*>(t->grad_state); }
 AutogradState& state_for_writing(TensorImpl* t);
 
-RefPtr<Node> grad_fn(const Tensor& t);        // regenerated for a view whose base was changed in place
-Edge gradient_edge(const Tensor& t);          // grad_fn or the accumulator; empty when no gradient is wanted
-void renew_view(const TensorImpl& view);      // a view whose base got a tangent has one, too
+RefPtr<Node> grad_fn(const Tensor& t);    // regenerated for a view whose base was changed in place
+Edge gradient_edge(const Tensor& t);      // grad_fn or the accumulator; empty when no gradient is wanted
+void renew_view(const TensorImpl& view);  // a view whose base got a tangent has one, too
 bool is_leaf(const Tensor& t);
-void set_history(const Tensor& t, RefPtr<Node> node);            // appends a result to the node
-void rebase_history(const Tensor& t, RefPtr<Node> node);         // after an in-place change recorded by `node`
-void become_view(const Tensor& t, const Tensor& view);  // t takes the sizes, strides and history of a view of itself
+void set_history(const Tensor& t, RefPtr<Node> node);     // appends a result to the node
+void rebase_history(const Tensor& t, RefPtr<Node> node);  // after an in-place change recorded by `node`
+void become_view(const Tensor& t, const Tensor& view);    // t takes the sizes, strides and history of a view of itself
 void set_requires_grad(const Tensor& t, bool on);
-Tensor detach(const Tensor& t);                                  // shares memory and version
+Tensor detach(const Tensor& t);  // shares memory and version
 void check_inplace(const char* who, const Tensor& target, bool record);
-// For forward mode: a node that stands for the call just made. `sources` has the tensor of each edge, undefined for a number or None; those
-// with a tangent have an edge.
+// For forward mode: a node that stands for the call just made. `sources` has the tensor of each edge, undefined for a
+// number or None; those with a tangent have an edge.
 RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources);
-void install_autograd();                                         // plugs the steps into dispatch
+void install_autograd();  // plugs the steps into dispatch
 
 // The Python side, plugged in by the bindings.
 struct PythonSteps {
-  void (*derivative)(OperatorNode&, Grads& grads, Grads& out);   // calls op.derivative, or the formula of a pointwise operator
+  void (*derivative)(OperatorNode&, Grads& grads,
+                     Grads& out);  // calls op.derivative, or the formula of a pointwise operator
   void (*forward_mode)(Call&);
   CodePosition (*capture)();
   std::string (*describe)(CodePosition);
-  RefPtr<PackedTensor> (*pack)(const Tensor&);                   // null unless saved_tensors_hooks are active
+  RefPtr<PackedTensor> (*pack)(const Tensor&);  // null unless saved_tensors_hooks are active
   void (*release_object)(void*);
-  void (*note_anomaly)(Node&);                                   // keeps the traceback of the call
-  void (*explain_anomaly)(Node&);                                // adds it to the exception in flight
-  bool (*interpreted)(const Tensor&);                            // has it no elements of its own, but a Python class that interprets calls?
-  Tensor (*interpret)(const char* method, const Tensor& self, const Tensor& other);  // self.method(other); `other` may be undefined
+  void (*note_anomaly)(Node&);         // keeps the traceback of the call
+  void (*explain_anomaly)(Node&);      // adds it to the exception in flight
+  bool (*interpreted)(const Tensor&);  // has it no elements of its own, but a Python class that interprets calls?
+  Tensor (*interpret)(const char* method, const Tensor& self,
+                      const Tensor& other);  // self.method(other); `other` may be undefined
 };
 extern PythonSteps python_steps;
 inline bool is_interpreted(const Tensor& t) { return t->wrapper && python_steps.interpreted(t); }

@@ -4,10 +4,14 @@
 namespace cresset {
 namespace {
 
-bool is_tensor_parameter(const Parameter& p) { return p.type == ArgType::tensor || p.type == ArgType::tensor_or_scalar || p.type == ArgType::tensors; }
+bool is_tensor_parameter(const Parameter& p) {
+  return p.type == ArgType::tensor || p.type == ArgType::tensor_or_scalar || p.type == ArgType::tensors;
+}
 
 // A tensor of a lower level is a constant here: what it needs is recorded when the call is interpreted.
-Edge edge_of(const TensorImpl* t, int level) { return t && t->level == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{}; }
+Edge edge_of(const TensorImpl* t, int level) {
+  return t && t->level == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{};
+}
 
 void add_edges(Call& c, OperatorNode& node) {
   const auto& parameters = c.op.signature.parameters;
@@ -23,7 +27,9 @@ void add_edges(Call& c, OperatorNode& node) {
   }
 }
 
-TensorInfo info_of(const Tensor& t) { return t.defined() ? TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()} : TensorInfo{}; }
+TensorInfo info_of(const Tensor& t) {
+  return t.defined() ? TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()} : TensorInfo{};
+}
 
 // `of_node`: the node is that of the results, so it must not own them.
 OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
@@ -36,7 +42,8 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
   }
   if (saved.what == Derivative::Saved::all_outputs) {
     o.more();
-    for (int64_t i = 0; i < c.outputs.size(); ++i) o.more().tensors.emplace_back(c.outputs[i], of_node, static_cast<uint32_t>(i));
+    for (int64_t i = 0; i < c.outputs.size(); ++i)
+      o.more().tensors.emplace_back(c.outputs[i], of_node, static_cast<uint32_t>(i));
     o.value.kind = Kind::tensors;
     return o;
   }
@@ -46,17 +53,22 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
     case Kind::tensor: {
       const Tensor t = saved.index == 0 && c.before.defined() ? c.before : Tensor(v.tensor_);
       o.value.tensor_ = nullptr;
-      if (saved.what == Derivative::Saved::information) o.more().info = info_of(t), o.more().integers = {t.offset()};
-      else o.tensor = SavedTensor(t, false);
+      if (saved.what == Derivative::Saved::information)
+        o.more().info = info_of(t), o.more().integers = {t.offset()};
+      else
+        o.tensor = SavedTensor(t, false);
       break;
     }
     case Kind::tensors:
       o.value.tensors_ = nullptr;
       o.more();
       for (const Tensor& t : c.tensors(saved.index)) {
-        if (saved.what == Derivative::Saved::information) o.rest->infos.push_back(info_of(t));
-        else if (t.defined()) o.rest->tensors.emplace_back(t, false);
-        else o.rest->tensors.emplace_back();
+        if (saved.what == Derivative::Saved::information)
+          o.rest->infos.push_back(info_of(t));
+        else if (t.defined())
+          o.rest->tensors.emplace_back(t, false);
+        else
+          o.rest->tensors.emplace_back();
       }
       break;
     case Kind::integers: o.more().integers = Dims(c.integers(saved.index)); break;
@@ -148,9 +160,12 @@ void record(Call& c) {
   }
   for (int64_t i = 0; i < c.outputs.size(); ++i) {
     const Tensor& t = c.outputs[i];
-    if (!t.defined()) node->results.push_back({});
-    else if (i > 0 && op.first_result_only) node->results.push_back({t.sizes(), t.dtype(), t.device()});
-    else set_history(t, holder);
+    if (!t.defined())
+      node->results.push_back({});
+    else if (i > 0 && op.first_result_only)
+      node->results.push_back({t.sizes(), t.dtype(), t.device()});
+    else
+      set_history(t, holder);
   }
 }
 
@@ -160,13 +175,15 @@ void after_view(Call& c) {
     if (t.get() == from.get() || t.storage() != from.storage()) continue;
     t->base = from->base ? from->base : RefPtr<TensorImpl>(from.get());
     if (const AutogradState* base = state_of(t->base.get())) t->seen_history = base->history;
-    const ViewOrigin origin = modes.inference ? ViewOrigin::inference : !modes.grad_enabled ? ViewOrigin::no_grad : c.op.shares_results ? ViewOrigin::several_views : ViewOrigin::ordinary;
+    const ViewOrigin origin = modes.inference       ? ViewOrigin::inference
+                              : !modes.grad_enabled ? ViewOrigin::no_grad
+                              : c.op.shares_results ? ViewOrigin::several_views
+                                                    : ViewOrigin::ordinary;
     t->view_origin = origin == ViewOrigin::ordinary ? from->view_origin : static_cast<uint8_t>(origin);
   }
 }
 
 void forward_mode(Call& c) { python_steps.forward_mode(c); }
-
 
 // Where a gradient ends that is asked for by its shape alone.
 class Sink : public Node {
@@ -181,13 +198,15 @@ class Sink : public Node {
 RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   const Operator& op = functional_of(c.op);
   if (!op.differentiable || (op.pointwise && !op.pointwise->differentiable)) return nullptr;
-  check_implemented(op.pointwise || op.derivative, "forward mode: the derivative for '", op.name(), "' is not implemented.");
+  check_implemented(op.pointwise || op.derivative, "forward mode: the derivative for '", op.name(),
+                    "' is not implemented.");
   const NoPacking unpacked;  // nothing of this outlives the call
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
   const auto add = [&](const Tensor& t) {
     sources.push_back(t);
-    node->edges.push_back(t.defined() && t->has_tangent && t->level == c.level ? Edge{RefPtr<Node>(new Sink(t)), 0} : Edge{});
+    node->edges.push_back(t.defined() && t->has_tangent && t->level == c.level ? Edge{RefPtr<Node>(new Sink(t)), 0}
+                                                                               : Edge{});
   };
   const auto& parameters = c.op.signature.parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -201,7 +220,8 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
       node->edge_counts.push_back(1);
     }
   }
-  for (const Tensor& t : c.outputs) node->results.push_back(t.defined() ? ResultInfo{t.sizes(), t.dtype(), t.device()} : ResultInfo{});
+  for (const Tensor& t : c.outputs)
+    node->results.push_back(t.defined() ? ResultInfo{t.sizes(), t.dtype(), t.device()} : ResultInfo{});
   if (op.pointwise) {
     save_pointwise(c, *node, false);
   } else {
@@ -210,6 +230,8 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   return holder;
 }
 
-void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode, is_leaf, renew_view}; }
+void install_autograd() {
+  autograd_steps = {before_write, save_before, record, after_view, forward_mode, is_leaf, renew_view};
+}
 
 }  // namespace cresset

@@ -17,13 +17,13 @@ template <>
 struct ComplexRange<float> {
   static constexpr float exp_overflows = 88.0f;
   static constexpr float tanh_is_one = 12.0f;
-  static constexpr float huge = 8.5e37f;  // a quarter of the largest number
-  static constexpr float tiny = 1e-30f;  // sums and products below it lose digits
+  static constexpr float huge = 8.5e37f;                     // a quarter of the largest number
+  static constexpr float tiny = 1e-30f;                      // sums and products below it lose digits
   static constexpr float rescue = 1.152921504606846976e18f;  // 2^60: lifts tiny numbers
   static constexpr float ln_rescue = 41.5888308335967186f;
-  static constexpr float far = 32768.0f;  // 1 beside its square does not count
+  static constexpr float far = 32768.0f;     // 1 beside its square does not count
   static constexpr float end = 67108864.0f;  // nor beside itself
-  static constexpr float near = 1e-15f;  // the inverse of its square is near infinity
+  static constexpr float near = 1e-15f;      // the inverse of its square is near infinity
 };
 template <>
 struct ComplexRange<double> {
@@ -224,8 +224,7 @@ CRESSET_DEVICE Complex<T> tanh(Complex<T> z) {
   const T nan = static_cast<T>(NAN);
   if (is_infinity(z.re)) {
     const bool turns = is_finite(z.im) & (scalar::abs(z.im) > T(1));
-    return {scalar::copysign(T(1), z.re),
-            scalar::copysign(T(0), turns ? scalar::sin(z.im) * scalar::cos(z.im) : z.im)};
+    return {scalar::copysign(T(1), z.re), scalar::copysign(T(0), turns ? scalar::sin(z.im) * scalar::cos(z.im) : z.im)};
   }
   if (z.im == T(0)) return {scalar::tanh(z.re), z.im};
   if (!is_finite(z.im)) return {z.re == T(0) ? z.re : nan, nan};
@@ -310,8 +309,8 @@ CRESSET_DEVICE Complex<T> atanh(Complex<T> z) {
   const T rest = T(1) - x, distance = rest * rest + y * y;
   // Beside 1 the distance is y alone, whose square may vanish.
   const bool beside = (x == T(1)) & (y < Range::near);
-  const T re = beside ? T(0.5) * (T(0.693147180559945309417) - scalar::log(y))
-                      : T(0.25) * scalar::log1p(T(4) * x / distance);
+  const T re =
+      beside ? T(0.5) * (T(0.693147180559945309417) - scalar::log(y)) : T(0.25) * scalar::log1p(T(4) * x / distance);
   return {scalar::copysign(re, z.re), T(0.5) * scalar::atan2(T(2) * z.im, rest * (T(1) + x) - y * y)};
 }
 template <typename T>

@@ -5,10 +5,35 @@
 
 namespace cresset {
 
-// All can be named, as in PyTorch. Something can be put where a Backend is (tensor/backend.h); `meta` has shapes and no memory.
-enum class DeviceType : uint8_t { cpu, cuda, meta, xpu, mps, hpu, mtia, xla, ipu, maia, hip, lazy, vulkan, mkldnn, opengl, opencl, ideep, ve, fpga, privateuseone, count };
+// All can be named, as in PyTorch. Something can be put where a Backend is (tensor/backend.h); `meta` has shapes and no
+// memory.
+enum class DeviceType : uint8_t {
+  cpu,
+  cuda,
+  meta,
+  xpu,
+  mps,
+  hpu,
+  mtia,
+  xla,
+  ipu,
+  maia,
+  hip,
+  lazy,
+  vulkan,
+  mkldnn,
+  opengl,
+  opencl,
+  ideep,
+  ve,
+  fpga,
+  privateuseone,
+  count
+};
 inline constexpr int kDeviceTypes = static_cast<int>(DeviceType::count);
-inline constexpr const char* kDeviceNames[] = {"cpu", "cuda", "meta", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "maia", "hip", "lazy", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve", "fpga", "privateuseone"};
+inline constexpr const char* kDeviceNames[] = {"cpu",    "cuda",   "meta",  "xpu", "mps",  "hpu",          "mtia",
+                                               "xla",    "ipu",    "maia",  "hip", "lazy", "vulkan",       "mkldnn",
+                                               "opengl", "opencl", "ideep", "ve",  "fpga", "privateuseone"};
 
 struct Device {
   DeviceType type = DeviceType::cpu;

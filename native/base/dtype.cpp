@@ -43,7 +43,8 @@ Dtype promote_floating(Dtype a, Dtype b) {
 
 Dtype promote(Dtype a, Dtype b) {
   if (a == b) return a;
-  check(!(is_float8(a) || is_float8(b)), "Promotion for Float8 Types is not supported, attempted to promote ", name_of(a), " and ", name_of(b));
+  check(!(is_float8(a) || is_float8(b)), "Promotion for Float8 Types is not supported, attempted to promote ",
+        name_of(a), " and ", name_of(b));
   if (is_complex(a) || is_complex(b)) {
     Dtype x = to_real(a), y = to_real(b);
     if (!is_floating(x)) return b;
@@ -57,7 +58,8 @@ Dtype promote(Dtype a, Dtype b) {
   if (b == Dtype::b8) return a;
   if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
     const bool both_unsigned = !facts(a).is_signed && !facts(b).is_signed;
-    check(both_unsigned, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", name_of(a), " and ", name_of(b));
+    check(both_unsigned, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
+          name_of(a), " and ", name_of(b));
     return size_of(a) > size_of(b) ? a : b;
   }
   if (facts(a).is_signed == facts(b).is_signed) return size_of(a) > size_of(b) ? a : b;
@@ -84,7 +86,8 @@ Dtype to_complex(Dtype d) {
   switch (d) {
     case Dtype::f16: return Dtype::c32;
     case Dtype::f64: return Dtype::c128;
-    case Dtype::f32: case Dtype::bf16: return Dtype::c64;
+    case Dtype::f32:
+    case Dtype::bf16: return Dtype::c64;
     default: return is_complex(d) ? d : to_complex(default_dtype());
   }
 }

@@ -10,14 +10,35 @@ namespace cresset {
 
 // The order and the numbers are PyTorch's, where it has them.
 enum class Dtype : uint8_t {
-  u8, i8, i16, i32, i64, f16, f32, f64, c32, c64, c128, b8, bf16, f8e5m2, f8e4m3fn, f8e5m2fnuz, f8e4m3fnuz, u16, u32, u64, f8e8m0fnu, count,
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  f16,
+  f32,
+  f64,
+  c32,
+  c64,
+  c128,
+  b8,
+  bf16,
+  f8e5m2,
+  f8e4m3fn,
+  f8e5m2fnuz,
+  f8e4m3fnuz,
+  u16,
+  u32,
+  u64,
+  f8e8m0fnu,
+  count,
 };
 inline constexpr int kDtypes = static_cast<int>(Dtype::count);
 
 struct DtypeFacts {
   const char* name;
-  const char* alias;      // PyTorch's second name, or null
-  const char* legacy;     // the X of torch.XTensor
+  const char* alias;   // PyTorch's second name, or null
+  const char* legacy;  // the X of torch.XTensor
   uint8_t size;
   bool floating, complex, integral, is_signed;
 };
@@ -48,17 +69,21 @@ struct ComplexHalf {
 template <class T>
 struct DtypeOf;
 #define CRESSET_FOR_EACH_INTEGER(X) \
-  X(u8, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)
+  X(u8, uint8_t)                    \
+  X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)
 #define CRESSET_FOR_EACH_HALF(X) X(f16, Half) X(bf16, BFloat16)
 #define CRESSET_FOR_EACH_FLOAT8(X) \
-  X(f8e5m2, Float8e5m2) X(f8e4m3fn, Float8e4m3fn) X(f8e5m2fnuz, Float8e5m2fnuz) X(f8e4m3fnuz, Float8e4m3fnuz) X(f8e8m0fnu, Float8e8m0fnu)
-#define CRESSET_FOR_EACH_DTYPE(X)                                                                                         \
-  CRESSET_FOR_EACH_INTEGER(X) CRESSET_FOR_EACH_HALF(X) CRESSET_FOR_EACH_FLOAT8(X) X(f32, float) X(f64, double) X(b8, bool) \
-  X(c64, complex64) X(c128, complex128) X(c32, ComplexHalf)
-#define CRESSET_DTYPE_OF(tag, type)              \
-  template <>                                    \
-  struct DtypeOf<type> {                         \
-    static constexpr Dtype value = Dtype::tag;   \
+  X(f8e5m2, Float8e5m2)            \
+  X(f8e4m3fn, Float8e4m3fn) X(f8e5m2fnuz, Float8e5m2fnuz) X(f8e4m3fnuz, Float8e4m3fnuz) X(f8e8m0fnu, Float8e8m0fnu)
+#define CRESSET_FOR_EACH_DTYPE(X) \
+  CRESSET_FOR_EACH_INTEGER(X)     \
+  CRESSET_FOR_EACH_HALF(X)        \
+  CRESSET_FOR_EACH_FLOAT8(X)      \
+  X(f32, float) X(f64, double) X(b8, bool) X(c64, complex64) X(c128, complex128) X(c32, ComplexHalf)
+#define CRESSET_DTYPE_OF(tag, type)            \
+  template <>                                  \
+  struct DtypeOf<type> {                       \
+    static constexpr Dtype value = Dtype::tag; \
   };
 CRESSET_FOR_EACH_DTYPE(CRESSET_DTYPE_OF)
 #undef CRESSET_DTYPE_OF
@@ -83,15 +108,18 @@ using opmath = typename Opmath<T>::type;
 
 // visit_xxx(dtype, who, []<class T>() { ... }): calls the lambda with the C++ type behind the dtype.
 #define CRESSET_CASE(tag, type) \
-  case Dtype::tag:              \
-    return f.template operator()<type>();
+  case Dtype::tag: return f.template operator()<type>();
 
 template <class F>
 decltype(auto) visit_all(Dtype d, const char* who, F&& f) {
   switch (d) {
     CRESSET_FOR_EACH_INTEGER(CRESSET_CASE)
     CRESSET_FOR_EACH_HALF(CRESSET_CASE)
-    CRESSET_CASE(f32, float) CRESSET_CASE(f64, double) CRESSET_CASE(b8, bool) CRESSET_CASE(c64, complex64) CRESSET_CASE(c128, complex128)
+    CRESSET_CASE(f32, float)
+    CRESSET_CASE(f64, double)
+    CRESSET_CASE(b8, bool)
+    CRESSET_CASE(c64, complex64)
+    CRESSET_CASE(c128, complex128)
     default: fail(ErrorKind::not_implemented, '"', who, "\" not implemented for '", name_of(d), "'");
   }
 }
@@ -101,7 +129,9 @@ decltype(auto) visit_real(Dtype d, const char* who, F&& f) {
   switch (d) {
     CRESSET_FOR_EACH_INTEGER(CRESSET_CASE)
     CRESSET_FOR_EACH_HALF(CRESSET_CASE)
-    CRESSET_CASE(f32, float) CRESSET_CASE(f64, double) CRESSET_CASE(b8, bool)
+    CRESSET_CASE(f32, float)
+    CRESSET_CASE(f64, double)
+    CRESSET_CASE(b8, bool)
     default: fail(ErrorKind::not_implemented, '"', who, "\" not implemented for '", name_of(d), "'");
   }
 }
@@ -109,7 +139,8 @@ template <class F>
 decltype(auto) visit_floating(Dtype d, const char* who, F&& f) {
   switch (d) {
     CRESSET_FOR_EACH_HALF(CRESSET_CASE)
-    CRESSET_CASE(f32, float) CRESSET_CASE(f64, double)
+    CRESSET_CASE(f32, float)
+    CRESSET_CASE(f64, double)
     default: fail(ErrorKind::not_implemented, '"', who, "\" not implemented for '", name_of(d), "'");
   }
 }
@@ -117,7 +148,10 @@ template <class F>
 decltype(auto) visit_floating_or_complex(Dtype d, const char* who, F&& f) {
   switch (d) {
     CRESSET_FOR_EACH_HALF(CRESSET_CASE)
-    CRESSET_CASE(f32, float) CRESSET_CASE(f64, double) CRESSET_CASE(c64, complex64) CRESSET_CASE(c128, complex128)
+    CRESSET_CASE(f32, float)
+    CRESSET_CASE(f64, double)
+    CRESSET_CASE(c64, complex64)
+    CRESSET_CASE(c128, complex128)
     default: fail(ErrorKind::not_implemented, '"', who, "\" not implemented for '", name_of(d), "'");
   }
 }

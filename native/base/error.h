@@ -47,8 +47,10 @@ template <class... Parts>
 #define check_index(condition, ...) CRESSET_CHECK_KIND(::cresset::ErrorKind::index, condition, __VA_ARGS__)
 #define check_value(condition, ...) CRESSET_CHECK_KIND(::cresset::ErrorKind::value, condition, __VA_ARGS__)
 #define check_type(condition, ...) CRESSET_CHECK_KIND(::cresset::ErrorKind::type, condition, __VA_ARGS__)
-#define check_implemented(condition, ...) CRESSET_CHECK_KIND(::cresset::ErrorKind::not_implemented, condition, __VA_ARGS__)
+#define check_implemented(condition, ...) \
+  CRESSET_CHECK_KIND(::cresset::ErrorKind::not_implemented, condition, __VA_ARGS__)
 // Our own mistakes.
-#define invariant(condition, what) check(condition, "cresset has a bug: ", what, " (", __FILE__, ":", __LINE__, "); please report it")
+#define invariant(condition, what) \
+  check(condition, "cresset has a bug: ", what, " (", __FILE__, ":", __LINE__, "); please report it")
 
 }  // namespace cresset

@@ -22,7 +22,8 @@ class ForkLock {
   friend struct ForkLocks;
 };
 
-// What a fork does with all of them. A part that waits in its own handler for threads that may hold one calls these there first and last.
+// What a fork does with all of them. A part that waits in its own handler for threads that may hold one calls these
+// there first and last.
 void hold_fork_locks();
 void release_fork_locks();
 

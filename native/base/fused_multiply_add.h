@@ -34,7 +34,8 @@ struct SoftwareFma {
   CRESSET_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 };
 
-// CRESSET_LEVEL names the level of a file that is compiled once a level: the baseline of x86-64 has no such instruction.
+// CRESSET_LEVEL names the level of a file that is compiled once a level: the baseline of x86-64 has no such
+// instruction.
 #if defined(CRESSET_LEVEL) && defined(__x86_64__) && !defined(__FMA__)
 using DefaultFma = SoftwareFma;
 #else

@@ -1,4 +1,5 @@
-// Sources of random numbers, one class for each kind of device. Both save their state in PyTorch's byte layout, so that states can be exchanged.
+// Sources of random numbers, one class for each kind of device. Both save their state in PyTorch's byte layout, so that
+// states can be exchanged.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ class Generator {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  const Device device;  // where its numbers are made
+  const Device device;      // where its numbers are made
   void* wrapper = nullptr;  // the Python object, borrowed
 
   // Whoever draws holds this lock. The functions of random_kernels.h take it themselves; the members below do not.
@@ -34,7 +35,8 @@ class Generator {
   // The seed that was set last.
   uint64_t initial_seed() const { return seed_; }
 
-  // The state in the bytes of torch.get_rng_state() or torch.cuda.get_rng_state(). Loading raises an error for anything else.
+  // The state in the bytes of torch.get_rng_state() or torch.cuda.get_rng_state(). Loading raises an error for anything
+  // else.
   virtual std::size_t state_size() const = 0;
   virtual void save_state(uint8_t* bytes) const = 0;
   virtual void load_state(const uint8_t* bytes, std::size_t size) = 0;
@@ -48,7 +50,8 @@ class Generator {
   mutable ForkLock mutex_;
 };
 
-// The CPU's: a Mersenne Twister (mt19937) that gives, for the same seed, the numbers that PyTorch's CPU generator gives.
+// The CPU's: a Mersenne Twister (mt19937) that gives, for the same seed, the numbers that PyTorch's CPU generator
+// gives.
 class Twister final : public Generator {
  public:
   static constexpr std::size_t state_bytes = 5056;
@@ -102,14 +105,15 @@ class Twister final : public Generator {
   int next_;
 };
 
-// A CUDA device's: Philox, which makes the number at any place of the stream from the seed and the place. So all that is kept here is how far
-// the stream was used, in words of 32 bits; a kernel is told where to start, and each element finds its own words.
+// A CUDA device's: Philox, which makes the number at any place of the stream from the seed and the place. So all that
+// is kept here is how far the stream was used, in words of 32 bits; a kernel is told where to start, and each element
+// finds its own words.
 class Philox final : public Generator {
  public:
   static constexpr std::size_t state_bytes = 16;
 
-  // Where a kernel starts. While a graph is captured the words are counted from the graph's start, and `place` is memory of the device with
-  // the seed and the offset of the graph's start, which whoever replays it sets.
+  // Where a kernel starts. While a graph is captured the words are counted from the graph's start, and `place` is
+  // memory of the device with the seed and the offset of the graph's start, which whoever replays it sets.
   struct Start {
     uint64_t seed, offset;
     const void* place;

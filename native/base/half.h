@@ -8,7 +8,8 @@
 namespace cresset {
 
 inline float half_to_float(uint16_t h) {
-  // Shift exponent and mantissa into place, then rescale by 2^112: normals and denormals alike. Inf and nan are mended after.
+  // Shift exponent and mantissa into place, then rescale by 2^112: normals and denormals alike. Inf and nan are mended
+  // after.
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(h & 0x7fffu) << 13;
   const float scaled = std::bit_cast<float>(rest) * 5.192296858534828e33f;
@@ -41,13 +42,15 @@ template <int kExponent, int kMantissa, int kBias, bool kHasInf, bool kUnsignedZ
 struct Float8Format {
   static float decode(uint8_t v) {
     if (kUnsignedZero && v == 0x80) return std::nanf("");
-    const int sign = v >> 7, exponent = (v >> kMantissa) & ((1 << kExponent) - 1), mantissa = v & ((1 << kMantissa) - 1);
+    const int sign = v >> 7, exponent = (v >> kMantissa) & ((1 << kExponent) - 1),
+              mantissa = v & ((1 << kMantissa) - 1);
     if (!kUnsignedZero && exponent == (1 << kExponent) - 1) {
       if (kHasInf) return mantissa ? std::nanf("") : sign ? -INFINITY : INFINITY;
       if (mantissa == (1 << kMantissa) - 1) return std::nanf("");
     }
-    const float value = exponent ? std::ldexp(1.0f + std::ldexp(static_cast<float>(mantissa), -kMantissa), exponent - kBias)
-                                 : std::ldexp(static_cast<float>(mantissa), 1 - kBias - kMantissa);
+    const float value = exponent
+                            ? std::ldexp(1.0f + std::ldexp(static_cast<float>(mantissa), -kMantissa), exponent - kBias)
+                            : std::ldexp(static_cast<float>(mantissa), 1 - kBias - kMantissa);
     return sign ? -value : value;
   }
   static uint8_t encode(float f) {
@@ -57,7 +60,9 @@ struct Float8Format {
     const uint8_t nan = kUnsignedZero ? 0x80 : static_cast<uint8_t>(sign | 0x7f);
     const int largest = kUnsignedZero ? 0x7f : kHasInf ? (top << kMantissa) - 1 : 0x7e;
     // Too large: infinity where there is one; e4m3fn stays at its largest value, as in PyTorch.
-    const uint8_t overflow = kHasInf ? static_cast<uint8_t>(sign | (top << kMantissa)) : kUnsignedZero ? nan : static_cast<uint8_t>(sign | largest);
+    const uint8_t overflow = kHasInf         ? static_cast<uint8_t>(sign | (top << kMantissa))
+                             : kUnsignedZero ? nan
+                                             : static_cast<uint8_t>(sign | largest);
     if (std::isnan(f)) return nan;
     if (std::isinf(f)) return overflow;
     float a = std::fabs(f);

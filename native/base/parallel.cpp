@@ -37,7 +37,8 @@ int cgroup_limit() {
 
 int count_processors() {
   cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  int n =
+      sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   if (const int limit = cgroup_limit(); limit > 0) n = std::min(n, limit);
   return std::max(n, 1);
 }
@@ -57,17 +58,18 @@ std::atomic<int> the_thread_count{0};
 
 // ---- the pool -----------------------------------------------------------------------------------------------------
 //
-// A caller takes one of a few regions, writes down its work there and opens its pieces, one bit each. Whoever clears a bit does that
-// piece: the caller takes the first one and whatever nobody has begun; so it waits only for pieces that somebody is at, never for a
-// thread that has yet to be given a processor. The thread of seat k looks for piece k first: what the last operation left in its
-// processor's cache is where the next one wants it. Nothing is allocated, and nothing here is destroyed: threads may be at work
-// while the process ends.
+// A caller takes one of a few regions, writes down its work there and opens its pieces, one bit each. Whoever clears a
+// bit does that piece: the caller takes the first one and whatever nobody has begun; so it waits only for pieces that
+// somebody is at, never for a thread that has yet to be given a processor. The thread of seat k looks for piece k
+// first: what the last operation left in its processor's cache is where the next one wants it. Nothing is allocated,
+// and nothing here is destroyed: threads may be at work while the process ends.
 
 constexpr int kWords = 4, kMostPieces = 64 * kWords, kRegions = 16;
 constexpr int64_t kMicrosecond = 1000;
 // How long a thread looks out for more before it sleeps: waking it takes 5 to 50 us.
 constexpr int64_t kIdleSpin = 300 * kMicrosecond, kEndSpin = 100 * kMicrosecond;
-// A thread that looks out and finds that so much time has passed was not running: there is more to do than there are processors.
+// A thread that looks out and finds that so much time has passed was not running: there is more to do than there are
+// processors.
 constexpr int64_t kPreempted = 200 * kMicrosecond, kScarceFor = 50'000 * kMicrosecond;
 
 struct Failure {
@@ -105,7 +107,9 @@ void pause() {
 #endif
 }
 
-bool processors_are_scarce(int64_t time) { return time < scarce_until.load(std::memory_order_relaxed) || thread_count() > processors(); }
+bool processors_are_scarce(int64_t time) {
+  return time < scarce_until.load(std::memory_order_relaxed) || thread_count() > processors();
+}
 
 // Looks until `happened()`, for at most `most` nanoseconds; not at all where others want the processor.
 template <class Happened>
@@ -166,7 +170,8 @@ bool help(Region& r, int seat) {
 
 void* serve(void* argument) {
   const int seat = static_cast<int>(reinterpret_cast<intptr_t>(argument));
-  while (!make_thread_data()) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the caller does without it meanwhile
+  while (!make_thread_data())
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the caller does without it meanwhile
   inside = true;
   for (;;) {
     for (int n; seat >= (n = thread_count());) the_thread_count.wait(n);
@@ -202,12 +207,14 @@ void begin_anew() {
 
 bool start(int seat) {
   pthread_t thread;
-  return pthread_create(&thread, nullptr, serve, reinterpret_cast<void*>(static_cast<intptr_t>(seat))) == 0 && pthread_detach(thread) == 0;
+  return pthread_create(&thread, nullptr, serve, reinterpret_cast<void*>(static_cast<intptr_t>(seat))) == 0 &&
+         pthread_detach(thread) == 0;
 }
 
 // Where no more threads can be had, those that are there do the work.
 void start_up_to(int threads) {
-  if (started.load(std::memory_order_acquire) >= threads - 1 || starting.test_and_set(std::memory_order_acquire)) return;
+  if (started.load(std::memory_order_acquire) >= threads - 1 || starting.test_and_set(std::memory_order_acquire))
+    return;
   static const bool watches_forks = pthread_atfork(nullptr, nullptr, begin_anew) == 0;
   if (watches_forks) {
     // Signals are for the program's own threads.
@@ -256,7 +263,8 @@ void run_pieces(int64_t n, int64_t threads, RangeWork piece, void* work) {
   }
   changes.fetch_add(1);
   if (const int wanted = std::min(pieces - 1 - looking.load(), sleeping.load()); wanted > 0) {
-    if (wanted == sleeping.load()) changes.notify_all();
+    if (wanted == sleeping.load())
+      changes.notify_all();
     else
       for (int i = 0; i < wanted; ++i) changes.notify_one();
   }
@@ -264,7 +272,8 @@ void run_pieces(int64_t n, int64_t threads, RangeWork piece, void* work) {
   uint32_t done = 0;
   for (int k = 0; k >= 0; k = claim(*r, 0), ++done) run_piece(*r, k);
   inside = false;
-  if (r->left.fetch_sub(done) != done && !look_for(kEndSpin, [r] { return r->left.load(std::memory_order_acquire) == 0; })) {
+  if (r->left.fetch_sub(done) != done &&
+      !look_for(kEndSpin, [r] { return r->left.load(std::memory_order_acquire) == 0; })) {
     r->caller_sleeps.store(true);
     for (uint32_t left; (left = r->left.load()) != 0;) r->left.wait(left);
     r->caller_sleeps.store(false);

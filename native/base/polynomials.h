@@ -1,7 +1,7 @@
 // Orthogonal polynomials by their recurrences: of one number, or of eight at a time, each with its own degree.
 //
-// CUDA kernels have the one, the generated loops of every instruction set the other: eight doubles are as many registers
-// as the instruction set needs for them.
+// CUDA kernels have the one, the generated loops of every instruction set the other: eight doubles are as many
+// registers as the instruction set needs for them.
 #pragma once
 #ifndef CRESSET_KERNEL
 #include "base/vector_math.h"
@@ -64,8 +64,8 @@ CRESSET_INLINE void store_lanes(T* to, Lanes x, int64_t left) {
 
 // ---- recurrences ----
 
-// A fraction of the degree is dropped, and a negative degree gives 0. Above a limit the value is nan: no recurrence that
-// long has a digit left.
+// A fraction of the degree is dropped, and a negative degree gives 0. Above a limit the value is nan: no recurrence
+// that long has a digit left.
 inline constexpr double kLargestDegree = 1e6, kLargestHermiteDegree = 512;  // a larger one leaves the range of numbers
 template <class V>
 CRESSET_INLINE V of_degree(V value, V degree, double limit) {
@@ -99,9 +99,10 @@ CRESSET_INLINE V chebyshev(V x, V degree, V first, double highest_in_double, Cir
   const double highest = sizeof(Result) == sizeof(double) ? highest_in_double : 32.0;
   const auto high = (degree >= highest + 1.0) & (x >= -1.0) & (x <= 1.0);
   const V low = choose(high, V{}, degree), twice = 2.0 * x;
-  const V value = recurrence(first, low, kLargestDegree, [&](double, V last, V before) { return twice * last - before; });
-  return replace(high & (degree < kLargestDegree + 1.0), choose(high, of_degree(V{}, degree, kLargestDegree), value), x, degree,
-                 [circular](double at, double of) { return circular(at, ::trunc(of)); });
+  const V value =
+      recurrence(first, low, kLargestDegree, [&](double, V last, V before) { return twice * last - before; });
+  return replace(high & (degree < kLargestDegree + 1.0), choose(high, of_degree(V{}, degree, kLargestDegree), value), x,
+                 degree, [circular](double at, double of) { return circular(at, ::trunc(of)); });
 }
 CRESSET_INLINE double sign_of_degree(double n) { return ::fmod(n, 2.0) == 0.0 ? 1.0 : -1.0; }
 template <class Result = double, class V>
@@ -141,19 +142,18 @@ CRESSET_INLINE V hermite_h(V x, V degree) {
 }
 template <class V>
 CRESSET_INLINE V hermite_he(V x, V degree) {
-  return recurrence(x, degree, kLargestHermiteDegree, [&](double k, V last, V before) { return x * last - k * before; });
+  return recurrence(x, degree, kLargestHermiteDegree,
+                    [&](double k, V last, V before) { return x * last - k * before; });
 }
 template <class V>
 CRESSET_INLINE V laguerre_l(V x, V degree) {
-  return recurrence(1.0 - x, degree, kLargestDegree, [&](double k, V last, V before) {
-    return ((2.0 * k + 1.0 - x) * last - k * before) / (k + 1.0);
-  });
+  return recurrence(1.0 - x, degree, kLargestDegree,
+                    [&](double k, V last, V before) { return ((2.0 * k + 1.0 - x) * last - k * before) / (k + 1.0); });
 }
 template <class V>
 CRESSET_INLINE V legendre_p(V x, V degree) {
-  return recurrence(x, degree, kLargestDegree, [&](double k, V last, V before) {
-    return ((2.0 * k + 1.0) * x * last - k * before) / (k + 1.0);
-  });
+  return recurrence(x, degree, kLargestDegree,
+                    [&](double k, V last, V before) { return ((2.0 * k + 1.0) * x * last - k * before) / (k + 1.0); });
 }
 
 }  // namespace cresset::math

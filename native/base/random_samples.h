@@ -1,5 +1,5 @@
-// Samples that take as many uniform numbers as chance wants: Poisson, gamma and binomial. A `Source` has uniform(), in [0, 1), and normal(), both in
-// double.
+// Samples that take as many uniform numbers as chance wants: Poisson, gamma and binomial. A `Source` has uniform(), in
+// [0, 1), and normal(), both in double.
 //
 // CUDA kernels include this file too: cresset/cuda/kernels/random_sampling.cuh.
 #pragma once
@@ -40,8 +40,7 @@ CRESSET_DEVICE inline double poisson(double rate, Source& source) {
     const double k = floor((2 * a / margin + b) * u + rate + 0.43);
     if (margin >= 0.07 && v <= accepted) return k;
     if (k < 0 || (margin < 0.013 && v > margin)) continue;
-    if (log(v) + log(inverse_alpha) - log(a / (margin * margin) + b) <= -rate + k * log_rate - lgamma(k + 1))
-      return k;
+    if (log(v) + log(inverse_alpha) - log(a / (margin * margin) + b) <= -rate + k * log_rate - lgamma(k + 1)) return k;
   }
 }
 

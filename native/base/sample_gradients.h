@@ -22,8 +22,12 @@ struct Dual {
 };
 CRESSET_DEVICE inline Dual operator+(Dual a, Dual b) { return {a.value + b.value, a.slope + b.slope}; }
 CRESSET_DEVICE inline Dual operator-(Dual a, Dual b) { return {a.value - b.value, a.slope - b.slope}; }
-CRESSET_DEVICE inline Dual operator*(Dual a, Dual b) { return {a.value * b.value, a.slope * b.value + a.value * b.slope}; }
-CRESSET_DEVICE inline Dual operator/(Dual a, Dual b) { return {a.value / b.value, (a.slope - a.value / b.value * b.slope) / b.value}; }
+CRESSET_DEVICE inline Dual operator*(Dual a, Dual b) {
+  return {a.value * b.value, a.slope * b.value + a.value * b.slope};
+}
+CRESSET_DEVICE inline Dual operator/(Dual a, Dual b) {
+  return {a.value / b.value, (a.slope - a.value / b.value * b.slope) / b.value};
+}
 
 constexpr int kMostTerms = 20000;
 constexpr double kPrecision = 1e-14;
@@ -50,8 +54,7 @@ CRESSET_DEVICE inline Dual continued_fraction(Dual first, Terms&& terms) {
     c = away_from_zero(b + a / c);
     const Dual factor = c * d;
     f = f * factor;
-    if (fabs(factor.value - 1) < kPrecision && fabs(factor.slope) < kPrecision * (1 + fabs(f.slope)))
-      break;
+    if (fabs(factor.value - 1) < kPrecision && fabs(factor.slope) < kPrecision * (1 + fabs(f.slope))) break;
   }
   return f;
 }

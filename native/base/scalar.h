@@ -19,7 +19,8 @@ struct Scalar {
   Scalar(int64_t v) : kind(Kind::integer), integer(v), real(static_cast<double>(v)) {}
   Scalar(int v) : Scalar(static_cast<int64_t>(v)) {}
   Scalar(double v) : kind(Kind::real), integer(v >= -9.2e18 && v <= 9.2e18 ? static_cast<int64_t>(v) : 0), real(v) {}
-  Scalar(std::complex<double> v) : kind(Kind::complex), integer(static_cast<int64_t>(v.real())), real(v.real()), imag(v.imag()) {}
+  Scalar(std::complex<double> v)
+      : kind(Kind::complex), integer(static_cast<int64_t>(v.real())), real(v.real()), imag(v.imag()) {}
 
   bool is_integral() const { return kind == Kind::integer || kind == Kind::boolean; }
   // The dtype a Python number has on its own.
@@ -50,7 +51,8 @@ struct Scalar {
   }
 };
 
-// Raises when a tensor of this dtype cannot hold the number: 300 in uint8, 1e300 in float32, 1j in a real type, nan in an integer type.
+// Raises when a tensor of this dtype cannot hold the number: 300 in uint8, 1e300 in float32, 1j in a real type, nan in
+// an integer type.
 void check_fits(const Scalar& value, Dtype dtype);
 
 }  // namespace cresset

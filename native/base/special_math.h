@@ -89,8 +89,8 @@ CRESSET_DEVICE inline double igamma_series(double a, double x, double last_term)
   }
   return sum * gamma_weight(a, x);
 }
-// The part above x by its continued fraction, good for x >= a + 1: numerators and denominators of its convergents by their recurrence, divided once
-// in a while to see whether they have settled.
+// The part above x by its continued fraction, good for x >= a + 1: numerators and denominators of its convergents by
+// their recurrence, divided once in a while to see whether they have settled.
 CRESSET_DEVICE inline double igammac_fraction(double a, double x, double last_term) {
   double b = x + 1.0 - a, above_before = 0.0, above = 1.0, below_before = 1.0, below = b, value = 1.0 / b;
   for (int k = 1; k < 20000; k += 4) {
@@ -108,7 +108,8 @@ CRESSET_DEVICE inline double igammac_fraction(double a, double x, double last_te
   return gamma_weight(a, x) * a * value;
 }
 
-// The part below or above x for large a, of which the sums above would need too many terms: Temme's expansion (DLMF 8.12.3)
+// The part below or above x for large a, of which the sums above would need too many terms: Temme's expansion
+// (DLMF 8.12.3)
 //   erfc(-+ eta sqrt(a / 2)) / 2 -+ exp(-a eta^2 / 2) (c0(eta) + c1(eta) / a + c2(eta) / a^2) / sqrt(2 pi a),
 // where eta^2 / 2 = d - log(1 + d) with d = x / a - 1. Where the exponential does not vanish eta is so small that the
 // first terms of the c are enough.
@@ -117,7 +118,12 @@ CRESSET_DEVICE inline double igamma_large(double a, double x, bool upper) {
   const double d = (x - a) / a, half = log1p_excess(d), exponent = a * half, side = d < 0 ? -1.0 : 1.0;
   if (exponent > 745.0) return (d < 0) == upper ? 1.0 : 0.0;
   const double eta = side * ::sqrt(2.0 * half);
-  const double c0 = -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta * (1.0 / 2835 + eta * (-0.0001787551440329218 + eta * (3.919263178522438e-05 - eta * 2.185448510679992e-06))))));
+  const double c0 =
+      -1.0 / 3 +
+      eta * (1.0 / 12 +
+             eta * (-2.0 / 135 + eta * (1.0 / 864 + eta * (1.0 / 2835 + eta * (-0.0001787551440329218 +
+                                                                               eta * (3.919263178522438e-05 -
+                                                                                      eta * 2.185448510679992e-06))))));
   const double c1 = -1.0 / 540 + eta * (-1.0 / 288 + eta * (1.0 / 378 - eta * 0.0009902263374485596));
   const double c2 = 0.004133597883597883 - eta * 0.0026813271604938273;
   const double rest = ::exp(-exponent) * (c0 + (c1 + c2 / a) / a) / ::sqrt(2.0 * 3.14159265358979323846 * a);
@@ -143,8 +149,12 @@ CRESSET_DEVICE inline double igammac(double a, double x, double last_term = kLas
   if (a > kLargeGammaParameter) return igamma_large(a, x, true);
   return x < a + 1.0 ? 1.0 - igamma_series(a, x, last_term) : igammac_fraction(a, x, last_term);
 }
-CRESSET_DEVICE inline float igamma(float a, float x) { return static_cast<float>(igamma(static_cast<double>(a), static_cast<double>(x), kLastTerm32)); }
-CRESSET_DEVICE inline float igammac(float a, float x) { return static_cast<float>(igammac(static_cast<double>(a), static_cast<double>(x), kLastTerm32)); }
+CRESSET_DEVICE inline float igamma(float a, float x) {
+  return static_cast<float>(igamma(static_cast<double>(a), static_cast<double>(x), kLastTerm32));
+}
+CRESSET_DEVICE inline float igammac(float a, float x) {
+  return static_cast<float>(igammac(static_cast<double>(a), static_cast<double>(x), kLastTerm32));
+}
 
 // ---- Bessel functions ----
 

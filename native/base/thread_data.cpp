@@ -18,7 +18,7 @@ bool make_thread_data() {
   asm volatile("" : : "r"(probe) : "memory");  // or the compiler leaves out both calls
   if (!probe) return false;
   std::free(probe);
-  made = true;  // which makes all of the module's,
+  made = true;                       // which makes all of the module's,
   (void)std::uncaught_exceptions();  // and this what the C++ library needs to throw
   return true;
 }

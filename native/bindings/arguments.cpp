@@ -59,8 +59,10 @@ bool to_real(PyObject* o, double& value) {
 // Subclasses see the calls while that is on; those that have no elements of their own see them always.
 void note_override(PyObject* tensor, Arena& arena) {
   if (is_plain_tensor(tensor)) return;
-  if (is_interpreted(tensor)) arena.override_seen = arena.interpreted_seen = true;
-  else if (torch_function_enabled && wants_torch_function(tensor)) arena.override_seen = true;
+  if (is_interpreted(tensor))
+    arena.override_seen = arena.interpreted_seen = true;
+  else if (torch_function_enabled && wants_torch_function(tensor))
+    arena.override_seen = true;
 }
 
 // One argument. False: of the wrong type.
@@ -87,7 +89,8 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       v.kind = Kind::scalar;
       return to_scalar(o, v.scalar_);
     case ArgType::scalar:
-      if (is_tensor(o) && (impl_of(o)->dim() != 0 || impl_of(o)->requires_grad || differs_by_sample(impl_of(o)))) return false;
+      if (is_tensor(o) && (impl_of(o)->dim() != 0 || impl_of(o)->requires_grad || differs_by_sample(impl_of(o))))
+        return false;
       v.kind = Kind::scalar;
       return (is_number(o) || is_tensor(o)) && to_scalar(o, v.scalar_);
     case ArgType::integer: {
@@ -112,7 +115,8 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
         return true;
       } else {
         const std::string_view name = Py_TYPE(o)->tp_name;
-        if (name != "numpy.bool" && name != "numpy.bool_") return false;  // a number is no answer: sum(0, 1) means two dimensions to most who write it
+        if (name != "numpy.bool" && name != "numpy.bool_")
+          return false;  // a number is no answer: sum(0, 1) means two dimensions to most who write it
         v = Value(Scalar(PyObject_IsTrue(o) == 1));
         return true;
       }
@@ -172,14 +176,17 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     case ArgType::dtype: {
       if (Py_TYPE(o) == dtype_type) {
         const char* quantized = reinterpret_cast<PyDtype*>(o)->quantized;
-        check_implemented(!quantized, "torch.", quantized ? quantized : "", ": only a quantized tensor has this dtype; quantize_per_tensor and quantize_per_channel make one");
+        check_implemented(
+            !quantized, "torch.", quantized ? quantized : "",
+            ": only a quantized tensor has this dtype; quantize_per_tensor and quantize_per_channel make one");
       }
       const std::optional<Dtype> dtype = to_dtype(o);
       if (dtype) v = Value(*dtype);
       return dtype.has_value();
     }
     case ArgType::device: {
-      if (!PyObject_TypeCheck(o, device_type) && !PyUnicode_Check(o) && !(PyLong_Check(o) && !PyBool_Check(o))) return false;
+      if (!PyObject_TypeCheck(o, device_type) && !PyUnicode_Check(o) && !(PyLong_Check(o) && !PyBool_Check(o)))
+        return false;
       v = Value(parse_device(o));
       return true;
     }
@@ -217,7 +224,8 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
 // NumPy's names for the same arguments.
 std::string_view canonical(std::string_view name) {
   static const std::pair<std::string_view, std::string_view> table[] = {
-      {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"self", "input"}, {"x1", "input"}, {"x2", "other"}, {"a", "input"}};
+      {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"self", "input"},
+      {"x1", "input"}, {"x2", "other"},         {"a", "input"}};
   for (auto& [from, to] : table)
     if (name == from) return to;
   return name;
@@ -241,7 +249,8 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
   uint32_t given = 0;
   const auto wrong = [&](const Parameter& p, PyObject* o, Py_ssize_t position) {
     if (why) {
-      *why = join(op.name(), "(): argument '", p.name, "'", position >= 0 ? join(" (position ", position + 1, ")") : "", " must be ", expected(p), ", not ", Py_TYPE(o)->tp_name);
+      *why = join(op.name(), "(): argument '", p.name, "'", position >= 0 ? join(" (position ", position + 1, ")") : "",
+                  " must be ", expected(p), ", not ", Py_TYPE(o)->tp_name);
     }
     return false;
   };
@@ -266,7 +275,9 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
     given |= 1u << i;
   }
   if (next < a.positional) {
-    if (why) *why = join(op.name(), "() takes ", i, " positional argument", i == 1 ? "" : "s", " but ", a.positional, " were given");
+    if (why)
+      *why = join(op.name(), "() takes ", i, " positional argument", i == 1 ? "" : "s", " but ", a.positional,
+                  " were given");
     return false;
   }
   if (a.names) {
@@ -286,7 +297,9 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
           for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(o); ++j) {
             PyObject* item = PySequence_Fast_GET_ITEM(o, j);
             if (!is_tensor(item)) {
-              if (why) *why = join(op.name(), "(): argument 'out' must be tuple of Tensors, but found element of type ", Py_TYPE(item)->tp_name, " at pos ", j);
+              if (why)
+                *why = join(op.name(), "(): argument 'out' must be tuple of Tensors, but found element of type ",
+                            Py_TYPE(item)->tp_name, " at pos ", j);
               return false;
             }
             call.give(unwrap(item));
@@ -296,7 +309,9 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
           return false;
         }
         if (static_cast<size_t>(call.outputs.size()) != op.signature.results.size()) {
-          if (why) *why = join(op.name(), "(): argument 'out' must hold ", op.signature.results.size(), " tensors, got ", call.outputs.size());
+          if (why)
+            *why = join(op.name(), "(): argument 'out' must hold ", op.signature.results.size(), " tensors, got ",
+                        call.outputs.size());
           return false;
         }
         continue;
@@ -312,7 +327,8 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
         return false;
       }
       PyObject* o = a.args[a.positional + k];
-      if (!convert_argument(parameters[static_cast<size_t>(at)], o, call.args[at], arena)) return wrong(parameters[static_cast<size_t>(at)], o, -1);
+      if (!convert_argument(parameters[static_cast<size_t>(at)], o, call.args[at], arena))
+        return wrong(parameters[static_cast<size_t>(at)], o, -1);
       given |= 1u << at;
     }
   }
@@ -326,7 +342,8 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
     call.args[k] = p.default_value;
   }
   if (op.inplace && call.args[0].kind != Kind::tensor && !arena.override_seen) {  // there is nothing to write to
-    if (why) *why = join(op.name(), "(): argument '", parameters[0].name, "' (position 1) must be Tensor, not a number");
+    if (why)
+      *why = join(op.name(), "(): argument '", parameters[0].name, "' (position 1) must be Tensor, not a number");
     return false;
   }
   // A call on numbers alone has no tensor to promote to.
@@ -334,7 +351,8 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
     bool any = false;
     for (int k = 0; k < op.pointwise->input_count; ++k) any |= call.args[k].kind == Kind::tensor;
     if (!any && !arena.override_seen) {
-      if (op.pointwise->inputs[0] == 'b') return why ? (*why = join(op.name(), "(): argument 'condition' (position 1) must be Tensor"), false) : false;
+      if (op.pointwise->inputs[0] == 'b')
+        return why ? (*why = join(op.name(), "(): argument 'condition' (position 1) must be Tensor"), false) : false;
       arena.made.push_back(wrapped_number(call.args[0].scalar_));
       call.args[0] = Value(arena.made.back());
     }

@@ -24,8 +24,8 @@ struct Arguments {
   PyObject* names;  // tuple of keyword names, or null; their values follow the positional ones
 };
 
-// Asks the modes, then the overriding arguments, to compute a call of `function`. Null without an error: nobody answered. `skip_interpreted`: tensors that
-// are made of others are not asked, as they know only operators.
+// Asks the modes, then the overriding arguments, to compute a call of `function`. Null without an error: nobody
+// answered. `skip_interpreted`: tensors that are made of others are not asked, as they know only operators.
 PyObject* ask_torch_function(PyObject* function, const Arguments& arguments, bool skip_interpreted = false);
 
 // The dtype that an object names: a torch.dtype, or one of the Python types float, int, bool and complex.

@@ -1,4 +1,5 @@
-// Autocast as cresset.amp sees it: which device types it is on for in this thread, in which precision, and what each operator does about it.
+// Autocast as cresset.amp sees it: which device types it is on for in this thread, in which precision, and what each
+// operator does about it.
 #include "dispatch/autocast.h"
 
 #include "bindings/python.h"
@@ -24,14 +25,17 @@ PyObject* set_autocast_mask(PyObject*, PyObject* mask) {
   return guarded([&]() -> PyObject* {
     const long bits = PyLong_AsLong(mask);
     if (bits == -1 && PyErr_Occurred()) raise_python();
-    check(bits >= 0 && bits < (1 << kAutocastDevices), "set_autocast_mask: expected a mask of ", kAutocastDevices, " bits, got ", bits);
+    check(bits >= 0 && bits < (1 << kAutocastDevices), "set_autocast_mask: expected a mask of ", kAutocastDevices,
+          " bits, got ", bits);
     const uint8_t before = modes.autocast;
     modes.autocast = static_cast<uint8_t>(bits);
     return PyLong_FromLong(before);
   });
 }
 PyObject* autocast_dtype(PyObject*, PyObject* device) {
-  return guarded([&]() -> PyObject* { return wrap(modes.autocast_dtype[device_argument(static_cast<int>(PyLong_AsLong(device)))]); });
+  return guarded([&]() -> PyObject* {
+    return wrap(modes.autocast_dtype[device_argument(static_cast<int>(PyLong_AsLong(device)))]);
+  });
 }
 // set_autocast_dtype(device type, dtype)
 PyObject* set_autocast_dtype(PyObject*, PyObject* args) {
@@ -51,7 +55,9 @@ PyObject* set_keeps_casts(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 template <int change>
-PyObject* change_nesting(PyObject*, PyObject*) { return PyLong_FromLong(nesting_of_thread(change)); }
+PyObject* change_nesting(PyObject*, PyObject*) {
+  return PyLong_FromLong(nesting_of_thread(change));
+}
 PyObject* clear_cache(PyObject*, PyObject*) {
   clear_autocast_cache();
   Py_RETURN_NONE;
@@ -62,7 +68,8 @@ PyObject* set_autocast_policy(PyObject*, PyObject* args) {
     const char* name;
     int device, policy;
     if (!PyArg_ParseTuple(args, "sii", &name, &device, &policy)) raise_python();
-    check(policy >= 0 && policy <= static_cast<int>(Autocast::accumulate), "set_autocast_policy: no policy number ", policy);
+    check(policy >= 0 && policy <= static_cast<int>(Autocast::accumulate), "set_autocast_policy: no policy number ",
+          policy);
     const int shift = 4 * device_argument(device);
     bool found = false;
     for (const Operator& op : Registry::instance().all())
@@ -80,7 +87,8 @@ PyObject* autocast_argument_py(PyObject*, PyObject* args) {
     PyObject *tensor, *dtype;
     int device;
     if (!PyArg_ParseTuple(args, "O!O!i", tensor_type, &tensor, dtype_type, &dtype, &device)) raise_python();
-    const Tensor given = unwrap(tensor), result = autocast_argument(given, reinterpret_cast<PyDtype*>(dtype)->value, static_cast<DeviceType>(device_argument(device)));
+    const Tensor given = unwrap(tensor), result = autocast_argument(given, reinterpret_cast<PyDtype*>(dtype)->value,
+                                                                    static_cast<DeviceType>(device_argument(device)));
     return result.get() == given.get() ? Py_NewRef(tensor) : wrap(result);
   });
 }

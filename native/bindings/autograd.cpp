@@ -1,15 +1,16 @@
-// Autograd's module functions: backward, modes, hooks, saved-tensor hooks, forward mode, and where in the program things happened.
+// Autograd's module functions: backward, modes, hooks, saved-tensor hooks, forward mode, and where in the program
+// things happened.
 #include "bindings/python.h"
 
 namespace cresset {
 namespace {
 
-
 // ---------------------------------------------------------------- backward
 
 // A tensor's edge, or a GradientEdge: (node, index, ...).
 Edge edge_of(PyObject* o) {
-  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2) return {unwrap_node(PyTuple_GET_ITEM(o, 0)), static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)))};
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2)
+    return {unwrap_node(PyTuple_GET_ITEM(o, 0)), static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)))};
   check_type(is_tensor(o), "expected a Tensor or a GradientEdge, got ", Py_TYPE(o)->tp_name);
   return gradient_edge(unwrap(o));
 }
@@ -19,7 +20,9 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *tensors, *grads, *inputs;
     int keep, create, accumulate;
-    if (!PyArg_ParseTuple(args, "O!O!ppOp", &PyTuple_Type, &tensors, &PyTuple_Type, &grads, &keep, &create, &inputs, &accumulate)) raise_python();
+    if (!PyArg_ParseTuple(args, "O!O!ppOp", &PyTuple_Type, &tensors, &PyTuple_Type, &grads, &keep, &create, &inputs,
+                          &accumulate))
+      raise_python();
     BackwardRequest request;
     request.keep_graph = keep;
     request.create_graph = create;
@@ -28,7 +31,8 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
       Edge edge = edge_of(PyTuple_GET_ITEM(tensors, i));
       check(edge.node, "element ", i, " of tensors does not require grad and does not have a grad_fn");
       request.roots.push_back(edge);
-      check_type(is_tensor(PyTuple_GET_ITEM(grads, i)), "gradients can be either Tensors or None, but got ", Py_TYPE(PyTuple_GET_ITEM(grads, i))->tp_name);
+      check_type(is_tensor(PyTuple_GET_ITEM(grads, i)), "gradients can be either Tensors or None, but got ",
+                 Py_TYPE(PyTuple_GET_ITEM(grads, i))->tp_name);
       request.root_grads.push_back(unwrap(PyTuple_GET_ITEM(grads, i)));
     }
     if (inputs == Py_None) {
@@ -55,7 +59,8 @@ PyObject* backward_scalar(PyObject*, PyObject* self) {
     Edge edge = gradient_edge(t);
     check(edge.node, "element 0 of tensors does not require grad and does not have a grad_fn");
     check(t.numel() == 1, "grad can be implicitly created only for scalar outputs, but got shape ", tuple(t.sizes()));
-    check(!is_complex(t.dtype()), "grad can be implicitly created only for real scalar outputs but got ", name_of(t.dtype()));
+    check(!is_complex(t.dtype()), "grad can be implicitly created only for real scalar outputs but got ",
+          name_of(t.dtype()));
     BackwardRequest request;
     request.roots.push_back(edge);
     request.root_grads.push_back(full(t.sizes(), Scalar(1), t.dtype(), t.device()));
@@ -75,12 +80,16 @@ class DictHook : public TensorHook {  // calls every value of a dict; handles re
     Ref values(require(PyDict_Values(dict_)));
     Tensor now = grad;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-      Ref result(require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), Ref(wrap(now)).get(), nullptr)));
+      Ref result(
+          require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), Ref(wrap(now)).get(), nullptr)));
       if (result.get() == Py_None) continue;
-      check_type(is_tensor(result.get()), "a tensor hook must return None or a Tensor, got ", Py_TYPE(result.get())->tp_name);
+      check_type(is_tensor(result.get()), "a tensor hook must return None or a Tensor, got ",
+                 Py_TYPE(result.get())->tp_name);
       const Tensor changed = unwrap(result.get());
-      check(changed.sizes() == grad.sizes(), "hook has changed the size of value: from ", list(grad.sizes()), " to ", list(changed.sizes()));
-      check(changed.dtype() == grad.dtype(), "hook has changed the type of value: from ", name_of(grad.dtype()), " to ", name_of(changed.dtype()));
+      check(changed.sizes() == grad.sizes(), "hook has changed the size of value: from ", list(grad.sizes()), " to ",
+            list(changed.sizes()));
+      check(changed.dtype() == grad.dtype(), "hook has changed the type of value: from ", name_of(grad.dtype()), " to ",
+            name_of(changed.dtype()));
       now = changed;
     }
     return now.get() == grad.get() ? Tensor() : now;
@@ -106,8 +115,10 @@ PyObject* add_tensor_hooks(PyObject*, PyObject* args) {
     const Tensor t = unwrap(self);
     check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
     RefPtr<TensorHook> hook(new DictHook(dict));
-    if (RefPtr<Node> node = grad_fn(t)) node->hooks_for_writing().on_results.push_back({state_of(t.get())->output_index, hook});
-    else state_for_writing(t.get()).leaf_hooks.push_back(hook);
+    if (RefPtr<Node> node = grad_fn(t))
+      node->hooks_for_writing().on_results.push_back({state_of(t.get())->output_index, hook});
+    else
+      state_for_writing(t.get()).leaf_hooks.push_back(hook);
     Py_RETURN_NONE;
   });
 }
@@ -124,7 +135,8 @@ PyObject* add_post_accumulate_hooks(PyObject*, PyObject* args) {
       Tensor call(const Tensor& leaf) override {
         Ref values(require(PyDict_Values(dict_)));
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-          Ref result(require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), Ref(wrap(leaf)).get(), nullptr)));
+          Ref result(
+              require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), Ref(wrap(leaf)).get(), nullptr)));
           check(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
         }
         return {};
@@ -160,7 +172,9 @@ class PackedByPython : public PackedTensor {
   PackedByPython(Ref packed, Ref unpack) : packed_(std::move(packed)), unpack_(std::move(unpack)) {}
   Tensor unpack() override {
     Ref result(require(PyObject_CallFunctionObjArgs(unpack_.get(), packed_.get(), nullptr)));
-    check_type(is_tensor(result.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", Py_TYPE(result.get())->tp_name);
+    check_type(is_tensor(result.get()),
+               "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+               Py_TYPE(result.get())->tp_name);
     return unwrap(result.get());
   }
 
@@ -182,7 +196,8 @@ PyObject* push_saved_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *p, *u;
     if (!PyArg_ParseTuple(args, "OO", &p, &u)) raise_python();
-    check_type(PyCallable_Check(p) && PyCallable_Check(u), "saved_tensors_hooks: the hooks must be callable, got ", Py_TYPE(p)->tp_name, " and ", Py_TYPE(u)->tp_name);
+    check_type(PyCallable_Check(p) && PyCallable_Check(u), "saved_tensors_hooks: the hooks must be callable, got ",
+               Py_TYPE(p)->tp_name, " and ", Py_TYPE(u)->tp_name);
     check(saved_hooks_disabled.empty(), saved_hooks_disabled);
     saved_hooks.push_back({Ref::borrow(p), Ref::borrow(u)});
     packs_saved_tensors = true;
@@ -196,9 +211,11 @@ PyObject* pop_saved_hooks(PyObject*, PyObject*) {
 }
 PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
   return guarded([&]() -> PyObject* {
-    check_type(message == Py_None || PyUnicode_Check(message), "disable_saved_tensors_hooks: the message must be a str, got ", Py_TYPE(message)->tp_name);
+    check_type(message == Py_None || PyUnicode_Check(message),
+               "disable_saved_tensors_hooks: the message must be a str, got ", Py_TYPE(message)->tp_name);
     if (message != Py_None) check(saved_hooks.empty(), PyUnicode_AsUTF8(message));
-    PyObject* before = saved_hooks_disabled.empty() ? Py_NewRef(Py_None) : PyUnicode_FromString(saved_hooks_disabled.c_str());
+    PyObject* before =
+        saved_hooks_disabled.empty() ? Py_NewRef(Py_None) : PyUnicode_FromString(saved_hooks_disabled.c_str());
     saved_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
     return before;
   });
@@ -238,7 +255,8 @@ std::string describe(CodePosition p) {
     if (PyObject* text = PyObject_CallMethod(linecache, "getline", "Oi", code->co_filename, line)) {
       std::string source = PyUnicode_AsUTF8(text);
       const size_t first = source.find_first_not_of(" \t\n");
-      if (first != std::string::npos) where += ": " + source.substr(first, source.find_last_not_of(" \t\n") - first + 1);
+      if (first != std::string::npos)
+        where += ": " + source.substr(first, source.find_last_not_of(" \t\n") - first + 1);
       Py_DECREF(text);
     }
     Py_DECREF(linecache);
@@ -265,14 +283,17 @@ void release_object(void* o) {
 PyObject *anomaly_note = nullptr, *anomaly_explain = nullptr, *forward_function = nullptr;
 
 void note_anomaly(Node& node) {
-  if (anomaly_note) Ref(require(PyObject_CallFunctionObjArgs(anomaly_note, Ref(wrap(RefPtr<Node>(&node))).get(), nullptr)));
+  if (anomaly_note)
+    Ref(require(PyObject_CallFunctionObjArgs(anomaly_note, Ref(wrap(RefPtr<Node>(&node))).get(), nullptr)));
 }
 void explain_anomaly(Node& node) {
   if (!anomaly_explain) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (PyObject* r = PyObject_CallFunctionObjArgs(anomaly_explain, Ref(wrap(RefPtr<Node>(&node))).get(), nullptr)) Py_DECREF(r);
-  else PyErr_Clear();
+  if (PyObject* r = PyObject_CallFunctionObjArgs(anomaly_explain, Ref(wrap(RefPtr<Node>(&node))).get(), nullptr))
+    Py_DECREF(r);
+  else
+    PyErr_Clear();
   PyErr_Restore(type, value, traceback);
 }
 
@@ -307,18 +328,21 @@ PyObject* wrap_value(const Call& c, int i) {
 
 namespace {
 
-// forward_function(name, {argument: value}, outputs, the first argument before an in-place call, node, the tensor of each of its edges)
+// forward_function(name, {argument: value}, outputs, the first argument before an in-place call, node, the tensor of
+// each of its edges)
 void forward_mode(Call& c) {
   if (!forward_function) return;
   Ref arguments(require(PyDict_New())), outputs(require(PyTuple_New(static_cast<Py_ssize_t>(c.outputs.size()))));
   for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
-    PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(), Ref(wrap_value(c, static_cast<int>(i))).get());
+    PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(),
+                         Ref(wrap_value(c, static_cast<int>(i))).get());
   for (int64_t i = 0; i < c.outputs.size(); ++i) PyTuple_SET_ITEM(outputs.get(), i, wrap(c.outputs[i]));
   Ref before(c.before.defined() ? wrap(c.before) : Py_NewRef(Py_None));
   std::vector<Tensor> sources;
   Ref node(wrap(node_for_tangents(c, sources))), edges(require(PyList_New(0)));
   for (const Tensor& t : sources) PyList_Append(edges.get(), Ref(wrap(t)).get());
-  Ref(require(PyObject_CallFunction(forward_function, "sOOOOO", c.op.name().c_str(), arguments.get(), outputs.get(), before.get(), node.get(), edges.get())));
+  Ref(require(PyObject_CallFunction(forward_function, "sOOOOO", c.op.name().c_str(), arguments.get(), outputs.get(),
+                                    before.get(), node.get(), edges.get())));
 }
 
 PyObject* set_python_hooks(PyObject*, PyObject* args) {
@@ -338,13 +362,16 @@ PyObject* run_node(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO!", &object, &PyTuple_Type, &given)) raise_python();
     const RefPtr<Node> node = unwrap_node(object);
     Grads grads, out;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) grads.push_back(PyTuple_GET_ITEM(given, i) == Py_None ? Tensor() : unwrap(PyTuple_GET_ITEM(given, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
+      grads.push_back(PyTuple_GET_ITEM(given, i) == Py_None ? Tensor() : unwrap(PyTuple_GET_ITEM(given, i)));
     out.resize(node->edges.size());
     node->backward(grads, out);
     Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(out.size()))));
     for (int64_t i = 0; i < out.size(); ++i) {
       const Edge& edge = node->edges[i];
-      PyTuple_SET_ITEM(tuple.get(), i, wrap(out[i].defined() && edge.node ? fit(node->name(), out[i], edge.node->results[edge.index]) : Tensor()));
+      PyTuple_SET_ITEM(
+          tuple.get(), i,
+          wrap(out[i].defined() && edge.node ? fit(node->name(), out[i], edge.node->results[edge.index]) : Tensor()));
     }
     return tuple.release();
   });
@@ -362,12 +389,14 @@ PyObject* set_tangent(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
-// What the node of a result keeps of the results: [(tensor, index)]. These are tensors of their own, and need tangents too.
+// What the node of a result keeps of the results: [(tensor, index)]. These are tensors of their own, and need tangents
+// too.
 PyObject* saved_outputs(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     Ref found(require(PyList_New(0)));
     const auto add = [&](const SavedTensor& s) {
-      if (s.is_output() && s.raw().defined()) PyList_Append(found.get(), Ref(require(Py_BuildValue("NI", wrap(s.raw()), s.output_index()))).get());
+      if (s.is_output() && s.raw().defined())
+        PyList_Append(found.get(), Ref(require(Py_BuildValue("NI", wrap(s.raw()), s.output_index()))).get());
     };
     const RefPtr<Node> node = grad_fn(unwrap(self));
     if (auto* n = dynamic_cast<OperatorNode*>(node.get())) {
@@ -388,17 +417,21 @@ PyObject* get_tangents(PyObject*, PyObject* self) {
     if (t->base && t->base->has_tangent && !t->has_tangent) renew_view(*t);
     Ref found(require(PyList_New(0)));
     if (const AutogradState* s = state_of(t))
-      for (auto& [level, tangent] : s->tangents) PyList_Append(found.get(), Ref(require(Py_BuildValue("LN", static_cast<long long>(level), wrap(tangent)))).get());
+      for (auto& [level, tangent] : s->tangents)
+        PyList_Append(found.get(),
+                      Ref(require(Py_BuildValue("LN", static_cast<long long>(level), wrap(tangent)))).get());
     return found.release();
   });
 }
 
 // ---------------------------------------------------------------- modes
 
-template <bool Modes::*member>
-PyObject* get_mode(PyObject*, PyObject*) { return PyBool_FromLong(modes.*member); }
+template <bool Modes::* member>
+PyObject* get_mode(PyObject*, PyObject*) {
+  return PyBool_FromLong(modes.*member);
+}
 // Sets a mode and returns what it was.
-template <bool Modes::*member>
+template <bool Modes::* member>
 PyObject* set_mode(PyObject*, PyObject* on) {
   const bool before = modes.*member;
   modes.*member = PyObject_IsTrue(on) == 1;
@@ -447,7 +480,9 @@ PyObject* set_version(PyObject*, PyObject* args) {
   impl_of(self)->storage->version = version;
   Py_RETURN_NONE;
 }
-PyObject* detach_py(PyObject*, PyObject* self) { return guarded([&]() -> PyObject* { return wrap(detach(unwrap(self))); }); }
+PyObject* detach_py(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* { return wrap(detach(unwrap(self))); });
+}
 
 PyMethodDef functions[] = {
     {"run_backward", run_backward_py, METH_VARARGS, nullptr},
@@ -463,7 +498,8 @@ PyMethodDef functions[] = {
     {"set_tangent", set_tangent, METH_VARARGS, nullptr},
     {"get_tangents", get_tangents, METH_O, nullptr},
     {"saved_outputs", saved_outputs, METH_O, nullptr},
-    {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS, "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
+    {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS,
+     "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
     {"set_grad_mode", set_mode<&Modes::grad_enabled>, METH_O, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, "is_inference_mode_enabled() -> bool"},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
@@ -473,7 +509,8 @@ PyMethodDef functions[] = {
     {"set_anomaly_check_nan", set_mode<&Modes::anomaly_checks_nan>, METH_O, nullptr},
     {"gradient_edge", gradient_edge_py, METH_O, nullptr},
     {"current_backward", current_backward_py, METH_NOARGS, nullptr},
-    {"running_node", running_node_py, METH_NOARGS, "The node whose derivative or hooks this thread's backward runs; None outside of any."},
+    {"running_node", running_node_py, METH_NOARGS,
+     "The node whose derivative or hooks this thread's backward runs; None outside of any."},
     {"backward_is_partial", backward_is_partial_py, METH_NOARGS, nullptr},
     {"will_run", will_run_py, METH_O, nullptr},
     {"after_backward", after_backward_py, METH_O, nullptr},
@@ -486,7 +523,8 @@ PyMethodDef functions[] = {
 bool interpreted(const Tensor& t) { return is_interpreted(static_cast<PyObject*>(t->wrapper)); }
 
 Tensor interpret(const char* method, const Tensor& self, const Tensor& other) {
-  Ref object(wrap(self)), name(require(PyUnicode_FromString(method))), argument(other.defined() ? wrap(other) : nullptr);
+  Ref object(wrap(self)), name(require(PyUnicode_FromString(method))),
+      argument(other.defined() ? wrap(other) : nullptr);
   Ref result(require(PyObject_CallMethodObjArgs(object.get(), name.get(), argument.get(), nullptr)));
   check_type(is_tensor(result.get()), method, ": expected a Tensor, got ", Py_TYPE(result.get())->tp_name);
   return unwrap(result.get());

@@ -1,5 +1,5 @@
-// Tensors that stand for a batch (Note [Tensors of a batch] in tensor/tensor.h): making them, looking into them, and handing the calls they are in
-// to the function that interprets them (cresset/func/batching.py).
+// Tensors that stand for a batch (Note [Tensors of a batch] in tensor/tensor.h): making them, looking into them, and
+// handing the calls they are in to the function that interprets them (cresset/func/batching.py).
 #include <unordered_map>
 #include <unordered_set>
 
@@ -8,12 +8,15 @@
 namespace cresset {
 namespace {
 
-PyObject* interpreter = nullptr;  // (operator's name, arguments in the signature's order, level, out= or None) -> result or results
+PyObject* interpreter =
+    nullptr;  // (operator's name, arguments in the signature's order, level, out= or None) -> result or results
 
 PyObject* name_of(const Operator& op) {
   static auto* names = new std::unordered_map<const Operator*, PyObject*>;
   PyObject*& name = (*names)[&op];
-  if (!name) name = PyUnicode_FromString((op.signature.overload.empty() ? op.name() : op.name() + "." + op.signature.overload).c_str());
+  if (!name)
+    name = PyUnicode_FromString(
+        (op.signature.overload.empty() ? op.name() : op.name() + "." + op.signature.overload).c_str());
   return name;
 }
 
@@ -38,7 +41,8 @@ void interpret(Call& c) {
   Ref result(require(PyObject_Vectorcall(interpreter, passed, 4, nullptr)));
   c.outputs.clear();
   if (PyTuple_Check(result.get()) || PyList_Check(result.get()))
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result.get()); ++i) give(c, PySequence_Fast_GET_ITEM(result.get(), i));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result.get()); ++i)
+      give(c, PySequence_Fast_GET_ITEM(result.get(), i));
   else if (result.get() != Py_None || !c.op.signature.results.empty())
     give(c, result.get());
 }
@@ -58,7 +62,8 @@ PyObject* sample_of_py(PyObject*, PyObject* const* args, Py_ssize_t n) {
     const long level = PyLong_AsLong(args[2]);
     const int64_t dim = args[1] == Py_None ? -1 : wrap_dim(PyLong_AsLongLong(args[1]), batch.dim());
     if (PyErr_Occurred()) raise_python();
-    check(level > batch->level && level < 65536, "sample_of: level ", level, " is not above the tensor's, ", batch->level);
+    check(level > batch->level && level < 65536, "sample_of: level ", level, " is not above the tensor's, ",
+          batch->level);
     return wrap(sample_of(batch, dim, level));
   });
 }
@@ -68,7 +73,8 @@ PyObject* batch_of(PyObject*, PyObject* self) {
     check_type(is_tensor(self), "batch_of: expected a Tensor, got ", Py_TYPE(self)->tp_name);
     const TensorImpl* t = impl_of(self);
     check(t->level, "batch_of: an ordinary tensor");
-    return Py_BuildValue("NN", wrap(Tensor(t->batch)), t->batch_dim < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(t->batch_dim));
+    return Py_BuildValue("NN", wrap(Tensor(t->batch)),
+                         t->batch_dim < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(t->batch_dim));
   });
 }
 // The level of a tensor; 0 of an ordinary one, and of anything else.
@@ -85,7 +91,8 @@ PyObject* depends_only_on(PyObject*, PyObject* args) {
     PyObject *self, *leaves;
     if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, &PyTuple_Type, &leaves)) raise_python();
     std::unordered_set<const Node*> seen;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); ++i) seen.insert(gradient_edge(unwrap(PyTuple_GET_ITEM(leaves, i))).node.get());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); ++i)
+      seen.insert(gradient_edge(unwrap(PyTuple_GET_ITEM(leaves, i))).node.get());
     std::vector<const Node*> open;
     const auto visit = [&](const Node* node) {
       if (node && seen.insert(node).second) open.push_back(node);
@@ -103,7 +110,8 @@ PyObject* depends_only_on(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {{"set_interpreter", set_interpreter, METH_O, "Who computes calls with tensors of a batch."},
-                           {"sample_of", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(sample_of_py)), METH_FASTCALL, "A tensor that stands for the samples of a batch."},
+                           {"sample_of", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(sample_of_py)),
+                            METH_FASTCALL, "A tensor that stands for the samples of a batch."},
                            {"batch_of", batch_of, METH_O, "The batch a tensor stands for, and its hidden dimension."},
                            {"level_of", level_of, METH_O, "How deep in vmap a tensor is; 0 of an ordinary one."},
                            {"set_vmap_depth", set_vmap_depth, METH_O, nullptr},

@@ -100,7 +100,9 @@ bool to_scalar(PyObject* o, Scalar& out) {
       PyErr_Clear();
       return false;
     }
-    out = std::string_view(type) == "numpy.bool_" || std::string_view(type) == "numpy.bool" ? Scalar(PyFloat_AS_DOUBLE(number.get()) != 0) : Scalar(PyFloat_AS_DOUBLE(number.get()));
+    out = std::string_view(type) == "numpy.bool_" || std::string_view(type) == "numpy.bool"
+              ? Scalar(PyFloat_AS_DOUBLE(number.get()) != 0)
+              : Scalar(PyFloat_AS_DOUBLE(number.get()));
     return true;
   }
   const std::string_view type = Py_TYPE(o)->tp_name;

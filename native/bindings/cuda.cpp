@@ -1,4 +1,5 @@
-// cresset._native.cuda: devices, streams, events, graphs and memory, as plain functions on numbers; cresset/cuda makes PyTorch's classes of them.
+// cresset._native.cuda: devices, streams, events, graphs and memory, as plain functions on numbers; cresset/cuda makes
+// PyTorch's classes of them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -109,7 +110,8 @@ nb::list snapshot(int device) {
   nb::list all;
   for (const SegmentFacts& s : memory_snapshot(device)) {
     nb::list blocks;
-    for (const BlockFacts& b : s.blocks) blocks.append(nb::make_tuple(b.address, b.bytes, b.requested, states[b.state], b.site));
+    for (const BlockFacts& b : s.blocks)
+      blocks.append(nb::make_tuple(b.address, b.bytes, b.requested, states[b.state], b.site));
     all.append(nb::make_tuple(s.address, s.bytes, number(s.stream), s.large, s.pool, blocks));
   }
   return all;
@@ -119,12 +121,13 @@ nb::list snapshot(int device) {
 nb::list history(int device) {
   static constexpr const char* actions[] = {"alloc", "free_completed", "segment_alloc", "segment_free", "oom"};
   nb::list all;
-  for (const MemoryEvent& e : memory_history(device)) all.append(nb::make_tuple(actions[e.kind], e.address, e.bytes, e.time, number(e.stream), e.site));
+  for (const MemoryEvent& e : memory_history(device))
+    all.append(nb::make_tuple(actions[e.kind], e.address, e.bytes, e.time, number(e.stream), e.site));
   return all;
 }
 
-// "file.py(12): function" of the innermost frame outside of this package, and the module whose forward runs; where `whole`, the frames
-// around it on lines of their own.
+// "file.py(12): function" of the innermost frame outside of this package, and the module whose forward runs; where
+// `whole`, the frames around it on lines of their own.
 std::string site_of_user(bool whole) {
   if (!PyGILState_GetThisThreadState()) return "";  // a thread that is not Python's
   const PyGILState_STATE gil = PyGILState_Ensure();
@@ -137,10 +140,13 @@ std::string site_of_user(bool whole) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const std::string file = PyUnicode_AsUTF8(code->co_filename);
     const bool ours = file.find("/cresset/") != file.npos && file.find("/tests/") == file.npos;
-    std::string line = file + "(" + std::to_string(PyFrame_GetLineNumber(frame)) + "): " + PyUnicode_AsUTF8(code->co_name);
+    std::string line =
+        file + "(" + std::to_string(PyFrame_GetLineNumber(frame)) + "): " + PyUnicode_AsUTF8(code->co_name);
     Py_DECREF(code);
-    if (found) around += "\n" + line;
-    else if (site.empty() || !ours) site = std::move(line);
+    if (found)
+      around += "\n" + line;
+    else if (site.empty() || !ours)
+      site = std::move(line);
     found = found || !ours;
     PyFrameObject* const next = found && !whole ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
@@ -163,7 +169,8 @@ std::string printed_formula(const std::string& name, int which, const char* comp
   const PyGILState_STATE gil = PyGILState_Ensure();
   std::string text;
   try {
-    text = nb::cast<std::string>(nb::module_::import_("cresset.cuda.printing").attr("formula_source")(name, which, compute));
+    text = nb::cast<std::string>(
+        nb::module_::import_("cresset.cuda.printing").attr("formula_source")(name, which, compute));
   } catch (nb::python_error& e) {
     e.restore();
     PyGILState_Release(gil);
@@ -177,7 +184,8 @@ std::vector<std::string> nvidia_packages() {
   const PyGILState_STATE gil = PyGILState_Ensure();
   std::vector<std::string> folders;
   try {
-    folders = nb::cast<std::vector<std::string>>(nb::module_::import_("cresset.cuda.libraries").attr("package_folders")());
+    folders =
+        nb::cast<std::vector<std::string>>(nb::module_::import_("cresset.cuda.libraries").attr("package_folders")());
   } catch (nb::python_error& e) {
     e.discard_as_unraisable("looking for NVIDIA's packages");
   }
@@ -188,7 +196,8 @@ std::vector<std::string> nvidia_packages() {
 }  // namespace
 
 void add_cuda(PyObject* module) {
-  nb::module_ m = nb::borrow<nb::module_>(module).def_submodule("cuda", "Devices, streams, events, graphs and memory of CUDA; cresset.cuda makes PyTorch's classes of them.");
+  nb::module_ m = nb::borrow<nb::module_>(module).def_submodule(
+      "cuda", "Devices, streams, events, graphs and memory of CUDA; cresset.cuda makes PyTorch's classes of them.");
   print_formula = printed_formula;
   package_folders = nvidia_packages;
   allocation_site = line_of_user;
@@ -198,103 +207,107 @@ void add_cuda(PyObject* module) {
   m.def("device_count", device_count);
   m.def("is_started", is_started);
   m.def("driver_version", [] {
-          int v = 0;
-          CRESSET_DRIVER(cuDriverGetVersion(&v));
-          return v;
-        });
+    int v = 0;
+    CRESSET_DRIVER(cuDriverGetVersion(&v));
+    return v;
+  });
   m.def("properties", describe);
   m.def("current_device", [] { return current_device(); });
   m.def("set_device", [](int device) { set_device(device); });
   m.def("start", [](int device) { enter(device); });
   m.def("synchronize", [](int device) { waiting([&] { synchronize(device); }); });
   m.def("can_access_peer", [](int device, int peer) {
-          check_device(device), check_device(peer);
-          int can = 0;
-          CRESSET_DRIVER(cuDeviceCanAccessPeer(&can, device, peer));
-          return can != 0;
-        });
+    check_device(device), check_device(peer);
+    int can = 0;
+    CRESSET_DRIVER(cuDeviceCanAccessPeer(&can, device, peer));
+    return can != 0;
+  });
 
   // ---- streams
   m.def("current_stream", [](int device) { return check_device(device), number(current_stream(device)); });
   m.def("set_stream", [](int device, Number stream) { set_stream(device, handle(stream)); });
   m.def("stream_create", [](int device, int priority) {
-          enter(device);
-          StreamHandle s = nullptr;
-          CRESSET_DRIVER(cuStreamCreateWithPriority(&s, kStreamNonBlocking, priority));
-          return number(s);
-        });
+    enter(device);
+    StreamHandle s = nullptr;
+    CRESSET_DRIVER(cuStreamCreateWithPriority(&s, kStreamNonBlocking, priority));
+    return number(s);
+  });
   m.def("stream_destroy", [](int device, Number stream) {
-          enter(device);
-          driver().cuStreamDestroy_v2(handle(stream));
-        });
+    enter(device);
+    driver().cuStreamDestroy_v2(handle(stream));
+  });
   m.def("stream_synchronize", [](int device, Number stream) {
-          note_wait();
-          waiting([&] {
-            enter(device);
-            CRESSET_DRIVER(cuStreamSynchronize(handle(stream)));
-            raise_faults(device);
-          });
-        });
+    note_wait();
+    waiting([&] {
+      enter(device);
+      CRESSET_DRIVER(cuStreamSynchronize(handle(stream)));
+      raise_faults(device);
+    });
+  });
   m.def("set_wait_mode", [](int mode) { wait_mode = static_cast<WaitMode>(mode); });
   m.def("wait_mode", [] { return static_cast<int>(wait_mode); });
   m.def("stream_query", [](int device, Number stream) {
-          enter(device);
-          const Status status = driver().cuStreamQuery(handle(stream));
-          if (status != kNotReady) check_status(status, "cuStreamQuery");
-          return status == kSuccess;
-        });
+    enter(device);
+    const Status status = driver().cuStreamQuery(handle(stream));
+    if (status != kNotReady) check_status(status, "cuStreamQuery");
+    return status == kSuccess;
+  });
   m.def("stream_wait_event", [](int device, Number stream, Number event) {
-          enter(device);
-          enqueue_call(device, "cuStreamWaitEvent", [stream = handle(stream), event = handle(event)] { return started_driver->cuStreamWaitEvent.now(stream, event, 0); });
-        });
+    enter(device);
+    enqueue_call(device, "cuStreamWaitEvent", [stream = handle(stream), event = handle(event)] {
+      return started_driver->cuStreamWaitEvent.now(stream, event, 0);
+    });
+  });
   m.def("stream_priority", [](int device, Number stream) {
-          enter(device);
-          int priority = 0;
-          CRESSET_DRIVER(cuStreamGetPriority(handle(stream), &priority));
-          return priority;
-        });
+    enter(device);
+    int priority = 0;
+    CRESSET_DRIVER(cuStreamGetPriority(handle(stream), &priority));
+    return priority;
+  });
   m.def("stream_priority_range", [](int device) {
-          enter(device);
-          int least = 0, greatest = 0;
-          CRESSET_DRIVER(cuCtxGetStreamPriorityRange(&least, &greatest));
-          return nb::make_tuple(least, greatest);
-        });
+    enter(device);
+    int least = 0, greatest = 0;
+    CRESSET_DRIVER(cuCtxGetStreamPriorityRange(&least, &greatest));
+    return nb::make_tuple(least, greatest);
+  });
   m.def("stream_is_capturing", [](int device, Number stream) {
-          enter(device);
-          return is_capturing(handle(stream));
-        });
+    enter(device);
+    return is_capturing(handle(stream));
+  });
 
   // ---- events
   m.def("event_create", [](int device, bool timing, bool blocking) {
-          enter(device);
-          EventHandle e = nullptr;
-          CRESSET_DRIVER(cuEventCreate(&e, (timing ? kEventDefault : kEventNoTiming) | (blocking ? kEventBlockingSync : 0)));
-          return number(e);
-        });
+    enter(device);
+    EventHandle e = nullptr;
+    CRESSET_DRIVER(cuEventCreate(&e, (timing ? kEventDefault : kEventNoTiming) | (blocking ? kEventBlockingSync : 0)));
+    return number(e);
+  });
   m.def("event_destroy", [](int device, Number event) {
-          enter(device);
-          driver().cuEventDestroy_v2(handle(event));
-        });
+    enter(device);
+    driver().cuEventDestroy_v2(handle(event));
+  });
   m.def("event_record", [](int device, Number event, Number stream) {
-          enter(device);
-          enqueue_call(device, "cuEventRecord", [event = handle(event), stream = handle(stream)] { return started_driver->cuEventRecord.now(event, stream); });
-        });
+    enter(device);
+    enqueue_call(device, "cuEventRecord", [event = handle(event), stream = handle(stream)] {
+      return started_driver->cuEventRecord.now(event, stream);
+    });
+  });
   m.def("event_query", [](int device, Number event) {
-          enter(device);
-          const Status status = driver().cuEventQuery(handle(event));
-          if (status != kNotReady) check_status(status, "cuEventQuery");
-          return status == kSuccess;
-        });
+    enter(device);
+    const Status status = driver().cuEventQuery(handle(event));
+    if (status != kNotReady) check_status(status, "cuEventQuery");
+    return status == kSuccess;
+  });
   m.def("event_synchronize", [](int device, Number event) {
-          enter(device);
-          waiting([&] { CRESSET_DRIVER(cuEventSynchronize(handle(event))); });
-        });
+    enter(device);
+    waiting([&] { CRESSET_DRIVER(cuEventSynchronize(handle(event))); });
+  });
   m.def("event_elapsed", [](int device, Number start, Number end) {
-          enter(device);
-          float milliseconds = 0;
-          CRESSET_DRIVER(cuEventElapsedTime(&milliseconds, handle(start), handle(end)));
-          return static_cast<double>(milliseconds);
-        });
+    enter(device);
+    float milliseconds = 0;
+    CRESSET_DRIVER(cuEventElapsedTime(&milliseconds, handle(start), handle(end)));
+    return static_cast<double>(milliseconds);
+  });
 
   // ---- graphs
   m.def("new_pool", new_pool);
@@ -302,44 +315,49 @@ void add_cuda(PyObject* module) {
   m.def("end_pool", [](int device, Number pool) { check_device(device), end_pool(device, pool); });
   m.def("release_pool", [](int device, Number pool) { check_device(device), release_pool(device, pool); });
   m.def("capture_begin", [](int device, Number stream, Number pool, int mode) {
-          enter(device);
-          begin_pool(device, pool);
-          begin_capture(handle(stream), mode);
-        });
+    enter(device);
+    begin_pool(device, pool);
+    begin_capture(handle(stream), mode);
+  });
   m.def("capture_end", [](int device, Number stream, Number pool) {
-          enter(device);
-          end_pool(device, pool);
-          const GraphHandle graph = end_capture(handle(stream));
-          check(graph, "CUDA graph capture failed: the capture was not valid (an operation that waits for the device was called while capturing?)");
-          return number(graph);
-        });
+    enter(device);
+    end_pool(device, pool);
+    const GraphHandle graph = end_capture(handle(stream));
+    check(graph,
+          "CUDA graph capture failed: the capture was not valid (an operation that waits for the device was called "
+          "while capturing?)");
+    return number(graph);
+  });
   m.def("graph_instantiate", [](int device, Number graph) {
-          enter(device);
-          GraphExecHandle exec = nullptr;
-          CRESSET_DRIVER(cuGraphInstantiateWithFlags(&exec, handle(graph), 0));
-          return number(exec);
-        });
+    enter(device);
+    GraphExecHandle exec = nullptr;
+    CRESSET_DRIVER(cuGraphInstantiateWithFlags(&exec, handle(graph), 0));
+    return number(exec);
+  });
   m.def("graph_launch", [](int device, Number exec, Number stream) {
-          enter(device);
-          enqueue_call(device, "cuGraphLaunch", [exec = handle(exec), stream = handle(stream)] { return started_driver->cuGraphLaunch.now(exec, stream); });
-        });
+    enter(device);
+    enqueue_call(device, "cuGraphLaunch", [exec = handle(exec), stream = handle(stream)] {
+      return started_driver->cuGraphLaunch.now(exec, stream);
+    });
+  });
   m.def("graph_destroy", [](int device, Number graph, Number exec, Number pool) {
-          enter(device);
-          if (exec) driver().cuGraphExecDestroy(handle(exec));
-          if (graph) driver().cuGraphDestroy(handle(graph));
-          if (pool) release_pool(device, pool);
-        });
+    enter(device);
+    if (exec) driver().cuGraphExecDestroy(handle(exec));
+    if (graph) driver().cuGraphDestroy(handle(graph));
+    if (pool) release_pool(device, pool);
+  });
   m.def("graph_draw", [](int device, Number graph, std::string path) {
-          enter(device);
-          CRESSET_DRIVER(cuGraphDebugDotPrint(handle(graph), path.c_str(), 1));
-        });
+    enter(device);
+    CRESSET_DRIVER(cuGraphDebugDotPrint(handle(graph), path.c_str(), 1));
+  });
 
   // ---- random numbers
   m.def("default_generator", [](int device) { return nb::steal(wrap(generator_of(device))); });
   m.def("manual_seed_all", [](nb::int_ seed) {
-          // Of devices that are not there too: the driver is not asked.
-          for (int device = 0; device < kMaxDevices; ++device) nb::steal(wrap(generator_of(device))).attr("manual_seed")(seed);
-        });
+    // Of devices that are not there too: the driver is not asked.
+    for (int device = 0; device < kMaxDevices; ++device)
+      nb::steal(wrap(generator_of(device))).attr("manual_seed")(seed);
+  });
   m.def("begin_random_capture", begin_random_capture);
   m.def("end_random_capture", end_random_capture);
   m.def("start_random_replay", start_random_replay);
@@ -349,65 +367,70 @@ void add_cuda(PyObject* module) {
   m.def("reset_peak_statistics", [](int device) { check_device(device), reset_peak_statistics(device); });
   m.def("reset_accumulated_statistics", [](int device) { check_device(device), reset_accumulated_statistics(device); });
   m.def("memory_info", [](int device) {
-          enter(device);
-          size_t free = 0, total = 0;
-          CRESSET_DRIVER(cuMemGetInfo_v2(&free, &total));
-          return nb::make_tuple(static_cast<int64_t>(free), static_cast<int64_t>(total));
-        });
+    enter(device);
+    size_t free = 0, total = 0;
+    CRESSET_DRIVER(cuMemGetInfo_v2(&free, &total));
+    return nb::make_tuple(static_cast<int64_t>(free), static_cast<int64_t>(total));
+  });
   m.def("empty_cache", [](int device) { check_device(device), empty_cache(device); });
-  m.def("set_memory_fraction", [](int device, double fraction) { check_device(device), set_memory_fraction(device, fraction); });
+  m.def("set_memory_fraction",
+        [](int device, double fraction) { check_device(device), set_memory_fraction(device, fraction); });
   m.def("memory_fraction", [](int device) { return check_device(device), memory_fraction(device); });
   m.def("memory_snapshot", snapshot);
   m.def("memory_history", history);
   m.def("record_memory_history", [](int device, int64_t most_events, bool stacks) {
-          check_device(device);
-          allocation_site = stacks ? stack_of_user : line_of_user;
-          record_memory_history(device, most_events);
-        });
+    check_device(device);
+    allocation_site = stacks ? stack_of_user : line_of_user;
+    record_memory_history(device, most_events);
+  });
   m.def("allocate", [](int device, int64_t bytes, Number stream) {
-          check_device(device);
-          const StreamHandle before = current_stream(device);
-          set_stream(device, handle(stream));
-          char* data = nullptr;
-          try {
-            data = cuda::allocate(device, bytes).data;
-          } catch (...) {
-            set_stream(device, before);
-            throw;
-          }
-          set_stream(device, before);
-          return number(data);
-        });
-  m.def("free", [](int device, Number address) { check_device(device);
-          if (void* block = find_block(device, reinterpret_cast<const char*>(address))) cuda::free(device, block);
-        });
+    check_device(device);
+    const StreamHandle before = current_stream(device);
+    set_stream(device, handle(stream));
+    char* data = nullptr;
+    try {
+      data = cuda::allocate(device, bytes).data;
+    } catch (...) {
+      set_stream(device, before);
+      throw;
+    }
+    set_stream(device, before);
+    return number(data);
+  });
+  m.def("free", [](int device, Number address) {
+    check_device(device);
+    if (void* block = find_block(device, reinterpret_cast<const char*>(address))) cuda::free(device, block);
+  });
   m.def("record_stream", [](nb::handle tensor, Number stream) {
-          const Tensor t = unwrap(tensor.ptr());
-          if (cuda::is_cuda(t.device()) && t.storage()->data)
-            if (void* block = find_block(t.device().index, t.storage()->data)) record_stream(t.device().index, block, handle(stream));
-        });
+    const Tensor t = unwrap(tensor.ptr());
+    if (cuda::is_cuda(t.device()) && t.storage()->data)
+      if (void* block = find_block(t.device().index, t.storage()->data))
+        record_stream(t.device().index, block, handle(stream));
+  });
   m.def("is_pinned", [](nb::handle tensor) { return unwrap(tensor.ptr()).storage()->pinned; });
   // A tensor's elements in pinned memory: a copy.
   m.def("pin", [](nb::handle tensor) {
-          const Tensor t = unwrap_elements("pin_memory", tensor.ptr());
-          check(t.device().is_cpu(), "pin_memory: cannot pin '", t.device(), "': only dense CPU tensors can be pinned");
-          current_device();  // raises when there is no device
-          Tensor out = empty(TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), Device{DeviceType::cpu, kPinned}});
-          copy_into(out, t);
-          return nb::steal(wrap(out));
-        });
+    const Tensor t = unwrap_elements("pin_memory", tensor.ptr());
+    check(t.device().is_cpu(), "pin_memory: cannot pin '", t.device(), "': only dense CPU tensors can be pinned");
+    current_device();  // raises when there is no device
+    Tensor out = empty(
+        TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), Device{DeviceType::cpu, kPinned}});
+    copy_into(out, t);
+    return nb::steal(wrap(out));
+  });
   m.def("empty_pinned_cache", empty_pinned_cache);
-  m.def("note_registered", [](Number address, int64_t bytes) { note_registered(reinterpret_cast<void*>(address), bytes); });
+  m.def("note_registered",
+        [](Number address, int64_t bytes) { note_registered(reinterpret_cast<void*>(address), bytes); });
   m.def("forget_registered", [](Number address) { forget_registered(reinterpret_cast<void*>(address)); });
   m.def("pinned_statistics", [] {
-          const PinnedStatistics s = pinned_statistics();
-          nb::dict d;
-          d["allocation"] = figure(s.allocation);
-          d["allocated_bytes"] = figure(s.allocated_bytes);
-          d["segment"] = figure(s.segment);
-          d["reserved_bytes"] = figure(s.reserved_bytes);
-          return d;
-        });
+    const PinnedStatistics s = pinned_statistics();
+    nb::dict d;
+    d["allocation"] = figure(s.allocation);
+    d["allocated_bytes"] = figure(s.allocated_bytes);
+    d["segment"] = figure(s.segment);
+    d["reserved_bytes"] = figure(s.reserved_bytes);
+    return d;
+  });
   m.def("reset_pinned_peaks", reset_pinned_peaks);
   m.def("reset_pinned_sums", reset_pinned_sums);
 
@@ -425,12 +448,16 @@ void add_cuda(PyObject* module) {
     cudnn_settings.candidates = candidates;
   });
   m.def("set_cudnn_attention", [](bool enabled) { cudnn_settings.attention = enabled; });
-  m.def("set_cudnn_attention_from", [](int64_t work) { return cudnn_settings.attention_from.exchange(work); }, "The least problem for it: batches heads queries keys width.");
+  m.def(
+      "set_cudnn_attention_from", [](int64_t work) { return cudnn_settings.attention_from.exchange(work); },
+      "The least problem for it: batches heads queries keys width.");
   m.def("set_deterministic", [](bool enabled) { cudnn_settings.all_deterministic = enabled; });
   m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 
   m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");
-  m.def("note_host", [](const std::string& name, int device) { note_host(name, cuda::device_at(device)); }, "Warn once that what is named here is computed on the CPU.");
+  m.def(
+      "note_host", [](const std::string& name, int device) { note_host(name, cuda::device_at(device)); },
+      "Warn once that what is named here is computed on the CPU.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });
   m.def("compile_statistics", [] {
     const CompileStatistics s = compile_statistics();

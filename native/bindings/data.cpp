@@ -17,7 +17,9 @@ namespace {
 
 // ---------------------------------------------------------------- nested sequences
 
-bool is_sequence(PyObject* o) { return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o); }
+bool is_sequence(PyObject* o) {
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o);
+}
 
 // As PyTorch has it; a list that holds itself has more.
 constexpr int kMostNesting = 128;
@@ -40,13 +42,15 @@ Ref items_of(PyObject* o) {
 
 Ref element(PyObject* items, Py_ssize_t i) {
   Ref item = item_of(items, i);
-  check_value(static_cast<bool>(item), "tensor: the list became shorter while it was read: it has ", PySequence_Fast_GET_SIZE(items), " elements left, and element ", i, " is wanted");
+  check_value(static_cast<bool>(item), "tensor: the list became shorter while it was read: it has ",
+              PySequence_Fast_GET_SIZE(items), " elements left, and element ", i, " is wanted");
   return item;
 }
 
 // Follows the first elements down to find the shape.
 void find_shape(PyObject* o, Dims& sizes, int depth) {
-  check_value(depth <= kMostNesting, "too many dimensions '", Py_TYPE(o)->tp_name, "': tensor: the data is nested deeper than ", kMostNesting, " (a list that holds itself?)");
+  check_value(depth <= kMostNesting, "too many dimensions '", Py_TYPE(o)->tp_name,
+              "': tensor: the data is nested deeper than ", kMostNesting, " (a list that holds itself?)");
   if (is_tensor(o)) {
     for (int64_t s : impl_of(o)->sizes) sizes.push_back(s);
     return;
@@ -66,10 +70,14 @@ void find_shape(PyObject* o, Dims& sizes, int depth) {
 // The kind of number the data holds: bool < int < float < complex; -1: nothing seen.
 // `depth` is how far `o` is from the outermost, and `rank` how far a number may be.
 void find_kind(PyObject* o, int64_t depth, int64_t rank, int& kind, int& exact) {
-  if (PyFloat_CheckExact(o)) kind = std::max(kind, 2);
-  else if (PyBool_Check(o)) kind = std::max(kind, 0);
-  else if (PyLong_Check(o)) kind = std::max(kind, 1);
-  else if (PyComplex_Check(o)) kind = std::max(kind, 3);
+  if (PyFloat_CheckExact(o))
+    kind = std::max(kind, 2);
+  else if (PyBool_Check(o))
+    kind = std::max(kind, 0);
+  else if (PyLong_Check(o))
+    kind = std::max(kind, 1);
+  else if (PyComplex_Check(o))
+    kind = std::max(kind, 3);
   else if (is_tensor(o)) {
     const Dtype d = impl_of(o)->dtype;
     exact = exact < 0 ? static_cast<int>(d) : static_cast<int>(promote(static_cast<Dtype>(exact), d));
@@ -77,7 +85,8 @@ void find_kind(PyObject* o, int64_t depth, int64_t rank, int& kind, int& exact) 
     if (depth >= rank) return;  // fill_from says what is wrong
     const Ref fast = items_of(o);
     for (Py_ssize_t i = 0; const Ref item = item_of(fast.get(), i); ++i) {
-      check_type(item.get() != o, "new(): self-referential lists are incompatible: element ", i, " of a ", Py_TYPE(o)->tp_name, " is that ", Py_TYPE(o)->tp_name, " itself");
+      check_type(item.get() != o, "new(): self-referential lists are incompatible: element ", i, " of a ",
+                 Py_TYPE(o)->tp_name, " is that ", Py_TYPE(o)->tp_name, " itself");
       find_kind(item.get(), depth + 1, rank, kind, exact);
     }
   } else {
@@ -86,15 +95,20 @@ void find_kind(PyObject* o, int64_t depth, int64_t rank, int& kind, int& exact) 
     check(to_scalar(o, s), "Could not infer dtype of ", Py_TYPE(o)->tp_name);
     // NumPy scalars carry a dtype of their own.
     const std::string_view type = Py_TYPE(o)->tp_name;
-    static const std::pair<std::string_view, Dtype> numpy[] = {{"numpy.float32", Dtype::f32}, {"numpy.float64", Dtype::f64}, {"numpy.float16", Dtype::f16}, {"numpy.int64", Dtype::i64}, {"numpy.int32", Dtype::i32},
-                                                               {"numpy.int16", Dtype::i16}, {"numpy.int8", Dtype::i8}, {"numpy.uint8", Dtype::u8}, {"numpy.bool_", Dtype::b8}, {"numpy.bool", Dtype::b8},
-                                                               {"numpy.complex64", Dtype::c64}, {"numpy.complex128", Dtype::c128}};
+    static const std::pair<std::string_view, Dtype> numpy[] = {
+        {"numpy.float32", Dtype::f32}, {"numpy.float64", Dtype::f64},   {"numpy.float16", Dtype::f16},
+        {"numpy.int64", Dtype::i64},   {"numpy.int32", Dtype::i32},     {"numpy.int16", Dtype::i16},
+        {"numpy.int8", Dtype::i8},     {"numpy.uint8", Dtype::u8},      {"numpy.bool_", Dtype::b8},
+        {"numpy.bool", Dtype::b8},     {"numpy.complex64", Dtype::c64}, {"numpy.complex128", Dtype::c128}};
     for (auto& [name, d] : numpy)
       if (type == name) {
         exact = exact < 0 ? static_cast<int>(d) : static_cast<int>(promote(static_cast<Dtype>(exact), d));
         return;
       }
-    kind = std::max(kind, s.kind == Scalar::Kind::boolean ? 0 : s.kind == Scalar::Kind::integer ? 1 : s.kind == Scalar::Kind::real ? 2 : 3);
+    kind = std::max(kind, s.kind == Scalar::Kind::boolean   ? 0
+                          : s.kind == Scalar::Kind::integer ? 1
+                          : s.kind == Scalar::Kind::real    ? 2
+                                                            : 3);
   }
 }
 
@@ -107,7 +121,8 @@ void store_scalar(PyObject* o, char* to) {
     Scalar s;
     int overflow = 0;
     if (PyLong_Check(o) && std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
-    check_value(!overflow || (overflow > 0 && std::is_same_v<T, uint64_t>), "Overflow when unpacking long long: an integer in the data does not fit in 64 bits");
+    check_value(!overflow || (overflow > 0 && std::is_same_v<T, uint64_t>),
+                "Overflow when unpacking long long: an integer in the data does not fit in 64 bits");
     check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
     if (PyLong_Check(o) && !std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow && !std::is_integral_v<T>) {  // a huge integer, rounded
@@ -117,16 +132,23 @@ void store_scalar(PyObject* o, char* to) {
       check_type(to_scalar(o, s), "new(): expected a number, got ", Py_TYPE(o)->tp_name);
     }
     if (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      check(s.kind != Scalar::Kind::complex, "value cannot be converted to an integer type without overflow: it is complex");
-      if (s.kind == Scalar::Kind::real) check(std::isfinite(s.real) && std::fabs(s.real) < 9.3e18, "value cannot be converted to type int64_t without overflow");
+      check(s.kind != Scalar::Kind::complex,
+            "value cannot be converted to an integer type without overflow: it is complex");
+      if (s.kind == Scalar::Kind::real)
+        check(std::isfinite(s.real) && std::fabs(s.real) < 9.3e18,
+              "value cannot be converted to type int64_t without overflow");
       if (sizeof(T) < 8 && s.kind == Scalar::Kind::integer) {
         constexpr int kBits = static_cast<int>(8 * sizeof(T)) % 64;
-        const int64_t low = std::is_signed_v<T> ? -(int64_t{1} << (kBits - 1)) : -(int64_t{1} << kBits), high = (int64_t{1} << (kBits - std::is_signed_v<T>)) - 1;
-        check(s.integer >= low && s.integer <= high, "value cannot be converted to type ", name_of(dtype_of<T>), " without overflow: ", s.integer);
+        const int64_t low = std::is_signed_v<T> ? -(int64_t{1} << (kBits - 1)) : -(int64_t{1} << kBits),
+                      high = (int64_t{1} << (kBits - std::is_signed_v<T>)) - 1;
+        check(s.integer >= low && s.integer <= high, "value cannot be converted to type ", name_of(dtype_of<T>),
+              " without overflow: ", s.integer);
       }
     }
     const bool takes_complex = is_complex(dtype_of<T>) || dtype_of<T> == Dtype::b8;
-    check_type(s.kind != Scalar::Kind::complex || takes_complex, "must be real number, not complex: value cannot be converted to type ", name_of(dtype_of<T>), " without overflow: it is complex");
+    check_type(s.kind != Scalar::Kind::complex || takes_complex,
+               "must be real number, not complex: value cannot be converted to type ", name_of(dtype_of<T>),
+               " without overflow: it is complex");
     v = s.to<T>();
   }
   std::memcpy(to, &v, sizeof(T));
@@ -146,14 +168,16 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
   const int64_t rank = static_cast<int64_t>(sizes.size());
   if (is_tensor(o)) {
     const Tensor t = unwrap_elements("tensor", o);
-    check_value(t.sizes() == Dims(sizes.subspan(static_cast<size_t>(depth))), "expected sequence of equal shapes, but got a tensor of shape ", tuple(t.sizes()), " at dim ", depth);
+    check_value(t.sizes() == Dims(sizes.subspan(static_cast<size_t>(depth))),
+                "expected sequence of equal shapes, but got a tensor of shape ", tuple(t.sizes()), " at dim ", depth);
     const Tensor c = contiguous(convert(t, dtype));
     std::memcpy(at, c.bytes(), static_cast<size_t>(c.numel() * size_of(dtype)));
     at += c.numel() * size_of(dtype);
     return;
   }
   if (depth == rank) {
-    check_value(!is_sequence(o), "expected a number at the innermost level (dim ", depth - 1, "), got ", Py_TYPE(o)->tp_name, "; too many dimensions or a ragged list");
+    check_value(!is_sequence(o), "expected a number at the innermost level (dim ", depth - 1, "), got ",
+                Py_TYPE(o)->tp_name, "; too many dimensions or a ragged list");
     store(o, at);
     at += size_of(dtype);
     return;
@@ -161,13 +185,15 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
   check_type(is_sequence(o), "not a sequence: expected a list at dim ", depth, ", got ", Py_TYPE(o)->tp_name);
   const Ref fast = items_of(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
-  check_value(n == sizes[static_cast<size_t>(depth)], "expected sequence of length ", sizes[static_cast<size_t>(depth)], " at dim ", depth, " (got ", n, ")");
+  check_value(n == sizes[static_cast<size_t>(depth)], "expected sequence of length ", sizes[static_cast<size_t>(depth)],
+              " at dim ", depth, " (got ", n, ")");
   if (depth + 1 == rank) {
     const int64_t width = size_of(dtype);
     for (Py_ssize_t i = 0; i < n; ++i, at += width) {
       const Ref held = element(fast.get(), i);
       PyObject* const item = held.get();
-      check_type(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ", Py_TYPE(item)->tp_name, "; a ragged list?");
+      check_type(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ",
+                 Py_TYPE(item)->tp_name, "; a ragged list?");
       if (is_tensor(item)) {
         Scalar s = cresset::item(unwrap_elements("tensor", item));
         Ref number(wrap(s));
@@ -193,8 +219,10 @@ int dtype_from_format(const char* f, Py_ssize_t size) {
   if (s == "d") return static_cast<int>(Dtype::f64);
   if (s == "Zf") return static_cast<int>(Dtype::c64);
   if (s == "Zd") return static_cast<int>(Dtype::c128);
-  if (s.size() == 1 && std::strchr("bhilqn", f[0])) return static_cast<int>(size == 1 ? Dtype::i8 : size == 2 ? Dtype::i16 : size == 4 ? Dtype::i32 : Dtype::i64);
-  if (s.size() == 1 && std::strchr("BHILQN", f[0])) return static_cast<int>(size == 1 ? Dtype::u8 : size == 2 ? Dtype::u16 : size == 4 ? Dtype::u32 : Dtype::u64);
+  if (s.size() == 1 && std::strchr("bhilqn", f[0]))
+    return static_cast<int>(size == 1 ? Dtype::i8 : size == 2 ? Dtype::i16 : size == 4 ? Dtype::i32 : Dtype::i64);
+  if (s.size() == 1 && std::strchr("BHILQN", f[0]))
+    return static_cast<int>(size == 1 ? Dtype::u8 : size == 2 ? Dtype::u16 : size == 4 ? Dtype::u32 : Dtype::u64);
   return -1;
 }
 
@@ -233,7 +261,10 @@ Tensor share_buffer(PyObject* owner, const char* who) {
     fail(ErrorKind::type, parts...);
   };
   const int d = dtype_from_format(view->format, view->itemsize);
-  if (d < 0) give_up(who, ": can't convert an array of format '", std::string(view->format ? view->format : "?"), "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
+  if (d < 0)
+    give_up(who, ": can't convert an array of format '", std::string(view->format ? view->format : "?"),
+            "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+            "uint64, uint32, uint16, uint8, and bool.");
   Dims sizes, strides;
   for (int i = 0; i < view->ndim; ++i) {
     sizes.push_back(view->shape[i]);
@@ -241,12 +272,17 @@ Tensor share_buffer(PyObject* owner, const char* who) {
     if (stride < 0) {
       PyBuffer_Release(view);
       delete view;
-      fail(ErrorKind::value, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. (You can probably work around this by making a copy of your array with array.copy().) ");
+      fail(ErrorKind::value,
+           "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+           "currently supported. (You can probably work around this by making a copy of your array with "
+           "array.copy().) ");
     }
     if (stride % view->itemsize) {
       PyBuffer_Release(view);
       delete view;
-      fail(ErrorKind::value, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+      fail(ErrorKind::value,
+           "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
+           "memory.");
     }
     strides.push_back(stride / view->itemsize);
   }
@@ -269,11 +305,14 @@ Tensor share_buffer(PyObject* owner, const char* who) {
 
 bool is_numpy_array(PyObject* o) {
   const std::string_view type = Py_TYPE(o)->tp_name;
-  return type == "numpy.ndarray" || (type != "array.array" && PyObject_CheckBuffer(o) && PyObject_HasAttrString(o, "__array_interface__"));
+  return type == "numpy.ndarray" ||
+         (type != "array.array" && PyObject_CheckBuffer(o) && PyObject_HasAttrString(o, "__array_interface__"));
 }
 
 // from_buffer(obj) -> Tensor sharing memory
-PyObject* from_buffer(PyObject*, PyObject* o) { return guarded([&]() -> PyObject* { return wrap(share_buffer(o, "from_numpy")); }); }
+PyObject* from_buffer(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* { return wrap(share_buffer(o, "from_numpy")); });
+}
 
 // make_tensor(data, dtype or None, device or None): copies.
 PyObject* make_tensor(PyObject*, PyObject* args) {
@@ -281,8 +320,10 @@ PyObject* make_tensor(PyObject*, PyObject* args) {
     PyObject *data, *dtype, *device;
     if (!PyArg_ParseTuple(args, "OOO", &data, &dtype, &device)) raise_python();
     const std::optional<Dtype> named = to_dtype(dtype);
-    check_type(dtype == Py_None || named, "tensor(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(dtype)->tp_name);
-    return wrap(tensor_from_data(data, named ? static_cast<int>(*named) : -1, device == Py_None ? default_device() : parse_device(device)));
+    check_type(dtype == Py_None || named, "tensor(): argument 'dtype' must be torch.dtype, not ",
+               Py_TYPE(dtype)->tp_name);
+    return wrap(tensor_from_data(data, named ? static_cast<int>(*named) : -1,
+                                 device == Py_None ? default_device() : parse_device(device)));
   });
 }
 
@@ -295,17 +336,21 @@ PyObject* list_of(const char* data, Dtype dtype, DimsView sizes, DimsView stride
     std::memcpy(one.bytes(), data, static_cast<size_t>(width));
     return wrap(item(one));
   }
-  const int64_t n = sizes[0], step = wrapped_product(strides[0], size_of(dtype));  // of a length-one dimension it may be any number
+  const int64_t n = sizes[0],
+                step = wrapped_product(strides[0], size_of(dtype));  // of a length-one dimension it may be any number
   Ref out(require(PyList_New(n)));
   if (sizes.size() == 1 && (dtype == Dtype::f32 || dtype == Dtype::f64 || dtype == Dtype::i64)) {
     for (int64_t i = 0; i < n; ++i) {
       const char* p = data + i * step;
-      PyObject* v = dtype == Dtype::f32 ? PyFloat_FromDouble(*reinterpret_cast<const float*>(p)) : dtype == Dtype::f64 ? PyFloat_FromDouble(*reinterpret_cast<const double*>(p)) : PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
+      PyObject* v = dtype == Dtype::f32   ? PyFloat_FromDouble(*reinterpret_cast<const float*>(p))
+                    : dtype == Dtype::f64 ? PyFloat_FromDouble(*reinterpret_cast<const double*>(p))
+                                          : PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
       PyList_SET_ITEM(out.get(), i, require(v));
     }
     return out.release();
   }
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(out.get(), i, require(list_of(data + i * step, dtype, sizes.subspan(1), strides.subspan(1))));
+  for (int64_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(out.get(), i, require(list_of(data + i * step, dtype, sizes.subspan(1), strides.subspan(1))));
   return out.release();
 }
 PyObject* tolist(PyObject*, PyObject* self) {
@@ -327,7 +372,10 @@ PyObject* tolist(PyObject*, PyObject* self) {
 struct Lent {
   RefPtr<Storage> storage;
   std::unique_ptr<Py_ssize_t[]> shape_and_strides;
-  Lent(RefPtr<Storage> s, int64_t rank) : storage(std::move(s)), shape_and_strides(new Py_ssize_t[static_cast<size_t>(2 * rank + 1)]) { storage->lend(); }
+  Lent(RefPtr<Storage> s, int64_t rank)
+      : storage(std::move(s)), shape_and_strides(new Py_ssize_t[static_cast<size_t>(2 * rank + 1)]) {
+    storage->lend();
+  }
   ~Lent() { storage->give_back(); }
 };
 
@@ -336,13 +384,17 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(
       [&]() -> int {
         TensorImpl* t = impl_of(self);
-        CRESSET_CHECK_KIND(ErrorKind::buffer, !is_interpreted(self), "a sparse, nested or quantized tensor has no buffer; call to_dense(), to_padded_tensor() or dequantize() first");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, !is_interpreted(self),
+                           "a sparse, nested or quantized tensor has no buffer; call to_dense(), to_padded_tensor() or "
+                           "dequantize() first");
         check_has_data(Tensor(t));
         const char* format = format_of(t->dtype);
         CRESSET_CHECK_KIND(ErrorKind::buffer, format, "a tensor of ", name_of(t->dtype), " has no buffer format");
         CRESSET_CHECK_KIND(ErrorKind::buffer, t->storage->device.is_cpu(), "only a tensor on the CPU has a buffer");
-        CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(*t), "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
-        CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous, "the tensor is not contiguous");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(*t),
+                           "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous,
+                           "the tensor is not contiguous");
         static char nothing[1];
         view->buf = t->storage->data || t->numel ? t->data() : nothing;
         if (t->dtype == Dtype::b8) t->storage->note_foreign_bools();
@@ -380,7 +432,8 @@ PyObject* storage_info(PyObject*, PyObject* self) {
   Storage& s = *impl_of(self)->storage;
   char* const data = s.plain();
   if (is_accelerator(s.device) && data) backend_of(s.device).settle();
-  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
+  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data),
+                       static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
 PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(is_private(*impl_of(self))); }
@@ -399,15 +452,19 @@ PyObject* set_storage(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *self, *bytes, *sizes, *strides;
     long long offset;
-    if (!PyArg_ParseTuple(args, "O!O!LOO", tensor_type, &self, tensor_type, &bytes, &offset, &sizes, &strides)) raise_python();
+    if (!PyArg_ParseTuple(args, "O!O!LOO", tensor_type, &self, tensor_type, &bytes, &offset, &sizes, &strides))
+      raise_python();
     Dims s, st;
     check_type(to_integers(sizes, s), "set_: sizes must be integers");
-    if (strides == Py_None) st = contiguous_strides(s);
-    else check_type(to_integers(strides, st), "set_: strides must be integers");
+    if (strides == Py_None)
+      st = contiguous_strides(s);
+    else
+      check_type(to_integers(strides, st), "set_: strides must be integers");
     TensorImpl* t = impl_of(self);
     const Tensor b = unwrap(bytes);
     const int64_t needed = bytes_needed("set_", s, st, offset, t->dtype);
-    check(needed <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ", offset, ", and itemsize ", size_of(t->dtype), " requiring a storage size of ", needed,
+    check(needed <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ",
+          offset, ", and itemsize ", size_of(t->dtype), " requiring a storage size of ", needed,
           " are out of bounds for storage of size ", b.storage()->bytes);
     if (t->dtype == Dtype::b8) b.storage()->note_foreign_bools();
     t->storage = b.storage();
@@ -459,10 +516,12 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
   Tensor result;
   if (is_tensor(data)) {
     const Tensor t = unwrap_elements("tensor", data);
-    result = dtype < 0 || static_cast<Dtype>(dtype) == t.dtype() ? clone(t, MemoryFormat::preserve) : convert(t, static_cast<Dtype>(dtype));
+    result = dtype < 0 || static_cast<Dtype>(dtype) == t.dtype() ? clone(t, MemoryFormat::preserve)
+                                                                 : convert(t, static_cast<Dtype>(dtype));
   } else if (is_numpy_array(data)) {
     const Tensor shared = share_buffer(data, "tensor");
-    result = dtype < 0 || static_cast<Dtype>(dtype) == shared.dtype() ? clone(shared, MemoryFormat::contiguous) : convert(shared, static_cast<Dtype>(dtype));
+    result = dtype < 0 || static_cast<Dtype>(dtype) == shared.dtype() ? clone(shared, MemoryFormat::contiguous)
+                                                                      : convert(shared, static_cast<Dtype>(dtype));
   } else {
     Dims sizes;
     find_shape(data, sizes, 0);
@@ -472,7 +531,10 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
     } else {
       int kind = -1, exact = -1;
       find_kind(data, 0, sizes.size(), kind, exact);
-      d = kind < 0 || kind == 2 ? default_dtype() : kind == 0 ? Dtype::b8 : kind == 1 ? Dtype::i64 : to_complex(default_dtype());
+      d = kind < 0 || kind == 2 ? default_dtype()
+          : kind == 0           ? Dtype::b8
+          : kind == 1           ? Dtype::i64
+                                : to_complex(default_dtype());
       if (exact >= 0) d = kind < 0 ? static_cast<Dtype>(exact) : promote(static_cast<Dtype>(exact), d);
     }
     result = empty(sizes, d);

@@ -11,14 +11,17 @@ class PythonDerivative : public Derivative {
   std::string roles;
 };
 
-PyObject* wrap_saved(const SavedTensor& t, const Node& node) { return t.defined() ? wrap(t.unpack(node)) : Py_NewRef(Py_None); }
+PyObject* wrap_saved(const SavedTensor& t, const Node& node) {
+  return t.defined() ? wrap(t.unpack(node)) : Py_NewRef(Py_None);
+}
 
 PyObject* grads_tuple(const OperatorNode& node, const Grads& grads) {
   Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
   for (int64_t i = 0; i < grads.size(); ++i) {
     Tensor grad = grads[i];
     // Zeros where no gradient arrived; None for results that have none, such as indices.
-    if (!grad.defined() && i < node.results.size() && is_differentiable(node.results[i].dtype)) grad = full(node.results[i].sizes, Scalar(0), node.results[i].dtype, node.results[i].device);
+    if (!grad.defined() && i < node.results.size() && is_differentiable(node.results[i].dtype))
+      grad = full(node.results[i].sizes, Scalar(0), node.results[i].dtype, node.results[i].device);
     PyTuple_SET_ITEM(tuple.get(), i, wrap(grad));
   }
   return tuple.release();
@@ -41,10 +44,13 @@ Tensor as_gradient(PyObject* o, const char* who) {
   return unwrap(o);
 }
 
-// Takes the callables a derivative yields and calls those whose gradient is needed: of autograd.grad, only what leads to its inputs.
+// Takes the callables a derivative yields and calls those whose gradient is needed: of autograd.grad, only what leads
+// to its inputs.
 void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
   const bool partial = backward_is_partial() && will_run(&node);  // forward mode runs nodes that are none of the run's
-  const auto wanted = [&](int64_t edge) { return node.needs(edge) && (!partial || will_run(node.edges[edge].node.get())); };
+  const auto wanted = [&](int64_t edge) {
+    return node.needs(edge) && (!partial || will_run(node.edges[edge].node.get()));
+  };
   Ref iterator(require(PyObject_GetIter(yielded)));
   int64_t edge = 0;
   for (int64_t k = 0; k < node.edge_counts.size(); ++k) {
@@ -74,13 +80,19 @@ PyObject* pointwise_function = nullptr;  // cresset.ops.pointwise: backward by f
 void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
   check(pointwise_function, node.name(), ": the formulas are not loaded");
   const PointwiseDefinition& def = *node.op.pointwise;
-  Ref inputs(require(PyTuple_New(def.input_count))), attributes(require(PyTuple_New(def.scalar_count))), needs(needs_tuple(node));
+  Ref inputs(require(PyTuple_New(def.input_count))), attributes(require(PyTuple_New(def.scalar_count))),
+      needs(needs_tuple(node));
   for (int i = 0; i < def.input_count; ++i)
-    PyTuple_SET_ITEM(inputs.get(), i, node.is_number & (1 << i) ? wrap(node.pointwise_numbers[i]) : wrap_saved(node.pointwise_inputs[i], node));
-  for (int k = 0; k < def.scalar_count; ++k) PyTuple_SET_ITEM(attributes.get(), k, PyFloat_FromDouble(node.attributes[k].real));
+    PyTuple_SET_ITEM(
+        inputs.get(), i,
+        node.is_number & (1 << i) ? wrap(node.pointwise_numbers[i]) : wrap_saved(node.pointwise_inputs[i], node));
+  for (int k = 0; k < def.scalar_count; ++k)
+    PyTuple_SET_ITEM(attributes.get(), k, PyFloat_FromDouble(node.attributes[k].real));
   Ref output(wrap_saved(node.pointwise_output, node)), grad(wrap(grads[0])), name(PyUnicode_FromString(def.name));
-  Ref result(require(PyObject_CallFunctionObjArgs(pointwise_function, name.get(), grad.get(), inputs.get(), output.get(), attributes.get(), needs.get(), nullptr)));
-  check_type(PyTuple_Check(result.get()) || PyList_Check(result.get()), def.name, ": the formula's derivative must give a tuple");
+  Ref result(require(PyObject_CallFunctionObjArgs(pointwise_function, name.get(), grad.get(), inputs.get(),
+                                                  output.get(), attributes.get(), needs.get(), nullptr)));
+  check_type(PyTuple_Check(result.get()) || PyList_Check(result.get()), def.name,
+             ": the formula's derivative must give a tuple");
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result.get()) && i < out.size(); ++i)
     if (node.needs(i)) out[i] = as_gradient(PySequence_Fast_GET_ITEM(result.get(), i), node.name());
 }
@@ -93,7 +105,11 @@ void run_derivative(OperatorNode& node, Grads& grads, Grads& out) {
   int64_t saved = 0;
   for (char role : d.roles) {
     switch (role) {
-      case 'g': args.emplace_back(wrap(grads[0].defined() ? grads[0] : full(node.results[0].sizes, Scalar(0), node.results[0].dtype, node.results[0].device))); break;
+      case 'g':
+        args.emplace_back(wrap(grads[0].defined() ? grads[0]
+                                                  : full(node.results[0].sizes, Scalar(0), node.results[0].dtype,
+                                                         node.results[0].device)));
+        break;
       case 'G': args.emplace_back(grads_tuple(node, grads)); break;
       case 'n': args.emplace_back(needs_tuple(node)); break;
       default: args.emplace_back(wrap_owned(node.saved[saved++], node)); break;
@@ -117,7 +133,8 @@ PyMethodDef functions[] = {{"set_pointwise_derivative", set_pointwise_derivative
 PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
   using What = Derivative::Saved::What;
   if (v.what == What::information) {
-    if (v.value.kind != Kind::tensors) return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.rest->info, v.rest->integers[0]);
+    if (v.value.kind != Kind::tensors)
+      return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.rest->info, v.rest->integers[0]);
     Ref listed(require(PyList_New(0)));
     for (const TensorInfo& info : v.rest->infos) PyList_Append(listed.get(), Ref(wrap_info(info)).get());
     return listed.release();
@@ -141,14 +158,16 @@ PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
     case Kind::device: return wrap(v.value.device_);
     case Kind::layout: return wrap(v.value.layout_);
     case Kind::memory_format: return wrap(v.value.memory_format_);
-    case Kind::text: return PyUnicode_FromStringAndSize(v.rest->text.data(), static_cast<Py_ssize_t>(v.rest->text.size()));
+    case Kind::text:
+      return PyUnicode_FromStringAndSize(v.rest->text.data(), static_cast<Py_ssize_t>(v.rest->text.size()));
     default: Py_RETURN_NONE;
   }
 }
 
 void set_derivative(Operator& op, PyObject* function) {
   Ref code(require(PyObject_GetAttrString(function, "__code__")));
-  Ref names(require(PyObject_GetAttrString(code.get(), "co_varnames"))), count(require(PyObject_GetAttrString(code.get(), "co_argcount")));
+  Ref names(require(PyObject_GetAttrString(code.get(), "co_varnames"))),
+      count(require(PyObject_GetAttrString(code.get(), "co_argcount")));
   auto d = std::make_unique<PythonDerivative>();
   d->function = Py_NewRef(function);
   for (long i = 0; i < PyLong_AsLong(count.get()); ++i) {
@@ -169,7 +188,8 @@ void set_derivative(Operator& op, PyObject* function) {
     } else if (int at = op.signature.index_of(name); at >= 0) {
       d->roles += 's';
       d->saves.push_back({S::argument, at});
-    } else if (name.size() > 5 && name.ends_with("_info") && (at = op.signature.index_of(name.substr(0, name.size() - 5))) >= 0) {
+    } else if (name.size() > 5 && name.ends_with("_info") &&
+               (at = op.signature.index_of(name.substr(0, name.size() - 5))) >= 0) {
       d->roles += 's';
       d->saves.push_back({S::information, at});
     } else if (int result = 0; [&] {
@@ -180,7 +200,8 @@ void set_derivative(Operator& op, PyObject* function) {
       d->roles += 's';
       d->saves.push_back({S::output, result});
     } else {
-      fail(ErrorKind::type, op.name(), ": the derivative's parameter '", name, "' is none of grad, grads, needs, output, outputs, a result's name, an argument of ", op.signature.text);
+      fail(ErrorKind::type, op.name(), ": the derivative's parameter '", name,
+           "' is none of grad, grads, needs, output, outputs, a result's name, an argument of ", op.signature.text);
     }
   }
   op.derivative = std::move(d);

@@ -1,5 +1,5 @@
-// cresset._native.distributed: exchanges by MPI and signs of life, as plain functions on addresses; cresset/distributed makes
-// PyTorch's functions of them.
+// cresset._native.distributed: exchanges by MPI and signs of life, as plain functions on addresses; cresset/distributed
+// makes PyTorch's functions of them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -50,22 +50,28 @@ void add_distributed(PyObject* module) {
       .def_prop_ro("source", &mpi::Exchange::source);
   nb::class_<mpi::Channel>(m, "Channel", "A group of processes that exchange in a fixed order.")
       .def_static("world", [] { return unlocked(mpi::Channel::world); })
-      .def("among", [](const mpi::Channel& c, const std::vector<int>& ranks, int tag) {
-        return unlocked([&] { return c.among(ranks, tag); });
-      })
+      .def("among", [](const mpi::Channel& c, const std::vector<int>& ranks,
+                       int tag) { return unlocked([&] { return c.among(ranks, tag); }); })
       .def_prop_ro("rank", &mpi::Channel::rank)
       .def_prop_ro("size", &mpi::Channel::size)
       .def("begin",
-           [](mpi::Channel& c, int kind, uintptr_t from, uintptr_t to, int64_t count, nb::handle dtype, int reduction, int root,
-              int tag, int64_t fingerprint, std::vector<int64_t> sent, std::vector<int64_t> received) {
-             mpi::Plan plan{static_cast<mpi::Kind>(kind), reinterpret_cast<const void*>(from), reinterpret_cast<void*>(to), count,
-                            dtype_from(dtype.ptr()), static_cast<mpi::Reduction>(reduction), root, tag, fingerprint,
-                            std::move(sent), std::move(received)};
+           [](mpi::Channel& c, int kind, uintptr_t from, uintptr_t to, int64_t count, nb::handle dtype, int reduction,
+              int root, int tag, int64_t fingerprint, std::vector<int64_t> sent, std::vector<int64_t> received) {
+             mpi::Plan plan{static_cast<mpi::Kind>(kind),
+                            reinterpret_cast<const void*>(from),
+                            reinterpret_cast<void*>(to),
+                            count,
+                            dtype_from(dtype.ptr()),
+                            static_cast<mpi::Reduction>(reduction),
+                            root,
+                            tag,
+                            fingerprint,
+                            std::move(sent),
+                            std::move(received)};
              return unlocked([&] { return c.begin(std::move(plan)); });
            })
-      .def("poll", [](mpi::Channel& c, const mpi::Exchange& e, int64_t microseconds) {
-        return unlocked([&] { return c.poll(e, microseconds); });
-      })
+      .def("poll", [](mpi::Channel& c, const mpi::Exchange& e,
+                      int64_t microseconds) { return unlocked([&] { return c.poll(e, microseconds); }); })
       .def("abandon", &mpi::Channel::abandon);
 
   nb::class_<Heartbeat>(m, "Heartbeat", "A thread that writes a message to a socket each so many seconds.")

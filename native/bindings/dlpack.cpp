@@ -1,4 +1,5 @@
-// DLPack: tensors to and from other array libraries without a copy. The structures are those of the DLPack 0.8 interface.
+// DLPack: tensors to and from other array libraries without a copy. The structures are those of the DLPack 0.8
+// interface.
 #include "bindings/python.h"
 #include "tensor/backend.h"
 #include "tensor/requires_grad.h"
@@ -34,7 +35,12 @@ DLDataType dl_type(Dtype d) {
   const uint8_t bits = static_cast<uint8_t>(8 * f.size);
   check(!(f.floating && f.size == 1), "DLPack: ", f.name, " is not supported");
   if (d == Dtype::bf16) return {kBFloat, bits, 1};
-  return {static_cast<uint8_t>(d == Dtype::b8 ? kBool : f.floating ? kFloat : f.complex ? kComplex : f.is_signed ? kInt : kUInt), bits, 1};
+  return {static_cast<uint8_t>(d == Dtype::b8 ? kBool
+                               : f.floating   ? kFloat
+                               : f.complex    ? kComplex
+                               : f.is_signed  ? kInt
+                                              : kUInt),
+          bits, 1};
 }
 
 Dtype from_dl(DLDataType t) {
@@ -45,7 +51,8 @@ Dtype from_dl(DLDataType t) {
     const DLDataType have = dl_type(dtype);
     if (have.code == t.code && have.bits == t.bits) return dtype;
   }
-  fail(ErrorKind::buffer, "DLPack: unsupported type (code ", static_cast<int>(t.code), ", ", static_cast<int>(t.bits), " bits)");
+  fail(ErrorKind::buffer, "DLPack: unsupported type (code ", static_cast<int>(t.code), ", ", static_cast<int>(t.bits),
+       " bits)");
 }
 
 // Note [Memory in other hands]. The storage itself is kept: the tensor may be given another one meanwhile.
@@ -66,15 +73,19 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
     check_has_data(unwrap(self));
-    CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(t), "Can't export tensors that require gradient, use tensor.detach()");
-    CRESSET_CHECK_KIND(ErrorKind::buffer, find_backend(t.device()), "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
+    CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(t),
+                       "Can't export tensors that require gradient, use tensor.detach()");
+    CRESSET_CHECK_KIND(ErrorKind::buffer, find_backend(t.device()),
+                       "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ",
+                       t.device());
     const DLDevice device{backend_of(t.device()).dlpack_type(), std::max<int>(t.device().index, 0)};
     const DLDataType type = dl_type(t.dtype());
     t->check_in_bounds();
     auto* e = new Export{{}, t.storage(), t.sizes(), t.strides()};
     e->storage->lend();
     if (t.dtype() == Dtype::b8) e->storage->note_foreign_bools();
-    e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), type, e->shape.data(), e->strides.data(), 0};
+    e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), type, e->shape.data(),
+                         e->strides.data(),     0};
     e->managed.context = e;
     e->managed.deleter = [](DLManagedTensor* m) {
       const PyGILState_STATE gil = PyGILState_Ensure();
@@ -88,20 +99,26 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
 // Page-locked memory of the host is the CPU's.
 const Backend* backend_of_dlpack(int type) {
   if (type == kCUDAHost) return find_backend(Device{});
-  const auto found = std::find_if(std::begin(backends), std::end(backends), [&](const Backend* b) { return b && b->dlpack_type() == type; });
+  const auto found = std::find_if(std::begin(backends), std::end(backends),
+                                  [&](const Backend* b) { return b && b->dlpack_type() == type; });
   return found == std::end(backends) ? nullptr : *found;
 }
 
 PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* {
-    check(PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+    check(PyCapsule_IsValid(capsule, "dltensor"),
+          "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+          "might have already constructed a tensor from it once.");
     auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
     const DLTensor& d = m->tensor;
     const Backend* const backend = backend_of_dlpack(d.device.type);
-    CRESSET_CHECK_KIND(ErrorKind::buffer, backend, "from_dlpack: the data is on device type ", d.device.type, ", only the CPU (1) and CUDA (2) are supported");
-    const Device device = is_accelerator({backend->type}) ? resolve({backend->type, static_cast<int8_t>(d.device.id)}) : Device{};
+    CRESSET_CHECK_KIND(ErrorKind::buffer, backend, "from_dlpack: the data is on device type ", d.device.type,
+                       ", only the CPU (1) and CUDA (2) are supported");
+    const Device device =
+        is_accelerator({backend->type}) ? resolve({backend->type, static_cast<int8_t>(d.device.id)}) : Device{};
     const Dtype dtype = from_dl(d.dtype);
-    Dims sizes(d.shape, d.shape + d.ndim), strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
+    Dims sizes(d.shape, d.shape + d.ndim),
+        strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
     const int64_t bytes = bytes_needed("from_dlpack", sizes, strides, 0, dtype);
     PyCapsule_SetName(capsule, "used_dltensor");
     Tensor t = empty(Dims{0}, dtype);
@@ -119,7 +136,9 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   });
 }
 
-PyMethodDef functions[] = {{"to_dlpack", to_dlpack, METH_O, "A DLPack capsule that shares the tensor's memory."}, {"from_dlpack_capsule", from_dlpack, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"to_dlpack", to_dlpack, METH_O, "A DLPack capsule that shares the tensor's memory."},
+                           {"from_dlpack_capsule", from_dlpack, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Lists of tensors on CUDA: one operation on all of them, their norms, and what a GradScaler does to gradients. Where these functions cannot go, they
-// answer NotImplemented, and the caller takes the tensors one by one.
+// Lists of tensors on CUDA: one operation on all of them, their norms, and what a GradScaler does to gradients. Where
+// these functions cannot go, they answer NotImplemented, and the caller takes the tensors one by one.
 #include <unordered_set>
 
 #include "bindings/python.h"
@@ -13,7 +13,8 @@ namespace {
 bool is_usable(PyObject* o) {
   if (!is_tensor(o) || !is_plain_tensor(o)) return false;
   const TensorImpl* t = impl_of(o);
-  return cuda::is_cuda(t->storage->device) && !(t->requires_grad && modes.grad_enabled) && !t->has_tangent && !t->level && !t->conjugate_view && !t->inference && !t->storage->read_only;
+  return cuda::is_cuda(t->storage->device) && !(t->requires_grad && modes.grad_enabled) && !t->has_tangent &&
+         !t->level && !t->conjugate_view && !t->inference && !t->storage->read_only;
 }
 
 // False: not a list of usable tensors.
@@ -67,13 +68,15 @@ bool is_one_kind(const std::vector<Tensor>& tensors) {
   return true;
 }
 
-// foreach(name, in_place, inputs, attributes): inputs are lists of tensors or numbers, a number, or a tensor without dimensions.
-PyObject* foreach(PyObject*, PyObject* args) {
+// foreach(name, in_place, inputs, attributes): inputs are lists of tensors or numbers, a number, or a tensor without
+// dimensions.
+PyObject* foreach (PyObject*, PyObject * args) {
   return guarded([&]() -> PyObject* {
     const char* name;
     int in_place;
     PyObject *inputs, *attributes;
-    if (!PyArg_ParseTuple(args, "spO!O!:foreach", &name, &in_place, &PyTuple_Type, &inputs, &PyTuple_Type, &attributes)) raise_python();
+    if (!PyArg_ParseTuple(args, "spO!O!:foreach", &name, &in_place, &PyTuple_Type, &inputs, &PyTuple_Type, &attributes))
+      raise_python();
     const Operator* op = Registry::instance().find(name);
     if (!op || has_function_mode || modes.autocast || modes.vmap_depth) Py_RETURN_NOTIMPLEMENTED;
     std::vector<cuda::ForeachInput> read(static_cast<size_t>(PyTuple_GET_SIZE(inputs)));
@@ -94,18 +97,23 @@ PyObject* foreach(PyObject*, PyObject* args) {
     }
     std::vector<std::vector<double>> scalars(static_cast<size_t>(PyTuple_GET_SIZE(attributes)));
     for (size_t a = 0; a < scalars.size(); ++a)
-      if (!read_numbers(PyTuple_GET_ITEM(attributes, static_cast<Py_ssize_t>(a)), read[0].list.size(), scalars[a])) Py_RETURN_NOTIMPLEMENTED;
-    if (!cuda::can_foreach(*op, read) || op->pointwise->scalar_count != scalars.size() || (in_place && has_twins(read[0].list))) Py_RETURN_NOTIMPLEMENTED;
+      if (!read_numbers(PyTuple_GET_ITEM(attributes, static_cast<Py_ssize_t>(a)), read[0].list.size(), scalars[a]))
+        Py_RETURN_NOTIMPLEMENTED;
+    if (!cuda::can_foreach(*op, read) || op->pointwise->scalar_count != scalars.size() ||
+        (in_place && has_twins(read[0].list)))
+      Py_RETURN_NOTIMPLEMENTED;
     if (in_place) {
       cuda::launch_foreach(*op, read, scalars, read[0].list);
       for (const Tensor& t : read[0].list) ++t->storage->version;
       return require(PySequence_List(PyTuple_GET_ITEM(inputs, 0)));
     }
     std::vector<Tensor> results;
-    for (const Tensor& t : read[0].list) results.push_back(empty(TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()}));
+    for (const Tensor& t : read[0].list)
+      results.push_back(empty(TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()}));
     cuda::launch_foreach(*op, read, scalars, results);
     Ref made(require(PyTuple_New(static_cast<Py_ssize_t>(results.size()))));
-    for (size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(results[i]));
+    for (size_t i = 0; i < results.size(); ++i)
+      PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(results[i]));
     return made.release();
   });
 }
@@ -116,12 +124,17 @@ PyObject* foreach_copy(PyObject*, PyObject* args) {
     PyObject *to, *from;
     if (!PyArg_ParseTuple(args, "OO:foreach_copy", &to, &from)) raise_python();
     std::vector<Tensor> targets, sources;
-    if (has_function_mode || modes.vmap_depth || !read_tensors(to, targets) || !is_one_kind(targets) || has_twins(targets)) Py_RETURN_NOTIMPLEMENTED;
-    if (from != Py_None && (!read_tensors(from, sources) || sources.size() != targets.size() || !is_one_kind(sources) || !(sources[0].device() == targets[0].device()))) Py_RETURN_NOTIMPLEMENTED;
+    if (has_function_mode || modes.vmap_depth || !read_tensors(to, targets) || !is_one_kind(targets) ||
+        has_twins(targets))
+      Py_RETURN_NOTIMPLEMENTED;
+    if (from != Py_None && (!read_tensors(from, sources) || sources.size() != targets.size() || !is_one_kind(sources) ||
+                            !(sources[0].device() == targets[0].device())))
+      Py_RETURN_NOTIMPLEMENTED;
     for (size_t i = 0; i < targets.size(); ++i) {
       const Tensor& t = targets[i];
       if (!(t.is_contiguous() || is_dense(t.sizes(), t.strides()))) Py_RETURN_NOTIMPLEMENTED;
-      if (!sources.empty() && (!(sources[i].sizes() == t.sizes()) || !(sources[i].strides() == t.strides()))) Py_RETURN_NOTIMPLEMENTED;
+      if (!sources.empty() && (!(sources[i].sizes() == t.sizes()) || !(sources[i].strides() == t.strides())))
+        Py_RETURN_NOTIMPLEMENTED;
     }
     cuda::launch_copies(targets, sources);
     for (const Tensor& t : targets) ++t->storage->version;
@@ -137,14 +150,18 @@ PyObject* foreach_norms(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "Od:foreach_norms", &list, &order)) raise_python();
     std::vector<Tensor> tensors;
     const bool known = order == 1 || order == 2 || order == std::numeric_limits<double>::infinity();
-    if (!known || has_function_mode || modes.autocast || !read_tensors(list, tensors) || !is_one_kind(tensors)) Py_RETURN_NOTIMPLEMENTED;
+    if (!known || has_function_mode || modes.autocast || !read_tensors(list, tensors) || !is_one_kind(tensors))
+      Py_RETURN_NOTIMPLEMENTED;
     for (const Tensor& t : tensors)
-      if (t.numel() == 0 && order > 2) Py_RETURN_NOTIMPLEMENTED;  // of nothing there is no largest: an ordinary operation says so
+      if (t.numel() == 0 && order > 2)
+        Py_RETURN_NOTIMPLEMENTED;  // of nothing there is no largest: an ordinary operation says so
     return wrap(cuda::launch_norms(tensors, order == 1 ? 1 : order == 2 ? 2 : 0));
   });
 }
 
-bool is_one_number(PyObject* o, Dtype d) { return is_tensor(o) && impl_of(o)->dtype == d && impl_of(o)->numel == 1 && cuda::is_cuda(impl_of(o)->storage->device); }
+bool is_one_number(PyObject* o, Dtype d) {
+  return is_tensor(o) && impl_of(o)->dtype == d && impl_of(o)->numel == 1 && cuda::is_cuda(impl_of(o)->storage->device);
+}
 
 // unscale(gradients, factor, found): multiplies in place; `found`, a float32, becomes 1 where something is not finite.
 PyObject* unscale(PyObject*, PyObject* args) {
@@ -152,9 +169,13 @@ PyObject* unscale(PyObject*, PyObject* args) {
     PyObject *list, *factor, *found;
     if (!PyArg_ParseTuple(args, "OOO:unscale", &list, &factor, &found)) raise_python();
     std::vector<Tensor> tensors;
-    if (!is_one_number(factor, Dtype::f32) || !is_one_number(found, Dtype::f32) || has_function_mode || !read_tensors(list, tensors) || !is_one_kind(tensors)) Py_RETURN_NOTIMPLEMENTED;
+    if (!is_one_number(factor, Dtype::f32) || !is_one_number(found, Dtype::f32) || has_function_mode ||
+        !read_tensors(list, tensors) || !is_one_kind(tensors))
+      Py_RETURN_NOTIMPLEMENTED;
     for (const Tensor& t : tensors)
-      if (!(t.is_contiguous() || is_dense(t.sizes(), t.strides())) || !(t.device() == unwrap(factor).device()) || !(t.device() == unwrap(found).device())) Py_RETURN_NOTIMPLEMENTED;
+      if (!(t.is_contiguous() || is_dense(t.sizes(), t.strides())) || !(t.device() == unwrap(factor).device()) ||
+          !(t.device() == unwrap(found).device()))
+        Py_RETURN_NOTIMPLEMENTED;
     cuda::launch_unscale(tensors, unwrap(factor), unwrap(found));
     for (const Tensor& t : tensors) ++t->storage->version;
     Py_RETURN_NONE;
@@ -167,8 +188,10 @@ PyObject* update_scale(PyObject*, PyObject* args) {
     PyObject *scale, *tracker, *found;
     double growth, backoff;
     int interval;
-    if (!PyArg_ParseTuple(args, "OOOddi:update_scale", &scale, &tracker, &found, &growth, &backoff, &interval)) raise_python();
-    if (!is_one_number(scale, Dtype::f32) || !is_one_number(tracker, Dtype::i32) || !is_one_number(found, Dtype::f32)) Py_RETURN_NOTIMPLEMENTED;
+    if (!PyArg_ParseTuple(args, "OOOddi:update_scale", &scale, &tracker, &found, &growth, &backoff, &interval))
+      raise_python();
+    if (!is_one_number(scale, Dtype::f32) || !is_one_number(tracker, Dtype::i32) || !is_one_number(found, Dtype::f32))
+      Py_RETURN_NOTIMPLEMENTED;
     cuda::launch_update_scale(unwrap(scale), unwrap(tracker), unwrap(found), growth, backoff, interval);
     ++impl_of(scale)->storage->version;
     ++impl_of(tracker)->storage->version;

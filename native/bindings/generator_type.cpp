@@ -35,7 +35,8 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyObject* device = nullptr;
     static const char* words[] = {"device", nullptr};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(words), &device)) raise_python();
-    return make_object(type, make_generator(device && device != Py_None ? parse_device(device) : Device{}).release(), true);
+    return make_object(type, make_generator(device && device != Py_None ? parse_device(device) : Device{}).release(),
+                       true);
   });
 }
 void generator_dealloc(PyObject* self) {
@@ -53,7 +54,8 @@ uint64_t parse_seed(PyObject* o) {
   const unsigned long long u = PyLong_AsUnsignedLongLong(index.get());
   if (PyErr_Occurred()) {
     PyErr_Clear();
-    fail(ErrorKind::value, "manual_seed: Overflow when unpacking long long; the seed must be between -2**63 and 2**64 - 1");
+    fail(ErrorKind::value,
+         "manual_seed: Overflow when unpacking long long; the seed must be between -2**63 and 2**64 - 1");
   }
   return u;
 }
@@ -67,7 +69,9 @@ PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
 PyObject* generator_seed(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(generator_of(self).seed_from_system()); });
 }
-PyObject* generator_initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(generator_of(self).initial_seed()); }
+PyObject* generator_initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(generator_of(self).initial_seed());
+}
 
 PyObject* generator_get_state(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -84,7 +88,8 @@ PyObject* generator_set_state(PyObject* self, PyObject* state) {
     const Tensor t = contiguous(unwrap(state));
     Generator& g = generator_of(self);
     const auto bytes = static_cast<size_t>(t.numel());
-    check(bytes == g.state_size() || (bytes == 8 && !g.device.is_cpu()), "RNG state is wrong size: expected ", g.state_size(), " bytes, got ", bytes);
+    check(bytes == g.state_size() || (bytes == 8 && !g.device.is_cpu()), "RNG state is wrong size: expected ",
+          g.state_size(), " bytes, got ", bytes);
     g.load_state(t.data<uint8_t>(), bytes);
     return Py_NewRef(self);
   });
@@ -94,10 +99,12 @@ PyObject* generator_clone(PyObject* self, PyObject*) {
 }
 PyObject* generator_take_state(PyObject* self, PyObject* other) {
   return guarded([&] {
-    check_type(PyObject_TypeCheck(other, generator_type), "graphsafe_set_state: expected a torch.Generator, got ", Py_TYPE(other)->tp_name);
+    check_type(PyObject_TypeCheck(other, generator_type), "graphsafe_set_state: expected a torch.Generator, got ",
+               Py_TYPE(other)->tp_name);
     const Generator& from = generator_of(other);
     Generator& to = generator_of(self);
-    check(from.state_size() == to.state_size(), "graphsafe_set_state: the state of a generator of '", from.device, "' does not fit one of '", to.device, "'");
+    check(from.state_size() == to.state_size(), "graphsafe_set_state: the state of a generator of '", from.device,
+          "' does not fit one of '", to.device, "'");
     std::vector<uint8_t> bytes(from.state_size());
     from.save_state(bytes.data());
     to.load_state(bytes.data(), bytes.size());
@@ -116,18 +123,21 @@ PyObject* generator_set_offset(PyObject* self, PyObject* offset) {
 }
 PyObject* generator_device(PyObject* self, void*) { return wrap(generator_of(self).device); }
 
-PyMethodDef generator_methods[] = {{"manual_seed", generator_manual_seed, METH_O, "Start the stream of this seed."},
-                                   {"seed", generator_seed, METH_NOARGS, "Start a stream from the system's randomness; returns the seed."},
-                                   {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed the stream started from."},
-                                   {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
-                                   {"set_state", generator_set_state, METH_O, "Continue from a state given by get_state."},
-                                   {"graphsafe_get_state", generator_clone, METH_NOARGS, "Another generator that stands where this one does."},
-                                   {"graphsafe_set_state", generator_take_state, METH_O, "Continue from where another generator stands."},
-                                   {"clone_state", generator_clone, METH_NOARGS, "Another generator that stands where this one does."},
-                                   {"get_offset", generator_get_offset, METH_NOARGS, "How many numbers of 32 bits were drawn; of CUDA generators."},
-                                   {"set_offset", generator_set_offset, METH_O, "Continue after so many numbers, a multiple of 4; of CUDA generators."},
-                                   {}};
-PyGetSetDef generator_getset[] = {{"device", generator_device, nullptr, "where the generator's numbers are made", nullptr}, {}};
+PyMethodDef generator_methods[] = {
+    {"manual_seed", generator_manual_seed, METH_O, "Start the stream of this seed."},
+    {"seed", generator_seed, METH_NOARGS, "Start a stream from the system's randomness; returns the seed."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed the stream started from."},
+    {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
+    {"set_state", generator_set_state, METH_O, "Continue from a state given by get_state."},
+    {"graphsafe_get_state", generator_clone, METH_NOARGS, "Another generator that stands where this one does."},
+    {"graphsafe_set_state", generator_take_state, METH_O, "Continue from where another generator stands."},
+    {"clone_state", generator_clone, METH_NOARGS, "Another generator that stands where this one does."},
+    {"get_offset", generator_get_offset, METH_NOARGS, "How many numbers of 32 bits were drawn; of CUDA generators."},
+    {"set_offset", generator_set_offset, METH_O,
+     "Continue after so many numbers, a multiple of 4; of CUDA generators."},
+    {}};
+PyGetSetDef generator_getset[] = {
+    {"device", generator_device, nullptr, "where the generator's numbers are made", nullptr}, {}};
 
 }  // namespace
 
@@ -137,8 +147,12 @@ PyObject* wrap(Generator& g) {
 }
 
 void add_generators(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)}, {Py_tp_methods, generator_methods},
-                         {Py_tp_getset, generator_getset}, {Py_tp_doc, const_cast<char*>("A stream of random numbers. Generator(device='cpu')")}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)},
+                         {Py_tp_methods, generator_methods},
+                         {Py_tp_getset, generator_getset},
+                         {Py_tp_doc, const_cast<char*>("A stream of random numbers. Generator(device='cpu')")},
+                         {0, nullptr}};
   PyType_Spec spec{"torch.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   generator_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type));

@@ -35,7 +35,8 @@ int64_t slice_end(PyObject* o, const char* what) {
     v = PyLong_AsLongLongAndOverflow(o, &overflow);
     return overflow > 0 ? INT64_MAX / 2 : overflow < 0 ? INT64_MIN / 2 : v;
   }
-  check_type(to_integer(o, v), "slice indices must be integers or None or have an __index__ method (", what, " is ", Py_TYPE(o)->tp_name, ")");
+  check_type(to_integer(o, v), "slice indices must be integers or None or have an __index__ method (", what, " is ",
+             Py_TYPE(o)->tp_name, ")");
   return v;
 }
 
@@ -64,7 +65,9 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       check_value(step > 0, "step must be greater than zero");
       if (s->start != Py_None || s->stop != Py_None || step != 1) {
         Value none;
-        r.view = call_operator(slice_op, r.view, Scalar(dim), s->start == Py_None ? none : Value(Scalar(slice_end(s->start, "start"))), s->stop == Py_None ? none : Value(Scalar(slice_end(s->stop, "stop"))), Scalar(step));
+        r.view = call_operator(slice_op, r.view, Scalar(dim),
+                               s->start == Py_None ? none : Value(Scalar(slice_end(s->start, "start"))),
+                               s->stop == Py_None ? none : Value(Scalar(slice_end(s->stop, "stop"))), Scalar(step));
       }
       ++dim;
     } else if (o == Py_Ellipsis) {
@@ -85,18 +88,26 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
         put(full(Dims{1}, Scalar(item(t).to<bool>()), Dtype::b8));
         ++dim;
       } else {
-        check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
+        check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8,
+                    "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
         put(t);
         dim += is_mask(t) ? t.dim() : 1;
       }
     } else if (to_integer(o, integer)) {
       r.view = select(r.view, dim, integer);
     } else {
-      check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
-      check_index(PySequence_Check(o), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
+      check_type(
+          !PyUnicode_Check(o) && !PyBytes_Check(o),
+          "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+          Py_TYPE(o)->tp_name, ")");
+      check_index(
+          PySequence_Check(o),
+          "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+          Py_TYPE(o)->tp_name, ")");
       Tensor t = tensor_from_data(o, -1, self.device());
       if (is_floating(t.dtype())) t = convert(t, Dtype::i64);
-      check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
+      check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8,
+                  "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
       put(t);
       dim += is_mask(t) ? t.dim() : 1;
     }
@@ -105,7 +116,8 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
   std::vector<Tensor> entries;
   for (size_t d = 0; d < r.indices.size(); ++d) {
     entries.push_back(r.indices[d]);
-    if (r.indices[d].defined() && is_mask(r.indices[d])) d += static_cast<size_t>(std::max<int64_t>(r.indices[d].dim(), 1)) - 1;
+    if (r.indices[d].defined() && is_mask(r.indices[d]))
+      d += static_cast<size_t>(std::max<int64_t>(r.indices[d].dim(), 1)) - 1;
   }
   r.indices = std::move(entries);
   return r;
@@ -139,7 +151,9 @@ auto with_items(PyObject* index, F&& f) {
   return f(&index, Py_ssize_t{1});
 }
 
-bool needs_override(PyObject* self) { return torch_function_enabled && (has_function_mode || (!is_plain_tensor(self) && wants_torch_function(self))); }
+bool needs_override(PyObject* self) {
+  return torch_function_enabled && (has_function_mode || (!is_plain_tensor(self) && wants_torch_function(self)));
+}
 
 // What a mode or the class of the tensor makes of the call; null without an error: nobody answered.
 PyObject* through_override(const char* name, PyObject* self, PyObject* index, PyObject* value = nullptr) {
@@ -157,7 +171,9 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index) {
     const Tensor t = unwrap(self);
     int64_t i;
     if (PyLong_CheckExact(index) && to_integer(index, i)) {
-      check_index(t.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number");
+      check_index(
+          t.dim() > 0,
+          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number");
       return wrap(select(t, 0, i));
     }
     Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
@@ -183,10 +199,13 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         if (is_tensor(value)) {
           v = unwrap_elements("__setitem__", value);
         } else if (is_number(value) && to_scalar(value, s)) {
-          check(s.kind != Scalar::Kind::complex || is_complex(t.dtype()), "value cannot be converted to type ", name_of(t.dtype()), " without overflow: it is complex");
-          v = t.is_meta() ? full({}, s, t.dtype(), t.device()) : tensor_from_data(value, static_cast<int>(t.dtype()), t.device());
+          check(s.kind != Scalar::Kind::complex || is_complex(t.dtype()), "value cannot be converted to type ",
+                name_of(t.dtype()), " without overflow: it is complex");
+          v = t.is_meta() ? full({}, s, t.dtype(), t.device())
+                          : tensor_from_data(value, static_cast<int>(t.dtype()), t.device());
         } else {
-          fail(ErrorKind::type, "can't assign a ", Py_TYPE(value)->tp_name, " to a tensor of ", name_of(t.dtype()), "; make it a tensor first");
+          fail(ErrorKind::type, "can't assign a ", Py_TYPE(value)->tp_name, " to a tensor of ", name_of(t.dtype()),
+               "; make it a tensor first");
         }
         if (index == Py_False) return 0;
         Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
@@ -197,7 +216,8 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         if (index == Py_True) r.indices.clear();  // all of it
         if (r.indices.empty()) {
           static const Operator& copy = op("copy_");
-          check(r.view.dim() >= v.dim(), "shape mismatch: value tensor of shape ", list(v.sizes()), " cannot be broadcast to indexing result of shape ", list(r.view.sizes()));
+          check(r.view.dim() >= v.dim(), "shape mismatch: value tensor of shape ", list(v.sizes()),
+                " cannot be broadcast to indexing result of shape ", list(r.view.sizes()));
           // A number is read before anything is written, wherever it lies.
           if (v.dim() == 0 && shares_memory(v, r.view)) v = call_operator(op("clone"), v);
           call_operator(copy, r.view, v);
@@ -207,8 +227,10 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         // One number through one mask is a masked fill, which converts.
         int64_t given = 0, masks = 0;
         for (const Tensor& i : r.indices) given += i.defined(), masks += i.defined() && is_mask(i);
-        if (given == 1 && masks == 1 && v.numel() == 1 && v.dtype() != t.dtype()) v = call_operator(op("to_dtype"), v, t.dtype());
-        check(v.dtype() == t.dtype(), "Index put requires the source and destination dtypes match, got ", name_of(t.dtype()), " for the destination and ", name_of(v.dtype()), " for the source.");
+        if (given == 1 && masks == 1 && v.numel() == 1 && v.dtype() != t.dtype())
+          v = call_operator(op("to_dtype"), v, t.dtype());
+        check(v.dtype() == t.dtype(), "Index put requires the source and destination dtypes match, got ",
+              name_of(t.dtype()), " for the destination and ", name_of(v.dtype()), " for the source.");
         call_operator(put, r.view, list_value(r.indices), v, Scalar(false));
         return 0;
       },

@@ -11,8 +11,8 @@
 
 namespace {
 
-// Kernels keep blocks of numbers on the stack. The main thread's grows when it is used, and where it may not (a limit of the address
-// space), that ends the process: no call can raise for it. So it grows now, by one page at its far end.
+// Kernels keep blocks of numbers on the stack. The main thread's grows when it is used, and where it may not (a limit
+// of the address space), that ends the process: no call can raise for it. So it grows now, by one page at its far end.
 [[gnu::noinline]] void let_the_stack_grow() {
   constexpr size_t kStack = 1 << 20;
   rlimit most{};
@@ -56,9 +56,12 @@ NB_MODULE(native_of_the_main_interpreter, m) {
   }
 }
 
-// Types and caches are those of the process. A second interpreter that made them its own would take them along when it ends.
+// Types and caches are those of the process. A second interpreter that made them its own would take them along when it
+// ends.
 extern "C" NB_EXPORT PyObject* PyInit__native() {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit_native_of_the_main_interpreter();
-  PyErr_SetString(PyExc_ImportError, "cresset: it can be imported in the main interpreter of a process only, and this is another one; start a process instead");
+  PyErr_SetString(PyExc_ImportError,
+                  "cresset: it can be imported in the main interpreter of a process only, and this is another one; "
+                  "start a process instead");
   return nullptr;
 }

@@ -1,16 +1,18 @@
-// The native part of nn.Module: __call__ and __getattr__. Calling a module without hooks and looking up its parameters happen at every
-// step of every layer; they cost a few dictionary lookups here, and a Python frame or an exception less than the same in Python.
+// The native part of nn.Module: __call__ and __getattr__. Calling a module without hooks and looking up its parameters
+// happen at every step of every layer; they cost a few dictionary lookups here, and a Python frame or an exception less
+// than the same in Python.
 //
-// Module has them as ordinary methods, so that subclasses can override them and call them through super(). A class that does not is
-// quickened: its slots lead here without looking for the methods first. Python resets a slot when its method is replaced later.
+// Module has them as ordinary methods, so that subclasses can override them and call them through super(). A class that
+// does not is quickened: its slots lead here without looking for the methods first. Python resets a slot when its
+// method is replaced later.
 #include "bindings/python.h"
 
 namespace cresset {
 namespace {
 
 PyObject *call_method, *getattr_method;  // what Module.__call__ and Module.__getattr__ are
-PyObject* hook_tables = nullptr;    // the hooks of all modules: a tuple of dicts
-PyObject* note_function = nullptr;  // (module, args, kwargs, exception): says where an exception came from
+PyObject* hook_tables = nullptr;         // the hooks of all modules: a tuple of dicts
+PyObject* note_function = nullptr;       // (module, args, kwargs, exception): says where an exception came from
 PyObject *call_name, *getattr_name, *getattribute_name, *forward_name, *call_impl_name, *compiled_name;
 PyObject* registers[3];  // _parameters, _buffers, _modules
 PyObject* hook_names[4];
@@ -44,12 +46,14 @@ PyObject* find_registered(PyObject* self, PyObject* name) {
 }
 
 PyObject* no_attribute(PyObject* self, PyObject* name) {
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", _PyType_Name(Py_TYPE(self)), name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", _PyType_Name(Py_TYPE(self)), name);
   return nullptr;
 }
 
 PyObject* module_getattr(PyObject* self, PyObject* name) {
-  if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'", Py_TYPE(name)->tp_name);
+  if (!PyUnicode_Check(name))
+    return PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'", Py_TYPE(name)->tp_name);
   PyObject* found = find_registered(self, name);
   return found ? found : no_attribute(self, name);
 }
@@ -74,7 +78,8 @@ bool is_hooked(PyObject* members) {
 }
 
 PyObject* call_forward(PyObject* self, PyObject* members, PyObject* args, PyObject* kwargs) {
-  PyObject* function = Py_TYPE(self)->tp_getattro == module_getattro ? _PyType_Lookup(Py_TYPE(self), forward_name) : nullptr;
+  PyObject* function =
+      Py_TYPE(self)->tp_getattro == module_getattro ? _PyType_Lookup(Py_TYPE(self), forward_name) : nullptr;
   constexpr Py_ssize_t kFew = 8;
   const Py_ssize_t count = PyTuple_GET_SIZE(args);
   if (!function || !PyFunction_Check(function) || count > kFew || PyDict_GetItemWithError(members, forward_name)) {
@@ -84,7 +89,8 @@ PyObject* call_forward(PyObject* self, PyObject* members, PyObject* args, PyObje
   PyObject* stack[kFew + 2] = {nullptr, self};
   for (Py_ssize_t i = 0; i < count; ++i) stack[2 + i] = PyTuple_GET_ITEM(args, i);
   Ref kept(Py_NewRef(function));
-  return PyObject_VectorcallDict(function, stack + 1, static_cast<size_t>(count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, kwargs);
+  return PyObject_VectorcallDict(function, stack + 1, static_cast<size_t>(count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                 kwargs);
 }
 
 void note_module(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -144,10 +150,13 @@ std::string name_within(PyObject* outer, PyObject* inner) {
 
 // Gives a subclass of Module the slots that change nothing but the time.
 PyObject* quicken_module(PyObject*, PyObject* cls) {
-  if (!PyType_Check(cls)) return PyErr_Format(PyExc_TypeError, "quicken_module: expected a class, got %.100s", Py_TYPE(cls)->tp_name);
+  if (!PyType_Check(cls))
+    return PyErr_Format(PyExc_TypeError, "quicken_module: expected a class, got %.100s", Py_TYPE(cls)->tp_name);
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   if (_PyType_Lookup(type, call_name) == call_method) type->tp_call = module_call;
-  if (_PyType_Lookup(type, getattr_name) == getattr_method && _PyType_Lookup(type, getattribute_name) == _PyType_Lookup(&PyBaseObject_Type, getattribute_name)) type->tp_getattro = module_getattro;
+  if (_PyType_Lookup(type, getattr_name) == getattr_method &&
+      _PyType_Lookup(type, getattribute_name) == _PyType_Lookup(&PyBaseObject_Type, getattribute_name))
+    type->tp_getattro = module_getattro;
   PyType_Modified(type);
   Py_RETURN_NONE;
 }
@@ -166,12 +175,14 @@ PyObject* set_module_note(PyObject*, PyObject* function) {
 }
 
 #define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
-PyMethodDef call_definition = {"__call__", KEYWORDS(module_call), METH_VARARGS | METH_KEYWORDS, "Run the hooks and forward."};
+PyMethodDef call_definition = {"__call__", KEYWORDS(module_call), METH_VARARGS | METH_KEYWORDS,
+                               "Run the hooks and forward."};
 PyMethodDef getattr_definition = {"__getattr__", module_getattr, METH_O, "A parameter, buffer or submodule."};
-PyMethodDef functions[] = {{"quicken_module", quicken_module, METH_O, "Let the slots of a class of modules lead straight to the native code."},
-                           {"set_module_hooks", set_module_hooks, METH_O, "The dicts of hooks that every module runs."},
-                           {"set_module_note", set_module_note, METH_O, "What is called with a module and the exception that leaves it."},
-                           {}};
+PyMethodDef functions[] = {
+    {"quicken_module", quicken_module, METH_O, "Let the slots of a class of modules lead straight to the native code."},
+    {"set_module_hooks", set_module_hooks, METH_O, "The dicts of hooks that every module runs."},
+    {"set_module_note", set_module_note, METH_O, "What is called with a module and the exception that leaves it."},
+    {}};
 
 }  // namespace
 
@@ -193,7 +204,8 @@ std::string running_module_path() {
 void add_module_type(PyObject* module) {
   const auto intern = [](const char* text) { return require(PyUnicode_InternFromString(text)); };
   call_name = intern("__call__"), getattr_name = intern("__getattr__"), getattribute_name = intern("__getattribute__");
-  forward_name = intern("forward"), call_impl_name = intern("_call_impl"), compiled_name = intern("_compiled_call_impl");
+  forward_name = intern("forward"), call_impl_name = intern("_call_impl"),
+  compiled_name = intern("_compiled_call_impl");
   registers[0] = intern("_parameters"), registers[1] = intern("_buffers"), registers[2] = intern("_modules");
   hook_names[0] = intern("_forward_hooks"), hook_names[1] = intern("_forward_pre_hooks");
   hook_names[2] = intern("_backward_hooks"), hook_names[3] = intern("_backward_pre_hooks");

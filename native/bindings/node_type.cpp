@@ -1,7 +1,7 @@
 // Nodes as Python sees them (grad_fn), and nodes whose backward is a Python method (autograd.Function).
 //
-// The object of an operator's node owns the node and is made anew when asked for. A Function's context is the other way round: the node
-// owns the Python object, which only points back.
+// The object of an operator's node owns the node and is made anew when asked for. A Function's context is the other way
+// round: the node owns the Python object, which only points back.
 #include <map>
 
 #include "bindings/derivative.h"
@@ -12,8 +12,7 @@ namespace {
 PyTypeObject* node_type = nullptr;
 
 struct PyNode {
-  PyObject_HEAD
-  Node* node;
+  PyObject_HEAD Node* node;
   bool owns;
   PyObject* weakrefs;
   PyObject* dict;
@@ -50,8 +49,10 @@ class PythonFunctionNode : public Node {
     }
   }
   void release_saved() override {
-    if (PyObject* r = PyObject_CallMethod(context_, "_release_saved", nullptr)) Py_DECREF(r);
-    else raise_python();
+    if (PyObject* r = PyObject_CallMethod(context_, "_release_saved", nullptr))
+      Py_DECREF(r);
+    else
+      raise_python();
   }
 
  private:
@@ -86,13 +87,18 @@ void node_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* node_name(PyObject* self, PyObject*) { return guarded([&] { return PyUnicode_FromString(node_of(self).name()); }); }
-PyObject* node_sequence(PyObject* self, PyObject*) { return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(self).sequence); }); }
+PyObject* node_name(PyObject* self, PyObject*) {
+  return guarded([&] { return PyUnicode_FromString(node_of(self).name()); });
+}
+PyObject* node_sequence(PyObject* self, PyObject*) {
+  return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(self).sequence); });
+}
 PyObject* node_next(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Node& n = node_of(self);
     Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(n.edges.size()))));
-    for (int64_t i = 0; i < n.edges.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, require(Py_BuildValue("NI", wrap(n.edges[i].node), n.edges[i].index)));
+    for (int64_t i = 0; i < n.edges.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), i, require(Py_BuildValue("NI", wrap(n.edges[i].node), n.edges[i].index)));
     return tuple.release();
   });
 }
@@ -119,19 +125,26 @@ PyObject* node_saved(PyObject* self, PyObject*) {
     auto* n = dynamic_cast<OperatorNode*>(&node_of(self));
     Ref result(require(PyDict_New()));
     if (!n) return result.release();
-    check(!n->released, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed).");
+    check(!n->released,
+          "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+          "already been freed).");
     const auto& parameters = n->op.signature.parameters;
-    const auto put = [&](const std::string& name, PyObject* value) { PyDict_SetItemString(result.get(), name.c_str(), Ref(require(value)).get()); };
+    const auto put = [&](const std::string& name, PyObject* value) {
+      PyDict_SetItemString(result.get(), name.c_str(), Ref(require(value)).get());
+    };
     if (n->op.pointwise) {
       for (int i = 0; i < n->op.pointwise->input_count; ++i)
-        if (n->pointwise_inputs[i].defined()) put(parameters[static_cast<size_t>(i)].name, wrap(n->pointwise_inputs[i].unpack(*n)));
+        if (n->pointwise_inputs[i].defined())
+          put(parameters[static_cast<size_t>(i)].name, wrap(n->pointwise_inputs[i].unpack(*n)));
       if (n->pointwise_output.defined()) put("result", wrap(n->pointwise_output.unpack(*n)));
     } else if (n->op.derivative) {
       for (int64_t k = 0; k < n->saved.size(); ++k) {
         const auto& s = n->op.derivative->saves[static_cast<size_t>(k)];
         using S = Derivative::Saved;
-        if (s.what == S::argument) put(parameters[static_cast<size_t>(s.index)].name, wrap_owned(n->saved[k], *n));
-        else if (s.what == S::output) put("result", wrap_owned(n->saved[k], *n));
+        if (s.what == S::argument)
+          put(parameters[static_cast<size_t>(s.index)].name, wrap_owned(n->saved[k], *n));
+        else if (s.what == S::output)
+          put("result", wrap_owned(n->saved[k], *n));
       }
     }
     return result.release();
@@ -144,10 +157,14 @@ class PythonNodeHook : public NodeHook {
   ~PythonNodeHook() override { Py_DECREF(dict_); }
   void* object() const override { return dict_; }
   void before(Grads& grads) override {
-    if (before_) each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(grads)).get(), nullptr), grads); });
+    if (before_)
+      each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(grads)).get(), nullptr), grads); });
   }
   void after(Grads& inputs, const Grads& outputs) override {
-    if (!before_) each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(inputs)).get(), Ref(tuple(outputs)).get(), nullptr), inputs); });
+    if (!before_)
+      each([&](PyObject* hook) {
+        take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(inputs)).get(), Ref(tuple(outputs)).get(), nullptr), inputs);
+      });
   }
 
  private:
@@ -168,7 +185,8 @@ class PythonNodeHook : public NodeHook {
       grads[0] = unwrap(r.get());
       return;
     }
-    check_type(PyTuple_Check(r.get()) && PyTuple_GET_SIZE(r.get()) == static_cast<Py_ssize_t>(grads.size()), "a node hook must return None or a tuple of as many gradients as it was given");
+    check_type(PyTuple_Check(r.get()) && PyTuple_GET_SIZE(r.get()) == static_cast<Py_ssize_t>(grads.size()),
+               "a node hook must return None or a tuple of as many gradients as it was given");
     for (int64_t i = 0; i < grads.size(); ++i) {
       PyObject* g = PyTuple_GET_ITEM(r.get(), i);
       grads[i] = g == Py_None ? Tensor() : unwrap(g);
@@ -189,16 +207,20 @@ PyObject* node_add_hooks(PyObject* self, PyObject* args) {
   });
 }
 
-PyGetSetDef getset[] = {{"next_functions", node_next, nullptr, "the nodes behind, with the index of their result", nullptr},
-                        {"metadata", node_metadata, nullptr, "a dict to keep things in", nullptr},
-                        {"variable", node_variable, nullptr, "of a leaf's node: the leaf", nullptr},
-                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+PyGetSetDef getset[] = {
+    {"next_functions", node_next, nullptr, "the nodes behind, with the index of their result", nullptr},
+    {"metadata", node_metadata, nullptr, "a dict to keep things in", nullptr},
+    {"variable", node_variable, nullptr, "of a leaf's node: the leaf", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the recorded operation."},
                          {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
                          {"_saved", node_saved, METH_NOARGS, nullptr},
-                         {"_add_hook_dict", node_add_hooks, METH_VARARGS, nullptr}, {}};
+                         {"_add_hook_dict", node_add_hooks, METH_VARARGS, nullptr},
+                         {}};
 PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
-                         {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr}, {}};
+                         {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
+                         {}};
 
 // One Python type per kind of node, so that str(grad_fn) says <AddBackward0 object at ...>.
 PyTypeObject* type_for(const char* name) {
@@ -208,17 +230,20 @@ PyTypeObject* type_for(const char* name) {
   PyTypeObject*& type = (*made)[short_name];
   if (!type) {
     Ref dict(require(Py_BuildValue("{s:(),s:s}", "__slots__", "__module__", "builtins")));
-    type = reinterpret_cast<PyTypeObject*>(require(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", short_name, node_type, dict.get())));
+    type = reinterpret_cast<PyTypeObject*>(require(
+        PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", short_name, node_type, dict.get())));
   }
   return type;
 }
 
-// attach_function(context, name, inputs, outputs): the context becomes the node of the outputs. Inputs that are no tensors are None.
+// attach_function(context, name, inputs, outputs): the context becomes the node of the outputs. Inputs that are no
+// tensors are None.
 PyObject* attach_function(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *context, *inputs, *outputs;
     const char* name;
-    if (!PyArg_ParseTuple(args, "O!sO!O!", node_type, &context, &name, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs)) raise_python();
+    if (!PyArg_ParseTuple(args, "O!sO!O!", node_type, &context, &name, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
+      raise_python();
     auto* node = new PythonFunctionNode(context, name);
     RefPtr<Node> holder(node);
     self_of(context)->node = node;
@@ -240,12 +265,15 @@ PyObject* attach_function(PyObject*, PyObject* args) {
         continue;
       }
       const Tensor t = unwrap(o);
-      if (mode == "constant") node->results.push_back({t.sizes(), t.dtype(), t.device()});
+      if (mode == "constant")
+        node->results.push_back({t.sizes(), t.dtype(), t.device()});
       else if (mode == "dirty") {
         check_inplace(name, t, true);
         rebase_history(t, holder);
       } else {
-        if (t->base) t->view_origin = static_cast<uint8_t>(PyTuple_GET_SIZE(outputs) > 1 ? ViewOrigin::several_views : ViewOrigin::function);
+        if (t->base)
+          t->view_origin =
+              static_cast<uint8_t>(PyTuple_GET_SIZE(outputs) > 1 ? ViewOrigin::several_views : ViewOrigin::function);
         set_history(t, holder);
       }
     }
@@ -254,8 +282,7 @@ PyObject* attach_function(PyObject*, PyObject* args) {
 }
 
 struct PySaved {
-  PyObject_HEAD
-  SavedTensor* value;
+  PyObject_HEAD SavedTensor* value;
 };
 PyTypeObject* saved_type = nullptr;
 void saved_dealloc(PyObject* self) {
@@ -265,15 +292,18 @@ void saved_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 PyObject* saved_unpack(PyObject* self, PyObject* context) {
-  return guarded([&]() -> PyObject* { return wrap(reinterpret_cast<PySaved*>(self)->value->unpack(node_of(context))); });
+  return guarded(
+      [&]() -> PyObject* { return wrap(reinterpret_cast<PySaved*>(self)->value->unpack(node_of(context))); });
 }
 PyObject* saved_output(PyObject* self, PyObject*) {
   const SavedTensor& s = *reinterpret_cast<PySaved*>(self)->value;
   if (!s.is_output() || !s.raw().defined()) Py_RETURN_NONE;
   return guarded([&]() -> PyObject* { return Py_BuildValue("NI", wrap(s.raw()), s.output_index()); });
 }
-PyMethodDef saved_methods[] = {{"unpack", saved_unpack, METH_O, "The tensor, checked to be unchanged."},
-                               {"output", saved_output, METH_NOARGS, "Of a result of the node: what is kept of it and its number; else None."}, {}};
+PyMethodDef saved_methods[] = {
+    {"unpack", saved_unpack, METH_O, "The tensor, checked to be unchanged."},
+    {"output", saved_output, METH_NOARGS, "Of a result of the node: what is kept of it and its number; else None."},
+    {}};
 // save_tensor(tensor, is_output, output_index)
 PyObject* save_tensor(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -287,7 +317,9 @@ PyObject* save_tensor(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"attach_function", attach_function, METH_VARARGS, nullptr}, {"save_tensor", save_tensor, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {{"attach_function", attach_function, METH_VARARGS, nullptr},
+                           {"save_tensor", save_tensor, METH_VARARGS, nullptr},
+                           {}};
 
 }  // namespace
 
@@ -325,13 +357,22 @@ RefPtr<Node> unwrap_node(PyObject* o) {
 }
 
 void add_node_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(node_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)}, {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(node_clear)}, {Py_tp_getset, getset}, {Py_tp_methods, methods}, {Py_tp_members, members}, {0, nullptr}};
-  PyType_Spec spec{"torch.autograd.graph.Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(node_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                         {Py_tp_getset, getset},
+                         {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {0, nullptr}};
+  PyType_Spec spec{"torch.autograd.graph.Node", sizeof(PyNode), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   node_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(node_type));
-  PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(saved_dealloc)}, {Py_tp_methods, saved_methods}, {0, nullptr}};
-  PyType_Spec saved_spec{"cresset.SavedTensor", sizeof(PySaved), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots};
+  PyType_Slot saved_slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(saved_dealloc)}, {Py_tp_methods, saved_methods}, {0, nullptr}};
+  PyType_Spec saved_spec{"cresset.SavedTensor", sizeof(PySaved), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots};
   saved_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&saved_spec)));
   PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(saved_type));
   PyModule_AddFunctions(module, functions);

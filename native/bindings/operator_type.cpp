@@ -1,5 +1,5 @@
-// Operator objects: what `torch.add` and `Tensor.add` are. A call binds the arguments to a signature, lets tracers and tensor subclasses
-// interpret it, or sends it down the call path.
+// Operator objects: what `torch.add` and `Tensor.add` are. A call binds the arguments to a signature, lets tracers and
+// tensor subclasses interpret it, or sends it down the call path.
 #include <map>
 
 #include "bindings/arguments.h"
@@ -17,13 +17,12 @@ thread_local std::vector<PyObject*> function_modes;  // borrowed from their Pyth
 
 struct Overload {
   const Operator* op;
-  int requires_grad_at;      // factories have a requires_grad argument
-  PyTypeObject* result_type; // named results
+  int requires_grad_at;       // factories have a requires_grad argument
+  PyTypeObject* result_type;  // named results
 };
 
 struct PyOperator {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   std::vector<Overload>* overloads;
   PyObject* name;
   PyObject* doc;
@@ -49,7 +48,9 @@ PyObject* wrap_results(Call& c, const Overload* overload) {
   if (!s.results_are_tuple) return n ? wrap(c.outputs[0]) : Py_NewRef(Py_None);
   PyTypeObject* type = overload ? overload->result_type : nullptr;
   Ref tuple(require(type ? PyStructSequence_New(type) : PyTuple_New(n)));
-  for (Py_ssize_t i = 0; i < n; ++i) type ? PyStructSequence_SetItem(tuple.get(), i, wrap(c.outputs[i])) : (void)PyTuple_SET_ITEM(tuple.get(), i, wrap(c.outputs[i]));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    type ? PyStructSequence_SetItem(tuple.get(), i, wrap(c.outputs[i]))
+         : (void)PyTuple_SET_ITEM(tuple.get(), i, wrap(c.outputs[i]));
   return tuple.release();
 }
 
@@ -59,12 +60,14 @@ PyObject* repr_result(PyObject* self) {
   if (!names.get()) return nullptr;
   Ref text(PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name));
   for (Py_ssize_t i = 0; text.get() && i < PyTuple_GET_SIZE(names.get()); ++i)
-    text = Ref(PyUnicode_FromFormat("%U%s%U=%R", text.get(), i ? ",\n" : "\n", PyTuple_GET_ITEM(names.get(), i), PyTuple_GET_ITEM(self, i)));
+    text = Ref(PyUnicode_FromFormat("%U%s%U=%R", text.get(), i ? ",\n" : "\n", PyTuple_GET_ITEM(names.get(), i),
+                                    PyTuple_GET_ITEM(self, i)));
   return text.get() ? PyUnicode_FromFormat("%U)", text.get()) : nullptr;
 }
 
 PyTypeObject* make_result_type(const Operator& op) {
-  if (!op.signature.results_are_tuple || op.signature.results.empty() || op.signature.results[0].empty()) return nullptr;
+  if (!op.signature.results_are_tuple || op.signature.results.empty() || op.signature.results[0].empty())
+    return nullptr;
   static std::map<std::string, PyTypeObject*> made;
   PyTypeObject*& type = made[op.name()];
   if (type) return type;
@@ -97,7 +100,8 @@ PyObject* keyword_dict(const Arguments& a) {
 // `levels` of lists and tuples are looked into: an index is a tuple that may have lists. A list may hold itself.
 void collect_overriders(PyObject* o, std::vector<Ref>& found, bool skip_interpreted, int levels = 2) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
-    for (Py_ssize_t i = 0; levels && i < PySequence_Fast_GET_SIZE(o); ++i) collect_overriders(PySequence_Fast_GET_ITEM(o, i), found, skip_interpreted, levels - 1);
+    for (Py_ssize_t i = 0; levels && i < PySequence_Fast_GET_SIZE(o); ++i)
+      collect_overriders(PySequence_Fast_GET_ITEM(o, i), found, skip_interpreted, levels - 1);
     return;
   }
   if (is_tensor(o) && is_plain_tensor(o)) return;
@@ -117,7 +121,9 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_i
   const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) collect_overriders(a.args[i], overriders, skip_interpreted);
   Ref types(require(PyTuple_New(static_cast<Py_ssize_t>(overriders.size()))));
-  for (size_t i = 0; i < overriders.size(); ++i) PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overriders[i].get()))));
+  for (size_t i = 0; i < overriders.size(); ++i)
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overriders[i].get()))));
   Ref args(require(PyTuple_New(a.positional)));
   for (Py_ssize_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(a.args[i]));
   Ref kwargs(keyword_dict(a));
@@ -125,7 +131,8 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_i
     PyObject* mode = function_modes.back();
     function_modes.pop_back();  // inside, the mode below is the one asked
     has_function_mode = !function_modes.empty();
-    PyObject* result = PyObject_CallMethodObjArgs(mode, torch_function_name(), function, types.get(), args.get(), kwargs.get(), nullptr);
+    PyObject* result = PyObject_CallMethodObjArgs(mode, torch_function_name(), function, types.get(), args.get(),
+                                                  kwargs.get(), nullptr);
     function_modes.push_back(mode);
     has_function_mode = true;
     if (!result) raise_python();
@@ -134,13 +141,16 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_i
   }
   for (const Ref& o : overriders) {
     Ref method(require(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(o.get())), torch_function_name())));
-    PyObject* result = PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args.get(), kwargs.get(), nullptr);
+    PyObject* result =
+        PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args.get(), kwargs.get(), nullptr);
     if (!result) raise_python();
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
   }
   if (overriders.empty()) return nullptr;
-  PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for '%S'; all __torch_function__ handlers returned NotImplemented", Ref(require(PyObject_GetAttrString(function, "__name__"))).get());
+  PyErr_Format(PyExc_TypeError,
+               "Multiple dispatch failed for '%S'; all __torch_function__ handlers returned NotImplemented",
+               Ref(require(PyObject_GetAttrString(function, "__name__"))).get());
   raise_python();
 }
 
@@ -176,7 +186,8 @@ bool is_of_today(const Overload& o) { return o.op->signature.overload.rfind("old
     const std::string& text = o.op->signature.text;
     expected += "\n * " + text.substr(text.find('('));
   }
-  fail(ErrorKind::type, PyUnicode_AsUTF8(self->name), "() received an invalid combination of arguments - got (", got, "), but expected one of:", expected);
+  fail(ErrorKind::type, PyUnicode_AsUTF8(self->name), "() received an invalid combination of arguments - got (", got,
+       "), but expected one of:", expected);
 }
 
 PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names) {
@@ -230,7 +241,9 @@ PyObject* operator_signatures(PyObject* self, void*) {
 // Whether some form takes out=: bindings/arguments.cpp decides by the same facts.
 PyObject* operator_takes_out(PyObject* self, void*) {
   for (const Overload& o : *self_of(self)->overloads)
-    if (o.op->signature.index_of("out") < 0 && !o.op->inplace && !o.op->mutates && !o.op->view && !o.op->signature.results_are_list && !o.op->signature.results.empty()) Py_RETURN_TRUE;
+    if (o.op->signature.index_of("out") < 0 && !o.op->inplace && !o.op->mutates && !o.op->view &&
+        !o.op->signature.results_are_list && !o.op->signature.results.empty())
+      Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
 PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(self_of(self)->name); }
@@ -241,7 +254,8 @@ PyObject* operator_derivative(PyObject* self, PyObject* args, PyObject* kwargs) 
     PyObject* function;
     const char* overload = nullptr;
     static const char* words[] = {"function", "overload", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s:derivative", const_cast<char**>(words), &function, &overload)) raise_python();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s:derivative", const_cast<char**>(words), &function, &overload))
+      raise_python();
     bool found = false;
     for (const Overload& o : *self_of(self)->overloads) {
       if (overload && o.op->signature.overload != overload) continue;
@@ -254,14 +268,22 @@ PyObject* operator_derivative(PyObject* self, PyObject* args, PyObject* kwargs) 
   });
 }
 
-PyGetSetDef getset[] = {{"__name__", operator_name, nullptr, nullptr, nullptr}, {"__qualname__", operator_name, nullptr, nullptr, nullptr}, {"__module__", operator_module, nullptr, nullptr, nullptr},
-                        {"__doc__", operator_doc, operator_set_doc, nullptr, nullptr}, {"signatures", operator_signatures, nullptr, "the signatures as text", nullptr},
+PyGetSetDef getset[] = {{"__name__", operator_name, nullptr, nullptr, nullptr},
+                        {"__qualname__", operator_name, nullptr, nullptr, nullptr},
+                        {"__module__", operator_module, nullptr, nullptr, nullptr},
+                        {"__doc__", operator_doc, operator_set_doc, nullptr, nullptr},
+                        {"signatures", operator_signatures, nullptr, "the signatures as text", nullptr},
                         {"takes_out", operator_takes_out, nullptr, "whether out= can be given", nullptr},
-                        {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr}, {}};
-PyMethodDef methods[] = {{"derivative", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_derivative)), METH_VARARGS | METH_KEYWORDS, "Declare the derivative; used as a decorator."},
-                         {"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
+                        {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
+                        {}};
+PyMethodDef methods[] = {
+    {"derivative", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_derivative)),
+     METH_VARARGS | METH_KEYWORDS, "Declare the derivative; used as a decorator."},
+    {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+    {}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOperator, vectorcall), READONLY, nullptr},
-                         {"__dictoffset__", T_PYSSIZET, offsetof(PyOperator, dict), READONLY, nullptr}, {}};
+                         {"__dictoffset__", T_PYSSIZET, offsetof(PyOperator, dict), READONLY, nullptr},
+                         {}};
 
 PyObject* new_operator(const char* name) {
   auto* o = reinterpret_cast<PyOperator*>(require(operator_type->tp_alloc(operator_type, 0)));
@@ -303,31 +325,41 @@ void add_overload(const Operator& op) {
 template <class T>
 void read_numbers(PyObject* sequence, Py_ssize_t n, T* to) {
   Ref fast(require(PySequence_Fast(sequence, "add_pointwise: expected a sequence")));
-  check_value(PySequence_Fast_GET_SIZE(fast.get()) == n, "add_pointwise: expected ", n, " numbers, got ", PySequence_Fast_GET_SIZE(fast.get()));
+  check_value(PySequence_Fast_GET_SIZE(fast.get()) == n, "add_pointwise: expected ", n, " numbers, got ",
+              PySequence_Fast_GET_SIZE(fast.get()));
   for (Py_ssize_t i = 0; i < n; ++i) {
     const Ref item = item_of(fast.get(), i);
-    check_value(static_cast<bool>(item), "add_pointwise: expected ", n, " numbers; the list became shorter while it was read");
+    check_value(static_cast<bool>(item), "add_pointwise: expected ", n,
+                " numbers; the list became shorter while it was read");
     const double v = PyFloat_AsDouble(item.get());
     if (v == -1 && PyErr_Occurred()) raise_python();
     to[i] = static_cast<T>(v);
   }
 }
 
-// add_pointwise(key, signature, doc, inputs, scalar_count, promotion, inplace, differentiable, uses, has_gradient, missing, loops) ->
-// (operator, its in-place form or None). `loops` is the address of a PointwiseLoops, which must live as long as the process.
-// The operator is not listed among those of the package. `key` is what the formula's derivative on tensors is asked for.
+// add_pointwise(key, signature, doc, inputs, scalar_count, promotion, inplace, differentiable, uses, has_gradient,
+// missing, loops) -> (operator, its in-place form or None). `loops` is the address of a PointwiseLoops, which must live
+// as long as the process. The operator is not listed among those of the package. `key` is what the formula's derivative
+// on tensors is asked for.
 PyObject* add_pointwise(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const char *key, *signature, *doc, *inputs;
     int scalars, promotion, inplace, differentiable;
     PyObject *uses, *has_gradient, *missing;
     unsigned long long loops;
-    if (!PyArg_ParseTuple(args, "ssssiippOOOK:add_pointwise", &key, &signature, &doc, &inputs, &scalars, &promotion, &inplace, &differentiable, &uses, &has_gradient, &missing, &loops)) raise_python();
+    if (!PyArg_ParseTuple(args, "ssssiippOOOK:add_pointwise", &key, &signature, &doc, &inputs, &scalars, &promotion,
+                          &inplace, &differentiable, &uses, &has_gradient, &missing, &loops))
+      raise_python();
     const std::string_view letters(inputs);
-    check_value(!letters.empty() && letters.size() <= kMaxPointwiseInputs && scalars >= 0 && scalars <= kMaxPointwiseInputs, key, ": expected 1 to ", kMaxPointwiseInputs, " inputs and at most as many attributes, got ",
-                letters.size(), " and ", scalars);
-    check_value(promotion >= 0 && promotion <= static_cast<int>(Promotion::to_real) && loops != 0, key, ": no such promotion, or no loops");
-    const auto keep = [](std::string_view text) { return (new std::string(text))->c_str(); };  // operators live as long as the process
+    check_value(
+        !letters.empty() && letters.size() <= kMaxPointwiseInputs && scalars >= 0 && scalars <= kMaxPointwiseInputs,
+        key, ": expected 1 to ", kMaxPointwiseInputs, " inputs and at most as many attributes, got ", letters.size(),
+        " and ", scalars);
+    check_value(promotion >= 0 && promotion <= static_cast<int>(Promotion::to_real) && loops != 0, key,
+                ": no such promotion, or no loops");
+    const auto keep = [](std::string_view text) {
+      return (new std::string(text))->c_str();
+    };  // operators live as long as the process
     auto* def = new PointwiseDefinition{};
     def->name = keep(key), def->signature = keep(signature), def->doc = keep(doc), def->inputs = keep(letters);
     def->input_count = static_cast<uint8_t>(letters.size());
@@ -338,7 +370,8 @@ PyObject* add_pointwise(PyObject*, PyObject* args) {
     read_numbers(has_gradient, def->input_count, def->has_gradient);
     read_numbers(missing, scalars, def->missing);
     const Operator& op = Registry::instance().add_pointwise(*def, *reinterpret_cast<const PointwiseLoops*>(loops));
-    check_value(op.signature.parameters.size() == letters.size() + static_cast<size_t>(scalars), key, ": the signature does not fit: ", signature);
+    check_value(op.signature.parameters.size() == letters.size() + static_cast<size_t>(scalars), key,
+                ": the signature does not fit: ", signature);
     Ref object(new_operator(op.name().c_str())), in_place(Py_NewRef(Py_None));
     add_overload(op, object.get());
     if (inplace) {
@@ -395,7 +428,8 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
     PyObject *type, *data;
     int requires_grad = 0;
     if (!PyArg_ParseTuple(args, "OO|p", &type, &data, &requires_grad)) raise_python();
-    check_type(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type), "as_subclass: expected a subclass of Tensor, got ", Py_TYPE(type)->tp_name);
+    check_type(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
+               "as_subclass: expected a subclass of Tensor, got ", Py_TYPE(type)->tp_name);
     check_type(is_tensor(data), "_make_subclass: the second argument must be a Tensor, not ", Py_TYPE(data)->tp_name);
     Tensor d = detach(unwrap_elements("as_subclass", data));
     PyObject* o = wrap_as(d, reinterpret_cast<PyTypeObject*>(type));
@@ -403,29 +437,36 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
     return o;
   });
 }
-PyMethodDef functions[] = {{"operators", get_operators, METH_NOARGS, "All operators by name."},
-                           {"add_pointwise", add_pointwise, METH_VARARGS, "Make an operator of compiled loops: (operator, its in-place form or None)."},
-                           {"operator_forms", operator_forms, METH_O, "Whether an operator is a function and a method."},
-                           {"push_function_mode", push_function_mode, METH_O, nullptr},
-                           {"pop_function_mode", pop_function_mode, METH_NOARGS, nullptr},
-                           {"function_mode_depth", function_mode_depth, METH_NOARGS, "How many function modes are active."},
-                           {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
-                           {"set_parameter_type", set_parameter_type, METH_O, nullptr},
-                           {"set_interpreted_type", set_interpreted_type, METH_O, nullptr},
-                           {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},
-                           {}};
+PyMethodDef functions[] = {
+    {"operators", get_operators, METH_NOARGS, "All operators by name."},
+    {"add_pointwise", add_pointwise, METH_VARARGS,
+     "Make an operator of compiled loops: (operator, its in-place form or None)."},
+    {"operator_forms", operator_forms, METH_O, "Whether an operator is a function and a method."},
+    {"push_function_mode", push_function_mode, METH_O, nullptr},
+    {"pop_function_mode", pop_function_mode, METH_NOARGS, nullptr},
+    {"function_mode_depth", function_mode_depth, METH_NOARGS, "How many function modes are active."},
+    {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
+    {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+    {"set_interpreted_type", set_interpreted_type, METH_O, nullptr},
+    {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},
+    {}};
 
 }  // namespace
 
 bool wants_torch_function(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  if (type == tensor_type || type == parameter_type || type == &PyFloat_Type || type == &PyLong_Type || type == &PyTuple_Type || type == &PyList_Type || o == Py_None || PyUnicode_Check(o)) return false;
+  if (type == tensor_type || type == parameter_type || type == &PyFloat_Type || type == &PyLong_Type ||
+      type == &PyTuple_Type || type == &PyList_Type || o == Py_None || PyUnicode_Check(o))
+    return false;
   PyObject* found = _PyType_Lookup(type, torch_function_name());
   if (!found) return false;
   static PyObject* disabled = nullptr;  // cresset._disabled_torch_function
   if (!disabled) {
-    if (PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "_disabled_torch_function")) disabled = attribute;
-    else PyErr_Clear();
+    if (PyObject* attribute =
+            PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "_disabled_torch_function"))
+      disabled = attribute;
+    else
+      PyErr_Clear();
   }
   return found != disabled;
 }
@@ -442,9 +483,18 @@ PyObject* operator_object(const char* name) {
 }
 
 void add_operator_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)}, {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
-                         {Py_tp_getset, getset}, {Py_tp_methods, methods}, {Py_tp_members, members}, {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)}, {0, nullptr}};
-  PyType_Spec spec{"cresset.Operator", sizeof(PyOperator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)},
+                         {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+                         {Py_tp_getset, getset},
+                         {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset.Operator", sizeof(PyOperator), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                       Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                   slots};
   operator_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type));
   PyModule_AddFunctions(module, functions);

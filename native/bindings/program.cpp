@@ -1,10 +1,12 @@
-// The interpreter of torch.jit: a program of flat instructions over registers, made of a Graph by cresset/jit/lowering.py. Registers hold Python objects, and
-// an operator is called straight through its vectorcall with the names of its keywords made beforehand, so that a step costs what the operator costs.
+// The interpreter of torch.jit: a program of flat instructions over registers, made of a Graph by
+// cresset/jit/lowering.py. Registers hold Python objects, and an operator is called straight through its vectorcall
+// with the names of its keywords made beforehand, so that a step costs what the operator costs.
 //
 // Note [Instructions]
-// Code is a list of 32-bit numbers: the instruction, then its operands. An operand that is read is a register, plus kLastUse when nobody reads it later (it is
-// released after the step, as a program in Python would), or ~c for constant number c. An operand that is written is a register. Where a jump leads is an index of
-// the code. The lowering is trusted to keep the counts right, but not with memory: `check_code` walks a program once, when it is made.
+// Code is a list of 32-bit numbers: the instruction, then its operands. An operand that is read is a register, plus
+// kLastUse when nobody reads it later (it is released after the step, as a program in Python would), or ~c for constant
+// number c. An operand that is written is a register. Where a jump leads is an index of the code. The lowering is
+// trusted to keep the counts right, but not with memory: `check_code` walks a program once, when it is made.
 #include "bindings/program.h"
 
 #include <array>
@@ -46,12 +48,17 @@ enum Instruction : int32_t {
   RETURN,       // from
   INSTRUCTIONS
 };
-const char* const kNames[] = {"MOVE", "CALL", "BINARY", "COMPARE", "UNARY", "SAME", "LENGTH", "TUPLE", "LIST", "DICT", "UNPACK", "ITEM", "STORE_ITEM", "ATTRIBUTE",
-                              "MEMBER", "SET_MEMBER", "ENTER", "EXIT", "JUMP", "JUMP_BACK", "JUMP_IF", "JUMP_UNLESS", "COUNT", "JUMP_FROM", "RELEASE", "RETURN"};
+const char* const kNames[] = {"MOVE",        "CALL",       "BINARY",    "COMPARE", "UNARY", "SAME",       "LENGTH",
+                              "TUPLE",       "LIST",       "DICT",      "UNPACK",  "ITEM",  "STORE_ITEM", "ATTRIBUTE",
+                              "MEMBER",      "SET_MEMBER", "ENTER",     "EXIT",    "JUMP",  "JUMP_BACK",  "JUMP_IF",
+                              "JUMP_UNLESS", "COUNT",      "JUMP_FROM", "RELEASE", "RETURN"};
 static_assert(std::size(kNames) == INSTRUCTIONS);
 
-// What follows the instruction: r read, w written, j where to jump, n a plain number below a bound, * a count and so many of the next letter.
-const char* const kOperands[] = {"wr", "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr", "w*r", "w*r", "w2r", "r*w", "wrr", "rrr", "wrr", "wrrr", "rrrr", "wr", "r", "j", "j", "rj", "rj", "wr", "rrj", "w", "r"};
+// What follows the instruction: r read, w written, j where to jump, n a plain number below a bound, * a count and so
+// many of the next letter.
+const char* const kOperands[] = {"wr",  "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr",   "w*r", "w*r",
+                                 "w2r", "r*w",   "wrr",  "rrr",  "wrr", "wrrr", "rrrr", "wr",  "r",
+                                 "j",   "j",     "rj",   "rj",   "wr",  "rrj",  "w",    "r"};
 static_assert(std::size(kOperands) == INSTRUCTIONS);
 
 PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
@@ -60,10 +67,24 @@ struct Binary {
   const char* name;
   PyObject* (*function)(PyObject*, PyObject*);
 };
-const Binary kBinary[] = {{"add", PyNumber_Add}, {"sub", PyNumber_Subtract}, {"mul", PyNumber_Multiply}, {"truediv", PyNumber_TrueDivide}, {"floordiv", PyNumber_FloorDivide},
-                          {"mod", PyNumber_Remainder}, {"pow", power}, {"matmul", PyNumber_MatrixMultiply}, {"and", PyNumber_And}, {"or", PyNumber_Or}, {"xor", PyNumber_Xor},
-                          {"lshift", PyNumber_Lshift}, {"rshift", PyNumber_Rshift}, {"iadd", PyNumber_InPlaceAdd}, {"isub", PyNumber_InPlaceSubtract}, {"imul", PyNumber_InPlaceMultiply},
-                          {"itruediv", PyNumber_InPlaceTrueDivide}, {"ipow", power_in_place}};
+const Binary kBinary[] = {{"add", PyNumber_Add},
+                          {"sub", PyNumber_Subtract},
+                          {"mul", PyNumber_Multiply},
+                          {"truediv", PyNumber_TrueDivide},
+                          {"floordiv", PyNumber_FloorDivide},
+                          {"mod", PyNumber_Remainder},
+                          {"pow", power},
+                          {"matmul", PyNumber_MatrixMultiply},
+                          {"and", PyNumber_And},
+                          {"or", PyNumber_Or},
+                          {"xor", PyNumber_Xor},
+                          {"lshift", PyNumber_Lshift},
+                          {"rshift", PyNumber_Rshift},
+                          {"iadd", PyNumber_InPlaceAdd},
+                          {"isub", PyNumber_InPlaceSubtract},
+                          {"imul", PyNumber_InPlaceMultiply},
+                          {"itruediv", PyNumber_InPlaceTrueDivide},
+                          {"ipow", power_in_place}};
 
 PyObject* logical_not(PyObject* a) {
   const int truth = PyObject_IsTrue(a);
@@ -77,15 +98,16 @@ struct Unary {
   const char* name;
   PyObject* (*function)(PyObject*);
 };
-const Unary kUnary[] = {{"neg", PyNumber_Negative}, {"invert", PyNumber_Invert}, {"not", logical_not}, {"bool", to_bool}, {"int", PyNumber_Long}, {"float", PyNumber_Float}, {"abs", PyNumber_Absolute}};
+const Unary kUnary[] = {{"neg", PyNumber_Negative}, {"invert", PyNumber_Invert}, {"not", logical_not},
+                        {"bool", to_bool},          {"int", PyNumber_Long},      {"float", PyNumber_Float},
+                        {"abs", PyNumber_Absolute}};
 const char* const kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};  // in the order of Py_LT...
 
 PyTypeObject* program_type = nullptr;
 PyObject* on_failure = nullptr;  // (program, place, exception) -> the exception to raise, with the place in its message
 
 struct PyProgram {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   std::vector<int32_t>* code;
   std::vector<PyObject*>* constants;
   std::vector<std::pair<int32_t, int32_t>>* places;  // (from this index of the code on, number of the place)
@@ -123,7 +145,8 @@ class Frame {
 
 class Run {
  public:
-  Run(PyProgram& program, Frame& frame) : code_(program.code->data()), constants_(program.constants->data()), frame_(frame) {}
+  Run(PyProgram& program, Frame& frame)
+      : code_(program.code->data()), constants_(program.constants->data()), frame_(frame) {}
 
   // The result, or null with an exception set; `at` is then the step that failed.
   PyObject* operator()(size_t& at) {
@@ -201,7 +224,9 @@ class Run {
           if (!PyTuple_Check(from.get()) && !PyList_Check(from.get()))
             return PyErr_Format(PyExc_TypeError, "cannot unpack a value of type %s", Py_TYPE(from.get())->tp_name);
           const Py_ssize_t length = PySequence_Fast_GET_SIZE(from.get());
-          if (length != p[2]) return PyErr_Format(PyExc_RuntimeError, "Expected %d elements in a list but found %zd", static_cast<int>(p[2]), length);
+          if (length != p[2])
+            return PyErr_Format(PyExc_RuntimeError, "Expected %d elements in a list but found %zd",
+                                static_cast<int>(p[2]), length);
           release(p[1]);  // first: its register may be one of those written
           for (int32_t i = 0; i < p[2]; ++i) write(p[3 + i], Py_NewRef(PySequence_Fast_GET_ITEM(from.get(), i)));
           p += 3 + p[2];
@@ -252,9 +277,7 @@ class Run {
           p += 2;
           break;
         }
-        case JUMP:
-          p = code_ + p[1];
-          break;
+        case JUMP: p = code_ + p[1]; break;
         case JUMP_BACK:
           if (PyErr_CheckSignals() < 0) return nullptr;
           if (++jumps_ % kStepsBetweenPauses == 0) {
@@ -288,10 +311,8 @@ class Run {
           Py_CLEAR(frame_[p[1]]);
           p += 2;
           break;
-        case RETURN:
-          return Py_NewRef(read(p[1]));
-        default:
-          return PyErr_Format(PyExc_SystemError, "Program: no instruction %d", static_cast<int>(*p));
+        case RETURN: return Py_NewRef(read(p[1]));
+        default: return PyErr_Format(PyExc_SystemError, "Program: no instruction %d", static_cast<int>(*p));
       }
     }
   }
@@ -336,7 +357,8 @@ class Run {
     return gather_and_call(values.data(), operands, count, function, positional, keywords);
   }
   // One place before the arguments is free for the callee (a bound method puts its object there).
-  PyObject* gather_and_call(PyObject** values, const int32_t* operands, int32_t count, int32_t function, size_t positional, PyObject* keywords) {
+  PyObject* gather_and_call(PyObject** values, const int32_t* operands, int32_t count, int32_t function,
+                            size_t positional, PyObject* keywords) {
     values[0] = nullptr;
     for (int32_t i = 0; i < count; ++i) values[i + 1] = read(operands[i]);
     return PyObject_Vectorcall(read(function), values + 1, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
@@ -365,7 +387,8 @@ class Run {
     return PyErr_Occurred() ? nullptr : PyObject_GetAttr(object, name);
   }
 
-  // Not through setattr: what a program stores is stored as it is, where a Python program's value is checked and copied.
+  // Not through setattr: what a program stores is stored as it is, where a Python program's value is checked and
+  // copied.
   static int set_member(PyObject* object, PyObject* where, PyObject* name, PyObject* value) {
     PyObject** own = _PyObject_GetDictPtr(object);
     PyObject* dict = own ? *own : nullptr;
@@ -420,8 +443,11 @@ void name_the_place(PyProgram* self, size_t at) {
 PyObject* program_vectorcall(PyObject* o, PyObject* const* args, size_t flagged, PyObject* names) {
   PyProgram* self = self_of(o);
   const Py_ssize_t count = PyVectorcall_NARGS(flagged);
-  if (names && PyTuple_GET_SIZE(names)) return PyErr_Format(PyExc_TypeError, "%U: a program takes no keywords", self->name);
-  if (count != self->arguments) return PyErr_Format(PyExc_TypeError, "%U: expected %d arguments, got %zd", self->name, static_cast<int>(self->arguments), count);
+  if (names && PyTuple_GET_SIZE(names))
+    return PyErr_Format(PyExc_TypeError, "%U: a program takes no keywords", self->name);
+  if (count != self->arguments)
+    return PyErr_Format(PyExc_TypeError, "%U: expected %d arguments, got %zd", self->name,
+                        static_cast<int>(self->arguments), count);
   if (Py_EnterRecursiveCall(" in a TorchScript program")) return nullptr;
   PyObject* result = guarded([&]() -> PyObject* {
     Frame frame(self->registers);
@@ -442,7 +468,8 @@ PyObject* program_vectorcall(PyObject* o, PyObject* const* args, size_t flagged,
 
 // ---------------------------------------------------------------- making
 
-// Every operand is a register, constant or place of this program, every constant that names keywords is a tuple of them, and the end is not run past.
+// Every operand is a register, constant or place of this program, every constant that names keywords is a tuple of
+// them, and the end is not run past.
 void check_code(const PyProgram& program) {
   const std::vector<int32_t>& code = *program.code;
   const auto size = static_cast<int64_t>(code.size()), constants = static_cast<int64_t>(program.constants->size());
@@ -455,7 +482,8 @@ void check_code(const PyProgram& program) {
     return code[at++];
   };
   const auto readable = [&](int32_t operand) {
-    check_value(operand < 0 ? ~operand < constants : (operand & ~kLastUse) < program.registers, "Program: no operand ", operand, " at ", at - 1);
+    check_value(operand < 0 ? ~operand < constants : (operand & ~kLastUse) < program.registers, "Program: no operand ",
+                operand, " at ", at - 1);
   };
   while (at < code.size()) {
     starts[at] = true;
@@ -472,21 +500,37 @@ void check_code(const PyProgram& program) {
         const int32_t operand = next();
         switch (*letter) {
           case 'r': readable(operand); break;
-          case 'w': check_value(operand >= 0 && operand < program.registers, "Program: no register ", operand, " at ", at - 1); break;
+          case 'w':
+            check_value(operand >= 0 && operand < program.registers, "Program: no register ", operand, " at ", at - 1);
+            break;
           case 'o':
-            check_value(operand == kNothing || (operand < 0 && ~operand < constants && PyTuple_Check((*program.constants)[~operand])), "Program: no names of keywords ", operand);
-            check_value(operand == kNothing || PyTuple_GET_SIZE((*program.constants)[~operand]) <= code[at], "Program: more names of keywords than arguments");
+            check_value(operand == kNothing ||
+                            (operand < 0 && ~operand < constants && PyTuple_Check((*program.constants)[~operand])),
+                        "Program: no names of keywords ", operand);
+            check_value(operand == kNothing || PyTuple_GET_SIZE((*program.constants)[~operand]) <= code[at],
+                        "Program: more names of keywords than arguments");
             break;
           case 'j': targets.push_back(operand); break;
-          case 'b': check_value(operand >= 0 && operand < static_cast<int32_t>(std::size(kBinary)), "Program: no binary operation ", operand); break;
-          case 'u': check_value(operand >= 0 && operand < static_cast<int32_t>(std::size(kUnary)), "Program: no unary operation ", operand); break;
-          case 'c': check_value(operand >= 0 && operand < static_cast<int32_t>(std::size(kCompare)), "Program: no comparison ", operand); break;
+          case 'b':
+            check_value(operand >= 0 && operand < static_cast<int32_t>(std::size(kBinary)),
+                        "Program: no binary operation ", operand);
+            break;
+          case 'u':
+            check_value(operand >= 0 && operand < static_cast<int32_t>(std::size(kUnary)),
+                        "Program: no unary operation ", operand);
+            break;
+          case 'c':
+            check_value(operand >= 0 && operand < static_cast<int32_t>(std::size(kCompare)), "Program: no comparison ",
+                        operand);
+            break;
           default: break;
         }
       }
     }
   }
-  for (int32_t where : targets) check_value(where >= 0 && where < size && starts[static_cast<size_t>(where)], "Program: a jump to ", where, ", where no instruction begins");
+  for (int32_t where : targets)
+    check_value(where >= 0 && where < size && starts[static_cast<size_t>(where)], "Program: a jump to ", where,
+                ", where no instruction begins");
   check_value(last == RETURN || last == JUMP || last == JUMP_BACK, "Program: the code runs past its end");
 }
 
@@ -502,8 +546,11 @@ PyObject* new_program(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyObject *name, *constants, *code, *places;
     int registers, arguments;
     static const char* words[] = {"name", "registers", "arguments", "constants", "code", "places", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UiiOOO:Program", const_cast<char**>(words), &name, &registers, &arguments, &constants, &code, &places)) raise_python();
-    check_value(arguments >= 0 && arguments <= registers && registers < kLastUse, "Program: ", arguments, " arguments in ", registers, " registers");
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UiiOOO:Program", const_cast<char**>(words), &name, &registers,
+                                     &arguments, &constants, &code, &places))
+      raise_python();
+    check_value(arguments >= 0 && arguments <= registers && registers < kLastUse, "Program: ", arguments,
+                " arguments in ", registers, " registers");
     Ref object(require(type->tp_alloc(type, 0)));
     PyProgram* p = self_of(object.get());
     p->vectorcall = program_vectorcall;
@@ -561,17 +608,24 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* represent(PyObject* self) { return PyUnicode_FromFormat("<program %U of %zd numbers>", self_of(self)->name, static_cast<Py_ssize_t>(self_of(self)->code->size())); }
+PyObject* represent(PyObject* self) {
+  return PyUnicode_FromFormat("<program %U of %zd numbers>", self_of(self)->name,
+                              static_cast<Py_ssize_t>(self_of(self)->code->size()));
+}
 PyObject* get_name(PyObject* self, void*) { return Py_NewRef(self_of(self)->name); }
 PyObject* get_code(PyObject* self, void*) {
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(self_of(self)->code->size()));
-  for (size_t i = 0; list && i < self_of(self)->code->size(); ++i) PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromLong((*self_of(self)->code)[i]));
+  for (size_t i = 0; list && i < self_of(self)->code->size(); ++i)
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromLong((*self_of(self)->code)[i]));
   return list;
 }
-PyGetSetDef getset[] = {{"__name__", get_name, nullptr, nullptr, nullptr}, {"code", get_code, nullptr, "the instructions as numbers", nullptr},
-                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+PyGetSetDef getset[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
+                        {"code", get_code, nullptr, "the instructions as numbers", nullptr},
+                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                        {}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyProgram, vectorcall), READONLY, nullptr},
-                         {"__dictoffset__", T_PYSSIZET, offsetof(PyProgram, dict), READONLY, nullptr}, {}};
+                         {"__dictoffset__", T_PYSSIZET, offsetof(PyProgram, dict), READONLY, nullptr},
+                         {}};
 
 PyObject* set_program_failure(PyObject*, PyObject* handler) {
   Py_XDECREF(std::exchange(on_failure, Py_NewRef(handler)));
@@ -587,29 +641,44 @@ void number_names(PyObject* dict, const Table& table, Name name) {
   }
 }
 
-// What the lowering needs to know: {"instructions": {name: number}, "binary": ..., "unary": ..., "compare": ..., "last_use": ..., "nothing": ...}
+// What the lowering needs to know: {"instructions": {name: number}, "binary": ..., "unary": ..., "compare": ...,
+// "last_use": ..., "nothing": ...}
 PyObject* program_format(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    Ref instructions(require(PyDict_New())), binary(require(PyDict_New())), unary(require(PyDict_New())), compare(require(PyDict_New()));
+    Ref instructions(require(PyDict_New())), binary(require(PyDict_New())), unary(require(PyDict_New())),
+        compare(require(PyDict_New()));
     number_names(instructions.get(), kNames, [](const char* n) { return n; });
     number_names(binary.get(), kBinary, [](const Binary& b) { return b.name; });
     number_names(unary.get(), kUnary, [](const Unary& u) { return u.name; });
     number_names(compare.get(), kCompare, [](const char* n) { return n; });
-    return Py_BuildValue("{sOsOsOsOsisi}", "instructions", instructions.get(), "binary", binary.get(), "unary", unary.get(), "compare", compare.get(), "last_use", kLastUse, "nothing", kNothing);
+    return Py_BuildValue("{sOsOsOsOsisi}", "instructions", instructions.get(), "binary", binary.get(), "unary",
+                         unary.get(), "compare", compare.get(), "last_use", kLastUse, "nothing", kNothing);
   });
 }
 
-PyMethodDef functions[] = {{"program_format", program_format, METH_NOARGS, "The numbers of the instructions of a Program."},
-                           {"set_program_failure", set_program_failure, METH_O, "The function that is told which step of which program raised what, and gives the exception to raise."},
-                           {}};
+PyMethodDef functions[] = {
+    {"program_format", program_format, METH_NOARGS, "The numbers of the instructions of a Program."},
+    {"set_program_failure", set_program_failure, METH_O,
+     "The function that is told which step of which program raised what, and gives the exception to raise."},
+    {}};
 
 }  // namespace
 
 void add_program(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_program)}, {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_repr, reinterpret_cast<void*>(represent)}, {Py_tp_getset, getset}, {Py_tp_members, members}, {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(clear)}, {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
-                         {Py_tp_doc, const_cast<char*>("A TorchScript function as flat instructions over registers: Program(name, registers, arguments, constants, code, places).")}, {0, nullptr}};
-  PyType_Spec spec{"cresset.Program", sizeof(PyProgram), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(new_program)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_repr, reinterpret_cast<void*>(represent)},
+      {Py_tp_getset, getset},
+      {Py_tp_members, members},
+      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(clear)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+      {Py_tp_doc, const_cast<char*>("A TorchScript function as flat instructions over registers: Program(name, "
+                                    "registers, arguments, constants, code, places).")},
+      {0, nullptr}};
+  PyType_Spec spec{"cresset.Program", sizeof(PyProgram), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
   program_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject*>(program_type));
   PyModule_AddFunctions(module, functions);

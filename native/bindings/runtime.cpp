@@ -37,9 +37,12 @@ static nb::object result_type(nb::args args) {
   ResultType type;
   for (nb::handle h : args) {
     Scalar s;
-    if (is_tensor(h.ptr())) type.add(*impl_of(h.ptr()));
-    else if (to_scalar(h.ptr(), s)) type.add(s);
-    else fail(ErrorKind::type, "result_type(): expected tensors and numbers, got ", Py_TYPE(h.ptr())->tp_name);
+    if (is_tensor(h.ptr()))
+      type.add(*impl_of(h.ptr()));
+    else if (to_scalar(h.ptr(), s))
+      type.add(s);
+    else
+      fail(ErrorKind::type, "result_type(): expected tensors and numbers, got ", Py_TYPE(h.ptr())->tp_name);
   }
   return nb::steal(wrap(type.result()));
 }
@@ -63,25 +66,41 @@ void add_runtime(PyObject* module) {
     } catch (const PythonError&) {
     }
   });
-  m.def("watch_values", [](nb::object watcher) {
-    nb::object before = value_watcher ? nb::steal(value_watcher) : nb::none();
-    value_watcher = watcher.is_none() ? nullptr : watcher.release().ptr();
-    return before;
-  }, nb::arg("watcher").none(), "Who is told when a program in this thread asks for the truth value of a tensor, its number, its elements as a list or its address; gives who was before.");
-  m.def("running_module_path", running_module_path, "The dotted path of the module whose forward runs in this thread; empty in none.");
+  m.def(
+      "watch_values",
+      [](nb::object watcher) {
+        nb::object before = value_watcher ? nb::steal(value_watcher) : nb::none();
+        value_watcher = watcher.is_none() ? nullptr : watcher.release().ptr();
+        return before;
+      },
+      nb::arg("watcher").none(),
+      "Who is told when a program in this thread asks for the truth value of a tensor, its number, its elements as a "
+      "list or its address; gives who was before.");
+  m.def("running_module_path", running_module_path,
+        "The dotted path of the module whose forward runs in this thread; empty in none.");
   m.def("build_info", build_info, "Version, compiler, instruction set and libraries of this build.");
   m.def("get_num_threads", thread_count, "get_num_threads() -> int\n\nHow many threads an operation may use.");
-  m.def("set_num_threads", [](int n) {
-    check(n > 0, "set_num_threads expects a positive integer, got ", n);
-    set_thread_count(n);
-  }, "set_num_threads(int)\n\nHow many threads an operation may use.");
-  m.def("set_fill_uninitialized", set_fill_uninitialized, "Fill empty tensors, so that reading them gives the same in every run.");
-  m.def("has_room", [](size_t bytes) {
-    void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p != MAP_FAILED) munmap(p, bytes);
-    return p != MAP_FAILED;
-  }, "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
-  static PyMethodDef functions[] = {{"make_thread_data", make_data, METH_NOARGS, "Make this thread's part of the native module, while a lack of memory can still be told; False where there is one."}, {}};
+  m.def(
+      "set_num_threads",
+      [](int n) {
+        check(n > 0, "set_num_threads expects a positive integer, got ", n);
+        set_thread_count(n);
+      },
+      "set_num_threads(int)\n\nHow many threads an operation may use.");
+  m.def("set_fill_uninitialized", set_fill_uninitialized,
+        "Fill empty tensors, so that reading them gives the same in every run.");
+  m.def(
+      "has_room",
+      [](size_t bytes) {
+        void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) munmap(p, bytes);
+        return p != MAP_FAILED;
+      },
+      "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
+  static PyMethodDef functions[] = {{"make_thread_data", make_data, METH_NOARGS,
+                                     "Make this thread's part of the native module, while a lack of memory can still "
+                                     "be told; False where there is one."},
+                                    {}};
   PyModule_AddFunctions(module, functions);
   m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
   m.def("host_memory_statistics", [] {
@@ -93,18 +112,44 @@ void add_runtime(PyObject* module) {
     return d;
   });
   m.def("reset_peak_host_memory", reset_peak_host_memory);
-  m.def("get_default_dtype", [] { return nb::steal(wrap(default_dtype())); }, "get_default_dtype() -> dtype\n\nThe dtype of new floating-point tensors.");
-  m.def("set_default_dtype", [](nb::handle d) {
-    check_type(Py_TYPE(d.ptr()) == dtype_type, "set_default_dtype(): invalid dtype object, only floating-point types are supported as the default type, got ", Py_TYPE(d.ptr())->tp_name);
-    set_default_dtype(dtype_argument(d, "set_default_dtype")); }, "set_default_dtype(dtype)\n\nThe dtype of new floating-point tensors.");
+  m.def(
+      "get_default_dtype", [] { return nb::steal(wrap(default_dtype())); },
+      "get_default_dtype() -> dtype\n\nThe dtype of new floating-point tensors.");
+  m.def(
+      "set_default_dtype",
+      [](nb::handle d) {
+        check_type(Py_TYPE(d.ptr()) == dtype_type,
+                   "set_default_dtype(): invalid dtype object, only floating-point types are supported as the default "
+                   "type, got ",
+                   Py_TYPE(d.ptr())->tp_name);
+        set_default_dtype(dtype_argument(d, "set_default_dtype"));
+      },
+      "set_default_dtype(dtype)\n\nThe dtype of new floating-point tensors.");
   m.def("default_device", [] { return nb::steal(wrap(default_device())); });
-  m.def("set_default_device_raw", [](nb::handle d) { set_default_device(d.is_none() ? Device{} : parse_device(d.ptr())); }, nb::arg("device").none());
-  m.def("result_type", result_type, "result_type(tensor1, tensor2) -> dtype\n\nThe dtype that arithmetic on the two would have.");
-  m.def("as_dtype", [](nb::handle named) { return Py_TYPE(named.ptr()) == dtype_type ? nb::borrow(named) : nb::steal(wrap(dtype_argument(named, "as_dtype"))); },
-        "as_dtype(named) -> torch.dtype\n\nThe dtype that `named` is, or that it names: float, int, bool and complex do.");
-  m.def("promote_types", [](nb::handle a, nb::handle b) { return nb::steal(wrap(promote(dtype_argument(a, "promote_types"), dtype_argument(b, "promote_types")))); },
-        "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both.");
-  m.def("can_cast", [](nb::handle a, nb::handle b) { return can_cast(dtype_argument(a, "can_cast"), dtype_argument(b, "can_cast")); }, "can_cast(from_, to) -> bool");
+  m.def(
+      "set_default_device_raw",
+      [](nb::handle d) { set_default_device(d.is_none() ? Device{} : parse_device(d.ptr())); },
+      nb::arg("device").none());
+  m.def("result_type", result_type,
+        "result_type(tensor1, tensor2) -> dtype\n\nThe dtype that arithmetic on the two would have.");
+  m.def(
+      "as_dtype",
+      [](nb::handle named) {
+        return Py_TYPE(named.ptr()) == dtype_type ? nb::borrow(named)
+                                                  : nb::steal(wrap(dtype_argument(named, "as_dtype")));
+      },
+      "as_dtype(named) -> torch.dtype\n\nThe dtype that `named` is, or that it names: float, int, bool and complex "
+      "do.");
+  m.def(
+      "promote_types",
+      [](nb::handle a, nb::handle b) {
+        return nb::steal(wrap(promote(dtype_argument(a, "promote_types"), dtype_argument(b, "promote_types"))));
+      },
+      "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both.");
+  m.def(
+      "can_cast",
+      [](nb::handle a, nb::handle b) { return can_cast(dtype_argument(a, "can_cast"), dtype_argument(b, "can_cast")); },
+      "can_cast(from_, to) -> bool");
   leave_interpreter = []() -> void* { return PyEval_SaveThread(); };
   enter_interpreter = [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); };
   warn = [](const std::string& message) {

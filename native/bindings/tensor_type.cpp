@@ -1,9 +1,10 @@
 // The Tensor type: object identity, attributes, number slots and the small methods that every program calls.
 //
 // Note [Who owns whom]
-// A TensorImpl has at most one Python object. As long as Python refers to the object, the object owns the impl. When the last Python
-// reference goes while C++ still holds the impl (a graph, a .grad), an object with state of its own (a __dict__, weak references, a subclass)
-// must not be lost: ownership flips, the impl keeps the object alive, until Python asks for it again (wrap) or the impl dies too.
+// A TensorImpl has at most one Python object. As long as Python refers to the object, the object owns the impl. When
+// the last Python reference goes while C++ still holds the impl (a graph, a .grad), an object with state of its own (a
+// __dict__, weak references, a subclass) must not be lost: ownership flips, the impl keeps the object alive, until
+// Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
 #include "cuda/device.h"
 #include "tensor/backend.h"
@@ -51,7 +52,9 @@ int tensor_clear(PyObject* self) {
   return 0;
 }
 
-bool has_state(PyObject* self) { return Py_TYPE(self) != tensor_type || object_of(self)->dict || object_of(self)->weakrefs; }
+bool has_state(PyObject* self) {
+  return Py_TYPE(self) != tensor_type || object_of(self)->dict || object_of(self)->weakrefs;
+}
 
 // The two words in front of a collected object; the lowest bit of the second says that it was finalised.
 void forget_finalized(PyObject* self) { reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1}; }
@@ -96,7 +99,8 @@ void drop_wrapper(TensorImpl* impl) {
   PyGILState_Release(gil);
 }
 
-// torch.Tensor(...): the old constructor, a float tensor from sizes or data. A subclass made from a tensor shares its memory.
+// torch.Tensor(...): the old constructor, a float tensor from sizes or data. A subclass made from a tensor shares its
+// memory.
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyObject* legacy = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "_legacy_new");
@@ -112,8 +116,14 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 // ---------------------------------------------------------------- attributes
 
-#define GETTER(name, ...) \
-  PyObject* name(PyObject* self, void*) { return guarded([&]() -> PyObject* { TensorImpl* t = impl_of(self); (void)t; __VA_ARGS__; }); }
+#define GETTER(name, ...)                 \
+  PyObject* name(PyObject* self, void*) { \
+    return guarded([&]() -> PyObject* {   \
+      TensorImpl* t = impl_of(self);      \
+      (void)t;                            \
+      __VA_ARGS__;                        \
+    });                                   \
+  }
 
 GETTER(get_shape, return wrap_size(t->sizes))
 GETTER(get_dtype, return wrap(t->dtype))
@@ -126,7 +136,8 @@ GETTER(get_requires_grad, return PyBool_FromLong(requires_grad(Tensor(t))))
 GETTER(get_is_leaf, return PyBool_FromLong(is_leaf(Tensor(t))))
 GETTER(get_grad_fn, return wrap(t->requires_grad || t->base ? grad_fn(Tensor(t)) : RefPtr<Node>()))
 GETTER(get_output_nr, const AutogradState* s = state_of(t); return PyLong_FromUnsignedLong(s ? s->output_index : 0))
-GETTER(get_version, check(!t->inference, "Inference tensors do not track version counter."); return PyLong_FromUnsignedLong(t->storage->version))
+GETTER(get_version, check(!t->inference, "Inference tensors do not track version counter.");
+       return PyLong_FromUnsignedLong(t->storage->version))
 GETTER(get_base, return t->base ? wrap(Tensor(t->base)) : Py_NewRef(Py_None))
 GETTER(get_retains_grad, const AutogradState* s = state_of(t); return PyBool_FromLong(s && s->retains_grad))
 GETTER(get_is_cuda, return PyBool_FromLong(cuda::is_cuda(t->storage->device)))
@@ -134,17 +145,23 @@ GETTER(get_is_cpu, return PyBool_FromLong(t->storage->device.is_cpu()))
 GETTER(get_is_meta, return PyBool_FromLong(t->storage->device.is_meta()))
 GETTER(get_false, Py_RETURN_FALSE)
 GETTER(get_none, Py_RETURN_NONE)
-GETTER(get_grad, const AutogradState* s = state_of(t); return s && s->grad.defined() ? wrap(s->grad) : Py_NewRef(Py_None))
-GETTER(get_data,
-       if (t->level) return wrap(detach(Tensor(t)));
-       Tensor d = view_of(Tensor(t), t->sizes, t->strides, t->offset);
-       d->storage = Storage::alias(t->storage); return wrap(d))
+GETTER(get_grad, const AutogradState* s = state_of(t);
+       return s && s->grad.defined() ? wrap(s->grad) : Py_NewRef(Py_None))
+GETTER(get_data, if (t->level) return wrap(detach(Tensor(t)));
+       Tensor d = view_of(Tensor(t), t->sizes, t->strides, t->offset); d->storage = Storage::alias(t->storage);
+       return wrap(d))
 GETTER(get_impl_address, return PyLong_FromVoidPtr(t))
-GETTER(get_backward_hooks, const AutogradState* s = state_of(t); return Py_NewRef(s && s->python_hooks ? static_cast<PyObject*>(s->python_hooks) : Py_None))
+GETTER(get_backward_hooks, const AutogradState* s = state_of(t);
+       return Py_NewRef(s && s->python_hooks ? static_cast<PyObject*>(s->python_hooks) : Py_None))
 
 template <class F>
 int set_guarded(F&& f) {
-  return guarded([&] { f(); return 0; }, -1);
+  return guarded(
+      [&] {
+        f();
+        return 0;
+      },
+      -1);
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   return set_guarded([&] {
@@ -164,17 +181,21 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     check_type(is_tensor(value), "assigned grad expected to be a Tensor or None but got ", Py_TYPE(value)->tp_name);
     const Tensor grad = unwrap(value);
     check(grad.get() != t, "can't assign Variable as its own grad");
-    check(grad.dtype() == t->dtype, "assigned grad has data of a different type: ", name_of(grad.dtype()), " for a tensor of ", name_of(t->dtype));
+    check(grad.dtype() == t->dtype, "assigned grad has data of a different type: ", name_of(grad.dtype()),
+          " for a tensor of ", name_of(t->dtype));
     check(grad.device() == t->storage->device, "assigned grad has data located on a different device");
-    check(grad.sizes() == t->sizes, "assigned grad has data of a different size: ", list(grad.sizes()), " for a tensor of size ", list(t->sizes));
+    check(grad.sizes() == t->sizes, "assigned grad has data of a different size: ", list(grad.sizes()),
+          " for a tensor of size ", list(t->sizes));
     state_for_writing(t).grad = grad;
   });
 }
 int set_data(PyObject* self, PyObject* value, void*) {
   return set_guarded([&] {
-    check_type(value && is_tensor(value), "Variable data has to be a tensor, but got ", value ? Py_TYPE(value)->tp_name : "nothing");
+    check_type(value && is_tensor(value), "Variable data has to be a tensor, but got ",
+               value ? Py_TYPE(value)->tp_name : "nothing");
     TensorImpl *t = impl_of(self), *v = unwrap_elements("data", value).get();
-    check(is_differentiable(v->dtype) || !t->requires_grad, "data set to a tensor that requires gradients must be floating point or complex dtype");
+    check(is_differentiable(v->dtype) || !t->requires_grad,
+          "data set to a tensor that requires gradients must be floating point or complex dtype");
     // The version goes on: saved values of this tensor are no longer what they were.
     t->storage = v->storage;
     t->sizes = v->sizes;
@@ -182,7 +203,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
     t->offset = v->offset;
     t->dtype = v->dtype;
     t->update_numel_and_contiguity();
-    if (AutogradState* s = state_of(t); s && s->accumulator && !(s->accumulator->results[0].sizes == t->sizes && s->accumulator->results[0].dtype == t->dtype))
+    if (AutogradState* s = state_of(t);
+        s && s->accumulator &&
+        !(s->accumulator->results[0].sizes == t->sizes && s->accumulator->results[0].dtype == t->dtype))
       s->accumulator->results[0] = {t->sizes, t->dtype, t->storage->device};
   });
 }
@@ -233,13 +256,20 @@ PyGetSetDef getset[] = {
 
 // ---------------------------------------------------------------- small methods
 
-#define METHOD(name, ...) \
-  PyObject* name(PyObject* self, PyObject*) { return guarded([&]() -> PyObject* { TensorImpl* t = impl_of(self); (void)t; __VA_ARGS__; }); }
+#define METHOD(name, ...)                     \
+  PyObject* name(PyObject* self, PyObject*) { \
+    return guarded([&]() -> PyObject* {       \
+      TensorImpl* t = impl_of(self);          \
+      (void)t;                                \
+      __VA_ARGS__;                            \
+    });                                       \
+  }
 
 METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
 METHOD(method_numel, return PyLong_FromLongLong(t->numel))
 METHOD(method_item, tell_value_watcher("the number in a tensor", self); return wrap(item(Tensor(t))))
-METHOD(method_data_ptr, check_has_data(Tensor(t)); tell_value_watcher("the address of a tensor", self); return PyLong_FromVoidPtr(address_for_others(Tensor(t))))
+METHOD(method_data_ptr, check_has_data(Tensor(t)); tell_value_watcher("the address of a tensor", self);
+       return PyLong_FromVoidPtr(address_for_others(Tensor(t))))
 METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
 METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
 METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))
@@ -252,13 +282,16 @@ bool is_pinned(const Storage& s) {
   return std::any_of(std::begin(backends), std::end(backends), [&](Backend* b) { return b && b->is_pinned(s.data); });
 }
 METHOD(method_is_pinned, return PyBool_FromLong(is_pinned(*t->storage)))
-METHOD(method_get_device, return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
+METHOD(method_get_device,
+       return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
 
 // The argument of a method that takes one, by place or by name; null when it is not given.
 PyObject* only_argument(const char* method, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
   check_type(n + named <= 1, method, "() takes 1 positional argument but ", n + named, " were given");
-  if (named) check_type(PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), name) == 0, method, "() got an unexpected keyword argument '", PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)), "'");
+  if (named)
+    check_type(PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), name) == 0, method,
+               "() got an unexpected keyword argument '", PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)), "'");
   return n + named ? args[0] : nullptr;
 }
 
@@ -288,7 +321,9 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t
   return guarded([&]() -> PyObject* {
     MemoryFormat format = MemoryFormat::contiguous;
     if (PyObject* given = only_argument("is_contiguous", "memory_format", args, n, names)) {
-      check_type(PyObject_TypeCheck(given, memory_format_type), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ", Py_TYPE(given)->tp_name);
+      check_type(PyObject_TypeCheck(given, memory_format_type),
+                 "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
+                 Py_TYPE(given)->tp_name);
       format = reinterpret_cast<PyMemoryFormat*>(given)->value;
     }
     return PyBool_FromLong(is_contiguous(unwrap(self), format));
@@ -297,15 +332,19 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t
 PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     PyObject* on = only_argument("requires_grad_", "requires_grad", args, n, names);
-    check_type(!on || PyBool_Check(on), "requires_grad_(): argument 'requires_grad' must be bool, not ", on ? Py_TYPE(on)->tp_name : "");
+    check_type(!on || PyBool_Check(on), "requires_grad_(): argument 'requires_grad' must be bool, not ",
+               on ? Py_TYPE(on)->tp_name : "");
     set_requires_grad(unwrap(self), on != Py_False);
     return Py_NewRef(self);
   });
 }
-METHOD(method_detach_,
-       check(!t->base, "Can't detach views in-place. Use detach() instead.");
-       if (AutogradState* s = state_of(t)) { s->grad_fn.reset(); s->output_index = 0; }
-       t->requires_grad = false; return Py_NewRef(self))
+METHOD(
+    method_detach_, check(!t->base, "Can't detach views in-place. Use detach() instead.");
+    if (AutogradState* s = state_of(t)) {
+      s->grad_fn.reset();
+      s->output_index = 0;
+    } t->requires_grad = false;
+    return Py_NewRef(self))
 
 #define FASTCALL(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
 PyMethodDef methods[] = {
@@ -315,18 +354,25 @@ PyMethodDef methods[] = {
     {"nelement", method_numel, METH_NOARGS, "nelement() -> int\n\nThe number of elements."},
     {"item", method_item, METH_NOARGS, "item() -> number\n\nThe only element as a Python number."},
     {"data_ptr", method_data_ptr, METH_NOARGS, "data_ptr() -> int\n\nThe address of the first element."},
-    {"storage_offset", method_storage_offset, METH_NOARGS, "storage_offset() -> int\n\nThe place of the first element in the storage, in elements."},
+    {"storage_offset", method_storage_offset, METH_NOARGS,
+     "storage_offset() -> int\n\nThe place of the first element in the storage, in elements."},
     {"is_floating_point", method_is_floating, METH_NOARGS, "is_floating_point() -> bool"},
     {"is_complex", method_is_complex, METH_NOARGS, "is_complex() -> bool"},
     {"is_signed", method_is_signed, METH_NOARGS, "is_signed() -> bool"},
-    {"is_inference", method_is_inference, METH_NOARGS, "is_inference() -> bool\n\nWhether it was made under inference_mode."},
+    {"is_inference", method_is_inference, METH_NOARGS,
+     "is_inference() -> bool\n\nWhether it was made under inference_mode."},
     {"_is_view", method_is_view, METH_NOARGS, nullptr},
     {"_is_pinned", method_is_pinned, METH_NOARGS, nullptr},
-    {"get_device", method_get_device, METH_NOARGS, "get_device() -> int\n\nThe number of the CUDA device, -1 on the CPU."},
-    {"size", FASTCALL(method_size), METH_FASTCALL | METH_KEYWORDS, "size(dim=None) -> Size or int\n\nThe sizes, or the size of one dimension."},
-    {"stride", FASTCALL(method_stride), METH_FASTCALL | METH_KEYWORDS, "stride(dim=None) -> tuple or int\n\nThe strides in elements."},
-    {"is_contiguous", FASTCALL(method_is_contiguous), METH_FASTCALL | METH_KEYWORDS, "is_contiguous(memory_format=contiguous_format) -> bool"},
-    {"requires_grad_", FASTCALL(method_requires_grad_), METH_FASTCALL | METH_KEYWORDS, "requires_grad_(requires_grad=True) -> Tensor\n\nWant (or no longer want) gradients for this leaf."},
+    {"get_device", method_get_device, METH_NOARGS,
+     "get_device() -> int\n\nThe number of the CUDA device, -1 on the CPU."},
+    {"size", FASTCALL(method_size), METH_FASTCALL | METH_KEYWORDS,
+     "size(dim=None) -> Size or int\n\nThe sizes, or the size of one dimension."},
+    {"stride", FASTCALL(method_stride), METH_FASTCALL | METH_KEYWORDS,
+     "stride(dim=None) -> tuple or int\n\nThe strides in elements."},
+    {"is_contiguous", FASTCALL(method_is_contiguous), METH_FASTCALL | METH_KEYWORDS,
+     "is_contiguous(memory_format=contiguous_format) -> bool"},
+    {"requires_grad_", FASTCALL(method_requires_grad_), METH_FASTCALL | METH_KEYWORDS,
+     "requires_grad_(requires_grad=True) -> Tensor\n\nWant (or no longer want) gradients for this leaf."},
     {"detach_", method_detach_, METH_NOARGS, "detach_() -> Tensor\n\nForget the history, in place."},
     {}};
 
@@ -334,7 +380,8 @@ PyMethodDef methods[] = {
 
 const Operator* find_op(const char* name) { return Registry::instance().find(name); }
 
-// a OP b for tensors and Python numbers, straight to the call path. Anything else goes through the operator's Python object.
+// a OP b for tensors and Python numbers, straight to the call path. Anything else goes through the operator's Python
+// object.
 PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     const bool ta = is_plain_tensor(a), tb = is_plain_tensor(b);
@@ -364,11 +411,11 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
   });
 }
 
-#define BINARY(function, name)                                       \
-  PyObject* function(PyObject* a, PyObject* b) {                     \
+#define BINARY(function, name)                                               \
+  PyObject* function(PyObject* a, PyObject* b) {                             \
     static PyObject* object = guarded([] { return operator_object(name); }); \
-    static const Operator* op = find_op(name);                       \
-    return object ? binary(op, object, a, b) : nullptr;              \
+    static const Operator* op = find_op(name);                               \
+    return object ? binary(op, object, a, b) : nullptr;                      \
   }
 BINARY(number_add, "add")
 BINARY(number_sub, "sub")
@@ -402,7 +449,9 @@ BINARY(compare_gt, "gt")
 BINARY(compare_ge, "ge")
 
 // 2 * x is x * 2, as in PyTorch: on the right a number keeps its precision among halves.
-PyObject* number_mul(PyObject* a, PyObject* b) { return PyFloat_CheckExact(a) || PyLong_CheckExact(a) ? multiply(b, a) : multiply(a, b); }
+PyObject* number_mul(PyObject* a, PyObject* b) {
+  return PyFloat_CheckExact(a) || PyLong_CheckExact(a) ? multiply(b, a) : multiply(a, b);
+}
 
 PyObject* matmul(PyObject* a, PyObject* b) {
   static PyObject* object = guarded([] { return operator_object("matmul"); });
@@ -443,7 +492,8 @@ PyObject* number_abs(PyObject* a) { return unary("abs", a); }
 PyObject* number_invert(PyObject* a) {
   return guarded([&] {
     const Dtype d = impl_of(a)->dtype;
-    check_type(is_integral(d) || d == Dtype::b8, "~ (operator.invert) is only implemented on integer and Boolean-type tensors, this one is ", name_of(d));
+    check_type(is_integral(d) || d == Dtype::b8,
+               "~ (operator.invert) is only implemented on integer and Boolean-type tensors, this one is ", name_of(d));
     return unary("bitwise_not", a);
   });
 }
@@ -452,8 +502,11 @@ int number_bool(PyObject* self) {
   return guarded(
       [&] {
         TensorImpl* t = impl_of(self);
-        check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
-        check(!differs_by_sample(t), "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. Inside vmap it has a value for every sample, and the samples may not part ways; use torch.where instead");
+        check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous"
+                                      : "Boolean value of Tensor with no values is ambiguous");
+        check(!differs_by_sample(t),
+              "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. Inside vmap "
+              "it has a value for every sample, and the samples may not part ways; use torch.where instead");
         tell_value_watcher("the truth value of a tensor", self);
         const Scalar s = item(Tensor(t));
         return static_cast<int>(s.to<bool>());
@@ -461,35 +514,42 @@ int number_bool(PyObject* self) {
       -1);
 }
 Scalar only_element(PyObject* self) {
-  check_value(impl_of(self)->numel == 1, "only one element tensors can be converted to Python scalars, this one has ", impl_of(self)->numel);
+  check_value(impl_of(self)->numel == 1, "only one element tensors can be converted to Python scalars, this one has ",
+              impl_of(self)->numel);
   tell_value_watcher("the number in a tensor", self);
   return item(unwrap(self));
 }
 PyObject* number_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Scalar s = only_element(self);
-    if (s.is_integral()) return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer)) : PyLong_FromLongLong(s.integer);
-    check(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type int64_t without overflow: it is complex");
+    if (s.is_integral())
+      return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer))
+                            : PyLong_FromLongLong(s.integer);
+    check(s.kind != Scalar::Kind::complex || s.imag == 0,
+          "value cannot be converted to type int64_t without overflow: it is complex");
     return PyLong_FromDouble(s.real);
   });
 }
 PyObject* number_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Scalar s = only_element(self);
-    check(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type double without overflow: it is complex");
+    check(s.kind != Scalar::Kind::complex || s.imag == 0,
+          "value cannot be converted to type double without overflow: it is complex");
     return PyFloat_FromDouble(s.real);
   });
 }
 PyObject* number_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
     TensorImpl* t = impl_of(self);
-    check_type(t->numel == 1 && (is_integral(t->dtype) || t->dtype == Dtype::b8), "only integer tensors of a single element can be converted to an index");
+    check_type(t->numel == 1 && (is_integral(t->dtype) || t->dtype == Dtype::b8),
+               "only integer tensors of a single element can be converted to an index");
     return wrap(Scalar(item(Tensor(t)).integer));
   });
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if (std::string_view(Py_TYPE(b)->tp_name) == "numpy.ndarray") {  // NumPy would leave the comparison to us, so Python would compare identities
+  if (std::string_view(Py_TYPE(b)->tp_name) ==
+      "numpy.ndarray") {  // NumPy would leave the comparison to us, so Python would compare identities
     Ref shared(guarded([&] { return wrap(tensor_from_data(b, -1, {})); }));
     return shared ? compare(a, shared.get(), op) : nullptr;
   }
@@ -530,7 +590,8 @@ PyObject* wrap(const Tensor& t) {
       impl->owns_wrapper = false;
       impl->retain();
       object_of(o)->owns = true;
-      forget_finalized(o);  // Python finalises an object of a subclass once, and must ask again when it is dropped again
+      forget_finalized(
+          o);  // Python finalises an object of a subclass once, and must ask again when it is dropped again
       return o;
     }
     return Py_NewRef(o);
@@ -549,55 +610,58 @@ PyObject* wrap_as(const Tensor& t, PyTypeObject* type) {
 
 void add_tensor_type(PyObject* module) {
   release_wrapper = drop_wrapper;
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(tensor_new)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
-                         {Py_tp_finalize, reinterpret_cast<void*>(tensor_finalize)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
-                         {Py_tp_getset, getset},
-                         {Py_tp_methods, methods},
-                         {Py_tp_members, members},
-                         {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
-                         {Py_mp_length, reinterpret_cast<void*>(tensor_length)},
-                         {Py_mp_subscript, reinterpret_cast<void*>(tensor_getitem)},
-                         {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_setitem)},
-                         {Py_nb_add, reinterpret_cast<void*>(number_add)},
-                         {Py_nb_subtract, reinterpret_cast<void*>(number_sub)},
-                         {Py_nb_multiply, reinterpret_cast<void*>(number_mul)},
-                         {Py_nb_true_divide, reinterpret_cast<void*>(number_div)},
-                         {Py_nb_floor_divide, reinterpret_cast<void*>(number_floordiv)},
-                         {Py_nb_remainder, reinterpret_cast<void*>(number_remainder)},
-                         {Py_nb_power, reinterpret_cast<void*>(number_pow)},
-                         {Py_nb_matrix_multiply, reinterpret_cast<void*>(matmul)},
-                         {Py_nb_and, reinterpret_cast<void*>(number_and)},
-                         {Py_nb_or, reinterpret_cast<void*>(number_or)},
-                         {Py_nb_xor, reinterpret_cast<void*>(number_xor)},
-                         {Py_nb_lshift, reinterpret_cast<void*>(number_lshift)},
-                         {Py_nb_rshift, reinterpret_cast<void*>(number_rshift)},
-                         {Py_nb_inplace_add, reinterpret_cast<void*>(number_iadd)},
-                         {Py_nb_inplace_subtract, reinterpret_cast<void*>(number_isub)},
-                         {Py_nb_inplace_multiply, reinterpret_cast<void*>(number_imul)},
-                         {Py_nb_inplace_true_divide, reinterpret_cast<void*>(number_idiv)},
-                         {Py_nb_inplace_floor_divide, reinterpret_cast<void*>(number_ifloordiv)},
-                         {Py_nb_inplace_remainder, reinterpret_cast<void*>(number_iremainder)},
-                         {Py_nb_inplace_power, reinterpret_cast<void*>(number_ipow)},
-                         {Py_nb_inplace_and, reinterpret_cast<void*>(number_iand)},
-                         {Py_nb_inplace_or, reinterpret_cast<void*>(number_ior)},
-                         {Py_nb_inplace_xor, reinterpret_cast<void*>(number_ixor)},
-                         {Py_nb_inplace_lshift, reinterpret_cast<void*>(number_ilshift)},
-                         {Py_nb_inplace_rshift, reinterpret_cast<void*>(number_irshift)},
-                         {Py_nb_negative, reinterpret_cast<void*>(number_neg)},
-                         {Py_nb_positive, reinterpret_cast<void*>(number_positive)},
-                         {Py_nb_absolute, reinterpret_cast<void*>(number_abs)},
-                         {Py_nb_invert, reinterpret_cast<void*>(number_invert)},
-                         {Py_nb_bool, reinterpret_cast<void*>(number_bool)},
-                         {Py_nb_int, reinterpret_cast<void*>(number_int)},
-                         {Py_nb_float, reinterpret_cast<void*>(number_float)},
-                         {Py_nb_index, reinterpret_cast<void*>(number_index)},
-                         {Py_tp_doc, const_cast<char*>("A multi-dimensional array of one element type, which can record what is computed from it.")},
-                         {0, nullptr}};
-  PyType_Spec spec{"torch.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+      {Py_tp_finalize, reinterpret_cast<void*>(tensor_finalize)},
+      {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+      {Py_tp_getset, getset},
+      {Py_tp_methods, methods},
+      {Py_tp_members, members},
+      {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
+      {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+      {Py_mp_length, reinterpret_cast<void*>(tensor_length)},
+      {Py_mp_subscript, reinterpret_cast<void*>(tensor_getitem)},
+      {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_setitem)},
+      {Py_nb_add, reinterpret_cast<void*>(number_add)},
+      {Py_nb_subtract, reinterpret_cast<void*>(number_sub)},
+      {Py_nb_multiply, reinterpret_cast<void*>(number_mul)},
+      {Py_nb_true_divide, reinterpret_cast<void*>(number_div)},
+      {Py_nb_floor_divide, reinterpret_cast<void*>(number_floordiv)},
+      {Py_nb_remainder, reinterpret_cast<void*>(number_remainder)},
+      {Py_nb_power, reinterpret_cast<void*>(number_pow)},
+      {Py_nb_matrix_multiply, reinterpret_cast<void*>(matmul)},
+      {Py_nb_and, reinterpret_cast<void*>(number_and)},
+      {Py_nb_or, reinterpret_cast<void*>(number_or)},
+      {Py_nb_xor, reinterpret_cast<void*>(number_xor)},
+      {Py_nb_lshift, reinterpret_cast<void*>(number_lshift)},
+      {Py_nb_rshift, reinterpret_cast<void*>(number_rshift)},
+      {Py_nb_inplace_add, reinterpret_cast<void*>(number_iadd)},
+      {Py_nb_inplace_subtract, reinterpret_cast<void*>(number_isub)},
+      {Py_nb_inplace_multiply, reinterpret_cast<void*>(number_imul)},
+      {Py_nb_inplace_true_divide, reinterpret_cast<void*>(number_idiv)},
+      {Py_nb_inplace_floor_divide, reinterpret_cast<void*>(number_ifloordiv)},
+      {Py_nb_inplace_remainder, reinterpret_cast<void*>(number_iremainder)},
+      {Py_nb_inplace_power, reinterpret_cast<void*>(number_ipow)},
+      {Py_nb_inplace_and, reinterpret_cast<void*>(number_iand)},
+      {Py_nb_inplace_or, reinterpret_cast<void*>(number_ior)},
+      {Py_nb_inplace_xor, reinterpret_cast<void*>(number_ixor)},
+      {Py_nb_inplace_lshift, reinterpret_cast<void*>(number_ilshift)},
+      {Py_nb_inplace_rshift, reinterpret_cast<void*>(number_irshift)},
+      {Py_nb_negative, reinterpret_cast<void*>(number_neg)},
+      {Py_nb_positive, reinterpret_cast<void*>(number_positive)},
+      {Py_nb_absolute, reinterpret_cast<void*>(number_abs)},
+      {Py_nb_invert, reinterpret_cast<void*>(number_invert)},
+      {Py_nb_bool, reinterpret_cast<void*>(number_bool)},
+      {Py_nb_int, reinterpret_cast<void*>(number_int)},
+      {Py_nb_float, reinterpret_cast<void*>(number_float)},
+      {Py_nb_index, reinterpret_cast<void*>(number_index)},
+      {Py_tp_doc,
+       const_cast<char*>("A multi-dimensional array of one element type, which can record what is computed from it.")},
+      {0, nullptr}};
+  PyType_Spec spec{"torch.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                   slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   tensor_type->tp_name = "Tensor";  // what messages call it
   PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type));

@@ -14,10 +14,17 @@ constexpr int kLayouts = 8;
 PyObject* layouts[kLayouts];
 PyObject* memory_formats[4];
 
-// Native code knows strided memory only; the others are names that the classes of cresset.sparse and cresset.nested go by.
-const char* const kLayoutNames[kLayouts] = {"strided", "sparse_coo", "sparse_csr", "jagged", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn"};
-// Integers with a scale: names that the class of cresset.tensors.quantized goes by, with the dtype that holds the integers.
-constexpr std::pair<const char*, Dtype> kQuantizedDtypes[] = {{"qint8", Dtype::i8}, {"quint8", Dtype::u8}, {"qint32", Dtype::i32}, {"quint4x2", Dtype::u8}, {"quint2x4", Dtype::u8}};
+// Native code knows strided memory only; the others are names that the classes of cresset.sparse and cresset.nested go
+// by.
+const char* const kLayoutNames[kLayouts] = {"strided",    "sparse_coo", "sparse_csr", "jagged",
+                                            "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn"};
+// Integers with a scale: names that the class of cresset.tensors.quantized goes by, with the dtype that holds the
+// integers.
+constexpr std::pair<const char*, Dtype> kQuantizedDtypes[] = {{"qint8", Dtype::i8},
+                                                              {"quint8", Dtype::u8},
+                                                              {"qint32", Dtype::i32},
+                                                              {"quint4x2", Dtype::u8},
+                                                              {"quint2x4", Dtype::u8}};
 const char* const kMemoryFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 PyTypeObject* make_type(PyType_Spec& spec, PyObject* base = nullptr) {
@@ -52,8 +59,12 @@ PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_f
 PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_value(self))); }
 PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(facts(dtype_value(self)).is_signed); }
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(size_of(dtype_value(self))); }
-PyObject* dtype_to_complex(PyObject* self, PyObject*) { return guarded([&] { return wrap(to_complex(dtype_value(self))); }); }
-PyObject* dtype_to_real(PyObject* self, PyObject*) { return guarded([&] { return wrap(to_real(dtype_value(self))); }); }
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return guarded([&] { return wrap(to_complex(dtype_value(self))); });
+}
+PyObject* dtype_to_real(PyObject* self, PyObject*) {
+  return guarded([&] { return wrap(to_real(dtype_value(self))); });
+}
 PyGetSetDef dtype_getset[] = {{"is_floating_point", dtype_is_floating, nullptr, "is it a floating-point type", nullptr},
                               {"is_complex", dtype_is_complex, nullptr, "is it a complex type", nullptr},
                               {"is_signed", dtype_is_signed, nullptr, "can it hold negative numbers", nullptr},
@@ -90,10 +101,13 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyObject *type, *index = nullptr;
     static const char* words[] = {"type", "index", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(words), &type, &index)) raise_python();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(words), &type, &index))
+      raise_python();
     Device d = parse_device(type);
     if (index && index != Py_None) {
-      check_value(PyUnicode_Check(type) && d.index < 0, "device: type (string) must not include an index because index was passed explicitly: ", PyUnicode_Check(type) ? PyUnicode_AsUTF8(type) : "");
+      check_value(PyUnicode_Check(type) && d.index < 0,
+                  "device: type (string) must not include an index because index was passed explicitly: ",
+                  PyUnicode_Check(type) ? PyUnicode_AsUTF8(type) : "");
       int64_t i;
       check_type(to_integer(index, i), "device: index must be an integer");
       check(i >= 0 && i < 128, "Device index must not be negative, got ", i);
@@ -145,12 +159,22 @@ PyObject* device_exit(PyObject*, PyObject*) {
   }
   Py_RETURN_NONE;
 }
-PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "\"cpu\", \"cuda\" or \"meta\"", nullptr}, {"index", device_get_index, nullptr, "its number, or None", nullptr}, {}};
-PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {"__enter__", device_enter, METH_NOARGS, nullptr}, {"__exit__", device_exit, METH_VARARGS, nullptr}, {}};
+PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "\"cpu\", \"cuda\" or \"meta\"", nullptr},
+                               {"index", device_get_index, nullptr, "its number, or None", nullptr},
+                               {}};
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                {"__enter__", device_enter, METH_NOARGS, nullptr},
+                                {"__exit__", device_exit, METH_VARARGS, nullptr},
+                                {}};
 
 // ---------------------------------------------------------------- layout, memory_format
-PyObject* layout_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", kLayoutNames[static_cast<int>(reinterpret_cast<PyLayout*>(self)->value)]); }
-PyObject* memory_format_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", kMemoryFormatNames[static_cast<int>(reinterpret_cast<PyMemoryFormat*>(self)->value)]); }
+PyObject* layout_repr(PyObject* self) {
+  return PyUnicode_FromFormat("torch.%s", kLayoutNames[static_cast<int>(reinterpret_cast<PyLayout*>(self)->value)]);
+}
+PyObject* memory_format_repr(PyObject* self) {
+  return PyUnicode_FromFormat("torch.%s",
+                              kMemoryFormatNames[static_cast<int>(reinterpret_cast<PyMemoryFormat*>(self)->value)]);
+}
 PyMethodDef named_methods[] = {{"__reduce__", reduce_by_name, METH_NOARGS, nullptr}, {}};
 
 // ---------------------------------------------------------------- Size
@@ -176,7 +200,8 @@ PyObject* size_new(PyTypeObject*, PyObject* args, PyObject*) {
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PyTuple_GET_ITEM(tuple.get(), i);
       int64_t v;
-      check_type(to_integer(item, v), "torch.Size() takes an iterable of 'int' (item ", i, " is '", Py_TYPE(item)->tp_name, "')");
+      check_type(to_integer(item, v), "torch.Size() takes an iterable of 'int' (item ", i, " is '",
+                 Py_TYPE(item)->tp_name, "')");
       PyTuple_SET_ITEM(size.get(), i, require(PyLong_FromLongLong(v)));
     }
     return size.release();
@@ -184,7 +209,8 @@ PyObject* size_new(PyTypeObject*, PyObject* args, PyObject*) {
 }
 PyObject* size_repr(PyObject* self) {
   std::string text = "torch.Size([";
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) text += (i ? ", " : "") + std::to_string(PyLong_AsLongLong(PyTuple_GET_ITEM(self, i)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+    text += (i ? ", " : "") + std::to_string(PyLong_AsLongLong(PyTuple_GET_ITEM(self, i)));
   return PyUnicode_FromString((text + "])").c_str());
 }
 PyObject* size_numel(PyObject* self, PyObject*) {
@@ -201,17 +227,21 @@ PyObject* size_concat(PyObject* a, PyObject* b) {
   PyObject* r = PyTuple_Type.tp_as_sequence->sq_concat(a, b);
   return r && PyObject_TypeCheck(a, size_type) ? size_from_tuple(r) : r;
 }
-PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return size_from_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
+  return size_from_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
+}
 PyObject* size_subscript(PyObject* self, PyObject* key) {
   PyObject* r = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
   return r && PySlice_Check(key) ? size_from_tuple(r) : r;
 }
-PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."}, {"__reduce__", size_reduce, METH_NOARGS, nullptr}, {}};
+PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
+                              {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                              {}};
 
-// ---------------------------------------------------------------- TensorInfo: what derivatives see of a tensor that was not kept
+// ---------------------------------------------------------------- TensorInfo: what derivatives see of a tensor that
+// was not kept
 struct PyInfo {
-  PyObject_HEAD
-  TensorInfo* value;
+  PyObject_HEAD TensorInfo* value;
   int64_t offset;
 };
 TensorInfo& info_value(PyObject* o) { return *reinterpret_cast<PyInfo*>(o)->value; }
@@ -223,7 +253,9 @@ PyObject* info_shape(PyObject* self, void*) { return wrap_size(info_value(self).
 PyObject* info_strides(PyObject* self, void*) { return wrap_tuple(info_value(self).strides); }
 PyObject* info_dtype(PyObject* self, void*) { return wrap(info_value(self).dtype); }
 PyObject* info_device(PyObject* self, void*) { return wrap(info_value(self).device); }
-PyObject* info_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(reinterpret_cast<PyInfo*>(self)->offset); }
+PyObject* info_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(reinterpret_cast<PyInfo*>(self)->offset);
+}
 PyObject* info_stride(PyObject* self, PyObject*) { return info_strides(self, nullptr); }
 PyObject* info_ndim(PyObject* self, void*) { return PyLong_FromLongLong(info_value(self).sizes.size()); }
 PyObject* info_numel(PyObject* self, PyObject*) {
@@ -231,9 +263,14 @@ PyObject* info_numel(PyObject* self, PyObject*) {
   for (int64_t s : info_value(self).sizes) n *= s;
   return PyLong_FromLongLong(n);
 }
-PyGetSetDef info_getset[] = {{"shape", info_shape, nullptr, nullptr, nullptr}, {"strides", info_strides, nullptr, nullptr, nullptr}, {"dtype", info_dtype, nullptr, nullptr, nullptr},
-                             {"device", info_device, nullptr, nullptr, nullptr}, {"ndim", info_ndim, nullptr, nullptr, nullptr}, {}};
-PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr}, {"stride", info_stride, METH_NOARGS, nullptr}, {"storage_offset", info_offset, METH_NOARGS, nullptr}, {}};
+PyGetSetDef info_getset[] = {
+    {"shape", info_shape, nullptr, nullptr, nullptr}, {"strides", info_strides, nullptr, nullptr, nullptr},
+    {"dtype", info_dtype, nullptr, nullptr, nullptr}, {"device", info_device, nullptr, nullptr, nullptr},
+    {"ndim", info_ndim, nullptr, nullptr, nullptr},   {}};
+PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr},
+                              {"stride", info_stride, METH_NOARGS, nullptr},
+                              {"storage_offset", info_offset, METH_NOARGS, nullptr},
+                              {}};
 
 }  // namespace
 
@@ -259,12 +296,14 @@ PyObject* wrap(MemoryFormat f) {
 }
 PyObject* wrap_size(DimsView sizes) {
   PyObject* s = require(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
-  for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(sizes[i]));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(sizes[i]));
   return s;
 }
 PyObject* wrap_tuple(DimsView values) {
   PyObject* s = require(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
+  for (size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
   return s;
 }
 PyObject* wrap_info(const TensorInfo& info, int64_t offset) {
@@ -276,7 +315,9 @@ PyObject* wrap_info(const TensorInfo& info, int64_t offset) {
 PyObject* wrap(const Scalar& s) {
   switch (s.kind) {
     case Scalar::Kind::boolean: return PyBool_FromLong(s.integer != 0);
-    case Scalar::Kind::integer: return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer)) : PyLong_FromLongLong(s.integer);
+    case Scalar::Kind::integer:
+      return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer))
+                            : PyLong_FromLongLong(s.integer);
     case Scalar::Kind::real: return PyFloat_FromDouble(s.real);
     default: return PyComplex_FromDoubles(s.real, s.imag);
   }
@@ -288,14 +329,21 @@ Device parse_device(PyObject* o) {
   int64_t i;
   if (!PyBool_Check(o) && to_integer(o, i)) {
     check(i >= 0 && i < 128, "Device index must not be negative, got ", i);
-    fail(ErrorKind::runtime, "Cannot access accelerator device when none is available. Asked for device ", i, "; there is the device 'cpu'");
+    fail(ErrorKind::runtime, "Cannot access accelerator device when none is available. Asked for device ", i,
+         "; there is the device 'cpu'");
   }
-  fail(ErrorKind::type, "device: expected a torch.device, a string such as 'cuda:0' or an index, got ", Py_TYPE(o)->tp_name);
+  fail(ErrorKind::type, "device: expected a torch.device, a string such as 'cuda:0' or an index, got ",
+       Py_TYPE(o)->tp_name);
 }
 
 void add_types(PyObject* module) {
-  PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)}, {Py_tp_getset, dtype_getset}, {Py_tp_methods, dtype_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
-  PyType_Spec dtype_spec{"torch.dtype", sizeof(PyDtype), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
+  PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
+                               {Py_tp_getset, dtype_getset},
+                               {Py_tp_methods, dtype_methods},
+                               {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+                               {0, nullptr}};
+  PyType_Spec dtype_spec{"torch.dtype", sizeof(PyDtype), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                         dtype_slots};
   dtype_type = make_type(dtype_spec);
   for (int d = 0; d < kDtypes; ++d) {
     auto* o = new_object<PyDtype>(dtype_type);
@@ -310,17 +358,33 @@ void add_types(PyObject* module) {
     o->quantized = name;
     PyModule_AddObject(module, name, reinterpret_cast<PyObject*>(o));
   }
-  PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)}, {Py_tp_repr, reinterpret_cast<void*>(device_repr)}, {Py_tp_str, reinterpret_cast<void*>(device_str)},
-                                {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)}, {Py_tp_hash, reinterpret_cast<void*>(device_hash)}, {Py_tp_getset, device_getset},
-                                {Py_tp_methods, device_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
-                                {Py_tp_doc, const_cast<char*>("Where tensors live: device('cpu'), device('cuda', 0), device('meta'). As a context, the default for new tensors.")}, {0, nullptr}};
+  PyType_Slot device_slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(device_new)},
+      {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
+      {Py_tp_str, reinterpret_cast<void*>(device_str)},
+      {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
+      {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
+      {Py_tp_getset, device_getset},
+      {Py_tp_methods, device_methods},
+      {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+      {Py_tp_doc, const_cast<char*>("Where tensors live: device('cpu'), device('cuda', 0), device('meta'). As a "
+                                    "context, the default for new tensors.")},
+      {0, nullptr}};
   PyType_Spec device_spec{"torch.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, device_slots};
   device_type = make_type(device_spec);
-  PyType_Slot layout_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(layout_repr)}, {Py_tp_methods, named_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
-  PyType_Spec layout_spec{"torch.layout", sizeof(PyLayout), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, layout_slots};
+  PyType_Slot layout_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(layout_repr)},
+                                {Py_tp_methods, named_methods},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+                                {0, nullptr}};
+  PyType_Spec layout_spec{"torch.layout", sizeof(PyLayout), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          layout_slots};
   layout_type = make_type(layout_spec);
-  PyType_Slot format_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(memory_format_repr)}, {Py_tp_methods, named_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
-  PyType_Spec format_spec{"torch.memory_format", sizeof(PyMemoryFormat), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
+  PyType_Slot format_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(memory_format_repr)},
+                                {Py_tp_methods, named_methods},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+                                {0, nullptr}};
+  PyType_Spec format_spec{"torch.memory_format", sizeof(PyMemoryFormat), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
   memory_format_type = make_type(format_spec);
   for (int i = 0; i < kLayouts; ++i) {
     auto* l = new_object<PyLayout>(layout_type);
@@ -334,13 +398,22 @@ void add_types(PyObject* module) {
     memory_formats[i] = reinterpret_cast<PyObject*>(f);
     PyModule_AddObjectRef(module, kMemoryFormatNames[i], memory_formats[i]);
   }
-  PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)}, {Py_tp_repr, reinterpret_cast<void*>(size_repr)}, {Py_tp_methods, size_methods},
-                              {Py_sq_concat, reinterpret_cast<void*>(size_concat)}, {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)}, {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
-                              {Py_tp_doc, const_cast<char*>("The sizes of a tensor: a tuple of integers.")}, {0, nullptr}};
+  PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)},
+                              {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
+                              {Py_tp_methods, size_methods},
+                              {Py_sq_concat, reinterpret_cast<void*>(size_concat)},
+                              {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
+                              {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
+                              {Py_tp_doc, const_cast<char*>("The sizes of a tensor: a tuple of integers.")},
+                              {0, nullptr}};
   PyType_Spec size_spec{"torch.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};
   size_type = make_type(size_spec, reinterpret_cast<PyObject*>(&PyTuple_Type));
-  PyType_Slot info_slots[] = {{Py_tp_getset, info_getset}, {Py_tp_methods, info_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(info_dealloc)}, {0, nullptr}};
-  PyType_Spec info_spec{"cresset.TensorInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, info_slots};
+  PyType_Slot info_slots[] = {{Py_tp_getset, info_getset},
+                              {Py_tp_methods, info_methods},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(info_dealloc)},
+                              {0, nullptr}};
+  PyType_Spec info_spec{"cresset.TensorInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        info_slots};
   info_type = make_type(info_spec);
   PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(dtype_type));
   PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_type));

@@ -1,5 +1,5 @@
-// The steps of the optimizers, called from Python with the groups and the state as they are: parameters, gradients and what is kept for
-// them are looked up here, so that Python does nothing for the single parameter.
+// The steps of the optimizers, called from Python with the groups and the state as they are: parameters, gradients and
+// what is kept for them are looked up here, so that Python does nothing for the single parameter.
 #include <unordered_set>
 
 #include "bindings/python.h"
@@ -23,9 +23,12 @@ const NamedVariant& find_variant(const char* name, int flags) {
   check_value(found, "update: there is no variant ", flags, " of '", name, "'");
   auto made = std::make_unique<NamedVariant>();
   made->variant = found;
-  for (int i = 0; i < found->tensor_count; ++i) made->tensors[i] = require(PyUnicode_InternFromString(found->tensors[i]));
-  for (int i = 0; i < found->number_count; ++i) made->numbers[i] = require(PyUnicode_InternFromString(found->numbers[i]));
-  for (int i = 0; i < found->single_count; ++i) made->singles[i] = require(PyUnicode_InternFromString(found->singles[i]));
+  for (int i = 0; i < found->tensor_count; ++i)
+    made->tensors[i] = require(PyUnicode_InternFromString(found->tensors[i]));
+  for (int i = 0; i < found->number_count; ++i)
+    made->numbers[i] = require(PyUnicode_InternFromString(found->numbers[i]));
+  for (int i = 0; i < found->single_count; ++i)
+    made->singles[i] = require(PyUnicode_InternFromString(found->singles[i]));
   known->push_back(std::move(made));
   return *known->back();
 }
@@ -42,18 +45,24 @@ double read_number(const char* who, PyObject* name, PyObject* numbers, PyObject*
   check_value(value, who, ": the group has no '", PyUnicode_AsUTF8(name), "'");
   if (PyFloat_CheckExact(value)) return PyFloat_AS_DOUBLE(value);
   Scalar s;
-  check_type((is_number(value) || (is_tensor(value) && impl_of(value)->numel == 1)) && to_scalar(value, s) && s.kind != Scalar::Kind::complex, who, ": '", PyUnicode_AsUTF8(name), "' must be a real number, not ",
-             Py_TYPE(value)->tp_name);
+  check_type((is_number(value) || (is_tensor(value) && impl_of(value)->numel == 1)) && to_scalar(value, s) &&
+                 s.kind != Scalar::Kind::complex,
+             who, ": '", PyUnicode_AsUTF8(name), "' must be a real number, not ", Py_TYPE(value)->tp_name);
   return s.real;
 }
 
 enum class Answer { ready, missing, elsewhere };
 
 // Tensors and parameters, and subclasses of parameters that do not interpret calls.
-bool is_ordinary(PyObject* o) { return is_plain_tensor(o) || (parameter_type && PyObject_TypeCheck(o, parameter_type) && !wants_torch_function(o)); }
+bool is_ordinary(PyObject* o) {
+  return is_plain_tensor(o) || (parameter_type && PyObject_TypeCheck(o, parameter_type) && !wants_torch_function(o));
+}
 
 // Whether the loops can use it. Tensors of other classes and devices and lazy views are left to ordinary operations.
-bool is_usable(const TensorImpl* t, Device device) { return t->storage->device == device && !t->conjugate_view && (!t->wrapper || is_ordinary(static_cast<PyObject*>(t->wrapper))); }
+bool is_usable(const TensorImpl* t, Device device) {
+  return t->storage->device == device && !t->conjugate_view &&
+         (!t->wrapper || is_ordinary(static_cast<PyObject*>(t->wrapper)));
+}
 
 // Whether two parameters lie in the same memory: then their steps have to follow each other.
 bool has_twins(const std::vector<UpdateTarget>& targets) {
@@ -75,7 +84,9 @@ Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, Updat
   const UpdateVariant& v = *names.variant;
   const AutogradState* grads = state_of(impl_of(param));
   const Device device = impl_of(param)->storage->device;
-  if (device.is_meta() || !is_ordinary(param) || !is_usable(impl_of(param), device) || !is_usable(grads->grad.get(), device)) return Answer::elsewhere;
+  if (device.is_meta() || !is_ordinary(param) || !is_usable(impl_of(param), device) ||
+      !is_usable(grads->grad.get(), device))
+    return Answer::elsewhere;
   target.tensors[0] = unwrap(param);
   target.tensors[1] = grads->grad;
   if (v.tensor_count == 2 && v.single_count == 0) return Answer::ready;
@@ -94,8 +105,11 @@ Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, Updat
   PyObject* first = v.single_count ? look_up(kept, names.singles[0]) : nullptr;
   target.singles_on_device = first && is_tensor(first) && is_accelerator(impl_of(first)->storage->device);
   for (int i = 0; i < v.single_count; ++i)
-    if (const Answer a = take(names.singles[i], target.singles[i], target.singles_on_device ? device : Device{}); a != Answer::ready) return a;
-  for (int i = 1; i < v.single_count && target.singles_on_device; ++i)  // a state that was loaded can have several dtypes
+    if (const Answer a = take(names.singles[i], target.singles[i], target.singles_on_device ? device : Device{});
+        a != Answer::ready)
+      return a;
+  for (int i = 1; i < v.single_count && target.singles_on_device;
+       ++i)  // a state that was loaded can have several dtypes
     if (target.singles[i].dtype() != target.singles[0].dtype()) return Answer::elsewhere;
   return Answer::ready;
 }
@@ -105,20 +119,23 @@ Tensor read_single_float(const char* who, PyObject* o) {
   if (o == Py_None) return {};
   check_type(is_tensor(o), who, ": expected a tensor of one element, got ", Py_TYPE(o)->tp_name);
   const Tensor t = unwrap(o);
-  check(t.numel() == 1 && t.dtype() == Dtype::f32 && is_accelerator(t.device()), who, ": expected one float32 on the device of the parameters, got ", name_of(t.dtype()), " of shape ", list(t.sizes()), " on '",
-        t.device(), "'");
+  check(t.numel() == 1 && t.dtype() == Dtype::f32 && is_accelerator(t.device()), who,
+        ": expected one float32 on the device of the parameters, got ", name_of(t.dtype()), " of shape ",
+        list(t.sizes()), " on '", t.device(), "'");
   return t;
 }
 
-// update(who, name, groups, state[, scale, found]): one step of all groups, each (flags, numbers, group). Numbers that are not in `numbers` are the
-// group's. Returns None when it is done; a list of (index of the group, parameter) for which something is not in the state yet, and
-// then nothing was changed; NotImplemented when ordinary operations have to do it. On CUDA `scale` and `found` may be a tensor of one float32 each:
-// gradients are divided by `scale`, and where `found` is not zero nothing changes; then step counts must be on the device too.
+// update(who, name, groups, state[, scale, found]): one step of all groups, each (flags, numbers, group). Numbers that
+// are not in `numbers` are the group's. Returns None when it is done; a list of (index of the group, parameter) for
+// which something is not in the state yet, and then nothing was changed; NotImplemented when ordinary operations have
+// to do it. On CUDA `scale` and `found` may be a tensor of one float32 each: gradients are divided by `scale`, and
+// where `found` is not zero nothing changes; then step counts must be on the device too.
 PyObject* update(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const char *who, *name;
     PyObject *calls, *state, *scale = Py_None, *found = Py_None;
-    if (!PyArg_ParseTuple(args, "ssO!O|OO:update", &who, &name, &PyList_Type, &calls, &state, &scale, &found)) raise_python();
+    if (!PyArg_ParseTuple(args, "ssO!O|OO:update", &who, &name, &PyList_Type, &calls, &state, &scale, &found))
+      raise_python();
     if (has_function_mode || !PyDict_Check(state)) Py_RETURN_NOTIMPLEMENTED;
     static PyObject* params_name = PyUnicode_InternFromString("params");
     const Py_ssize_t count = PyList_GET_SIZE(calls);
@@ -128,13 +145,15 @@ PyObject* update(PyObject*, PyObject* args) {
     Device device;
     for (Py_ssize_t g = 0; g < count; ++g) {
       PyObject* call = PyList_GET_ITEM(calls, g);
-      check_type(PyTuple_Check(call) && PyTuple_GET_SIZE(call) == 3 && PyLong_Check(PyTuple_GET_ITEM(call, 0)) && PyDict_Check(PyTuple_GET_ITEM(call, 1)) && PyDict_Check(PyTuple_GET_ITEM(call, 2)),
+      check_type(PyTuple_Check(call) && PyTuple_GET_SIZE(call) == 3 && PyLong_Check(PyTuple_GET_ITEM(call, 0)) &&
+                     PyDict_Check(PyTuple_GET_ITEM(call, 1)) && PyDict_Check(PyTuple_GET_ITEM(call, 2)),
                  who, ": update expects (flags, numbers, group)");
       const NamedVariant& names = find_variant(name, static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(call, 0))));
       PyObject *numbers = PyTuple_GET_ITEM(call, 1), *group = PyTuple_GET_ITEM(call, 2);
       UpdateGroup& made = groups[static_cast<size_t>(g)];
       made.variant = names.variant;
-      for (int i = 0; i < names.variant->number_count; ++i) made.numbers[i] = read_number(who, names.numbers[i], numbers, group);
+      for (int i = 0; i < names.variant->number_count; ++i)
+        made.numbers[i] = read_number(who, names.numbers[i], numbers, group);
       PyObject* params = look_up(group, params_name);
       check_value(params && PyList_Check(params), who, ": the parameters of a group must be a list");
       made.targets.reserve(static_cast<size_t>(PyList_GET_SIZE(params)));
@@ -161,7 +180,8 @@ PyObject* update(PyObject*, PyObject* args) {
     }
     if (on_cpu && on_device) Py_RETURN_NOTIMPLEMENTED;
     if (missing) return missing.release();
-    const Tensor scaled = on_device ? read_single_float(who, scale) : Tensor(), skipped = on_device ? read_single_float(who, found) : Tensor();
+    const Tensor scaled = on_device ? read_single_float(who, scale) : Tensor(),
+                 skipped = on_device ? read_single_float(who, found) : Tensor();
     backend_of(device).run(UpdateLaunch{who, groups, scaled, skipped});
     Py_RETURN_NONE;
   });
@@ -180,9 +200,10 @@ PyObject* clear_gradients(PyObject*, PyObject* params) {
   });
 }
 
-PyMethodDef functions[] = {{"update", update, METH_VARARGS, "One step of an optimizer over all its groups."},
-                           {"clear_gradients", clear_gradients, METH_O, "Forget the gradients of a list of parameters."},
-                           {}};
+PyMethodDef functions[] = {
+    {"update", update, METH_VARARGS, "One step of an optimizer over all its groups."},
+    {"clear_gradients", clear_gradients, METH_O, "Forget the gradients of a list of parameters."},
+    {}};
 
 }  // namespace
 

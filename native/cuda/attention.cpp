@@ -1,5 +1,6 @@
-// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. Large problems of halves without a mask go to cuDNN, halves with rows of up to 128
-// elements to our tensor core kernels, everything else to the plain ones. Memory grows with the number of queries, never with queries times keys.
+// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. Large problems of halves without a
+// mask go to cuDNN, halves with rows of up to 128 elements to our tensor core kernels, everything else to the plain
+// ones. Memory grows with the number of queries, never with queries times keys.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -31,10 +32,15 @@ struct Problem {
 };
 static_assert(sizeof(Problem) == 8 * 32 + 40 + 16 + 32 + 8);
 
-const KernelFamily kForward("attention_forward.cuh", "attention_forward", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
-const KernelFamily kBackwardQueries("attention_backward_queries.cuh", "attention_backward_queries", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
-const KernelFamily kBackwardKeys("attention_backward_keys.cuh", "attention_backward_keys", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
-const KernelFamily kPlain("attention_plain.cuh", "attention_plain", {"ENTRY", "T", "ITEMS", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kForward("attention_forward.cuh", "attention_forward",
+                            {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kBackwardQueries("attention_backward_queries.cuh", "attention_backward_queries",
+                                    {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"},
+                                    {"--fmad=true"});
+const KernelFamily kBackwardKeys("attention_backward_keys.cuh", "attention_backward_keys",
+                                 {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kPlain("attention_plain.cuh", "attention_plain",
+                          {"ENTRY", "T", "ITEMS", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
 constexpr int kThreads = 128, kPlainTile = 32;
 
 // One call: what is computed, and the tensors that have to live until it is launched.
@@ -46,7 +52,9 @@ class Attention {
   Dtype mask_dtype = Dtype::b8;
   bool causal;
 
-  Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dims& output_sizes, bool shares_heads, bool is_causal, double scale) : dtype(q.dtype()), causal(is_causal), batch_(output_sizes) {
+  Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dims& output_sizes, bool shares_heads,
+            bool is_causal, double scale)
+      : dtype(q.dtype()), causal(is_causal), batch_(output_sizes) {
     batch_.pop_back(), batch_.pop_back();
     p.group = shares_heads ? static_cast<int32_t>(q.size(-3) / k.size(-3)) : 1;
     p.heads = batch_.empty() ? 1 : static_cast<int32_t>(batch_.back());
@@ -56,14 +64,16 @@ class Attention {
     p.scale = scale;
     shared_ = batch_;
     if (!shared_.empty()) shared_.back() /= std::max(p.group, 1);
-    on_tensor_cores = (dtype == Dtype::f16 || dtype == Dtype::bf16) && p.width == p.value_width && p.width % 8 == 0 && p.width <= 128 && p.width > 0 && scale > 0;
+    on_tensor_cores = (dtype == Dtype::f16 || dtype == Dtype::bf16) && p.width == p.value_width && p.width % 8 == 0 &&
+                      p.width <= 128 && p.width > 0 && scale > 0;
   }
 
   bool on_tensor_cores;
   const Dims& batch() const { return batch_; }
   const Dims& shared() const { return shared_; }
 
-  // A tensor with the batch's dimensions, or one that is broadcast to them; copied when its rows cannot be read where they lie.
+  // A tensor with the batch's dimensions, or one that is broadcast to them; copied when its rows cannot be read where
+  // they lie.
   HeadRows read(Tensor t, const Dims& batch) {
     HeadRows r;
     if (!place(t, batch, r)) {
@@ -111,8 +121,10 @@ class Attention {
     int64_t merged = 1;
     for (int64_t d = n - 2; d >= 0; --d) {
       if (batch_[d] == 1) continue;
-      if (merged == 1) outer = strides[d];
-      else if (strides[d] != outer * merged) return false;
+      if (merged == 1)
+        outer = strides[d];
+      else if (strides[d] != outer * merged)
+        return false;
       merged *= batch_[d];
     }
     return true;
@@ -125,7 +137,8 @@ class Attention {
     r.row = t.stride(-2), r.data = t.bytes();
     if (!on_tensor_cores) return true;
     const auto fits = [](int64_t step, int64_t size) { return size <= 1 || step % 8 == 0; };
-    return reinterpret_cast<uintptr_t>(r.data) % 16 == 0 && fits(r.row, t.size(-2)) && fits(r.head, p.heads) && fits(r.batch, p.batches);
+    return reinterpret_cast<uintptr_t>(r.data) % 16 == 0 && fits(r.row, t.size(-2)) && fits(r.head, p.heads) &&
+           fits(r.batch, p.batches);
   }
 };
 
@@ -138,9 +151,11 @@ struct Shape {
 };
 int rounded_width(int width) { return (width + 31) / 32 * 32; }
 
-void launch_tiles(const KernelFamily& family, const Attention& a, const Place& place, Shape s, int64_t rows, int64_t heads, int64_t own_matrices, int64_t more_bytes) {
+void launch_tiles(const KernelFamily& family, const Attention& a, const Place& place, Shape s, int64_t rows,
+                  int64_t heads, int64_t own_matrices, int64_t more_bytes) {
   const int64_t shared = s.row_bytes() * (own_matrices * s.rows() + 4 * s.tile) + more_bytes;
-  family.launch(place, {a.dtype, s.width, s.warp_tiles, s.tile, a.mask_kind, a.mask_dtype, a.causal}, divide_up(rows, s.rows()) * heads, kThreads, shared, a.p);
+  family.launch(place, {a.dtype, s.width, s.warp_tiles, s.tile, a.mask_kind, a.mask_dtype, a.causal},
+                divide_up(rows, s.rows()) * heads, kThreads, shared, a.p);
 }
 
 // ---------------------------------------------------------------- cuDNN
@@ -151,19 +166,40 @@ HeadStrides strides_of(const HeadRows& r) { return {r.batch, r.head, r.row}; }
 
 bool is_for_cudnn(const Attention& a) {
   const double work = double{1} * a.p.batches * a.p.heads * a.p.queries * a.p.keys * a.p.width;
-  return cudnn_settings.enabled && cudnn_settings.attention && a.on_tensor_cores && !a.mask_kind && work >= static_cast<double>(cudnn_settings.attention_from) && cudnn_problem().empty();
+  return cudnn_settings.enabled && cudnn_settings.attention && a.on_tensor_cores && !a.mask_kind &&
+         work >= static_cast<double>(cudnn_settings.attention_from) && cudnn_problem().empty();
 }
 // Tensors that are broadcast are not for it.
-bool lies_for_cudnn(const Attention& a, const HeadRows& r, int64_t heads) { return (a.p.batches == 1 || r.batch != 0) && (heads == 1 || r.head != 0); }
+bool lies_for_cudnn(const Attention& a, const HeadRows& r, int64_t heads) {
+  return (a.p.batches == 1 || r.batch != 0) && (heads == 1 || r.head != 0);
+}
 bool lie_for_cudnn(const Attention& a) {
-  return lies_for_cudnn(a, a.p.query, a.p.heads) && lies_for_cudnn(a, a.p.key, a.p.heads / a.p.group) && lies_for_cudnn(a, a.p.value, a.p.heads / a.p.group);
+  return lies_for_cudnn(a, a.p.query, a.p.heads) && lies_for_cudnn(a, a.p.key, a.p.heads / a.p.group) &&
+         lies_for_cudnn(a, a.p.value, a.p.heads / a.p.group);
 }
 
 AttentionSizes sizes_of(const Attention& a) {
   const Problem& p = a.p;
-  AttentionSizes s{static_cast<int64_t>(a.dtype), p.batches, p.heads, p.heads / p.group, p.queries, p.keys, p.width, a.causal, {}, {}, {}, {}, {}, {}, {}, {}};
-  s.query = strides_of(p.query), s.key = strides_of(p.key), s.value = strides_of(p.value), s.output = strides_of(p.output);
-  s.grad = strides_of(p.grad), s.query_grad = strides_of(p.query_grad), s.key_grad = strides_of(p.key_grad), s.value_grad = strides_of(p.value_grad);
+  AttentionSizes s{static_cast<int64_t>(a.dtype),
+                   p.batches,
+                   p.heads,
+                   p.heads / p.group,
+                   p.queries,
+                   p.keys,
+                   p.width,
+                   a.causal,
+                   {},
+                   {},
+                   {},
+                   {},
+                   {},
+                   {},
+                   {},
+                   {}};
+  s.query = strides_of(p.query), s.key = strides_of(p.key), s.value = strides_of(p.value),
+  s.output = strides_of(p.output);
+  s.grad = strides_of(p.grad), s.query_grad = strides_of(p.query_grad), s.key_grad = strides_of(p.key_grad),
+  s.value_grad = strides_of(p.value_grad);
   return s;
 }
 
@@ -176,19 +212,25 @@ void launch_rows(const Attention& a, const Place& place, bool join, void* pairs,
 bool attend_with_cudnn(const Attention& a, const Place& place, Device device) {
   if (!is_for_cudnn(a) || !lie_for_cudnn(a)) return false;
   const Tensor logarithms = empty({{int64_t{a.p.batches} * a.p.heads * a.p.queries}}, Dtype::f32, device);
-  if (!attend(place, sizes_of(a), a.p.scale, a.p.query.data, a.p.key.data, a.p.value.data, a.p.output.data, logarithms.bytes())) return false;
+  if (!attend(place, sizes_of(a), a.p.scale, a.p.query.data, a.p.key.data, a.p.value.data, a.p.output.data,
+              logarithms.bytes()))
+    return false;
   launch_rows(a, place, false, a.p.rows, logarithms.bytes());
   return true;
 }
 
-// It adds what the blocks of keys give to a query's gradient in the order in which they come: not the same in every run.
+// It adds what the blocks of keys give to a query's gradient in the order in which they come: not the same in every
+// run.
 bool attend_backward_with_cudnn(const Attention& a, const Place& place, Device device) {
-  if (!is_for_cudnn(a) || cudnn_settings.wants_deterministic() || !lie_for_cudnn(a) || !lies_for_cudnn(a, a.p.grad, a.p.heads) || !lies_for_cudnn(a, a.p.output, a.p.heads)) return false;
+  if (!is_for_cudnn(a) || cudnn_settings.wants_deterministic() || !lie_for_cudnn(a) ||
+      !lies_for_cudnn(a, a.p.grad, a.p.heads) || !lies_for_cudnn(a, a.p.output, a.p.heads))
+    return false;
   const Tensor logarithms = empty({{int64_t{a.p.batches} * a.p.heads * a.p.queries}}, Dtype::f32, device);
   launch_rows(a, place, true, a.p.rows, logarithms.bytes());
   const Problem& p = a.p;
   return attend_backward(place, sizes_of(a), p.scale,
-                         {p.query.data, p.key.data, p.value.data, p.output.data, logarithms.bytes(), p.grad.data, p.query_grad.data, p.key_grad.data, p.value_grad.data});
+                         {p.query.data, p.key.data, p.value.data, p.output.data, logarithms.bytes(), p.grad.data,
+                          p.query_grad.data, p.key_grad.data, p.value_grad.data});
 }
 
 // ---------------------------------------------------------------- plain
@@ -197,22 +239,26 @@ enum Entry : int { kEntryForward, kEntryQueries, kEntryKeys, kEntryDots };
 
 int items_of(const Attention& a) { return static_cast<int>(divide_up(std::max({a.p.width, a.p.value_width, 1}), 32)); }
 int64_t plain_rows(const Attention& a) { return items_of(a) <= 4 ? 32 : 16; }  // of a block
-// The most that a kernel takes. It depends on what the kernel is compiled for alone: a function is told once how much shared memory it may have.
+// The most that a kernel takes. It depends on what the kernel is compiled for alone: a function is told once how much
+// shared memory it may have.
 int64_t plain_bytes(const Attention& a) {
   const int64_t widths = int64_t{2} * 32 * items_of(a);
   return (plain_rows(a) * (widths + kPlainTile) + kPlainTile * (widths + 8)) * (a.dtype == Dtype::f64 ? 8 : 4);
 }
 void launch_plain(Entry entry, const Attention& a, const Place& place, int64_t blocks) {
-  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items_of(a), a.mask_kind, a.mask_dtype, a.causal}, blocks, kThreads, plain_bytes(a), a.p);
+  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items_of(a), a.mask_kind, a.mask_dtype, a.causal}, blocks,
+                kThreads, plain_bytes(a), a.p);
 }
 void launch_dots(const Attention& a, const Place& place, int64_t rows) {
-  kPlain.launch(place, {static_cast<int>(kEntryDots), a.dtype, 1, 0, Dtype::b8, false}, divide_up(rows, kThreads / 32), kThreads, 0, a.p);
+  kPlain.launch(place, {static_cast<int>(kEntryDots), a.dtype, 1, 0, Dtype::b8, false}, divide_up(rows, kThreads / 32),
+                kThreads, 0, a.p);
 }
 
 bool fits(const Attention& a, int device) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const int64_t blocks = divide_up(std::max(a.p.queries, a.p.keys), plain_rows(a)) * a.p.heads * a.p.batches;
-  return blocks < kMost && (a.on_tensor_cores || (plain_bytes(a) <= properties(device).shared_per_block_optin && items_of(a) <= 16));
+  return blocks < kMost &&
+         (a.on_tensor_cores || (plain_bytes(a) <= properties(device).shared_per_block_optin && items_of(a) <= 16));
 }
 
 // ---------------------------------------------------------------- operators
@@ -236,7 +282,8 @@ void run_attention(Call& c) {
 }
 
 void run_attention_backward(Call& c) {
-  const Tensor q = c.tensor(1), k = c.tensor(2), v = c.tensor(3), out = c.tensor(4), kept = contiguous_on_device(c.tensor(5));
+  const Tensor q = c.tensor(1), k = c.tensor(2), v = c.tensor(3), out = c.tensor(4),
+               kept = contiguous_on_device(c.tensor(5));
   Attention a(q, k, v, out.sizes(), c.boolean(9), c.boolean(7), c.real(8));
   if (c.out(0).numel() == 0 || c.out(1).numel() == 0 || a.p.keys == 0) {
     for (int i = 0; i < 3; ++i) fill(c.out(i), 0);
@@ -247,7 +294,8 @@ void run_attention_backward(Call& c) {
   a.p.grad = a.read(c.tensor(0), a.batch()), a.p.output = a.read(out, a.batch());
   a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
   if (c.has(6)) a.read_mask(c.tensor(6));
-  a.p.query_grad = a.written(c.out(0), a.batch()), a.p.key_grad = a.written(c.out(1), a.shared()), a.p.value_grad = a.written(c.out(2), a.shared());
+  a.p.query_grad = a.written(c.out(0), a.batch()), a.p.key_grad = a.written(c.out(1), a.shared()),
+  a.p.value_grad = a.written(c.out(2), a.shared());
   a.p.rows = kept.bytes();
   if (attend_backward_with_cudnn(a, place, out.device())) return;
   const int64_t heads = int64_t{a.p.heads} * a.p.batches;

@@ -20,13 +20,18 @@ int64_t bytes_of(const Tensor& t) { return t.numel() * size_of(t.dtype()); }
 Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
 // Both lie densely in the same order: the bytes can be copied as they are.
-bool lie_alike(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides() && (a.is_contiguous() || is_dense(a.sizes(), a.strides())); }
+bool lie_alike(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         (a.is_contiguous() || is_dense(a.sizes(), a.strides()));
+}
 
 bool is_alike(const Tensor& t, DimsView sizes) { return t.sizes() == Dims(sizes) && t.is_contiguous(); }
 
 void copy_memory(char* to, const char* from, int64_t bytes, int device) {
   const StreamHandle stream = enter(device);
-  enqueue_call(device, "cuMemcpyDtoDAsync", [=] { return started_driver->cuMemcpyDtoDAsync_v2.now(address(to), address(from), static_cast<size_t>(bytes), stream); });
+  enqueue_call(device, "cuMemcpyDtoDAsync", [=] {
+    return started_driver->cuMemcpyDtoDAsync_v2.now(address(to), address(from), static_cast<size_t>(bytes), stream);
+  });
 }
 
 // Every element, of one, two or four bytes, becomes the same.
@@ -36,14 +41,17 @@ void set_memory(const Tensor& t, size_t width, uint32_t element) {
   const auto count = static_cast<size_t>(bytes_of(t)) / width;
   enqueue_call(place.device, "cuMemsetAsync", [=, stream = place.stream] {
     if (width == 1) return started_driver->cuMemsetD8Async.now(to, static_cast<unsigned char>(element), count, stream);
-    if (width == 2) return started_driver->cuMemsetD16Async.now(to, static_cast<unsigned short>(element), count, stream);
+    if (width == 2)
+      return started_driver->cuMemsetD16Async.now(to, static_cast<unsigned short>(element), count, stream);
     return started_driver->cuMemsetD32Async.now(to, element, count, stream);
   });
 }
 
 void copy_within(const Tensor& to, const Tensor& from) {
   if (lie_alike(to, from)) return copy_memory(to.bytes(), from.bytes(), bytes_of(to), to.device().index);
-  copy_strided({to.bytes(), to.dtype(), to.dtype(), to.strides()}, {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}, to.sizes(), to.device());
+  copy_strided({to.bytes(), to.dtype(), to.dtype(), to.strides()},
+               {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}, to.sizes(),
+               to.device());
 }
 
 // From another device, through memory that lies densely.
@@ -54,10 +62,13 @@ void copy_between(const Tensor& to, const Tensor& from) {
   EventHandle ready = nullptr;
   CRESSET_DRIVER(cuEventCreate(&ready, kEventNoTiming));
   CRESSET_DRIVER(cuEventRecord(ready, there.stream));
-  Tensor target = to.dtype() == source.dtype() && is_alike(to, source.sizes()) ? to : empty(source.sizes(), source.dtype(), to.device());
+  Tensor target = to.dtype() == source.dtype() && is_alike(to, source.sizes())
+                      ? to
+                      : empty(source.sizes(), source.dtype(), to.device());
   const Place here(to.device());
   CRESSET_DRIVER(cuStreamWaitEvent(here.stream, ready, 0));
-  CRESSET_DRIVER(cuMemcpyPeerAsync(address(target.bytes()), context(here.device), address(source.bytes()), context(there.device), static_cast<size_t>(bytes_of(source)), here.stream));
+  CRESSET_DRIVER(cuMemcpyPeerAsync(address(target.bytes()), context(here.device), address(source.bytes()),
+                                   context(there.device), static_cast<size_t>(bytes_of(source)), here.stream));
   driver().cuEventDestroy_v2(ready);
   synchronize_stream(here.device, here.stream);  // the source may be given to others of its own device afterwards
   if (target.get() != to.get()) copy_within(to, target);
@@ -67,7 +78,8 @@ void copy_from_host(const Tensor& to, const Tensor& from, bool non_blocking) {
   // The smaller dtype travels, and in the order of the target where that lies densely.
   Tensor source = from;
   if (from.dtype() != to.dtype() && size_of(to.dtype()) < size_of(from.dtype())) source = convert(from, to.dtype());
-  const bool as_target = source.dtype() == to.dtype() && source.sizes() == to.sizes() && is_dense(to.sizes(), to.strides());
+  const bool as_target =
+      source.dtype() == to.dtype() && source.sizes() == to.sizes() && is_dense(to.sizes(), to.strides());
   if (as_target && !(source.strides() == to.strides())) {
     Tensor ordered = empty(TensorInfo{to.sizes(), to.strides(), to.dtype(), Device{}});
     copy_into(ordered, source);
@@ -78,11 +90,15 @@ void copy_from_host(const Tensor& to, const Tensor& from, bool non_blocking) {
   Tensor target = as_target ? to : empty(source.sizes(), source.dtype(), to.device());
   const Place place(to.device());
   const bool pinned = source.storage()->pinned || is_registered(source.storage()->data);
-  if (!pinned && !non_blocking) note_wait();  // the driver waits for the stream, then copies the bytes away before it returns
-  CRESSET_DRIVER(cuMemcpyHtoDAsync_v2(address(target.bytes()), source.bytes(), static_cast<size_t>(bytes_of(source)), place.stream));
+  if (!pinned && !non_blocking)
+    note_wait();  // the driver waits for the stream, then copies the bytes away before it returns
+  CRESSET_DRIVER(cuMemcpyHtoDAsync_v2(address(target.bytes()), source.bytes(), static_cast<size_t>(bytes_of(source)),
+                                      place.stream));
   if (pinned) {
-    if (non_blocking) note_pinned_use(source.storage()->data, place.device, place.stream);
-    else synchronize_stream(place.device, place.stream);
+    if (non_blocking)
+      note_pinned_use(source.storage()->data, place.device, place.stream);
+    else
+      synchronize_stream(place.device, place.stream);
   }
   if (target.get() != to.get()) copy_within(to, target);
 }
@@ -95,7 +111,8 @@ void copy_to_host(const Tensor& to, const Tensor& from, bool non_blocking) {
   const bool direct = as_source || (source.dtype() == to.dtype() && is_alike(to, source.sizes()));
   Tensor target = direct ? to : empty(source.sizes(), source.dtype(), Device{});
   const Place place(source.device());
-  CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(target.bytes(), address(source.bytes()), static_cast<size_t>(bytes_of(source)), place.stream));
+  CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(target.bytes(), address(source.bytes()), static_cast<size_t>(bytes_of(source)),
+                                      place.stream));
   if (direct && non_blocking && (to.storage()->pinned || is_registered(to.storage()->data))) {
     note_pinned_use(to.storage()->data, place.device, place.stream);
     return;
@@ -126,12 +143,18 @@ class CudaBackend final : public Backend {
     if (from.device().is_cpu()) return copy_from_host(to, from, non_blocking);
     copy_between(to, from);
   }
-  void copy_bytes(char* to, const char* from, int64_t bytes, int device) override { copy_memory(to, from, bytes, device); }
-  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int device) override {
-    static constexpr Dtype by_width[] = {Dtype::u8, Dtype::u8, Dtype::i16, Dtype::u8, Dtype::i32, Dtype::u8, Dtype::u8, Dtype::u8, Dtype::i64};
+  void copy_bytes(char* to, const char* from, int64_t bytes, int device) override {
+    copy_memory(to, from, bytes, device);
+  }
+  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width,
+                          int device) override {
+    static constexpr Dtype by_width[] = {Dtype::u8, Dtype::u8, Dtype::i16, Dtype::u8, Dtype::i32,
+                                         Dtype::u8, Dtype::u8, Dtype::u8,  Dtype::i64};
     const Dtype d = width == 16 ? Dtype::c128 : by_width[width];
-    const Dims sizes{count, columns, rows}, to_strides{rows * columns, rows, 1}, from_strides{rows * columns, 1, columns};
-    copy_strided({static_cast<char*>(to), d, d, to_strides}, {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, device_at(device));
+    const Dims sizes{count, columns, rows}, to_strides{rows * columns, rows, 1},
+        from_strides{rows * columns, 1, columns};
+    copy_strided({static_cast<char*>(to), d, d, to_strides},
+                 {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, device_at(device));
   }
 
   void fill(const Tensor& t, const Scalar& value) override {
@@ -158,12 +181,15 @@ class CudaBackend final : public Backend {
   void run(const DenseLaunch& work) override { launch_dense_formula(work); }
   void run(const UpdateLaunch& work) override { run_updates(work); }
   Tensor places_of_mask(const Tensor& mask, DimsView strides) override { return places_of_device_mask(mask, strides); }
-  Tensor join_indices(const char* who, std::span<const IndexItem> items, DimsView shape) override { return offsets_of_lists(who, items, shape); }
+  Tensor join_indices(const char* who, std::span<const IndexItem> items, DimsView shape) override {
+    return offsets_of_lists(who, items, shape);
+  }
 
   Scalar item(const Tensor& t) override {
     static thread_local void* buffer = cuda::allocate_pinned(16);
     const Place place(t.device());
-    CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(buffer, address(t.bytes()), static_cast<size_t>(size_of(t.dtype())), place.stream));
+    CRESSET_DRIVER(
+        cuMemcpyDtoHAsync_v2(buffer, address(t.bytes()), static_cast<size_t>(size_of(t.dtype())), place.stream));
     synchronize_stream(place.device, place.stream);
     Tensor one = empty({}, t.dtype());
     std::memcpy(one.bytes(), buffer, static_cast<size_t>(size_of(t.dtype())));

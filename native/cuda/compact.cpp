@@ -42,7 +42,8 @@ Tensor CountedFlags::places(DimsView given_sizes, DimsView given_strides) const 
   Dims sizes(given_sizes), strides(given_strides), order = contiguous_strides(given_sizes);
   Dims* both[2] = {&order, &strides};
   coalesce(sizes, both, 2);
-  check_implemented(sizes.size() <= kMostDims, "a mask of more than ", kMostDims, " dimensions that cannot be merged, on 'cuda'");
+  check_implemented(sizes.size() <= kMostDims, "a mask of more than ", kMostDims,
+                    " dimensions that cannot be merged, on 'cuda'");
   const int64_t rank = sizes.size() <= 1 ? 1 : sizes.size() <= 3 ? sizes.size() : kMostDims, lead = rank - sizes.size();
   Shape shape;
   for (int64_t d = 0; d < sizes.size(); ++d) {
@@ -50,26 +51,31 @@ Tensor CountedFlags::places(DimsView given_sizes, DimsView given_strides) const 
     shape.strides[lead + d] = strides[d];
   }
   const bool big = n > std::numeric_limits<int32_t>::max();
-  kPlaces.launch(Place(flags.device()), {static_cast<int>(rank), big}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n, counts.bytes(), out.bytes(), shape);
+  kPlaces.launch(Place(flags.device()), {static_cast<int>(rank), big}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n,
+                 counts.bytes(), out.bytes(), shape);
   return out;
 }
 
 Tensor CountedFlags::ranks(bool including) const {
   const Tensor out = empty({{n}}, Dtype::i64, flags.device());
-  if (n) kRanks.launch(Place(flags.device()), {including}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n, counts.bytes(), out.bytes());
+  if (n)
+    kRanks.launch(Place(flags.device()), {including}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n, counts.bytes(),
+                  out.bytes());
   return out;
 }
 
 Tensor coordinates(const Tensor& places, DimsView sizes, bool by_dim) {
   const int64_t n = places.numel();
   const auto rank = static_cast<int32_t>(sizes.size());
-  const Tensor out = by_dim ? empty({{rank, n}}, Dtype::i64, places.device()) : empty({{n, rank}}, Dtype::i64, places.device());
+  const Tensor out =
+      by_dim ? empty({{rank, n}}, Dtype::i64, places.device()) : empty({{n, rank}}, Dtype::i64, places.device());
   if (out.numel() == 0) return out;
   check_implemented(rank <= kMostDims, "nonzero: more than ", kMostDims, " dimensions on 'cuda'");
   Shape shape;
   for (int32_t d = 0; d < rank; ++d) shape.strides[d] = sizes[static_cast<size_t>(d)];
   const int64_t of_place = by_dim ? 1 : rank, of_dim = by_dim ? n : 1;
-  kCoordinates.launch(Place(places.device()), {}, divide_up(n, 256), 256, 0, places.bytes(), n, out.bytes(), of_place, of_dim, rank, shape);
+  kCoordinates.launch(Place(places.device()), {}, divide_up(n, 256), 256, 0, places.bytes(), n, out.bytes(), of_place,
+                      of_dim, rank, shape);
   return out;
 }
 

@@ -13,14 +13,16 @@ const KernelFamily kSearch("compare.cuh", "search_sorted", {"T", "R"});
 Dtype search_dtype(const Tensor& sequence, const Tensor& input) {
   ResultType common;
   for (const Tensor* t : {&sequence, &input}) {
-    check_implemented(!is_complex(t->dtype()), "\"searchsorted_out_cuda\" not implemented for '", name_of(t->dtype()), "'");
+    check_implemented(!is_complex(t->dtype()), "\"searchsorted_out_cuda\" not implemented for '", name_of(t->dtype()),
+                      "'");
     common.add(**t);
   }
   check_implemented(common.result() != Dtype::b8, "\"searchsorted_out_cuda\" not implemented for 'bool'");
   return common.result();
 }
 
-void search(const Tensor& sequence_given, const Tensor& input_given, bool right, const Tensor& sorter_given, const Tensor& out) {
+void search(const Tensor& sequence_given, const Tensor& input_given, bool right, const Tensor& sorter_given,
+            const Tensor& out) {
   Dtype dtype = search_dtype(sequence_given, input_given);
   if (is_floating(dtype) && size_of(dtype) < 4) dtype = Dtype::f32;
   const int64_t n = out.numel();
@@ -41,15 +43,17 @@ void search(const Tensor& sequence_given, const Tensor& input_given, bool right,
   }
   const int64_t length = sequence.size(-1), per_row = sequence.dim() > 1 ? input.size(-1) : 0;
   const auto to_right = static_cast<int32_t>(right);
-  kSearch.launch(Place(sequence.device()), {dtype, out.dtype()}, divide_up(n, 256), 256, 0, sequence.bytes(), sorter.defined() ? sorter.bytes() : nullptr, input.bytes(), out.bytes(), n, length, per_row,
-                 to_right);
+  kSearch.launch(Place(sequence.device()), {dtype, out.dtype()}, divide_up(n, 256), 256, 0, sequence.bytes(),
+                 sorter.defined() ? sorter.bytes() : nullptr, input.bytes(), out.bytes(), n, length, per_row, to_right);
 }
 
 // Arguments: sorted_sequence, input, out_int32, right, side, sorter.
 bool searches_right(const Call& c) { return c.boolean(3) || (c.has(4) && c.text(4) == "right"); }
 Tensor sorter_of(const Call& c) { return c.has(5) ? c.tensor(5) : Tensor(); }
 void run_searchsorted(Call& c) { search(c.tensor(0), c.tensor(1), searches_right(c), sorter_of(c), c.out()); }
-void run_searchsorted_scalar(Call& c) { search(c.tensor(0), wrapped_number(c.scalar(1)), searches_right(c), sorter_of(c), c.out()); }
+void run_searchsorted_scalar(Call& c) {
+  search(c.tensor(0), wrapped_number(c.scalar(1)), searches_right(c), sorter_of(c), c.out());
+}
 void run_bucketize(Call& c) { search(c.tensor(1), c.tensor(0), c.boolean(3), {}, c.out()); }
 void run_bucketize_scalar(Call& c) { search(c.tensor(1), wrapped_number(c.scalar(0)), c.boolean(3), {}, c.out()); }
 

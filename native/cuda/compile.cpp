@@ -26,7 +26,8 @@ using Program = void*;
 
 struct Nvrtc {
   int (*version)(int*, int*);
-  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* header_texts, const char* const* header_names);
+  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* header_texts,
+                const char* const* header_names);
   int (*compile)(Program, int count, const char* const* options);
   int (*binary_size)(Program, size_t*);
   int (*binary)(Program, char*);
@@ -37,7 +38,9 @@ struct Nvrtc {
 
   Nvrtc() {
     static auto* library = new Library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
-    const auto look_up = [&](auto& function, const char* name) { function = reinterpret_cast<std::decay_t<decltype(function)>>(library->symbol(name)); };
+    const auto look_up = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(library->symbol(name));
+    };
     look_up(version, "nvrtcVersion");
     look_up(create, "nvrtcCreateProgram");
     look_up(compile, "nvrtcCompileProgram");
@@ -47,10 +50,12 @@ struct Nvrtc {
     look_up(log, "nvrtcGetProgramLog");
     look_up(destroy, "nvrtcDestroyProgram");
     version(&major, &minor);
-    // NVRTC asks the system for this library of its own, which finds it only when it is open already: in NVIDIA's Python package it lies beside it.
+    // NVRTC asks the system for this library of its own, which finds it only when it is open already: in NVIDIA's
+    // Python package it lies beside it.
     Dl_info place{};
     if (dladdr(reinterpret_cast<void*>(version), &place) && place.dli_fname)
-      dlopen((files::path(place.dli_fname).parent_path() / join("libnvrtc-builtins.so.", major, ".", minor)).c_str(), RTLD_NOW | RTLD_LOCAL);
+      dlopen((files::path(place.dli_fname).parent_path() / join("libnvrtc-builtins.so.", major, ".", minor)).c_str(),
+             RTLD_NOW | RTLD_LOCAL);
   }
 };
 const Nvrtc& nvrtc() {
@@ -72,7 +77,8 @@ class Digest {
   }
   std::string digits() const {
     char text[33];
-    snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a_), static_cast<unsigned long long>(b_));
+    snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a_),
+             static_cast<unsigned long long>(b_));
     return text;
   }
 
@@ -114,9 +120,12 @@ const std::string& folder_digest() {
 const files::path& cache_folder() {
   static const auto* the = [] {
     files::path path;
-    if (const char* own = std::getenv("CRESSET_CACHE")) path = own;
-    else if (const char* cache = std::getenv("XDG_CACHE_HOME")) path = files::path(cache) / "cresset";
-    else if (const char* home = std::getenv("HOME")) path = files::path(home) / ".cache" / "cresset";
+    if (const char* own = std::getenv("CRESSET_CACHE"))
+      path = own;
+    else if (const char* cache = std::getenv("XDG_CACHE_HOME"))
+      path = files::path(cache) / "cresset";
+    else if (const char* home = std::getenv("HOME"))
+      path = files::path(home) / ".cache" / "cresset";
     if (path.empty()) return new files::path;
     path /= "kernels";
     std::error_code error;
@@ -142,7 +151,8 @@ void keep(const files::path& path, const std::string& binary) {
 std::string compile(const std::string& text, const char* entry, const std::vector<std::string>& options) {
   const Nvrtc& n = nvrtc();
   Program program = nullptr;
-  check(n.create(&program, text.c_str(), (std::string(entry) + ".cu").c_str(), 0, nullptr, nullptr) == 0, "NVRTC could not start a program for ", entry);
+  check(n.create(&program, text.c_str(), (std::string(entry) + ".cu").c_str(), 0, nullptr, nullptr) == 0,
+        "NVRTC could not start a program for ", entry);
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
   const int status = n.compile(program, static_cast<int>(pointers.size()), pointers.data());
@@ -152,11 +162,14 @@ std::string compile(const std::string& text, const char* entry, const std::vecto
     std::string log(length, '\0');
     n.log(program, log.data());
     n.destroy(&program);
-    fail("cresset has a bug: the CUDA kernel ", entry, " did not compile (NVRTC error ", status, ", options ", [&] {
-      std::string all;
-      for (const std::string& option : options) all += option + " ";
-      return all;
-    }(), "); please report it:\n", log.c_str());
+    fail(
+        "cresset has a bug: the CUDA kernel ", entry, " did not compile (NVRTC error ", status, ", options ",
+        [&] {
+          std::string all;
+          for (const std::string& option : options) all += option + " ";
+          return all;
+        }(),
+        "); please report it:\n", log.c_str());
   }
   size_t size = 0;
   n.binary_size(program, &size);
@@ -166,7 +179,8 @@ std::string compile(const std::string& text, const char* entry, const std::vecto
   return binary;
 }
 
-// Complex numbers and floats of 8 bits, by their names in kernels: a kernel that has none of them does not read their headers.
+// Complex numbers and floats of 8 bits, by their names in kernels: a kernel that has none of them does not read their
+// headers.
 bool mentions_rare_types(const std::string& text) {
   for (const char* name : {"dtype_c", "dtype_f8", "omplex"})
     if (text.find(name) != std::string::npos) return true;
@@ -195,15 +209,19 @@ namespace {
 // Names the processor too: sm_90a has the instructions that only this generation has.
 std::vector<std::string> usual_options(int device) {
   const Properties& p = properties(device);
-  std::vector<std::string> all = {join("--gpu-architecture=sm_", p.major, p.minor, p.major >= 9 ? "a" : ""), "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "-I" + folder()};
-  if (nvrtc().major * 100 + nvrtc().minor >= 1204) all.push_back("--minimal");  // without NVRTC's declarations of textures and of CUDA's run time
+  std::vector<std::string> all = {join("--gpu-architecture=sm_", p.major, p.minor, p.major >= 9 ? "a" : ""),
+                                  "--std=c++20", "--fmad=false", "--device-as-default-execution-space",
+                                  "-I" + folder()};
+  if (nvrtc().major * 100 + nvrtc().minor >= 1204)
+    all.push_back("--minimal");  // without NVRTC's declarations of textures and of CUDA's run time
   return all;
 }
 }  // namespace
 
 void start_compiler(int device) noexcept {
   try {
-    compile("extern \"C\" __global__ void nothing(float* p) { p[threadIdx.x] = 1; }\n", "nothing", usual_options(device));
+    compile("extern \"C\" __global__ void nothing(float* p) { p[threadIdx.x] = 1; }\n", "nothing",
+            usual_options(device));
   } catch (...) {  // the first kernel will say it
   }
 }
@@ -214,8 +232,10 @@ Kernel load_kernel(int device, const std::string& text, const char* entry, std::
   std::vector<std::string> all = usual_options(device);
   bool plain = !mentions_rare_types(text);
   for (const std::string& option : options) {
-    if (option == "--fmad=true") all[2] = option;
-    else all.push_back(option);
+    if (option == "--fmad=true")
+      all[2] = option;
+    else
+      all.push_back(option);
     plain = plain && !mentions_rare_types(option);
   }
   if (plain) all.push_back("-DPLAIN_TYPES");

@@ -1,4 +1,5 @@
-// Kernels from text: compiled by NVRTC for the device at hand, and kept on disk by content, so that a program compiles a kernel once in its life.
+// Kernels from text: compiled by NVRTC for the device at hand, and kept on disk by content, so that a program compiles
+// a kernel once in its life.
 #pragma once
 #include <span>
 #include <string>
@@ -12,7 +13,8 @@ struct Kernel {
   FunctionHandle function = nullptr;
 };
 
-// The text may include the files of the package's folder cuda/kernels. `options` are for NVRTC, such as "-DT=dtype_f32".
+// The text may include the files of the package's folder cuda/kernels. `options` are for NVRTC, such as
+// "-DT=dtype_f32".
 Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options = {});
 
 // Opens NVRTC and compiles a kernel of no use, so that the first one of use does not wait for NVRTC's own beginnings.

@@ -1,5 +1,5 @@
-// Convolutions on CUDA: how tensors reach cuDNN. Images and weights lie with the channels innermost, which is what tensor cores want; a result that the user
-// expects contiguous keeps that order privately (Note [Private layout]).
+// Convolutions on CUDA: how tensors reach cuDNN. Images and weights lie with the channels innermost, which is what
+// tensor cores want; a result that the user expects contiguous keeps that order privately (Note [Private layout]).
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -16,17 +16,24 @@ using Kind = CudnnConvolution;
 // One spatial dimension becomes two, of which the first has size 1.
 Tensor with_two_dimensions(const Tensor& t) {
   if (!t.defined() || t.dim() != 3) return t;
-  return view_of(t, Dims{t.size(0), t.size(1), 1, t.size(2)}, Dims{t.stride(0), t.stride(1), t.stride(2) * t.size(2), t.stride(2)}, t.offset());
+  return view_of(t, Dims{t.size(0), t.size(1), 1, t.size(2)},
+                 Dims{t.stride(0), t.stride(1), t.stride(2) * t.size(2), t.stride(2)}, t.offset());
 }
-Dims with_two_dimensions(DimsView sizes) { return sizes.size() == 3 ? Dims{sizes[0], sizes[1], 1, sizes[2]} : Dims(sizes); }
+Dims with_two_dimensions(DimsView sizes) {
+  return sizes.size() == 3 ? Dims{sizes[0], sizes[1], 1, sizes[2]} : Dims(sizes);
+}
 
 bool lies(const Tensor& t, const Dims& strides) {
   for (int64_t d = 0; d < t.dim(); ++d)
     if (t.size(d) != 1 && t.stride(d) != strides[d]) return false;
   return reinterpret_cast<uintptr_t>(t.bytes()) % 16 == 0;
 }
-Dims strides_of(const Dims& sizes, bool inside) { return inside ? channels_last_strides(sizes) : contiguous_strides(sizes); }
-Tensor fresh(const Dims& sizes, bool inside, const Tensor& like) { return empty(TensorInfo{sizes, strides_of(sizes, inside), like.dtype(), like.device()}); }
+Dims strides_of(const Dims& sizes, bool inside) {
+  return inside ? channels_last_strides(sizes) : contiguous_strides(sizes);
+}
+Tensor fresh(const Dims& sizes, bool inside, const Tensor& like) {
+  return empty(TensorInfo{sizes, strides_of(sizes, inside), like.dtype(), like.device()});
+}
 
 // The tensor in the order that the library is told; copied when it lies otherwise.
 Tensor ordered(const Tensor& given, bool inside) {
@@ -43,9 +50,12 @@ void spread(DimsView values, int64_t rank, int64_t* to, int64_t before) {
   for (int64_t d = 0; d < rank; ++d) to[missing + d] = values[values.size() == 1 ? 0 : static_cast<size_t>(d)];
 }
 
-bool is_supported(const Tensor& t) { return t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64 || t.dtype() == Dtype::f16 || t.dtype() == Dtype::bf16; }
+bool is_supported(const Tensor& t) {
+  return t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64 || t.dtype() == Dtype::f16 || t.dtype() == Dtype::bf16;
+}
 
-ConvolutionSizes sizes_of(Kind kind, const Dims& x, const Dims& w, const Dims& y, DimsView stride, DimsView padding, DimsView dilation, int64_t groups, Dtype dtype) {
+ConvolutionSizes sizes_of(Kind kind, const Dims& x, const Dims& w, const Dims& y, DimsView stride, DimsView padding,
+                          DimsView dilation, int64_t groups, Dtype dtype) {
   ConvolutionSizes s{};
   const int64_t rank = x.size() - 2;
   s.kind = kind;
@@ -74,7 +84,8 @@ void on_host(Call& c) {
   static bool warned = false;
   if (!warned && !cudnn_problem().empty() && warn && !refuses_host) {
     warned = true;
-    warn(join("convolution: cuDNN is not there, so convolutions are computed on the CPU: ", cudnn_problem(), ". pip install cresset[cuda] brings it"));
+    warn(join("convolution: cuDNN is not there, so convolutions are computed on the CPU: ", cudnn_problem(),
+              ". pip install cresset[cuda] brings it"));
   }
   execute_on_host(c, c.out().device());
 }
@@ -88,13 +99,19 @@ void run_images(Call& c, const ConvolutionSizes& s, const Tensor& from, const Te
   const Tensor source = ordered(from, inside), kernel = ordered(weight, inside), shape = with_two_dimensions(out);
   const bool as_it_lies = lies(shape, strides_of(shape.sizes(), inside));
   const bool hides = !as_it_lies && inside && out.is_contiguous() && !c.given_out && out.dim() >= 4;
-  const Tensor result = as_it_lies ? shape : hides ? view_of(out, out.sizes(), channels_last_strides(out.sizes()), out.offset()) : fresh(shape.sizes(), inside, out);
+  const Tensor result = as_it_lies ? shape
+                        : hides    ? view_of(out, out.sizes(), channels_last_strides(out.sizes()), out.offset())
+                                   : fresh(shape.sizes(), inside, out);
   const bool forward = s.kind == Kind::forward;
   const Place place(out.device());
-  if (!convolve(place, s, forward ? source.bytes() : result.bytes(), kernel.bytes(), forward ? result.bytes() : source.bytes())) return on_host(c);
+  if (!convolve(place, s, forward ? source.bytes() : result.bytes(), kernel.bytes(),
+                forward ? result.bytes() : source.bytes()))
+    return on_host(c);
   if (bias.defined()) add_bias(result, bias);
-  if (hides) keep_private(out);
-  else if (!as_it_lies) copy_into(shape, result);
+  if (hides)
+    keep_private(out);
+  else if (!as_it_lies)
+    copy_into(shape, result);
 }
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
@@ -102,14 +119,16 @@ void run_convolution(Call& c) {
   const Tensor input = c.tensor(0), weight = c.tensor(1), bias = c.has(2) ? c.tensor(2) : Tensor();
   const bool transposed = c.boolean(6);
   const Dims &x = transposed ? c.out().sizes() : input.sizes(), &y = transposed ? input.sizes() : c.out().sizes();
-  const ConvolutionSizes s = sizes_of(transposed ? Kind::input_gradient : Kind::forward, x, weight.sizes(), y, c.integers(3), c.integers(4), c.integers(5), c.integer(8), input.dtype());
+  const ConvolutionSizes s = sizes_of(transposed ? Kind::input_gradient : Kind::forward, x, weight.sizes(), y,
+                                      c.integers(3), c.integers(4), c.integers(5), c.integer(8), input.dtype());
   run_images(c, s, input, weight, bias);
 }
 
 // (grad_output, weight, input_size, stride, padding, dilation, groups)
 void run_input_gradient(Call& c) {
   const Tensor grad = c.tensor(0), weight = c.tensor(1);
-  const ConvolutionSizes s = sizes_of(Kind::input_gradient, c.out().sizes(), weight.sizes(), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6), grad.dtype());
+  const ConvolutionSizes s = sizes_of(Kind::input_gradient, c.out().sizes(), weight.sizes(), grad.sizes(),
+                                      c.integers(3), c.integers(4), c.integers(5), c.integer(6), grad.dtype());
   run_images(c, s, grad, weight, {});
 }
 
@@ -120,7 +139,8 @@ void run_weight_gradient(Call& c) {
   if (out.numel() == 0) return;
   if (grad.numel() == 0 || input.numel() == 0) return fill(out, 0);
   if (!is_supported(out) || !cudnn_settings.enabled) return on_host(c);
-  const ConvolutionSizes s = sizes_of(Kind::weight_gradient, input.sizes(), out.sizes(), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6), grad.dtype());
+  const ConvolutionSizes s = sizes_of(Kind::weight_gradient, input.sizes(), out.sizes(), grad.sizes(), c.integers(3),
+                                      c.integers(4), c.integers(5), c.integer(6), grad.dtype());
   const bool inside = s.channels_inside;
   const Tensor x = ordered(input, inside), y = ordered(grad, inside), shape = with_two_dimensions(out);
   const bool as_it_lies = lies(shape, strides_of(shape.sizes(), inside));
@@ -137,7 +157,8 @@ void run_bias_gradient(Call& c) {
   Dims dims{0};
   for (int64_t d = 2; d < grad.dim(); ++d) dims.push_back(d);
   Call inner(*sum);
-  for (size_t k = 0; k < sum->signature.parameters.size(); ++k) inner.args[k] = sum->signature.parameters[k].default_value;
+  for (size_t k = 0; k < sum->signature.parameters.size(); ++k)
+    inner.args[k] = sum->signature.parameters[k].default_value;
   inner.args[0] = Value(grad), inner.args[1] = Value(DimsView(dims));
   inner.given_out = true;
   inner.give(c.out());

@@ -17,11 +17,16 @@ void count_up(const Tensor& out, const Scalar& start, const Scalar& step) {
   check_implemented(out.dtype() != Dtype::b8, "\"arange_cuda\" not implemented for 'Bool'");
   check_implemented(!is_complex(out.dtype()), "\"arange_cuda\" not implemented for '", name_of(out.dtype()), "'");
   if (n == 0) return;
-  kRange.launch(Place(out.device()), {out.dtype()}, divide_up(n, 1024), 256, 0, out.bytes(), n, start.real, step.real, start.integer, step.integer);
+  kRange.launch(Place(out.device()), {out.dtype()}, divide_up(n, 1024), 256, 0, out.bytes(), n, start.real, step.real,
+                start.integer, step.integer);
 }
 bool is_narrow_float(Dtype d) { return is_floating(d) && size_of(d) == 1; }
-void run_arange_to(Call& c) { is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), Scalar(0), Scalar(1)); }
-void run_arange(Call& c) { is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), c.scalar(0), c.scalar(2)); }
+void run_arange_to(Call& c) {
+  is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), Scalar(0), Scalar(1));
+}
+void run_arange(Call& c) {
+  is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), c.scalar(0), c.scalar(2));
+}
 
 // A number, or the one in a 0-d tensor, which is waited for.
 Scalar bound(const Call& c, int i) { return c.args[i].is_tensor() ? item(c.tensor(i)) : c.scalar(i); }
@@ -35,8 +40,10 @@ void run_space(Call& c, bool exponents) {
   if (n == 1 && !exponents) return fill(out, start);
   // The ends are numbers of the result's dtype.
   const bool whole = is_integral(out.dtype());
-  const double first = whole ? static_cast<double>(start.integer) : start.real, last = whole ? static_cast<double>(stop.integer) : stop.real, base = exponents ? c.real(3) : 0;
-  kSpace.launch(Place(out.device()), {out.dtype(), exponents}, divide_up(n, 256), 256, 0, out.bytes(), n, first, last, start.imag, stop.imag, base);
+  const double first = whole ? static_cast<double>(start.integer) : start.real,
+               last = whole ? static_cast<double>(stop.integer) : stop.real, base = exponents ? c.real(3) : 0;
+  kSpace.launch(Place(out.device()), {out.dtype(), exponents}, divide_up(n, 256), 256, 0, out.bytes(), n, first, last,
+                start.imag, stop.imag, base);
 }
 void run_linspace(Call& c) { run_space(c, false); }
 void run_logspace(Call& c) { run_space(c, true); }
@@ -44,9 +51,11 @@ void run_logspace(Call& c) { run_space(c, true); }
 template <bool upper>
 void run_triangle(Call& c) {
   const Tensor out = c.out();
-  const int64_t n = out.dim() == 2 ? out.size(1) : 0, rows = c.integer(0), columns = c.integer(1), offset = std::clamp(c.integer(2), -rows, columns);
+  const int64_t n = out.dim() == 2 ? out.size(1) : 0, rows = c.integer(0), columns = c.integer(1),
+                offset = std::clamp(c.integer(2), -rows, columns);
   if (n == 0) return;
-  kTriangle.launch(Place(out.device()), {out.dtype(), upper}, divide_up(n, 256), 256, 0, out.bytes(), n, rows, columns, offset);
+  kTriangle.launch(Place(out.device()), {out.dtype(), upper}, divide_up(n, 256), 256, 0, out.bytes(), n, rows, columns,
+                   offset);
 }
 
 }  // namespace

@@ -32,31 +32,58 @@ static_assert(sizeof(Heuristic) == 96);
 
 // Numbers of cuBLAS's interface.
 constexpr LtStatus kDone = 0;
-enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kR8I = 3, kC32F = 4, kC64F = 5, kR32I = 10, kR16BF = 14, kR8E4M3 = 28, kR8E5M2 = 29 };
+enum DataType : int {
+  kR32F = 0,
+  kR64F = 1,
+  kR16F = 2,
+  kR8I = 3,
+  kC32F = 4,
+  kC64F = 5,
+  kR32I = 10,
+  kR16BF = 14,
+  kR8E4M3 = 28,
+  kR8E5M2 = 29
+};
 enum ComputeType : int { kCompute32F = 68, kCompute64F = 70, kCompute32I = 72, kCompute32FTF32 = 77 };
-enum ProductAttribute : int { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, kScalePointerA = 17, kScalePointerB = 18, kFastSums = 25 };
+enum ProductAttribute : int {
+  kTransposeA = 3,
+  kTransposeB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kScalePointerA = 17,
+  kScalePointerB = 18,
+  kFastSums = 25
+};
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStep = 6 };
-enum PreferenceAttribute : int { kMaxWorkspace = 1, kReductionSchemes = 3, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8 };
+enum PreferenceAttribute : int {
+  kMaxWorkspace = 1,
+  kReductionSchemes = 3,
+  kAlignmentA = 5,
+  kAlignmentB = 6,
+  kAlignmentC = 7,
+  kAlignmentD = 8
+};
 constexpr uint32_t kEpilogueBias = 4;
 constexpr uint32_t kReduceInPlace = 1, kReduceInComputeType = 2;
 constexpr int64_t kMiB = 1 << 20;
 
-#define CRESSET_CUBLASLT_FUNCTIONS(X)                                                                                                                    \
-  X(cublasLtCreate, (LtHandle * handle))                                                                                                                 \
-  X(cublasLtMatmulDescCreate, (Descriptor * d, int compute, int scale))                                                                                  \
-  X(cublasLtMatmulDescDestroy, (Descriptor d))                                                                                                           \
-  X(cublasLtMatmulDescSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))                                                      \
-  X(cublasLtMatrixLayoutCreate, (Descriptor * d, int type, uint64_t rows, uint64_t columns, int64_t ld))                                                 \
-  X(cublasLtMatrixLayoutDestroy, (Descriptor d))                                                                                                         \
-  X(cublasLtMatrixLayoutSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))                                                    \
-  X(cublasLtMatmulPreferenceCreate, (Descriptor * d))                                                                                                    \
-  X(cublasLtMatmulPreferenceDestroy, (Descriptor d))                                                                                                     \
-  X(cublasLtMatmulPreferenceSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))                                                \
-  X(cublasLtMatmulAlgoGetHeuristic, (LtHandle handle, Descriptor product, Descriptor a, Descriptor b, Descriptor c, Descriptor d, Descriptor preference, \
-                                     int wanted, Heuristic* results, int* found))                                                                        \
-  X(cublasLtMatmul, (LtHandle handle, Descriptor product, const void* alpha, const void* a, Descriptor a_layout, const void* b, Descriptor b_layout,     \
-                     const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout, const Algorithm* algorithm, void* workspace,    \
-                     size_t workspace_bytes, StreamHandle stream))
+#define CRESSET_CUBLASLT_FUNCTIONS(X)                                                                                  \
+  X(cublasLtCreate, (LtHandle * handle))                                                                               \
+  X(cublasLtMatmulDescCreate, (Descriptor * d, int compute, int scale))                                                \
+  X(cublasLtMatmulDescDestroy, (Descriptor d))                                                                         \
+  X(cublasLtMatmulDescSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))                    \
+  X(cublasLtMatrixLayoutCreate, (Descriptor * d, int type, uint64_t rows, uint64_t columns, int64_t ld))               \
+  X(cublasLtMatrixLayoutDestroy, (Descriptor d))                                                                       \
+  X(cublasLtMatrixLayoutSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))                  \
+  X(cublasLtMatmulPreferenceCreate, (Descriptor * d))                                                                  \
+  X(cublasLtMatmulPreferenceDestroy, (Descriptor d))                                                                   \
+  X(cublasLtMatmulPreferenceSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))              \
+  X(cublasLtMatmulAlgoGetHeuristic, (LtHandle handle, Descriptor product, Descriptor a, Descriptor b, Descriptor c,    \
+                                     Descriptor d, Descriptor preference, int wanted, Heuristic* results, int* found)) \
+  X(cublasLtMatmul,                                                                                                    \
+    (LtHandle handle, Descriptor product, const void* alpha, const void* a, Descriptor a_layout, const void* b,        \
+     Descriptor b_layout, const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout,          \
+     const Algorithm* algorithm, void* workspace, size_t workspace_bytes, StreamHandle stream))
 
 struct CublasLt {
 #define CRESSET_MEMBER(name, parameters) LtStatus(*name) parameters = nullptr;
@@ -89,7 +116,9 @@ const char* name_of_status(LtStatus status) {
     default: return "an unknown status";
   }
 }
-void check_done(LtStatus status, const char* what) { check(status == kDone, "CUDA error: ", name_of_status(status), " when calling `", what, "`"); }
+void check_done(LtStatus status, const char* what) {
+  check(status == kDone, "CUDA error: ", name_of_status(status), " when calling `", what, "`");
+}
 #define CRESSET_CUBLASLT(call) check_done(library().call, #call)
 
 LtHandle handle(int device) {
@@ -116,7 +145,8 @@ DataType data_type(Dtype d) {
 // What a plan depends on; compared as bytes, so that everything in it is set.
 struct Key {
   int64_t m, n, k, batch, lda, ldb, ldc, ldd, a_step, b_step, c_step, d_step;
-  uint8_t dtype, device, transposed, bias, fast, alignment_a, alignment_b, alignment_c, alignment_d, alignment_bias, b_dtype, d_dtype, fast_sums, unused[3];
+  uint8_t dtype, device, transposed, bias, fast, alignment_a, alignment_b, alignment_c, alignment_d, alignment_bias,
+      b_dtype, d_dtype, fast_sums, unused[3];
   bool operator==(const Key& o) const { return std::memcmp(this, &o, sizeof(Key)) == 0; }
 };
 static_assert(sizeof(Key) == 14 * 8);
@@ -162,7 +192,8 @@ uint8_t alignment_of(const void* p) {
 
 Descriptor layout(DataType type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t step) {
   Descriptor d = nullptr;
-  CRESSET_CUBLASLT(cublasLtMatrixLayoutCreate(&d, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld));
+  CRESSET_CUBLASLT(
+      cublasLtMatrixLayoutCreate(&d, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld));
   if (batch > 1) {
     const auto count = static_cast<int32_t>(batch);
     CRESSET_CUBLASLT(cublasLtMatrixLayoutSetAttribute(d, kBatchCount, &count, sizeof count));
@@ -181,7 +212,10 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
   const DataType type = data_type(p.dtype), b_type = data_type(p.type_of_b()), d_type = data_type(p.type_of_d());
   const bool small = type == kR8E4M3 || type == kR8E5M2;
   const bool wide = type == kR64F || type == kC64F;
-  const ComputeType compute = wide ? kCompute64F : type == kR8I ? kCompute32I : key.fast && (type == kR32F || type == kC32F) ? kCompute32FTF32 : kCompute32F;
+  const ComputeType compute = wide                                           ? kCompute64F
+                              : type == kR8I                                 ? kCompute32I
+                              : key.fast && (type == kR32F || type == kC32F) ? kCompute32FTF32
+                                                                             : kCompute32F;
   const DataType scale = type == kR8I ? kR32I : small || type == kR16F || type == kR16BF ? kR32F : type;
   CRESSET_CUBLASLT(cublasLtMatmulDescCreate(&plan.product, compute, scale));
   const int32_t transpose_a = p.a.transposed, transpose_b = p.b.transposed;
@@ -196,8 +230,10 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
     const int8_t fast = p.fast_sums;
     CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kFastSums, &fast, sizeof fast));
   }
-  plan.a = p.a.transposed ? layout(type, p.k, p.m, p.a.ld, p.batch, p.a.batch_step) : layout(type, p.m, p.k, p.a.ld, p.batch, p.a.batch_step);
-  plan.b = p.b.transposed ? layout(b_type, p.n, p.k, p.b.ld, p.batch, p.b.batch_step) : layout(b_type, p.k, p.n, p.b.ld, p.batch, p.b.batch_step);
+  plan.a = p.a.transposed ? layout(type, p.k, p.m, p.a.ld, p.batch, p.a.batch_step)
+                          : layout(type, p.m, p.k, p.a.ld, p.batch, p.a.batch_step);
+  plan.b = p.b.transposed ? layout(b_type, p.n, p.k, p.b.ld, p.batch, p.b.batch_step)
+                          : layout(b_type, p.k, p.n, p.b.ld, p.batch, p.b.batch_step);
   plan.c = layout(d_type, p.m, p.n, key.ldc, p.batch, key.c_step);
   plan.d = layout(d_type, p.m, p.n, p.ldd, p.batch, p.d_step);
 
@@ -205,7 +241,10 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
   CRESSET_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference));
   const uint64_t workspace = static_cast<uint64_t>((properties(key.device).major >= 9 ? 32 : 8) * kMiB);
   CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace));
-  const std::pair<PreferenceAttribute, uint8_t> alignments[] = {{kAlignmentA, key.alignment_a}, {kAlignmentB, key.alignment_b}, {kAlignmentC, key.alignment_c}, {kAlignmentD, key.alignment_d}};
+  const std::pair<PreferenceAttribute, uint8_t> alignments[] = {{kAlignmentA, key.alignment_a},
+                                                                {kAlignmentB, key.alignment_b},
+                                                                {kAlignmentC, key.alignment_c},
+                                                                {kAlignmentD, key.alignment_d}};
   for (const auto& [attribute, bits] : alignments) {
     const uint32_t bytes = 1u << bits;
     CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes));
@@ -216,7 +255,8 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
   }
   Heuristic best{};
   int found = 0;
-  const LtStatus status = library().cublasLtMatmulAlgoGetHeuristic(handle(key.device), plan.product, plan.a, plan.b, plan.c, plan.d, preference, 1, &best, &found);
+  const LtStatus status = library().cublasLtMatmulAlgoGetHeuristic(handle(key.device), plan.product, plan.a, plan.b,
+                                                                   plan.c, plan.d, preference, 1, &best, &found);
   library().cublasLtMatmulPreferenceDestroy(preference);
   plan.possible = status == kDone && found > 0 && best.state == kDone;
   plan.algorithm = best.algorithm;
@@ -243,7 +283,10 @@ struct Factor {
 
 }  // namespace
 
-bool multiplies(Dtype d) { return d == Dtype::f32 || d == Dtype::f64 || d == Dtype::f16 || d == Dtype::bf16 || d == Dtype::c64 || d == Dtype::c128; }
+bool multiplies(Dtype d) {
+  return d == Dtype::f32 || d == Dtype::f64 || d == Dtype::f16 || d == Dtype::bf16 || d == Dtype::c64 ||
+         d == Dtype::c128;
+}
 bool has_bias_epilogue(Dtype d) { return d == Dtype::f32 || d == Dtype::f16 || d == Dtype::bf16; }
 
 bool multiply(const Place& place, const MatrixProduct& p) {
@@ -251,13 +294,18 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   Key key{};
   key.m = p.m, key.n = p.n, key.k = p.k, key.batch = p.batch;
   key.lda = p.a.ld, key.ldb = p.b.ld, key.ldd = p.ldd, key.ldc = p.c.data ? p.c.ld : p.ldd;
-  key.a_step = p.a.batch_step, key.b_step = p.b.batch_step, key.d_step = p.d_step, key.c_step = p.c.data ? p.c.batch_step : p.d_step;
+  key.a_step = p.a.batch_step, key.b_step = p.b.batch_step, key.d_step = p.d_step,
+  key.c_step = p.c.data ? p.c.batch_step : p.d_step;
   key.dtype = static_cast<uint8_t>(p.dtype), key.device = static_cast<uint8_t>(place.device);
   key.transposed = static_cast<uint8_t>(p.a.transposed | p.b.transposed << 1), key.bias = p.bias != nullptr;
-  const std::atomic<bool>& setting = p.dtype == Dtype::f16 ? product_settings.reduced_f16 : p.dtype == Dtype::bf16 ? product_settings.reduced_bf16 : product_settings.tf32;
+  const std::atomic<bool>& setting = p.dtype == Dtype::f16    ? product_settings.reduced_f16
+                                     : p.dtype == Dtype::bf16 ? product_settings.reduced_bf16
+                                                              : product_settings.tf32;
   key.fast = setting.load(std::memory_order_relaxed);
-  key.alignment_a = alignment_of(p.a.data), key.alignment_b = alignment_of(p.b.data), key.alignment_c = alignment_of(c), key.alignment_d = alignment_of(p.d);
-  key.b_dtype = static_cast<uint8_t>(p.type_of_b()), key.d_dtype = static_cast<uint8_t>(p.type_of_d()), key.fast_sums = p.fast_sums;
+  key.alignment_a = alignment_of(p.a.data), key.alignment_b = alignment_of(p.b.data), key.alignment_c = alignment_of(c),
+  key.alignment_d = alignment_of(p.d);
+  key.b_dtype = static_cast<uint8_t>(p.type_of_b()), key.d_dtype = static_cast<uint8_t>(p.type_of_d()),
+  key.fast_sums = p.fast_sums;
   key.alignment_bias = p.bias ? alignment_of(p.bias) : 0;
 
   std::lock_guard guard(plans().lock);
@@ -269,20 +317,23 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   const Plan& plan = found->second;
   if (!plan.possible) return false;
   const Workspace workspace(place.device, plan.workspace);
-  enqueue_call(place.device, "cublasLtMatmul",
-               [plan, handle = handle(place.device), stream = place.stream, memory = workspace.data(), alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), bias = p.bias, a_scale = p.a_scale, b_scale = p.b_scale, a = p.a.data,
-                b = p.b.data, c, d = p.d] {
-                 if (bias) library().cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &bias, sizeof bias);
-                 if (a_scale) set_scales(plan.product, a_scale, b_scale);
-                 return library().cublasLtMatmul(handle, plan.product, alpha.bytes, a, plan.a, b, plan.b, beta.bytes, c, plan.c, d, plan.d, &plan.algorithm, memory, plan.workspace, stream);
-               },
-               name_of_status);
+  enqueue_call(
+      place.device, "cublasLtMatmul",
+      [plan, handle = handle(place.device), stream = place.stream, memory = workspace.data(),
+       alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), bias = p.bias, a_scale = p.a_scale,
+       b_scale = p.b_scale, a = p.a.data, b = p.b.data, c, d = p.d] {
+        if (bias) library().cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &bias, sizeof bias);
+        if (a_scale) set_scales(plan.product, a_scale, b_scale);
+        return library().cublasLtMatmul(handle, plan.product, alpha.bytes, a, plan.a, b, plan.b, beta.bytes, c, plan.c,
+                                        d, plan.d, &plan.algorithm, memory, plan.workspace, stream);
+      },
+      name_of_status);
   return true;
 }
 
 void check_product(bool done, const char* who, const MatrixProduct& p) {
-  check(done, who, ": cuBLAS has no algorithm for a product of ", name_of(p.dtype), " with m=", p.m, ", n=", p.n, ", k=", p.k, ", batch=", p.batch, ", leading dimensions ", p.a.ld, ", ", p.b.ld,
-        ", ", p.ldd);
+  check(done, who, ": cuBLAS has no algorithm for a product of ", name_of(p.dtype), " with m=", p.m, ", n=", p.n,
+        ", k=", p.k, ", batch=", p.batch, ", leading dimensions ", p.a.ld, ", ", p.b.ld, ", ", p.ldd);
 }
 
 }  // namespace cresset::cuda

@@ -1,7 +1,8 @@
 // Products of matrices by NVIDIA's cuBLASLt, opened when the first product is asked for.
 //
-// A product is planned once: descriptors and the algorithm that the library's heuristic finds best are kept by what they depend on (sizes, steps,
-// dtype, alignment, settings), so that asking again costs a look into a table and the launch.
+// A product is planned once: descriptors and the algorithm that the library's heuristic finds best are kept by what
+// they depend on (sizes, steps, dtype, alignment, settings), so that asking again costs a look into a table and the
+// launch.
 #pragma once
 #include <atomic>
 
@@ -16,8 +17,8 @@ struct ProductSettings {
 };
 extern ProductSettings product_settings;
 
-// D = alpha op(A) op(B) + beta C + bias for a batch of matrices that lie column after column, as the library has them: op(A) is m x k, op(B) is k x n,
-// and the column j of a matrix starts at j * ld. Everything is counted in elements.
+// D = alpha op(A) op(B) + beta C + bias for a batch of matrices that lie column after column, as the library has them:
+// op(A) is m x k, op(B) is k x n, and the column j of a matrix starts at j * ld. Everything is counted in elements.
 struct MatrixProduct {
   struct Factor {
     const void* data = nullptr;
@@ -25,11 +26,12 @@ struct MatrixProduct {
     bool transposed = false;
   };
   Dtype dtype = Dtype::f32;
-  Dtype b_dtype = Dtype::count, d_dtype = Dtype::count;     // where they are others: int8 gives int32, 8-bit floats a wider one
-  const void *a_scale = nullptr, *b_scale = nullptr;        // float32 numbers on the device, for 8-bit floats
-  bool fast_sums = false;                                   // 8-bit floats: summed with fewer digits
+  Dtype b_dtype = Dtype::count,
+        d_dtype = Dtype::count;  // where they are others: int8 gives int32, 8-bit floats a wider one
+  const void *a_scale = nullptr, *b_scale = nullptr;  // float32 numbers on the device, for 8-bit floats
+  bool fast_sums = false;                             // 8-bit floats: summed with fewer digits
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  Factor a, b, c;              // c is D itself when nothing is said about it
+  Factor a, b, c;  // c is D itself when nothing is said about it
   void* d = nullptr;
   int64_t ldd = 0, d_step = 0;
   const void* bias = nullptr;  // m elements, added to every column; not for float64 and complex dtypes

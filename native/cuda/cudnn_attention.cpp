@@ -1,9 +1,11 @@
-// Attention as the graphs of operations that the library recognizes and carries out in one kernel, without the matrix of scores:
+// Attention as the graphs of operations that the library recognizes and carries out in one kernel, without the matrix
+// of scores:
 //
 //   forward    S = Q Kᵀ scale, masked; P = exp(S - max S) / sum; O = P V; rows = max S + log sum
 //   backward   P = exp(S - rows); dV = Pᵀ dO; dS = P (dO Vᵀ - sum(dO O)) scale; dK = dSᵀ Q; dQ = dS K
 //
-// The order and the types of the operations are those of NVIDIA's documentation: other orders of the same arithmetic are not recognized.
+// The order and the types of the operations are those of NVIDIA's documentation: other orders of the same arithmetic
+// are not recognized.
 #include <limits>
 #include <unordered_map>
 
@@ -16,7 +18,23 @@ namespace {
 
 using namespace cudnn;
 
-enum Id : int64_t { kQuery = 1, kKey, kValue, kOutput, kRows, kScale, kHidden, kGrad, kQueryGrad, kKeyGrad, kValueGrad, kQuerySum, kDots, kOne, kFirstFree };
+enum Id : int64_t {
+  kQuery = 1,
+  kKey,
+  kValue,
+  kOutput,
+  kRows,
+  kScale,
+  kHidden,
+  kGrad,
+  kQueryGrad,
+  kKeyGrad,
+  kValueGrad,
+  kQuerySum,
+  kDots,
+  kOne,
+  kFirstFree
+};
 
 using Four = std::array<int64_t, 4>;
 constexpr Four kSingle = {1, 1, 1, 1};
@@ -28,7 +46,8 @@ struct Key {
 
 class AttentionGraph : public OperationGraph {
  public:
-  AttentionGraph(const Place& place, const AttentionSizes& s) : OperationGraph(place), s_(s), type_(data_type(static_cast<Dtype>(s.dtype))) {
+  AttentionGraph(const Place& place, const AttentionSizes& s)
+      : OperationGraph(place), s_(s), type_(data_type(static_cast<Dtype>(s.dtype))) {
     scale_ = tensor(kScale, kSingle, kSingle, kFloat, kByValue);
     if (s.causal) hidden_ = tensor(kHidden, kSingle, kSingle, kFloat, kByValue);
     query_ = tensor(kQuery, query_sizes(), strides(s.query), type_);
@@ -37,7 +56,8 @@ class AttentionGraph : public OperationGraph {
 
   bool describe_forward() {
     const Node scores = masked(scaled(product_of_queries_and_keys()));
-    const Node greatest = fresh_row(), shifted = fresh_scores(), exponentials = fresh_scores(), sum = fresh_row(), logarithm = fresh_row(), weights = fresh_scores(type_);
+    const Node greatest = fresh_row(), shifted = fresh_scores(), exponentials = fresh_scores(), sum = fresh_row(),
+               logarithm = fresh_row(), weights = fresh_scores(type_);
     reduce(kMaximum, greatest, scores);
     pointwise(kSubtract, shifted, scores, greatest);
     pointwise(kExponential, exponentials, shifted);
@@ -51,10 +71,15 @@ class AttentionGraph : public OperationGraph {
   }
 
   bool describe_backward() {
-    const Node grad = tensor(kGrad, query_sizes(), strides(s_.grad), type_), output = tensor(kOutput, query_sizes(), strides(s_.output), type_);
-    const Node rows = tensor(kRows, row_sizes(), row_strides(), kFloat), one = tensor(kOne, kSingle, kSingle, kFloat, kByValue);
+    const Node grad = tensor(kGrad, query_sizes(), strides(s_.grad), type_),
+               output = tensor(kOutput, query_sizes(), strides(s_.output), type_);
+    const Node rows = tensor(kRows, row_sizes(), row_strides(), kFloat),
+               one = tensor(kOne, kSingle, kSingle, kFloat, kByValue);
     // The products of the output's rows with their gradients.
-    const Node products = fresh({s_.batches, s_.heads, s_.queries, s_.width}, {s_.heads * s_.queries * s_.width, s_.queries * s_.width, s_.heads * s_.width, 1}, kFloat), sums = fresh_row();
+    const Node products =
+                   fresh({s_.batches, s_.heads, s_.queries, s_.width},
+                         {s_.heads * s_.queries * s_.width, s_.queries * s_.width, s_.heads * s_.width, 1}, kFloat),
+               sums = fresh_row();
     const Node dots = tensor(kDots, row_sizes(), row_strides(), kFloat);
     pointwise(kMultiply, products, grad, output);
     reduce(kSum, sums, products);
@@ -66,8 +91,10 @@ class AttentionGraph : public OperationGraph {
     pointwise(kExponential, weights, masked(shifted));
     reduce_heads(kValueGrad, transpose_scores(weights), grad, strides(s_.value_grad));
     // The gradient of the scores, and from it those of the keys and the queries.
-    const Node weight_grads = fresh_scores(), differences = fresh_scores(), score_grads = fresh_scores(), scaled_grads = fresh_scores();
-    const Node value_transposed = tensor(kValue, {{s_.batches, s_.key_heads, s_.width, s_.keys}}, transposed(strides(s_.value)), type_);
+    const Node weight_grads = fresh_scores(), differences = fresh_scores(), score_grads = fresh_scores(),
+               scaled_grads = fresh_scores();
+    const Node value_transposed =
+        tensor(kValue, {{s_.batches, s_.key_heads, s_.width, s_.keys}}, transposed(strides(s_.value)), type_);
     multiply(weight_grads, grad, value_transposed);
     pointwise(kSubtract, differences, weight_grads, dots);
     pointwise(kMultiply, score_grads, differences, weights);
@@ -75,7 +102,8 @@ class AttentionGraph : public OperationGraph {
     reduce_heads(kKeyGrad, transpose_scores(scaled_grads), query_, strides(s_.key_grad));
     const Node key = fresh({s_.batches, s_.key_heads, s_.keys, s_.width}, strides(s_.key), type_);
     reshape(key, key_transposed_);
-    const Node sum = tensor(kQuerySum, query_sizes(), {{s_.heads * s_.queries * s_.width, s_.queries * s_.width, s_.width, 1}}, kFloat);
+    const Node sum = tensor(kQuerySum, query_sizes(),
+                            {{s_.heads * s_.queries * s_.width, s_.queries * s_.width, s_.width, 1}}, kFloat);
     multiply(sum, scaled_grads, key);
     pointwise(kIdentity, tensor(kQueryGrad, query_sizes(), strides(s_.query_grad), type_), sum);
     return finish();
@@ -94,8 +122,12 @@ class AttentionGraph : public OperationGraph {
   Four row_strides() const { return {s_.heads * s_.queries, s_.queries, 1, 1}; }
   Four score_strides() const { return {s_.heads * s_.queries * s_.keys, s_.queries * s_.keys, s_.keys, 1}; }
 
-  Node fresh(const Four& sizes, const Four& strides, DataType type) { return tensor(next_++, sizes, strides, type, kVirtual); }
-  Node fresh_scores(DataType type = kFloat) { return fresh({s_.batches, s_.heads, s_.queries, s_.keys}, score_strides(), type); }
+  Node fresh(const Four& sizes, const Four& strides, DataType type) {
+    return tensor(next_++, sizes, strides, type, kVirtual);
+  }
+  Node fresh_scores(DataType type = kFloat) {
+    return fresh({s_.batches, s_.heads, s_.queries, s_.keys}, score_strides(), type);
+  }
   Node fresh_row() { return fresh(row_sizes(), row_strides(), kFloat); }
 
   Node product_of_queries_and_keys() {
@@ -111,7 +143,8 @@ class AttentionGraph : public OperationGraph {
   // Queries see the keys up to their own place.
   Node masked(Node scores) {
     if (!s_.causal) return scores;
-    const Node row = fresh_scores(kInt32), column = fresh_scores(kInt32), seen = fresh_scores(kBoolean), y = fresh_scores();
+    const Node row = fresh_scores(kInt32), column = fresh_scores(kInt32), seen = fresh_scores(kBoolean),
+               y = fresh_scores();
     pointwise(kIndexAlong, row, scores, nullptr, nullptr, kFloat, 2);
     pointwise(kIndexAlong, column, scores, nullptr, nullptr, kFloat, 3);
     pointwise(kGreaterOrEqual, seen, row, column, nullptr, kBoolean);
@@ -127,13 +160,15 @@ class AttentionGraph : public OperationGraph {
   void reduce_heads(Id id, Node scores_transposed, Node by, const Four& strides) {
     const Node result = tensor(id, {{s_.batches, s_.key_heads, s_.keys, s_.width}}, strides, type_);
     if (s_.heads == s_.key_heads) return multiply(result, scores_transposed, by);
-    const Node each = fresh({s_.batches, s_.heads, s_.keys, s_.width}, {s_.heads * s_.keys * s_.width, s_.keys * s_.width, s_.width, 1}, type_);
+    const Node each = fresh({s_.batches, s_.heads, s_.keys, s_.width},
+                            {s_.heads * s_.keys * s_.width, s_.keys * s_.width, s_.width, 1}, type_);
     multiply(each, scores_transposed, by);
     reduce(kSum, result, each);
   }
 };
 
-// A plan takes the library about a second. The first shapes get theirs at once; where there are many, as with texts of every length, one that comes again and again.
+// A plan takes the library about a second. The first shapes get theirs at once; where there are many, as with texts of
+// every length, one that comes again and again.
 class AttentionPlans : public PlanCache<Key> {
   static constexpr size_t kAtOnce = 16;
   static constexpr int kOften = 8;
@@ -151,7 +186,8 @@ AttentionPlans& plans() {
   return *the;
 }
 
-bool run_planned(const Place& place, const AttentionSizes& sizes, bool backward, std::span<const int64_t> ids, std::span<void* const> pointers) {
+bool run_planned(const Place& place, const AttentionSizes& sizes, bool backward, std::span<const int64_t> ids,
+                 std::span<void* const> pointers) {
   const Key key{sizes, place.device, backward};
   std::lock_guard guard(plans().lock);
   if (!plans().is_worth_planning(key)) return false;
@@ -170,7 +206,8 @@ float hidden = -std::numeric_limits<float>::infinity(), one = 1;
 
 }  // namespace
 
-bool attend(const Place& place, const AttentionSizes& sizes, double scale, void* query, void* key, void* value, void* output, void* rows) {
+bool attend(const Place& place, const AttentionSizes& sizes, double scale, void* query, void* key, void* value,
+            void* output, void* rows) {
   if (!cudnn_problem().empty()) return false;
   auto factor = static_cast<float>(scale);
   const int64_t ids[] = {kQuery, kKey, kValue, kOutput, kRows, kScale, kHidden};
@@ -183,9 +220,12 @@ bool attend_backward(const Place& place, const AttentionSizes& sizes, double sca
   if (!cudnn_problem().empty()) return false;
   auto factor = static_cast<float>(scale);
   const auto row_count = static_cast<size_t>(sizes.batches * sizes.heads * sizes.queries);
-  const Workspace dots(place.device, row_count * sizeof(float)), query_sum(place.device, row_count * static_cast<size_t>(sizes.width) * sizeof(float));
-  const int64_t ids[] = {kQuery, kKey, kValue, kOutput, kRows, kGrad, kQueryGrad, kKeyGrad, kValueGrad, kDots, kQuerySum, kScale, kOne, kHidden};
-  void* const pointers[] = {m.query, m.key, m.value, m.output, m.rows, m.grad, m.query_grad, m.key_grad, m.value_grad, dots.data(), query_sum.data(), &factor, &one, &hidden};
+  const Workspace dots(place.device, row_count * sizeof(float)),
+      query_sum(place.device, row_count * static_cast<size_t>(sizes.width) * sizeof(float));
+  const int64_t ids[] = {kQuery,   kKey,       kValue, kOutput,   kRows,  kGrad, kQueryGrad,
+                         kKeyGrad, kValueGrad, kDots,  kQuerySum, kScale, kOne,  kHidden};
+  void* const pointers[] = {m.query,    m.key,        m.value,     m.output,         m.rows,  m.grad, m.query_grad,
+                            m.key_grad, m.value_grad, dots.data(), query_sum.data(), &factor, &one,   &hidden};
   const size_t used = sizes.causal ? 14 : 13;
   return run_planned(place, sizes, true, {ids, used}, {pointers, used});
 }

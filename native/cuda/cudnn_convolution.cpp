@@ -25,7 +25,8 @@ struct Memory3 {
   void* pointers[3];  // of x, w and y
 };
 
-Node tensor(OperationGraph& graph, int64_t id, const ConvolutionSizes& c, int64_t first, int64_t second, const int64_t* spatial) {
+Node tensor(OperationGraph& graph, int64_t id, const ConvolutionSizes& c, int64_t first, int64_t second,
+            const int64_t* spatial) {
   int64_t sizes[5] = {first, second}, strides[5];
   const int64_t n = c.rank + 2;
   std::copy(spatial, spatial + c.rank, sizes + 2);
@@ -54,7 +55,8 @@ bool describe(OperationGraph& graph, const ConvolutionSizes& c) {
   convolution.set_numbers(kConvolutionPaddingBefore, c.padding, c.rank);
   convolution.set_numbers(kConvolutionPaddingAfter, c.padding, c.rank);
   if (!convolution.finalize()) return false;
-  const Node x = tensor(graph, kIds[0], c, c.images, c.in_channels, c.in), w = tensor(graph, kIds[1], c, c.out_channels, c.in_channels / c.groups, c.kernel),
+  const Node x = tensor(graph, kIds[0], c, c.images, c.in_channels, c.in),
+             w = tensor(graph, kIds[1], c, c.out_channels, c.in_channels / c.groups, c.kernel),
              y = tensor(graph, kIds[2], c, c.images, c.out_channels, c.out);
   const bool forward = c.kind == CudnnConvolution::forward, data = c.kind == CudnnConvolution::input_gradient;
   Descriptor operation(forward ? kForward : data ? kBackwardData : kBackwardFilter);
@@ -79,13 +81,15 @@ std::vector<Plan> find_plans(const Place& place, const Key& key, size_t wanted) 
       wanted,
       [&](std::span<const int> notes) {
         return std::none_of(notes.begin(), notes.end(), [&](int note) {
-          return (key.deterministic && note == kNondeterministic) || (single && (note == kDownConvertsInputs || (note == kTensorCore && !key.tf32)));
+          return (key.deterministic && note == kNondeterministic) ||
+                 (single && (note == kDownConvertsInputs || (note == kTensorCore && !key.tf32)));
         });
       },
       kMostWorkspace);
 }
 
-// Each runs a few times; the one whose best time is least wins. What is written is written again by the call that asked.
+// Each runs a few times; the one whose best time is least wins. What is written is written again by the call that
+// asked.
 Plan fastest(const Place& place, const std::vector<Plan>& plans, const Memory3& memory) {
   EventHandle start = nullptr, end = nullptr;
   CRESSET_DRIVER(cuEventCreate(&start, kEventDefault));
@@ -113,7 +117,8 @@ Plan fastest(const Place& place, const std::vector<Plan>& plans, const Memory3& 
 constexpr size_t kCandidates = 8, kAll = 1 << 16;
 
 Plan make_plan(const Place& place, const Key& key, const Memory3& memory) {
-  const std::vector<Plan> found = find_plans(place, key, is_capturing(place.stream) ? 1 : static_cast<size_t>(key.candidates));
+  const std::vector<Plan> found =
+      find_plans(place, key, is_capturing(place.stream) ? 1 : static_cast<size_t>(key.candidates));
   return found.empty() ? Plan{} : found.size() == 1 ? found[0] : fastest(place, found, memory);
 }
 
@@ -134,7 +139,8 @@ PlanCache<Key>& plans() {
 bool convolve(const Place& place, const ConvolutionSizes& sizes, void* x, void* w, void* y) {
   if (!cudnn_problem().empty()) return false;
   const int64_t several = cudnn_settings.candidates ? cudnn_settings.candidates.load() : static_cast<int64_t>(kAll);
-  const Key key{sizes, place.device, cudnn_settings.tf32, cudnn_settings.wants_deterministic(), cudnn_settings.benchmark ? several : 1};
+  const Key key{sizes, place.device, cudnn_settings.tf32, cudnn_settings.wants_deterministic(),
+                cudnn_settings.benchmark ? several : 1};
   const Memory3 memory{{x, w, y}};
   std::lock_guard guard(plans().lock);
   Plan& plan = plans().get(key, [&] { return make_plan(place, key, memory); });

@@ -19,7 +19,9 @@ namespace cudnn {
 const Cudnn& library() {
   static const Cudnn* const the = [] {
     // Those that it opens by itself, so that it finds the ones that we have found.
-    static const auto* const others = new Library[2]{Library{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, Library{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
+    static const auto* const others =
+        new Library[2]{Library{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+                       Library{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
     (void)others;
     const Library file{"libcudnn.so.9", "libcudnn.so"};
     auto* f = new Cudnn;
@@ -36,7 +38,10 @@ const Cudnn& library() {
   return *the;
 }
 
-void check_done(CudnnStatus status, const char* what) { check(status == kDone, "cuDNN error: ", status == kDone ? "" : library().error_text(status), " when calling `", what, "`"); }
+void check_done(CudnnStatus status, const char* what) {
+  check(status == kDone, "cuDNN error: ", status == kDone ? "" : library().error_text(status), " when calling `", what,
+        "`");
+}
 
 namespace {
 
@@ -64,16 +69,22 @@ std::vector<int> notes_of(const Descriptor& configuration) {
   Descriptor engine(kEngine);
   RawDescriptor raw = engine.raw();
   int64_t count = 0;
-  if (library().cudnnBackendGetAttribute(configuration.raw(), kConfigurationEngine, kTypeDescriptor, 1, &count, &raw) != kDone) return {};
+  if (library().cudnnBackendGetAttribute(configuration.raw(), kConfigurationEngine, kTypeDescriptor, 1, &count, &raw) !=
+      kDone)
+    return {};
   std::vector<int> notes(kNoteKinds);
-  if (library().cudnnBackendGetAttribute(engine.raw(), kEngineNumericalNotes, kTypeNumericalNote, kNoteKinds, &count, notes.data()) != kDone) return {};
+  if (library().cudnnBackendGetAttribute(engine.raw(), kEngineNumericalNotes, kTypeNumericalNote, kNoteKinds, &count,
+                                         notes.data()) != kDone)
+    return {};
   notes.resize(static_cast<size_t>(std::min<int64_t>(count, kNoteKinds)));
   return notes;
 }
 
 }  // namespace
 
-DataType data_type(Dtype d) { return d == Dtype::f64 ? kDouble : d == Dtype::f16 ? kHalf : d == Dtype::bf16 ? kBfloat16 : kFloat; }
+DataType data_type(Dtype d) {
+  return d == Dtype::f64 ? kDouble : d == Dtype::f16 ? kHalf : d == Dtype::bf16 ? kBfloat16 : kFloat;
+}
 
 bool run(const Place& place, const Plan& plan, std::span<const int64_t> ids, std::span<void* const> pointers) {
   const Workspace workspace(place.device, static_cast<size_t>(plan.workspace));
@@ -88,7 +99,8 @@ bool run(const Place& place, const Plan& plan, std::span<const int64_t> ids, std
 
 OperationGraph::OperationGraph(const Place& place) : handle_(handle(place)) {}
 
-Node OperationGraph::tensor(int64_t id, std::span<const int64_t> sizes, std::span<const int64_t> strides, DataType type, Where where) {
+Node OperationGraph::tensor(int64_t id, std::span<const int64_t> sizes, std::span<const int64_t> strides, DataType type,
+                            Where where) {
   Descriptor d(kTensor);
   d.set_choice(kTensorType, kTypeDataType, type);
   d.set_numbers(kTensorSizes, sizes.data(), static_cast<int64_t>(sizes.size()));
@@ -176,7 +188,8 @@ bool OperationGraph::finish() {
   return true;
 }
 
-std::vector<Plan> OperationGraph::plans(size_t wanted, const std::function<bool(std::span<const int>)>& is_allowed, int64_t most_workspace) {
+std::vector<Plan> OperationGraph::plans(size_t wanted, const std::function<bool(std::span<const int>)>& is_allowed,
+                                        int64_t most_workspace) {
   std::vector<Plan> found;
   for (const Heuristic mode : {kHeuristicA, kHeuristicFallback}) {
     if (found.size() >= wanted || (mode == kHeuristicFallback && !found.empty())) break;
@@ -187,7 +200,9 @@ std::vector<Plan> OperationGraph::plans(size_t wanted, const std::function<bool(
       plan->set(kPlanHandle, kTypeHandle, 1, &handle_);
       plan->set_descriptor(kPlanConfiguration, configuration.raw());
       int64_t workspace = 0, count = 0;
-      if (!plan->finalize() || library().cudnnBackendGetAttribute(plan->raw(), kPlanWorkspace, kTypeInt64, 1, &count, &workspace) != kDone) continue;
+      if (!plan->finalize() ||
+          library().cudnnBackendGetAttribute(plan->raw(), kPlanWorkspace, kTypeInt64, 1, &count, &workspace) != kDone)
+        continue;
       if (workspace > most_workspace) continue;
       found.push_back({std::move(plan), workspace, parts_});
       parts_->push_back(std::move(configuration));
@@ -209,7 +224,9 @@ std::vector<Descriptor> OperationGraph::configurations(Heuristic mode) {
     raw.push_back(all.back().raw());
   }
   int64_t count = 0;
-  if (library().cudnnBackendGetAttribute(heuristic.raw(), kHeuristicResults, kTypeDescriptor, kMostConfigurations, &count, raw.data()) != kDone) return {};
+  if (library().cudnnBackendGetAttribute(heuristic.raw(), kHeuristicResults, kTypeDescriptor, kMostConfigurations,
+                                         &count, raw.data()) != kDone)
+    return {};
   while (static_cast<int64_t>(all.size()) > count) all.pop_back();
   return all;
 }

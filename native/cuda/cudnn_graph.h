@@ -1,4 +1,5 @@
-// cuDNN's interface of graphs: a computation is described by descriptors of tensors and operations, and the library finds plans that carry it out.
+// cuDNN's interface of graphs: a computation is described by descriptors of tensors and operations, and the library
+// finds plans that carry it out.
 //
 //   OperationGraph graph(place);
 //   Node x = graph.tensor({id, sizes, strides, kFloat}), y = graph.tensor(...);
@@ -26,44 +27,119 @@ using RawDescriptor = void*;
 // Numbers of cuDNN's interface.
 constexpr CudnnStatus kDone = 0;
 enum DescriptorKind : int {
-  kPointwise = 0, kConvolution = 1, kEngine = 2, kEngineConfiguration = 3, kHeuristic = 4, kExecutionPlan = 5, kForward = 10, kBackwardFilter = 11, kBackwardData = 12, kPointwiseOperation = 13,
-  kOperationGraph = 15, kVariantPack = 16, kTensor = 17, kProduct = 18, kProductOperation = 19, kReduction = 21, kReductionOperation = 22, kReshapeOperation = 31,
+  kPointwise = 0,
+  kConvolution = 1,
+  kEngine = 2,
+  kEngineConfiguration = 3,
+  kHeuristic = 4,
+  kExecutionPlan = 5,
+  kForward = 10,
+  kBackwardFilter = 11,
+  kBackwardData = 12,
+  kPointwiseOperation = 13,
+  kOperationGraph = 15,
+  kVariantPack = 16,
+  kTensor = 17,
+  kProduct = 18,
+  kProductOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
+  kReshapeOperation = 31,
 };
 enum AttributeType : int {
-  kTypeHandle = 0, kTypeDataType = 1, kTypeBoolean = 2, kTypeInt64 = 3, kTypeFloat = 4, kTypeDouble = 5, kTypePointer = 6, kTypeConvolutionMode = 7, kTypeHeuristicMode = 8, kTypeNumericalNote = 11,
-  kTypePointwiseMode = 14, kTypeDescriptor = 15, kTypeReduction = 18,
+  kTypeHandle = 0,
+  kTypeDataType = 1,
+  kTypeBoolean = 2,
+  kTypeInt64 = 3,
+  kTypeFloat = 4,
+  kTypeDouble = 5,
+  kTypePointer = 6,
+  kTypeConvolutionMode = 7,
+  kTypeHeuristicMode = 8,
+  kTypeNumericalNote = 11,
+  kTypePointwiseMode = 14,
+  kTypeDescriptor = 15,
+  kTypeReduction = 18,
 };
 enum AttributeName : int {
-  kPointwiseMode = 0, kPointwiseCompute = 1, kPointwiseAxis = 9,
-  kConvolutionCompute = 100, kConvolutionMode = 101, kConvolutionDilations = 102, kConvolutionStrides = 103, kConvolutionPaddingAfter = 104, kConvolutionPaddingBefore = 105, kConvolutionRank = 106,
-  kHeuristicMode = 200, kHeuristicGraph = 201, kHeuristicResults = 202,
+  kPointwiseMode = 0,
+  kPointwiseCompute = 1,
+  kPointwiseAxis = 9,
+  kConvolutionCompute = 100,
+  kConvolutionMode = 101,
+  kConvolutionDilations = 102,
+  kConvolutionStrides = 103,
+  kConvolutionPaddingAfter = 104,
+  kConvolutionPaddingBefore = 105,
+  kConvolutionRank = 106,
+  kHeuristicMode = 200,
+  kHeuristicGraph = 201,
+  kHeuristicResults = 202,
   kConfigurationEngine = 300,
-  kPlanHandle = 400, kPlanConfiguration = 401, kPlanWorkspace = 402,
-  kForwardAlpha = 700, kBackwardDataAlpha = 706, kBackwardFilterAlpha = 712,  // beta, the convolution and three tensors follow, one number each
-  kPointwiseDescription = 750, kPointwiseX = 751, kPointwiseB = 752, kPointwiseY = 753, kPointwiseT = 758,
-  kGraphHandle = 800, kGraphOperations = 801,
-  kTensorAlignment = 900, kTensorType = 901, kTensorSizes = 902, kTensorStrides = 903, kTensorId = 906, kTensorIsVirtual = 907, kTensorIsByValue = 908,
-  kPackIds = 1000, kPackPointers = 1001, kPackWorkspace = 1003,
+  kPlanHandle = 400,
+  kPlanConfiguration = 401,
+  kPlanWorkspace = 402,
+  kForwardAlpha = 700,
+  kBackwardDataAlpha = 706,
+  kBackwardFilterAlpha = 712,  // beta, the convolution and three tensors follow, one number each
+  kPointwiseDescription = 750,
+  kPointwiseX = 751,
+  kPointwiseB = 752,
+  kPointwiseY = 753,
+  kPointwiseT = 758,
+  kGraphHandle = 800,
+  kGraphOperations = 801,
+  kTensorAlignment = 900,
+  kTensorType = 901,
+  kTensorSizes = 902,
+  kTensorStrides = 903,
+  kTensorId = 906,
+  kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
+  kPackIds = 1000,
+  kPackPointers = 1001,
+  kPackWorkspace = 1003,
   kEngineNumericalNotes = 1303,
-  kProductCompute = 1500, kProductA = 1520, kProductB = 1521, kProductC = 1522, kProductDescription = 1523,
-  kReductionOperator = 1600, kReductionCompute = 1601, kReductionX = 1610, kReductionY = 1611, kReductionDescription = 1612,
-  kReshapeX = 2200, kReshapeY = 2201,
+  kProductCompute = 1500,
+  kProductA = 1520,
+  kProductB = 1521,
+  kProductC = 1522,
+  kProductDescription = 1523,
+  kReductionOperator = 1600,
+  kReductionCompute = 1601,
+  kReductionX = 1610,
+  kReductionY = 1611,
+  kReductionDescription = 1612,
+  kReshapeX = 2200,
+  kReshapeY = 2201,
 };
 enum DataType : int { kFloat = 0, kDouble = 1, kHalf = 2, kInt32 = 4, kBfloat16 = 9, kBoolean = 11 };
-enum PointwiseMode : int { kAdd = 0, kMultiply = 1, kDivide = 6, kSubtract = 9, kExponential = 13, kLogarithm = 15, kIdentity = 21, kGreaterOrEqual = 303, kIndexAlong = 501, kSelect = 601 };
+enum PointwiseMode : int {
+  kAdd = 0,
+  kMultiply = 1,
+  kDivide = 6,
+  kSubtract = 9,
+  kExponential = 13,
+  kLogarithm = 15,
+  kIdentity = 21,
+  kGreaterOrEqual = 303,
+  kIndexAlong = 501,
+  kSelect = 601
+};
 enum ReductionMode : int { kSum = 0, kMaximum = 3 };
 enum NumericalNote : int { kTensorCore = 0, kDownConvertsInputs = 1, kNondeterministic = 4, kNoteKinds = 32 };
 enum Heuristic : int { kHeuristicFallback = 2, kHeuristicA = 3 };
 
-// The functions of the library; those of the functions table are checked by CRESSET_CUDNN, except where an answer is looked at.
-#define CRESSET_CUDNN_FUNCTIONS(X)                                                                                                       \
-  X(cudnnCreate, (Handle * handle))                                                                                                      \
-  X(cudnnSetStream, (Handle handle, StreamHandle stream))                                                                                \
-  X(cudnnBackendCreateDescriptor, (int kind, RawDescriptor* d))                                                                          \
-  X(cudnnBackendDestroyDescriptor, (RawDescriptor d))                                                                                    \
-  X(cudnnBackendFinalize, (RawDescriptor d))                                                                                             \
-  X(cudnnBackendSetAttribute, (RawDescriptor d, int name, int type, int64_t count, const void* elements))                                \
-  X(cudnnBackendGetAttribute, (RawDescriptor d, int name, int type, int64_t wanted, int64_t* count, void* elements))                     \
+// The functions of the library; those of the functions table are checked by CRESSET_CUDNN, except where an answer is
+// looked at.
+#define CRESSET_CUDNN_FUNCTIONS(X)                                                                                   \
+  X(cudnnCreate, (Handle * handle))                                                                                  \
+  X(cudnnSetStream, (Handle handle, StreamHandle stream))                                                            \
+  X(cudnnBackendCreateDescriptor, (int kind, RawDescriptor* d))                                                      \
+  X(cudnnBackendDestroyDescriptor, (RawDescriptor d))                                                                \
+  X(cudnnBackendFinalize, (RawDescriptor d))                                                                         \
+  X(cudnnBackendSetAttribute, (RawDescriptor d, int name, int type, int64_t count, const void* elements))            \
+  X(cudnnBackendGetAttribute, (RawDescriptor d, int name, int type, int64_t wanted, int64_t* count, void* elements)) \
   X(cudnnBackendExecute, (Handle handle, RawDescriptor plan, RawDescriptor pack))
 
 struct Cudnn {
@@ -92,7 +168,9 @@ class Descriptor {
   }
   RawDescriptor raw() const { return raw_; }
 
-  void set(int name, int type, int64_t count, const void* elements) { CRESSET_CUDNN(cudnnBackendSetAttribute(raw_, name, type, count, elements)); }
+  void set(int name, int type, int64_t count, const void* elements) {
+    CRESSET_CUDNN(cudnnBackendSetAttribute(raw_, name, type, count, elements));
+  }
   void set_numbers(int name, const int64_t* numbers, int64_t count) { set(name, kTypeInt64, count, numbers); }
   void set_number(int name, int64_t number) { set(name, kTypeInt64, 1, &number); }
   void set_choice(int name, int type, int value) { set(name, type, 1, &value); }
@@ -107,7 +185,7 @@ class Descriptor {
 DataType data_type(Dtype d);
 
 struct Plan {
-  std::shared_ptr<Descriptor> plan = nullptr;                // null: there is none
+  std::shared_ptr<Descriptor> plan = nullptr;  // null: there is none
   int64_t workspace = 0;
   std::shared_ptr<std::vector<Descriptor>> parts = nullptr;  // what it was made of lives as long
 };
@@ -122,10 +200,13 @@ class OperationGraph {
   explicit OperationGraph(const Place& place);
 
   enum Where : int { kInMemory, kVirtual, kByValue };
-  // Virtual ones live within the graph only; those by value are one number, at an address of the host. Ids are unique in the graph.
-  Node tensor(int64_t id, std::span<const int64_t> sizes, std::span<const int64_t> strides, DataType type, Where where = kInMemory);
+  // Virtual ones live within the graph only; those by value are one number, at an address of the host. Ids are unique
+  // in the graph.
+  Node tensor(int64_t id, std::span<const int64_t> sizes, std::span<const int64_t> strides, DataType type,
+              Where where = kInMemory);
 
-  void pointwise(PointwiseMode mode, Node y, Node x, Node b = nullptr, Node t = nullptr, DataType compute = kFloat, int64_t axis = -1);
+  void pointwise(PointwiseMode mode, Node y, Node x, Node b = nullptr, Node t = nullptr, DataType compute = kFloat,
+                 int64_t axis = -1);
   void reduce(ReductionMode mode, Node y, Node x);
   void multiply(Node c, Node a, Node b);
   void reshape(Node y, Node x);
@@ -134,7 +215,8 @@ class OperationGraph {
 
   bool finish();  // whether the library takes the graph
   // The most promising ones first, as many as are wanted. `is_allowed` is asked what the engine does with numbers.
-  std::vector<Plan> plans(size_t wanted, const std::function<bool(std::span<const int>)>& is_allowed, int64_t most_workspace);
+  std::vector<Plan> plans(size_t wanted, const std::function<bool(std::span<const int>)>& is_allowed,
+                          int64_t most_workspace);
 
  private:
   Handle handle_;
@@ -175,7 +257,8 @@ class PlanCache {
   template <class Make>
   Plan& get(const Key& key, const Make& make) {
     const auto found = all_.find(key);
-    if (found != all_.end()) [[likely]] return found->second;
+    if (found != all_.end()) [[likely]]
+      return found->second;
     if (all_.size() >= kMost) all_.clear();
     return all_.emplace(key, make()).first->second;
   }

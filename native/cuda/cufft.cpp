@@ -21,14 +21,15 @@ constexpr FftStatus kDone = 0;
 constexpr int kForward = -1, kInverse = 1;
 enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kC32F = 4, kC64F = 5, kC16F = 6 };
 
-#define CRESSET_CUFFT_FUNCTIONS(X)                                                                                                                                      \
-  X(cufftCreate, (PlanHandle * plan))                                                                                                                                   \
-  X(cufftDestroy, (PlanHandle plan))                                                                                                                                    \
-  X(cufftSetAutoAllocation, (PlanHandle plan, int on))                                                                                                                  \
-  X(cufftXtMakePlanMany, (PlanHandle plan, int rank, long long* sizes, long long* from_sizes, long long from_step, long long from_batch_step, int from_type,            \
-                          long long* to_sizes, long long to_step, long long to_batch_step, int to_type, long long batch, size_t* workspace, int compute_type))          \
-  X(cufftSetWorkArea, (PlanHandle plan, void* workspace))                                                                                                               \
-  X(cufftSetStream, (PlanHandle plan, StreamHandle stream))                                                                                                             \
+#define CRESSET_CUFFT_FUNCTIONS(X)                                                                                     \
+  X(cufftCreate, (PlanHandle * plan))                                                                                  \
+  X(cufftDestroy, (PlanHandle plan))                                                                                   \
+  X(cufftSetAutoAllocation, (PlanHandle plan, int on))                                                                 \
+  X(cufftXtMakePlanMany, (PlanHandle plan, int rank, long long* sizes, long long* from_sizes, long long from_step,     \
+                          long long from_batch_step, int from_type, long long* to_sizes, long long to_step,            \
+                          long long to_batch_step, int to_type, long long batch, size_t* workspace, int compute_type)) \
+  X(cufftSetWorkArea, (PlanHandle plan, void* workspace))                                                              \
+  X(cufftSetStream, (PlanHandle plan, StreamHandle stream))                                                            \
   X(cufftXtExec, (PlanHandle plan, void* from, void* to, int direction))
 
 struct Cufft {
@@ -72,13 +73,16 @@ const char* name_of_status(FftStatus status) {
     default: return "an unknown status";
   }
 }
-void check_done(FftStatus status, const char* what) { check(status == kDone, "cuFFT error: ", name_of_status(status), " (", status, ") when calling `", what, "`"); }
+void check_done(FftStatus status, const char* what) {
+  check(status == kDone, "cuFFT error: ", name_of_status(status), " (", status, ") when calling `", what, "`");
+}
 #define CRESSET_CUFFT(call) check_done(library().call, #call)
 
 struct SizesHash {
   size_t operator()(const FourierSizes& s) const {
     uint64_t h = 0;
-    for (const int64_t v : {static_cast<int64_t>(s.kind), s.dtype, s.rank, s.sizes[0], s.sizes[1], s.sizes[2], s.batch, s.step, s.batch_step})
+    for (const int64_t v : {static_cast<int64_t>(s.kind), s.dtype, s.rank, s.sizes[0], s.sizes[1], s.sizes[2], s.batch,
+                            s.step, s.batch_step})
       h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
     return h;
   }
@@ -93,20 +97,31 @@ struct Plan {
 Plan make_plan(const FourierSizes& s) {
   Plan plan{s, 0, 0};
   const auto dtype = static_cast<Dtype>(s.dtype);
-  const DataType complex = dtype == Dtype::c128 ? kC64F : dtype == Dtype::c64 ? kC32F : kC16F, real = dtype == Dtype::c128 ? kR64F : dtype == Dtype::c64 ? kR32F : kR16F;
+  const DataType complex = dtype == Dtype::c128  ? kC64F
+                           : dtype == Dtype::c64 ? kC32F
+                                                 : kC16F,
+                 real = dtype == Dtype::c128  ? kR64F
+                        : dtype == Dtype::c64 ? kR32F
+                                              : kR16F;
   if (dtype == Dtype::c32)
     for (int64_t d = 0; d < s.rank; ++d)
-      check((s.sizes[d] & (s.sizes[d] - 1)) == 0, "fft: cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, but got a signal size of ", s.sizes[d]);
+      check((s.sizes[d] & (s.sizes[d] - 1)) == 0,
+            "fft: cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, but "
+            "got a signal size of ",
+            s.sizes[d]);
   long long sizes[3] = {s.sizes[0], s.sizes[1], s.sizes[2]};
   long long* const embedding = s.step ? sizes : nullptr;  // null: everything is dense, and steps are not read
   const long long step = std::max<int64_t>(s.step, 1), batch_step = std::max<int64_t>(s.batch_step, 1);
   CRESSET_CUFFT(cufftCreate(&plan.handle));
   FftStatus status = library().cufftSetAutoAllocation(plan.handle, 0);
   if (status == kDone)
-    status = library().cufftXtMakePlanMany(plan.handle, static_cast<int>(s.rank), sizes, embedding, step, batch_step, s.kind == FourierSizes::from_real ? real : complex, embedding, step, batch_step,
-                                           s.kind == FourierSizes::to_real ? real : complex, s.batch, &plan.workspace, complex);
+    status = library().cufftXtMakePlanMany(plan.handle, static_cast<int>(s.rank), sizes, embedding, step, batch_step,
+                                           s.kind == FourierSizes::from_real ? real : complex, embedding, step,
+                                           batch_step, s.kind == FourierSizes::to_real ? real : complex, s.batch,
+                                           &plan.workspace, complex);
   if (status != kDone) library().cufftDestroy(plan.handle);
-  check(status == kDone, "cuFFT error: ", name_of_status(status), " (", status, ") for a transform of rank ", s.rank, ", sizes ", s.sizes[0], ", ", s.sizes[1], ", ", s.sizes[2], ", batch ", s.batch);
+  check(status == kDone, "cuFFT error: ", name_of_status(status), " (", status, ") for a transform of rank ", s.rank,
+        ", sizes ", s.sizes[0], ", ", s.sizes[1], ", ", s.sizes[2], ", batch ", s.batch);
   return plan;
 }
 

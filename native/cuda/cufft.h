@@ -11,13 +11,19 @@ namespace cresset::cuda {
 
 const std::string& cufft_problem();  // why it is not there; empty when it is
 
-// A batch of transforms along one to three dimensions, the last of which varies fastest. Numbers only: it is the key of a cache.
+// A batch of transforms along one to three dimensions, the last of which varies fastest. Numbers only: it is the key of
+// a cache.
 struct FourierSizes {
-  enum Kind : int64_t { complex, from_real, to_real };  // the half of a spectrum that determines the rest comes from real numbers, or gives them
+  enum Kind : int64_t {
+    complex,
+    from_real,
+    to_real
+  };  // the half of a spectrum that determines the rest comes from real numbers, or gives them
   Kind kind = complex;
-  int64_t dtype = 0;                                     // of the complex numbers
-  int64_t rank = 0, sizes[3] = {}, batch = 0;            // the sizes are those of the signal
-  int64_t step = 0, batch_step = 0;                      // between neighbors of one line, and between lines, of rank 1; both 0: everything is dense
+  int64_t dtype = 0;                           // of the complex numbers
+  int64_t rank = 0, sizes[3] = {}, batch = 0;  // the sizes are those of the signal
+  int64_t step = 0,
+          batch_step = 0;  // between neighbors of one line, and between lines, of rank 1; both 0: everything is dense
   bool operator==(const FourierSizes&) const = default;
 };
 

@@ -1,7 +1,8 @@
-// Factorizations of matrices by NVIDIA's cuSOLVER, and equations of triangles and of small batches by cuBLAS, opened when the first one is asked for.
+// Factorizations of matrices by NVIDIA's cuSOLVER, and equations of triangles and of small batches by cuBLAS, opened
+// when the first one is asked for.
 //
-// Matrices lie column after column, those of a batch one after the other. A routine overwrites what it is given, as LAPACK's of the same name does; numbers
-// of success (`info`) are int32 on the device, one a matrix.
+// Matrices lie column after column, those of a batch one after the other. A routine overwrites what it is given, as
+// LAPACK's of the same name does; numbers of success (`info`) are int32 on the device, one a matrix.
 #pragma once
 #include <string>
 
@@ -41,7 +42,8 @@ void syevd(const Matrices& a, char* values, bool upper, bool vectors, int* info)
 void gesvdj(const Matrices& a, char* values, const Matrices* u, const Matrices* v, int* info);
 // By bidiagonal QR, for matrices that are not wide: vh is the adjoint of V.
 void gesvd(const Matrices& a, char* values, const Matrices* u, const Matrices* vh, int* info);
-// Values are two rows for real matrices, of the real and of the imaginary parts; vectors of a pair of conjugate values are its real and its imaginary part.
+// Values are two rows for real matrices, of the real and of the imaginary parts; vectors of a pair of conjugate values
+// are its real and its imaginary part.
 void geev(const Matrices& a, char* values, const Matrices* vectors, int* info);
 
 }  // namespace cresset::cuda

@@ -59,10 +59,13 @@ void describe(int device, Properties& p) {
   p.multiprocessors = attribute(kMultiprocessors, device), p.warp_size = attribute(kWarpSize, device);
   p.threads_per_multiprocessor = attribute(kThreadsPerMultiprocessor, device);
   p.registers_per_multiprocessor = attribute(kRegistersPerMultiprocessor, device);
-  p.clock_rate = attribute(kClockRate, device), p.memory_clock_rate = attribute(kMemoryClockRate, device), p.bus_width = attribute(kBusWidth, device);
-  p.pci_bus = attribute(kPciBusId, device), p.pci_device = attribute(kPciDeviceId, device), p.pci_domain = attribute(kPciDomainId, device);
+  p.clock_rate = attribute(kClockRate, device), p.memory_clock_rate = attribute(kMemoryClockRate, device),
+  p.bus_width = attribute(kBusWidth, device);
+  p.pci_bus = attribute(kPciBusId, device), p.pci_device = attribute(kPciDeviceId, device),
+  p.pci_domain = attribute(kPciDomainId, device);
   p.l2 = attribute(kL2Size, device), p.shared_per_block = attribute(kSharedPerBlock, device);
-  p.shared_per_block_optin = attribute(kSharedPerBlockOptIn, device), p.shared_per_multiprocessor = attribute(kSharedPerMultiprocessor, device);
+  p.shared_per_block_optin = attribute(kSharedPerBlockOptIn, device),
+  p.shared_per_multiprocessor = attribute(kSharedPerMultiprocessor, device);
   p.integrated = attribute(kIntegrated, device), p.multi_gpu_board = attribute(kMultiGpuBoard, device);
 }
 
@@ -71,7 +74,8 @@ void describe(int device, Properties& p) {
 int device_count() {
   static std::atomic<int> known = -1;
   int n = known.load(std::memory_order_relaxed);
-  if (n >= 0) [[likely]] return n;
+  if (n >= 0) [[likely]]
+    return n;
   n = 0;
   if (!driver_problem().empty() || driver().cuDeviceGetCount(&n) != kSuccess) n = 0;
   n = std::min(n, kMaxDevices);
@@ -81,9 +85,12 @@ int device_count() {
 
 void check_device(int device) {
   const int count = device_count();
-  if (device >= 0 && device < count) [[likely]] return;
-  CRESSET_CHECK_KIND(ErrorKind::assertion, count > 0, "Torch not compiled with CUDA enabled, or no device: ", driver_problem().empty() ? "the NVIDIA driver has no device" : driver_problem());
-  fail("CUDA error: invalid device ordinal ", device, ": there ", count == 1 ? "is one device, cuda:0" : join("are ", count, " devices, the first is cuda:0"));
+  if (device >= 0 && device < count) [[likely]]
+    return;
+  CRESSET_CHECK_KIND(ErrorKind::assertion, count > 0, "Torch not compiled with CUDA enabled, or no device: ",
+                     driver_problem().empty() ? "the NVIDIA driver has no device" : driver_problem());
+  fail("CUDA error: invalid device ordinal ", device, ": there ",
+       count == 1 ? "is one device, cuda:0" : join("are ", count, " devices, the first is cuda:0"));
 }
 
 const Properties& properties(int device) {
@@ -103,7 +110,7 @@ ContextHandle context(int device) {
     std::thread other;
     try {
       other = std::thread([device] { start_compiler(device); });  // which takes as long to begin as a context does
-    } catch (const std::system_error&) {  // no thread to be had: the first kernel waits for it
+    } catch (const std::system_error&) {                          // no thread to be had: the first kernel waits for it
     }
     const Status status = driver().cuDevicePrimaryCtxRetain(&c, device);
     if (other.joinable()) other.join();
@@ -154,7 +161,8 @@ GraphHandle end_capture(StreamHandle stream) {
   return graph;
 }
 bool is_capturing(StreamHandle stream) {
-  if (captures == 0) [[likely]] return false;
+  if (captures == 0) [[likely]]
+    return false;
   int state = 0;
   CRESSET_DRIVER(cuStreamIsCapturing(stream, &state));
   return state != 0;

@@ -1,4 +1,5 @@
-// Division on the device by a number that is known before the launch. The same struct as in cresset/cuda/kernels/divider.cuh.
+// Division on the device by a number that is known before the launch. The same struct as in
+// cresset/cuda/kernels/divider.cuh.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -11,7 +12,8 @@ struct Divider {
   Divider() = default;
   explicit Divider(int64_t size) : divisor(static_cast<uint32_t>(size)) {
     shift = divisor <= 1 ? 0 : 32 - static_cast<uint32_t>(std::countl_zero(divisor - 1));
-    magic = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / (divisor ? divisor : 1) + 1);
+    magic =
+        static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / (divisor ? divisor : 1) + 1);
   }
 };
 

@@ -16,7 +16,7 @@ struct Started {
       problem = "no NVIDIA driver: " + library->problem();
       return;
     }
-#define CRESSET_LOOK_UP(name, parameters)                                          \
+#define CRESSET_LOOK_UP(name, parameters)                                            \
   table.name.now = reinterpret_cast<decltype(table.name.now)>(library->find(#name)); \
   if (!table.name.now && problem.empty()) problem = "the NVIDIA driver is too old: it has no " #name;
     CRESSET_DRIVER_FUNCTIONS(CRESSET_LOOK_UP)
@@ -53,8 +53,9 @@ void raise_status(Status status, const char* what) {
   driver().cuGetErrorName(status, &name);
   driver().cuGetErrorString(status, &text);
   const std::string_view call(what);
-  fail(status == kOutOfMemory ? ErrorKind::out_of_memory : ErrorKind::runtime, "CUDA error: ", text ? text : "unknown error", " (", name ? name : "?", " from ",
-       call.substr(0, call.find('(')), ")");
+  fail(status == kOutOfMemory ? ErrorKind::out_of_memory : ErrorKind::runtime,
+       "CUDA error: ", text ? text : "unknown error", " (", name ? name : "?", " from ", call.substr(0, call.find('(')),
+       ")");
 }
 
 }  // namespace cresset::cuda

@@ -1,4 +1,5 @@
-// The lowest and the highest element of a tensor on the device, by keys that keep their order (kernels/ordered_keys.cuh).
+// The lowest and the highest element of a tensor on the device, by keys that keep their order
+// (kernels/ordered_keys.cuh).
 #pragma once
 #include "tensor/tensor.h"
 

@@ -63,8 +63,8 @@ void raise_faults(int device) {
     std::lock_guard guard(names().lock);
     name = names().all[static_cast<size_t>(met.operation)];
   }
-  fail(ErrorKind::index, name, ": index ", met.value, " is out of bounds for size ", met.bound, ", at position ", met.position, " of the index (found on cuda:", device,
-       "; the call was an earlier one)");
+  fail(ErrorKind::index, name, ": index ", met.value, " is out of bounds for size ", met.bound, ", at position ",
+       met.position, " of the index (found on cuda:", device, "; the call was an earlier one)");
 }
 
 }  // namespace cresset::cuda

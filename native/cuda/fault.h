@@ -1,5 +1,6 @@
-// Bad indices that a kernel meets. A kernel cannot raise: it writes what it met into memory that the host sees, goes on with a safe index, and the
-// host raises an IndexError when it next waits for the device. The process and the device stay usable.
+// Bad indices that a kernel meets. A kernel cannot raise: it writes what it met into memory that the host sees, goes on
+// with a safe index, and the host raises an IndexError when it next waits for the device. The process and the device
+// stay usable.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +10,8 @@ namespace cresset::cuda {
 
 // The same as in cresset/cuda/kernels/fault.cuh.
 struct Fault {
-  int32_t state = 0;       // 0: nothing; 1: being written; 2: there
-  int32_t operation = 0;   // a number of `operation_number`
+  int32_t state = 0;      // 0: nothing; 1: being written; 2: there
+  int32_t operation = 0;  // a number of `operation_number`
   int64_t value = 0, position = 0, bound = 0;
 };
 

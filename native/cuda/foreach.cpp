@@ -16,16 +16,18 @@ const char* compute_name(Dtype d) { return d == Dtype::f64 ? "double" : "float";
 // What the text of a kernel depends on.
 struct Formula {
   const Operator& op;
-  Dtype dtype, shared;       // of the lists, and of the one element for all
-  std::string kinds;         // of the inputs: t, n, s
+  Dtype dtype, shared;  // of the lists, and of the one element for all
+  std::string kinds;    // of the inputs: t, n, s
   size_t attributes;
   bool in_place;
 };
 
-// The operator's formula as an update: list 0 is the result, which may be the first input too; the numbers come first in a row, then the attributes.
+// The operator's formula as an update: list 0 is the result, which may be the first input too; the numbers come first
+// in a row, then the attributes.
 std::string text_of(const void* context) {
   const Formula& f = *static_cast<const Formula*>(context);
-  std::string members, prepared, parameters, values, each = join(" X(0, dtype_", tag_of(f.dtype), ", ", f.in_place ? "true" : "false", ", true)"), arguments = ", x0";
+  std::string members, prepared, parameters, values,
+      each = join(" X(0, dtype_", tag_of(f.dtype), ", ", f.in_place ? "true" : "false", ", true)"), arguments = ", x0";
   int list = 1, number = 0;
   for (size_t i = 0; i < f.kinds.size(); ++i) {
     if (f.kinds[i] == 't') {
@@ -38,15 +40,20 @@ std::string text_of(const void* context) {
     } else {
       members += join(" COMPUTE n", i, ";");
       prepared += f.kinds[i] == 'n' ? join(" constants.n", i, " = static_cast<COMPUTE>(numbers[", number++, "]);")
-                                    : join(" constants.n", i, " = convert<COMPUTE>(*reinterpret_cast<const dtype_", tag_of(f.shared), "*>(scale));");
+                                    : join(" constants.n", i, " = convert<COMPUTE>(*reinterpret_cast<const dtype_",
+                                           tag_of(f.shared), "*>(scale));");
       values += join("constants.n", i, ", ");
     }
   }
   for (size_t a = 0; a < f.attributes; ++a, ++number)
-    prepared += join(" constants.attributes[", a, "] = Attribute{numbers[", number, "], 0.0, static_cast<int64_t>(numbers[", number, "])};");
-  return join(formula_text(f.op.name(), -1, f.dtype == Dtype::f64 ? "f64" : "f32"), "struct Constants { Attribute attributes[", std::max<size_t>(f.attributes, 1), "];", members, " };\n",
-              "__device__ __forceinline__ void prepare(Constants& constants, const double* numbers, const float* scale, float*) {", prepared, " }\n",
-              "__device__ __forceinline__ void update(const Constants& constants, COMPUTE& x0", parameters, ") { x0 = formula(", values, "constants.attributes); }\n", "#define EACH_TENSOR(X)", each,
+    prepared += join(" constants.attributes[", a, "] = Attribute{numbers[", number,
+                     "], 0.0, static_cast<int64_t>(numbers[", number, "])};");
+  return join(formula_text(f.op.name(), -1, f.dtype == Dtype::f64 ? "f64" : "f32"),
+              "struct Constants { Attribute attributes[", std::max<size_t>(f.attributes, 1), "];", members, " };\n",
+              "__device__ __forceinline__ void prepare(Constants& constants, const double* numbers, const float* "
+              "scale, float*) {",
+              prepared, " }\n", "__device__ __forceinline__ void update(const Constants& constants, COMPUTE& x0",
+              parameters, ") { x0 = formula(", values, "constants.attributes); }\n", "#define EACH_TENSOR(X)", each,
               "\n#define UPDATE update(constants", arguments, ")\n#define PREPARES_FROM_TABLE\n");
 }
 
@@ -58,22 +65,29 @@ struct Copy {
 std::string copy_text(const void* context) {
   const Copy& c = *static_cast<const Copy*>(context);
   const std::string source = c.zero ? std::string() : join(" X(1, dtype_", tag_of(c.from), ", true, false)");
-  return join("#include \"math.cuh\"\nstruct Constants {};\n__device__ __forceinline__ void prepare(Constants&, const double*) {}\n", "#define EACH_TENSOR(X) X(0, dtype_", tag_of(c.to), ", false, true)", source,
-              "\n#define UPDATE x0 = ", c.zero ? "COMPUTE(0)" : "x1", "\n");
+  return join(
+      "#include \"math.cuh\"\nstruct Constants {};\n__device__ __forceinline__ void prepare(Constants&, const double*) "
+      "{}\n",
+      "#define EACH_TENSOR(X) X(0, dtype_", tag_of(c.to), ", false, true)", source,
+      "\n#define UPDATE x0 = ", c.zero ? "COMPUTE(0)" : "x1", "\n");
 }
 
 std::string unscale_text(const void* context) {
   return join("#include \"math.cuh\"\nstruct Constants { float factor; float* found; };\n",
-              "__device__ __forceinline__ void prepare(Constants& constants, const double*, const float* scale, float* found) { constants.factor = *scale; constants.found = found; }\n",
-              "__device__ __forceinline__ void update(const Constants& constants, COMPUTE& x0) {\n  if (!isfinite(x0)) *constants.found = 1.0f;\n  x0 = x0 * constants.factor;\n}\n",
-              "#define EACH_TENSOR(X) X(0, dtype_", tag_of(*static_cast<const Dtype*>(context)), ", true, true)\n#define UPDATE update(constants, x0)\n#define PREPARES_FROM_TABLE\n");
+              "__device__ __forceinline__ void prepare(Constants& constants, const double*, const float* scale, float* "
+              "found) { constants.factor = *scale; constants.found = found; }\n",
+              "__device__ __forceinline__ void update(const Constants& constants, COMPUTE& x0) {\n  if (!isfinite(x0)) "
+              "*constants.found = 1.0f;\n  x0 = x0 * constants.factor;\n}\n",
+              "#define EACH_TENSOR(X) X(0, dtype_", tag_of(*static_cast<const Dtype*>(context)),
+              ", true, true)\n#define UPDATE update(constants, x0)\n#define PREPARES_FROM_TABLE\n");
 }
 
 }  // namespace
 
 bool can_foreach(const Operator& op, const std::vector<ForeachInput>& inputs) {
-  if (!op.pointwise || op.pointwise->promotion == Promotion::to_bool || static_cast<size_t>(op.pointwise->input_count) != inputs.size() || inputs.empty() || inputs[0].kind != ForeachInput::tensors ||
-      inputs[0].list.empty())
+  if (!op.pointwise || op.pointwise->promotion == Promotion::to_bool ||
+      static_cast<size_t>(op.pointwise->input_count) != inputs.size() || inputs.empty() ||
+      inputs[0].kind != ForeachInput::tensors || inputs[0].list.empty())
     return false;
   const std::vector<Tensor>& first = inputs[0].list;
   const Dtype d = first[0].dtype();
@@ -82,19 +96,23 @@ bool can_foreach(const Operator& op, const std::vector<ForeachInput>& inputs) {
   for (const ForeachInput& input : inputs) {
     if (input.kind == ForeachInput::numbers) continue;
     if (input.kind == ForeachInput::shared) {
-      if (!(input.list[0].device() == device) || !is_real_float(input.list[0].dtype()) || (d != Dtype::f64 && input.list[0].dtype() == Dtype::f64)) return false;
+      if (!(input.list[0].device() == device) || !is_real_float(input.list[0].dtype()) ||
+          (d != Dtype::f64 && input.list[0].dtype() == Dtype::f64))
+        return false;
       continue;
     }
     for (size_t i = 0; i < first.size(); ++i) {
       const Tensor& t = input.list[i];
-      if (t.dtype() != d || !(t.device() == device) || !(t.sizes() == first[i].sizes()) || !lies_densely(t) || !(t.strides() == first[i].strides() || (t.is_contiguous() && first[i].is_contiguous())))
+      if (t.dtype() != d || !(t.device() == device) || !(t.sizes() == first[i].sizes()) || !lies_densely(t) ||
+          !(t.strides() == first[i].strides() || (t.is_contiguous() && first[i].is_contiguous())))
         return false;
     }
   }
   return true;
 }
 
-void launch_foreach(const Operator& op, const std::vector<ForeachInput>& inputs, const std::vector<std::vector<double>>& attributes, const std::vector<Tensor>& results) {
+void launch_foreach(const Operator& op, const std::vector<ForeachInput>& inputs,
+                    const std::vector<std::vector<double>>& attributes, const std::vector<Tensor>& results) {
   const std::vector<Tensor>& first = inputs[0].list;
   Formula formula{op, first[0].dtype(), Dtype::f32, {}, attributes.size(), results[0].get() == first[0].get()};
   ManyProgram program;
@@ -103,15 +121,19 @@ void launch_foreach(const Operator& op, const std::vector<ForeachInput>& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ForeachInput& input = inputs[i];
     formula.kinds += "tns"[input.kind];
-    if (input.kind == ForeachInput::numbers) numbers.push_back(&input.values);
-    else if (input.kind == ForeachInput::shared) program.scale = input.list[0].bytes(), formula.shared = input.list[0].dtype();
-    else if (i || !formula.in_place) lists.push_back(&input.list);
+    if (input.kind == ForeachInput::numbers)
+      numbers.push_back(&input.values);
+    else if (input.kind == ForeachInput::shared)
+      program.scale = input.list[0].bytes(), formula.shared = input.list[0].dtype();
+    else if (i || !formula.in_place)
+      lists.push_back(&input.list);
   }
   for (const auto& a : attributes) numbers.push_back(&a);
   program.lists = static_cast<int>(lists.size());
   program.numbers = std::max(static_cast<int>(numbers.size()), 1);
   program.vector = static_cast<int>(16 / size_of(formula.dtype));
-  program.key = join("foreach ", op.name(), ' ', formula.kinds, static_cast<int>(formula.dtype), '.', static_cast<int>(formula.shared), formula.in_place);
+  program.key = join("foreach ", op.name(), ' ', formula.kinds, static_cast<int>(formula.dtype), '.',
+                     static_cast<int>(formula.shared), formula.in_place);
   program.text = text_of;
   program.context = &formula;
   program.options = {join("-DCOMPUTE=", compute_name(formula.dtype))};
@@ -202,10 +224,12 @@ void launch_unscale(const std::vector<Tensor>& tensors, const Tensor& factor, co
   launch_many(program, Place(tensors[0].device()), targets, "many");
 }
 
-void launch_update_scale(const Tensor& scale, const Tensor& tracker, const Tensor& found, double growth, double backoff, int interval) {
+void launch_update_scale(const Tensor& scale, const Tensor& tracker, const Tensor& found, double growth, double backoff,
+                         int interval) {
   static const auto* kernel = new KernelFamily("scaling.cuh", "update_scale", {});
   const Place place(scale.device());
-  kernel->launch(place, {}, 1, 1, 0, scale.bytes(), tracker.bytes(), found.bytes(), growth, backoff, static_cast<int32_t>(interval));
+  kernel->launch(place, {}, 1, 1, 0, scale.bytes(), tracker.bytes(), found.bytes(), growth, backoff,
+                 static_cast<int32_t>(interval));
 }
 
 }  // namespace cresset::cuda

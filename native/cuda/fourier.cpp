@@ -1,4 +1,5 @@
-// Fourier transforms on CUDA: how tensors reach cuFFT, which takes up to three dimensions at a time, the innermost ones of dense memory.
+// Fourier transforms on CUDA: how tensors reach cuFFT, which takes up to three dimensions at a time, the innermost ones
+// of dense memory.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -16,7 +17,8 @@ void on_host(Call& c) {
   static bool warned = false;
   if (!warned && warn && !refuses_host) {
     warned = true;
-    warn(join("fft: cuFFT is not there, so Fourier transforms are computed on the CPU: ", cufft_problem(), ". pip install cresset[cuda] brings it"));
+    warn(join("fft: cuFFT is not there, so Fourier transforms are computed on the CPU: ", cufft_problem(),
+              ". pip install cresset[cuda] brings it"));
   }
   execute_on_host(c, c.out().device());
 }
@@ -26,7 +28,8 @@ void multiply_by(const Tensor& t, double scale) {
   if (scale == 1) return;
   Call c(*multiply);
   c.args[0] = Value(t), c.args[1] = Value(Scalar(scale));
-  for (size_t k = 2; k < multiply->signature.parameters.size(); ++k) c.args[k] = multiply->signature.parameters[k].default_value;
+  for (size_t k = 2; k < multiply->signature.parameters.size(); ++k)
+    c.args[k] = multiply->signature.parameters[k].default_value;
   execute(c);
 }
 void conjugate(const Tensor& t) {
@@ -40,7 +43,8 @@ void conjugate(const Tensor& t) {
 Tensor with_last(const Tensor& t, const Dims& dims) {
   Dims sizes, strides;
   for (int64_t d = 0; d < t.dim(); ++d)
-    if (std::find(dims.begin(), dims.end(), d) == dims.end()) sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
+    if (std::find(dims.begin(), dims.end(), d) == dims.end())
+      sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
   for (const int64_t d : dims) sizes.push_back(t.size(d)), strides.push_back(t.stride(d));
   return view_of(t, sizes, strides, t.offset());
 }
@@ -54,7 +58,8 @@ void transform_some(const Tensor& from, const Tensor& to, const Dims& dims, bool
   for (int64_t i = 0; i < dims.size(); ++i) s.sizes[i] = to.size(dims[i]), s.batch /= s.sizes[i];
   const int64_t first = dims[0], inner = to.stride(first);
   const bool last = first == to.dim() - dims.size();
-  if (last || (dims.size() == 1 && s.batch == inner && to.dtype() != Dtype::c32)) {  // one after the other, or all side by side
+  if (last ||
+      (dims.size() == 1 && s.batch == inner && to.dtype() != Dtype::c32)) {  // one after the other, or all side by side
     if (!last) s.step = inner, s.batch_step = 1;
     const Tensor source = contiguous_on_device(from);
     return transform(to.device().index, s, source.bytes(), to.bytes(), forward);
@@ -81,7 +86,8 @@ void transform_all(const Tensor& input, const Tensor& out, DimsView given, bool 
   }
 }
 
-// The lines of a dimension, one after the other in memory that cuFFT may take for complex numbers. `fresh`: they may be destroyed.
+// The lines of a dimension, one after the other in memory that cuFFT may take for complex numbers. `fresh`: they may be
+// destroyed.
 Tensor in_lines(const Tensor& t, int64_t d, bool fresh) {
   const Tensor moved = with_last(t, {d});
   if (!fresh && moved.is_contiguous() && reinterpret_cast<uintptr_t>(moved.bytes()) % 16 == 0) return moved;
@@ -122,8 +128,10 @@ void run_from_real(Call& c) {
   Dims dims = wrap_dims(c.integers(1), input.dim());
   const int64_t last = dims.back();
   dims.pop_back();
-  if (input.size(last) == 1) copy_into(out, convert(input, out.dtype()));
-  else transform_lines(FourierSizes::from_real, in_lines(input, last, false), out, last, true);
+  if (input.size(last) == 1)
+    copy_into(out, convert(input, out.dtype()));
+  else
+    transform_lines(FourierSizes::from_real, in_lines(input, last, false), out, last, true);
   transform_all(out, out, dims, true);
   if (!c.boolean(2)) conjugate(out);  // backwards, the spectrum of a real signal is the conjugate one
   multiply_by(out, c.real(3));

@@ -35,10 +35,13 @@ void run_bincount(Call& c) {
     return c.give(counts);
   }
   Tensor weights = c.tensor(1);
-  check(weights.dim() == 1 && weights.numel() == n, "bincount: weights should be 1-d and have the same length as input, got shapes ", list(weights.sizes()), " and ", list(input.sizes()));
+  check(weights.dim() == 1 && weights.numel() == n,
+        "bincount: weights should be 1-d and have the same length as input, got shapes ", list(weights.sizes()),
+        " and ", list(input.sizes()));
   if (weights.dtype() != Dtype::f32) weights = convert(weights, Dtype::f64);
   const Tensor sums = full({{bins}}, Scalar(0), weights.dtype(), input.device());
-  combine_indexed(walk_slices("bincount", sums, 0, places, weights), weights.dtype(), Combine::add, {place, input.device(), Dtype::i64, operation});
+  combine_indexed(walk_slices("bincount", sums, 0, places, weights), weights.dtype(), Combine::add,
+                  {place, input.device(), Dtype::i64, operation});
   c.give(sums);
 }
 
@@ -71,7 +74,9 @@ void run_histc(Call& c) {
   check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high, "] is not finite");
   check(low < high, "histc: max must be larger than min, got ", high, " and ", low);
   const Tensor counts = full({{bins}}, Scalar(0), Dtype::i64, input.device());
-  if (n) kIntervals.launch(Place(input.device()), {d}, divide_up(n, 256), 256, 0, input.bytes(), n, counts.bytes(), bins, low, high);
+  if (n)
+    kIntervals.launch(Place(input.device()), {d}, divide_up(n, 256), 256, 0, input.bytes(), n, counts.bytes(), bins,
+                      low, high);
   copy_into(out, counts);
 }
 

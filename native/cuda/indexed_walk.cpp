@@ -11,17 +11,20 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128;  // as in indexed_walk.cuh
+constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128;    // as in indexed_walk.cuh
 bool is_reduced(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }  // summed in float
 
-constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();     // no index is this one
+constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();  // no index is this one
 
 const KernelFamily kMove("indexed_walk.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE"}, {"-DMOVE"});
 const KernelFamily kSerial("indexed_walk.cuh", "combine_serial", {"T", "HOW", "RANK", "BIG", "INDEX"}, {"-DSERIAL"});
 const KernelFamily kKeys("indexed_walk.cuh", "index_keys", {"KEY", "WHOLE", "RANK", "INDEX"}, {"-DKEYS"});
-const KernelFamily kSorted("indexed_walk.cuh", "combine_sorted", {"T", "HOW", "RANK", "KEY"}, {"-DSORTED", "-DINDEX=int64_t"});
-const KernelFamily kSlices("indexed_walk.cuh", "combine_slices", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DSLICES", "-DINDEX=int64_t"});
-const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DCROSSING", "-DINDEX=int64_t"});
+const KernelFamily kSorted("indexed_walk.cuh", "combine_sorted", {"T", "HOW", "RANK", "KEY"},
+                           {"-DSORTED", "-DINDEX=int64_t"});
+const KernelFamily kSlices("indexed_walk.cuh", "combine_slices", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"},
+                           {"-DSLICES", "-DINDEX=int64_t"});
+const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"},
+                             {"-DCROSSING", "-DINDEX=int64_t"});
 
 // As in indexed_walk.cuh.
 struct Walk {
@@ -96,7 +99,8 @@ int64_t widen(Strided& s, IndexedWalk& w, int64_t width) {
   fits(s.sizes[last]);
   fits(w.scale);
   for (int64_t d = 0; d < last; ++d) fits(s.plain[d]), fits(s.indexed[d]);
-  while ((reinterpret_cast<uintptr_t>(w.plain) | reinterpret_cast<uintptr_t>(w.indexed)) % static_cast<uintptr_t>(word)) word /= 2;
+  while ((reinterpret_cast<uintptr_t>(w.plain) | reinterpret_cast<uintptr_t>(w.indexed)) % static_cast<uintptr_t>(word))
+    word /= 2;
   if (word <= width) return width;
   const int64_t elements = word / width;
   s.sizes[last] /= elements;
@@ -113,7 +117,8 @@ void move(const IndexedWalk& given, int64_t width, const IndexedOn& on, bool wri
   const int64_t word = widen(s, w, width);
   Walk walk;
   const int rank = put(walk, s, w, on);
-  kMove.launch(on.place, {static_cast<int>(word), rank, is_big(walk.count), on.index, write}, divide_up(walk.count, kBlock * 4), kBlock, 0, walk);
+  kMove.launch(on.place, {static_cast<int>(word), rank, is_big(walk.count), on.index, write},
+               divide_up(walk.count, kBlock * 4), kBlock, 0, walk);
 }
 
 // The dimensions of a walk but for the indexed one.
@@ -153,11 +158,14 @@ int64_t vector_of(const Strided& s, const Lanes& l, const IndexedWalk& w, int64_
   fits(w.scale);
   fits(l.plain_along);
   for (int64_t d = 0; d < last; ++d) fits(s.plain[d]), fits(s.indexed[d]);
-  while ((reinterpret_cast<uintptr_t>(w.plain) | reinterpret_cast<uintptr_t>(w.indexed)) % static_cast<uintptr_t>(vector * width)) vector /= 2;
+  while ((reinterpret_cast<uintptr_t>(w.plain) | reinterpret_cast<uintptr_t>(w.indexed)) %
+         static_cast<uintptr_t>(vector * width))
+    vector /= 2;
   return std::max<int64_t>(vector, 1);
 }
 
-void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, bool fresh, int64_t left_out, bool by_count, const IndexedOn& on) {
+void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, bool fresh, int64_t left_out,
+                  bool by_count, const IndexedOn& on) {
   const int64_t n = l.along;
   const Tensor keys = empty({{n}}, Dtype::i32, on.device);
   Tensor counts;
@@ -165,7 +173,8 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
   Walk list;
   const int list_rank = put(list, list_of(l), w, on);
   const auto none = static_cast<uint64_t>(w.bound);
-  kKeys.launch(on.place, {Dtype::u32, false, list_rank, on.index}, divide_up(n, kBlock), kBlock, 0, list, keys.bytes(), none, left_out, by_count ? counts.bytes() : nullptr);
+  kKeys.launch(on.place, {Dtype::u32, false, list_rank, on.index}, divide_up(n, kBlock), kBlock, 0, list, keys.bytes(),
+               none, left_out, by_count ? counts.bytes() : nullptr);
   const SortedKeys sorted = sort_keys(on.place, keys, n, bits_for(w.bound));
   Strided s = l.s;
   s.coalesce();
@@ -195,9 +204,13 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
   const Tensor partial = empty({{n > kWindow ? windows * 2 * s.count() : 1}}, sum, on.device);
   slices.partial = partial.bytes();
   const bool big = is_big(slices.lanes);
-  check_implemented(blocks < std::numeric_limits<int32_t>::max(), w.who, ": ", n, " slices of ", s.count(), " elements on 'cuda'");
-  kSlices.launch(on.place, {dtype, static_cast<int>(how), rank, big, static_cast<int>(lane_width), fresh}, blocks, kLanes, 0, slices);
-  if (windows > 1) kCrossing.launch(on.place, {dtype, static_cast<int>(how), rank, big, static_cast<int>(lane_width), fresh}, blocks, kLanes, 0, slices);
+  check_implemented(blocks < std::numeric_limits<int32_t>::max(), w.who, ": ", n, " slices of ", s.count(),
+                    " elements on 'cuda'");
+  kSlices.launch(on.place, {dtype, static_cast<int>(how), rank, big, static_cast<int>(lane_width), fresh}, blocks,
+                 kLanes, 0, slices);
+  if (windows > 1)
+    kCrossing.launch(on.place, {dtype, static_cast<int>(how), rank, big, static_cast<int>(lane_width), fresh}, blocks,
+                     kLanes, 0, slices);
 }
 
 }  // namespace
@@ -216,15 +229,18 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
   const int64_t lanes = l.s.count(), count = lanes * l.along;
   if (count == 0) return;
   const bool narrow = count < std::numeric_limits<int32_t>::max() - 4096;
-  // One thread a lane is quick where there are many lanes, or little to do in each; where neither is so, sorting what goes where pays.
+  // One thread a lane is quick where there are many lanes, or little to do in each; where neither is so, sorting what
+  // goes where pays.
   const bool many = lanes > 1024 || l.along <= 128;
-  if (l.along > 1 && l.alike && l.along < std::numeric_limits<int32_t>::max() - 4096 && w.bound < std::numeric_limits<int32_t>::max() && (l.along > 16 || is_reduced(dtype)))
+  if (l.along > 1 && l.alike && l.along < std::numeric_limits<int32_t>::max() - 4096 &&
+      w.bound < std::numeric_limits<int32_t>::max() && (l.along > 16 || is_reduced(dtype)))
     return combine_list(w, l, dtype, how, false, kNothing, false, on);
   if (many && (l.along == 1 || !is_reduced(dtype))) {
     l.s.coalesce();
     Walk walk;
     const int rank = put(walk, l.s, w, on);
-    return kSerial.launch(on.place, {dtype, static_cast<int>(how), rank, is_big(walk.count), on.index}, divide_up(walk.count, kBlock), kBlock, 0, walk, l.along, l.plain_along, l.index_along);
+    return kSerial.launch(on.place, {dtype, static_cast<int>(how), rank, is_big(walk.count), on.index},
+                          divide_up(walk.count, kBlock), kBlock, 0, walk, l.along, l.plain_along, l.index_along);
   }
   check_implemented(narrow, w.who, ": ", count, " elements through an index on 'cuda'");
   Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
@@ -238,10 +254,15 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
   const bool wide = none > std::numeric_limits<uint32_t>::max();
   const Tensor keys = empty({{count}}, wide ? Dtype::i64 : Dtype::i32, on.device);
   const Dtype key = wide ? Dtype::u64 : Dtype::u32;
-  kKeys.launch(on.place, {key, true, rank, on.index}, divide_up(count, kBlock), kBlock, 0, walk, keys.bytes(), none, kNothing, static_cast<char*>(nullptr));
+  kKeys.launch(on.place, {key, true, rank, on.index}, divide_up(count, kBlock), kBlock, 0, walk, keys.bytes(), none,
+               kNothing, static_cast<char*>(nullptr));
   const SortedKeys sorted = sort_keys(on.place, keys, count, bits_for(static_cast<int64_t>(none)));
-  if (wide) kSorted.launch(on.place, {dtype, static_cast<int>(how), rank, key}, divide_up(count, kBlock), kBlock, 0, walk, sorted.keys.bytes(), sorted.positions.bytes(), none);
-  else kSorted.launch(on.place, {dtype, static_cast<int>(how), rank, key}, divide_up(count, kBlock), kBlock, 0, walk, sorted.keys.bytes(), sorted.positions.bytes(), static_cast<uint32_t>(none));
+  if (wide)
+    kSorted.launch(on.place, {dtype, static_cast<int>(how), rank, key}, divide_up(count, kBlock), kBlock, 0, walk,
+                   sorted.keys.bytes(), sorted.positions.bytes(), none);
+  else
+    kSorted.launch(on.place, {dtype, static_cast<int>(how), rank, key}, divide_up(count, kBlock), kBlock, 0, walk,
+                   sorted.keys.bytes(), sorted.positions.bytes(), static_cast<uint32_t>(none));
 }
 
 }  // namespace cresset::cuda

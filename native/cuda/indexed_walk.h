@@ -20,8 +20,9 @@ enum class Combine : int { add, multiply, maximum, minimum };  // the numbers in
 // indexed = combined(indexed, plain), halves in float and rounded once. The target and the source are `dtype`.
 void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const IndexedOn& on);
 
-// rows[place] = the sum of the slices of `source` that `index` (a list) sends there, for every place that occurs; the others are left alone.
-// Slices of `left_out` are passed over; with `by_count` each counts by one over the number of its kind.
+// rows[place] = the sum of the slices of `source` that `index` (a list) sends there, for every place that occurs; the
+// others are left alone. Slices of `left_out` are passed over; with `by_count` each counts by one over the number of
+// its kind.
 void sum_slices(const IndexedWalk& w, Dtype dtype, int64_t left_out, bool by_count, const IndexedOn& on);
 
 // The two steps of resolve_index that look at the elements of indices (indexing.cpp).

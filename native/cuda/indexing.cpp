@@ -1,4 +1,5 @@
-// Reading through indices and masks: x[i], gather, index_select, take, masked_select, nonzero, embedding. The rules of shape are the CPU's.
+// Reading through indices and masks: x[i], gather, index_select, take, masked_select, nonzero, embedding. The rules of
+// shape are the CPU's.
 #include "cuda/backend.h"
 #include "cuda/compact.h"
 #include "cuda/divider.h"
@@ -64,14 +65,20 @@ void launch_offsets(const char* who, std::span<const IndexItem> items, DimsView 
 Tensor offsets_of_lists(const char* who, std::span<const IndexItem> items, DimsView shape) {
   const Tensor out = empty(shape, Dtype::i64, items[0].index.device());
   if (out.numel() == 0) return out;
-  check_implemented(shape.size() <= kMostDims && items.size() <= kMostDims, who, ": more than ", kMostDims, " indices, or dimensions of an index, on 'cuda'");
-  if (items.size() == 2) launch_offsets<2>(who, items, shape, out);
-  else if (items.size() == 3) launch_offsets<3>(who, items, shape, out);
-  else launch_offsets<kMostDims>(who, items, shape, out);
+  check_implemented(shape.size() <= kMostDims && items.size() <= kMostDims, who, ": more than ", kMostDims,
+                    " indices, or dimensions of an index, on 'cuda'");
+  if (items.size() == 2)
+    launch_offsets<2>(who, items, shape, out);
+  else if (items.size() == 3)
+    launch_offsets<3>(who, items, shape, out);
+  else
+    launch_offsets<kMostDims>(who, items, shape, out);
   return out;
 }
 
-Tensor places_of_device_mask(const Tensor& mask, DimsView strides) { return CountedFlags(mask).places(mask.sizes(), strides); }
+Tensor places_of_device_mask(const Tensor& mask, DimsView strides) {
+  return CountedFlags(mask).places(mask.sizes(), strides);
+}
 
 namespace {
 
@@ -80,7 +87,9 @@ void run_index(Call& c) {
   const Tensor input = c.tensor(0);
   const AdvancedIndex a = resolve_index("index", input, c.tensors(1));
   const Tensor out = empty(a.result, input.dtype(), input.device());
-  if (!is_empty(out)) read_indexed(walk_through(a, input, out), size_of(input.dtype()), {Place(input.device()), input.device(), Dtype::i64, number});
+  if (!is_empty(out))
+    read_indexed(walk_through(a, input, out), size_of(input.dtype()),
+                 {Place(input.device()), input.device(), Dtype::i64, number});
   c.give(out);
 }
 
@@ -119,7 +128,9 @@ void run_masked_select(Call& c) {
   const Tensor indices[1] = {on};
   const AdvancedIndex a = resolve_index("masked_select", all, indices);
   const Tensor out = empty(a.result, input.dtype(), input.device());
-  if (!is_empty(out)) read_indexed(walk_through(a, all, out), size_of(input.dtype()), {Place(input.device()), input.device(), Dtype::i64, 0});
+  if (!is_empty(out))
+    read_indexed(walk_through(a, all, out), size_of(input.dtype()),
+                 {Place(input.device()), input.device(), Dtype::i64, 0});
   c.give(out);
 }
 
@@ -146,20 +157,25 @@ void run_embedding(Call& c) {
   const Tensor weight = c.tensor(0), indices = contiguous_on_device(c.tensor(1)), out = c.out();
   const int64_t width = weight.size(1);
   if (is_empty(out)) return;
-  const IndexedWalk w = walk_slices("embedding", weight, 0, flattened(indices), view_of(out, {{indices.numel(), width}}, {{width, 1}}, out.offset()));
+  const IndexedWalk w = walk_slices("embedding", weight, 0, flattened(indices),
+                                    view_of(out, {{indices.numel(), width}}, {{width, 1}}, out.offset()));
   read_indexed(w, size_of(weight.dtype()), {Place(weight.device()), weight.device(), indices.dtype(), number});
 }
 
 void run_embedding_backward(Call& c) {
   static const int number = operation_number("embedding_dense_backward");
   const Tensor grad = contiguous_on_device(c.tensor(0)), indices = contiguous_on_device(c.tensor(1)), out = c.out();
-  check_implemented(is_floating(grad.dtype()), "\"embedding_backward\" not implemented for '", name_of(grad.dtype()), "'");
+  check_implemented(is_floating(grad.dtype()), "\"embedding_backward\" not implemented for '", name_of(grad.dtype()),
+                    "'");
   fill(out, Scalar(0));
   if (is_empty(grad) || is_empty(out)) return;
   const int64_t width = out.size(1), n = indices.numel();
-  check_implemented(n < INT32_MAX - 4096 && out.size(0) < INT32_MAX, "embedding_dense_backward: ", n, " indices on 'cuda'");
-  const IndexedWalk w = walk_slices("embedding_dense_backward", out, 0, flattened(indices), view_of(grad, {{n, width}}, {{width, 1}}, grad.offset()));
-  sum_slices(w, grad.dtype(), c.integer(3) < 0 ? INT64_MIN : c.integer(3), c.boolean(4), {Place(out.device()), out.device(), indices.dtype(), number});
+  check_implemented(n < INT32_MAX - 4096 && out.size(0) < INT32_MAX, "embedding_dense_backward: ", n,
+                    " indices on 'cuda'");
+  const IndexedWalk w = walk_slices("embedding_dense_backward", out, 0, flattened(indices),
+                                    view_of(grad, {{n, width}}, {{width, 1}}, grad.offset()));
+  sum_slices(w, grad.dtype(), c.integer(3) < 0 ? INT64_MIN : c.integer(3), c.boolean(4),
+             {Place(out.device()), out.device(), indices.dtype(), number});
 }
 
 // ---------------------------------------------------------------- repeat_interleave
@@ -170,7 +186,8 @@ void run_repeat_positions(Call& c) {
   static const Operator* cumsum = Registry::instance().find("cumsum");
   const Tensor repeats = c.tensor(0);
   check(repeats.dim() == 1, "repeat_interleave: only accept 1D vector as repeat, got ", repeats.dim(), " dims");
-  check(repeats.dtype() == Dtype::i64 || repeats.dtype() == Dtype::i32, "repeat_interleave: repeats has to be Long or Int tensor, got ", name_of(repeats.dtype()));
+  check(repeats.dtype() == Dtype::i64 || repeats.dtype() == Dtype::i32,
+        "repeat_interleave: repeats has to be Long or Int tensor, got ", name_of(repeats.dtype()));
   const int64_t n = repeats.numel();
   if (n == 0 || !cumsum || !cumsum->run_on(repeats.device())) return execute_on_host(c, repeats.device());
   const Tensor counts = contiguous_on_device(convert(repeats, Dtype::i64));
@@ -179,9 +196,13 @@ void run_repeat_positions(Call& c) {
   const GradModeGuard unrecorded(false);
   const Tensor ends = contiguous_on_device(call_operator(*cumsum, counts, int64_t{0}));
   const int64_t total = item(view_of(ends, {}, {}, ends.offset() + n - 1)).integer;
-  check(!c.has(1) || c.integer(1) == total, "repeat_interleave: allocated size does not match required size: output_size=", c.has(1) ? c.integer(1) : 0, ", need ", total);
+  check(!c.has(1) || c.integer(1) == total,
+        "repeat_interleave: allocated size does not match required size: output_size=", c.has(1) ? c.integer(1) : 0,
+        ", need ", total);
   const Tensor out = empty({{total}}, repeats.dtype(), repeats.device());
-  if (total) kRepeat.launch(Place(repeats.device()), {repeats.dtype()}, divide_up(total, 256), 256, 0, ends.bytes(), n, out.bytes(), total);
+  if (total)
+    kRepeat.launch(Place(repeats.device()), {repeats.dtype()}, divide_up(total, 256), 256, 0, ends.bytes(), n,
+                   out.bytes(), total);
   c.give(out);
 }
 

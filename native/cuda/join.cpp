@@ -1,4 +1,5 @@
-// Joining tensors along a dimension: cat and stack. Pieces whose rows lie together are copied by one kernel, others one by one.
+// Joining tensors along a dimension: cat and stack. Pieces whose rows lie together are copied by one kernel, others one
+// by one.
 #include <algorithm>
 #include <limits>
 
@@ -78,7 +79,8 @@ class Batch {
   int count_ = 0;
 };
 
-// The piece as rows that lie together, the same distance apart: its elements from `dim` on are dense, those before are walked by one stride.
+// The piece as rows that lie together, the same distance apart: its elements from `dim` on are dense, those before are
+// walked by one stride.
 bool as_rows(const Tensor& t, int64_t dim, int64_t rank, int64_t& row, int64_t& pitch) {
   const int64_t lead = t.dim() == rank ? dim : std::min(dim, t.dim());  // a stacked piece lacks the dimension
   row = 1;
@@ -90,8 +92,10 @@ bool as_rows(const Tensor& t, int64_t dim, int64_t rank, int64_t& row, int64_t& 
   int64_t expected = -1;
   for (int64_t d = lead - 1; d >= 0; --d) {
     if (t.size(d) == 1) continue;
-    if (expected < 0) pitch = t.stride(d);
-    else if (t.stride(d) != expected) return false;
+    if (expected < 0)
+      pitch = t.stride(d);
+    else if (t.stride(d) != expected)
+      return false;
     expected = t.stride(d) * t.size(d);
   }
   return pitch > 0;
@@ -100,7 +104,8 @@ bool as_rows(const Tensor& t, int64_t dim, int64_t rank, int64_t& row, int64_t& 
 void copy_one(const Tensor& out, int64_t dim, const Tensor& t, int64_t start) {
   Dims sizes = t.sizes(), strides = t.strides();
   if (t.dim() < out.dim()) sizes.insert(dim, 1), strides.insert(dim, 0);
-  copy_into(view_of(out, sizes, out.strides(), out.offset() + start * out.stride(dim)), view_of(t, sizes, strides, t.offset()));
+  copy_into(view_of(out, sizes, out.strides(), out.offset() + start * out.stride(dim)),
+            view_of(t, sizes, strides, t.offset()));
 }
 
 void join_into(const Tensor& out, int64_t dim, std::span<const Tensor> tensors, bool stacked) {
@@ -113,8 +118,11 @@ void join_into(const Tensor& out, int64_t dim, std::span<const Tensor> tensors, 
     if (!stacked && t.dim() == 1 && t.numel() == 0) continue;  // an empty vector may stand among tensors of any shape
     int64_t row, pitch;
     if (t.numel()) {
-      if (out.is_contiguous() && t.dtype() == out.dtype() && as_rows(t, dim, out.dim(), row, pitch) && row < std::numeric_limits<int32_t>::max()) batch.add(t.bytes(), t.numel(), row, pitch, start * inner);
-      else copy_one(out, dim, t, start);
+      if (out.is_contiguous() && t.dtype() == out.dtype() && as_rows(t, dim, out.dim(), row, pitch) &&
+          row < std::numeric_limits<int32_t>::max())
+        batch.add(t.bytes(), t.numel(), row, pitch, start * inner);
+      else
+        copy_one(out, dim, t, start);
     }
     start += stacked ? 1 : t.size(dim);
   }

@@ -1,4 +1,5 @@
-// Launching: a family of kernels is one entry of a kernel file, specialised by a few small numbers (dtypes, block sizes, switches).
+// Launching: a family of kernels is one entry of a kernel file, specialised by a few small numbers (dtypes, block
+// sizes, switches).
 //
 //   const KernelFamily kSoftmax("softmax.cuh", "softmax", {"T", "ROW"});
 //   const Place place(out.device());
@@ -26,7 +27,8 @@ struct Place {
 
 struct Grid {
   unsigned x = 1, y = 1, z = 1;
-  Grid(int64_t x, int64_t y = 1, int64_t z = 1) : x(static_cast<unsigned>(x)), y(static_cast<unsigned>(y)), z(static_cast<unsigned>(z)) {}
+  Grid(int64_t x, int64_t y = 1, int64_t z = 1)
+      : x(static_cast<unsigned>(x)), y(static_cast<unsigned>(y)), z(static_cast<unsigned>(z)) {}
 };
 
 // What a macro of a kernel stands for: a dtype (dtype_f32) or a number.
@@ -54,8 +56,10 @@ static_assert(sizeof(KernelLaunch) % 16 == 0);
 
 // The arguments are passed as they are: an argument's C++ type must be the kernel's.
 template <class... Arguments>
-void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) {
-  static_assert(sizeof...(arguments) <= KernelLaunch::kMostArguments && (std::is_trivially_copyable_v<Arguments> && ...) && ((alignof(Arguments) <= 16) && ...));
+void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared,
+            const Arguments&... arguments) {
+  static_assert(sizeof...(arguments) <= KernelLaunch::kMostArguments &&
+                (std::is_trivially_copyable_v<Arguments> && ...) && ((alignof(Arguments) <= 16) && ...));
   KernelLaunch work(kernel.function, place, grid, block, shared);
   size_t size = 0;
   const auto place_of = [&](size_t bytes, size_t alignment) {
@@ -77,12 +81,14 @@ class KernelFamily {
  public:
   static constexpr int kMostMacros = 8;
   // `macros` are defined by the choices of a launch, in order; `options` go to the compiler as they are.
-  KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros, std::initializer_list<const char*> options = {});
+  KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros,
+               std::initializer_list<const char*> options = {});
 
   const Kernel& get(const Place& place, std::initializer_list<Choice> choices, int64_t shared = 0) const;
 
   template <class... Arguments>
-  void launch(const Place& place, std::initializer_list<Choice> choices, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) const {
+  void launch(const Place& place, std::initializer_list<Choice> choices, Grid grid, Grid block, int64_t shared,
+              const Arguments&... arguments) const {
     cuda::launch(get(place, choices, shared), place, grid, block, shared, arguments...);
   }
   const char* file() const { return file_; }

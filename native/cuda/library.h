@@ -1,4 +1,5 @@
-// A shared library that is opened when it is first needed. Nothing here is linked, so the package works where CUDA is not installed.
+// A shared library that is opened when it is first needed. Nothing here is linked, so the package works where CUDA is
+// not installed.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -8,7 +9,8 @@ namespace cresset::cuda {
 
 class Library {
  public:
-  // Tries the names in order: in the folders of CRESSET_CUDA_LIBRARIES, in those of NVIDIA's Python packages, and where the system looks.
+  // Tries the names in order: in the folders of CRESSET_CUDA_LIBRARIES, in those of NVIDIA's Python packages, and where
+  // the system looks.
   explicit Library(std::initializer_list<const char*> names);
   bool found() const { return handle_; }
   const std::string& problem() const { return problem_; }  // why it was not found

@@ -13,7 +13,8 @@ bool goes_together(const Matrices& a) { return a.count > 1 && a.rows == a.column
 
 void lu_factor(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   const Matrices matrices(a);
-  if (goes_together(matrices)) return getrf_batched(matrices, pivots.defined() ? pivots.data<int>() : nullptr, info.data<int>());
+  if (goes_together(matrices))
+    return getrf_batched(matrices, pivots.defined() ? pivots.data<int>() : nullptr, info.data<int>());
   if (!pivots.defined()) return getrf(matrices, nullptr, info.data<int>());
   const Tensor wide = empty(pivots.sizes(), Dtype::i64, pivots.device());
   getrf(matrices, wide.data<int64_t>(), info.data<int>());
@@ -30,7 +31,9 @@ void lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, Form form
 void row_order(const Tensor& pivots, const Tensor& order) {
   static const KernelFamily kernel("linalg.cuh", "row_order", {}, {"-DROW_ORDER"});
   const int64_t rows = order.size(-1), exchanges = pivots.size(-1), count = rows ? order.numel() / rows : 0;
-  if (count) kernel.launch(Place(order.device()), {}, divide_up(count, 128), 128, 0, order.bytes(), pivots.bytes(), rows, exchanges, count);
+  if (count)
+    kernel.launch(Place(order.device()), {}, divide_up(count, 128), 128, 0, order.bytes(), pivots.bytes(), rows,
+                  exchanges, count);
 }
 
 }  // namespace cresset::cuda

@@ -1,4 +1,5 @@
-// Losses of scores against classes on the device: the negative log-likelihood, and cross entropy with its softmax in one pass.
+// Losses of scores against classes on the device: the negative log-likelihood, and cross entropy with its softmax in
+// one pass.
 #include "cuda/fault.h"
 #include "cuda/reduction.h"
 #include "cuda/rows.h"
@@ -45,7 +46,8 @@ struct Arguments {
   bool fits;
   Samples samples{};
 
-  Arguments(const Call& c, const Place& place, int first, bool smooths, int operation) : type(c.tensor(first).dtype()), parameter(Dtype::f32) {
+  Arguments(const Call& c, const Place& place, int first, bool smooths, int operation)
+      : type(c.tensor(first).dtype()), parameter(Dtype::f32) {
     const Tensor t = c.tensor(first);
     const AlongDim l = along(t, t.dim() > 1 ? 1 : 0);
     if (c.has(first + 2)) parameter = c.tensor(first + 2).dtype();
@@ -53,7 +55,19 @@ struct Arguments {
     if (!fits) return;
     x = contiguous(t);
     targets = contiguous(convert(c.tensor(first + 1), Dtype::i64));
-    samples = {x.bytes(), targets.bytes(), nullptr, nullptr, operation < 0 ? Address{0} : fault_place(place.device), l.outer, l.n, l.inner, l.outer * l.inner, c.integer(first + 4), smooths ? c.real(first + 5) : 0, std::max(operation, 0), 1};
+    samples = {x.bytes(),
+               targets.bytes(),
+               nullptr,
+               nullptr,
+               operation < 0 ? Address{0} : fault_place(place.device),
+               l.outer,
+               l.n,
+               l.inner,
+               l.outer * l.inner,
+               c.integer(first + 4),
+               smooths ? c.real(first + 5) : 0,
+               std::max(operation, 0),
+               1};
     if (c.has(first + 2)) {
       weights = contiguous(c.tensor(first + 2));
       samples.weights = weights.bytes();
@@ -92,15 +106,18 @@ void give_losses(Call& c, const Place& place, const Arguments& a, const Tensor& 
   void* partial = nullptr;
   const auto mean = static_cast<int32_t>(reduction == kMean);
   if (count <= 16384) {
-    kSums.launch(place, {c.out(0).dtype(), a.parameter, 3, 1, 1, 1}, 1, kColumnBlock, 0, pairs.bytes(), partial, loss, c.out(1).bytes(), count, mean);
+    kSums.launch(place, {c.out(0).dtype(), a.parameter, 3, 1, 1, 1}, 1, kColumnBlock, 0, pairs.bytes(), partial, loss,
+                 c.out(1).bytes(), count, mean);
     return;
   }
   const int64_t blocks = std::min<int64_t>(divide_up(count, kColumnBlock * 8), 1024), sizes[] = {blocks, 2};
   const Tensor sums = empty(sizes, Dtype::f64, pairs.device());
   partial = sums.bytes();
-  kSums.launch(place, {c.out(0).dtype(), a.parameter, 3, 1, 1, 1}, blocks, kColumnBlock, 0, pairs.bytes(), partial, loss, c.out(1).bytes(), count, mean);
+  kSums.launch(place, {c.out(0).dtype(), a.parameter, 3, 1, 1, 1}, blocks, kColumnBlock, 0, pairs.bytes(), partial,
+               loss, c.out(1).bytes(), count, mean);
   void* const none = nullptr;
-  kSums.launch(place, {c.out(0).dtype(), a.parameter, 4, 1, 1, 1}, 1, kColumnBlock, 0, partial, none, loss, c.out(1).bytes(), blocks, mean);
+  kSums.launch(place, {c.out(0).dtype(), a.parameter, 4, 1, 1, 1}, 1, kColumnBlock, 0, partial, none, loss,
+               c.out(1).bytes(), blocks, mean);
 }
 void* each_of(const Call& c) { return c.integer(3) == kNone ? c.out(0).bytes() : nullptr; }
 
@@ -112,9 +129,11 @@ void run_cross_entropy(Call& c) {
   if (!a.fits) return execute_on_host(c, device);
   const Tensor pairs = loss_pairs(a, device);
   if (a.samples.inner == 1)
-    kRows.launch(place, {a.type, a.parameter, 0, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0, a.samples, pairs.bytes(), each_of(c), c.out(2).bytes());
+    kRows.launch(place, {a.type, a.parameter, 0, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0,
+                 a.samples, pairs.bytes(), each_of(c), c.out(2).bytes());
   else
-    kColumns.launch(place, {a.type, a.parameter, 1, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples, pairs.bytes(), each_of(c), c.out(2).bytes());
+    kColumns.launch(place, {a.type, a.parameter, 1, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples,
+                    pairs.bytes(), each_of(c), c.out(2).bytes());
   give_losses(c, place, a, pairs);
 }
 
@@ -125,7 +144,8 @@ void run_nll(Call& c) {
   const Arguments a(c, place, 0, false, kNumber);
   if (!a.fits) return execute_on_host(c, device);
   const Tensor pairs = loss_pairs(a, device);
-  kNll.launch(place, {a.type, a.parameter, 2, 1, 1, 1}, a.sample_blocks(), kColumnBlock, 0, a.samples, pairs.bytes(), each_of(c));
+  kNll.launch(place, {a.type, a.parameter, 2, 1, 1, 1}, a.sample_blocks(), kColumnBlock, 0, a.samples, pairs.bytes(),
+              each_of(c));
   give_losses(c, place, a, pairs);
 }
 
@@ -133,7 +153,8 @@ void run_nll(Call& c) {
 struct LossGrads {
   Tensor grads, total;
   Grads values;
-  LossGrads(const Call& c, Dtype type, int total_at) : grads(contiguous(convert(c.tensor(0), computed_dtype(type)))), total(c.tensor(total_at)) {
+  LossGrads(const Call& c, Dtype type, int total_at)
+      : grads(contiguous(convert(c.tensor(0), computed_dtype(type)))), total(c.tensor(total_at)) {
     values = {grads.bytes(), c.integer(4) == kMean ? total.bytes() : nullptr, c.integer(4) == kNone};
   }
 };
@@ -146,9 +167,11 @@ void run_cross_entropy_backward(Call& c) {
   const LossGrads g(c, a.type, 7);
   const Tensor statistics = contiguous(c.tensor(8));
   if (a.samples.inner == 1)
-    kGradientRows.launch(place, {a.type, a.parameter, 5, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0, a.samples, g.values, statistics.bytes(), c.out(0).bytes());
+    kGradientRows.launch(place, {a.type, a.parameter, 5, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0,
+                         a.samples, g.values, statistics.bytes(), c.out(0).bytes());
   else
-    kGradientColumns.launch(place, {a.type, a.parameter, 6, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples, g.values, statistics.bytes(), c.out(0).bytes());
+    kGradientColumns.launch(place, {a.type, a.parameter, 6, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples,
+                            g.values, statistics.bytes(), c.out(0).bytes());
 }
 
 void run_nll_backward(Call& c) {
@@ -158,7 +181,8 @@ void run_nll_backward(Call& c) {
   if (!a.fits) return execute_on_host(c, device);
   const LossGrads g(c, a.type, 6);
   fill(c.out(0), Scalar(0));
-  kNllGradient.launch(place, {a.type, a.parameter, 7, 1, 1, 1}, a.sample_blocks(), kColumnBlock, 0, a.samples, g.values, c.out(0).bytes());
+  kNllGradient.launch(place, {a.type, a.parameter, 7, 1, 1, 1}, a.sample_blocks(), kColumnBlock, 0, a.samples, g.values,
+                      c.out(0).bytes());
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ class Table {
     const int row = find_row(t.numbers);
     if (row < 0) return false;
     for (int i = 0; i < lists_; ++i) put(fixed_ + (i * capacity_ + targets_) * 8, t.tensors[i]);
-    const int64_t counts = fixed_ + lists_ * capacity_ * 8, singles = counts + capacity_ * 8, first_blocks = singles + singles_ * capacity_ * 8, rows = first_blocks + capacity_ * 4;
+    const int64_t counts = fixed_ + lists_ * capacity_ * 8, singles = counts + capacity_ * 8,
+                  first_blocks = singles + singles_ * capacity_ * 8, rows = first_blocks + capacity_ * 4;
     put(counts + targets_ * 8, t.count);
     for (int i = 0; i < singles_; ++i) put(singles + (i * capacity_ + targets_) * 8, t.singles[i]);
     put(first_blocks + targets_ * 4, static_cast<uint32_t>(blocks_));
@@ -93,10 +94,16 @@ Kernel find_kernel(const ManyProgram& p, const Place& place, const char* entry, 
   if (const auto found = known->kernels.find(key); found != known->kernels.end()) return found->second;
   std::vector<std::string> options = p.options;
   const int unroll = p.lists <= 3 ? 4 : 2;
-  for (const auto& [name, value] : {std::pair<const char*, int64_t>{"LISTS", p.lists}, {"NUMBERS", p.numbers}, {"SINGLES", p.singles}, {"CAPACITY", capacity}, {"BLOCK", kBlock},
-                                    {"VECTOR", p.vector}, {"UNROLL", unroll}})
+  for (const auto& [name, value] : {std::pair<const char*, int64_t>{"LISTS", p.lists},
+                                    {"NUMBERS", p.numbers},
+                                    {"SINGLES", p.singles},
+                                    {"CAPACITY", capacity},
+                                    {"BLOCK", kBlock},
+                                    {"VECTOR", p.vector},
+                                    {"UNROLL", unroll}})
     options.push_back(join("-D", name, '=', value));
-  const std::string text = join("#include \"many_table.cuh\"\n", p.text ? p.text(p.context) : std::string(), "#include \"", p.file, "\"\n");
+  const std::string text =
+      join("#include \"many_table.cuh\"\n", p.text ? p.text(p.context) : std::string(), "#include \"", p.file, "\"\n");
   return known->kernels[key] = load_kernel(place.device, text, entry, options);
 }
 
@@ -104,7 +111,8 @@ Kernel find_kernel(const ManyProgram& p, const Place& place, const char* entry, 
 int64_t chunk_of(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets) {
   int64_t total = 0;
   for (const ManyTarget& t : targets) total += t.count;
-  const int64_t step = int64_t{kBlock} * program.vector, wanted = divide_up(total, int64_t{properties(place.device).multiprocessors} * 16);
+  const int64_t step = int64_t{kBlock} * program.vector,
+                wanted = divide_up(total, int64_t{properties(place.device).multiprocessors} * 16);
   return std::clamp(divide_up(wanted, step) * step, step * 2, int64_t{1} << 16);
 }
 
@@ -117,13 +125,18 @@ int64_t count_blocks(const ManyProgram& program, const Place& place, const std::
   return blocks;
 }
 
-void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets, const char* entry, const char* after) {
+void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets,
+                 const char* entry, const char* after) {
   const int64_t chunk = chunk_of(program, place, targets);
   auto table = std::make_unique<Table>(program, kSmallBytes);
-  if (static_cast<int64_t>(targets.size()) > table->capacity() && takes_large_parameters()) table = std::make_unique<Table>(program, kLargeBytes);
+  if (static_cast<int64_t>(targets.size()) > table->capacity() && takes_large_parameters())
+    table = std::make_unique<Table>(program, kLargeBytes);
   auto *scale = static_cast<const char*>(program.scale), *found = static_cast<const char*>(program.found);
   const auto send = [&] {
-    const auto start = [&](const char* which, int64_t blocks) { launch_bytes(find_kernel(program, place, which, table->capacity()).function, place, blocks, kBlock, table->bytes()); };
+    const auto start = [&](const char* which, int64_t blocks) {
+      launch_bytes(find_kernel(program, place, which, table->capacity()).function, place, blocks, kBlock,
+                   table->bytes());
+    };
     if (table->blocks()) start(entry, table->blocks());
     if (after) start(after, divide_up(table->targets() * program.after_threads, kBlock));
     scale += table->targets() * program.scale_step;

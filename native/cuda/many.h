@@ -1,4 +1,5 @@
-// Many tensors in one launch: the table of cresset/cuda/kernels/many_table.cuh, which travels in the kernel's parameters.
+// Many tensors in one launch: the table of cresset/cuda/kernels/many_table.cuh, which travels in the kernel's
+// parameters.
 #pragma once
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@ struct ManyProgram {
   int vector = 4;                           // elements of one access
   const void* scale = nullptr;
   const void* found = nullptr;
-  int64_t scale_step = 0, found_step = 0;   // bytes by which they move on with each target and each block, when there is more than one table
-  int after_threads = 1;                    // threads a target of the kernel that follows
+  int64_t scale_step = 0,
+          found_step =
+              0;  // bytes by which they move on with each target and each block, when there is more than one table
+  int after_threads = 1;  // threads a target of the kernel that follows
   std::string key;
   std::string (*text)(const void* context) = nullptr;  // what stands before `file`
   const void* context = nullptr;
@@ -34,7 +37,9 @@ struct ManyProgram {
 
 // The blocks of all targets together.
 int64_t count_blocks(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets);
-// Launches `entry` for all targets, as few times as the tables allow; `after`, if it is not null, follows each time with threads for each target.
-void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets, const char* entry, const char* after = nullptr);
+// Launches `entry` for all targets, as few times as the tables allow; `after`, if it is not null, follows each time
+// with threads for each target.
+void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets,
+                 const char* entry, const char* after = nullptr);
 
 }  // namespace cresset::cuda

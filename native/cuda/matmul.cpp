@@ -1,15 +1,16 @@
-// Products of matrices and vectors on CUDA: how tensors of any strides, batches and broadcasting become products of cuBLASLt.
+// Products of matrices and vectors on CUDA: how tensors of any strides, batches and broadcasting become products of
+// cuBLASLt.
 //
-// The library's matrices lie column after column. Our result lies row after row, which is the transpose in its eyes: it computes
-// out^T = b^T a^T, so that our b is its first factor.
+// The library's matrices lie column after column. Our result lies row after row, which is the transpose in its eyes: it
+// computes out^T = b^T a^T, so that our b is its first factor.
 #include <algorithm>
 
 #include "cuda/backend.h"
 #include "cuda/cublas.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
-#include "ops/product_lines.h"
 #include "ops/matmul_scaled.h"
+#include "ops/product_lines.h"
 
 namespace cresset::cuda {
 namespace {
@@ -46,7 +47,8 @@ Tensor gathered(const Tensor& t, const Lines& f, DimsView batch) {
   return contiguous_on_device(view_of(t, sizes, steps, t.offset()));
 }
 
-// A batch without dimensions of one element, and with dimensions merged where every operand walks through both in one step.
+// A batch without dimensions of one element, and with dimensions merged where every operand walks through both in one
+// step.
 struct Walk {
   Dims sizes, a, b, start, out;
 };
@@ -59,9 +61,11 @@ Walk merged(const Batch& g, bool has_start, int64_t matrix) {
     step *= g.sizes[d];
   }
   for (int64_t d = 0; d < g.sizes.size(); ++d) {
-    const int64_t size = g.sizes[d], a = g.a.batch_steps[d], b = g.b.batch_steps[d], start = has_start ? g.start_steps[d] : 0;
+    const int64_t size = g.sizes[d], a = g.a.batch_steps[d], b = g.b.batch_steps[d],
+                  start = has_start ? g.start_steps[d] : 0;
     if (size == 1) continue;
-    if (!w.sizes.empty() && w.a.back() == a * size && w.b.back() == b * size && w.start.back() == start * size && w.out.back() == out[d] * size) {
+    if (!w.sizes.empty() && w.a.back() == a * size && w.b.back() == b * size && w.start.back() == start * size &&
+        w.out.back() == out[d] * size) {
       w.sizes.back() *= size;
       w.a.back() = a, w.b.back() = b, w.start.back() = start, w.out.back() = out[d];
       continue;
@@ -83,8 +87,10 @@ bool is_one_row(const Dims& steps, const Dims& sizes) {
   return true;
 }
 
-// out = alpha a b + beta start: the rows of a times the columns of b (or its rows, as linear has them); start is broadcast to out, or undefined.
-void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, const Scalar& alpha, const Scalar& beta, const Tensor& out, bool may_bias = true) {
+// out = alpha a b + beta start: the rows of a times the columns of b (or its rows, as linear has them); start is
+// broadcast to out, or undefined.
+void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, const Scalar& alpha,
+             const Scalar& beta, const Tensor& out, bool may_bias = true) {
   const Lines lines_a = rows_of(a), lines_b = rows_of_b ? rows_of(b) : columns_of(b);
   Batch g;
   g.a = lines_a;
@@ -102,7 +108,8 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
   bool has_start = start.defined();
   if (has_start) {
     Dims steps = expanded_strides(who, start, out.sizes());
-    if (may_bias && has_bias_epilogue(p.dtype) && is_one(beta) && start.get() != out.get() && is_one_row(steps, out.sizes())) {
+    if (may_bias && has_bias_epilogue(p.dtype) && is_one(beta) && start.get() != out.get() &&
+        is_one_row(steps, out.sizes())) {
       p.bias = start.bytes();
       has_start = false;
     } else {
@@ -121,8 +128,10 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
   }
   fold(g, has_start);
   Lie lie_a, lie_b;
-  if (!find_lie(g.a, lie_a)) return product(who, gathered(a, lines_a, lines_a.batch), b, rows_of_b, start, alpha, beta, out, may_bias);
-  if (!find_lie(g.b, lie_b)) return product(who, a, gathered(b, lines_b, lines_b.batch), true, start, alpha, beta, out, may_bias);
+  if (!find_lie(g.a, lie_a))
+    return product(who, gathered(a, lines_a, lines_a.batch), b, rows_of_b, start, alpha, beta, out, may_bias);
+  if (!find_lie(g.b, lie_b))
+    return product(who, a, gathered(b, lines_b, lines_b.batch), true, start, alpha, beta, out, may_bias);
 
   p.m = g.b.lines, p.n = g.a.lines, p.k = g.a.k;
   p.a.data = b.bytes(), p.a.ld = lie_b.ld, p.a.transposed = lie_b.along_k;
@@ -146,7 +155,8 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
       copy_into(out, start);
       start = out;
     }
-    return product(who, gathered(a, lines_a, batch), gathered(b, lines_b, batch), true, start, alpha, beta, out, may_bias);
+    return product(who, gathered(a, lines_a, batch), gathered(b, lines_b, batch), true, start, alpha, beta, out,
+                   may_bias);
   }
   const int64_t width = size_of(p.dtype), many = inner < 0 ? 1 : w.sizes[inner];
   const auto one_launch = [&](int64_t at, int64_t first) {
@@ -154,8 +164,11 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
     int64_t from_a = 0, from_b = 0, from_start = 0, to = 0;
     if (inner >= 0) {
       q.batch = std::min(kMostBatch, many - first);
-      if (q.batch > 1) q.b.batch_step = w.a[inner], q.a.batch_step = w.b[inner], q.c.batch_step = w.start[inner], q.d_step = w.out[inner];
-      from_a = first * w.a[inner], from_b = first * w.b[inner], from_start = first * w.start[inner], to = first * w.out[inner];
+      if (q.batch > 1)
+        q.b.batch_step = w.a[inner], q.a.batch_step = w.b[inner], q.c.batch_step = w.start[inner],
+        q.d_step = w.out[inner];
+      from_a = first * w.a[inner], from_b = first * w.b[inner], from_start = first * w.start[inner],
+      to = first * w.out[inner];
       for (int64_t d = w.sizes.size() - 1; d >= 0; --d) {
         if (d == inner) continue;
         const int64_t index = at % w.sizes[d];
@@ -178,7 +191,8 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
       }
 }
 
-void product_or_host(Call& c, const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, const Tensor& start, const Scalar& alpha, const Scalar& beta) {
+void product_or_host(Call& c, const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, const Tensor& start,
+                     const Scalar& alpha, const Scalar& beta) {
   const Tensor& out = c.out();
   if (!multiplies(out.dtype())) return execute_on_host(c, out.device());
   if (out.numel() == 0) return;
@@ -192,13 +206,16 @@ void product_or_host(Call& c, const char* who, const Tensor& a, const Tensor& b,
 void run_product(Call& c) { product_or_host(c, c.op.name().c_str(), c.tensor(0), c.tensor(1), false, {}, 1, 0); }
 // input, factors, beta, alpha. A beta of zero means that input is not read.
 void run_added_product(Call& c) {
-  product_or_host(c, c.op.name().c_str(), c.tensor(1), c.tensor(2), false, is_zero(c.scalar(3)) ? Tensor() : c.tensor(0), c.scalar(4), c.scalar(3));
+  product_or_host(c, c.op.name().c_str(), c.tensor(1), c.tensor(2), false,
+                  is_zero(c.scalar(3)) ? Tensor() : c.tensor(0), c.scalar(4), c.scalar(3));
 }
 void run_linear(Call& c) {
   Tensor input = c.tensor(0);
   // Rows that cannot be walked in one step are brought together, so that there is one product.
   Dims rows;
-  if (input.dim() > 2 && !view_strides(input.sizes(), input.strides(), {{input.numel() / std::max<int64_t>(input.size(-1), 1), input.size(-1)}}, rows)) input = contiguous_on_device(input);
+  if (input.dim() > 2 && !view_strides(input.sizes(), input.strides(),
+                                       {{input.numel() / std::max<int64_t>(input.size(-1), 1), input.size(-1)}}, rows))
+    input = contiguous_on_device(input);
   product_or_host(c, "linear", input, c.tensor(1), c.tensor(1).dim() == 2, c.has(2) ? c.tensor(2) : Tensor(), 1, 1);
 }
 
@@ -214,10 +231,15 @@ MatrixProduct product_of_bytes(const Tensor& a, const Tensor& b, const Tensor& o
   p.d = out.bytes(), p.ldd = p.m;
   return p;
 }
-bool lies_in_rows(const Tensor& t) { return (t.stride(1) == 1 || t.size(1) == 1) && (t.stride(0) >= t.size(1) || t.size(0) == 1); }
-bool lies_in_columns(const Tensor& t) { return (t.stride(0) == 1 || t.size(0) == 1) && (t.stride(1) >= t.size(0) || t.size(1) == 1); }
+bool lies_in_rows(const Tensor& t) {
+  return (t.stride(1) == 1 || t.size(1) == 1) && (t.stride(0) >= t.size(1) || t.size(0) == 1);
+}
+bool lies_in_columns(const Tensor& t) {
+  return (t.stride(0) == 1 || t.size(0) == 1) && (t.stride(1) >= t.size(0) || t.size(1) == 1);
+}
 Tensor in_columns(const Tensor& t) {
-  const Tensor rows = view_of(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset()), copy = contiguous_on_device(rows);
+  const Tensor rows = view_of(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset()),
+               copy = contiguous_on_device(rows);
   return view_of(copy, t.sizes(), Dims{copy.stride(1), copy.stride(0)}, copy.offset());
 }
 
@@ -241,9 +263,12 @@ void run_int_mm(Call& c) {
 void run_scaled_product(Call& c) {
   const Tensor out = c.out(), a = c.tensor(0), b = c.tensor(1), bias = c.has(4) ? c.tensor(4) : Tensor();
   const auto taken = [](Dtype d) { return d == Dtype::f8e4m3fn || d == Dtype::f8e5m2; };
-  const bool fits = has_single_scales(c) && taken(a.dtype()) && taken(b.dtype()) && !(a.dtype() == Dtype::f8e5m2 && b.dtype() == Dtype::f8e5m2) && multiplies(out.dtype()) &&
-                    out.dtype() != Dtype::f64 && lies_in_rows(a) && lies_in_columns(b) && a.size(1) % 16 == 0 && b.size(1) % 16 == 0 && a.numel() && b.numel() &&
-                    (!bias.defined() || (bias.dtype() == out.dtype() && out.dtype() != Dtype::f32 && bias.is_contiguous()));
+  const bool fits =
+      has_single_scales(c) && taken(a.dtype()) && taken(b.dtype()) &&
+      !(a.dtype() == Dtype::f8e5m2 && b.dtype() == Dtype::f8e5m2) && multiplies(out.dtype()) &&
+      out.dtype() != Dtype::f64 && lies_in_rows(a) && lies_in_columns(b) && a.size(1) % 16 == 0 &&
+      b.size(1) % 16 == 0 && a.numel() && b.numel() &&
+      (!bias.defined() || (bias.dtype() == out.dtype() && out.dtype() != Dtype::f32 && bias.is_contiguous()));
   if (fits) {
     MatrixProduct p = product_of_bytes(a, b, out);
     p.a_scale = c.tensor(3).bytes(), p.b_scale = c.tensor(2).bytes(), p.fast_sums = c.boolean(7);

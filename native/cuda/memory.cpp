@@ -18,7 +18,8 @@ std::string (*allocation_site)() = nullptr;
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kRound = 512, kSmallLimit = kMiB, kSmallSegment = 2 * kMiB, kLargeSegment = 20 * kMiB, kOwnSegment = 10 * kMiB, kSegmentRound = 2 * kMiB;
+constexpr int64_t kRound = 512, kSmallLimit = kMiB, kSmallSegment = 2 * kMiB, kLargeSegment = 20 * kMiB,
+                  kOwnSegment = 10 * kMiB, kSegmentRound = 2 * kMiB;
 constexpr int64_t kSiteFrom = kMiB;  // blocks from this size on remember who asked for them
 
 int64_t round_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
@@ -28,11 +29,16 @@ int64_t segment_size(int64_t bytes) {
 }
 std::string megabytes(int64_t bytes) {
   char text[48];
-  if (bytes >= 1024 * kMiB) snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1024.0 * kMiB));
-  else snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / kMiB);
+  if (bytes >= 1024 * kMiB)
+    snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1024.0 * kMiB));
+  else
+    snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / kMiB);
   return text;
 }
-int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 struct Block;
 struct BySize {
@@ -55,7 +61,9 @@ struct Block {
   int pending = 0;                            // events that are waited for
   std::string site;
 };
-bool BySize::operator()(const Block* a, const Block* b) const { return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data; }
+bool BySize::operator()(const Block* a, const Block* b) const {
+  return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+}
 
 class DeviceAllocator {
  public:
@@ -82,7 +90,8 @@ class DeviceAllocator {
     count(&MemoryStatistics::active, pool, 1);
     count(&MemoryStatistics::active_bytes, pool, block->bytes);
     count(&MemoryStatistics::requested_bytes, pool, wanted);
-    if (history_limit_) [[unlikely]] note(MemoryEvent::alloc, block);
+    if (history_limit_) [[unlikely]]
+      note(MemoryEvent::alloc, block);
     return {block->data, block};
   }
 
@@ -92,7 +101,8 @@ class DeviceAllocator {
     count(&MemoryStatistics::allocation, pool, -1);
     count(&MemoryStatistics::allocated_bytes, pool, -block->bytes);
     count(&MemoryStatistics::requested_bytes, pool, -block->requested);
-    if (history_limit_) [[unlikely]] note(MemoryEvent::free, block);
+    if (history_limit_) [[unlikely]]
+      note(MemoryEvent::free, block);
     block->in_use = false;
     block->site.clear();
     if (block->users.empty()) return keep_recent(block);
@@ -168,9 +178,14 @@ class DeviceAllocator {
     std::unique_lock guard(lock_);
     std::vector<SegmentFacts> all;
     for (const auto& [data, segment] : segments_) {
-      SegmentFacts s{reinterpret_cast<uint64_t>(data), segment.bytes, segment.first->stream, segment.first->pool->large, segment.first->pool_id, {}};
+      SegmentFacts s{reinterpret_cast<uint64_t>(data), segment.bytes,          segment.first->stream,
+                     segment.first->pool->large,       segment.first->pool_id, {}};
       for (const Block* b = segment.first; b; b = b->after)
-        s.blocks.push_back({reinterpret_cast<uint64_t>(b->data), b->bytes, b->requested, b->in_use ? BlockFacts::allocated : b->pending ? BlockFacts::waiting : BlockFacts::free, b->site});
+        s.blocks.push_back({reinterpret_cast<uint64_t>(b->data), b->bytes, b->requested,
+                            b->in_use    ? BlockFacts::allocated
+                            : b->pending ? BlockFacts::waiting
+                                         : BlockFacts::free,
+                            b->site});
       all.push_back(std::move(s));
     }
     return all;
@@ -252,7 +267,8 @@ class DeviceAllocator {
     if (found == pool.free.end()) return nullptr;
     Block* block = *found;
     // A large free block is not broken up for a much smaller one that will soon want its own size again.
-    if (pool.large && block->bytes >= 200 * kMiB && block->bytes - bytes > block->bytes / 2 && bytes < kOwnSegment) return nullptr;
+    if (pool.large && block->bytes >= 200 * kMiB && block->bytes - bytes > block->bytes / 2 && bytes < kOwnSegment)
+      return nullptr;
     pool.free.erase(found);
     if (block->before || block->after) count_split(block, -1);
     return block;
@@ -329,8 +345,10 @@ class DeviceAllocator {
       if (side == block->before) {
         block->data = side->data;
         block->before = side->before;
-        if (block->before) block->before->after = block;
-        else segments_[block->data].first = block;
+        if (block->before)
+          block->before->after = block;
+        else
+          segments_[block->data].first = block;
       } else {
         block->after = side->after;
         if (block->after) block->after->before = block;
@@ -382,9 +400,13 @@ class DeviceAllocator {
     size_t free = 0, total = 0;
     driver().cuMemGetInfo_v2(&free, &total);
     const int64_t allocated = statistics_.allocated_bytes[0].current, reserved = statistics_.reserved_bytes[0].current;
-    std::string message = join("CUDA out of memory. Tried to allocate ", megabytes(wanted), ". GPU ", device, " has a total capacity of ", megabytes(static_cast<int64_t>(total)), " of which ",
-                               megabytes(static_cast<int64_t>(free)), " is free. ", megabytes(allocated), " is allocated by tensors, and ", megabytes(reserved - allocated), " is reserved but unallocated.");
-    if (fraction_ < 1) message += join(" This process may use ", megabytes(limit), " (set_per_process_memory_fraction).");
+    std::string message =
+        join("CUDA out of memory. Tried to allocate ", megabytes(wanted), ". GPU ", device, " has a total capacity of ",
+             megabytes(static_cast<int64_t>(total)), " of which ", megabytes(static_cast<int64_t>(free)), " is free. ",
+             megabytes(allocated), " is allocated by tensors, and ", megabytes(reserved - allocated),
+             " is reserved but unallocated.");
+    if (fraction_ < 1)
+      message += join(" This process may use ", megabytes(limit), " (set_per_process_memory_fraction).");
     std::map<std::string, std::pair<int64_t, int64_t>> by_site;  // bytes, blocks
     for (const auto& [data, segment] : segments_)
       for (const Block* block = segment.first; block; block = block->after) {
@@ -394,11 +416,15 @@ class DeviceAllocator {
         ++sum.second;
       }
     std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> holders(by_site.begin(), by_site.end());
-    std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+    std::sort(holders.begin(), holders.end(),
+              [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
     if (!holders.empty()) message += "\nThe largest holders:";
     for (size_t i = 0; i < std::min<size_t>(holders.size(), 8); ++i)
-      message += join("\n  ", megabytes(holders[i].second.first), " in ", holders[i].second.second, holders[i].second.second == 1 ? " block" : " blocks", " from ", holders[i].first);
-    message += "\nA smaller batch, activation checkpointing (utils.checkpoint), bfloat16 (autocast) or `del` of what is not needed would help.";
+      message += join("\n  ", megabytes(holders[i].second.first), " in ", holders[i].second.second,
+                      holders[i].second.second == 1 ? " block" : " blocks", " from ", holders[i].first);
+    message +=
+        "\nA smaller batch, activation checkpointing (utils.checkpoint), bfloat16 (autocast) or `del` of what is not "
+        "needed would help.";
     throw OutOfMemory(message);
   }
 
@@ -413,14 +439,17 @@ class DeviceAllocator {
   }
   template <class F>
   void each_figure(F f) {
-    for (Figures* figures : {&statistics_.allocation, &statistics_.segment, &statistics_.active, &statistics_.inactive_split, &statistics_.allocated_bytes, &statistics_.reserved_bytes,
-                             &statistics_.active_bytes, &statistics_.inactive_split_bytes, &statistics_.requested_bytes})
+    for (Figures* figures :
+         {&statistics_.allocation, &statistics_.segment, &statistics_.active, &statistics_.inactive_split,
+          &statistics_.allocated_bytes, &statistics_.reserved_bytes, &statistics_.active_bytes,
+          &statistics_.inactive_split_bytes, &statistics_.requested_bytes})
       for (Figure& figure : *figures) f(figure);
   }
 
   // ---- history
   void note(MemoryEvent::Kind kind, const Block* block) {
-    if (history_limit_) remember({kind, reinterpret_cast<uint64_t>(block->data), block->bytes, now(), block->stream, block->site});
+    if (history_limit_)
+      remember({kind, reinterpret_cast<uint64_t>(block->data), block->bytes, now(), block->stream, block->site});
   }
   void note_out_of_memory(int64_t wanted, const std::string& site) {
     if (history_limit_) remember({MemoryEvent::out_of_memory, 0, wanted, now(), nullptr, site});
@@ -520,7 +549,9 @@ class PinnedMemory {
   template <class F>
   void each_figure(F f) {
     std::unique_lock guard(lock_);
-    for (Figure* figure : {&figures_.allocation, &figures_.allocated_bytes, &figures_.segment, &figures_.reserved_bytes}) f(*figure);
+    for (Figure* figure :
+         {&figures_.allocation, &figures_.allocated_bytes, &figures_.segment, &figures_.reserved_bytes})
+      f(*figure);
   }
 
  private:
@@ -581,7 +612,9 @@ PinnedMemory& pinned() {
 Memory allocate(int device, int64_t bytes) { return allocator(device).allocate(bytes); }
 void free(int device, void* block) { allocator(device).free(static_cast<Block*>(block)); }
 void* find_block(int device, const char* data) { return allocator(device).find(data); }
-void record_stream(int device, void* block, StreamHandle stream) { allocator(device).record(static_cast<Block*>(block), stream); }
+void record_stream(int device, void* block, StreamHandle stream) {
+  allocator(device).record(static_cast<Block*>(block), stream);
+}
 void empty_cache(int device) { allocator(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { allocator(device).set_fraction(fraction); }
 double memory_fraction(int device) { return allocator(device).fraction(); }

@@ -1,9 +1,9 @@
 // Device memory: a caching allocator in stream order, and pinned host memory.
 //
-// Memory comes from the driver in segments and is handed out as blocks, which split and merge. A block that is freed may be given again at once to
-// the stream it was made for, since that stream does its work in order; another stream that used it is waited for with an event. Blocks of up to
-// 1 MiB live in segments of 2 MiB, larger ones in segments of their own. The blocks freed last wait whole for another of their size, which is what
-// a training step asks for next.
+// Memory comes from the driver in segments and is handed out as blocks, which split and merge. A block that is freed
+// may be given again at once to the stream it was made for, since that stream does its work in order; another stream
+// that used it is waited for with an event. Blocks of up to 1 MiB live in segments of 2 MiB, larger ones in segments of
+// their own. The blocks freed last wait whole for another of their size, which is what a training step asks for next.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,15 +22,18 @@ class OutOfMemory : public Error {
   explicit OutOfMemory(std::string message) : Error(ErrorKind::out_of_memory, std::move(message)) {}
 };
 
-Memory allocate(int device, int64_t bytes);           // for the thread's current stream; raises OutOfMemory
+Memory allocate(int device, int64_t bytes);  // for the thread's current stream; raises OutOfMemory
 void free(int device, void* block);
-void* find_block(int device, const char* data);       // null: not ours
-void record_stream(int device, void* block, StreamHandle stream);  // the stream works on the block too: it is not given again before that is done
-void empty_cache(int device);                         // gives what nobody uses back to the driver
+void* find_block(int device, const char* data);  // null: not ours
+void record_stream(
+    int device, void* block,
+    StreamHandle stream);      // the stream works on the block too: it is not given again before that is done
+void empty_cache(int device);  // gives what nobody uses back to the driver
 void set_memory_fraction(int device, double fraction);
 double memory_fraction(int device);
 
-// Allocations of a stream that is being captured come from a pool of their own and stay there as long as the graph lives.
+// Allocations of a stream that is being captured come from a pool of their own and stay there as long as the graph
+// lives.
 uint64_t new_pool();
 void begin_pool(int device, uint64_t pool);
 void end_pool(int device, uint64_t pool);
@@ -47,7 +50,8 @@ struct Figure {
 // Of all blocks, of small ones, of large ones.
 using Figures = std::array<Figure, 3>;
 struct MemoryStatistics {
-  Figures allocation, segment, active, inactive_split, allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
+  Figures allocation, segment, active, inactive_split, allocated_bytes, reserved_bytes, active_bytes,
+      inactive_split_bytes, requested_bytes;
   int64_t retries = 0, failures = 0, device_allocations = 0, device_frees = 0;
 };
 MemoryStatistics memory_statistics(int device);
@@ -59,7 +63,7 @@ struct BlockFacts {
   uint64_t address;
   int64_t bytes, requested;
   enum State { allocated, waiting, free } state;
-  std::string site;                                    // "file.py(12): function" of the allocation; empty when not known
+  std::string site;  // "file.py(12): function" of the allocation; empty when not known
 };
 struct SegmentFacts {
   uint64_t address;
@@ -82,7 +86,8 @@ struct MemoryEvent {
 void record_memory_history(int device, int64_t most_events);  // 0: stop and forget
 std::vector<MemoryEvent> memory_history(int device);
 
-// Where in the user's program an allocation happens, and in which module; the bindings plug in how. Asked for large blocks, and for all while history is recorded.
+// Where in the user's program an allocation happens, and in which module; the bindings plug in how. Asked for large
+// blocks, and for all while history is recorded.
 extern std::string (*allocation_site)();
 
 // ---- pinned host memory; freed blocks are kept, and given again when the copies that use them are done

@@ -28,8 +28,10 @@ struct Parameters {
   Parameters(const Call& c, int weight_at, int bias_at, Dtype otherwise) : dtype(otherwise) {
     if (c.has(weight_at)) weight = c.tensor(weight_at);
     if (bias_at >= 0 && c.has(bias_at)) bias = c.tensor(bias_at);
-    if (weight.defined() && bias.defined()) dtype = promote(weight.dtype(), bias.dtype());
-    else if (weight.defined() || bias.defined()) dtype = (weight.defined() ? weight : bias).dtype();
+    if (weight.defined() && bias.defined())
+      dtype = promote(weight.dtype(), bias.dtype());
+    else if (weight.defined() || bias.defined())
+      dtype = (weight.defined() ? weight : bias).dtype();
     if (weight.defined()) weight = contiguous(convert(weight, dtype));
     if (bias.defined()) bias = contiguous(convert(bias, dtype));
   }
@@ -39,7 +41,8 @@ struct Parameters {
 struct Twins {
   Tensor memory;
   char *first, *second;
-  Twins(int64_t count, Dtype dtype, Device device) : memory(scratch(2 * count, dtype, device)), first(memory.bytes()), second(first + count * size_of(dtype)) {}
+  Twins(int64_t count, Dtype dtype, Device device)
+      : memory(scratch(2 * count, dtype, device)), first(memory.bytes()), second(first + count * size_of(dtype)) {}
 };
 
 // The gradients of weight and bias, or the statistics, of no elements.
@@ -50,7 +53,8 @@ void fill_parameters(const Call& c) {
 
 // ---------------------------------------------------------------- layer and RMS normalization
 
-const std::initializer_list<const char*> kMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "CENTERED", "KERNEL", "THREADS", "VECTOR", "PER"};
+const std::initializer_list<const char*> kMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "CENTERED",
+                                                    "KERNEL",  "THREADS",   "VECTOR",    "PER"};
 const KernelFamily kRows("normalization.cuh", "normalize_rows", kMacros, kOptions);
 const KernelFamily kLong("normalization.cuh", "normalize_long", kMacros, kOptions);
 const KernelFamily kGradientRows("normalization.cuh", "normalize_gradient_rows", kMacros, kOptions);
@@ -79,11 +83,16 @@ void run_normalize(Call& c) {
   void* mean = kCentered ? c.out(1).bytes() : nullptr;
   const double eps = c.real(kCentered ? 4 : 3);
   const Place place(t.device());
-  const RowPlan plan(rows, n, size_of(t.dtype()), t.dtype() == Dtype::f64 ? 16 : 32, {x.bytes(), y.bytes(), address_of(p.weight), address_of(p.bias)});
+  const RowPlan plan(rows, n, size_of(t.dtype()), t.dtype() == Dtype::f64 ? 16 : 32,
+                     {x.bytes(), y.bytes(), address_of(p.weight), address_of(p.bias)});
   if (plan.in_registers)
-    kRows.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 0, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias), rows, static_cast<int32_t>(n), eps);
+    kRows.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 0, plan.threads, plan.vector, plan.per},
+                 plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight),
+                 address_of(p.bias), rows, static_cast<int32_t>(n), eps);
   else
-    kLong.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 1, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias), rows, n, eps);
+    kLong.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 1, plan.threads, plan.vector, 1}, plan.blocks,
+                 plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias),
+                 rows, n, eps);
 }
 
 // (grad, input, normalized_shape, mean?, rstd, weight?, parameters)
@@ -95,29 +104,41 @@ void run_normalize_backward(Call& c) {
   const bool centered = c.has(3);
   if (t.numel() == 0) return fill_parameters(c);
   if (!has_kernel(type) || !has_kernel(p.dtype) || !has_kernel(kept)) return execute_on_host(c, t.device());
-  const Tensor g = contiguous_on_device(convert(c.tensor(0), type)), x = contiguous_on_device(t), dx = c.out(0), rstd = contiguous_on_device(c.tensor(4)),
+  const Tensor g = contiguous_on_device(convert(c.tensor(0), type)), x = contiguous_on_device(t), dx = c.out(0),
+               rstd = contiguous_on_device(c.tensor(4)),
                mean = centered ? contiguous_on_device(convert(c.tensor(3), kept)) : Tensor();
   const int64_t rows = x.numel() / n, width = size_of(type);
   const Place place(t.device());
-  const RowPlan plan(rows, n, width, static_cast<int>(64 / width), {g.bytes(), x.bytes(), dx.bytes(), address_of(p.weight)});
+  const RowPlan plan(rows, n, width, static_cast<int>(64 / width),
+                     {g.bytes(), x.bytes(), dx.bytes(), address_of(p.weight)});
   if (plan.in_registers)
-    kGradientRows.launch(place, {type, p.dtype, kept, centered, 2, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight), dx.bytes(), rows, static_cast<int32_t>(n));
+    kGradientRows.launch(place, {type, p.dtype, kept, centered, 2, plan.threads, plan.vector, plan.per}, plan.blocks,
+                         plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight),
+                         dx.bytes(), rows, static_cast<int32_t>(n));
   else
-    kGradientLong.launch(place, {type, p.dtype, kept, centered, 3, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight), dx.bytes(), rows, n);
+    kGradientLong.launch(place, {type, p.dtype, kept, centered, 3, plan.threads, plan.vector, 1}, plan.blocks,
+                         plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight),
+                         dx.bytes(), rows, n);
   if (!c.boolean(6)) return;
 
   constexpr int64_t kAcross = 32, kDown = 8, kStep = kDown * 4;  // as in normalization.cuh
   const int vector = RowPlan(rows, n, width, 1 << 20, {g.bytes(), x.bytes()}).vector;
   const int64_t tiles = divide_up(n, kAcross * vector), wanted = 4 * properties(place.device).multiprocessors;
-  const int64_t chunk = divide_up(rows, std::clamp<int64_t>(divide_up(wanted, tiles), 1, divide_up(rows, kStep)) * kStep) * kStep, splits = divide_up(rows, chunk);
+  const int64_t chunk =
+                    divide_up(rows, std::clamp<int64_t>(divide_up(wanted, tiles), 1, divide_up(rows, kStep)) * kStep) *
+                    kStep,
+                splits = divide_up(rows, chunk);
   const Tensor partial = scratch(splits * n * 2, computed_dtype(type), t.device());
-  kParameters.launch(place, {type, p.dtype, kept, centered, 4, 1, vector, 1}, {tiles, splits}, kAcross * kDown, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), partial.bytes(), rows, n, chunk);
-  kParametersFinish.launch(place, {type, p.dtype, c.out(1).dtype(), false, 5, 1, 1, 1}, divide_up(n, kAcross), kAcross * kDown, 0, partial.bytes(), c.out(1).bytes(), c.out(2).bytes(), splits, n);
+  kParameters.launch(place, {type, p.dtype, kept, centered, 4, 1, vector, 1}, {tiles, splits}, kAcross * kDown, 0,
+                     g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), partial.bytes(), rows, n, chunk);
+  kParametersFinish.launch(place, {type, p.dtype, c.out(1).dtype(), false, 5, 1, 1, 1}, divide_up(n, kAcross),
+                           kAcross * kDown, 0, partial.bytes(), c.out(1).bytes(), c.out(2).bytes(), splits, n);
 }
 
 // ---------------------------------------------------------------- channels
 
-const std::initializer_list<const char*> kChannelMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "RUNNING", "KERNEL", "VECTOR", "INSIDE"};
+const std::initializer_list<const char*> kChannelMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "RUNNING",
+                                                           "KERNEL",  "VECTOR",    "INSIDE"};
 const KernelFamily kCoefficients("normalization_channels.cuh", "channel_coefficients", kChannelMacros, kOptions);
 const KernelFamily kEvaluation("normalization_channels.cuh", "channel_evaluation", kChannelMacros, kOptions);
 const KernelFamily kGradients("normalization_channels.cuh", "channel_gradients", kChannelMacros, kOptions);
@@ -125,8 +146,8 @@ const KernelFamily kScale("normalization_channels.cuh", "channel_scale", kChanne
 const KernelFamily kGradient("normalization_channels.cuh", "channel_gradient", kChannelMacros, kOptions);
 constexpr int64_t kBlock = 256, kUnroll = 4;  // as in normalization_channels.cuh
 
-// How the elements of a tensor belong to rows with coefficients of their own: `space` neighbors to each of `period` rows, or, with
-// the channels inside, one to each in turn.
+// How the elements of a tensor belong to rows with coefficients of their own: `space` neighbors to each of `period`
+// rows, or, with the channels inside, one to each in turn.
 struct Rows {
   int64_t space, period;
   bool inside;
@@ -144,7 +165,9 @@ int64_t blocks_of(int64_t count, int vector) { return divide_up(count, kBlock * 
 
 void scale_elements(const Place& place, const Rows& rows, const Tensor& x, const Tensor& y, const Twins& coefficients) {
   const int vector = rows.vector(x.dtype(), {x.bytes(), y.bytes()});
-  kScale.launch(place, {x.dtype(), Dtype::f32, Dtype::f32, Dtype::f32, 3, vector, rows.inside}, blocks_of(x.numel(), vector), kBlock, 0, x.bytes(), y.bytes(), coefficients.first, coefficients.second, x.numel(), rows.space, rows.period);
+  kScale.launch(place, {x.dtype(), Dtype::f32, Dtype::f32, Dtype::f32, 3, vector, rows.inside},
+                blocks_of(x.numel(), vector), kBlock, 0, x.bytes(), y.bytes(), coefficients.first, coefficients.second,
+                x.numel(), rows.space, rows.period);
 }
 
 // The gradients from the sums of each row: see channel_gradients in normalization_channels.cuh.
@@ -153,20 +176,27 @@ struct RowSums {
   int64_t rows, channels, wide;
   double share;
 };
-void gradients_of(Call& c, const Place& place, const RowSums& s, const Rows& rows, const Tensor& g, const Tensor& x, const Tensor& dx, const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
+void gradients_of(Call& c, const Place& place, const RowSums& s, const Rows& rows, const Tensor& g, const Tensor& x,
+                  const Tensor& dx, const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
   const Dtype type = x.dtype(), parameter = c.out(1).dtype();
   const Tensor coefficients = scratch(3 * s.rows, computed_dtype(type), x.device());
   const int64_t step = s.rows * size_of(computed_dtype(type));
   char *a = coefficients.bytes(), *b = a + step, *d = b + step;
-  kGradients.launch(place, {type, parameter, mean.dtype(), Dtype::f32, 2, 1, false}, divide_up(s.rows / s.wide + s.channels, kBlock), kBlock, 0, s.sums.first, s.sums.second, mean.bytes(), rstd.bytes(), address_of(weight), a, b, d, c.out(1).bytes(), c.out(2).bytes(), s.rows, s.channels, s.wide, s.share);
+  kGradients.launch(place, {type, parameter, mean.dtype(), Dtype::f32, 2, 1, false},
+                    divide_up(s.rows / s.wide + s.channels, kBlock), kBlock, 0, s.sums.first, s.sums.second,
+                    mean.bytes(), rstd.bytes(), address_of(weight), a, b, d, c.out(1).bytes(), c.out(2).bytes(), s.rows,
+                    s.channels, s.wide, s.share);
   const int vector = rows.vector(type, {g.bytes(), x.bytes(), dx.bytes()});
-  kGradient.launch(place, {type, Dtype::f32, Dtype::f32, Dtype::f32, 4, vector, rows.inside}, blocks_of(x.numel(), vector), kBlock, 0, g.bytes(), x.bytes(), dx.bytes(), a, b, d, x.numel(), rows.space, rows.period);
+  kGradient.launch(place, {type, Dtype::f32, Dtype::f32, Dtype::f32, 4, vector, rows.inside},
+                   blocks_of(x.numel(), vector), kBlock, 0, g.bytes(), x.bytes(), dx.bytes(), a, b, d, x.numel(),
+                   rows.space, rows.period);
 }
 
 // ---------------------------------------------------------------- batch normalization
 
 bool keeps_channels_last(const Tensor& t) {
-  return !t.is_contiguous() && ((t.dim() == 4 && is_contiguous(t, MemoryFormat::channels_last)) || (t.dim() == 5 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+  return !t.is_contiguous() && ((t.dim() == 4 && is_contiguous(t, MemoryFormat::channels_last)) ||
+                                (t.dim() == 5 && is_contiguous(t, MemoryFormat::channels_last_3d)));
 }
 Rows rows_of(const Tensor& t) {
   int64_t points = 1;
@@ -189,9 +219,12 @@ void run_batch_norm(Call& c) {
   const Dtype type = t.dtype();
   const Parameters p(c, 1, 2, type);
   const Tensor running_mean = c.has(3) ? c.tensor(3) : Tensor(), running_variance = c.has(4) ? c.tensor(4) : Tensor();
-  const Dtype running = running_mean.defined() ? running_mean.dtype() : running_variance.defined() ? running_variance.dtype() : Dtype::f32;
+  const Dtype running = running_mean.defined()       ? running_mean.dtype()
+                        : running_variance.defined() ? running_variance.dtype()
+                                                     : Dtype::f32;
   bool fits = has_kernel(type) && has_kernel(p.dtype) && has_kernel(running);
-  for (const Tensor& r : {running_mean, running_variance}) fits = fits && (!r.defined() || (r.dtype() == running && r.is_contiguous()));
+  for (const Tensor& r : {running_mean, running_variance})
+    fits = fits && (!r.defined() || (r.dtype() == running && r.is_contiguous()));
   if (!fits) return execute_on_host(c, t.device());
   if (t.numel() == 0) return fill_parameters(c);
   const Place place(t.device());
@@ -204,9 +237,15 @@ void run_batch_norm(Call& c) {
   if (training) {
     const Twins moments(channels, Dtype::f64, t.device());
     reduce(x, all_but_channels(x), {Operation::moments, computed, type, moments.first, moments.second});
-    kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), running, 0, 1, false}, blocks, kBlock, 0, moments.first, moments.second, c.out(1).bytes(), c.out(2).bytes(), address_of(running_mean), address_of(running_variance), address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, channels, channels, int64_t{1}, static_cast<double>(count), momentum, eps);
+    kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), running, 0, 1, false}, blocks, kBlock, 0,
+                         moments.first, moments.second, c.out(1).bytes(), c.out(2).bytes(), address_of(running_mean),
+                         address_of(running_variance), address_of(p.weight), address_of(p.bias), coefficients.first,
+                         coefficients.second, channels, channels, int64_t{1}, static_cast<double>(count), momentum,
+                         eps);
   } else {
-    kEvaluation.launch(place, {type, p.dtype, Dtype::f32, running, 1, 1, false}, blocks, kBlock, 0, running_mean.bytes(), running_variance.bytes(), address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, channels, eps);
+    kEvaluation.launch(place, {type, p.dtype, Dtype::f32, running, 1, 1, false}, blocks, kBlock, 0,
+                       running_mean.bytes(), running_variance.bytes(), address_of(p.weight), address_of(p.bias),
+                       coefficients.first, coefficients.second, channels, eps);
   }
   scale_elements(place, rows, x, y, coefficients);
 }
@@ -220,11 +259,16 @@ void run_batch_norm_backward(Call& c) {
   if (!has_kernel(type) || !has_kernel(kept) || !has_kernel(c.out(1).dtype())) return execute_on_host(c, t.device());
   const Place place(t.device());
   const int64_t channels = t.size(1);
-  const Tensor x = in_layout_of(t, t), g = in_layout_of(t, convert(c.tensor(0), type)), mean = contiguous_on_device(convert(c.tensor(2), kept)), rstd = contiguous_on_device(convert(c.tensor(3), kept));
-  RowSums s{Twins(channels, Dtype::f64, t.device()), channels, channels, 1, c.boolean(5) ? static_cast<double>(channels) / static_cast<double>(t.numel()) : 0.0};
+  const Tensor x = in_layout_of(t, t), g = in_layout_of(t, convert(c.tensor(0), type)),
+               mean = contiguous_on_device(convert(c.tensor(2), kept)),
+               rstd = contiguous_on_device(convert(c.tensor(3), kept));
+  RowSums s{Twins(channels, Dtype::f64, t.device()), channels, channels, 1,
+            c.boolean(5) ? static_cast<double>(channels) / static_cast<double>(t.numel()) : 0.0};
   // Seen with the strides of the input: a dimension of one element may have any.
   const Tensor seen = view_of(g, x.sizes(), x.strides(), g.offset());
-  reduce(seen, all_but_channels(x), {Operation::gradient_sums, computed_dtype(type), kept, s.sums.first, s.sums.second, 0, 0, x.bytes(), mean.bytes()});
+  reduce(seen, all_but_channels(x),
+         {Operation::gradient_sums, computed_dtype(type), kept, s.sums.first, s.sums.second, 0, 0, x.bytes(),
+          mean.bytes()});
   gradients_of(c, place, s, rows_of(t), g, x, c.out(0), mean, rstd, weight);
 }
 
@@ -238,18 +282,24 @@ Tensor as_rows(const Tensor& t, int64_t rows, int64_t n) {
 // (input, weight?, bias?, N, C, HxW, group, eps)
 void run_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
-  const int64_t batch = c.integer(3), channels = c.integer(4), space = c.integer(5), groups = c.integer(6), wide = groups ? channels / groups : 0;
+  const int64_t batch = c.integer(3), channels = c.integer(4), space = c.integer(5), groups = c.integer(6),
+                wide = groups ? channels / groups : 0;
   const Dtype type = t.dtype(), computed = computed_dtype(type);
   const Parameters p(c, 1, 2, type);
   if (t.numel() == 0 || !has_kernel(type) || !has_kernel(p.dtype)) return execute_on_host(c, t.device());
   const Place place(t.device());
-  const Tensor x = contiguous_on_device(t), y = c.out(0).is_contiguous() ? c.out(0) : empty(t.sizes(), type, t.device());
+  const Tensor x = contiguous_on_device(t),
+               y = c.out(0).is_contiguous() ? c.out(0) : empty(t.sizes(), type, t.device());
   const int64_t rows = batch * channels;
   const Twins moments(batch * groups, Dtype::f64, t.device());
   const Twins coefficients(rows, computed, t.device());
-  reduce(as_rows(x, batch * groups, wide * space), 2, {Operation::moments, computed, type, moments.first, moments.second});
+  reduce(as_rows(x, batch * groups, wide * space), 2,
+         {Operation::moments, computed, type, moments.first, moments.second});
   void* const none = nullptr;
-  kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), Dtype::f32, 0, 1, false}, divide_up(rows, kBlock), kBlock, 0, moments.first, moments.second, c.out(1).bytes(), c.out(2).bytes(), none, none, address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, rows, channels, wide, static_cast<double>(wide * space), 0.0, c.real(7));
+  kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), Dtype::f32, 0, 1, false}, divide_up(rows, kBlock),
+                       kBlock, 0, moments.first, moments.second, c.out(1).bytes(), c.out(2).bytes(), none, none,
+                       address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, rows,
+                       channels, wide, static_cast<double>(wide * space), 0.0, c.real(7));
   scale_elements(place, {space, rows, false}, x, y, coefficients);
   if (y.get() != c.out(0).get()) copy_into(c.out(0), y);
 }
@@ -257,14 +307,20 @@ void run_group_norm(Call& c) {
 // (grad, input, mean, rstd, weight?, N, C, HxW, group)
 void run_group_norm_backward(Call& c) {
   const Tensor t = c.tensor(1);
-  const int64_t batch = c.integer(5), channels = c.integer(6), space = c.integer(7), groups = c.integer(8), wide = groups ? channels / groups : 0, rows = batch * channels;
+  const int64_t batch = c.integer(5), channels = c.integer(6), space = c.integer(7), groups = c.integer(8),
+                wide = groups ? channels / groups : 0, rows = batch * channels;
   const Dtype type = t.dtype(), kept = promote(c.tensor(2).dtype(), c.tensor(3).dtype());
   const Tensor weight = c.has(4) ? contiguous_on_device(c.tensor(4)) : Tensor();
-  if (t.numel() == 0 || !has_kernel(type) || !has_kernel(kept) || !has_kernel(c.out(1).dtype())) return execute_on_host(c, t.device());
+  if (t.numel() == 0 || !has_kernel(type) || !has_kernel(kept) || !has_kernel(c.out(1).dtype()))
+    return execute_on_host(c, t.device());
   const Place place(t.device());
-  const Tensor x = contiguous_on_device(t), g = contiguous_on_device(convert(c.tensor(0), type)), mean = contiguous_on_device(convert(c.tensor(2), kept)), rstd = contiguous_on_device(convert(c.tensor(3), kept));
+  const Tensor x = contiguous_on_device(t), g = contiguous_on_device(convert(c.tensor(0), type)),
+               mean = contiguous_on_device(convert(c.tensor(2), kept)),
+               rstd = contiguous_on_device(convert(c.tensor(3), kept));
   RowSums s{Twins(rows, Dtype::f64, t.device()), rows, channels, wide, 1 / static_cast<double>(wide * space)};
-  reduce(as_rows(g, rows, space), 2, {Operation::gradient_sums, computed_dtype(type), kept, s.sums.first, s.sums.second, 0, 0, x.bytes(), mean.bytes(), wide});
+  reduce(as_rows(g, rows, space), 2,
+         {Operation::gradient_sums, computed_dtype(type), kept, s.sums.first, s.sums.second, 0, 0, x.bytes(),
+          mean.bytes(), wide});
   gradients_of(c, place, s, {space, rows, false}, g, x, c.out(0), mean, rstd, weight);
 }
 

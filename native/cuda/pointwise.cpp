@@ -22,7 +22,7 @@ constexpr const char* kComputeNames[kComputes] = {"f32", "f64", "i64", "u64", "b
 
 // What a kernel is compiled for.
 struct Key {
-  const void* op;          // the operator, or null for a copy
+  const void* op;  // the operator, or null for a copy
   int8_t which;
   uint8_t compute, device, count;
   uint8_t dtypes[kMaxOperands];
@@ -57,7 +57,8 @@ struct Recent {
   Compiled compiled;
 };
 constexpr size_t kRecent = 512;
-// Not thread-local data itself: that of a new thread must be small, since nobody can be told when there is no memory for it.
+// Not thread-local data itself: that of a new thread must be small, since nobody can be told when there is no memory
+// for it.
 Recent& recent(size_t hash) {
   static thread_local std::unique_ptr<Recent[]> all = std::make_unique<Recent[]>(kRecent);
   return all[hash % kRecent];
@@ -65,7 +66,8 @@ Recent& recent(size_t hash) {
 
 // Whether a formula calls a function of some length: exp, but not floor.
 bool is_long(std::string_view text) {
-  constexpr std::string_view kShort[] = {"abs", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "add", "sub", "mul", "neg", "real", "imag", "conj", "complex"};
+  constexpr std::string_view kShort[] = {"abs", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "add",
+                                         "sub", "mul",   "neg",  "real",  "imag", "conj",     "complex"};
   constexpr std::string_view kCall = "math::";
   for (size_t at = text.find(kCall); at != text.npos; at = text.find(kCall, at)) {
     at += kCall.size();
@@ -73,14 +75,15 @@ bool is_long(std::string_view text) {
   }
   return false;
 }
-// As many loads at once as keep the memory busy. Half as many do with a long formula, which a thread has a copy of for each element: of those, compiling
-// is what takes long.
+// As many loads at once as keep the memory busy. Half as many do with a long formula, which a thread has a copy of for
+// each element: of those, compiling is what takes long.
 int unroll_of(const Key& k, bool is_long) { return (k.vector && k.count <= 2 ? 4 : 2) / (is_long ? 2 : 1); }
 
 Compiled compile(const Key& k, const Operator* op) {
   const auto type = [&](int i) { return join("dtype_", tag_of(static_cast<Dtype>(k.dtypes[i]))); };
   std::string text = op ? formula_text(op->pointwise->name, k.which, kComputeNames[k.compute])
-                        : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1), " x, const Attribute*) { return x; }\n");
+                        : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1),
+                               " x, const Attribute*) { return x; }\n");
   const int unroll = unroll_of(k, is_long(text));
   std::string inputs, arguments;
   for (int i = 1; i < k.count; ++i) {
@@ -88,24 +91,30 @@ Compiled compile(const Key& k, const Operator* op) {
     inputs += join(number ? " N(" : " P(", i, ", ", type(i), ")");
     arguments += join(number ? " N(" : " P(", i, ")");
   }
-  text += join("#define RESULT ", type(0), "\n#define OPERANDS ", static_cast<int>(k.count), "\n#define EACH_INPUT(P, N)", inputs, "\n#define ARGUMENTS(P, N)", arguments, "\n");
+  text += join("#define RESULT ", type(0), "\n#define OPERANDS ", static_cast<int>(k.count),
+               "\n#define EACH_INPUT(P, N)", inputs, "\n#define ARGUMENTS(P, N)", arguments, "\n");
   text += "#include \"pointwise.cuh\"\n";
   std::vector<std::string> options = {join("-DBLOCK=", kBlockSize), join("-DUNROLL=", unroll)};
-  if (k.vector) options.push_back(join("-DVECTOR=", static_cast<int>(k.vector)));
-  else options.push_back(join("-DRANK=", static_cast<int>(k.rank))), options.push_back(join("-DBIG=", static_cast<int>(k.big)));
+  if (k.vector)
+    options.push_back(join("-DVECTOR=", static_cast<int>(k.vector)));
+  else
+    options.push_back(join("-DRANK=", static_cast<int>(k.rank))),
+        options.push_back(join("-DBIG=", static_cast<int>(k.big)));
   return {load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options).function, unroll};
 }
 
 const Compiled& find(const Key& k, const Operator* op) {
   Recent& slot = recent(KeyHash()(k));
-  if (slot.compiled.function && slot.key == k) [[likely]] return slot.compiled;
+  if (slot.compiled.function && slot.key == k) [[likely]]
+    return slot.compiled;
   std::lock_guard guard(kernels().lock);
   const auto found = kernels().all.find(k);
   slot = {k, found != kernels().all.end() ? found->second : kernels().all[k] = compile(k, op)};
   return slot.compiled;
 }
 
-// The parameters of a kernel, laid out as struct Plan and struct StridedPlan in pointwise.cuh: everything is a multiple of eight bytes.
+// The parameters of a kernel, laid out as struct Plan and struct StridedPlan in pointwise.cuh: everything is a multiple
+// of eight bytes.
 class Parameters {
  public:
   void put(const void* data, size_t bytes) {
@@ -121,21 +130,27 @@ class Parameters {
   std::span<const char> bytes() const { return {bytes_, size_}; }
 
  private:
-  alignas(16) char bytes_[8 + kMaxOperands * 16 + kMostAttributes * sizeof(ScalarAttribute) + kMostDims * 16 + kMaxOperands * kMostDims * 8];
+  alignas(16) char bytes_[8 + kMaxOperands * 16 + kMostAttributes * sizeof(ScalarAttribute) + kMostDims * 16 +
+                          kMaxOperands * kMostDims * 8];
   size_t size_ = 0;
 };
 
-void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count, const Parameters& parameters) {
+void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count,
+                   const Parameters& parameters) {
   const Compiled& compiled = find(key, op);
-  launch_bytes(compiled.function, place, divide_up(count, int64_t{kBlockSize} * compiled.unroll * std::max<int>(key.vector, 1)), kBlockSize, parameters.bytes());
+  launch_bytes(compiled.function, place,
+               divide_up(count, int64_t{kBlockSize} * compiled.unroll * std::max<int>(key.vector, 1)), kBlockSize,
+               parameters.bytes());
 }
 
 void put_plan(Parameters& to, const DenseLaunch& l, int attribute_count) {
   to.put(l.elements);
   for (int i = 0; i < l.count; ++i) {
     char slot[16] = {};
-    if (l.on_host >> i & 1) std::memcpy(slot, l.data[i], static_cast<size_t>(size_of(l.dtypes[i])));
-    else std::memcpy(slot, &l.data[i], sizeof(char*));
+    if (l.on_host >> i & 1)
+      std::memcpy(slot, l.data[i], static_cast<size_t>(size_of(l.dtypes[i])));
+    else
+      std::memcpy(slot, &l.data[i], sizeof(char*));
     to.put(slot, sizeof slot);
   }
   if (attribute_count) to.put(l.attributes, static_cast<size_t>(attribute_count) * sizeof(ScalarAttribute));
@@ -143,7 +158,16 @@ void put_plan(Parameters& to, const DenseLaunch& l, int attribute_count) {
 }
 
 Key key_of(const Operator* op, const DenseLaunch& l, const Place& place) {
-  Key key{op, static_cast<int8_t>(l.which), static_cast<uint8_t>(l.compute), static_cast<uint8_t>(place.device), static_cast<uint8_t>(l.count), {}, static_cast<uint8_t>(l.on_host), 0, 0, 0};
+  Key key{op,
+          static_cast<int8_t>(l.which),
+          static_cast<uint8_t>(l.compute),
+          static_cast<uint8_t>(place.device),
+          static_cast<uint8_t>(l.count),
+          {},
+          static_cast<uint8_t>(l.on_host),
+          0,
+          0,
+          0};
   for (int i = 0; i < l.count; ++i) key.dtypes[i] = static_cast<uint8_t>(l.dtypes[i]);
   return key;
 }
@@ -160,7 +184,9 @@ void launch_dense_walk(const Operator* op, const DenseLaunch& l) {
     if (!(l.on_host >> i & 1)) widest = std::max(widest, size_of(l.dtypes[i]));
   key.vector = static_cast<uint8_t>(16 / widest);
   for (int i = 0; i < l.count; ++i)
-    if (!(l.on_host >> i & 1) && reinterpret_cast<uintptr_t>(l.data[i]) % static_cast<uintptr_t>(key.vector * size_of(l.dtypes[i])) != 0) key.vector = 1;
+    if (!(l.on_host >> i & 1) &&
+        reinterpret_cast<uintptr_t>(l.data[i]) % static_cast<uintptr_t>(key.vector * size_of(l.dtypes[i])) != 0)
+      key.vector = 1;
   Parameters parameters;
   put_plan(parameters, l, op && op->pointwise ? op->pointwise->scalar_count : 0);
   launch_blocks(key, op, place, l.elements, parameters);
@@ -206,14 +232,16 @@ void launch_elements(const Operator* op, const PointwiseLaunch& l) {
   }
   coalesce(walked, pointers, in_memory);
   const int64_t rank = std::max<int64_t>(walked.size(), 1);
-  check_implemented(rank <= kMostDims, op ? op->name() : std::string("copy_"), ": more than ", kMostDims, " dimensions that cannot be merged, on '", l.device, "'");
+  check_implemented(rank <= kMostDims, op ? op->name() : std::string("copy_"), ": more than ", kMostDims,
+                    " dimensions that cannot be merged, on '", l.device, "'");
   key.rank = static_cast<uint8_t>(rank);
   key.big = count >= (int64_t{1} << 31);
   Parameters parameters;
   put_plan(parameters, dense, op && op->pointwise ? op->pointwise->scalar_count : 0);
   for (int64_t d = 0; d < rank; ++d) parameters.put(Divider(walked.empty() ? 1 : walked[d]));
   for (int i = 0; i < l.count; ++i)
-    for (int64_t d = 0; d < rank; ++d) parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
+    for (int64_t d = 0; d < rank; ++d)
+      parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
   launch_blocks(key, op, place, count, parameters);
 }
 

@@ -13,8 +13,10 @@ namespace {
 
 const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MAX"});
 const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MEAN"});
-const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DGRADIENT_MAX"});
-const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DGRADIENT_MEAN"});
+const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"},
+                                {"-DGRADIENT_MAX"});
+const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"},
+                                 {"-DGRADIENT_MEAN"});
 
 // As in pooling.cuh.
 struct Axis {
@@ -30,13 +32,20 @@ struct Windows {
 
 int64_t rank_of(const Operator& op) { return op.name()[op.name().size() - 2] - '0'; }  // ..._pool2d
 
-int32_t argument(DimsView values, int64_t d, int32_t otherwise) { return values.empty() ? otherwise : static_cast<int32_t>(values.size() == 1 ? values[0] : values[static_cast<size_t>(d)]); }
+int32_t argument(DimsView values, int64_t d, int32_t otherwise) {
+  return values.empty() ? otherwise
+                        : static_cast<int32_t>(values.size() == 1 ? values[0] : values[static_cast<size_t>(d)]);
+}
 
 // A batch whose channels are innermost; what is computed is laid out alike.
 bool has_channels_last(const Tensor& t, int64_t rank) {
-  return !t.is_contiguous() && t.dim() == rank + 2 && ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) || (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+  return !t.is_contiguous() && t.dim() == rank + 2 &&
+         ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) ||
+          (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
 }
-bool is_dense_as(const Tensor& t, bool last) { return last ? t.strides() == channels_last_strides(t.sizes()) : t.is_contiguous(); }
+bool is_dense_as(const Tensor& t, bool last) {
+  return last ? t.strides() == channels_last_strides(t.sizes()) : t.is_contiguous();
+}
 
 // The plan to compute `made` from `read`, which may have any strides: one of them is the pooled tensor.
 Windows windows_of(const Tensor& made, const Tensor& read, bool backward, int64_t rank) {
@@ -89,7 +98,8 @@ void max_over(Call& c, bool adaptive) {
   Windows w = windows_of(y, x, false, rank);
   if (!adaptive) slide(w, rank, c.integers(1), c.integers(2), c.integers(3), c.integers(4));
   const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y, &indices});
-  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, x.bytes(), y.bytes(), indices.bytes(), w);
+  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
+              0, x.bytes(), y.bytes(), indices.bytes(), w);
 }
 void run_max_pool(Call& c) { max_over(c, false); }
 void run_adaptive_max_pool(Call& c) { max_over(c, true); }
@@ -107,7 +117,8 @@ void mean_over(Call& c, bool adaptive) {
     w.divide_by = c.integer(6);
   }
   const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y});
-  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, x.bytes(), y.bytes(), w);
+  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
+               0, x.bytes(), y.bytes(), w);
 }
 void run_avg_pool(Call& c) { mean_over(c, false); }
 void run_adaptive_avg_pool(Call& c) { mean_over(c, true); }
@@ -125,7 +136,8 @@ void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
   }
   char* none = nullptr;
   const int vector = vector_of(last, dx.size(1), dy.dtype(), {&dy, &dx});
-  kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
+  kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w), vector},
+                       divide_up(w.count / vector, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
 }
 void run_avg_pool_gradient(Call& c) { mean_gradient_over(c, false, static_cast<int64_t>(c.integers(2).size())); }
 void run_adaptive_avg_pool_gradient(Call& c) { mean_gradient_over(c, true, c.integer(2)); }
@@ -140,10 +152,15 @@ void place_by_index(Call& c, bool add) {
   // Each plane as one dimension, which wants dense planes on all three sides.
   const bool last = has_channels_last(indices, rank);
   const auto flat = [&](const Tensor& t) {
-    const Tensor dense = is_dense_as(t, last) ? t : clone(t, last ? (rank == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d) : MemoryFormat::contiguous);
+    const Tensor dense =
+        is_dense_as(t, last)
+            ? t
+            : clone(t, last ? (rank == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d)
+                            : MemoryFormat::contiguous);
     int64_t plane = 1;
     for (int64_t d = planes; d < t.dim(); ++d) plane *= t.size(d);
-    Dims sizes(t.sizes().begin(), t.sizes().begin() + planes), strides(dense.strides().begin(), dense.strides().begin() + planes);
+    Dims sizes(t.sizes().begin(), t.sizes().begin() + planes),
+        strides(dense.strides().begin(), dense.strides().begin() + planes);
     sizes.push_back(plane);
     strides.push_back(last ? t.size(1) : 1);
     return view_of(dense, sizes, strides, dense.offset());
@@ -174,7 +191,8 @@ void run_max_pool_gradient(Call& c) {
   const auto part = [&](size_t k) { return window.subspan(k * static_cast<size_t>(rank), static_cast<size_t>(rank)); };
   slide(w, rank, part(0), part(1), part(2), part(3));
   const int vector = vector_of(last, dx.size(1), dy.dtype(), {&grad, &indices, &dx});
-  kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
+  kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w), vector},
+                      divide_up(w.count / vector, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
 }
 
 }  // namespace

@@ -11,10 +11,13 @@ std::string (*print_formula)(const std::string&, int, const char*) = nullptr;
 
 namespace {
 const char* find(std::string_view name, int which, std::string_view compute) {
-  const auto key = [](const PrintedText& p) { return std::tuple(std::string_view(p.name), p.which, std::string_view(p.compute)); };
+  const auto key = [](const PrintedText& p) {
+    return std::tuple(std::string_view(p.name), p.which, std::string_view(p.compute));
+  };
   const PrintedText* end = kPrintedForCuda + kPrintedCount;
   const std::tuple wanted(name, which, compute);
-  const PrintedText* found = std::lower_bound(kPrintedForCuda, end, wanted, [&](const PrintedText& p, const auto& w) { return key(p) < w; });
+  const PrintedText* found =
+      std::lower_bound(kPrintedForCuda, end, wanted, [&](const PrintedText& p, const auto& w) { return key(p) < w; });
   return found != end && key(*found) == wanted ? found->text : nullptr;
 }
 }  // namespace

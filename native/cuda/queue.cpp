@@ -35,8 +35,10 @@ class Spinlock {
  public:
   void lock() {
     for (int turns = 0; held_.test_and_set(std::memory_order_acquire); ++turns)
-      if (turns < 100) pause();
-      else sched_yield();
+      if (turns < 100)
+        pause();
+      else
+        sched_yield();
   }
   void unlock() { held_.clear(std::memory_order_release); }
 
@@ -44,7 +46,8 @@ class Spinlock {
   std::atomic_flag held_;
 };
 
-// A ring of bytes: [launches_made, launches_written) is full, counted from the beginning of time. Work never goes over the ring's end: a gap is skipped.
+// A ring of bytes: [launches_made, launches_written) is full, counted from the beginning of time. Work never goes over
+// the ring's end: a gap is skipped.
 class Ring {
  public:
   Ring() : bytes_(static_cast<char*>(std::aligned_alloc(64, kBytes))) {}
@@ -100,13 +103,16 @@ class Ring {
   uint64_t start_ = 0, end_ = 0, known_made_ = 0;  // of the writer, who holds the lock
   bool started_ = false, thread_wanted_ = false;
   std::atomic<bool> asleep_ = false;
-  int entered_ = -1;                               // the device whose context the thread has
+  int entered_ = -1;  // the device whose context the thread has
 
   void wait_for_room(uint64_t end) {
-    if (end - known_made_ <= kBytes) [[likely]] return;
+    if (end - known_made_ <= kBytes) [[likely]]
+      return;
     for (int turns = 0; end - (known_made_ = launches_made.load(std::memory_order_acquire)) > kBytes; ++turns)
-      if (turns < 100) pause();
-      else sched_yield();
+      if (turns < 100)
+        pause();
+      else
+        sched_yield();
   }
 
   void start();
@@ -175,7 +181,8 @@ bool wants_thread() {
 }
 
 void Ring::start() {
-  if (started_) [[likely]] return;
+  if (started_) [[likely]]
+    return;
   started_ = true;
   driver_problem();  // the driver is there before what is registered here: it goes away later
   thread_wanted_ = wants_thread();
@@ -198,15 +205,18 @@ void Ring::start() {
 void wait_for_launches() {
   const uint64_t written = launches_written.load(std::memory_order_acquire);
   for (int turns = 0; static_cast<int64_t>(written - launches_made.load(std::memory_order_acquire)) > 0; ++turns)
-    if (turns < 2000) pause();
-    else sched_yield();
+    if (turns < 2000)
+      pause();
+    else
+      sched_yield();
 }
 
 void raise_launch_failure() {
   const Status status = failed_launch.exchange(kSuccess);
   if (status == kSuccess) return;
   const Ring& r = ring();
-  check(!r.failed_explain, "CUDA error: ", r.failed_explain ? r.failed_explain(status) : "", " when calling `", r.failed_what, "`");
+  check(!r.failed_explain, "CUDA error: ", r.failed_explain ? r.failed_explain(status) : "", " when calling `",
+        r.failed_what, "`");
   raise_status(status, r.failed_what);
 }
 

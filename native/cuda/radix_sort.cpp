@@ -33,11 +33,14 @@ SortedKeys sort_keys(const Place& place, const Tensor& keys, int64_t n, int bits
     const Divider length = Divider(by_row ? row_length : 1);
     Tensor& to_keys = room_keys[pass % 2];
     Tensor& to_positions = room_positions[pass % 2];
-    if (!to_keys.defined()) to_keys = empty({{n}}, keys.dtype(), device), to_positions = empty({{n}}, Dtype::i32, device);
+    if (!to_keys.defined())
+      to_keys = empty({{n}}, keys.dtype(), device), to_positions = empty({{n}}, Dtype::i32, device);
     char* positions = from_positions.defined() ? from_positions.bytes() : nullptr;
-    kCount.launch(place, {kind, first, by_row}, tiles, kBlock, 0, from_keys.bytes(), positions, count, shift, length, counts.bytes(), tiles);
+    kCount.launch(place, {kind, first, by_row}, tiles, kBlock, 0, from_keys.bytes(), positions, count, shift, length,
+                  counts.bytes(), tiles);
     kSum.launch(place, {kind, false, false}, kDigits, kBlock, 0, counts.bytes(), totals, tiles);
-    kMove.launch(place, {kind, first, by_row}, tiles, kBlock, 0, from_keys.bytes(), positions, to_keys.bytes(), to_positions.bytes(), count, shift, length, counts.bytes(), totals, tiles);
+    kMove.launch(place, {kind, first, by_row}, tiles, kBlock, 0, from_keys.bytes(), positions, to_keys.bytes(),
+                 to_positions.bytes(), count, shift, length, counts.bytes(), totals, tiles);
     from_keys = to_keys;
     from_positions = to_positions;
   }

@@ -1,7 +1,9 @@
-// Random tensors and fills on the device: which words an operator takes, and the launches. The distributions are in cresset/cuda/kernels/random.cuh.
+// Random tensors and fills on the device: which words an operator takes, and the launches. The distributions are in
+// cresset/cuda/kernels/random.cuh.
 //
-// Values that the CPU refuses after looking at them (a probability above one in bernoulli, a negative standard deviation in a tensor) are not looked at
-// here, since that would wait for the device: probabilities count as clamped to [0, 1], a deviation as given.
+// Values that the CPU refuses after looking at them (a probability above one in bernoulli, a negative standard
+// deviation in a tensor) are not looked at here, since that would wait for the device: probabilities count as clamped
+// to [0, 1], a deviation as given.
 #include "cuda/random.h"
 
 #include <bit>
@@ -16,30 +18,46 @@ namespace cresset::cuda {
 
 Philox::Start take_words(const Call& c, int at, Device device, int64_t words) {
   Generator& g = at >= 0 && c.has(at) ? *c.args[at].generator_ : default_generator(device);
-  check(g.device.type == DeviceType::cuda, c.op.name(), ": Expected a 'cuda' device type for generator but found '", name_of(g.device.type), "'");
+  check(g.device.type == DeviceType::cuda, c.op.name(), ": Expected a 'cuda' device type for generator but found '",
+        name_of(g.device.type), "'");
   return static_cast<Philox&>(g).take(static_cast<uint64_t>(words));
 }
 
 void begin_random_capture(int device, uint64_t place) {
-  static_cast<Philox&>(default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)})).begin_capture(reinterpret_cast<const void*>(place));
+  static_cast<Philox&>(default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)}))
+      .begin_capture(reinterpret_cast<const void*>(place));
 }
-uint64_t end_random_capture(int device) { return static_cast<Philox&>(default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)})).end_capture(); }
+uint64_t end_random_capture(int device) {
+  return static_cast<Philox&>(default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)})).end_capture();
+}
 void start_random_replay(int device, uint64_t place, uint64_t words) {
   if (words == 0) return;
-  const Philox::Start start = static_cast<Philox&>(default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)})).take(words);
+  const Philox::Start start =
+      static_cast<Philox&>(default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)})).take(words);
   const StreamHandle stream = enter(device);
   // Four fills carry their values with them; a copy would need host memory that outlives it.
   for (int i = 0; i < 2; ++i) {
     const uint64_t word = i ? start.offset : start.seed;
     CRESSET_DRIVER(cuMemsetD32Async(place + static_cast<uint64_t>(8 * i), static_cast<unsigned>(word), 1, stream));
-    CRESSET_DRIVER(cuMemsetD32Async(place + static_cast<uint64_t>(8 * i + 4), static_cast<unsigned>(word >> 32), 1, stream));
+    CRESSET_DRIVER(
+        cuMemsetD32Async(place + static_cast<uint64_t>(8 * i + 4), static_cast<unsigned>(word >> 32), 1, stream));
   }
 }
 
 namespace {
 
 constexpr int kThreads = 256;
-enum Kind { uniform, normal, log_normal, cauchy, exponential, geometric, bernoulli, integers, wide_integers };  // the order of random.cuh
+enum Kind {
+  uniform,
+  normal,
+  log_normal,
+  cauchy,
+  exponential,
+  geometric,
+  bernoulli,
+  integers,
+  wide_integers
+};  // the order of random.cuh
 
 // The same as in random.cuh.
 struct Arguments {
@@ -65,11 +83,14 @@ void fill_random(const Call& c, const Tensor& t, Kind kind, const Arguments& arg
     return copy_into(t, buffer);
   }
   const Dtype d = t.dtype();
-  const int64_t words = kind == bernoulli || kind == integers ? 1 : kind == wide_integers || d == Dtype::f64 || (kind == geometric && size_of(d) == 8) ? 2 : 1;
+  const int64_t words = kind == bernoulli || kind == integers                                                ? 1
+                        : kind == wide_integers || d == Dtype::f64 || (kind == geometric && size_of(d) == 8) ? 2
+                                                                                                             : 1;
   const int64_t vector = 16 / size_of(d), unit = vector * words >= 4 ? vector : 4 / words;
   const Philox::Start start = take_words(c, generator, t.device(), count * words);
   const Place place(t.device());
-  fill_kernels().launch(place, {d, static_cast<int>(kind)}, divide_up(count, unit * kThreads), kThreads, 0, t.bytes(), count, start, arguments);
+  fill_kernels().launch(place, {d, static_cast<int>(kind)}, divide_up(count, unit * kThreads), kThreads, 0, t.bytes(),
+                        count, start, arguments);
 }
 
 // The real and imaginary parts of a complex tensor, as one more dimension.
@@ -86,8 +107,10 @@ void draw_uniform(const Call& c, const Tensor& t, double from, double to, int ge
 }
 void draw_normal(const Call& c, const Tensor& t, double mean, double std, int generator) {
   // The variance of a complex number is shared by its parts.
-  if (is_complex(t.dtype())) fill_random(c, parts(t), normal, {mean, std / std::sqrt(2.0), 0, 0}, generator);
-  else fill_random(c, t, normal, {mean, std, 0, 0}, generator);
+  if (is_complex(t.dtype()))
+    fill_random(c, parts(t), normal, {mean, std / std::sqrt(2.0), 0, 0}, generator);
+  else
+    fill_random(c, t, normal, {mean, std, 0, 0}, generator);
 }
 // `range` values from `base` on; 0 stands for 2^64.
 void draw_range(const Call& c, const Tensor& t, uint64_t range, int64_t base, int generator) {
@@ -99,7 +122,8 @@ void draw_range(const Call& c, const Tensor& t, uint64_t range, int64_t base, in
 // The bits of the whole numbers that a float type holds without gaps.
 int exact_bits(Dtype d) { return d == Dtype::f16 ? 11 : d == Dtype::bf16 ? 8 : d == Dtype::f32 ? 24 : 53; }
 
-// Where the type would round an end out of [from, to): the next whole number inside that it holds. A whole number above 2^bits is a multiple of its spacing.
+// Where the type would round an end out of [from, to): the next whole number inside that it holds. A whole number above
+// 2^bits is a multiple of its spacing.
 int64_t spacing(int64_t value, Dtype d) {
   const uint64_t magnitude = value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   const int extra = std::bit_width(magnitude) - exact_bits(d);
@@ -138,7 +162,8 @@ void run_randperm(Call& c) {
   }
   const Philox::Start start = take_words(c, 1, out.device(), 12);
   const int bits = std::bit_width(static_cast<uint64_t>(n - 1)), low = bits / 2;
-  many->launch(place, {out.dtype()}, divide_up(n, kThreads), kThreads, 0, out.bytes(), n, start, static_cast<int32_t>(low), static_cast<int32_t>(bits - low));
+  many->launch(place, {out.dtype()}, divide_up(n, kThreads), kThreads, 0, out.bytes(), n, start,
+               static_cast<int32_t>(low), static_cast<int32_t>(bits - low));
 }
 
 // ---- normal
@@ -148,7 +173,8 @@ void in_place(const char* name, const Tensor& t, const Value& other) {
   Call inner(*op);
   inner.args[0] = Value(t);
   inner.args[1] = other;
-  for (size_t k = 2; k < op->signature.parameters.size(); ++k) inner.args[k] = op->signature.parameters[k].default_value;
+  for (size_t k = 2; k < op->signature.parameters.size(); ++k)
+    inner.args[k] = op->signature.parameters[k].default_value;
   execute(inner);
 }
 // Waits for the device, as in PyTorch: a negative one is an error.
@@ -184,7 +210,8 @@ void run_normal_tensors(Call& c) {
 uint64_t limit_of(double p) { return static_cast<uint64_t>(std::ceil(p * 0x1p32)); }
 
 void draw_bernoulli(const Call& c, const Tensor& t, double p, int generator) {
-  check_implemented(!is_complex(t.dtype()), c.op.name(), ": not implemented on '", t.device(), "' for ", name_of(t.dtype()));
+  check_implemented(!is_complex(t.dtype()), c.op.name(), ": not implemented on '", t.device(), "' for ",
+                    name_of(t.dtype()));
   fill_random(c, t, bernoulli, {0, 0, limit_of(p), 0}, generator);
 }
 
@@ -194,7 +221,8 @@ void toss(const Call& c, const Tensor& out, const Tensor& probabilities, int gen
   const int64_t count = out.numel(), words = probabilities.dtype() == Dtype::f64 ? 2 : 1;
   const Philox::Start start = take_words(c, generator, out.device(), count * words);
   const Place place(out.device());
-  kernels->launch(place, {out.dtype(), probabilities.dtype()}, divide_up(count, kThreads * 4 / words), kThreads, 0, out.bytes(), probabilities.bytes(), count, start);
+  kernels->launch(place, {out.dtype(), probabilities.dtype()}, divide_up(count, kThreads * 4 / words), kThreads, 0,
+                  out.bytes(), probabilities.bytes(), count, start);
 }
 void run_bernoulli(Call& c) {
   if (c.out().numel() > 0) toss(c, c.out(), contiguous(c.tensor(0)), 1);
@@ -239,8 +267,11 @@ void run_random_range(Call& c) {
   if (c.has(2)) return draw_integers(c, t, from, c.integer(2), 3);
   if (from == std::numeric_limits<int64_t>::min()) return draw_range(c, t, 0, 0, 3);
   // Up to the largest whole number that the type holds, or holds exactly.
-  const int64_t first = is_floating(t.dtype()) ? round_up(from, spacing(from, t.dtype())) : from, last = largest_integer(t.dtype());
-  check(first <= last, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=", first, " > to_inc=", last);
+  const int64_t first = is_floating(t.dtype()) ? round_up(from, spacing(from, t.dtype())) : from,
+                last = largest_integer(t.dtype());
+  check(first <= last,
+        "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=",
+        first, " > to_inc=", last);
   draw_range(c, t, static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1, first, 3);
 }
 
@@ -258,7 +289,8 @@ void drop(Call& c, double keep, int generator) {
   const int64_t unit = std::max<int64_t>(16 / size_of(x.dtype()), 4);
   const Philox::Start start = take_words(c, generator, out.device(), count);
   const Place place(out.device());
-  kernels->launch(place, {x.dtype()}, divide_up(count, unit * kThreads * kDropoutUnroll), kThreads, 0, out.bytes(), mask.bytes(), alike ? x.bytes() : out.bytes(), count, start, limit_of(keep),
+  kernels->launch(place, {x.dtype()}, divide_up(count, unit * kThreads * kDropoutUnroll), kThreads, 0, out.bytes(),
+                  mask.bytes(), alike ? x.bytes() : out.bytes(), count, start, limit_of(keep),
                   keep == 0 ? 0.0 : 1 / keep);
 }
 void run_fused_dropout(Call& c) { drop(c, c.real(1), 2); }
@@ -284,21 +316,43 @@ void run_dropout_backward(Call& c) {
   const bool alike = grad.strides() == out.strides();
   if (!alike) copy_into(out, grad);
   const Place place(out.device());
-  kernels->launch(place, {grad.dtype()}, divide_up(count, 16 / size_of(grad.dtype()) * kThreads * kDropoutUnroll), kThreads, 0, out.bytes(), alike ? grad.bytes() : out.bytes(), mask.bytes(), count,
-                  c.real(2));
+  kernels->launch(place, {grad.dtype()}, divide_up(count, 16 / size_of(grad.dtype()) * kThreads * kDropoutUnroll),
+                  kThreads, 0, out.bytes(), alike ? grad.bytes() : out.bytes(), mask.bytes(), count, c.real(2));
 }
 
 }  // namespace
 
 REGISTER_KERNELS(random) {
   const std::pair<const char*, Run> kernels[] = {
-      {"rand", run_rand}, {"randn", run_randn}, {"rand_like", run_rand}, {"randn_like", run_randn}, {"randint", run_randint_to}, {"randint.low", run_randint},
-      {"randint_like", run_randint_like_to}, {"randint_like.low", run_randint_like}, {"randperm", run_randperm},
-      {"normal.numbers", run_normal_numbers}, {"normal.mean", run_normal_mean}, {"normal.std", run_normal_std}, {"normal.tensors", run_normal_tensors},
-      {"bernoulli", run_bernoulli}, {"bernoulli.p", run_bernoulli_number}, {"bernoulli_.tensor", run_bernoulli_tensor}, {"bernoulli_.number", run_bernoulli_inplace},
-      {"uniform_", run_uniform}, {"normal_", run_normal}, {"log_normal_", run_log_normal}, {"cauchy_", run_cauchy}, {"exponential_", run_exponential}, {"geometric_", run_geometric},
-      {"random_", run_random_any}, {"random_.to", run_random_to}, {"random_.range", run_random_range},
-      {"_fused_dropout", run_fused_dropout}, {"native_dropout", run_native_dropout}, {"native_dropout_backward", run_dropout_backward},
+      {"rand", run_rand},
+      {"randn", run_randn},
+      {"rand_like", run_rand},
+      {"randn_like", run_randn},
+      {"randint", run_randint_to},
+      {"randint.low", run_randint},
+      {"randint_like", run_randint_like_to},
+      {"randint_like.low", run_randint_like},
+      {"randperm", run_randperm},
+      {"normal.numbers", run_normal_numbers},
+      {"normal.mean", run_normal_mean},
+      {"normal.std", run_normal_std},
+      {"normal.tensors", run_normal_tensors},
+      {"bernoulli", run_bernoulli},
+      {"bernoulli.p", run_bernoulli_number},
+      {"bernoulli_.tensor", run_bernoulli_tensor},
+      {"bernoulli_.number", run_bernoulli_inplace},
+      {"uniform_", run_uniform},
+      {"normal_", run_normal},
+      {"log_normal_", run_log_normal},
+      {"cauchy_", run_cauchy},
+      {"exponential_", run_exponential},
+      {"geometric_", run_geometric},
+      {"random_", run_random_any},
+      {"random_.to", run_random_to},
+      {"random_.range", run_random_range},
+      {"_fused_dropout", run_fused_dropout},
+      {"native_dropout", run_native_dropout},
+      {"native_dropout_backward", run_dropout_backward},
   };
   for (const auto& [name, run] : kernels) r.set_kernel(name, DeviceType::cuda, run);
 }

@@ -1,4 +1,5 @@
-// The elements in another order, or some of them: flip, tril, triu. (roll and repeat are copies, and the same on all devices.)
+// The elements in another order, or some of them: flip, tril, triu. (roll and repeat are copies, and the same on all
+// devices.)
 #include <algorithm>
 #include <limits>
 
@@ -25,7 +26,8 @@ void run_flip(Call& c) {
       strides[d] = -strides[d];
     }
   }
-  copy_strided({out.bytes(), t.dtype(), t.dtype(), out.strides()}, {t.bytes() + end * size_of(t.dtype()), t.dtype(), t.dtype(), strides}, t.sizes(), t.device());
+  copy_strided({out.bytes(), t.dtype(), t.dtype(), out.strides()},
+               {t.bytes() + end * size_of(t.dtype()), t.dtype(), t.dtype(), strides}, t.sizes(), t.device());
 }
 
 template <bool upper>
@@ -35,10 +37,13 @@ void run_triangle(Call& c) {
   const int64_t rows = t.size(-2), columns = t.size(-1), width = size_of(t.dtype());
   const int64_t diagonal = std::clamp(c.integer(1), -rows, columns);
   int64_t vector = std::max<int64_t>(16 / width, 1);
-  while (columns % vector || (reinterpret_cast<uintptr_t>(t.bytes()) | reinterpret_cast<uintptr_t>(out.bytes())) % static_cast<uintptr_t>(vector * width)) vector /= 2;
+  while (columns % vector || (reinterpret_cast<uintptr_t>(t.bytes()) | reinterpret_cast<uintptr_t>(out.bytes())) %
+                                 static_cast<uintptr_t>(vector * width))
+    vector /= 2;
   const int64_t vectors = out.numel() / vector;
   const bool big = vectors >= std::numeric_limits<int32_t>::max() - 256;
-  kTriangle.launch(Place(out.device()), {static_cast<int>(width), static_cast<int>(vector), upper, big}, divide_up(vectors, 256), 256, 0, out.bytes(), t.bytes(), vectors, Divider(columns / vector),
+  kTriangle.launch(Place(out.device()), {static_cast<int>(width), static_cast<int>(vector), upper, big},
+                   divide_up(vectors, 256), 256, 0, out.bytes(), t.bytes(), vectors, Divider(columns / vector),
                    Divider(rows), diagonal);
 }
 

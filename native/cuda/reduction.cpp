@@ -26,7 +26,8 @@ struct Plan {
   Walk kept, folded;
 };
 
-const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT", "COMPUTED", "RESULT", "VECTOR", "CONTIGUOUS", "BIG", "KERNEL"};
+const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT",    "COMPUTED", "RESULT",
+                                                    "VECTOR",    "CONTIGUOUS", "BIG",      "KERNEL"};
 const KernelFamily kRows("reduction.cuh", "reduce_rows", kMacros, {"--fmad=true"});
 const KernelFamily kColumns("reduction.cuh", "reduce_columns", kMacros, {"--fmad=true"});
 const KernelFamily kPartial("reduction.cuh", "reduce_partial", kMacros, {"--fmad=true"});
@@ -35,11 +36,15 @@ bool is_place(Operation o) { return o >= Operation::arg_largest && o <= Operatio
 
 int64_t accumulator_bytes(const Reduction& r) {
   if (r.operation >= Operation::variance && r.operation <= Operation::moments) return 24;
-  if (is_place(r.operation) || r.operation == Operation::log_sum_exp || r.operation == Operation::gradient_sums || is_complex(r.computed)) return 16;
+  if (is_place(r.operation) || r.operation == Operation::log_sum_exp || r.operation == Operation::gradient_sums ||
+      is_complex(r.computed))
+    return 16;
   return 8;
 }
 
-int64_t power_above(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))); }
+int64_t power_above(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
 
 }  // namespace
 
@@ -65,7 +70,9 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
       continue;
     }
     order.push_back(d);
-    for (int64_t i = order.size() - 1; !is_place(r.operation) && i > 0 && t.stride(order[i - 1]) < t.stride(order[i]); --i) std::swap(order[i - 1], order[i]);
+    for (int64_t i = order.size() - 1; !is_place(r.operation) && i > 0 && t.stride(order[i - 1]) < t.stride(order[i]);
+         --i)
+      std::swap(order[i - 1], order[i]);
   }
   for (const int64_t d : order) folded.add(t.size(d), t.stride(d));
   if (kept.count == 0) return;
@@ -84,9 +91,16 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
   const Place place(t.device());
   const int64_t width = size_of(t.dtype()), wanted = 4 * properties(place.device).multiprocessors;
   const bool big = kept.count >= int64_t{1} << 31 || folded.count >= int64_t{1} << 31;
-  const int most = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(16 / width, r.operation <= Operation::smallest || (r.operation >= Operation::norm_1 && r.operation <= Operation::norm_2) ? 8 : 4)));
-  Plan plan{t.bytes(), r.other, r.constants, nullptr, r.first, r.second, kept.count, folded.count, folded.count, 1, 0, r.constant_period, r.parameter, r.root, 1, 1, {}, {}};
-  const bool by_columns = kept.rank() > 0 && folded.rank() > 0 && kept.inner_stride() < folded.inner_stride() && folded.count >= 16;
+  const int most = static_cast<int>(std::max<int64_t>(
+      1, std::min<int64_t>(16 / width, r.operation <= Operation::smallest ||
+                                               (r.operation >= Operation::norm_1 && r.operation <= Operation::norm_2)
+                                           ? 8
+                                           : 4)));
+  Plan plan{t.bytes(),    r.other, r.constants, nullptr,           r.first,     r.second, kept.count, folded.count,
+            folded.count, 1,       0,           r.constant_period, r.parameter, r.root,   1,          1,
+            {},           {}};
+  const bool by_columns =
+      kept.rank() > 0 && folded.rank() > 0 && kept.inner_stride() < folded.inner_stride() && folded.count >= 16;
   int vector = 1;
   int64_t blocks, splits = 1;
   bool contiguous = false;
@@ -111,12 +125,15 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
     contiguous = folded.rank() == 0 || (folded.rank() == 1 && folded.inner_stride() == 1);
     if (folded.inner_stride() == 1) {
       vector = common_vector(most, width, t.bytes(), {&kept, &folded}, true);
-      while (vector > 1 && (vector > folded.inner_size() || (folded.rank() > 1 && folded.inner_size() % vector))) vector /= 2;
+      while (vector > 1 && (vector > folded.inner_size() || (folded.rank() > 1 && folded.inner_size() % vector)))
+        vector /= 2;
     }
     const int64_t vectors = divide_up(folded.count, vector);
     int64_t lanes = std::min<int64_t>(kBlock, power_above(divide_up(vectors, kUnroll)));
-    const bool side_by_side = kept.rank() > 0 && kept.inner_stride() < folded.inner_stride();  // few rows of many columns: a thread each
-    if (side_by_side) lanes = 1;
+    const bool side_by_side =
+        kept.rank() > 0 && kept.inner_stride() < folded.inner_stride();  // few rows of many columns: a thread each
+    if (side_by_side)
+      lanes = 1;
     else
       while (lanes < kBlock && lanes < vectors && kept.count * lanes < wanted * kBlock) lanes *= 2;
     plan.lanes = static_cast<int32_t>(lanes);
@@ -138,10 +155,14 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
     plan.partial = scratch.bytes();
   }
   const int operation = static_cast<int>(r.operation);
-  (by_columns ? kColumns : kRows).launch(place, {operation, t.dtype(), r.computed, r.result, vector, contiguous, big, static_cast<int>(by_columns)}, {blocks, splits}, kBlock, 0, plan);
+  (by_columns ? kColumns : kRows)
+      .launch(place,
+              {operation, t.dtype(), r.computed, r.result, vector, contiguous, big, static_cast<int>(by_columns)},
+              {blocks, splits}, kBlock, 0, plan);
   if (splits == 1) return;
   plan.lanes = static_cast<int32_t>(std::min<int64_t>(32, power_above(plan.count)));
-  kPartial.launch(place, {operation, t.dtype(), r.computed, r.result, 1, false, false, 2}, divide_up(plan.count, plan.lanes), kBlock, 0, plan);
+  kPartial.launch(place, {operation, t.dtype(), r.computed, r.result, 1, false, false, 2},
+                  divide_up(plan.count, plan.lanes), kBlock, 0, plan);
 }
 
 namespace {
@@ -183,8 +204,10 @@ void run_product(Call& c) {
 
 bool is_ordered(Dtype d) { return has_elements(d) && !is_complex(d) && d != Dtype::u64; }
 
-void extreme_into(const Tensor& t, uint64_t reduced, Operation operation, const Tensor& first, const Tensor& second = {}) {
-  reduce(t, reduced, {operation, computed_in(t.dtype()), t.dtype(), first.bytes(), second.defined() ? second.bytes() : nullptr});
+void extreme_into(const Tensor& t, uint64_t reduced, Operation operation, const Tensor& first,
+                  const Tensor& second = {}) {
+  reduce(t, reduced,
+         {operation, computed_in(t.dtype()), t.dtype(), first.bytes(), second.defined() ? second.bytes() : nullptr});
 }
 template <bool kLargest>
 void run_amax(Call& c) {
@@ -231,7 +254,8 @@ void run_any(Call& c) {
 template <Operation kOperation>
 void run_any_dims(Call& c) {
   const Tensor t = c.tensor(0);
-  truth_into(c, t, c.has(1) && c.integers(1).empty() ? 0 : dims_at(c, 1, t), kOperation);  // here an empty list means no dims
+  truth_into(c, t, c.has(1) && c.integers(1).empty() ? 0 : dims_at(c, 1, t),
+             kOperation);  // here an empty list means no dims
 }
 void run_count_nonzero(Call& c) {
   const Tensor t = c.tensor(0);
@@ -258,8 +282,12 @@ void run_spread(Call& c) {
     return;
   }
   const uint64_t reduced = kForm == SpreadForm::unbiased ? all_dims(t) : dims_at(c, 1, t);
-  const double correction = kForm == SpreadForm::correction ? (c.has(2) ? c.real(2) : 1.0) : c.boolean(kForm == SpreadForm::unbiased ? 1 : 2) ? 1.0 : 0.0;
-  reduce(t, reduced, {kMean ? Operation::variance_mean : Operation::variance, computed, t.dtype(), c.out(0).bytes(), kMean ? c.out(1).bytes() : nullptr, correction, kRoot ? 1.0 : 0.0});
+  const double correction = kForm == SpreadForm::correction                    ? (c.has(2) ? c.real(2) : 1.0)
+                            : c.boolean(kForm == SpreadForm::unbiased ? 1 : 2) ? 1.0
+                                                                               : 0.0;
+  reduce(t, reduced,
+         {kMean ? Operation::variance_mean : Operation::variance, computed, t.dtype(), c.out(0).bytes(),
+          kMean ? c.out(1).bytes() : nullptr, correction, kRoot ? 1.0 : 0.0});
 }
 template <bool kMean, bool kRoot>
 void set_spread(Registry& r, const std::string& name) {
@@ -281,7 +309,10 @@ void run_norm(Call& c) {
     if (order == 2) reduced |= uint64_t{1} << t.dim();
     t = order == 2 ? as_pairs(t) : absolute(t);
   }
-  const Operation operation = order == 1 ? Operation::norm_1 : order == 2 ? Operation::norm_2 : std::isinf(order) ? (order > 0 ? Operation::norm_largest : Operation::norm_smallest) : Operation::norm_power;
+  const Operation operation = order == 1          ? Operation::norm_1
+                              : order == 2        ? Operation::norm_2
+                              : std::isinf(order) ? (order > 0 ? Operation::norm_largest : Operation::norm_smallest)
+                                                  : Operation::norm_power;
   reduce(t, reduced, {operation, computed_in(dtype), c.out().dtype(), c.out().bytes(), nullptr, order, 1 / order});
 }
 

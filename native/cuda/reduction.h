@@ -6,8 +6,27 @@ namespace cresset::cuda {
 
 // The numbers are those of cresset/cuda/kernels/reduction.cuh.
 enum class Operation : int {
-  sum, nansum, mean, product, any, all, count, largest, smallest, arg_largest, arg_smallest, largest_place, smallest_place,
-  norm_1, norm_2, norm_largest, norm_smallest, norm_power, log_sum_exp, variance, variance_mean,
+  sum,
+  nansum,
+  mean,
+  product,
+  any,
+  all,
+  count,
+  largest,
+  smallest,
+  arg_largest,
+  arg_smallest,
+  largest_place,
+  smallest_place,
+  norm_1,
+  norm_2,
+  norm_largest,
+  norm_smallest,
+  norm_power,
+  log_sum_exp,
+  variance,
+  variance_mean,
   moments,        // the mean and the mean square distance from it, both double
   gradient_sums,  // of a gradient, and of it times the distance of `other` from a constant of each result, both double
 };
@@ -17,8 +36,8 @@ struct Reduction {
   Dtype computed, result;  // gradient_sums: the dtype of the constants
   void* first;             // contiguous
   void* second = nullptr;
-  double parameter = 0;    // the correction of a variance, the order of a norm
-  double root = 0;         // a variance: whether its root is wanted; a norm: 1 / order
+  double parameter = 0;         // the correction of a variance, the order of a norm
+  double root = 0;              // a variance: whether its root is wanted; a norm: 1 / order
   const void* other = nullptr;  // a tensor that lies as the input does
   const void* constants = nullptr;
   int64_t constant_period = 1;  // results that share a constant

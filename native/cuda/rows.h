@@ -14,7 +14,8 @@ struct RowPlan {
   int64_t block = 512, blocks = 0;
 
   // Rows of n elements; `width` is the largest of an element, and a thread has room for `most` elements.
-  RowPlan(int64_t rows, int64_t n, int64_t width, int most, std::initializer_list<const void*> addresses) : blocks(rows) {
+  RowPlan(int64_t rows, int64_t n, int64_t width, int most, std::initializer_list<const void*> addresses)
+      : blocks(rows) {
     const int whole = static_cast<int>(std::max<int64_t>(1, 16 / width));
     uintptr_t bits = static_cast<uintptr_t>(n) | static_cast<uintptr_t>(whole);
     for (const void* p : addresses) {
@@ -23,10 +24,14 @@ struct RowPlan {
     }
     vector = static_cast<int>(bits & -bits);
     const int64_t vectors = divide_up(n, vector), limit = std::max(1, most / vector);
-    const auto above = [](int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(x, 1)))); };
+    const auto above = [](int64_t x) {
+      return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(x, 1))));
+    };
     int64_t wanted = vectors <= 32 * limit ? std::min<int64_t>(32, above(vectors)) : above(divide_up(vectors, limit));
-    if (wanted > 512) wanted = above(divide_up(vectors, std::max<int64_t>(1, limit / 2)));  // there are fewer registers for each of so many
-    if (wanted > 1024) {  // too long: walked more than once
+    if (wanted > 512)
+      wanted =
+          above(divide_up(vectors, std::max<int64_t>(1, limit / 2)));  // there are fewer registers for each of so many
+    if (wanted > 1024) {                                               // too long: walked more than once
       vector = whole;
       return;
     }

@@ -15,7 +15,8 @@ const KernelFamily kRows("scan.cuh", "scan_rows", kMacros, {"--fmad=true"});
 const KernelFamily kColumns("scan.cuh", "scan_columns", kMacros, {"--fmad=true"});
 
 // Along the last dimension; `indices` may be undefined.
-void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, const Tensor& indices, int64_t rows, int64_t n) {
+void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, const Tensor& indices, int64_t rows,
+               int64_t n) {
   const Place place(x.device());
   const int64_t wanted = 4 * properties(place.device).multiprocessors;
   int64_t chunks = 1, chunk = n;
@@ -26,7 +27,8 @@ void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, cons
   }
   void* const places = indices.defined() ? indices.bytes() : nullptr;
   bool aligned = n % kItems == 0;
-  for (const void* p : {static_cast<void*>(x.bytes()), static_cast<void*>(y.bytes()), places}) aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
+  for (const void* p : {static_cast<void*>(x.bytes()), static_cast<void*>(y.bytes()), places})
+    aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
   void* totals = nullptr;
   Tensor scratch;
   if (chunks > 1) {
@@ -36,11 +38,14 @@ void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, cons
   }
   for (const int only_totals : {1, 0}) {
     if (only_totals && chunks == 1) continue;
-    kRows.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0, aligned}, rows * chunks, kBlock, 0, x.bytes(), y.bytes(), places, totals, rows, n, chunk, static_cast<int32_t>(chunks), static_cast<int32_t>(only_totals));
+    kRows.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0, aligned}, rows * chunks, kBlock, 0,
+                 x.bytes(), y.bytes(), places, totals, rows, n, chunk, static_cast<int32_t>(chunks),
+                 static_cast<int32_t>(only_totals));
   }
 }
 
-void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, const Tensor& out, const Tensor& indices = {}) {
+void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, const Tensor& out,
+                const Tensor& indices = {}) {
   if (out.numel() == 0) return;
   const AlongDim l = along(input, dim);
   const int64_t columns = l.outer * l.inner;
@@ -50,7 +55,8 @@ void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, con
     const Tensor whole = contiguous(input);
     const int64_t sizes[] = {l.outer, l.inner, l.n}, strides[] = {l.n * l.inner, 1, l.inner};
     const auto turned = [&](const Tensor& t) { return view_of(t, sizes, strides, t.offset()); };
-    const Tensor x = contiguous(turned(whole)), y = empty(sizes, out.dtype(), out.device()), places = indices.defined() ? empty(sizes, Dtype::i64, out.device()) : Tensor();
+    const Tensor x = contiguous(turned(whole)), y = empty(sizes, out.dtype(), out.device()),
+                 places = indices.defined() ? empty(sizes, Dtype::i64, out.device()) : Tensor();
     scan_rows(scan, computed, x, y, places, columns, l.n);
     copy_into(turned(out), y);
     if (indices.defined()) copy_into(turned(indices), places);
@@ -59,14 +65,16 @@ void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, con
   const Tensor x = contiguous(input);
   const Place place(x.device());
   void* const places = indices.defined() ? indices.bytes() : nullptr;
-  kColumns.launch(place, {static_cast<int>(scan), x.dtype(), computed, out.dtype(), 1, false}, divide_up(columns, kBlock), kBlock, 0, x.bytes(), out.bytes(), places, columns, l.n, l.inner);
+  kColumns.launch(place, {static_cast<int>(scan), x.dtype(), computed, out.dtype(), 1, false},
+                  divide_up(columns, kBlock), kBlock, 0, x.bytes(), out.bytes(), places, columns, l.n, l.inner);
 }
 
 template <Scan kScan>
 void run_cumulative(Call& c) {
   const Tensor t = c.tensor(0);
   const Dtype computed = computed_in(c.out().dtype());
-  if (computed == Dtype::count || !has_elements(t.dtype()) || (kScan == kLogSumExp && is_complex(computed))) return execute_on_host(c, t.device());
+  if (computed == Dtype::count || !has_elements(t.dtype()) || (kScan == kLogSumExp && is_complex(computed)))
+    return execute_on_host(c, t.device());
   scan_along(kScan, computed, t, c.integer(1), c.out());
 }
 template <Scan kScan>

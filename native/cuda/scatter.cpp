@@ -1,5 +1,6 @@
-// Writing through indices and masks: x[i] = v, scatter, index_add and their kind, masked_fill, masked_scatter, put. As on the CPU, `name_` writes in
-// place and `name` in a copy, both by one Write; the rules of shape and the checks of arguments are the CPU's.
+// Writing through indices and masks: x[i] = v, scatter, index_add and their kind, masked_fill, masked_scatter, put. As
+// on the CPU, `name_` writes in place and `name` in a copy, both by one Write; the rules of shape and the checks of
+// arguments are the CPU's.
 #include <cmath>
 #include <limits>
 
@@ -35,8 +36,11 @@ void run_in_place(Call& c) {
   const Tensor target = c.tensor(0);
   const std::string& who = c.op.name();
   if (is_expanded(target)) {
-    if (who != "index_fill_" && who != "index_put_") check_no_internal_overlap(who.c_str(), target);
-    else if (warn) warn(join("Use of ", who, " on expanded tensors is deprecated. Please clone() the tensor before performing this operation."));
+    if (who != "index_fill_" && who != "index_put_")
+      check_no_internal_overlap(who.c_str(), target);
+    else if (warn)
+      warn(join("Use of ", who,
+                " on expanded tensors is deprecated. Please clone() the tensor before performing this operation."));
   }
   write(c, target);
 }
@@ -44,11 +48,14 @@ void run_in_place(Call& c) {
 // One number on the device.
 Tensor number(const Scalar& value, Dtype dtype, Device device) { return full({}, value, dtype, device); }
 
-IndexedOn on(const Tensor& target, Dtype index, int operation) { return {Place(target.device()), target.device(), index, operation}; }
+IndexedOn on(const Tensor& target, Dtype index, int operation) {
+  return {Place(target.device()), target.device(), index, operation};
+}
 
 // ---------------------------------------------------------------- combining
 
-using MakeWalk = IndexedWalk (*)(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
+using MakeWalk = IndexedWalk (*)(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index,
+                                 const Tensor& plain);
 
 Scalar identity(Combine how, Dtype dtype) {
   if (how == Combine::add) return Scalar(0);
@@ -62,24 +69,33 @@ Scalar identity(Combine how, Dtype dtype) {
 }
 
 // target = reduction of the source elements that land on each of its elements, and of what stood there if include_self.
-void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t dim, const Tensor& index,
+                 const Tensor& source, std::string_view reduce, bool include_self) {
   if (index.numel() == 0 || target.numel() == 0) return;
   const int64_t along = make == walk_along && index.dim() ? index.size(dim) : 1;
-  // Halves are combined in float and rounded once. Lists of slices, and a single write to each element, do so by themselves.
+  // Halves are combined in float and rounded once. Lists of slices, and a single write to each element, do so by
+  // themselves.
   if (is_half(target.dtype()) && (reduce == "mean" || !include_self || (make == walk_along && along > 1))) {
     const Tensor wide = convert(target, Dtype::f32);
     reduce_into(make, who, wide, dim, index, convert(source, Dtype::f32), reduce, include_self);
     return copy_into(target, wide);
   }
-  const Combine how = reduce == "prod" ? Combine::multiply : reduce == "amax" ? Combine::maximum : reduce == "amin" ? Combine::minimum : Combine::add;
-  check_implemented(!is_complex(target.dtype()) || how == Combine::add || how == Combine::multiply, '"', who, "\" not implemented for '", name_of(target.dtype()), "'");
+  const Combine how = reduce == "prod"   ? Combine::multiply
+                      : reduce == "amax" ? Combine::maximum
+                      : reduce == "amin" ? Combine::minimum
+                                         : Combine::add;
+  check_implemented(!is_complex(target.dtype()) || how == Combine::add || how == Combine::multiply, '"', who,
+                    "\" not implemented for '", name_of(target.dtype()), "'");
   const IndexedOn there = on(target, index.dtype(), operation_number(who));
   const int64_t width = size_of(target.dtype());
-  if (!include_self) write_indexed(make(who, target, dim, index, number(identity(how, target.dtype()), target.dtype(), target.device())), width, there);
+  if (!include_self)
+    write_indexed(make(who, target, dim, index, number(identity(how, target.dtype()), target.dtype(), target.device())),
+                  width, there);
   combine_indexed(make(who, target, dim, index, source), target.dtype(), how, there);
   if (reduce != "mean") return;
   const Tensor counts = full(target.sizes(), Scalar(0), Dtype::i64, target.device());
-  combine_indexed(make(who, counts, dim, index, number(Scalar(1), Dtype::i64, target.device())), Dtype::i64, Combine::add, there);
+  combine_indexed(make(who, counts, dim, index, number(Scalar(1), Dtype::i64, target.device())), Dtype::i64,
+                  Combine::add, there);
   const Tensor sums = contiguous_on_device(target);
   const int64_t self = include_self, n = sums.numel();
   kMean.launch(there.place, {sums.dtype()}, divide_up(n, 256), 256, 0, sums.bytes(), counts.bytes(), self, n);
@@ -93,7 +109,9 @@ void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::s
   const Tensor index = c.tensor(2);
   if (index.numel() == 0) return;
   const int64_t dim = wrap_dim(c.integer(1), target.dim());
-  if (reduce.empty()) return write_indexed(walk_along(who, target, dim, index, src), size_of(target.dtype()), on(target, index.dtype(), operation_number(who)));
+  if (reduce.empty())
+    return write_indexed(walk_along(who, target, dim, index, src), size_of(target.dtype()),
+                         on(target, index.dtype(), operation_number(who)));
   reduce_into(walk_along, who, target, dim, index, src, reduce, true);
 }
 Tensor source_of(const Call& c) { return c.tensor(3); }
@@ -105,12 +123,17 @@ std::string_view reduce_of_scatter(const Call& c) {
 }
 void write_scatter_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), ""); }
 void write_scatter_value(const Call& c, const Tensor& target) { scatter_with(c, target, value_of(c, target), ""); }
-void write_scatter_reduce_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), reduce_of_scatter(c)); }
-void write_scatter_reduce_value(const Call& c, const Tensor& target) { scatter_with(c, target, value_of(c, target), reduce_of_scatter(c)); }
+void write_scatter_reduce_src(const Call& c, const Tensor& target) {
+  scatter_with(c, target, source_of(c), reduce_of_scatter(c));
+}
+void write_scatter_reduce_value(const Call& c, const Tensor& target) {
+  scatter_with(c, target, value_of(c, target), reduce_of_scatter(c));
+}
 void write_scatter_add(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), "sum"); }
 void write_scatter_reduce_two(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
-  reduce_into(walk_along, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source_of(c), c.text(4), c.boolean(5));
+  reduce_into(walk_along, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source_of(c), c.text(4),
+              c.boolean(5));
 }
 
 // ---------------------------------------------------------------- whole slices
@@ -129,12 +152,14 @@ void write_index_add(const Call& c, const Tensor& target) {
 }
 void write_index_reduce(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
-  reduce_into(walk_slices, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source_of(c), c.text(4), c.boolean(5));
+  reduce_into(walk_slices, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source_of(c), c.text(4),
+              c.boolean(5));
 }
 void write_index_copy(const Call& c, const Tensor& target) {
   static const int operation = operation_number("index_copy_");
   const Tensor index = c.tensor(2);
-  write_indexed(walk_slices("index_copy_", target, wrap_dim(c.integer(1), target.dim()), index, source_of(c)), size_of(target.dtype()), on(target, index.dtype(), operation));
+  write_indexed(walk_slices("index_copy_", target, wrap_dim(c.integer(1), target.dim()), index, source_of(c)),
+                size_of(target.dtype()), on(target, index.dtype(), operation));
 }
 void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
   static const int operation = operation_number("index_fill_");
@@ -144,7 +169,9 @@ void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
   write_indexed(w, size_of(target.dtype()), on(target, index.dtype(), operation));
 }
 void write_index_fill(const Call& c, const Tensor& target) { index_fill(c, target, value_of(c, target)); }
-void write_index_fill_tensor(const Call& c, const Tensor& target) { index_fill(c, target, convert(clone(c.tensor(3)), target.dtype())); }
+void write_index_fill_tensor(const Call& c, const Tensor& target) {
+  index_fill(c, target, convert(clone(c.tensor(3)), target.dtype()));
+}
 
 // ---------------------------------------------------------------- masks
 
@@ -156,7 +183,8 @@ void fill_where(const Tensor& out, const Tensor& input, const Tensor& mask, cons
   inner.args[0] = Value(mask);
   inner.args[1] = value;
   inner.args[2] = Value(input);
-  for (size_t k = 3; k < where->signature.parameters.size(); ++k) inner.args[k] = where->signature.parameters[k].default_value;
+  for (size_t k = 3; k < where->signature.parameters.size(); ++k)
+    inner.args[k] = where->signature.parameters[k].default_value;
   inner.given_out = true;
   inner.give(out);
   execute(inner);
@@ -167,11 +195,13 @@ void write_masked_scatter(const Call& c, const Tensor& target) {
   const Tensor mask = c.tensor(1), source = contiguous_on_device(c.tensor(2));
   const int64_t n = target.numel(), most = source.numel();
   if (n == 0) return;
-  const CountedFlags flags(view_of(mask, target.sizes(), expanded_strides("masked_scatter_", mask, target.sizes()), mask.offset()));
+  const CountedFlags flags(
+      view_of(mask, target.sizes(), expanded_strides("masked_scatter_", mask, target.sizes()), mask.offset()));
   const Tensor ranks = flags.ranks(false), whole = contiguous_on_device(target);
   const Place place(target.device());
   const auto number_of = static_cast<int32_t>(operation);
-  kScatter.launch(place, {target.dtype()}, divide_up(n, 256), 256, 0, whole.bytes(), flags.flags.bytes(), ranks.bytes(), source.bytes(), n, most, fault_place(place.device), number_of);
+  kScatter.launch(place, {target.dtype()}, divide_up(n, 256), 256, 0, whole.bytes(), flags.flags.bytes(), ranks.bytes(),
+                  source.bytes(), n, most, fault_place(place.device), number_of);
   if (whole.get() != target.get()) copy_into(target, whole);
 }
 
@@ -180,11 +210,13 @@ void write_masked_scatter(const Call& c, const Tensor& target) {
 void write_put(const Call& c, const Tensor& target) {
   static const int operation = operation_number("put_");
   if (c.tensor(1).numel() == 0) return;
-  const Tensor whole = contiguous_on_device(target), index = contiguous_on_device(c.tensor(1)), source = contiguous_on_device(c.tensor(2));
+  const Tensor whole = contiguous_on_device(target), index = contiguous_on_device(c.tensor(1)),
+               source = contiguous_on_device(c.tensor(2));
   IndexedWalk w = walk_slices("put_", flattened(whole), 0, flattened(index), flattened(source));
   w.wrap = w.bound;
   const IndexedOn there = on(target, index.dtype(), operation);
-  c.boolean(3) ? combine_indexed(w, whole.dtype(), Combine::add, there) : write_indexed(w, size_of(whole.dtype()), there);
+  c.boolean(3) ? combine_indexed(w, whole.dtype(), Combine::add, there)
+               : write_indexed(w, size_of(whole.dtype()), there);
   if (whole.get() != target.get()) copy_into(target, whole);
 }
 
@@ -195,11 +227,15 @@ bool fill_under_mask(const Tensor& target, std::span<const Tensor> indices, cons
   int64_t before = 0;
   const Tensor* mask = nullptr;
   for (const Tensor& t : indices) {
-    if (!t.defined()) before += mask ? 0 : 1;
-    else if (mask || t.dtype() != Dtype::b8) return false;
-    else mask = &t;
+    if (!t.defined())
+      before += mask ? 0 : 1;
+    else if (mask || t.dtype() != Dtype::b8)
+      return false;
+    else
+      mask = &t;
   }
-  if (!mask || mask->device() != target.device() || before + mask->dim() > target.dim() || is_expanded(target)) return false;
+  if (!mask || mask->device() != target.device() || before + mask->dim() > target.dim() || is_expanded(target))
+    return false;
   Dims strides(target.dim(), 0);
   for (int64_t d = 0; d < mask->dim(); ++d) {
     if (mask->size(d) != target.size(before + d)) return false;  // resolve_index says what is wrong
@@ -226,12 +262,14 @@ void write_index_put(const Call& c, const Tensor& target) {
     }
     return true;
   };
-  check(fits(), "index_put_: shape mismatch: value tensor of shape ", list(values.sizes()), " cannot be broadcast to indexing result of shape ", list(a.result));
+  check(fits(), "index_put_: shape mismatch: value tensor of shape ", list(values.sizes()),
+        " cannot be broadcast to indexing result of shape ", list(a.result));
   if (checked_numel(a.result) == 0) return;
   if (values.numel() != 1) {
     // Leading dimensions of size one are allowed to be too many.
     const int64_t extra = std::max<int64_t>(0, values.dim() - a.result.size());
-    values = view_of(values, DimsView(values.sizes()).subspan(static_cast<size_t>(extra)), DimsView(values.strides()).subspan(static_cast<size_t>(extra)), values.offset());
+    values = view_of(values, DimsView(values.sizes()).subspan(static_cast<size_t>(extra)),
+                     DimsView(values.strides()).subspan(static_cast<size_t>(extra)), values.offset());
     if (!values.is_contiguous() || values.sizes() != a.result) {
       const Tensor whole = empty(a.result, values.dtype(), values.device());
       copy_into(whole, values);
@@ -255,11 +293,16 @@ void masked_fill(Call& c, const Tensor& out, const Value& value) {
   const Tensor input = c.tensor(0), mask = c.tensor(1);
   if (out.numel() == 0) return;
   if (is_expanded(out)) {
-    if (warn) warn("Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation.");
+    if (warn)
+      warn(
+          "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+          "operation.");
     // Only what the mask covers may be written: an element can be covered in one place and not in another.
-    const Tensor indices[1] = {view_of(mask, out.sizes(), expanded_strides("masked_fill", mask, out.sizes()), mask.offset())};
+    const Tensor indices[1] = {
+        view_of(mask, out.sizes(), expanded_strides("masked_fill", mask, out.sizes()), mask.offset())};
     const AdvancedIndex a = resolve_index("masked_fill_", out, indices);
-    Tensor one = value.is_tensor() ? convert(Tensor(value.tensor_), out.dtype()) : number(value.scalar_, out.dtype(), out.device());
+    Tensor one = value.is_tensor() ? convert(Tensor(value.tensor_), out.dtype())
+                                   : number(value.scalar_, out.dtype(), out.device());
     if (one.device().is_cpu()) {  // a number that was left in host memory for `where`
       const Tensor there = empty({}, one.dtype(), out.device());
       copy_into(there, one);
@@ -269,7 +312,8 @@ void masked_fill(Call& c, const Tensor& out, const Value& value) {
   }
   fill_where(out, input, mask, value);
 }
-// A number enters as a 0-d tensor of the input's dtype, so that the result keeps that dtype; it stays in host memory, where `where` may read it.
+// A number enters as a 0-d tensor of the input's dtype, so that the result keeps that dtype; it stays in host memory,
+// where `where` may read it.
 void run_masked_fill(Call& c) {
   const Tensor one = scalar_tensor(c.scalar(2), c.tensor(0).dtype());
   masked_fill(c, c.op.mutates ? c.tensor(0) : c.out(), Value(one));
@@ -303,7 +347,8 @@ REGISTER_KERNELS(scatter) {
   set_writer<write_masked_scatter>(r, "masked_scatter", "masked_scatter_");
   set_writer<write_put>(r, "put", "put_");
   for (const char* name : {"masked_fill", "masked_fill_"}) r.set_kernel(name, DeviceType::cuda, run_masked_fill);
-  for (const char* name : {"masked_fill.Tensor", "masked_fill_.Tensor"}) r.set_kernel(name, DeviceType::cuda, run_masked_fill_tensor);
+  for (const char* name : {"masked_fill.Tensor", "masked_fill_.Tensor"})
+    r.set_kernel(name, DeviceType::cuda, run_masked_fill_tensor);
 }
 
 }  // namespace cresset::cuda

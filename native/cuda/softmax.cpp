@@ -44,14 +44,18 @@ void run_softmax(Call& c) {
   const Dtype from = x.dtype(), to = out.dtype();
   if (l.inner > 1) {
     const ColumnPlan plan(l);
-    kColumns.launch(place, {from, to, kLog, 2, 1, 1, 1}, plan.blocks, kColumnBlock, 0, x.bytes(), out.bytes(), l.outer, l.n, l.inner, plan.across);
+    kColumns.launch(place, {from, to, kLog, 2, 1, 1, 1}, plan.blocks, kColumnBlock, 0, x.bytes(), out.bytes(), l.outer,
+                    l.n, l.inner, plan.across);
     return;
   }
-  const RowPlan plan(l.outer, l.n, std::max(size_of(from), size_of(to)), most_elements(from, to), {x.bytes(), out.bytes()});
+  const RowPlan plan(l.outer, l.n, std::max(size_of(from), size_of(to)), most_elements(from, to),
+                     {x.bytes(), out.bytes()});
   if (plan.in_registers)
-    kRows.launch(place, {from, to, kLog, 0, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, x.bytes(), out.bytes(), l.outer, static_cast<int32_t>(l.n));
+    kRows.launch(place, {from, to, kLog, 0, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, x.bytes(),
+                 out.bytes(), l.outer, static_cast<int32_t>(l.n));
   else
-    kLong.launch(place, {from, to, kLog, 1, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, x.bytes(), out.bytes(), l.outer, l.n);
+    kLong.launch(place, {from, to, kLog, 1, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, x.bytes(),
+                 out.bytes(), l.outer, l.n);
 }
 
 template <bool kLog>
@@ -64,15 +68,18 @@ void run_gradient(Call& c) {
   const Dtype from = y.dtype(), to = out.dtype();
   if (l.inner > 1) {
     const ColumnPlan plan(l);
-    kGradientColumns.launch(place, {from, to, kLog, 5, 1, 1, 1}, plan.blocks, kColumnBlock, 0, g.bytes(), y.bytes(), out.bytes(), l.outer, l.n, l.inner, plan.across);
+    kGradientColumns.launch(place, {from, to, kLog, 5, 1, 1, 1}, plan.blocks, kColumnBlock, 0, g.bytes(), y.bytes(),
+                            out.bytes(), l.outer, l.n, l.inner, plan.across);
     return;
   }
   const int64_t width = std::max(size_of(from), size_of(to));
   const RowPlan plan(l.outer, l.n, width, static_cast<int>(64 / width), {g.bytes(), y.bytes(), out.bytes()});
   if (plan.in_registers)
-    kGradientRows.launch(place, {from, to, kLog, 3, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, g.bytes(), y.bytes(), out.bytes(), l.outer, static_cast<int32_t>(l.n));
+    kGradientRows.launch(place, {from, to, kLog, 3, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0,
+                         g.bytes(), y.bytes(), out.bytes(), l.outer, static_cast<int32_t>(l.n));
   else
-    kGradientLong.launch(place, {from, to, kLog, 4, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, g.bytes(), y.bytes(), out.bytes(), l.outer, l.n);
+    kGradientLong.launch(place, {from, to, kLog, 4, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0,
+                         g.bytes(), y.bytes(), out.bytes(), l.outer, l.n);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sorting and selecting along a dimension: sort, topk, kthvalue, median, mode; and distinct elements. The rules of shape are the CPU's. Sorts are
-// stable, and of equal elements the first are chosen.
+// Sorting and selecting along a dimension: sort, topk, kthvalue, median, mode; and distinct elements. The rules of
+// shape are the CPU's. Sorts are stable, and of equal elements the first are chosen.
 #include <algorithm>
 #include <limits>
 
@@ -45,7 +45,9 @@ Tensor with_last(const Tensor& t, int64_t dim) {
 struct Rows {
   Tensor x;
   int64_t count, length;
-  Rows(const Tensor& t, int64_t dim) : x(contiguous_on_device(with_last(t, dim))), length(x.size(-1)) { count = length ? x.numel() / length : 0; }
+  Rows(const Tensor& t, int64_t dim) : x(contiguous_on_device(with_last(t, dim))), length(x.size(-1)) {
+    count = length ? x.numel() / length : 0;
+  }
   int64_t n() const { return x.numel(); }
 };
 bool fits(const Rows& r) { return is_sortable(r.x.dtype()) && r.n() < std::numeric_limits<int32_t>::max() - 4096; }
@@ -68,25 +70,29 @@ void sort_into(const Rows& r, int64_t count, bool descending, const Tensor& valu
   const auto turned = static_cast<int32_t>(descending), wanted = static_cast<int32_t>(count);
   if (count == r.length && r.length <= kLongestRow) {
     char* none = nullptr;
-    return kRows.launch(place, {d, items_for(r.length), false}, r.count, kBlock, 0, r.x.bytes(), none, values.bytes(), indices.bytes(), r.length, wanted, turned);
+    return kRows.launch(place, {d, items_for(r.length), false}, r.count, kBlock, 0, r.x.bytes(), none, values.bytes(),
+                        indices.bytes(), r.length, wanted, turned);
   }
   // Few long rows leave most of the device idle when a block looks after each.
   if (count <= kLongestRow && (r.count >= 32 || r.length <= 16384)) {
     const Tensor chosen = empty({{r.count * count}}, Dtype::i32, r.x.device());
     const auto length = static_cast<int32_t>(r.length);
     kSelect.launch(place, {d}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), length, wanted, turned);
-    return kRows.launch(place, {d, items_for(count), true}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), values.bytes(), indices.bytes(), r.length, wanted, turned);
+    return kRows.launch(place, {d, items_for(count), true}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(),
+                        values.bytes(), indices.bytes(), r.length, wanted, turned);
   }
   const SortedKeys sorted = sort_all(place, r, descending, r.length);
   const int64_t n = r.count * count;
-  kTake.launch(place, {d}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.positions.bytes(), values.bytes(), indices.bytes(), n, r.length, count);
+  kTake.launch(place, {d}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.positions.bytes(), values.bytes(),
+               indices.bytes(), n, r.length, count);
 }
 
 // The same into results of any layout.
 void sort_along(Call& c, const Rows& r, int64_t dim, int64_t count, bool descending) {
   const Tensor values = with_last(c.out(0), dim), indices = with_last(c.out(1), dim);
   if (values.is_contiguous() && indices.is_contiguous()) return sort_into(r, count, descending, values, indices);
-  const Tensor dense_values = empty(values.sizes(), values.dtype(), values.device()), dense_indices = empty(values.sizes(), Dtype::i64, values.device());
+  const Tensor dense_values = empty(values.sizes(), values.dtype(), values.device()),
+               dense_indices = empty(values.sizes(), Dtype::i64, values.device());
   sort_into(r, count, descending, dense_values, dense_indices);
   copy_into(values, dense_values);
   copy_into(indices, dense_indices);
@@ -116,7 +122,8 @@ struct Sorted {
   Tensor values, indices;
 };
 Sorted sorted_rows(const Rows& r, int64_t count) {
-  const Tensor values = empty({{r.count, count}}, r.x.dtype(), r.x.device()), indices = empty({{r.count, count}}, Dtype::i64, r.x.device());
+  const Tensor values = empty({{r.count, count}}, r.x.dtype(), r.x.device()),
+               indices = empty({{r.count, count}}, Dtype::i64, r.x.device());
   sort_into(r, count, false, values, indices);
   return {values, indices};
 }
@@ -126,11 +133,14 @@ void pick(const Rows& r, int64_t place, bool skip_nan, const Tensor& value, cons
   const int64_t count = place < 0 ? r.length : place + 1;
   const Sorted s = sorted_rows(r, count);
   const auto skip = static_cast<int32_t>(skip_nan);
-  kPick.launch(Place(r.x.device()), {r.x.dtype()}, divide_up(r.count, kBlock), kBlock, 0, s.values.bytes(), s.indices.bytes(), value.bytes(), index.defined() ? index.bytes() : nullptr, r.count, count,
-               place, skip);
+  kPick.launch(Place(r.x.device()), {r.x.dtype()}, divide_up(r.count, kBlock), kBlock, 0, s.values.bytes(),
+               s.indices.bytes(), value.bytes(), index.defined() ? index.bytes() : nullptr, r.count, count, place,
+               skip);
 }
 
-void check_not_bool(const char* who, const Tensor& t) { check_implemented(t.dtype() != Dtype::b8, '"', who, "\" not implemented for 'bool'"); }
+void check_not_bool(const char* who, const Tensor& t) {
+  check_implemented(t.dtype() != Dtype::b8, '"', who, "\" not implemented for 'bool'");
+}
 
 void run_kthvalue(Call& c) {
   const Tensor t = c.tensor(0);
@@ -163,17 +173,19 @@ void run_mode(Call& c) {
   const Rows r(t, wrap_dim(c.integer(1), t.dim()));
   if (!fits(r)) return execute_on_host(c, t.device());
   const Sorted s = sorted_rows(r, r.length);
-  kMode.launch(Place(t.device()), {t.dtype()}, divide_up(r.count, 64), 64, 0, s.values.bytes(), s.indices.bytes(), c.out(0).bytes(), c.out(1).bytes(), r.count, r.length);
+  kMode.launch(Place(t.device()), {t.dtype()}, divide_up(r.count, 64), 64, 0, s.values.bytes(), s.indices.bytes(),
+               c.out(0).bytes(), c.out(1).bytes(), r.count, r.length);
 }
 
 // ---------------------------------------------------------------- distinct elements
 
-// Elements, or with a matrix its rows, that are grouped: the first of each group, the group of each, and the sizes of the groups; the latter two empty
-// where they are not asked for.
+// Elements, or with a matrix its rows, that are grouped: the first of each group, the group of each, and the sizes of
+// the groups; the latter two empty where they are not asked for.
 struct Grouped {
   Tensor firsts, inverse, counts;
 };
-Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bool wants_inverse, bool wants_counts, DimsView shape) {
+Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bool wants_inverse, bool wants_counts,
+              DimsView shape) {
   const Device device = x.device();
   const int64_t n = x.size(0), one = 1;
   const CountedFlags flags(starts);
@@ -181,17 +193,21 @@ Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bo
   const int64_t groups = begins.numel();
   Dims sizes = x.sizes();
   sizes[0] = groups;
-  const Tensor firsts = empty(sizes, x.dtype(), device), inverse = empty(wants_inverse ? Dims(shape) : Dims{0}, Dtype::i64, device), counts = empty({{wants_counts ? groups : 0}}, Dtype::i64, device);
+  const Tensor firsts = empty(sizes, x.dtype(), device),
+               inverse = empty(wants_inverse ? Dims(shape) : Dims{0}, Dtype::i64, device),
+               counts = empty({{wants_counts ? groups : 0}}, Dtype::i64, device);
   const Place place(device);
   Tensor where = begins;
   if (positions.defined() && groups) {  // in the order of the input
     where = empty({{groups}}, Dtype::i32, device);
     read_indexed(walk_slices("unique", positions, 0, begins, where), 4, {place, device, Dtype::i64, 0});
   }
-  if (groups) read_indexed(walk_slices("unique", x, 0, where, firsts), size_of(x.dtype()), {place, device, where.dtype(), 0});
+  if (groups)
+    read_indexed(walk_slices("unique", x, 0, where, firsts), size_of(x.dtype()), {place, device, where.dtype(), 0});
   if (n && (wants_inverse || wants_counts)) {
     const Tensor ranks = wants_inverse ? flags.ranks(true) : Tensor();
-    kGroups.launch(place, {x.dtype()}, divide_up(n, kBlock), kBlock, 0, wants_inverse ? ranks.bytes() : nullptr, positions.defined() ? positions.bytes() : nullptr, begins.bytes(),
+    kGroups.launch(place, {x.dtype()}, divide_up(n, kBlock), kBlock, 0, wants_inverse ? ranks.bytes() : nullptr,
+                   positions.defined() ? positions.bytes() : nullptr, begins.bytes(),
                    wants_inverse ? inverse.bytes() : nullptr, wants_counts ? counts.bytes() : nullptr, n, groups);
   }
   return {firsts, inverse, counts};
@@ -214,7 +230,8 @@ void run_unique(Call& c) {
     positions = sorted.positions;
     const auto has_nan = static_cast<int32_t>(is_floating(t.dtype()));
     const int64_t n = r.n();
-    kStarts.launch(place, {t.dtype(), false}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.keys.bytes(), starts.bytes(), n, has_nan);
+    kStarts.launch(place, {t.dtype(), false}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.keys.bytes(),
+                   starts.bytes(), n, has_nan);
   }
   give_groups(c, group(r.x, positions, starts, c.boolean(2), c.boolean(3), t.sizes()));
 }
@@ -227,11 +244,14 @@ void run_unique_consecutive(Call& c) {
   const int64_t n = r.n();
   const int32_t has_nan = 0;
   char* none = nullptr;
-  if (n) kStarts.launch(place, {t.dtype(), true}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), none, starts.bytes(), n, has_nan);
+  if (n)
+    kStarts.launch(place, {t.dtype(), true}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), none, starts.bytes(), n,
+                   has_nan);
   give_groups(c, group(r.x, {}, starts, c.boolean(1), c.boolean(2), t.sizes()));
 }
 
-// Slices along a dimension, as rows of a matrix. To sort them like words they are sorted by each column, from the last to the first.
+// Slices along a dimension, as rows of a matrix. To sort them like words they are sorted by each column, from the last
+// to the first.
 template <bool sorts>
 void run_unique_dim(Call& c) {
   const Tensor t = c.tensor(0);
@@ -239,12 +259,20 @@ void run_unique_dim(Call& c) {
   constexpr int64_t kMostColumns = 256;
   const char* who = sorts ? "unique" : "unique_consecutive";
   check_index(t.dim() > 0, who, ": Dimension specified as ", c.integer(1), " but tensor has no dimensions");
-  const int64_t dim = wrap_dim(c.integer(1), t.dim()), n = t.size(dim), zeros = std::count(t.sizes().begin(), t.sizes().end(), 0);
-  check(zeros == 0 || n == 0, who, ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; the shape is ", list(t.sizes()));
-  check(zeros <= 1, who, ": Number of zero sized dimensions is more than one, so unique cannot be applied; the shape is ", list(t.sizes()));
-  if (n == 0) return give_groups(c, {empty(t.sizes(), t.dtype(), t.device()), empty({{0}}, Dtype::i64, t.device()), empty({{0}}, Dtype::i64, t.device())});
+  const int64_t dim = wrap_dim(c.integer(1), t.dim()), n = t.size(dim),
+                zeros = std::count(t.sizes().begin(), t.sizes().end(), 0);
+  check(zeros == 0 || n == 0, who,
+        ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; the shape is ",
+        list(t.sizes()));
+  check(zeros <= 1, who,
+        ": Number of zero sized dimensions is more than one, so unique cannot be applied; the shape is ",
+        list(t.sizes()));
+  if (n == 0)
+    return give_groups(c, {empty(t.sizes(), t.dtype(), t.device()), empty({{0}}, Dtype::i64, t.device()),
+                           empty({{0}}, Dtype::i64, t.device())});
   const int64_t length = t.numel() / n;
-  if ((sorts && length > kMostColumns) || !is_sortable(t.dtype()) || n >= std::numeric_limits<int32_t>::max() - 4096) return execute_on_host(c, t.device());
+  if ((sorts && length > kMostColumns) || !is_sortable(t.dtype()) || n >= std::numeric_limits<int32_t>::max() - 4096)
+    return execute_on_host(c, t.device());
   const auto moved = [](const Tensor& x, int64_t from, int64_t to) {
     Dims sizes = x.sizes(), strides = x.strides();
     const int64_t size = sizes[from], stride = strides[from];
@@ -259,7 +287,8 @@ void run_unique_dim(Call& c) {
   Tensor order;
   for (int64_t column = length - 1; sorts && column >= 0; --column) {
     const Tensor keys = empty({{n}}, size_of(t.dtype()) == 8 ? Dtype::i64 : Dtype::i32, t.device());
-    kColumn.launch(place, {t.dtype()}, divide_up(n, kBlock), kBlock, 0, x.bytes(), order.defined() ? order.bytes() : nullptr, keys.bytes(), n, length, column);
+    kColumn.launch(place, {t.dtype()}, divide_up(n, kBlock), kBlock, 0, x.bytes(),
+                   order.defined() ? order.bytes() : nullptr, keys.bytes(), n, length, column);
     const Tensor positions = sort_keys(place, keys, n, static_cast<int>(8 * size_of(t.dtype()))).positions;
     if (!order.defined()) {
       order = positions;
@@ -271,7 +300,8 @@ void run_unique_dim(Call& c) {
   }
   const Tensor starts = empty({{n}}, Dtype::u8, t.device());
   const auto has_nan = static_cast<int32_t>(is_floating(t.dtype()));
-  kSliceStarts.launch(place, {t.dtype()}, divide_up(n, kBlock), kBlock, 0, x.bytes(), order.defined() ? order.bytes() : nullptr, starts.bytes(), n, length, has_nan);
+  kSliceStarts.launch(place, {t.dtype()}, divide_up(n, kBlock), kBlock, 0, x.bytes(),
+                      order.defined() ? order.bytes() : nullptr, starts.bytes(), n, length, has_nan);
   Grouped g = group(x, order, starts, c.boolean(first), c.boolean(first + 1), {&n, 1});
   g.firsts = contiguous_on_device(moved(g.firsts, 0, dim));
   give_groups(c, g);

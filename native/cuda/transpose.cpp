@@ -26,7 +26,11 @@ struct Transposition {
 };
 
 Dtype word_dtype(int64_t width) {
-  return width == 1 ? Dtype::u8 : width == 2 ? Dtype::i16 : width == 4 ? Dtype::i32 : width == 8 ? Dtype::i64 : Dtype::c128;
+  return width == 1   ? Dtype::u8
+         : width == 2 ? Dtype::i16
+         : width == 4 ? Dtype::i32
+         : width == 8 ? Dtype::i64
+                      : Dtype::c128;
 }
 
 struct Walked {
@@ -43,7 +47,8 @@ int64_t widen(Walked& w, const char* to, const char* from, int64_t width) {
   };
   fits(w.sizes[last]);
   for (int64_t d = 0; d < last; ++d) fits(w.to[d]), fits(w.from[d]);
-  while ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % static_cast<uintptr_t>(word)) word /= 2;
+  while ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % static_cast<uintptr_t>(word))
+    word /= 2;
   if (word <= width) return width;
   const int64_t elements = word / width;
   w.sizes[last] /= elements;
@@ -59,11 +64,13 @@ bool copy_by_tiles(const Walked& w, char* to, const char* from, int64_t width, D
     if (w.from[d] == 1 && w.sizes[d] >= 8 && (other < 0 || w.sizes[d] > w.sizes[other])) other = d;
   if (other < 0 || w.from[last] <= 1) return false;
   Transposition t{to, from, w.sizes[last], w.sizes[other], w.to[other], w.from[last], {}, {}, {}, {}, {}};
-  int64_t together = t.columns | t.rows | t.to_row | t.from_column | static_cast<int64_t>((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) / 2);
+  int64_t together = t.columns | t.rows | t.to_row | t.from_column |
+                     static_cast<int64_t>((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) / 2);
   for (int64_t d = 0; d < last; ++d)
     if (d != other) together |= w.to[d] | w.from[d];
   const bool pairs = width == 2 && together % 2 == 0;
-  const int64_t tile = pairs ? 2 * kTile : kTile, column_tiles = divide_up(t.columns, tile), row_tiles = divide_up(t.rows, tile);
+  const int64_t tile = pairs ? 2 * kTile : kTile, column_tiles = divide_up(t.columns, tile),
+                row_tiles = divide_up(t.rows, tile);
   t.column_tiles = Divider(column_tiles);
   t.row_tiles = Divider(row_tiles);
   int64_t blocks = column_tiles * row_tiles;
@@ -77,8 +84,10 @@ bool copy_by_tiles(const Walked& w, char* to, const char* from, int64_t width, D
     blocks *= w.sizes[d];
   }
   if (blocks >= std::numeric_limits<int32_t>::max()) return false;
-  if (pairs) kPairs.launch(Place(device), {compiled}, blocks, kTile * kRows, 0, t);
-  else kTranspose.launch(Place(device), {static_cast<int>(width), compiled}, blocks, kTile * kRows, 0, t);
+  if (pairs)
+    kPairs.launch(Place(device), {compiled}, blocks, kTile * kRows, 0, t);
+  else
+    kTranspose.launch(Place(device), {static_cast<int>(width), compiled}, blocks, kTile * kRows, 0, t);
   return true;
 }
 

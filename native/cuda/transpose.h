@@ -1,4 +1,5 @@
-// Copies on one device between layouts: with the widest words that both sides allow, and by tiles where they have different innermost dimensions.
+// Copies on one device between layouts: with the widest words that both sides allow, and by tiles where they have
+// different innermost dimensions.
 #pragma once
 #include "tensor/blocks.h"
 

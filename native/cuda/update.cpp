@@ -1,4 +1,5 @@
-// The steps of optimizers on the device: all parameters of all groups in one launch, or a few when there are many hundred of them.
+// The steps of optimizers on the device: all parameters of all groups in one launch, or a few when there are many
+// hundred of them.
 #include <algorithm>
 #include <array>
 
@@ -20,7 +21,8 @@ struct Kin {
   bool unscales;
 
   bool operator==(const Kin& o) const {
-    return variant == o.variant && device == o.device && in_double == o.in_double && singles_on_device == o.singles_on_device && single == o.single && unscales == o.unscales &&
+    return variant == o.variant && device == o.device && in_double == o.in_double &&
+           singles_on_device == o.singles_on_device && single == o.single && unscales == o.unscales &&
            std::equal(dtypes, dtypes + variant->tensor_count, o.dtypes);
   }
 };
@@ -30,10 +32,17 @@ struct Family {
 };
 
 Kin kin_of(const char* who, const UpdateVariant& v, const UpdateTarget& t, bool unscales) {
-  Kin kin{&v, t.tensors[0].device(), t.in_double, t.singles_on_device, t.singles_on_device ? t.singles[0].dtype() : Dtype::f32, {}, unscales};
+  Kin kin{&v,
+          t.tensors[0].device(),
+          t.in_double,
+          t.singles_on_device,
+          t.singles_on_device ? t.singles[0].dtype() : Dtype::f32,
+          {},
+          unscales};
   std::copy(t.dtype, t.dtype + v.tensor_count, kin.dtypes);
   for (int k = 1; k < v.single_count && t.singles_on_device; ++k)
-    check(t.singles[k].dtype() == kin.single, who, ": ", v.singles[k], " has dtype ", name_of(t.singles[k].dtype()), ", but ", v.singles[0], " has dtype ", name_of(kin.single));
+    check(t.singles[k].dtype() == kin.single, who, ": ", v.singles[k], " has dtype ", name_of(t.singles[k].dtype()),
+          ", but ", v.singles[0], " has dtype ", name_of(kin.single));
   return kin;
 }
 
@@ -42,10 +51,12 @@ std::string text_of(const void* context) {
   const UpdateVariant& v = *kin.variant;
   std::string each, arguments;
   for (int k = 0; k < v.tensor_count; ++k) {
-    each += join(" X(", k, ", dtype_", tag_of(kin.dtypes[k]), ", true, ", v.written[k] || (k == 1 && kin.unscales) ? "true" : "false", ")");
+    each += join(" X(", k, ", dtype_", tag_of(kin.dtypes[k]), ", true, ",
+                 v.written[k] || (k == 1 && kin.unscales) ? "true" : "false", ")");
     arguments += join(", x", k);
   }
-  return join(update_text(v.name, v.flags, kin.in_double ? "f64" : "f32"), "#define EACH_TENSOR(X)", each, "\n#define UPDATE update(constants", arguments, ")\n");
+  return join(update_text(v.name, v.flags, kin.in_double ? "f64" : "f32"), "#define EACH_TENSOR(X)", each,
+              "\n#define UPDATE update(constants", arguments, ")\n");
 }
 
 void launch_family(const Family& family, const Tensor& scale, const Tensor& found) {
@@ -58,7 +69,8 @@ void launch_family(const Family& family, const Tensor& scale, const Tensor& foun
   program.text = text_of;
   program.context = &kin;
   int64_t widest = 1;
-  program.key = join(v.name, '.', v.flags, kin.in_double ? "f64" : "f32", '.', program.singles, static_cast<int>(kin.single), kin.unscales, found.defined());
+  program.key = join(v.name, '.', v.flags, kin.in_double ? "f64" : "f32", '.', program.singles,
+                     static_cast<int>(kin.single), kin.unscales, found.defined());
   for (int k = 0; k < v.tensor_count; ++k) {
     widest = std::max(widest, size_of(kin.dtypes[k]));
     program.key += static_cast<char>('A' + static_cast<int>(kin.dtypes[k]));
@@ -74,7 +86,8 @@ void launch_family(const Family& family, const Tensor& scale, const Tensor& foun
 // A graph would take the step with the same count at every replay.
 void check_not_capturing(const char* who, Device device) {
   const Place place(device);
-  check(!is_capturing(place.stream), who, ": Attempting CUDA graph capture of step() for an instance of ", who, " but param_groups' capturable is False; make it with capturable=True");
+  check(!is_capturing(place.stream), who, ": Attempting CUDA graph capture of step() for an instance of ", who,
+        " but param_groups' capturable is False; make it with capturable=True");
 }
 
 }  // namespace
@@ -90,7 +103,8 @@ void run_updates(const UpdateLaunch& work) {
   for (UpdateGroup& g : groups) {
     const UpdateVariant& v = *g.variant;
     for (UpdateTarget& t : g.targets) {
-      check(!found.defined() || t.singles_on_device || v.single_count == 0, who, ": a step that may be skipped on the device needs its step count there too; use fused=True from the start");
+      check(!found.defined() || t.singles_on_device || v.single_count == 0, who,
+            ": a step that may be skipped on the device needs its step count there too; use fused=True from the start");
       if (!t.singles_on_device && v.single_count && !looked) {
         looked = true;
         check_not_capturing(who, t.tensors[0].device());
@@ -103,7 +117,8 @@ void run_updates(const UpdateLaunch& work) {
       }
       auto& row = rows.emplace_back();
       std::copy(g.numbers, g.numbers + v.number_count, row.begin());
-      for (int k = 0; k < v.single_count; ++k) row[static_cast<size_t>(v.number_count + k)] = t.singles_on_device ? 0 : read_single(t.singles[k]);
+      for (int k = 0; k < v.single_count; ++k)
+        row[static_cast<size_t>(v.number_count + k)] = t.singles_on_device ? 0 : read_single(t.singles[k]);
       ManyTarget& made = family->targets.emplace_back();
       for (int k = 0; k < v.tensor_count; ++k) made.tensors[k] = t.packed[k].bytes();
       for (int k = 0; k < v.single_count && t.singles_on_device; ++k) made.singles[k] = t.singles[k].bytes();

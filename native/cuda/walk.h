@@ -34,8 +34,10 @@ struct Space : cresset::Space {
   }
 };
 
-// The most elements, a power of two up to `most`, that can be loaded at once: all strides but the innermost, and the address, are multiples.
-inline int common_vector(int most, int64_t width, const void* data, std::initializer_list<const Space*> spaces, bool inner_of_last) {
+// The most elements, a power of two up to `most`, that can be loaded at once: all strides but the innermost, and the
+// address, are multiples.
+inline int common_vector(int most, int64_t width, const void* data, std::initializer_list<const Space*> spaces,
+                         bool inner_of_last) {
   int64_t bits = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) / width | most;
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(width)) return 1;
   const Space* last = *(spaces.end() - 1);

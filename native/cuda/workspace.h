@@ -6,7 +6,8 @@ namespace cresset::cuda {
 
 class Workspace {
  public:
-  Workspace(int device, size_t bytes) : device_(device), memory_(bytes ? allocate(device, static_cast<int64_t>(bytes)) : Memory{}) {}
+  Workspace(int device, size_t bytes)
+      : device_(device), memory_(bytes ? allocate(device, static_cast<int64_t>(bytes)) : Memory{}) {}
   ~Workspace() {
     if (memory_.data) cuda::free(device_, memory_.block);
   }

@@ -8,8 +8,9 @@ namespace cresset {
 namespace {
 
 // Note [Casts that are kept]
-// A parameter is used several times in one forward pass, so its low-precision copy is kept until the outermost autocast region ends. A copy serves
-// again only if the parameter has not been written to since, and if it is recorded exactly when the new call would record it.
+// A parameter is used several times in one forward pass, so its low-precision copy is kept until the outermost autocast
+// region ends. A copy serves again only if the parameter has not been written to since, and if it is recorded exactly
+// when the new call would record it.
 struct KeptCast {
   Tensor source, result;
   Dtype to;
@@ -17,7 +18,8 @@ struct KeptCast {
 };
 using KeptCasts = std::unordered_map<const TensorImpl*, KeptCast>;
 KeptCasts& kept_casts() {
-  static thread_local auto* casts = new KeptCasts;  // never destroyed: at the end of the process Python is gone before the tensors would be
+  static thread_local auto* casts =
+      new KeptCasts;  // never destroyed: at the end of the process Python is gone before the tensors would be
   return *casts;
 }
 
@@ -26,13 +28,16 @@ Tensor cast(const Tensor& t, Dtype to) {
   return call_operator(*op, t, to);
 }
 
-bool is_eligible(const Tensor& t, DeviceType device) { return t.defined() && t.device().type == device && is_floating(t.dtype()) && t.dtype() != Dtype::f64; }
+bool is_eligible(const Tensor& t, DeviceType device) {
+  return t.defined() && t.device().type == device && is_floating(t.dtype()) && t.dtype() != Dtype::f64;
+}
 
 // Visits every tensor argument: f(const Tensor&).
 template <class F>
 void each_tensor(const Call& c, F&& f) {
   for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
-    if (c.args[i].kind == Kind::tensor) f(c.tensor(i));
+    if (c.args[i].kind == Kind::tensor)
+      f(c.tensor(i));
     else if (c.args[i].kind == Kind::tensors)
       for (const Tensor& t : c.tensors(i)) f(t);
   }
@@ -58,10 +63,13 @@ Dtype widest(const Call& c, Dtype lower, DeviceType device) {
 
 Tensor autocast_argument(const Tensor& t, Dtype to, DeviceType device) {
   if (!is_eligible(t, device) || t.dtype() == to) return t;
-  const bool keep = modes.autocast_keeps_casts && to != Dtype::f32 && t.dtype() == Dtype::f32 && t->requires_grad && !t->base && autograd_steps.is_leaf(t);
+  const bool keep = modes.autocast_keeps_casts && to != Dtype::f32 && t.dtype() == Dtype::f32 && t->requires_grad &&
+                    !t->base && autograd_steps.is_leaf(t);
   if (!keep) return cast(t, to);
   KeptCast& kept = kept_casts()[t.get()];
-  if (!kept.result.defined() || kept.to != to || kept.version != t.version() || kept.result->requires_grad != modes.grad_enabled) kept = {t, cast(t, to), to, t.version()};
+  if (!kept.result.defined() || kept.to != to || kept.version != t.version() ||
+      kept.result->requires_grad != modes.grad_enabled)
+    kept = {t, cast(t, to), to, t.version()};
   return kept.result;
 }
 
@@ -91,7 +99,9 @@ bool autocast(Call& c) {
     c.args[dtype] = Value(Dtype::f32);
   } else {
     const Dtype lower = modes.autocast_dtype[number];
-    const Dtype to = policy == Autocast::lower ? lower : policy == Autocast::float32 ? Dtype::f32 : widest(c, lower, device);
+    const Dtype to = policy == Autocast::lower     ? lower
+                     : policy == Autocast::float32 ? Dtype::f32
+                                                   : widest(c, lower, device);
     for (int i = 0; i < count; ++i) {
       if (c.args[i].kind == Kind::tensor) {
         kept.push_back(autocast_argument(c.tensor(i), to, device));

@@ -21,13 +21,17 @@ void (*enter_interpreter)(void*) = nullptr;
 
 // ---------------------------------------------------------------- promotion
 
-static int promote_seen(int a, Dtype b) { return a < 0 ? static_cast<int>(b) : static_cast<int>(promote(static_cast<Dtype>(a), b)); }
+static int promote_seen(int a, Dtype b) {
+  return a < 0 ? static_cast<int>(b) : static_cast<int>(promote(static_cast<Dtype>(a), b));
+}
 
 void ResultType::add(const TensorImpl& t) {
   if (t.dim() > 0) {
     dim = promote_seen(dim, t.dtype);
   } else if (t.wrapped_number) {
-    const Dtype d = is_complex(t.dtype) ? to_complex(default_dtype()) : is_floating(t.dtype) ? default_dtype() : t.dtype;
+    const Dtype d = is_complex(t.dtype)    ? to_complex(default_dtype())
+                    : is_floating(t.dtype) ? default_dtype()
+                                           : t.dtype;
     number = promote_seen(number, d);
   } else {
     zero_dim = promote_seen(zero_dim, t.dtype);
@@ -36,7 +40,8 @@ void ResultType::add(const TensorImpl& t) {
 
 void ResultType::add(const Scalar& s) { number = promote_seen(number, s.dtype()); }
 
-// A tensor with dimensions outranks a 0-d tensor, which outranks a number, within a category (bool, integral, floating, complex).
+// A tensor with dimensions outranks a 0-d tensor, which outranks a number, within a category (bool, integral, floating,
+// complex).
 static int combine(int higher, int lower) {
   if (higher < 0) return lower;
   if (lower < 0) return higher;
@@ -55,20 +60,25 @@ Dtype ResultType::result() const {
 // ---------------------------------------------------------------- results
 
 void check_out(const char* who, const Tensor& out, const TensorInfo& info) {
-  check(out.device() == info.device || out.is_meta() == info.device.is_meta(), who, ": expected out tensor to be on ", info.device, " but it is on ", out.device());
-  check(can_cast(info.dtype, out.dtype()), who, ": result type ", name_of(info.dtype), " can't be cast to the desired output type ", name_of(out.dtype()));
+  check(out.device() == info.device || out.is_meta() == info.device.is_meta(), who, ": expected out tensor to be on ",
+        info.device, " but it is on ", out.device());
+  check(can_cast(info.dtype, out.dtype()), who, ": result type ", name_of(info.dtype),
+        " can't be cast to the desired output type ", name_of(out.dtype()));
   if (out.sizes() == info.sizes) check_no_internal_overlap(who, out);
 }
 
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
   if (out.sizes() == info.sizes) return;
   if (out.numel() != 0 && warn)
-    warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()), ", which does not match the required output shape ",
-              list(info.sizes), ". Give an out= of the right shape, or an empty one"));
+    warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()),
+              ", which does not match the required output shape ", list(info.sizes),
+              ". Give an out= of the right shape, or an empty one"));
   const int64_t bytes = bytes_needed(info.sizes, out.offset(), out.dtype());
   if (out.storage()->bytes < bytes) out.storage()->resize(bytes);
   out->sizes = info.sizes;
-  out->strides = info.strides.empty() || static_cast<int64_t>(info.strides.size()) != info.sizes.size() ? contiguous_strides(info.sizes) : info.strides;
+  out->strides = info.strides.empty() || static_cast<int64_t>(info.strides.size()) != info.sizes.size()
+                     ? contiguous_strides(info.sizes)
+                     : info.strides;
   out->update_numel_and_contiguity();
 }
 
@@ -135,15 +145,17 @@ void for_each_tensor(const Call& c, int first, F&& f) {
   }
 }
 
-// Before anything runs that could meet the error in a thread of its own. Note [Storages that were cut] in tensor/private_layout.h
+// Before anything runs that could meet the error in a thread of its own. Note [Storages that were cut] in
+// tensor/private_layout.h
 void check_in_bounds(const Tensor& t) {
   if (t.storage()->layout.load(std::memory_order_relaxed) && t.storage()->was_cut()) t->check_in_bounds();
 }
 
 // Note [Writing what is read]
-// A target (out=, or that of an in-place form) may share memory with an input, or with another target, as a view of it or by
-// being it. Kernels know nothing of this: they write to memory that nobody else sees. So such a target is not touched, not even
-// resized, before the result is complete somewhere else. An operator's `aliasing` says what is an error instead.
+// A target (out=, or that of an in-place form) may share memory with an input, or with another target, as a view of it
+// or by being it. Kernels know nothing of this: they write to memory that nobody else sees. So such a target is not
+// touched, not even resized, before the result is complete somewhere else. An operator's `aliasing` says what is an
+// error instead.
 bool is_shared(const Call& c, const SmallVector<Tensor, 2>& targets, int64_t i) {
   bool shared = false;
   for_each_tensor(c, 0, [&](const Tensor& t) { shared |= shares_memory(targets[i], t); });
@@ -169,7 +181,9 @@ class StandIns {
   void finish() {
     for (int i = 0; i < kMaxArguments; ++i)
       for (Tensor& t : call_.outputs)
-        if (before_[i].kind == Kind::tensor && t.get() == others_[i][0].get() && (t.strides() == before_[i].tensor_->strides || !call_.op.gives_layout)) t = Tensor(before_[i].tensor_);
+        if (before_[i].kind == Kind::tensor && t.get() == others_[i][0].get() &&
+            (t.strides() == before_[i].tensor_->strides || !call_.op.gives_layout))
+          t = Tensor(before_[i].tensor_);
   }
 
   // f(tensor) for arguments from `first` on: what to give instead, or the tensor itself.
@@ -190,12 +204,16 @@ class StandIns {
   void put(int i, int64_t k, Tensor other) {
     if (before_[i].kind == Kind::none) {
       before_[i] = call_.args[i];
-      if (before_[i].kind == Kind::tensors) others_[i].append(before_[i].tensors_, before_[i].tensors_ + before_[i].count);
-      else others_[i].push_back({});
+      if (before_[i].kind == Kind::tensors)
+        others_[i].append(before_[i].tensors_, before_[i].tensors_ + before_[i].count);
+      else
+        others_[i].push_back({});
     }
     others_[i][k] = std::move(other);
-    if (before_[i].kind == Kind::tensors) call_.args[i].tensors_ = others_[i].data();
-    else call_.args[i].tensor_ = others_[i][0].get();
+    if (before_[i].kind == Kind::tensors)
+      call_.args[i].tensors_ = others_[i].data();
+    else
+      call_.args[i].tensor_ = others_[i][0].get();
   }
 
   Call& call_;
@@ -223,7 +241,9 @@ void check_one_device(const Call& c) {
   Tensor first;
   for_each_tensor(c, 0, [&](const Tensor& t) {
     if (!first.defined()) first = t;
-    check(first.device() == t.device(), c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", first.device(), " and ", t.device(), "!");
+    check(first.device() == t.device(), c.op.name(),
+          ": Expected all tensors to be on the same device, but found at least two devices, ", first.device(), " and ",
+          t.device(), "!");
   });
 }
 
@@ -254,8 +274,10 @@ void execute_on(Call& c, Device device) {
   }
   if (!run && is_accelerator(device)) return execute_on_host(c, device);
   SmallVector<Tensor, 2> targets;
-  if (c.given_out) targets = std::move(c.outputs);
-  else if (op.inplace) targets.push_back(c.tensor(0));
+  if (c.given_out)
+    targets = std::move(c.outputs);
+  else if (op.inplace)
+    targets.push_back(c.tensor(0));
   c.outputs.clear();
   if (!targets.empty()) c.target = targets.data();
   if (op.infer) {
@@ -275,8 +297,10 @@ void execute_on(Call& c, Device device) {
       const TensorInfo& info = c.promised[i];
       if (i < targets.size()) {
         if (op.inplace) {
-          check(targets[i].sizes() == info.sizes, op.name(), ": output with shape ", list(targets[i].sizes()), " doesn't match the broadcast shape ", list(info.sizes));
-          check(can_cast(info.dtype, targets[i].dtype()), op.name(), ": result type ", name_of(info.dtype), " can't be cast to the desired output type ", name_of(targets[i].dtype()));
+          check(targets[i].sizes() == info.sizes, op.name(), ": output with shape ", list(targets[i].sizes()),
+                " doesn't match the broadcast shape ", list(info.sizes));
+          check(can_cast(info.dtype, targets[i].dtype()), op.name(), ": result type ", name_of(info.dtype),
+                " can't be cast to the desired output type ", name_of(targets[i].dtype()));
           check_no_internal_overlap(op.name().c_str(), targets[i]);
         } else {
           check_out(op.name().c_str(), targets[i], info);
@@ -321,8 +345,10 @@ void execute_on(Call& c, Device device) {
 // On a device with a backend everything must lie there; operators that know all devices see to it themselves.
 static void execute_on_device(Call& c, Device device) {
   const Run run = c.op.run_on(device);
-  if (c.op.pointwise || c.op.view || (run && run == c.op.run[0])) return c.op.pointwise ? execute_pointwise(c) : execute_on(c, device);
-  if (lies_on(c, device)) [[likely]] return execute_on(c, device);
+  if (c.op.pointwise || c.op.view || (run && run == c.op.run[0]))
+    return c.op.pointwise ? execute_pointwise(c) : execute_on(c, device);
+  if (lies_on(c, device)) [[likely]]
+    return execute_on(c, device);
   const Placement placement(c, device);
   execute_on(c, device);
 }
@@ -333,14 +359,16 @@ static void execute_by_survey(Call& c, const Survey& s) {
 }
 
 static void execute_surveyed(Call& c, const Survey& s) {
-  if (!s.laid_out) [[likely]] return execute_by_survey(c, s);
+  if (!s.laid_out) [[likely]]
+    return execute_by_survey(c, s);
   const bool reads = !c.op.view && c.op.aliasing != Aliasing::unread;
   if (reads) for_each_tensor(c, 0, check_in_bounds);
   StandIns bools(c);
   if (reads) {
     // A target in place is written wholly: its own memory may be put right.
     if (c.op.inplace)
-      if (const Tensor target = c.tensor(0), bytes = readable_bools(target); bytes.get() != target.get()) copy_into(target, bytes);
+      if (const Tensor target = c.tensor(0), bytes = readable_bools(target); bytes.get() != target.get())
+        copy_into(target, bytes);
     bools.replace(c.op.inplace || c.op.mutates ? 1 : 0, readable_bools);
   }
   InLayout layout(c);
@@ -358,9 +386,7 @@ static void call_instead(Call& c, const Operator& other) {
   c.outputs = std::move(inner.outputs);
 }
 
-void execute(Call& c) {
-  execute_surveyed(c, survey(c));
-}
+void execute(Call& c) { execute_surveyed(c, survey(c)); }
 
 void call(Call& c) {
   const Operator& op = c.op;
@@ -377,7 +403,9 @@ void call(Call& c) {
     if (c.given_out) {
       for (const Tensor& t : c.outputs) {
         check_in_bounds(t);
-        check(!record && !(requires_grad(t) && modes.grad_enabled), op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+        check(!record && !(requires_grad(t) && modes.grad_enabled), op.name(),
+              "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+              "requires grad.");
         autograd_steps.before_write(c, t, false);
       }
     } else {
@@ -385,8 +413,10 @@ void call(Call& c) {
       if (record || s.tangent) autograd_steps.save_before(c);
     }
   }
-  if (s.level || (op.random && modes.vmap_depth)) [[unlikely]] tracer(c);
-  else execute_surveyed(c, s);
+  if (s.level || (op.random && modes.vmap_depth)) [[unlikely]]
+    tracer(c);
+  else
+    execute_surveyed(c, s);
   if (writes) {
     for (const Tensor& t : c.outputs) ++t->storage->version;
   } else if (op.view && op.differentiable) {

@@ -1,4 +1,5 @@
-// The call path below Python: autocast, autograd, then the kernel. (The tracer, which sees Python objects, stands in bindings/operator_type.cpp.)
+// The call path below Python: autocast, autograd, then the kernel. (The tracer, which sees Python objects, stands in
+// bindings/operator_type.cpp.)
 #pragma once
 #include "dispatch/operator.h"
 #include "tensor/blocks.h"
@@ -10,10 +11,10 @@ struct Modes {
   bool grad_enabled = true;
   bool inference = false;
   bool anomaly = false, anomaly_checks_nan = true;
-  uint8_t autocast = 0;                                     // bit i: on for device type i; see dispatch/autocast.h
+  uint8_t autocast = 0;  // bit i: on for device type i; see dispatch/autocast.h
   bool autocast_keeps_casts = true;
-  Dtype autocast_dtype[2] = {Dtype::bf16, Dtype::f16};      // the low precision on the CPU and on CUDA
-  int vmap_depth = 0;  // random operators have to know
+  Dtype autocast_dtype[2] = {Dtype::bf16, Dtype::f16};  // the low precision on the CPU and on CUDA
+  int vmap_depth = 0;                                   // random operators have to know
 };
 extern thread_local Modes modes;
 
@@ -34,12 +35,13 @@ struct AutogradSteps {
   void (*after_view)(Call&);                                       // note whose view the results are
   void (*forward_mode)(Call&);                                     // push tangents through
   bool (*is_leaf)(const Tensor&);
-  void (*renew_view)(const TensorImpl&);                           // a view whose base got a tangent has one, too
+  void (*renew_view)(const TensorImpl&);  // a view whose base got a tangent has one, too
 };
 extern AutogradSteps autograd_steps;
 
-// Somebody else who computes the results of a call: calls with a tensor of level > 0 (Note [Tensors of a batch]), and random ones inside vmap.
-// The results go to call.outputs; recording stands above, so that it sees the call as it was made. The bindings plug in who.
+// Somebody else who computes the results of a call: calls with a tensor of level > 0 (Note [Tensors of a batch]), and
+// random ones inside vmap. The results go to call.outputs; recording stands above, so that it sees the call as it was
+// made. The bindings plug in who.
 extern void (*tracer)(Call&);
 
 // Long work lets other Python threads run meanwhile; the bindings plug in how.
@@ -47,7 +49,8 @@ extern void* (*leave_interpreter)();
 extern void (*enter_interpreter)(void*);
 class LongWork {
  public:
-  explicit LongWork(int64_t elements) : state_(elements > 200000 && leave_interpreter ? leave_interpreter() : nullptr) {}
+  explicit LongWork(int64_t elements)
+      : state_(elements > 200000 && leave_interpreter ? leave_interpreter() : nullptr) {}
   ~LongWork() {
     if (state_) enter_interpreter(state_);
   }
@@ -64,10 +67,12 @@ void execute(Call& call);
 void execute_pointwise(Call& call);
 
 // One pointwise backward loop: gradient of input `which`. `saved` are the tensors named by uses, in order.
-Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes);
+Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved,
+                          const ScalarAttribute* attributes);
 
-// A pointwise operator on a device with a backend: `which` is -1, or the input whose gradient is wanted. Operand 0 is written. Bit i of `on_host`
-// says that operand i is one element in host memory, in its loop_dtype or its own. A Backend runs it.
+// A pointwise operator on a device with a backend: `which` is -1, or the input whose gradient is wanted. Operand 0 is
+// written. Bit i of `on_host` says that operand i is one element in host memory, in its loop_dtype or its own. A
+// Backend runs it.
 struct PointwiseLaunch {
   const Operator& op;
   int which;
@@ -79,7 +84,8 @@ struct PointwiseLaunch {
   const ScalarAttribute* attributes;
   Device device;
 };
-// The same where all operands in memory lie alike and densely. A number stands in host memory in the dtype that the formula computes in.
+// The same where all operands in memory lie alike and densely. A number stands in host memory in the dtype that the
+// formula computes in.
 struct DenseLaunch {
   const Operator& op;
   int which;
@@ -103,12 +109,13 @@ struct ResultType {
 
 // The scalar attributes of a pointwise call, as its loop reads them when the inputs are promoted to `dtype`.
 void read_attributes(const Call& c, Dtype dtype, ScalarAttribute* to);
-Scalar missing_bound(char letter);          // for a missing input of kind 'l' or 'h'
+Scalar missing_bound(char letter);  // for a missing input of kind 'l' or 'h'
 Compute compute_of(Dtype d);
 Dtype dtype_of_compute(Compute c);
 // Strides for the result of an elementwise operation, in the memory order of its operands.
 Dims result_strides(DimsView sizes, std::span<const Dims> operand_strides);
-// Whether `out` can take what is promised; then, give it the promised sizes, as out= does. Nobody may read its memory for the same call any more.
+// Whether `out` can take what is promised; then, give it the promised sizes, as out= does. Nobody may read its memory
+// for the same call any more.
 void check_out(const char* who, const Tensor& out, const TensorInfo& info);
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info);
 extern void (*warn)(const std::string& message);  // a Python UserWarning
@@ -119,7 +126,8 @@ Tensor call_operator(const Operator& op, const Args&... args) {
   Call c(op);
   int i = 0;
   ((c.args[i++] = Value(args)), ...);
-  for (size_t k = static_cast<size_t>(i); k < op.signature.parameters.size(); ++k) c.args[k] = op.signature.parameters[k].default_value;
+  for (size_t k = static_cast<size_t>(i); k < op.signature.parameters.size(); ++k)
+    c.args[k] = op.signature.parameters[k].default_value;
   call(c);
   return c.outputs[0];
 }

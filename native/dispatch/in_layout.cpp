@@ -14,7 +14,9 @@ bool is_uniform(const Tensor& t) {
   return true;
 }
 
-bool fits(const Tensor& t, int64_t rank) { return t.dim() <= rank && (t.dim() < 2 || t.is_contiguous() || is_uniform(t)); }
+bool fits(const Tensor& t, int64_t rank) {
+  return t.dim() <= rank && (t.dim() < 2 || t.is_contiguous() || is_uniform(t));
+}
 
 }  // namespace
 
@@ -40,7 +42,8 @@ bool lay_out(std::span<Tensor> operands, bool together) {
     } else if (together && t.sizes() == leader.sizes() && t.is_contiguous()) {
       Tensor copy = empty(TensorInfo{t.sizes(), channels_last_strides(t.sizes()), t.dtype(), t.device()});
       const int64_t images = t.size(0), channels = t.size(1);
-      transpose_matrices(copy.bytes(), t.bytes(), images, channels, t.numel() / std::max<int64_t>(images * channels, 1), size_of(t.dtype()), t.device());
+      transpose_matrices(copy.bytes(), t.bytes(), images, channels, t.numel() / std::max<int64_t>(images * channels, 1),
+                         size_of(t.dtype()), t.device());
       t = copy;
     }
   }
@@ -65,7 +68,8 @@ InLayout::InLayout(Call& c) : call_(c) {
     for (const Tensor& t : c.outputs)
       if (t.defined()) t.storage()->plain();
   };
-  // Views look at nothing, and what makes its own results may give back its argument (contiguous, to): it is made plain when it is read.
+  // Views look at nothing, and what makes its own results may give back its argument (contiguous, to): it is made plain
+  // when it is read.
   if (c.op.view || (!c.op.infer && !c.op.knows_layout)) return;
   if (!c.op.knows_layout || c.given_out || c.op.mutates || (c.op.inplace && !is_private(*c.args[0].tensor_))) {
     make_plain();
@@ -87,8 +91,10 @@ InLayout::InLayout(Call& c) : call_(c) {
 void InLayout::finish() {
   if (!count_) return;
   for (Tensor& t : call_.outputs) {
-    if (call_.op.inplace && t.get() == stand_ins_[0].get()) t = Tensor(originals_[0]);
-    else hide_layout(t);
+    if (call_.op.inplace && t.get() == stand_ins_[0].get())
+      t = Tensor(originals_[0]);
+    else
+      hide_layout(t);
   }
 }
 

@@ -26,13 +26,17 @@ Known& known() {
 }  // namespace
 
 void note_host(const std::string& name, Device device) {
-  check_implemented(!refuses_host, name, ": not implemented on '", device, "', and computing on the CPU instead was refused");
+  check_implemented(!refuses_host, name, ": not implemented on '", device,
+                    "', and computing on the CPU instead was refused");
   {
     std::lock_guard guard(known().lock);
     if (std::find(known().names.begin(), known().names.end(), name) != known().names.end()) return;
     known().names.push_back(name);
   }
-  if (warn) warn(join(name, ": has no kernel for '", device, "' yet and is computed on the CPU: its arguments and results are copied there and back. This is right, but slow"));
+  if (warn)
+    warn(join(name, ": has no kernel for '", device,
+              "' yet and is computed on the CPU: its arguments and results are copied there and back. This is right, "
+              "but slow"));
 }
 
 namespace {
@@ -66,7 +70,9 @@ class Luggage {
   void write_back() const {
     for (const Traveler& p : travelers_) {
       const auto bytes = static_cast<size_t>(p.copy.numel() * size_of(p.copy.dtype()));
-      if (p.copy.sizes() == p.original.sizes() && (bytes == 0 || std::memcmp(p.copy.bytes(), p.before.bytes(), bytes) == 0)) continue;
+      if (p.copy.sizes() == p.original.sizes() &&
+          (bytes == 0 || std::memcmp(p.copy.bytes(), p.before.bytes(), bytes) == 0))
+        continue;
       if (!(p.copy.sizes() == p.original.sizes())) {  // out= was given another shape
         p.original->storage->resize(std::max(p.original.storage()->bytes, p.copy.numel() * size_of(p.copy.dtype())));
         p.original->sizes = p.copy.sizes();
@@ -85,7 +91,8 @@ class Luggage {
 // A random operator draws from a generator that starts from the next words of the device's.
 uint64_t seed_on_host(const Call& c, int at, Device device) {
   Generator& g = c.has(at) ? *c.args[at].generator_ : default_generator(device);
-  check(g.device.type == device.type, c.op.name(), ": Expected a '", name_of(device.type), "' device type for generator but found '", name_of(g.device.type), "'");
+  check(g.device.type == device.type, c.op.name(), ": Expected a '", name_of(device.type),
+        "' device type for generator but found '", name_of(g.device.type), "'");
   const Philox::Start start = static_cast<Philox&>(g).take(4);
   return start.seed ^ (start.offset + 1) * 0x9e3779b97f4a7c15u;
 }

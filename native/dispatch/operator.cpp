@@ -12,7 +12,9 @@ std::unordered_map<std::string, Operator*>& index() {
   static auto* the = new std::unordered_map<std::string, Operator*>;
   return *the;
 }
-std::string key(std::string_view name, std::string_view overload) { return std::string(name) + "." + std::string(overload); }
+std::string key(std::string_view name, std::string_view overload) {
+  return std::string(name) + "." + std::string(overload);
+}
 
 // index_select -> IndexSelectBackward0
 std::string default_node_name(const std::string& name) {
@@ -47,7 +49,10 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.view = flags & kView;
   op.differentiable = !(flags & kNotDifferentiable);
   op.mutates = flags & kMutates;
-  op.aliasing = flags & kWritesApart ? Aliasing::apart : flags & kWritesWhole ? Aliasing::whole : flags & kReadsNothing ? Aliasing::unread : Aliasing::any;
+  op.aliasing = flags & kWritesApart    ? Aliasing::apart
+                : flags & kWritesWhole  ? Aliasing::whole
+                : flags & kReadsNothing ? Aliasing::unread
+                                        : Aliasing::any;
   op.shares_results = flags & kSharesResults;
   op.first_result_only = flags & kFirstResultOnly;
   op.composite = flags & kComposite;
@@ -55,7 +60,8 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.gives_layout = flags & kGivesLayout;
   op.knows_layout = flags & kKnowsLayout;
   const auto& parameters = op.signature.parameters;
-  const bool takes_input = !parameters.empty() && parameters[0].type == ArgType::tensor && parameters[0].name == "input";
+  const bool takes_input =
+      !parameters.empty() && parameters[0].type == ArgType::tensor && parameters[0].name == "input";
   op.is_method = takes_input && !(flags & kFunctionOnly);
   op.is_function = !(flags & kMethodOnly);
   op.node_name = node_name ? node_name : default_node_name(op.signature.name);
@@ -68,10 +74,13 @@ Operator& Registry::add_inplace_form(Operator& of) {
   of.has_inplace = true;
   Operator& op = operators_.emplace_back();
   const size_t open = of.signature.text.find('(');
-  op.signature = Signature::parse(of.signature.name + "_" + (of.signature.overload.empty() ? "" : "." + of.signature.overload) + of.signature.text.substr(open));
+  op.signature =
+      Signature::parse(of.signature.name + "_" + (of.signature.overload.empty() ? "" : "." + of.signature.overload) +
+                       of.signature.text.substr(open));
   op.infer = of.infer;
   for (int d = 0; d < kDeviceTypes; ++d) op.run[d] = of.run[d];
-  for (size_t i = 0; i < op.signature.parameters.size(); ++i) op.signature.parameters[i].type = of.signature.parameters[i].type;
+  for (size_t i = 0; i < op.signature.parameters.size(); ++i)
+    op.signature.parameters[i].type = of.signature.parameters[i].type;
   op.pointwise = of.pointwise;
   op.loops = of.loops;
   op.inplace = true;
@@ -113,7 +122,8 @@ void Registry::set_kernel(const char* name, DeviceType device, Run run) {
   Operator* op = find(plain, overload);
   invariant(op, std::string("no operator ") + name);
   op->run[static_cast<int>(device)] = run;
-  if (Operator* inplace = find(plain + "_", overload); inplace && inplace->functional == op) inplace->run[static_cast<int>(device)] = run;
+  if (Operator* inplace = find(plain + "_", overload); inplace && inplace->functional == op)
+    inplace->run[static_cast<int>(device)] = run;
 }
 
 Operator* Registry::find(std::string_view name, std::string_view overload) const {

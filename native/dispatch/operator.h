@@ -22,11 +22,11 @@ class Call {
   Value args[kMaxArguments];
   SmallVector<TensorInfo, 1> promised;
   SmallVector<Tensor, 2> outputs;
-  bool inplace = false;     // outputs[0] is args[0]
-  bool given_out = false;   // outputs came from out=
-  int level = 0;            // the highest among the tensors; only those are recorded, the others are constants at this level
+  bool inplace = false;    // outputs[0] is args[0]
+  bool given_out = false;  // outputs came from out=
+  int level = 0;  // the highest among the tensors; only those are recorded, the others are constants at this level
   const Tensor* target = nullptr;  // for infer: what out= or an in-place form will write to; null if nothing
-  Tensor before;            // the first argument as it was before an in-place write, when backward needs it
+  Tensor before;                   // the first argument as it was before an in-place write, when backward needs it
 
   // ---- reading arguments
   Tensor tensor(int i) const { return Tensor(args[i].tensor_); }
@@ -68,46 +68,61 @@ class Derivative {
 class Operator {
  public:
   Signature signature;
-  Infer infer = nullptr;              // null: run makes the results (views, data-dependent shapes)
+  Infer infer = nullptr;  // null: run makes the results (views, data-dependent shapes)
   Run run_on(Device d) const { return run[static_cast<int>(d.type)]; }  // null: not implemented there
   const PointwiseDefinition* pointwise = nullptr;
   const PointwiseLoops* loops = nullptr;
-  bool view = false;                  // the result shares the first argument's memory
+  bool view = false;                          // the result shares the first argument's memory
   bool has_inplace = false, inplace = false;  // there is a name_ form; this is one
-  bool mutates = false;               // changes the first argument itself (copy_, index_put_, random fills): run writes to it
+  bool mutates = false;  // changes the first argument itself (copy_, index_put_, random fills): run writes to it
   Aliasing aliasing = Aliasing::any;  // of what it writes (out=, or what it mutates) with what it reads
   bool differentiable = true;
   bool is_method = true, is_function = true;
-  bool random = false;                // draws random numbers
-  bool gives_layout = false;          // is asked for a layout: its result is not the argument where only the layout differs
-  bool composite = false;             // run is made of other operators, which record themselves
-  bool first_result_only = false;     // of several results only the first has a gradient (the others are statistics)
-  uint8_t autocast = 0;               // see dispatch/autocast.h
-  bool knows_layout = false;          // works on private images as they lie: Note [Private layout]
-  bool shares_results = false;        // several results may be views of one another (split)
-  std::string node_name;              // AddBackward0
+  bool random = false;        // draws random numbers
+  bool gives_layout = false;  // is asked for a layout: its result is not the argument where only the layout differs
+  bool composite = false;     // run is made of other operators, which record themselves
+  bool first_result_only = false;  // of several results only the first has a gradient (the others are statistics)
+  uint8_t autocast = 0;            // see dispatch/autocast.h
+  bool knows_layout = false;       // works on private images as they lie: Note [Private layout]
+  bool shares_results = false;     // several results may be views of one another (split)
+  std::string node_name;           // AddBackward0
   std::string doc;
   std::unique_ptr<Derivative> derivative;
   const Operator* functional = nullptr;  // for an in-place form: the operator it writes in place
-  const Operator* (*instead)(const Call&) = nullptr;  // an operator of the leading arguments that does this call better: pow(x, 2) is square(x)
+  const Operator* (*instead)(const Call&) =
+      nullptr;  // an operator of the leading arguments that does this call better: pow(x, 2) is square(x)
 
-  Run run[kDeviceTypes] = {};         // its kernels, one a kind of device
+  Run run[kDeviceTypes] = {};  // its kernels, one a kind of device
 
   const std::string& name() const { return signature.name; }
 };
 
 // Options for Registry::add, as words.
 enum OperatorFlag : uint32_t {
-  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256, kKnowsLayout = 512, kAnyDevice = 1024,
-  kWritesWhole = 2048, kWritesApart = 4096, kReadsNothing = 8192,  // Aliasing::whole, ::apart, ::unread
-  kRandom = 16384, kGivesLayout = 32768,
+  kView = 1,
+  kInplace = 2,
+  kNotDifferentiable = 4,
+  kFunctionOnly = 8,
+  kMethodOnly = 16,
+  kMutates = 32,
+  kSharesResults = 64,
+  kComposite = 128,
+  kFirstResultOnly = 256,
+  kKnowsLayout = 512,
+  kAnyDevice = 1024,
+  kWritesWhole = 2048,
+  kWritesApart = 4096,
+  kReadsNothing = 8192,  // Aliasing::whole, ::apart, ::unread
+  kRandom = 16384,
+  kGivesLayout = 32768,
 };
 
 class Registry {
  public:
   static Registry& instance();
-  // Adds the operator and, with kInplace, its in-place form. `run` is the CPU kernel; it also serves `meta` when infer is null and it touches no data (views),
-  // and every device when it is a view, or made of what knows all devices (copy_into, fill): kAnyDevice.
+  // Adds the operator and, with kInplace, its in-place form. `run` is the CPU kernel; it also serves `meta` when infer
+  // is null and it touches no data (views), and every device when it is a view, or made of what knows all devices
+  // (copy_into, fill): kAnyDevice.
   Operator& add(const char* signature, Infer infer, Run run, uint32_t flags = 0, const char* node_name = nullptr);
   Operator& add_pointwise(const PointwiseDefinition& definition, const PointwiseLoops& loops);
   void set_kernel(const char* name, DeviceType device, Run run);  // "sum", "max.dim"; its in-place form too

@@ -52,14 +52,16 @@ void check_aliasing(const char* who, const Tensor& written, const Tensor& read, 
   const Overlap overlap = overlap_of(written, read);
   const bool refused = overlap == Overlap::partial || (overlap == Overlap::whole && allowed == Aliasing::apart);
   check(!refused, who,
-        ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
+        ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before performing the operation.");
 }
 
 void check_no_internal_overlap(const char* who, const Tensor& written) {
   if (written.is_contiguous()) return;
   for (int64_t d = 0; d < written.dim(); ++d)
     check(written.size(d) <= 1 || written.stride(d) != 0, who,
-          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.");
+          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "Please clone() the tensor before performing the operation.");
 }
 
 }  // namespace cresset

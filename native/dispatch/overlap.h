@@ -12,14 +12,15 @@ enum class Overlap : uint8_t {
 };
 // How the elements of two tensors lie to each other in memory.
 Overlap overlap_of(const Tensor& a, const Tensor& b);
-// Whether the memory that two tensors are views of is the same, or meets: then one of them may be changed by a write to the other.
+// Whether the memory that two tensors are views of is the same, or meets: then one of them may be changed by a write to
+// the other.
 bool shares_memory(const Tensor& a, const Tensor& b);
 
 // What an operator says about the memory of what it writes and what it reads.
 enum class Aliasing : uint8_t {
-  any,    // all is computed as if they lay apart
-  whole,  // an input may be what is written; one that overlaps it otherwise is an error
-  apart,  // an input that overlaps what is written is an error
+  any,     // all is computed as if they lay apart
+  whole,   // an input may be what is written; one that overlaps it otherwise is an error
+  apart,   // an input that overlaps what is written is an error
   unread,  // no element of an input is read: only its sizes are asked for, or its memory is shared
 };
 void check_aliasing(const char* who, const Tensor& written, const Tensor& read, Aliasing allowed);

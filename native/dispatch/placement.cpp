@@ -4,7 +4,9 @@ namespace cresset {
 namespace {
 
 // The name of an argument in the operator's signature.
-const std::string& name_of_argument(const Call& c, int i) { return c.op.signature.parameters[static_cast<size_t>(i)].name; }
+const std::string& name_of_argument(const Call& c, int i) {
+  return c.op.signature.parameters[static_cast<size_t>(i)].name;
+}
 
 // Which argument is where it should be, to name both in the error.
 int argument_on(const Call& c, Device device) {
@@ -21,11 +23,14 @@ int argument_on(const Call& c, Device device) {
   const int other = argument_on(c, device);
   std::string where = join("argument '", name_of_argument(c, i), "' is on ", found);
   if (other >= 0) where += join(", '", name_of_argument(c, other), "' on ", device);
-  fail(c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", found, "! (", where, "; move one with .to())");
+  fail(c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", device,
+       " and ", found, "! (", where, "; move one with .to())");
 }
 
 // PyTorch takes the indices of x[i, :, j] from the CPU: a list in which some may be missing.
-bool is_index(const Call& c, int i) { return c.op.signature.parameters[static_cast<size_t>(i)].type_text == "Tensor?[]"; }
+bool is_index(const Call& c, int i) {
+  return c.op.signature.parameters[static_cast<size_t>(i)].type_text == "Tensor?[]";
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// All tensors of a call lie on one device. A single number on the CPU, and an index there, come along; anything else is an error that names both.
+// All tensors of a call lie on one device. A single number on the CPU, and an index there, come along; anything else is
+// an error that names both.
 #pragma once
 #include "dispatch/operator.h"
 

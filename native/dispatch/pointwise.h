@@ -1,7 +1,8 @@
 // What the generated pointwise kernels look like to the rest of the core.
 //
-// A Loop runs one formula over n contiguous elements. Strides, broadcasting, dtype conversion and threads are the business of
-// the caller (tensor/blocks.h), so there is one loop per formula and compute type. Half types compute in f32, the small integers in i64.
+// A Loop runs one formula over n contiguous elements. Strides, broadcasting, dtype conversion and threads are the
+// business of the caller (tensor/blocks.h), so there is one loop per formula and compute type. Half types compute in
+// f32, the small integers in i64.
 #pragma once
 #include <cstdint>
 
@@ -25,7 +26,8 @@ enum class Promotion : uint8_t {
   same,      // the promoted dtype of the inputs
   to_float,  // integers and bool become the default floating dtype
   to_bool,   // computes in the promoted dtype, gives bool
-  to_real,   // like same; a complex input gives its real dtype (abs, real, imag, angle); integers without a loop become the default dtype
+  to_real,   // like same; a complex input gives its real dtype (abs, real, imag, angle); integers without a loop become
+             // the default dtype
 };
 
 inline constexpr int kMaxPointwiseInputs = 4;
@@ -33,40 +35,44 @@ inline constexpr uint8_t kUsesOutput = 0x80;
 
 // What a call must be like beside what the formula needs, in the words of @pointwise(requires=...).
 enum Requirement : uint8_t {
-  kOneDtype = 1,        // "one dtype": all tensors have the dtype of the first
-  kFloating = 2,        // "floating": the first is not of integers
-  kBound = 4,           // "a bound": of the inputs that may be missing one is there
-  kCondition = 8,       // "a condition": the first is bool, or uint8, as it once was
-  kNaturalPower = 16,   // "a natural power": integers have no negative one; said of the second input where it is a number
-  kFittingFactor = 32,  // "a fitting factor": the first attribute is whole where the result is, and bool only where that is
-  kRealInPlace = 64,    // "real in place": complex numbers have no form in place
-  kFraction = 128,      // "a fraction": the second and the third, which are divided, are not both whole
+  kOneDtype = 1,   // "one dtype": all tensors have the dtype of the first
+  kFloating = 2,   // "floating": the first is not of integers
+  kBound = 4,      // "a bound": of the inputs that may be missing one is there
+  kCondition = 8,  // "a condition": the first is bool, or uint8, as it once was
+  kNaturalPower =
+      16,  // "a natural power": integers have no negative one; said of the second input where it is a number
+  kFittingFactor =
+      32,  // "a fitting factor": the first attribute is whole where the result is, and bool only where that is
+  kRealInPlace = 64,  // "real in place": complex numbers have no form in place
+  kFraction = 128,    // "a fraction": the second and the third, which are divided, are not both whole
 };
 
 struct PointwiseLoops {
-  Loop forward[kComputes];                         // null: not defined for that type
-  Loop backward[kMaxPointwiseInputs][kComputes];   // grad of input i: p[0] result, p[1] grad, p[2...] what `uses` names, in input order, the output last
+  Loop forward[kComputes];                        // null: not defined for that type
+  Loop backward[kMaxPointwiseInputs][kComputes];  // grad of input i: p[0] result, p[1] grad, p[2...] what `uses` names,
+                                                  // in input order, the output last
 };
 
 struct PointwiseDefinition {
   const char* name;       // "sigmoid"
   const char* signature;  // "sigmoid(Tensor input) -> Tensor"
   const char* doc;
-  const char* inputs;     // one letter an input: 'T' takes the compute type, 'b' is bool whatever the others are; the others are like 'T', but 'l'
-                          // and 'h' may be missing, which stands for the lowest or highest value, 'd' is a divisor, which must not be zero when
-                          // the computation is in integers, and 'n' is a number: if all inputs are bool, they count as int64
+  const char* inputs;  // one letter an input: 'T' takes the compute type, 'b' is bool whatever the others are; the
+                       // others are like 'T', but 'l' and 'h' may be missing, which stands for the lowest or highest
+                       // value, 'd' is a divisor, which must not be zero when the computation is in integers, and 'n'
+                       // is a number: if all inputs are bool, they count as int64
   uint8_t input_count, scalar_count;  // scalar attributes follow the inputs in the signature
   Promotion promotion;
-  bool inplace, method;   // has the forms name_ and Tensor.name
+  bool inplace, method;  // has the forms name_ and Tensor.name
   bool differentiable;
-  uint8_t uses[kMaxPointwiseInputs];               // bit i: backward of this input reads input i; kUsesOutput: the output
+  uint8_t uses[kMaxPointwiseInputs];  // bit i: backward of this input reads input i; kUsesOutput: the output
   bool has_gradient[kMaxPointwiseInputs];
-  double missing[kMaxPointwiseInputs];             // what an attribute that is None stands for: nan, or an infinity for the largest number of
-                                                   // that sign in the input's dtype
-  const char* node_name;  // what autograd calls it; null: made from the name (SigmoidBackward0)
-  uint8_t requirements;      // bits of Requirement
-  uint8_t exact;             // bit i: a number as input i keeps its precision among those of half precision
-  const char* refuses_bool;  // what to say to bool inputs; null: they are welcome
+  double missing[kMaxPointwiseInputs];  // what an attribute that is None stands for: nan, or an infinity for the
+                                        // largest number of that sign in the input's dtype
+  const char* node_name;                // what autograd calls it; null: made from the name (SigmoidBackward0)
+  uint8_t requirements;                 // bits of Requirement
+  uint8_t exact;                        // bit i: a number as input i keeps its precision among those of half precision
+  const char* refuses_bool;             // what to say to bool inputs; null: they are welcome
 };
 
 // Generated: the definitions, and for each instruction-set level the loops in the same order.

@@ -1,5 +1,5 @@
-// A call of a pointwise operator, in three steps: what comes out (pointwise_infer.cpp), the plain loop over whole contiguous operands
-// (pointwise_plain.cpp), and the walk over everything else (pointwise_walk.cpp).
+// A call of a pointwise operator, in three steps: what comes out (pointwise_infer.cpp), the plain loop over whole
+// contiguous operands (pointwise_plain.cpp), and the walk over everything else (pointwise_walk.cpp).
 #pragma once
 #include "dispatch/call.h"
 
@@ -8,14 +8,15 @@ namespace cresset {
 // What the call computes in and what it gives, from shapes, strides, dtypes and numbers alone: no data is touched.
 struct PointwisePlan {
   TensorInfo result;
-  Dtype common;      // of the promoted inputs
-  Compute compute;   // of the loop
+  Dtype common;                       // of the promoted inputs
+  Compute compute;                    // of the loop
   Dims strides[kMaxPointwiseInputs];  // of the inputs in the shape of the result; 0 where they are repeated
 };
 void plan_pointwise(const Call& c, PointwisePlan& plan);
 void infer_pointwise(Call& c);  // the same as a shape rule: promises the result
 
-// A number among those of half precision is rounded to theirs, bfloat16(0.1) == 0.1, unless the operator keeps it exact.
+// A number among those of half precision is rounded to theirs, bfloat16(0.1) == 0.1, unless the operator keeps it
+// exact.
 inline bool is_rounded(const PointwiseDefinition& def, int input, Dtype common) {
   return (common == Dtype::f16 || common == Dtype::bf16) && !(def.exact >> input & 1);
 }
@@ -26,7 +27,8 @@ Loop pick_loop(const Operator& op, const Loop* loops, Dtype common, Compute& com
 // What the loop writes: bool, the real part's type, or the compute type.
 Dtype loop_output(Promotion promotion, Compute compute);
 
-// The common call: floating-point tensors of one dtype and shape, all contiguous, perhaps with a number. False: it is not that.
+// The common call: floating-point tensors of one dtype and shape, all contiguous, perhaps with a number. False: it is
+// not that.
 bool run_plain(Call& c);
 void run_walk(Call& c, PointwisePlan& plan);  // uses up the plan
 

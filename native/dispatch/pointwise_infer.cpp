@@ -1,4 +1,5 @@
-// What a pointwise call computes in and what it gives: promotion, broadcasting, strides, and what is refused. No data is touched.
+// What a pointwise call computes in and what it gives: promotion, broadcasting, strides, and what is refused. No data
+// is touched.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -31,18 +32,25 @@ Dtype result_dtype(Promotion promotion, Dtype common) {
 }
 // ---- what is refused
 
-bool is_bool(const Value& v) { return v.kind == Kind::tensor ? v.tensor_->dtype == Dtype::b8 : v.kind == Kind::scalar && v.scalar_.kind == Scalar::Kind::boolean; }
+bool is_bool(const Value& v) {
+  return v.kind == Kind::tensor ? v.tensor_->dtype == Dtype::b8
+                                : v.kind == Kind::scalar && v.scalar_.kind == Scalar::Kind::boolean;
+}
 
-const std::string& name_of_argument(const Call& c, int i) { return c.op.signature.parameters[static_cast<size_t>(i)].name; }
+const std::string& name_of_argument(const Call& c, int i) {
+  return c.op.signature.parameters[static_cast<size_t>(i)].name;
+}
 
 // A factor is whole where the result is, and bool only where that is.
 void check_factor(const Call& c, int i, Dtype common) {
   const Scalar::Kind kind = c.args[i].scalar_.kind;
   const std::string& name = name_of_argument(c, i);
-  check(common == Dtype::b8 || kind != Scalar::Kind::boolean, c.op.name(), ": Boolean ", name, " only supported for Boolean results; these are ", name_of(common));
-  check(is_differentiable(common) || (kind != Scalar::Kind::real && kind != Scalar::Kind::complex), c.op.name(), ": For integral input tensors, argument ", name,
-        " must not be a floating point number.");
-  check(is_complex(common) || kind != Scalar::Kind::complex, c.op.name(), ": For non-complex input tensors, argument ", name, " must not be a complex number.");
+  check(common == Dtype::b8 || kind != Scalar::Kind::boolean, c.op.name(), ": Boolean ", name,
+        " only supported for Boolean results; these are ", name_of(common));
+  check(is_differentiable(common) || (kind != Scalar::Kind::real && kind != Scalar::Kind::complex), c.op.name(),
+        ": For integral input tensors, argument ", name, " must not be a floating point number.");
+  check(is_complex(common) || kind != Scalar::Kind::complex, c.op.name(), ": For non-complex input tensors, argument ",
+        name, " must not be a complex number.");
 }
 
 void check_one_dtype(const Call& c, const PointwiseDefinition& def) {
@@ -51,7 +59,8 @@ void check_one_dtype(const Call& c, const PointwiseDefinition& def) {
     const Value& v = c.args[i];
     if (v.kind != Kind::tensor) continue;
     if (!first) first = v.tensor_;
-    check(v.tensor_->dtype == first->dtype, c.op.name(), ": expected dtype ", name_of(first->dtype), " for all operands but got dtype ", name_of(v.tensor_->dtype),
+    check(v.tensor_->dtype == first->dtype, c.op.name(), ": expected dtype ", name_of(first->dtype),
+          " for all operands but got dtype ", name_of(v.tensor_->dtype),
           "; it is not implemented for tensors with different dtypes");
   }
 }
@@ -71,19 +80,31 @@ void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype com
   const Dtype dtype = first.kind == Kind::tensor ? first.tensor_->dtype : common;
   if (def.requirements & kFittingFactor) check_factor(c, def.input_count, common);
   if (def.requirements & kOneDtype) check_one_dtype(c, def);
-  if (def.requirements & kFloating) check_implemented(first.kind != Kind::tensor || is_differentiable(dtype), c.op.name(), ": \"", def.name, "_kernel\" not implemented for '", name_of(dtype), "'");
+  if (def.requirements & kFloating)
+    check_implemented(first.kind != Kind::tensor || is_differentiable(dtype), c.op.name(), ": \"", def.name,
+                      "_kernel\" not implemented for '", name_of(dtype), "'");
   if (def.requirements & kBound) check_bound(c, def);
   if (def.requirements & kCondition)
-    check(first.kind != Kind::tensor || dtype == Dtype::b8 || dtype == Dtype::u8, c.op.name(), ": ", def.name, " expected ", name_of_argument(c, 0), " to be a boolean tensor, but got a tensor with dtype ",
+    check(first.kind != Kind::tensor || dtype == Dtype::b8 || dtype == Dtype::u8, c.op.name(), ": ", def.name,
+          " expected ", name_of_argument(c, 0), " to be a boolean tensor, but got a tensor with dtype ",
           name_of(dtype));
-  if (const Value& power = c.args[1]; def.requirements & kNaturalPower && first.kind == Kind::tensor && power.kind == Kind::scalar && is_integral(dtype))
-    check(!power.scalar_.is_integral() || power.scalar_.integer >= 0, def.name, ": Integers to negative integer powers are not allowed, the ", name_of_argument(c, 1), " is ", power.scalar_.integer);
+  if (const Value& power = c.args[1]; def.requirements & kNaturalPower && first.kind == Kind::tensor &&
+                                      power.kind == Kind::scalar && is_integral(dtype))
+    check(!power.scalar_.is_integral() || power.scalar_.integer >= 0, def.name,
+          ": Integers to negative integer powers are not allowed, the ", name_of_argument(c, 1), " is ",
+          power.scalar_.integer);
   if (def.requirements & kFraction) {
-    const auto is_whole = [&](int i) { return c.args[i].kind == Kind::tensor ? !is_differentiable(c.args[i].tensor_->dtype) : c.args[i].scalar_.is_integral(); };
-    check(!is_whole(1) || !is_whole(2), c.op.name(), ": Integer division with ", def.name, " is no longer supported; convert ", name_of_argument(c, 1), " or ", name_of_argument(c, 2),
+    const auto is_whole = [&](int i) {
+      return c.args[i].kind == Kind::tensor ? !is_differentiable(c.args[i].tensor_->dtype)
+                                            : c.args[i].scalar_.is_integral();
+    };
+    check(!is_whole(1) || !is_whole(2), c.op.name(), ": Integer division with ", def.name,
+          " is no longer supported; convert ", name_of_argument(c, 1), " or ", name_of_argument(c, 2),
           " to a floating-point dtype");
   }
-  if (def.requirements & kRealInPlace) check(!c.op.inplace || !is_complex(common), c.op.name(), ": In-place ", def.name, " is not supported for complex tensors.");
+  if (def.requirements & kRealInPlace)
+    check(!c.op.inplace || !is_complex(common), c.op.name(), ": In-place ", def.name,
+          " is not supported for complex tensors.");
 }
 
 }  // namespace
@@ -92,8 +113,10 @@ void read_attributes(const Call& c, Dtype dtype, ScalarAttribute* to) {
   const PointwiseDefinition& def = *c.op.pointwise;
   for (int k = 0; k < def.scalar_count; ++k) {
     const Value& v = c.args[def.input_count + k];
-    if (!v.is_none()) to[k] = {v.scalar_.real, v.scalar_.imag, v.scalar_.integer};
-    else to[k] = {std::isinf(def.missing[k]) ? std::copysign(largest(dtype), def.missing[k]) : std::nan(""), 0, 0};
+    if (!v.is_none())
+      to[k] = {v.scalar_.real, v.scalar_.imag, v.scalar_.integer};
+    else
+      to[k] = {std::isinf(def.missing[k]) ? std::copysign(largest(dtype), def.missing[k]) : std::nan(""), 0, 0};
   }
 }
 
@@ -105,7 +128,8 @@ Scalar missing_bound(char letter) {
 
 Scalar rounded(const Scalar& number, Dtype half) {
   const auto value = static_cast<float>(number.real);
-  return Scalar(static_cast<double>(half == Dtype::f16 ? static_cast<float>(Half(value)) : static_cast<float>(BFloat16(value))));
+  return Scalar(
+      static_cast<double>(half == Dtype::f16 ? static_cast<float>(Half(value)) : static_cast<float>(BFloat16(value))));
 }
 
 Compute compute_of(Dtype d) {
@@ -113,14 +137,16 @@ Compute compute_of(Dtype d) {
     case Dtype::f64: return Compute::f64;
     case Dtype::u64: return Compute::u64;
     case Dtype::b8: return Compute::b8;
-    case Dtype::c32: case Dtype::c64: return Compute::c64;
+    case Dtype::c32:
+    case Dtype::c64: return Compute::c64;
     case Dtype::c128: return Compute::c128;
     default: return is_floating(d) ? Compute::f32 : Compute::i64;
   }
 }
 
 Dtype dtype_of_compute(Compute c) {
-  static constexpr Dtype table[kComputes] = {Dtype::f32, Dtype::f64, Dtype::i64, Dtype::u64, Dtype::b8, Dtype::c64, Dtype::c128};
+  static constexpr Dtype table[kComputes] = {Dtype::f32, Dtype::f64, Dtype::i64, Dtype::u64,
+                                             Dtype::b8,  Dtype::c64, Dtype::c128};
   return table[static_cast<int>(c)];
 }
 
@@ -140,8 +166,10 @@ Dims result_strides(DimsView sizes, std::span<const Dims> operands) {
     int64_t current = i;
     for (int64_t j = i - 1; j >= 0; --j) {
       const int swap = order(perm[j], perm[current]);
-      if (swap > 0) std::swap(perm[j], perm[current]), current = j;
-      else if (swap < 0) break;
+      if (swap > 0)
+        std::swap(perm[j], perm[current]), current = j;
+      else if (swap < 0)
+        break;
     }
   }
   Dims out(rank, 0);
@@ -158,7 +186,8 @@ void store_number(const Scalar& s, Compute c, char* to) {
   switch (c) {
     case Compute::f32: return put(s.to<float>());
     case Compute::f64: return put(s.to<double>());
-    case Compute::i64: case Compute::u64: return put(s.integer);
+    case Compute::i64:
+    case Compute::u64: return put(s.integer);
     case Compute::b8: return put(s.to<bool>());
     case Compute::c64: return put(s.to<complex64>());
     default: return put(s.to<complex128>());
@@ -193,7 +222,9 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
       sized = true;
       const Device here = v.tensor_->storage->device;
       if (v.tensor_->dim() > 0 || !here.is_cpu()) {
-        check(!placed || device == here, who, ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", here, "!");
+        check(!placed || device == here, who,
+              ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ",
+              here, "!");
         device = here;
         placed = true;
       }
@@ -203,20 +234,26 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   }
   Dtype common = type.result();
   const bool has_integers = c.op.loops->forward[static_cast<int>(Compute::i64)];
-  if (!is_differentiable(common) && (def.promotion == Promotion::to_float || (def.promotion == Promotion::to_real && !has_integers))) common = default_dtype();
+  if (!is_differentiable(common) &&
+      (def.promotion == Promotion::to_float || (def.promotion == Promotion::to_real && !has_integers)))
+    common = default_dtype();
   if (common == Dtype::b8 && def.inputs[0] == 'n') common = Dtype::i64;
   check_requirements(c, def, common);
   pick_loop(c.op, c.op.loops->forward, common, plan.compute);
   plan.common = common;
   plan.result.dtype = result_dtype(def.promotion, common);
-  for (int i = 0; i < def.input_count; ++i) plan.strides[i] = c.args[i].kind == Kind::tensor ? expanded_strides(who, Tensor(c.args[i].tensor_), sizes) : Dims(sizes.size(), 0);
+  for (int i = 0; i < def.input_count; ++i)
+    plan.strides[i] = c.args[i].kind == Kind::tensor ? expanded_strides(who, Tensor(c.args[i].tensor_), sizes)
+                                                     : Dims(sizes.size(), 0);
   if (!c.op.inplace) {
     plan.result.strides = result_strides(sizes, {plan.strides, def.input_count});
     return;
   }
   const TensorImpl& target = *c.args[0].tensor_;
-  check(target.sizes == sizes, who, ": output with shape ", list(target.sizes), " doesn't match the broadcast shape ", list(sizes));
-  check(can_cast(plan.result.dtype, target.dtype), who, ": result type ", name_of(plan.result.dtype), " can't be cast to the desired output type ", name_of(target.dtype));
+  check(target.sizes == sizes, who, ": output with shape ", list(target.sizes), " doesn't match the broadcast shape ",
+        list(sizes));
+  check(can_cast(plan.result.dtype, target.dtype), who, ": result type ", name_of(plan.result.dtype),
+        " can't be cast to the desired output type ", name_of(target.dtype));
 }
 
 void infer_pointwise(Call& c) {

@@ -1,5 +1,5 @@
-// The plain loop: floating-point tensors of one dtype and shape, all contiguous, perhaps with a number. Most calls are that, and small ones are
-// mostly this file.
+// The plain loop: floating-point tensors of one dtype and shape, all contiguous, perhaps with a number. Most calls are
+// that, and small ones are mostly this file.
 #include <algorithm>
 #include <cstring>
 
@@ -21,19 +21,23 @@ bool is_readable(const TensorImpl& t) {
 // Whether memory is read that will be written, as another tensor.
 bool meets_inputs(const Call& c, const PointwiseDefinition& def, const TensorImpl* written, const Storage& storage) {
   for (int i = 0; i < def.input_count; ++i)
-    if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != written && c.args[i].tensor_->storage->meets(storage)) return true;
+    if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != written && c.args[i].tensor_->storage->meets(storage))
+      return true;
   return false;
 }
 
 // c.outputs[0] is the result. False: it cannot be written plainly.
 bool make_result(Call& c, const PointwiseDefinition& def, const TensorImpl* first, Dtype dtype) {
   if (c.op.inplace) {
-    if (dtype != first->dtype || c.args[0].tensor_ != first || meets_inputs(c, def, first, *first->storage)) return false;
+    if (dtype != first->dtype || c.args[0].tensor_ != first || meets_inputs(c, def, first, *first->storage))
+      return false;
     c.outputs.clear();
     c.give(c.tensor(0));
   } else if (c.given_out) {
     const Tensor& o = c.outputs[0];
-    if (o.dtype() != dtype || !o.is_contiguous() || !(o.sizes() == first->sizes) || !(o.device() == first->storage->device) || meets_inputs(c, def, nullptr, *o.storage())) return false;
+    if (o.dtype() != dtype || !o.is_contiguous() || !(o.sizes() == first->sizes) ||
+        !(o.device() == first->storage->device) || meets_inputs(c, def, nullptr, *o.storage()))
+      return false;
   } else {
     c.give(empty(first->sizes, dtype, first->storage->device));
   }
@@ -61,7 +65,8 @@ bool run_plain(Call& c) {
     if (!first) {
       if (!is_readable(*t)) return false;
       first = t;
-    } else if (t != first && (t->dtype != first->dtype || !t->contiguous || t->wrapped_number || !(t->storage->device == first->storage->device) || !(t->sizes == first->sizes))) {
+    } else if (t != first && (t->dtype != first->dtype || !t->contiguous || t->wrapped_number ||
+                              !(t->storage->device == first->storage->device) || !(t->sizes == first->sizes))) {
       return false;
     }
     launch.data[1 + i] = t->data();
@@ -80,8 +85,10 @@ bool run_plain(Call& c) {
     if (!(launch.on_host >> (1 + i) & 1)) continue;
     double number = c.args[i].is_none() ? missing_bound(def.inputs[i]).real : c.args[i].scalar_.real;
     if (is_rounded(def, i, dtype)) number = rounded(Scalar(number), dtype).real;
-    if (launch.compute == Compute::f64) std::memcpy(numbers[i], &number, sizeof number);
-    else *reinterpret_cast<float*>(numbers[i]) = static_cast<float>(number);
+    if (launch.compute == Compute::f64)
+      std::memcpy(numbers[i], &number, sizeof number);
+    else
+      *reinterpret_cast<float*>(numbers[i]) = static_cast<float>(number);
     launch.data[1 + i] = numbers[i];
     launch.dtypes[1 + i] = launch.compute == Compute::f64 ? Dtype::f64 : Dtype::f32;
   }
@@ -104,8 +111,10 @@ struct Repeated {
       p[i] = const_cast<char*>(l.data[i]);
       if (!(l.on_host >> i & 1)) continue;
       p[i] = numbers[i - 1];
-      if (l.compute == Compute::f32) repeat<float>(p[i], l.data[i], n);
-      else repeat<double>(p[i], l.data[i], n);
+      if (l.compute == Compute::f32)
+        repeat<float>(p[i], l.data[i], n);
+      else
+        repeat<double>(p[i], l.data[i], n);
     }
   }
   template <class T>
@@ -137,7 +146,8 @@ struct Repeated {
     const int64_t block = streams ? kStreamedBlock : l.on_host ? kBlock : end - begin;
     for (int64_t at = begin, m; at < end; at += m) {
       m = std::min(block, end - at);
-      if (const int64_t first = streams ? until_line(p[0] + at * out_size, out_size) : 0; first > 0) m = std::min(m, first);
+      if (const int64_t first = streams ? until_line(p[0] + at * out_size, out_size) : 0; first > 0)
+        m = std::min(m, first);
       q[0] = streams ? buffer : p[0] + at * out_size;
       for (int i = 1; i < l.count; ++i) q[i] = p[i] + (l.on_host >> i & 1 ? 0 : at * size_of(l.dtypes[i]));
       loop(q, l.attributes, m);
@@ -150,8 +160,10 @@ struct Repeated {
 }  // namespace
 
 void run_dense_on_cpu(const DenseLaunch& l) {
-  const Loop loop = l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)] : l.op.loops->backward[l.which][static_cast<int>(l.compute)];
-  if (l.on_host == 0 && l.elements < 2 * kParallelGrain) return loop(const_cast<char* const*>(l.data), l.attributes, l.elements);
+  const Loop loop = l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)]
+                                : l.op.loops->backward[l.which][static_cast<int>(l.compute)];
+  if (l.on_host == 0 && l.elements < 2 * kParallelGrain)
+    return loop(const_cast<char* const*>(l.data), l.attributes, l.elements);
   l.elements <= kBlock ? run_small(l, loop) : run_large(l, loop);
 }
 

@@ -1,4 +1,5 @@
-// The general walk: operands of any strides, broadcast and converted, and results that are given. Note [Blocks] is in tensor/blocks.h.
+// The general walk: operands of any strides, broadcast and converted, and results that are given. Note [Blocks] is in
+// tensor/blocks.h.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -20,7 +21,8 @@ void run_loop(char* const* p, const void* context, int64_t n) {
   const auto* c = static_cast<const LoopContext*>(context);
   if (c->divisor) {
     const auto* divisor = reinterpret_cast<const int64_t*>(p[c->divisor]);
-    if (std::find(divisor, divisor + n, 0) != divisor + n) return c->divides_by_zero->store(true, std::memory_order_relaxed);
+    if (std::find(divisor, divisor + n, 0) != divisor + n)
+      return c->divides_by_zero->store(true, std::memory_order_relaxed);
   }
   c->loop(p, c->attributes, n);
 }
@@ -49,13 +51,16 @@ int64_t wrapped(int64_t v, Dtype d) {
 // The inputs of a call as operands of its loop.
 class Inputs {
  public:
-  Inputs(const Call& c, PointwisePlan& plan) : call_(c), def_(*c.op.pointwise), plan_(plan), loop_dtype_(dtype_of_compute(plan.compute)) {
-    // Loops over narrow integers compute in int64, but their operands are numbers of the common dtype: -4 is 252 in uint8. Comparisons and bounds
-    // take a number for what it is.
+  Inputs(const Call& c, PointwisePlan& plan)
+      : call_(c), def_(*c.op.pointwise), plan_(plan), loop_dtype_(dtype_of_compute(plan.compute)) {
+    // Loops over narrow integers compute in int64, but their operands are numbers of the common dtype: -4 is 252 in
+    // uint8. Comparisons and bounds take a number for what it is.
     wraps_ = plan.compute == Compute::i64 && size_of(plan.common) < 8 && def_.promotion != Promotion::to_bool;
     for (int i = 0; i < def_.input_count; ++i) {
-      if (c.args[i].kind == Kind::tensor) add_tensor(i, Tensor(c.args[i].tensor_));
-      else add_number(i, c.args[i].is_none() ? missing_bound(def_.inputs[i]) : c.args[i].scalar_);
+      if (c.args[i].kind == Kind::tensor)
+        add_tensor(i, Tensor(c.args[i].tensor_));
+      else
+        add_number(i, c.args[i].is_none() ? missing_bound(def_.inputs[i]) : c.args[i].scalar_);
     }
   }
   Operand operands[1 + kMaxPointwiseInputs];  // the first is for the result
@@ -71,7 +76,9 @@ class Inputs {
   alignas(16) char numbers_[kMaxPointwiseInputs][16];
 
   Dtype wanted(int i) const { return def_.inputs[i] == 'b' ? Dtype::b8 : loop_dtype_; }
-  bool is_wrapped(int i) const { return wraps_ && wanted(i) == loop_dtype_ && def_.inputs[i] != 'l' && def_.inputs[i] != 'h'; }
+  bool is_wrapped(int i) const {
+    return wraps_ && wanted(i) == loop_dtype_ && def_.inputs[i] != 'l' && def_.inputs[i] != 'h';
+  }
   bool is_rounded(int i) const { return wanted(i) == loop_dtype_ && cresset::is_rounded(def_, i, plan_.common); }
 
   void add_number(int i, Scalar number) {
@@ -87,7 +94,8 @@ class Inputs {
     const bool is_half = common == Dtype::f16 || common == Dtype::bf16;
     const bool is_number = t.dim() == 0 && t.dtype() != common && (is_wrapped(i) || is_rounded(i));
     if (is_number && t.device().is_cpu()) return add_number(i, item(t));
-    if ((is_number && is_accelerator(t.device())) || (t.dim() > 0 && is_integral(t.dtype()) && size_of(t.dtype()) > 1 && is_half)) {
+    if ((is_number && is_accelerator(t.device())) ||
+        (t.dim() > 0 && is_integral(t.dtype()) && size_of(t.dtype()) > 1 && is_half)) {
       converted_[i] = empty_like_layout(t, common);  // its value is not known here, or it has many
       copy_into(converted_[i], t);
       t = converted_[i];
@@ -98,19 +106,23 @@ class Inputs {
   }
 };
 
-// Where to compute: in the result, or aside if its memory is walked in another order or has to be resized. Note [Writing what is read]
+// Where to compute: in the result, or aside if its memory is walked in another order or has to be resized. Note
+// [Writing what is read]
 Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out) {
   const char* who = c.op.name().c_str();
   Tensor target = out;
   if (c.given_out) check_out(who, out, info);
   check_no_internal_overlap(who, out);
   // A result is a number of its own dtype first: 1 - 2 is 255 in uint8, whatever it is written to.
-  if (c.given_out && out.dtype() != info.dtype) target = empty(TensorInfo{info.sizes, info.strides, info.dtype, out.device()});
+  if (c.given_out && out.dtype() != info.dtype)
+    target = empty(TensorInfo{info.sizes, info.strides, info.dtype, out.device()});
   for (int i = 0; i < c.op.pointwise->input_count; ++i) {
     if (!c.args[i].is_tensor()) continue;
     const Tensor t(c.args[i].tensor_);
     check_aliasing(who, out, t, Aliasing::whole);
-    if (shares_memory(out, t) && (out.sizes() != info.sizes || overlap_of(out, t) == Overlap::unknown) && target.get() == out.get()) target = empty(TensorInfo{info.sizes, info.strides, out.dtype(), out.device()});
+    if (shares_memory(out, t) && (out.sizes() != info.sizes || overlap_of(out, t) == Overlap::unknown) &&
+        target.get() == out.get())
+      target = empty(TensorInfo{info.sizes, info.strides, out.dtype(), out.device()});
   }
   if (target.get() == out.get()) resize_out(who, out, info);
   return target;
@@ -131,14 +143,18 @@ void run_walk(Call& c, PointwisePlan& plan) {
   const Tensor out = c.outputs[0];
   Tensor target = c.op.inplace || c.given_out ? find_target(c, info, out) : out;
   if (!info.device.is_meta() && !out.is_meta()) {
-    check(out.device() == info.device, who, ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ", out.device(), "!");
+    check(out.device() == info.device, who,
+          ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ",
+          out.device(), "!");
     Backend& backend = backend_of(info.device);
-    if (c.op.inplace && backend.finds_zero_divisors() && divisor_of(def, plan.compute)) target = empty(out.sizes(), out.dtype(), out.device());  // an error leaves the operand as it was
+    if (c.op.inplace && backend.finds_zero_divisors() && divisor_of(def, plan.compute))
+      target = empty(out.sizes(), out.dtype(), out.device());  // an error leaves the operand as it was
     Inputs inputs(c, plan);
     ScalarAttribute attributes[kMaxArguments];
     read_attributes(c, plan.common, attributes);
     inputs.operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, plan.compute), target.strides()};
-    backend.run(PointwiseLaunch{c.op, -1, plan.compute, info.sizes, inputs.operands, 1 + def.input_count, inputs.on_host, attributes, info.device});
+    backend.run(PointwiseLaunch{c.op, -1, plan.compute, info.sizes, inputs.operands, 1 + def.input_count,
+                                inputs.on_host, attributes, info.device});
   }
   if (target.get() == out.get()) return;
   resize_out(who, out, info);
@@ -146,7 +162,9 @@ void run_walk(Call& c, PointwisePlan& plan) {
 }
 
 void run_walk_on_cpu(const PointwiseLaunch& l) {
-  LoopContext context{l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)] : l.op.loops->backward[l.which][static_cast<int>(l.compute)], l.attributes};
+  LoopContext context{l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)]
+                                  : l.op.loops->backward[l.which][static_cast<int>(l.compute)],
+                      l.attributes};
   std::atomic<bool> divides_by_zero = false;
   if (l.which < 0) context.divisor = divisor_of(*l.op.pointwise, l.compute), context.divides_by_zero = &divides_by_zero;
   {
@@ -167,17 +185,24 @@ void execute_pointwise(Call& c) {
 
 // ---------------------------------------------------------------- backward
 
-// The common case on a device: everything floating-point, of one dtype and shape, contiguous. Undefined when it is not that.
-static Tensor backward_on_device(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+// The common case on a device: everything floating-point, of one dtype and shape, contiguous. Undefined when it is not
+// that.
+static Tensor backward_on_device(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved,
+                                 const ScalarAttribute* attributes) {
   const Dtype dtype = grad.dtype();
   const Compute compute = compute_of(dtype);
-  if (!is_floating(dtype) || !grad.is_contiguous() || op.pointwise->promotion == Promotion::to_bool || !op.loops->backward[which][static_cast<int>(compute)]) return {};
-  DenseLaunch launch{op, which, compute, grad.numel(), 2 + static_cast<int>(saved.size()), 0, {}, {}, attributes, grad.device()};
+  if (!is_floating(dtype) || !grad.is_contiguous() || op.pointwise->promotion == Promotion::to_bool ||
+      !op.loops->backward[which][static_cast<int>(compute)])
+    return {};
+  DenseLaunch launch{op, which, compute, grad.numel(), 2 + static_cast<int>(saved.size()),
+                     0,  {},    {},      attributes,   grad.device()};
   launch.data[1] = grad.bytes();
   launch.dtypes[0] = launch.dtypes[1] = dtype;
   for (size_t i = 0; i < saved.size(); ++i) {
     const Tensor& t = saved[i];
-    if ((t.dtype() != dtype && t.dtype() != Dtype::b8) || !t.is_contiguous() || !(t.device() == grad.device()) || !(t.sizes() == grad.sizes())) return {};
+    if ((t.dtype() != dtype && t.dtype() != Dtype::b8) || !t.is_contiguous() || !(t.device() == grad.device()) ||
+        !(t.sizes() == grad.sizes()))
+      return {};
     launch.data[2 + i] = t.bytes();
     launch.dtypes[2 + i] = t.dtype();
   }
@@ -187,7 +212,8 @@ static Tensor backward_on_device(const Operator& op, int which, const Tensor& gr
   return out;
 }
 
-static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved,
+                            const ScalarAttribute* attributes) {
   if (is_accelerator(grad.device()))
     if (Tensor out = backward_on_device(op, which, grad, saved, attributes); out.defined()) return out;
   const char* who = op.node_name.c_str();
@@ -210,7 +236,9 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
   Dims strides[kMaxOperands];
   int count = 1;
   const auto add = [&](const Tensor& t, Dtype wanted) {
-    check(t.device() == info.device || (t.dim() == 0 && t.device().is_cpu()), who, ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ", t.device(), "!");
+    check(t.device() == info.device || (t.dim() == 0 && t.device().is_cpu()), who,
+          ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ",
+          t.device(), "!");
     operands[count] = {t->data(), t.dtype(), wanted, expanded_strides(who, t, sizes)};
     strides[count - 1] = operands[count].strides;
     ++count;
@@ -221,7 +249,9 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
   int input = 0;
   for (const Tensor& t : saved) {
     while (input < op.pointwise->input_count && !(uses & (1 << input))) ++input;
-    add(t, input == op.pointwise->input_count ? output_dtype : op.pointwise->inputs[input] == 'b' ? Dtype::b8 : loop_dtype);
+    add(t, input == op.pointwise->input_count   ? output_dtype
+           : op.pointwise->inputs[input] == 'b' ? Dtype::b8
+                                                : loop_dtype);
     ++input;
   }
   info.strides = result_strides(sizes, {strides, static_cast<size_t>(count - 1)});
@@ -231,17 +261,20 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
   uint32_t on_host = is_accelerator(grad.device()) ? 0 : 2;
   for (size_t i = 0; i < saved.size(); ++i)
     if (!is_accelerator(saved[i].device())) on_host |= 4u << i;
-  backend_of(info.device).run(PointwiseLaunch{op, which, compute, sizes, operands, count, on_host, attributes, info.device});
+  backend_of(info.device)
+      .run(PointwiseLaunch{op, which, compute, sizes, operands, count, on_host, attributes, info.device});
   return out;
 }
 
-Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved,
+                          const ScalarAttribute* attributes) {
   bool laid_out = grad.storage()->layout.load(std::memory_order_relaxed);
   for (const Tensor& t : saved) laid_out |= t.storage()->layout.load(std::memory_order_relaxed) != nullptr;
   if (!laid_out) return backward_loop(op, which, grad, saved, attributes);
   Tensor operands[kMaxOperands] = {grad};
   for (size_t i = 0; i < saved.size(); ++i) operands[1 + i] = readable_bools(saved[i]);
-  if (!lay_out({operands, saved.size() + 1}, true)) return backward_loop(op, which, grad, {operands + 1, saved.size()}, attributes);
+  if (!lay_out({operands, saved.size() + 1}, true))
+    return backward_loop(op, which, grad, {operands + 1, saved.size()}, attributes);
   Tensor out = backward_loop(op, which, operands[0], {operands + 1, saved.size()}, attributes);
   hide_layout(out);
   return out;

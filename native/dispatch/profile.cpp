@@ -30,7 +30,10 @@ struct Open {
 };
 thread_local Open open;
 
-int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 uint64_t this_thread() {
   static thread_local const uint64_t number = static_cast<uint64_t>(syscall(SYS_gettid));
@@ -75,7 +78,8 @@ std::vector<ProfileEvent> stop_profile(int64_t first) {
   const std::scoped_lock held(lock);
   check(recorders > 0, "profiler: it is not recording, so that nothing can be stopped");
   const int64_t end = now();
-  std::vector<ProfileEvent> mine(events.begin() + std::min<int64_t>(first, static_cast<int64_t>(events.size())), events.end());
+  std::vector<ProfileEvent> mine(events.begin() + std::min<int64_t>(first, static_cast<int64_t>(events.size())),
+                                 events.end());
   for (ProfileEvent& e : mine) {
     if (e.end < 0) e.end = end;
     e.parent = e.parent >= first ? e.parent - first : -1;

@@ -30,11 +30,22 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 ArgType parse_type(const std::string& t) {
-  static const std::pair<const char*, ArgType> table[] = {
-      {"Tensor", ArgType::tensor}, {"Tensor[]", ArgType::tensors}, {"Tensor?[]", ArgType::tensors}, {"Operand", ArgType::tensor_or_scalar}, {"Scalar", ArgType::scalar},
-      {"int", ArgType::integer}, {"float", ArgType::real}, {"bool", ArgType::boolean}, {"float[]", ArgType::reals}, {"ScalarType", ArgType::dtype},
-      {"Device", ArgType::device}, {"Layout", ArgType::layout}, {"MemoryFormat", ArgType::memory_format}, {"str", ArgType::text},
-      {"Generator", ArgType::generator}, {"object", ArgType::object}};
+  static const std::pair<const char*, ArgType> table[] = {{"Tensor", ArgType::tensor},
+                                                          {"Tensor[]", ArgType::tensors},
+                                                          {"Tensor?[]", ArgType::tensors},
+                                                          {"Operand", ArgType::tensor_or_scalar},
+                                                          {"Scalar", ArgType::scalar},
+                                                          {"int", ArgType::integer},
+                                                          {"float", ArgType::real},
+                                                          {"bool", ArgType::boolean},
+                                                          {"float[]", ArgType::reals},
+                                                          {"ScalarType", ArgType::dtype},
+                                                          {"Device", ArgType::device},
+                                                          {"Layout", ArgType::layout},
+                                                          {"MemoryFormat", ArgType::memory_format},
+                                                          {"str", ArgType::text},
+                                                          {"Generator", ArgType::generator},
+                                                          {"object", ArgType::object}};
   for (auto& [name, type] : table)
     if (t == name) return type;
   if (t.starts_with("int[")) return ArgType::integers;
@@ -50,7 +61,8 @@ void parse_default(Parameter& p) {
     v = Scalar(d == "True");
   } else if (p.type == ArgType::integers) {
     if (d.front() == '[' || d.front() == '(') {
-      for (auto& part : split(std::string_view(d).substr(1, d.size() - 2))) p.default_integers.push_back(std::atoll(part.c_str()));
+      for (auto& part : split(std::string_view(d).substr(1, d.size() - 2)))
+        p.default_integers.push_back(std::atoll(part.c_str()));
     } else {
       p.default_integers.push_back(std::atoll(d.c_str()));
     }
@@ -107,7 +119,8 @@ Signature Signature::parse(const std::string& text) {
     s.parameters.push_back(std::move(p));
   }
   for (Parameter& p : s.parameters) {
-    if (p.type == ArgType::integers && p.has_default && p.default_text != "None") p.default_value = Value(DimsView(p.default_integers));
+    if (p.type == ArgType::integers && p.has_default && p.default_text != "None")
+      p.default_value = Value(DimsView(p.default_integers));
     if (p.type == ArgType::text && p.has_default && p.default_text != "None") {
       p.default_value.text_ = p.default_text.c_str();
       p.default_value.count = static_cast<int64_t>(p.default_text.size());

@@ -9,21 +9,36 @@
 namespace cresset {
 
 enum class ArgType : uint8_t {
-  tensor, tensors, tensor_or_scalar, scalar, integer, integers, real, reals, boolean, dtype, device, layout, memory_format, text, generator, object,
+  tensor,
+  tensors,
+  tensor_or_scalar,
+  scalar,
+  integer,
+  integers,
+  real,
+  reals,
+  boolean,
+  dtype,
+  device,
+  layout,
+  memory_format,
+  text,
+  generator,
+  object,
 };
 
 struct Parameter {
   std::string name;
   ArgType type;
-  std::string type_text;   // as written, for documentation
-  bool optional = false;   // None is allowed (written with ?)
+  std::string type_text;  // as written, for documentation
+  bool optional = false;  // None is allowed (written with ?)
   bool has_default = false;
   bool keyword_only = false;
-  bool varargs = false;    // int[...]: view(2, 3) as well as view((2, 3))
-  bool single = false;     // int[1]: one integer will do
+  bool varargs = false;  // int[...]: view(2, 3) as well as view((2, 3))
+  bool single = false;   // int[1]: one integer will do
   std::string default_text;
   Value default_value;
-  Dims default_integers;   // keeps the list of default_value alive
+  Dims default_integers;  // keeps the list of default_value alive
 };
 
 struct Signature {

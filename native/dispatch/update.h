@@ -4,7 +4,8 @@
 
 namespace cresset {
 
-// Reads and writes `count` elements of each tensor in place. `numbers` has the group's numbers, then the singles as they were.
+// Reads and writes `count` elements of each tensor in place. `numbers` has the group's numbers, then the singles as
+// they were.
 using UpdateLoop = void (*)(char* const* tensors, const double* numbers, int64_t count);
 
 inline constexpr int kMaxUpdateTensors = 5, kMaxUpdateNumbers = 10, kMaxUpdateSingles = 3;

@@ -9,7 +9,19 @@ namespace cresset {
 class Generator;
 
 enum class Kind : uint8_t {
-  none, scalar, tensor, tensors, integers, reals, dtype, device, layout, memory_format, text, generator, object,
+  none,
+  scalar,
+  tensor,
+  tensors,
+  integers,
+  reals,
+  dtype,
+  device,
+  layout,
+  memory_format,
+  text,
+  generator,
+  object,
 };
 
 struct Value {
@@ -21,11 +33,11 @@ struct Value {
     LayoutKind layout_;
     MemoryFormat memory_format_;
     Generator* generator_;
-    void* object_;                       // a Python object, passed through
+    void* object_;  // a Python object, passed through
     const int64_t* integers_;
     const double* reals_;
     const char* text_;
-    const Tensor* tensors_;              // undefined tensors stand for None
+    const Tensor* tensors_;  // undefined tensors stand for None
     Scalar scalar_;
   };
   int64_t count = 0;  // of a list or text

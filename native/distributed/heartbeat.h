@@ -1,4 +1,5 @@
-// Signs of life: a thread that writes the same message to a socket again and again, whatever the program does meanwhile.
+// Signs of life: a thread that writes the same message to a socket again and again, whatever the program does
+// meanwhile.
 #pragma once
 #include <string>
 

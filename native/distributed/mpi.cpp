@@ -26,32 +26,32 @@ constexpr uintptr_t kWorld = 0x101, kNullRequest = 0x180, kNullComm = 0x100, kRe
 constexpr int kAnySource = -1, kSerialized = 2048;
 
 // Functions of the library, by name.
-#define MPI_FUNCTIONS(X)                                                                                                \
-  X(Init_thread, (int*, char***, int, int*))                                                                            \
-  X(Finalize, ())                                                                                                       \
-  X(Comm_rank, (Handle, int*))                                                                                          \
-  X(Comm_size, (Handle, int*))                                                                                          \
-  X(Comm_group, (Handle, Handle*))                                                                                      \
-  X(Comm_dup, (Handle, Handle*))                                                                                        \
-  X(Comm_create_group, (Handle, Handle, int, Handle*))                                                                  \
-  X(Comm_free, (Handle*))                                                                                               \
-  X(Comm_set_errhandler, (Handle, Handle))                                                                              \
-  X(Group_incl, (Handle, int, const int*, Handle*))                                                                     \
-  X(Group_free, (Handle*))                                                                                              \
-  X(Error_string, (int, char*, int*))                                                                                   \
-  X(Test, (Handle*, int*, Status*))                                                                                     \
-  X(Op_create_c, (void (*)(void*, void*, Count*, Handle*), int, Handle*))                                               \
-  X(Ibarrier, (Handle, Handle*))                                                                                        \
-  X(Ibcast_c, (void*, Count, Handle, int, Handle, Handle*))                                                             \
-  X(Iallreduce_c, (const void*, void*, Count, Handle, Handle, Handle, Handle*))                                         \
-  X(Ireduce_c, (const void*, void*, Count, Handle, Handle, int, Handle, Handle*))                                       \
-  X(Iallgather_c, (const void*, Count, Handle, void*, Count, Handle, Handle, Handle*))                                  \
-  X(Igather_c, (const void*, Count, Handle, void*, Count, Handle, int, Handle, Handle*))                                \
-  X(Iscatter_c, (const void*, Count, Handle, void*, Count, Handle, int, Handle, Handle*))                               \
-  X(Ireduce_scatter_block_c, (const void*, void*, Count, Handle, Handle, Handle, Handle*))                              \
-  X(Ialltoallv_c, (const void*, const Count*, const Offset*, Handle, void*, const Count*, const Offset*, Handle, Handle, \
-                   Handle*))                                                                                            \
-  X(Isend_c, (const void*, Count, Handle, int, int, Handle, Handle*))                                                   \
+#define MPI_FUNCTIONS(X)                                                                                             \
+  X(Init_thread, (int*, char***, int, int*))                                                                         \
+  X(Finalize, ())                                                                                                    \
+  X(Comm_rank, (Handle, int*))                                                                                       \
+  X(Comm_size, (Handle, int*))                                                                                       \
+  X(Comm_group, (Handle, Handle*))                                                                                   \
+  X(Comm_dup, (Handle, Handle*))                                                                                     \
+  X(Comm_create_group, (Handle, Handle, int, Handle*))                                                               \
+  X(Comm_free, (Handle*))                                                                                            \
+  X(Comm_set_errhandler, (Handle, Handle))                                                                           \
+  X(Group_incl, (Handle, int, const int*, Handle*))                                                                  \
+  X(Group_free, (Handle*))                                                                                           \
+  X(Error_string, (int, char*, int*))                                                                                \
+  X(Test, (Handle*, int*, Status*))                                                                                  \
+  X(Op_create_c, (void (*)(void*, void*, Count*, Handle*), int, Handle*))                                            \
+  X(Ibarrier, (Handle, Handle*))                                                                                     \
+  X(Ibcast_c, (void*, Count, Handle, int, Handle, Handle*))                                                          \
+  X(Iallreduce_c, (const void*, void*, Count, Handle, Handle, Handle, Handle*))                                      \
+  X(Ireduce_c, (const void*, void*, Count, Handle, Handle, int, Handle, Handle*))                                    \
+  X(Iallgather_c, (const void*, Count, Handle, void*, Count, Handle, Handle, Handle*))                               \
+  X(Igather_c, (const void*, Count, Handle, void*, Count, Handle, int, Handle, Handle*))                             \
+  X(Iscatter_c, (const void*, Count, Handle, void*, Count, Handle, int, Handle, Handle*))                            \
+  X(Ireduce_scatter_block_c, (const void*, void*, Count, Handle, Handle, Handle, Handle*))                           \
+  X(Ialltoallv_c,                                                                                                    \
+    (const void*, const Count*, const Offset*, Handle, void*, const Count*, const Offset*, Handle, Handle, Handle*)) \
+  X(Isend_c, (const void*, Count, Handle, int, int, Handle, Handle*))                                                \
   X(Irecv_c, (void*, Count, Handle, int, int, Handle, Handle*))
 
 struct Functions {
@@ -82,10 +82,14 @@ void combine(void* from, void* to, Count* count, Handle*) {
   for (Count i = 0; i < *count; i++) {
     const float x = kDecode(a[i]), y = kDecode(b[i]);
     float r;
-    if constexpr (kReduction == Reduction::sum) r = x + y;
-    else if constexpr (kReduction == Reduction::product) r = x * y;
-    else if constexpr (kReduction == Reduction::minimum) r = x != x || x < y ? x : y;
-    else r = x != x || x > y ? x : y;
+    if constexpr (kReduction == Reduction::sum)
+      r = x + y;
+    else if constexpr (kReduction == Reduction::product)
+      r = x * y;
+    else if constexpr (kReduction == Reduction::minimum)
+      r = x != x || x < y ? x : y;
+    else
+      r = x != x || x > y ? x : y;
     b[i] = kEncode(r);
   }
 }
@@ -160,8 +164,8 @@ void open(const std::string& path) {
   // For all to see: MPI opens further libraries that look for its symbols.
   void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   check(opened, "distributed: MPI cannot be opened: ", dlerror());
-#define FIND(name, arguments)                                                         \
-  f.name = reinterpret_cast<int(*) arguments>(dlsym(opened, "MPI_" #name));           \
+#define FIND(name, arguments)                                               \
+  f.name = reinterpret_cast<int(*) arguments>(dlsym(opened, "MPI_" #name)); \
   check(f.name, "distributed: ", path, " has no MPI_" #name "; it must be a library of the MPI 5 standard ABI");
   MPI_FUNCTIONS(FIND)
 #undef FIND
@@ -187,7 +191,8 @@ void finish() {
 }
 
 Channel::Channel(void* checks, void* payload) : checks_(checks), payload_(payload) {
-  for (Handle comm : {checks_, payload_}) must(f.Comm_set_errhandler(comm, handle(kReturnErrors)), "MPI_Comm_set_errhandler");
+  for (Handle comm : {checks_, payload_})
+    must(f.Comm_set_errhandler(comm, handle(kReturnErrors)), "MPI_Comm_set_errhandler");
   must(f.Comm_rank(payload_, &rank_), "MPI_Comm_rank");
   must(f.Comm_size(payload_, &size_), "MPI_Comm_size");
 }
@@ -208,7 +213,8 @@ std::shared_ptr<Channel> Channel::among(const std::vector<int>& ranks, int tag) 
   Handle all{}, some{}, comms[2] = {};
   must(f.Comm_group(payload_, &all), "MPI_Comm_group");
   must(f.Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
-  for (int i = 0; i < 2; i++) must(f.Comm_create_group(payload_, some, 2 * tag + i, &comms[i]), "MPI_Comm_create_group");
+  for (int i = 0; i < 2; i++)
+    must(f.Comm_create_group(payload_, some, 2 * tag + i, &comms[i]), "MPI_Comm_create_group");
   f.Group_free(&some);
   f.Group_free(&all);
   return std::shared_ptr<Channel>(new Channel(comms[0], comms[1]));
@@ -217,7 +223,8 @@ std::shared_ptr<Channel> Channel::among(const std::vector<int>& ranks, int tag) 
 std::shared_ptr<Exchange> Channel::begin(Plan plan) {
   check_type(type_of(plan.dtype) != nullptr, "distributed: tensors of ", name_of(plan.dtype), " cannot be exchanged");
   if (reduces(plan.kind))
-    check(reduction_of(plan.reduction, plan.dtype) != nullptr, "distributed: Cannot use this reduction with ", name_of(plan.dtype));
+    check(reduction_of(plan.reduction, plan.dtype) != nullptr, "distributed: Cannot use this reduction with ",
+          name_of(plan.dtype));
   auto exchange = std::make_shared<Exchange>();
   exchange->plan_ = std::move(plan);
   const std::lock_guard lock(turn);
@@ -247,7 +254,8 @@ void Channel::send_payload(Exchange& e) {
     case Kind::broadcast: status = f.Ibcast_c(p.to, p.count, type, p.root, payload_, &e.request_); break;
     case Kind::all_reduce: status = f.Iallreduce_c(from, p.to, p.count, type, op, payload_, &e.request_); break;
     case Kind::reduce:
-      status = f.Ireduce_c(is_root ? from : p.from, is_root ? p.to : nullptr, p.count, type, op, p.root, payload_, &e.request_);
+      status = f.Ireduce_c(is_root ? from : p.from, is_root ? p.to : nullptr, p.count, type, op, p.root, payload_,
+                           &e.request_);
       break;
     case Kind::all_gather:
       status = f.Iallgather_c(p.from, p.count, type, p.to, p.count, type, payload_, &e.request_);
@@ -269,8 +277,8 @@ void Channel::send_payload(Exchange& e) {
           at += n;
         }
       }
-      status = f.Ialltoallv_c(p.from, p.sent.data(), e.offsets_[0].data(), type, p.to, p.received.data(), e.offsets_[1].data(),
-                              type, payload_, &e.request_);
+      status = f.Ialltoallv_c(p.from, p.sent.data(), e.offsets_[0].data(), type, p.to, p.received.data(),
+                              e.offsets_[1].data(), type, payload_, &e.request_);
       break;
     }
     case Kind::send: status = f.Isend_c(p.from, p.count, type, p.root, p.tag, payload_, &e.request_); break;
@@ -308,7 +316,8 @@ void Channel::advance() {
   // In the order in which they were begun: what stands before the first fingerprint that is not known yet may move.
   bool may_start = true;
   for (auto& e : queue_) {
-    if (e->state_ == State::moving) test(*e);
+    if (e->state_ == State::moving)
+      test(*e);
     else if (e->state_ == State::waiting && may_start) {
       test(*e);
       if (e->state_ == State::waiting) may_start = false;

@@ -1,5 +1,6 @@
-// Collectives between processes by MPI, through the standard ABI of MPI 5: any library that offers libmpi_abi will do, and
-// it is opened when it is first needed. No call here waits inside of MPI: an exchange is begun, and asked whether it is done.
+// Collectives between processes by MPI, through the standard ABI of MPI 5: any library that offers libmpi_abi will do,
+// and it is opened when it is first needed. No call here waits inside of MPI: an exchange is begun, and asked whether
+// it is done.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,19 @@ bool is_open();
 void start();
 void finish();  // nothing may be on its way
 
-enum class Kind : uint8_t { barrier, broadcast, all_reduce, reduce, all_gather, gather, scatter, reduce_scatter, all_to_all, send, receive };
+enum class Kind : uint8_t {
+  barrier,
+  broadcast,
+  all_reduce,
+  reduce,
+  all_gather,
+  gather,
+  scatter,
+  reduce_scatter,
+  all_to_all,
+  send,
+  receive
+};
 enum class Reduction : uint8_t { sum, product, minimum, maximum, bits_and, bits_or, bits_xor };
 enum class State : uint8_t { waiting, moving, done, different, failed };
 
@@ -33,7 +46,7 @@ struct Plan {
   Reduction reduction = Reduction::sum;
   int root = 0;  // also the other side of send and receive; -1: anybody
   int tag = 0;
-  int64_t fingerprint = 0;                   // what all ranks must have in common, in 62 bits; not for send and receive
+  int64_t fingerprint = 0;              // what all ranks must have in common, in 62 bits; not for send and receive
   std::vector<int64_t> sent, received;  // counts for each rank, of all_to_all
 };
 

@@ -1,5 +1,5 @@
-// What arithmetic has beside its formulas (cresset/ops/pointwise/arithmetic.py): division that rounds as asked, powers that are simpler
-// operations, and the older orders of arguments.
+// What arithmetic has beside its formulas (cresset/ops/pointwise/arithmetic.py): division that rounds as asked, powers
+// that are simpler operations, and the older orders of arguments.
 #include "ops/older_overload.h"
 
 namespace cresset {
@@ -8,8 +8,10 @@ namespace {
 bool gives_halves(const Call& c) {
   ResultType r;
   for (int i = 0; i < 2; ++i) {
-    if (c.args[i].is_tensor()) r.add(*c.tensor(i).get());
-    else r.add(c.scalar(i));
+    if (c.args[i].is_tensor())
+      r.add(*c.tensor(i).get());
+    else
+      r.add(c.scalar(i));
   }
   return r.result() == Dtype::f16 || r.result() == Dtype::bf16;
 }
@@ -20,9 +22,11 @@ void run_div(Call& c) {
   bool cuts = false;  // a quotient that is a half first
   if (c.has(2)) {
     const std::string_view mode = c.text(2);
-    check(mode == "floor" || mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
+    check(mode == "floor" || mode == "trunc",
+          "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
     cuts = mode == "trunc" && c.args[1].is_tensor() && gives_halves(c);
-    if (!cuts) name = mode == "floor" ? (kInPlace ? "div_floor_" : "div_floor") : (kInPlace ? "div_trunc_" : "div_trunc");
+    if (!cuts)
+      name = mode == "floor" ? (kInPlace ? "div_floor_" : "div_floor") : (kInPlace ? "div_trunc_" : "div_trunc");
   }
   Call inner(*Registry::instance().find(name));
   const bool numbers_alone = !c.args[0].is_tensor() && !c.args[1].is_tensor();
@@ -44,7 +48,8 @@ void run_div(Call& c) {
 // number, and a whole number to a power that is written as a float is a fraction.
 const Operator* simple_power(const Call& c) {
   const Value &base = c.args[0], &exponent = c.args[1];
-  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.kind == Scalar::Kind::complex) return nullptr;
+  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.kind == Scalar::Kind::complex)
+    return nullptr;
   const Dtype d = base.tensor_->dtype;
   if (!is_differentiable(d) && (d == Dtype::b8 || !exponent.scalar_.is_integral())) return nullptr;
   struct Power {
@@ -72,15 +77,19 @@ const Operator* refuse_zero_alpha(const Call& c) {
 const Operator* refuse_decimals_of_integers(const Call& c) {
   const Value &x = c.args[0], &decimals = c.args[1];
   if (x.kind == Kind::tensor && decimals.kind == Kind::scalar)
-    check_implemented(is_floating(x.tensor_->dtype) || decimals.scalar_.integer == 0, c.op.name(), ": \"round_cpu\" not implemented for '", name_of(x.tensor_->dtype), "' with decimals=", decimals.scalar_.integer);
+    check_implemented(is_floating(x.tensor_->dtype) || decimals.scalar_.integer == 0, c.op.name(),
+                      ": \"round_cpu\" not implemented for '", name_of(x.tensor_->dtype),
+                      "' with decimals=", decimals.scalar_.integer);
   return nullptr;
 }
 
 }  // namespace
 
 REGISTER(arithmetic) {
-  r.add("div.rounding(Operand input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<false>, kComposite);
-  r.add("div_.rounding(Tensor input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<true>, kComposite | kMethodOnly);
+  r.add("div.rounding(Operand input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<false>,
+        kComposite);
+  r.add("div_.rounding(Tensor input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<true>,
+        kComposite | kMethodOnly);
   r.find("pow")->instead = r.find("pow_")->instead = simple_power;
   r.find("celu")->instead = r.find("celu_")->instead = refuse_zero_alpha;
   r.find("round")->instead = r.find("round_")->instead = refuse_decimals_of_integers;
@@ -90,7 +99,8 @@ REGISTER(arithmetic) {
   }
   for (const std::string name : {"addcmul", "addcdiv"}) {
     add_older_overload(r, name, "older", "Tensor input, Scalar value, Tensor tensor1, Tensor tensor2");
-    add_older_overload(r, name + "_", "older", "Tensor input, Scalar value, Tensor tensor1, Tensor tensor2", kMethodOnly);
+    add_older_overload(r, name + "_", "older", "Tensor input, Scalar value, Tensor tensor1, Tensor tensor2",
+                       kMethodOnly);
   }
 }
 

@@ -3,8 +3,8 @@
 // Note [How attention is computed]
 // For a block of queries the keys come by in blocks. Each row of scores keeps its greatest score m so far, the sum l of
 // exp(score - m) and the sum o of exp(score - m) value; when m grows, l and o are scaled down. At the end the output is
-// o / l. m and 1 / l are kept for backward, which computes any block of weights again from them (their logarithm alone would lose digits
-// where scores are large):
+// o / l. m and 1 / l are kept for backward, which computes any block of weights again from them (their logarithm alone
+// would lose digits where scores are large):
 //   p = exp(score - m) / l,  dv = p^T do,  ds = p (do v^T - rowsum(do o)) scale,  dq = ds k,  dk = ds^T q.
 // The blocks follow one another in a fixed order, so the result does not depend on who computes which block.
 #pragma once
@@ -43,9 +43,9 @@ struct AttentionProblem {
 template <class C>
 struct AttentionKernels {
   using Run = void (*)(const AttentionProblem<C>&, int64_t begin, int64_t end);
-  Run forward;      // heads * query_blocks items
-  Run dots;         // heads items: row_dots
-  Run backward;     // heads / group items: all gradients
+  Run forward;           // heads * query_blocks items
+  Run dots;              // heads items: row_dots
+  Run backward;          // heads / group items: all gradients
   Run backward_queries;  // heads * query_blocks items: only the queries' gradient
   Run backward_keys;     // heads / group * key_blocks items: only the keys' and values' gradients
 };

@@ -6,12 +6,14 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors wider than the baseline's are passed only between functions that are inlined
+#pragma GCC diagnostic ignored \
+    "-Wpsabi"  // vectors wider than the baseline's are passed only between functions that are inlined
 
 namespace cresset {
 namespace {
 
-constexpr int64_t kBlockRows = 512, kLanes = 8, kChannels = 16;  // kChannels: worked on together when they are innermost
+constexpr int64_t kBlockRows = 512, kLanes = 8,
+                  kChannels = 16;  // kChannels: worked on together when they are innermost
 
 template <class T>
 struct Vectors {
@@ -24,8 +26,10 @@ using Channels = typename Vectors<T>::Channels;
 template <class T>
 CRESSET_INLINE Channels<T> load(const T* from, int64_t left) {
   Channels<T> v{};
-  if (left >= kChannels) std::memcpy(&v, from, sizeof v);
-  else std::memcpy(&v, from, static_cast<size_t>(left) * sizeof(T));
+  if (left >= kChannels)
+    std::memcpy(&v, from, sizeof v);
+  else
+    std::memcpy(&v, from, static_cast<size_t>(left) * sizeof(T));
   return v;
 }
 
@@ -38,7 +42,8 @@ CRESSET_INLINE V meet(const V* lanes) {
 template <class T>
 struct MomentsInside {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, int64_t rows, int64_t step, int64_t left, int64_t channels, double* sums, T* centers, double* squares) {
+  CRESSET_INLINE void run(const T* x, int64_t rows, int64_t step, int64_t left, int64_t channels, double* sums,
+                          T* centers, double* squares) {
     using V = Channels<T>;
     V lanes[kLanes] = {};
     int64_t r = 0;
@@ -51,7 +56,8 @@ struct MomentsInside {
       if (r + l < rows) lanes[l] += load(x + (r + l) * step, left - (r + l) * step);
     const V total = meet(lanes);
     V center{};
-    for (int64_t c = 0; c < kChannels; ++c) center[c] = static_cast<T>(static_cast<double>(total[c]) / static_cast<double>(rows));
+    for (int64_t c = 0; c < kChannels; ++c)
+      center[c] = static_cast<T>(static_cast<double>(total[c]) / static_cast<double>(rows));
 #pragma GCC unroll 8
     for (int64_t l = 0; l < kLanes; ++l) lanes[l] = V{};
     for (r = 0; r + kLanes <= rows; r += kLanes) {
@@ -79,7 +85,8 @@ struct MomentsInside {
 template <class T>
 struct SumsInside {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* mean, int64_t rows, int64_t step, int64_t left, int64_t channels, double* level, double* slope) {
+  CRESSET_INLINE void run(const T* g, const T* x, const T* mean, int64_t rows, int64_t step, int64_t left,
+                          int64_t channels, double* level, double* slope) {
     using V = Channels<T>;
     V lanes[kLanes] = {}, products[kLanes] = {};
     const V center = x ? load(mean, channels) : V{};
@@ -121,7 +128,8 @@ struct MomentsOfBlock {
   CRESSET_INLINE void run(const T* x, int64_t rows, double* sum, T* center, double* squares) {
     const T total = sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return x[i]; });
     const T at = static_cast<T>(static_cast<double>(total) / static_cast<double>(rows));
-    const T around = sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return (x[i] - at) * (x[i] - at); });
+    const T around =
+        sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return (x[i] - at) * (x[i] - at); });
     *sum = static_cast<double>(total);
     *center = at;
     *squares = static_cast<double>(around);
@@ -132,11 +140,14 @@ struct SumsOfBlock {
   template <class Fma>
   CRESSET_INLINE void run(const T* g, const T* x, T mean, int64_t rows, double* level, double* slope) {
     *level = static_cast<double>(sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return g[i]; }));
-    if (x) *slope = static_cast<double>(sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return g[i] * (x[i] - mean); }));
+    if (x)
+      *slope = static_cast<double>(
+          sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return g[i] * (x[i] - mean); }));
   }
 };
 
-// Elements [begin, begin + rows) of a channel whose points follow each other: where they lie, or gathered from several images.
+// Elements [begin, begin + rows) of a channel whose points follow each other: where they lie, or gathered from several
+// images.
 template <class T>
 const T* rows_of_channel(const ChannelImages& s, const T* x, int64_t channel, int64_t begin, int64_t rows, T* buffer) {
   int64_t image = begin / s.points, point = begin % s.points;
@@ -156,7 +167,9 @@ int64_t rows_at(const ChannelImages& s, int64_t block) { return std::min(kBlockR
 // f(block, first channel, channels) or f(block, channel), in parallel.
 template <class Inside, class Outside>
 void for_blocks(const ChannelImages& s, const Inside& inside, const Outside& outside) {
-  const int64_t blocks = blocks_of(s), grain = std::max<int64_t>(1, kParallelGrain / 2 / std::max<int64_t>(1, kBlockRows * (s.inside ? s.channels : blocks)));
+  const int64_t blocks = blocks_of(s),
+                grain = std::max<int64_t>(
+                    1, kParallelGrain / 2 / std::max<int64_t>(1, kBlockRows * (s.inside ? s.channels : blocks)));
   parallel_for(s.inside ? blocks : s.channels, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (s.inside)
@@ -179,12 +192,14 @@ void channel_moments(const ChannelImages& s, const T* x, double* mean, double* s
       s,
       [&](int64_t block, int64_t c, int64_t count) {
         const int64_t start = block * kBlockRows * s.channels + c, at = block * s.channels + c;
-        run_vectorized<MomentsInside<T>>(x + start, rows_at(s, block), s.channels, total - start, count, sums.data() + at, centers.data() + at, around.data() + at);
+        run_vectorized<MomentsInside<T>>(x + start, rows_at(s, block), s.channels, total - start, count,
+                                         sums.data() + at, centers.data() + at, around.data() + at);
       },
       [&](int64_t block, int64_t c) {
         T buffer[kBlockRows];
         const int64_t rows = rows_at(s, block), at = block * s.channels + c;
-        run_vectorized<MomentsOfBlock<T>>(rows_of_channel(s, x, c, block * kBlockRows, rows, buffer), rows, sums.data() + at, centers.data() + at, around.data() + at);
+        run_vectorized<MomentsOfBlock<T>>(rows_of_channel(s, x, c, block * kBlockRows, rows, buffer), rows,
+                                          sums.data() + at, centers.data() + at, around.data() + at);
       });
   const double n = static_cast<double>(s.each());
   for (int64_t c = 0; c < s.channels; ++c) {
@@ -195,7 +210,8 @@ void channel_moments(const ChannelImages& s, const T* x, double* mean, double* s
     double moved = 0;
     for (int64_t b = 0; b < blocks; ++b) {
       const size_t at = static_cast<size_t>(b * s.channels + c);
-      const double rows = static_cast<double>(rows_at(s, b)), center = static_cast<double>(centers[at]), shift = center - mean[c];
+      const double rows = static_cast<double>(rows_at(s, b)), center = static_cast<double>(centers[at]),
+                   shift = center - mean[c];
       moved += around[at] + shift * (2 * (sums[at] - rows * center) + rows * shift);
     }
     squares[c] = std::max(moved, 0.0);
@@ -211,14 +227,16 @@ void channel_sums(const ChannelImages& s, const T* g, const T* x, const T* mean,
       s,
       [&](int64_t block, int64_t c, int64_t count) {
         const int64_t start = block * kBlockRows * s.channels + c, at = block * s.channels + c;
-        run_vectorized<SumsInside<T>>(g + start, x ? x + start : nullptr, x ? mean + c : nullptr, rows_at(s, block), s.channels, total - start, count, levels.data() + at,
+        run_vectorized<SumsInside<T>>(g + start, x ? x + start : nullptr, x ? mean + c : nullptr, rows_at(s, block),
+                                      s.channels, total - start, count, levels.data() + at,
                                       x ? slopes.data() + at : nullptr);
       },
       [&](int64_t block, int64_t c) {
         T first[kBlockRows], second[kBlockRows];
         const int64_t rows = rows_at(s, block), begin = block * kBlockRows, at = block * s.channels + c;
-        run_vectorized<SumsOfBlock<T>>(rows_of_channel(s, g, c, begin, rows, first), x ? rows_of_channel(s, x, c, begin, rows, second) : nullptr, x ? mean[c] : T(0), rows,
-                                       levels.data() + at, x ? slopes.data() + at : nullptr);
+        run_vectorized<SumsOfBlock<T>>(rows_of_channel(s, g, c, begin, rows, first),
+                                       x ? rows_of_channel(s, x, c, begin, rows, second) : nullptr, x ? mean[c] : T(0),
+                                       rows, levels.data() + at, x ? slopes.data() + at : nullptr);
       });
   for (int64_t c = 0; c < s.channels; ++c) {
     level[c] = 0;

@@ -1,9 +1,10 @@
-// Sums over all images and points, one for each channel: what batch normalization and the gradient of a bias are made of.
+// Sums over all images and points, one for each channel: what batch normalization and the gradient of a bias are made
+// of.
 //
 // Note [Channel sums]
-// Elements of a channel are counted over images and points, cut into blocks of 512, and in a block added up in eight lanes that meet in
-// a tree; blocks are added in double, in order. The order in memory decides only which loop does it: a result has the same bits whether
-// channels are innermost or not, and for any number of threads.
+// Elements of a channel are counted over images and points, cut into blocks of 512, and in a block added up in eight
+// lanes that meet in a tree; blocks are added in double, in order. The order in memory decides only which loop does it:
+// a result has the same bits whether channels are innermost or not, and for any number of threads.
 #pragma once
 #include <cstdint>
 

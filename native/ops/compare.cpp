@@ -173,8 +173,7 @@ void run_unique_dim(Call& c) {
 Dtype search_dtype(const char* who, const Tensor& sequence, const Tensor& input) {
   ResultType common;
   for (const Tensor& t : {sequence, input}) {
-    check_implemented(!is_complex(t.dtype()), '"', who, "\" not implemented for '",
-                      name_of(t.dtype()), "'");
+    check_implemented(!is_complex(t.dtype()), '"', who, "\" not implemented for '", name_of(t.dtype()), "'");
     common.add(*t);
   }
   check_implemented(common.result() != Dtype::b8, '"', who, "\" not implemented for 'bool'");

@@ -1,10 +1,10 @@
-// Convolution, forward and backward: of most floats with the channels innermost (convolution_pieces.h), and of everything else as products of
-// matrices with patches of the images (patches.h).
+// Convolution, forward and backward: of most floats with the channels innermost (convolution_pieces.h), and of
+// everything else as products of matrices with patches of the images (patches.h).
 //
 // Note [Three convolutions]
-// y = forward(x, w), dx = input_gradient(dy, w) and dw = weight_gradient(dy, x) are linear in each argument, and each one's
-// derivatives are the other two. A transposed convolution is an input_gradient. Images are plain (N, C, D, H, W) here;
-// with fewer spatial dimensions, the first ones have size 1.
+// y = forward(x, w), dx = input_gradient(dy, w) and dw = weight_gradient(dy, x) are linear in each argument, and each
+// one's derivatives are the other two. A transposed convolution is an input_gradient. Images are plain (N, C, D, H, W)
+// here; with fewer spatial dimensions, the first ones have size 1.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -47,7 +47,8 @@ struct Geometry {
 };
 
 // Of a convolution from x to y (a transposed one goes from y to x).
-Geometry geometry(DimsView x, DimsView weight, DimsView y, DimsView stride, DimsView padding, DimsView dilation, int64_t groups) {
+Geometry geometry(DimsView x, DimsView weight, DimsView y, DimsView stride, DimsView padding, DimsView dilation,
+                  int64_t groups) {
   Geometry g;
   g.images = x[0];
   g.in_channels = x[1];
@@ -88,9 +89,9 @@ template <class T>
 struct Sheet {
   Patches<T> patches;  // of all groups
   int64_t images, groups, m;
-  const T* a;          // (groups, m, channels of a group * volume)
-  const T* bias;       // (groups * m), or null
-  T* to;               // (images, groups * m, points...) with these strides
+  const T* a;     // (groups, m, channels of a group * volume)
+  const T* bias;  // (groups * m), or null
+  T* to;          // (images, groups * m, points...) with these strides
   int64_t to_image, to_channel, to_strides[3];
 
   Patches<T> of_group(int64_t group) const {
@@ -124,7 +125,8 @@ struct PackedWeights {
   std::vector<Factor<T>> groups;
   int64_t k;
 
-  explicit PackedWeights(const Sheet<T>& s) : groups(static_cast<size_t>(s.groups)), k(s.patches.channels / s.groups * s.patches.volume()) {
+  explicit PackedWeights(const Sheet<T>& s)
+      : groups(static_cast<size_t>(s.groups)), k(s.patches.channels / s.groups * s.patches.volume()) {
     const int64_t size = packed_rows_size<T>(s.m, k);
     memory = empty(Dims{s.groups * size * static_cast<int64_t>(sizeof(T))}, Dtype::u8);
     for (int64_t g = 0; g < s.groups; ++g) {
@@ -137,7 +139,8 @@ struct PackedWeights {
   }
 };
 
-// Results of one image and group: from (m lines of `from_line` elements, rows of the grid one after the other) to their places.
+// Results of one image and group: from (m lines of `from_line` elements, rows of the grid one after the other) to their
+// places.
 template <class T>
 void put_rows(const Sheet<T>& s, const T* from, int64_t from_line, T* to, int64_t rows, int64_t row_step) {
   const int64_t width = s.patches.grid_size[2];
@@ -145,7 +148,8 @@ void put_rows(const Sheet<T>& s, const T* from, int64_t from_line, T* to, int64_
     for (int64_t row = 0; row < rows; ++row) {
       const T* source = from + i * from_line + row * width;
       T* target = to + i * s.to_channel + row * row_step;
-      if (s.to_strides[2] == 1) std::copy(source, source + width, target);
+      if (s.to_strides[2] == 1)
+        std::copy(source, source + width, target);
       else
         for (int64_t w = 0; w < width; ++w) target[w * s.to_strides[2]] = source[w];
     }
@@ -155,13 +159,15 @@ void put_rows(const Sheet<T>& s, const T* from, int64_t from_line, T* to, int64_
 template <class T>
 void run_direct(const Sheet<T>& s, const PackedWeights<T>& weights) {
   const int64_t* n = s.patches.grid_size;
-  const int64_t blocks = (n[1] * n[2] + kPointsOfTask - 1) / kPointsOfTask, rows = std::max<int64_t>((n[1] + blocks - 1) / blocks, 1);
+  const int64_t blocks = (n[1] * n[2] + kPointsOfTask - 1) / kPointsOfTask,
+                rows = std::max<int64_t>((n[1] + blocks - 1) / blocks, 1);
   const int64_t row_blocks = (n[1] + rows - 1) / rows, tasks = s.images * s.groups * n[0] * row_blocks;
   const int64_t work = std::max<int64_t>(s.m * weights.k * rows * n[2], 1);
   parallel_for(tasks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
     std::vector<T> result;
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t block = task % row_blocks, d = task / row_blocks % n[0], group = task / row_blocks / n[0] % s.groups;
+      const int64_t block = task % row_blocks, d = task / row_blocks % n[0],
+                    group = task / row_blocks / n[0] % s.groups;
       PatchRows<T> r;
       r.patches = s.of_group(group);
       r.image = task / row_blocks / n[0] / s.groups;
@@ -171,7 +177,8 @@ void run_direct(const Sheet<T>& s, const PackedWeights<T>& weights) {
       r.a = weights.groups[static_cast<size_t>(group)];
       r.m = s.m;
       r.row_start = s.bias ? s.bias + group * s.m : nullptr;
-      T* to = s.to + r.image * s.to_image + group * s.m * s.to_channel + d * s.to_strides[0] + r.first * s.to_strides[1];
+      T* to =
+          s.to + r.image * s.to_image + group * s.m * s.to_channel + d * s.to_strides[0] + r.first * s.to_strides[1];
       if (s.to_strides[2] == 1) {
         r.to = to;
         r.to_line = s.to_channel;
@@ -196,37 +203,41 @@ void run_matrix(const Sheet<T>& s, const PackedWeights<T>& weights) {
   constexpr int64_t kUnit = 48;
   const int64_t block = ((points + blocks - 1) / blocks + kUnit - 1) / kUnit * kUnit;
   const int64_t work = std::max<int64_t>(s.m * weights.k * block, 1);
-  parallel_for(s.images * s.groups * blocks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t image = task / blocks / s.groups, group = task / blocks % s.groups, first = task % blocks * block;
-      if (first >= points) continue;
-      const Patches<T> patches = s.of_group(group);
-      Product<T> p;
-      p.m = s.m;
-      p.n = std::min(block, points - first);
-      p.k = weights.k;
-      p.a = weights.groups[static_cast<size_t>(group)];
-      p.b.data = patches.data + image * patches.image_stride + first;
-      p.b.line_step = 1;
-      p.b.k_step = patches.channel_stride;
-      p.row_start = s.bias ? s.bias + group * s.m : nullptr;
-      p.c = s.to + image * s.to_image + group * s.m * s.to_channel + first;
-      p.c_row = s.to_channel;
-      multiply_here(p);
-    }
-  });
+  parallel_for(s.images * s.groups * blocks, std::max<int64_t>(kWorkPerThread / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t image = task / blocks / s.groups, group = task / blocks % s.groups,
+                                 first = task % blocks * block;
+                   if (first >= points) continue;
+                   const Patches<T> patches = s.of_group(group);
+                   Product<T> p;
+                   p.m = s.m;
+                   p.n = std::min(block, points - first);
+                   p.k = weights.k;
+                   p.a = weights.groups[static_cast<size_t>(group)];
+                   p.b.data = patches.data + image * patches.image_stride + first;
+                   p.b.line_step = 1;
+                   p.b.k_step = patches.channel_stride;
+                   p.row_start = s.bias ? s.bias + group * s.m : nullptr;
+                   p.c = s.to + image * s.to_image + group * s.m * s.to_channel + first;
+                   p.c_row = s.to_channel;
+                   multiply_here(p);
+                 }
+               });
 }
 
 // Narrow images would leave vectors half empty: the points of several are packed together.
 template <class T>
 void run_packed(const Sheet<T>& s, const PackedWeights<T>& weights) {
-  const int64_t points = s.patches.points(), together = std::max<int64_t>(kPointsOfTask / points, 1), blocks = (s.images + together - 1) / together;
+  const int64_t points = s.patches.points(), together = std::max<int64_t>(kPointsOfTask / points, 1),
+                blocks = (s.images + together - 1) / together;
   const int64_t* n = s.patches.grid_size;
   const int64_t work = std::max<int64_t>(s.m * weights.k * points * together, 1);
   parallel_for(s.groups * blocks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
     std::vector<T> result;
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t group = task / blocks, first = task % blocks * together, images = std::min(together, s.images - first);
+      const int64_t group = task / blocks, first = task % blocks * together,
+                    images = std::min(together, s.images - first);
       const Patches<T> patches = s.of_group(group);
       Product<T> p;
       p.m = s.m;
@@ -243,7 +254,9 @@ void run_packed(const Sheet<T>& s, const PackedWeights<T>& weights) {
       multiply_here(p);
       for (int64_t i = 0; i < images; ++i)
         for (int64_t d = 0; d < n[0]; ++d)
-          put_rows(s, p.c + i * points + d * n[1] * n[2], p.n, s.to + (first + i) * s.to_image + group * s.m * s.to_channel + d * s.to_strides[0], n[1], s.to_strides[1]);
+          put_rows(s, p.c + i * points + d * n[1] * n[2], p.n,
+                   s.to + (first + i) * s.to_image + group * s.m * s.to_channel + d * s.to_strides[0], n[1],
+                   s.to_strides[1]);
     }
   });
 }
@@ -254,9 +267,12 @@ void run_sheet(const Sheet<T>& s) {
   const PackedWeights<T> weights(s);
   const int64_t lanes = patch_kernels<T>().lanes, width = s.patches.grid_size[2];
   const int64_t in_vectors = (width + lanes - 1) / lanes * lanes;
-  if (s.is_matrix() && s.is_plain() && 2 * s.patches.points() > kPointsOfTask) run_matrix(s, weights);
-  else if (weights.k > 0 && 5 * width >= 3 * in_vectors) run_direct(s, weights);
-  else run_packed(s, weights);
+  if (s.is_matrix() && s.is_plain() && 2 * s.patches.points() > kPointsOfTask)
+    run_matrix(s, weights);
+  else if (weights.k > 0 && 5 * width >= 3 * in_vectors)
+    run_direct(s, weights);
+  else
+    run_packed(s, weights);
 }
 
 template <class T>
@@ -283,10 +299,10 @@ void forward(const Geometry& g, const Tensor& x, const Tensor& weight, const T* 
   run_sheet(s);
 }
 
-// The points of x whose coordinate leaves the same rest when divided by the stride see the same taps of the kernel: for them,
-// the gradient is a convolution of dy with stride 1.
+// The points of x whose coordinate leaves the same rest when divided by the stride see the same taps of the kernel: for
+// them, the gradient is a convolution of dy with stride 1.
 struct Phase {
-  int64_t first, count;            // coordinates first, first + stride, ... of x
+  int64_t first, count;                // coordinates first, first + stride, ... of x
   std::vector<int64_t> taps, offsets;  // which taps of the kernel, and where in dy they find their element
 };
 std::vector<Phase> phases(const Geometry& g, int d) {
@@ -313,13 +329,15 @@ void input_gradient(const Geometry& g, const Tensor& dy, const Tensor& weight, c
   for (const auto& of_dim : all)
     for (const Phase& p : of_dim) sees_nothing |= p.taps.empty();
   if (sees_nothing)
-    for (int64_t i = 0; i < g.images * g.in_channels; ++i) std::fill_n(to + i * channel_points, channel_points, bias ? bias[i % g.in_channels] : T(0));
+    for (int64_t i = 0; i < g.images * g.in_channels; ++i)
+      std::fill_n(to + i * channel_points, channel_points, bias ? bias[i % g.in_channels] : T(0));
   std::vector<T> a;
   for (const Phase& pd : all[0])
     for (const Phase& ph : all[1])
       for (const Phase& pw : all[2]) {
         const Phase* phase[3] = {&pd, &ph, &pw};
-        const auto nd = static_cast<int64_t>(pd.taps.size()), nh = static_cast<int64_t>(ph.taps.size()), nw = static_cast<int64_t>(pw.taps.size());
+        const auto nd = static_cast<int64_t>(pd.taps.size()), nh = static_cast<int64_t>(ph.taps.size()),
+                   nw = static_cast<int64_t>(pw.taps.size());
         if (nd * nh * nw == 0) continue;
         // The weight, channels of x first, only this phase's taps.
         a.resize(static_cast<size_t>(g.groups * in_group * out_group * nd * nh * nw));
@@ -369,37 +387,41 @@ void weight_gradient(const Geometry& g, const Tensor& dy, const Tensor& x, const
   }
   rows.channels = g.out_group();
   columns.channels = g.in_group();
-  const int64_t m = g.out_group(), channels = g.in_group(), volume = g.volume(), n = channels * volume, size = g.groups * m * n;
-  // Images are cut into pieces whose sums are added in order: how many depends on sizes only. Channels are shared out as
-  // there are threads.
-  const int64_t pieces = std::clamp<int64_t>((int64_t{1} << 22) / std::max<int64_t>(size, 1), 1, std::clamp<int64_t>(g.images, 1, 16));
-  const int64_t blocks = std::clamp<int64_t>(2 * thread_count() / (g.groups * pieces), 1, std::max<int64_t>(channels, 1));
+  const int64_t m = g.out_group(), channels = g.in_group(), volume = g.volume(), n = channels * volume,
+                size = g.groups * m * n;
+  // Images are cut into pieces whose sums are added in order: how many depends on sizes only. Channels are shared out
+  // as there are threads.
+  const int64_t pieces =
+      std::clamp<int64_t>((int64_t{1} << 22) / std::max<int64_t>(size, 1), 1, std::clamp<int64_t>(g.images, 1, 16));
+  const int64_t blocks =
+      std::clamp<int64_t>(2 * thread_count() / (g.groups * pieces), 1, std::max<int64_t>(channels, 1));
   const Tensor parts = pieces == 1 ? Tensor() : empty(Dims{pieces * size * static_cast<int64_t>(sizeof(T))}, Dtype::u8);
   T* const to = pieces == 1 ? dw.data<T>() : reinterpret_cast<T*>(parts.bytes());
   const int64_t work = std::max<int64_t>(m * n / blocks * (g.images / pieces) * g.out_points(), 1);
-  parallel_for(g.groups * pieces * blocks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
-    std::vector<T> sums;
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t block = task % blocks, piece = task / blocks % pieces, group = task / blocks / pieces;
-      const int64_t first = channels * block / blocks, count = channels * (block + 1) / blocks - first;
-      PatchSums<T> s;
-      s.patches = columns;
-      s.patches.data += (group * channels + first) * columns.channel_stride;
-      s.patches.channels = count;
-      s.grad = rows;
-      s.grad.data += group * m * rows.channel_stride;
-      s.image = g.images * piece / pieces;
-      s.count = g.images * (piece + 1) / pieces - s.image;
-      s.m = m;
-      s.to_line = (m + kPatchSumsUnit - 1) / kPatchSumsUnit * kPatchSumsUnit;
-      sums.assign(static_cast<size_t>(count * volume * s.to_line), T(0));
-      s.to = sums.data();
-      if (g.out_points() > 0) patch_kernels<T>().sums(s);
-      T* place = to + piece * size + group * m * n + first * volume;
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < count * volume; ++j) place[i * n + j] = s.to[j * s.to_line + i];
-    }
-  });
+  parallel_for(g.groups * pieces * blocks, std::max<int64_t>(kWorkPerThread / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<T> sums;
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t block = task % blocks, piece = task / blocks % pieces, group = task / blocks / pieces;
+                   const int64_t first = channels * block / blocks, count = channels * (block + 1) / blocks - first;
+                   PatchSums<T> s;
+                   s.patches = columns;
+                   s.patches.data += (group * channels + first) * columns.channel_stride;
+                   s.patches.channels = count;
+                   s.grad = rows;
+                   s.grad.data += group * m * rows.channel_stride;
+                   s.image = g.images * piece / pieces;
+                   s.count = g.images * (piece + 1) / pieces - s.image;
+                   s.m = m;
+                   s.to_line = (m + kPatchSumsUnit - 1) / kPatchSumsUnit * kPatchSumsUnit;
+                   sums.assign(static_cast<size_t>(count * volume * s.to_line), T(0));
+                   s.to = sums.data();
+                   if (g.out_points() > 0) patch_kernels<T>().sums(s);
+                   T* place = to + piece * size + group * m * n + first * volume;
+                   for (int64_t i = 0; i < m; ++i)
+                     for (int64_t j = 0; j < count * volume; ++j) place[i * n + j] = s.to[j * s.to_line + i];
+                 }
+               });
   if (pieces == 1) return;
   T* const result = dw.data<T>();
   parallel_for(size, kParallelGrain, [&](int64_t begin, int64_t end) {
@@ -429,7 +451,8 @@ void run_any(Which which, const Geometry& g, const Tensor& a, const Tensor& b, c
 
 // A complex convolution as four real ones.
 template <class C>
-void run_complex(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out) {
+void run_complex(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias,
+                 const Tensor& out) {
   using R = typename C::value_type;
   const auto part = [](const Tensor& t, int64_t which_part) {
     Dims strides = t.strides();
@@ -444,12 +467,15 @@ void run_complex(Which which, const Geometry& g, const Tensor& a, const Tensor& 
       results[i] = empty(out.sizes(), dtype_of<R>);
       run_any(which, g, *x, *y, {}, results[i++]);
     }
-  const R *rr = results[0].data<R>(), *ri = results[1].data<R>(), *ir = results[2].data<R>(), *ii = results[3].data<R>();
+  const R *rr = results[0].data<R>(), *ri = results[1].data<R>(), *ir = results[2].data<R>(),
+          *ii = results[3].data<R>();
   C* to = out.data<C>();
-  const int64_t channels = out.size(1), points = channels ? out.numel() / std::max<int64_t>(out.size(0) * channels, 1) : 0;
+  const int64_t channels = out.size(1),
+                points = channels ? out.numel() / std::max<int64_t>(out.size(0) * channels, 1) : 0;
   const C* add = bias.defined() ? bias.data<C>() : nullptr;
   parallel_for(out.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) to[j] = C(rr[j] - ii[j], ri[j] + ir[j]) + (add ? add[j / points % channels] : C(0));
+    for (int64_t j = begin; j < end; ++j)
+      to[j] = C(rr[j] - ii[j], ri[j] + ir[j]) + (add ? add[j / points % channels] : C(0));
   });
 }
 
@@ -480,13 +506,28 @@ void run_any(Which which, const Geometry& g, const Tensor& a, const Tensor& b, c
 Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t) : t; }
 
 bool is_channels_last(const Tensor& t) {
-  return !t.is_contiguous() && (t.dim() == 4 || t.dim() == 5) && is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+  return !t.is_contiguous() && (t.dim() == 4 || t.dim() == 5) &&
+         is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
 }
 
-bool run_in_pieces(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
-  ConvolutionSizes sizes{which, g.images, g.in_channels, g.out_channels, g.groups, bias.defined() && which == Which::forward, {}, {}, {}, {}, {}, {}, {}};
+bool run_in_pieces(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias,
+                   const Tensor& out, bool may_hide) {
+  ConvolutionSizes sizes{which,
+                         g.images,
+                         g.in_channels,
+                         g.out_channels,
+                         g.groups,
+                         bias.defined() && which == Which::forward,
+                         {},
+                         {},
+                         {},
+                         {},
+                         {},
+                         {},
+                         {}};
   for (int d = 0; d < 3; ++d) {
-    sizes.in[d] = g.in[d], sizes.out[d] = g.out[d], sizes.kernel[d] = g.kernel[d], sizes.stride[d] = g.stride[d], sizes.dilation[d] = g.dilation[d];
+    sizes.in[d] = g.in[d], sizes.out[d] = g.out[d], sizes.kernel[d] = g.kernel[d], sizes.stride[d] = g.stride[d],
+    sizes.dilation[d] = g.dilation[d];
     sizes.before[d] = sizes.after[d] = g.padding[d];
   }
   if (out.dtype() == Dtype::f32) return convolve_in_pieces(sizes, a, b, bias, out, may_hide);
@@ -496,7 +537,9 @@ bool run_in_pieces(Which which, const Geometry& g, const Tensor& a, const Tensor
   TensorInfo info{out.sizes(), {}, Dtype::f32, out.device()};
   if (hides || !out.is_contiguous()) info.strides = channels_last_strides(out.sizes());
   const Tensor wide = empty(info);
-  if (!convolve_in_pieces(sizes, convert(a, Dtype::f32), convert(b, Dtype::f32), bias.defined() ? convert(bias, Dtype::f32) : bias, wide, false)) return false;
+  if (!convolve_in_pieces(sizes, convert(a, Dtype::f32), convert(b, Dtype::f32),
+                          bias.defined() ? convert(bias, Dtype::f32) : bias, wide, false))
+    return false;
   if (hides) {
     out->strides = info.strides;
     out->update_numel_and_contiguity();
@@ -518,8 +561,9 @@ void run(const Call& c, Which which, const Geometry& g, const Tensor& a, const T
 // ---------------------------------------------------------------- shape rules and errors
 
 Dims for_each_dimension(DimsView values, int64_t rank, const char* name) {
-  check(static_cast<int64_t>(values.size()) == rank || values.size() == 1, "convolution: expected ", name, " to be a single integer value or a list of ", rank,
-        " values to match the convolution dimensions, but got ", name, "=", list(values));
+  check(static_cast<int64_t>(values.size()) == rank || values.size() == 1, "convolution: expected ", name,
+        " to be a single integer value or a list of ", rank, " values to match the convolution dimensions, but got ",
+        name, "=", list(values));
   return values.size() == 1 ? Dims(rank, values[0]) : Dims(values);
 }
 
@@ -537,8 +581,12 @@ struct Arguments {
 // Positions of the arguments in the signature of convolution.
 Arguments read(const Call& c) {
   const int64_t rank = c.tensor(1).dim() - 2;
-  return {for_each_dimension(c.integers(3), rank, "stride"), for_each_dimension(c.integers(4), rank, "padding"), for_each_dimension(c.integers(5), rank, "dilation"),
-          for_each_dimension(c.integers(7), rank, "output_padding"), c.boolean(6), c.integer(8)};
+  return {for_each_dimension(c.integers(3), rank, "stride"),
+          for_each_dimension(c.integers(4), rank, "padding"),
+          for_each_dimension(c.integers(5), rank, "dilation"),
+          for_each_dimension(c.integers(7), rank, "output_padding"),
+          c.boolean(6),
+          c.integer(8)};
 }
 
 std::string times(DimsView sizes) {
@@ -548,44 +596,65 @@ std::string times(DimsView sizes) {
 }
 
 void check_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check(input.device() == weight.device(), "convolution: Expected all tensors to be on the same device, but found at least two devices, ", input.device(), " and ", weight.device(), "!");
-  check(input.dtype() == weight.dtype(), "convolution: expected scalar type ", facts(input.dtype()).legacy, " but found ", facts(weight.dtype()).legacy);
-  check(!bias.defined() || bias.dtype() == input.dtype(), "convolution: Input type (", name_of(input.dtype()), ") and bias type (", name_of(bias.dtype()), ") should be the same");
+  check(input.device() == weight.device(),
+        "convolution: Expected all tensors to be on the same device, but found at least two devices, ", input.device(),
+        " and ", weight.device(), "!");
+  check(input.dtype() == weight.dtype(), "convolution: expected scalar type ", facts(input.dtype()).legacy,
+        " but found ", facts(weight.dtype()).legacy);
+  check(!bias.defined() || bias.dtype() == input.dtype(), "convolution: Input type (", name_of(input.dtype()),
+        ") and bias type (", name_of(bias.dtype()), ") should be the same");
 }
 
 void infer_convolution(Call& c) {
   const Tensor input = c.tensor(0), weight = c.tensor(1), bias = c.has(2) ? c.tensor(2) : Tensor();
-  check(weight.dim() >= 3 && weight.dim() <= 5, "convolution: weight should have 3 to 5 dimensions, got ", weight.dim());
+  check(weight.dim() >= 3 && weight.dim() <= 5, "convolution: weight should have 3 to 5 dimensions, got ",
+        weight.dim());
   const Arguments a = read(c);
   const int64_t rank = weight.dim() - 2, groups = a.groups;
   for (int64_t p : a.padding) check(p >= 0, "convolution: negative padding is not supported");
   for (int64_t s : a.stride) check(s > 0, "convolution: non-positive stride is not supported");
-  const bool nothing = input.dim() >= 2 && (input.size(0) == 0 || input.size(1) == 0);  // then any dilation and output padding will do that is not negative
-  for (int64_t d : a.dilation) check(d > 0 || (nothing && d == 0), "convolution: dilation should be greater than zero, but got ", list(a.dilation));
+  const bool nothing =
+      input.dim() >= 2 &&
+      (input.size(0) == 0 || input.size(1) == 0);  // then any dilation and output padding will do that is not negative
+  for (int64_t d : a.dilation)
+    check(d > 0 || (nothing && d == 0), "convolution: dilation should be greater than zero, but got ",
+          list(a.dilation));
   check(groups > 0, "convolution: non-positive groups is not supported");
-  check(input.dim() == weight.dim(), "convolution: Expected ", weight.dim(), "-dimensional input for ", weight.dim(), "-dimensional weight ", list(weight.sizes()),
-        ", but got ", input.dim(), "-dimensional input of size ", list(input.sizes()), " instead");
-  check(groups <= weight.size(0), "convolution: Given groups=", groups, ", expected weight to be at least ", groups, " at dimension 0, but got weight of size ", list(weight.sizes()), " instead");
-  check(weight.size(0) % groups == 0, "convolution: Given groups=", groups, ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size [", list(weight.sizes()), "] instead");
-  const int64_t in_channels = a.transposed ? weight.size(0) : weight.size(1) * groups, out_channels = a.transposed ? weight.size(1) * groups : weight.size(0);
-  const auto given = a.transposed ? join("Given transposed=1, weight of size ", list(weight.sizes())) : join("Given groups=", groups, ", weight of size ", list(weight.sizes()));
-  check(input.size(1) == in_channels, "convolution: ", given, ", expected input", list(input.sizes()), " to have ", in_channels, " channels, but got ", input.size(1), " channels instead");
-  check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == out_channels), "convolution: ", a.transposed ? given : join("Given weight of size ", list(weight.sizes())),
-        ", expected bias to be 1-dimensional with ", out_channels, " elements, but got bias of size ", list(bias.defined() ? DimsView(bias.sizes()) : DimsView{}), " instead");
+  check(input.dim() == weight.dim(), "convolution: Expected ", weight.dim(), "-dimensional input for ", weight.dim(),
+        "-dimensional weight ", list(weight.sizes()), ", but got ", input.dim(), "-dimensional input of size ",
+        list(input.sizes()), " instead");
+  check(groups <= weight.size(0), "convolution: Given groups=", groups, ", expected weight to be at least ", groups,
+        " at dimension 0, but got weight of size ", list(weight.sizes()), " instead");
+  check(weight.size(0) % groups == 0, "convolution: Given groups=", groups, ", expected weight to be divisible by ",
+        groups, " at dimension 0, but got weight of size [", list(weight.sizes()), "] instead");
+  const int64_t in_channels = a.transposed ? weight.size(0) : weight.size(1) * groups,
+                out_channels = a.transposed ? weight.size(1) * groups : weight.size(0);
+  const auto given = a.transposed ? join("Given transposed=1, weight of size ", list(weight.sizes()))
+                                  : join("Given groups=", groups, ", weight of size ", list(weight.sizes()));
+  check(input.size(1) == in_channels, "convolution: ", given, ", expected input", list(input.sizes()), " to have ",
+        in_channels, " channels, but got ", input.size(1), " channels instead");
+  check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == out_channels),
+        "convolution: ", a.transposed ? given : join("Given weight of size ", list(weight.sizes())),
+        ", expected bias to be 1-dimensional with ", out_channels, " elements, but got bias of size ",
+        list(bias.defined() ? DimsView(bias.sizes()) : DimsView{}), " instead");
   check_dtypes(input, weight, bias);
   Dims sizes = {input.size(0), out_channels}, padded;
   for (int64_t d = 0; d < rank; ++d) {
     const int64_t size = input.size(2 + d);
     const __int128 wide_reach = static_cast<__int128>(a.dilation[d]) * (weight.size(2 + d) - 1) + 1;
-    const __int128 longest = a.transposed ? static_cast<__int128>(a.stride[d]) * std::max<int64_t>(size - 1, 1) + wide_reach + a.output_padding[d] : wide_reach;
-    check(longest < (int64_t{1} << 62) && a.padding[d] < (int64_t{1} << 61), "convolution: stride ", list(a.stride), ", padding ", list(a.padding), ", dilation ", list(a.dilation),
-          " and output_padding ", list(a.output_padding), " give a size that does not fit in 64 bits");
+    const __int128 longest = a.transposed ? static_cast<__int128>(a.stride[d]) * std::max<int64_t>(size - 1, 1) +
+                                                wide_reach + a.output_padding[d]
+                                          : wide_reach;
+    check(longest < (int64_t{1} << 62) && a.padding[d] < (int64_t{1} << 61), "convolution: stride ", list(a.stride),
+          ", padding ", list(a.padding), ", dilation ", list(a.dilation), " and output_padding ",
+          list(a.output_padding), " give a size that does not fit in 64 bits");
     const auto reach = static_cast<int64_t>(wide_reach);
     padded.push_back(size + 2 * a.padding[d]);
     if (a.transposed) {
       check(a.output_padding[d] >= 0, "convolution: negative output_padding is not supported");
       check(nothing || a.output_padding[d] < a.stride[d] || a.output_padding[d] < a.dilation[d],
-            "convolution: output padding must be smaller than either stride or dilation, but got output_padding: ", list(a.output_padding), " stride: ", list(a.stride), " dilation: ", list(a.dilation));
+            "convolution: output padding must be smaller than either stride or dilation, but got output_padding: ",
+            list(a.output_padding), " stride: ", list(a.stride), " dilation: ", list(a.dilation));
       sizes.push_back((size - 1) * a.stride[d] - 2 * a.padding[d] + reach + a.output_padding[d]);
     } else {
       sizes.push_back(padded[d] < reach ? 0 : (padded[d] - reach) / a.stride[d] + 1);
@@ -594,12 +663,14 @@ void infer_convolution(Call& c) {
   const DimsView spatial = DimsView(sizes).subspan(2);
   if (a.transposed) {
     for (int64_t s : spatial)
-      check(s > 0, "convolution: Given input size per channel: ", times(DimsView(input.sizes()).subspan(2)), ". Calculated output size per channel: ", times(spatial), ". Output size is too small");
+      check(s > 0, "convolution: Given input size per channel: ", times(DimsView(input.sizes()).subspan(2)),
+            ". Calculated output size per channel: ", times(spatial), ". Output size is too small");
   } else {
     Dims reach;
     for (int64_t d = 0; d < rank; ++d) reach.push_back(a.dilation[d] * (weight.size(2 + d) - 1) + 1);
     for (int64_t d = 0; d < rank; ++d)
-      check(padded[d] >= reach[d] && weight.size(2 + d) > 0, "convolution: Calculated padded input size per channel: ", times(padded), ". Kernel size: ", times(reach),
+      check(padded[d] >= reach[d] && weight.size(2 + d) > 0,
+            "convolution: Calculated padded input size per channel: ", times(padded), ". Kernel size: ", times(reach),
             ". Kernel size can't be greater than actual input size");
   }
   promise_images(c, sizes, input, is_channels_last(input) || is_channels_last(weight));
@@ -609,10 +680,12 @@ void run_convolution(Call& c) {
   const Tensor input = c.tensor(0), weight = plain(c.tensor(1)), bias = plain(c.has(2) ? c.tensor(2) : Tensor());
   const Arguments a = read(c);
   if (a.transposed) {
-    const Geometry g = geometry(c.out().sizes(), weight.sizes(), input.sizes(), a.stride, a.padding, a.dilation, a.groups);
+    const Geometry g =
+        geometry(c.out().sizes(), weight.sizes(), input.sizes(), a.stride, a.padding, a.dilation, a.groups);
     return run(c, Which::input_gradient, g, input, weight, bias);
   }
-  const Geometry g = geometry(input.sizes(), weight.sizes(), c.out().sizes(), a.stride, a.padding, a.dilation, a.groups);
+  const Geometry g =
+      geometry(input.sizes(), weight.sizes(), c.out().sizes(), a.stride, a.padding, a.dilation, a.groups);
   run(c, Which::forward, g, input, weight, bias);
 }
 
@@ -620,10 +693,13 @@ void run_convolution(Call& c) {
 void check_sizes(const char* who, DimsView x, DimsView weight, DimsView y, const Call& c) {
   const int64_t groups = c.integer(6);
   const size_t rank = x.size();
-  check(rank >= 3 && rank <= 5 && weight.size() == rank && y.size() == rank, who, ": sizes ", list(x), ", ", list(weight), " and ", list(y), " do not belong to one convolution");
-  check(groups > 0 && x[0] == y[0] && x[1] == weight[1] * groups && y[1] == weight[0] && y[1] % groups == 0, who, ": sizes ", list(x), ", ", list(weight), " and ", list(y),
-        " with ", groups, " groups do not belong to one convolution");
-  for (int i = 3; i <= 5; ++i) check(c.integers(i).size() == rank - 2, who, ": expected ", rank - 2, " numbers for stride, padding and dilation");
+  check(rank >= 3 && rank <= 5 && weight.size() == rank && y.size() == rank, who, ": sizes ", list(x), ", ",
+        list(weight), " and ", list(y), " do not belong to one convolution");
+  check(groups > 0 && x[0] == y[0] && x[1] == weight[1] * groups && y[1] == weight[0] && y[1] % groups == 0, who,
+        ": sizes ", list(x), ", ", list(weight), " and ", list(y), " with ", groups,
+        " groups do not belong to one convolution");
+  for (int i = 3; i <= 5; ++i)
+    check(c.integers(i).size() == rank - 2, who, ": expected ", rank - 2, " numbers for stride, padding and dilation");
   for (int64_t s : c.integers(3)) check(s > 0, who, ": non-positive stride is not supported");
 }
 
@@ -635,7 +711,8 @@ void infer_input_gradient(Call& c) {
 }
 void run_input_gradient(Call& c) {
   const Tensor grad = c.tensor(0), weight = plain(c.tensor(1));
-  const Geometry g = geometry(c.integers(2), weight.sizes(), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6));
+  const Geometry g =
+      geometry(c.integers(2), weight.sizes(), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6));
   run(c, Which::input_gradient, g, grad, weight, {});
 }
 
@@ -647,40 +724,54 @@ void infer_weight_gradient(Call& c) {
 }
 void run_weight_gradient(Call& c) {
   const Tensor grad = c.tensor(0), input = c.tensor(1);
-  const Geometry g = geometry(input.sizes(), c.integers(2), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6));
+  const Geometry g =
+      geometry(input.sizes(), c.integers(2), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6));
   run(c, Which::weight_gradient, g, grad, input, {});
 }
 
 // The gradient of a bias: the sum of each channel.
 void infer_bias_gradient(Call& c) {
   const Tensor grad = c.tensor(0);
-  check(grad.dim() >= 2, "_convolution_bias_gradient: expected a gradient with channels, got ", grad.dim(), " dimensions");
-  check_implemented(is_floating(grad.dtype()), "_convolution_bias_gradient: not implemented for '", facts(grad.dtype()).legacy, "'");
+  check(grad.dim() >= 2, "_convolution_bias_gradient: expected a gradient with channels, got ", grad.dim(),
+        " dimensions");
+  check_implemented(is_floating(grad.dtype()), "_convolution_bias_gradient: not implemented for '",
+                    facts(grad.dtype()).legacy, "'");
   c.promise(Dims{grad.size(1)}, grad.dtype(), grad.device());
 }
 template <class T>
 void sum_channels(const Tensor& given, const Tensor& out) {
   const Tensor wide = convert(given, dtype_of<T>), grad = is_channels_last(wide) ? wide : contiguous(wide);
   const int64_t images = grad.size(0), channels = grad.size(1);
-  const ChannelImages sizes{images, channels, grad.numel() / std::max<int64_t>(images * channels, 1), is_channels_last(wide)};
+  const ChannelImages sizes{images, channels, grad.numel() / std::max<int64_t>(images * channels, 1),
+                            is_channels_last(wide)};
   std::vector<double> sums(static_cast<size_t>(channels), 0.0);
   if (grad.numel() > 0) channel_sums<T>(sizes, grad.data<T>(), nullptr, nullptr, sums.data(), nullptr);
   const Tensor result = empty(out.sizes(), dtype_of<T>);
   for (int64_t i = 0; i < channels; ++i) result.data<T>()[i] = static_cast<T>(sums[static_cast<size_t>(i)]);
   copy_into(out, result);
 }
-void run_bias_gradient(Call& c) { c.out().dtype() == Dtype::f64 ? sum_channels<double>(c.tensor(0), c.out()) : sum_channels<float>(c.tensor(0), c.out()); }
+void run_bias_gradient(Call& c) {
+  c.out().dtype() == Dtype::f64 ? sum_channels<double>(c.tensor(0), c.out())
+                                : sum_channels<float>(c.tensor(0), c.out());
+}
 
 }  // namespace
 
 REGISTER(convolution) {
-  r.add("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
-        infer_convolution, run_convolution, kFunctionOnly | kKnowsLayout);
-  r.add("_convolution_input_gradient(Tensor grad_output, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
-        infer_input_gradient, run_input_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
-  r.add("_convolution_weight_gradient(Tensor grad_output, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
-        infer_weight_gradient, run_weight_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
-  r.add("_convolution_bias_gradient(Tensor grad_output) -> Tensor", infer_bias_gradient, run_bias_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
+  r.add(
+      "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
+      "transposed, int[] output_padding, int groups) -> Tensor",
+      infer_convolution, run_convolution, kFunctionOnly | kKnowsLayout);
+  r.add(
+      "_convolution_input_gradient(Tensor grad_output, Tensor weight, int[] input_size, int[] stride, int[] padding, "
+      "int[] dilation, int groups) -> Tensor",
+      infer_input_gradient, run_input_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
+  r.add(
+      "_convolution_weight_gradient(Tensor grad_output, Tensor input, int[] weight_size, int[] stride, int[] padding, "
+      "int[] dilation, int groups) -> Tensor",
+      infer_weight_gradient, run_weight_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
+  r.add("_convolution_bias_gradient(Tensor grad_output) -> Tensor", infer_bias_gradient, run_bias_gradient,
+        kKnowsLayout, "ConvolutionBackwardBackward0");
 }
 
 }  // namespace cresset

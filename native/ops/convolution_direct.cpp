@@ -14,20 +14,24 @@ namespace {
 
 using Kind = ConvolutionKind;
 
-constexpr int64_t kLeastChannels = 8;    // with fewer results for a point, vectors of channels would be mostly empty
-constexpr int64_t kPointsTogether = 512; // of a window
-constexpr int64_t kPointsOfSums = 128;   // whose gradients stay in the first-level cache
-constexpr int64_t kLongestSum = 256;     // elements of a block, whose filter stays in the cache
+constexpr int64_t kLeastChannels = 8;     // with fewer results for a point, vectors of channels would be mostly empty
+constexpr int64_t kPointsTogether = 512;  // of a window
+constexpr int64_t kPointsOfSums = 128;    // whose gradients stay in the first-level cache
+constexpr int64_t kLongestSum = 256;      // elements of a block, whose filter stays in the cache
 
 const DirectKernels& kernels() {
   static const DirectKernels the = [] {
     const std::string_view level = instruction_set();
-    return level == "avx512" ? direct_kernels_avx512() : level == "avx2" ? direct_kernels_avx2() : direct_kernels_baseline();
+    return level == "avx512" ? direct_kernels_avx512()
+           : level == "avx2" ? direct_kernels_avx2()
+                             : direct_kernels_baseline();
   }();
   return the;
 }
 
-bool is_own_filter_each(const ConvolutionSizes& c) { return c.groups > 1 && c.in_channels == c.groups && c.out_channels == c.groups; }
+bool is_own_filter_each(const ConvolutionSizes& c) {
+  return c.groups > 1 && c.in_channels == c.groups && c.out_channels == c.groups;
+}
 
 struct Tap {
   int64_t which, offset;  // of the kernel; from the point, in points of the source
@@ -74,7 +78,8 @@ ConvolutionSizes as_one_row(const ConvolutionSizes& given) {
 
 class DirectConvolution : public ConvolutionKernel {
  public:
-  explicit DirectConvolution(const ConvolutionSizes& given) : c_(as_one_row(given)), own_each_(is_own_filter_each(given)) {
+  explicit DirectConvolution(const ConvolutionSizes& given)
+      : c_(as_one_row(given)), own_each_(is_own_filter_each(given)) {
     const bool back = c_.kind == Kind::input_gradient;
     const int64_t lanes = kernels().lanes;
     from_ = back ? c_.out_channels : c_.in_channels;
@@ -96,38 +101,48 @@ class DirectConvolution : public ConvolutionKernel {
 
   void pack(const float* weight, char* packed) const override {
     float* const to = reinterpret_cast<float*>(packed);
-    parallel_for(groups_ * panels_, std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_size(), 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        for (const Part& part : parts_) pack_panel(part, i / panels_, i % panels_, weight, to + place_of(part, i));
-    });
+    parallel_for(groups_ * panels_, std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_size(), 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     for (const Part& part : parts_)
+                       pack_panel(part, i / panels_, i % panels_, weight, to + place_of(part, i));
+                 });
   }
   void unpack(const char* packed, float* weight) const override {
     const float* const from = reinterpret_cast<const float*>(packed);
     const Part& part = parts_[0];
-    parallel_for(groups_ * panels_, std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_size(), 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float* sums = from + place_of(part, i);
-        for_elements(part, i / panels_, i % panels_, [&](int64_t row, int64_t column, int64_t of_weight) { weight[of_weight] = sums[row * width() + column]; });
-      }
-    });
+    parallel_for(groups_ * panels_, std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_size(), 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const float* sums = from + place_of(part, i);
+                     for_elements(part, i / panels_, i % panels_, [&](int64_t row, int64_t column, int64_t of_weight) {
+                       weight[of_weight] = sums[row * width() + column];
+                     });
+                   }
+                 });
   }
 
   void run(const float* from, const char* packed, const float* bias, float* to, char* scratch) const override {
     float* const added = reinterpret_cast<float*>(scratch);
     if (bias) {
       std::fill_n(added, groups_ * panels_ * width(), 0.0f);
-      for (int64_t g = 0; g < groups_; ++g) std::copy_n(bias + g * to_ / groups_, to_ / groups_, added + g * panels_ * width());
+      for (int64_t g = 0; g < groups_; ++g)
+        std::copy_n(bias + g * to_ / groups_, to_ / groups_, added + g * panels_ * width());
     }
     const float* const filter = reinterpret_cast<const float*>(packed);
-    for_windows(from, added + groups_ * panels_ * width(), [&](int64_t image, int64_t plane, int64_t row, int64_t rows, const float* window) {
-      for (const Part& part : parts_) {
-        const int64_t count = std::min(rows, part.count[1] - row);
-        if (plane >= part.count[0] || count <= 0) continue;
-        float* const place = to + result_place(image, part.first[0] + plane * result_step_[0], part.first[1] + row * result_step_[1], part.first[2]);
-        if (own_each_) run_channels(part, window, filter, bias ? added : nullptr, place, count);
-        else run_part(part, window, filter, bias ? added : nullptr, place, count);
-      }
-    });
+    for_windows(from, added + groups_ * panels_ * width(),
+                [&](int64_t image, int64_t plane, int64_t row, int64_t rows, const float* window) {
+                  for (const Part& part : parts_) {
+                    const int64_t count = std::min(rows, part.count[1] - row);
+                    if (plane >= part.count[0] || count <= 0) continue;
+                    float* const place = to + result_place(image, part.first[0] + plane * result_step_[0],
+                                                           part.first[1] + row * result_step_[1], part.first[2]);
+                    if (own_each_)
+                      run_channels(part, window, filter, bias ? added : nullptr, place, count);
+                    else
+                      run_part(part, window, filter, bias ? added : nullptr, place, count);
+                  }
+                });
   }
 
   void run_weight(const float* grad, const float* input, char* packed, char* scratch) const override {
@@ -140,7 +155,8 @@ class DirectConvolution : public ConvolutionKernel {
       for (int64_t r = 0; r < rows; r += rows_of_sums)
         for (int64_t w = 0; w < part.count[2]; w += kPointsOfSums) {
           const int64_t count = std::min(rows_of_sums, rows - r), points = std::min(kPointsOfSums, part.count[2] - w);
-          add_sums(part, grad + result_place(image, plane, first + r, w), window + r * step_[1] * row_ + w * step_[2] * point_, count, points, grads, sums);
+          add_sums(part, grad + result_place(image, plane, first + r, w),
+                   window + r * step_[1] * row_ + w * step_[2] * point_, count, points, grads, sums);
         }
     });
   }
@@ -159,9 +175,9 @@ class DirectConvolution : public ConvolutionKernel {
   bool own_each_;
   int64_t from_, to_, groups_, panels_, vectors_;  // channels of source and result; what one group's results take
   int64_t source_[3], result_[3], step_[3], result_step_[3];
-  int64_t low_[3], grid_[3];        // the least offset of a tap; the most results of a phase
+  int64_t low_[3], grid_[3];            // the least offset of a tap; the most results of a phase
   int64_t point_, row_, plane_, rows_;  // steps in a window; results of a window, in rows
-  int64_t window_[3];               // its size
+  int64_t window_[3];                   // its size
   bool copies_;
   std::vector<Part> parts_;
 
@@ -204,7 +220,13 @@ class DirectConvolution : public ConvolutionKernel {
     for (const Phase& pd : all[0])
       for (const Phase& ph : all[1])
         for (const Phase& pw : all[2]) {
-          Part part{{pd.first, ph.first, pw.first}, {pd.count, ph.count, pw.count}, 0, {pd.taps, ph.taps, pw.taps}, {}, {}, floats};
+          Part part{{pd.first, ph.first, pw.first},
+                    {pd.count, ph.count, pw.count},
+                    0,
+                    {pd.taps, ph.taps, pw.taps},
+                    {},
+                    {},
+                    floats};
           make_stretches(part);
           floats += groups_ * panels_ * part.elements * width();
           parts_.push_back(std::move(part));
@@ -212,7 +234,8 @@ class DirectConvolution : public ConvolutionKernel {
     const bool sums = c_.kind == Kind::weight_gradient;
     const int64_t window = copies_ ? window_[0] * plane_ + kernels().lanes : 0;
     weight_bytes = floats * static_cast<int64_t>(sizeof(float));
-    scratch_bytes = (window + (sums ? grads_size() : groups_ * panels_ * width())) * static_cast<int64_t>(sizeof(float));
+    scratch_bytes =
+        (window + (sums ? grads_size() : groups_ * panels_ * width())) * static_cast<int64_t>(sizeof(float));
   }
 
   void make_stretches(Part& part) const {
@@ -220,10 +243,14 @@ class DirectConvolution : public ConvolutionKernel {
     for (const Tap& td : part.taps[0])
       for (const Tap& th : part.taps[1])
         for (const Tap& tw : part.taps[2]) {
-          const int64_t offset = (td.offset - low_[0]) * plane_ + (th.offset - low_[1]) * row_ + (tw.offset - low_[2]) * point_;
+          const int64_t offset =
+              (td.offset - low_[0]) * plane_ + (th.offset - low_[1]) * row_ + (tw.offset - low_[2]) * point_;
           part.elements += from_group();
-          if (Stretch* last = part.stretches.empty() ? nullptr : &part.stretches.back(); join && last && &tw != part.taps[2].data() && last->offset + last->length == offset) last->length += from_group();
-          else part.stretches.push_back({offset, from_group()});
+          if (Stretch* last = part.stretches.empty() ? nullptr : &part.stretches.back();
+              join && last && &tw != part.taps[2].data() && last->offset + last->length == offset)
+            last->length += from_group();
+          else
+            part.stretches.push_back({offset, from_group()});
         }
     if (own_each_ || c_.kind == Kind::weight_gradient) return;
     std::vector<Stretch> cut;
@@ -247,10 +274,12 @@ class DirectConvolution : public ConvolutionKernel {
   // f(row of the panel, its column, place in the weight) for all elements that a panel has.
   template <class F>
   void for_elements(const Part& part, int64_t group, int64_t panel, const F& f) const {
-    const int64_t volume = c_.kernel[0] * c_.kernel[1] * c_.kernel[2], first = panel * width(), count = std::min(width(), to_group() - first);
+    const int64_t volume = c_.kernel[0] * c_.kernel[1] * c_.kernel[2], first = panel * width(),
+                  count = std::min(width(), to_group() - first);
     // The weight is (out channels, in channels of a group, kernel...).
     const bool back = c_.kind == Kind::input_gradient;
-    const int64_t out_step = c_.in_channels / c_.groups * volume, from_step = back ? out_step : volume, to_step = back ? volume : out_step;
+    const int64_t out_step = c_.in_channels / c_.groups * volume, from_step = back ? out_step : volume,
+                  to_step = back ? volume : out_step;
     const int64_t start = group * (c_.out_channels / groups_) * out_step;
     int64_t row = 0;
     for (const Tap& td : part.taps[0])
@@ -265,10 +294,13 @@ class DirectConvolution : public ConvolutionKernel {
   }
   void pack_panel(const Part& part, int64_t group, int64_t panel, const float* weight, float* to) const {
     if (to_group() - panel * width() < width()) std::fill_n(to, part.elements * width(), 0.0f);
-    for_elements(part, group, panel, [&](int64_t row, int64_t column, int64_t of_weight) { to[row * width() + column] = weight[of_weight]; });
+    for_elements(part, group, panel, [&](int64_t row, int64_t column, int64_t of_weight) {
+      to[row * width() + column] = weight[of_weight];
+    });
   }
 
-  // f(image, plane, row, rows, window) for all blocks of rows of results; the window begins at the taps' least offset of the first.
+  // f(image, plane, row, rows, window) for all blocks of rows of results; the window begins at the taps' least offset
+  // of the first.
   template <class F>
   void for_windows(const float* from, float* memory, const F& f) const {
     for (int64_t image = 0; image < c_.images; ++image)
@@ -278,12 +310,14 @@ class DirectConvolution : public ConvolutionKernel {
           const int64_t corner[3] = {plane * step_[0] + low_[0], row * step_[1] + low_[1], low_[2]};
           const float* const of_image = from + image * source_[0] * source_[1] * source_[2] * from_;
           if (copies_) copy_window(of_image, corner, memory);
-          f(image, plane, row, rows, copies_ ? memory : of_image + corner[0] * plane_ + corner[1] * row_ + corner[2] * point_);
+          f(image, plane, row, rows,
+            copies_ ? memory : of_image + corner[0] * plane_ + corner[1] * row_ + corner[2] * point_);
         }
   }
   void copy_window(const float* from, const int64_t* corner, float* to) const {
     const int64_t before = std::clamp<int64_t>(-corner[2], 0, window_[2]);
-    const int64_t after = std::clamp<int64_t>(corner[2] + window_[2] - source_[2], 0, window_[2] - before), inside = window_[2] - before - after;
+    const int64_t after = std::clamp<int64_t>(corner[2] + window_[2] - source_[2], 0, window_[2] - before),
+                  inside = window_[2] - before - after;
     for (int64_t d = 0; d < window_[0]; ++d)
       for (int64_t h = 0; h < window_[1]; ++h, to += row_) {
         const int64_t y = corner[0] + d, x = corner[1] + h;
@@ -309,7 +343,8 @@ class DirectConvolution : public ConvolutionKernel {
     }
   }
 
-  void run_part(const Part& part, const float* window, const float* filter, const float* bias, float* to, int64_t rows) const {
+  void run_part(const Part& part, const float* window, const float* filter, const float* bias, float* to,
+                int64_t rows) const {
     DirectRow r;
     r.from_step = step_[2] * point_;
     r.vectors = vectors_;
@@ -338,15 +373,31 @@ class DirectConvolution : public ConvolutionKernel {
       }
     }
   }
-  void run_channels(const Part& part, const float* window, const float* filter, const float* bias, float* to, int64_t rows) const {
-    DirectChannels r{rows, part.count[2], to_, width(), window, step_[1] * row_, step_[2] * point_, part.stretches.data(), part.stretches.data() + part.stretches.size(),
-                     filter + part.filter, bias, to, result_step_[1] * result_[2] * to_, result_step_[2] * to_, nullptr};
+  void run_channels(const Part& part, const float* window, const float* filter, const float* bias, float* to,
+                    int64_t rows) const {
+    DirectChannels r{rows,
+                     part.count[2],
+                     to_,
+                     width(),
+                     window,
+                     step_[1] * row_,
+                     step_[2] * point_,
+                     part.stretches.data(),
+                     part.stretches.data() + part.stretches.size(),
+                     filter + part.filter,
+                     bias,
+                     to,
+                     result_step_[1] * result_[2] * to_,
+                     result_step_[2] * to_,
+                     nullptr};
     kernels().channels(r);
   }
 
-  void add_sums(const Part& part, const float* grad, const float* window, int64_t rows, int64_t points, float* grads, float* sums) const {
+  void add_sums(const Part& part, const float* grad, const float* window, int64_t rows, int64_t points, float* grads,
+                float* sums) const {
     for (int64_t i = 0; i < groups_ * panels_; ++i) {
-      const int64_t group = i / panels_, first = i % panels_ * width(), channels = std::min(width(), to_group() - first);
+      const int64_t group = i / panels_, first = i % panels_ * width(),
+                    channels = std::min(width(), to_group() - first);
       for (int64_t h = 0; h < rows; ++h)
         for (int64_t p = 0; p < points; ++p) {
           float* const place = grads + (h * points + p) * width();
@@ -354,14 +405,35 @@ class DirectConvolution : public ConvolutionKernel {
           std::fill_n(place + channels, width() - channels, 0.0f);
         }
       if (own_each_) {
-        DirectChannels s{rows, points, to_, width(), window, step_[1] * row_, step_[2] * point_, part.stretches.data(), part.stretches.data() + part.stretches.size(),
-                         nullptr, nullptr, sums, 0, 0, grads};
+        DirectChannels s{rows,
+                         points,
+                         to_,
+                         width(),
+                         window,
+                         step_[1] * row_,
+                         step_[2] * point_,
+                         part.stretches.data(),
+                         part.stretches.data() + part.stretches.size(),
+                         nullptr,
+                         nullptr,
+                         sums,
+                         0,
+                         0,
+                         grads};
         kernels().channel_sums(s);
         continue;
       }
       float* to = sums + place_of(part, i);
       for (const Stretch& stretch : part.stretches) {
-        DirectSums s{rows, points, stretch.length, window + stretch.offset + group * from_group(), step_[1] * row_, step_[2] * point_, grads, vectors_, to};
+        DirectSums s{rows,
+                     points,
+                     stretch.length,
+                     window + stretch.offset + group * from_group(),
+                     step_[1] * row_,
+                     step_[2] * point_,
+                     grads,
+                     vectors_,
+                     to};
         kernels().sums(s);
         to += stretch.length * width();
       }
@@ -376,6 +448,8 @@ bool direct_does(const ConvolutionSizes& c) {
   return is_own_filter_each(c) || results >= kLeastChannels;
 }
 
-std::shared_ptr<const ConvolutionKernel> direct_convolution(const ConvolutionSizes& c) { return std::make_shared<const DirectConvolution>(c); }
+std::shared_ptr<const ConvolutionKernel> direct_convolution(const ConvolutionSizes& c) {
+  return std::make_shared<const DirectConvolution>(c);
+}
 
 }  // namespace cresset

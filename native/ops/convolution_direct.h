@@ -1,14 +1,15 @@
 // Convolutions by the definition, of float images that lie [image][point][channel].
 //
 // Note [Sums over stretches]
-// A result is a sum over taps and channels. For all results of a row of points, a tap lies at the same distance from the point, once the
-// image has its padding; so blocks of rows are copied into a window with zeros around (where there is any padding), which stays in the
-// second-level cache. The channels of one tap, and of neighboring taps, follow each other in the window: a stretch of the sum that is
-// read without asking. Tiles of a few points by a few vectors of channels stay in registers while the sum runs; the filter lies in panels as
-// wide as a tile. Long sums go in blocks of stretches, whose results are added in order.
-// The gradient of the input is the same for each set of points that see the same taps (a phase: there are as many as the strides have
-// rests), and the gradient of the filter has tiles of neighboring elements of a stretch by channels, summed over points.
-// Where each channel has a filter of its own, vectors of channels are multiplied as they lie.
+// A result is a sum over taps and channels. For all results of a row of points, a tap lies at the same distance from
+// the point, once the image has its padding; so blocks of rows are copied into a window with zeros around (where there
+// is any padding), which stays in the second-level cache. The channels of one tap, and of neighboring taps, follow each
+// other in the window: a stretch of the sum that is read without asking. Tiles of a few points by a few vectors of
+// channels stay in registers while the sum runs; the filter lies in panels as wide as a tile. Long sums go in blocks of
+// stretches, whose results are added in order. The gradient of the input is the same for each set of points that see
+// the same taps (a phase: there are as many as the strides have rests), and the gradient of the filter has tiles of
+// neighboring elements of a stretch by channels, summed over points. Where each channel has a filter of its own,
+// vectors of channels are multiplied as they lie.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -43,7 +44,8 @@ struct DirectSums {
   float* to;
 };
 
-// The same where each channel has a filter of its own; a stretch is one tap. Windows, filters and gradients have whole vectors of channels.
+// The same where each channel has a filter of its own; a stretch is one tap. Windows, filters and gradients have whole
+// vectors of channels.
 struct DirectChannels {
   int64_t rows, points, channels, whole;  // whole: rounded up to vectors
   const float* from;

@@ -1,5 +1,6 @@
-// Tiles of convolutions by the definition, for the instruction set that the including file is compiled for: see Note [Sums over stretches] in
-// convolution_direct.h. Everything is in an anonymous namespace: each instruction set has its own copy.
+// Tiles of convolutions by the definition, for the instruction set that the including file is compiled for: see Note
+// [Sums over stretches] in convolution_direct.h. Everything is in an anonymous namespace: each instruction set has its
+// own copy.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -77,7 +78,8 @@ void row_tile(const DirectRow& r, int64_t point) {
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < V; ++j) put(to + i * r.to_step + j * kLanes, sums[i][j], std::min<int64_t>(kLanes, r.channels - j * kLanes), r.adds);
+    for (int j = 0; j < V; ++j)
+      put(to + i * r.to_step + j * kLanes, sums[i][j], std::min<int64_t>(kLanes, r.channels - j * kLanes), r.adds);
 }
 
 template <int R, int V>
@@ -126,7 +128,8 @@ void direct_row(const DirectRow& r) {
   with_vectors(r.vectors, [&](auto vectors) {
     constexpr int V = vectors();
     static constexpr auto table = row_table<V>(std::make_integer_sequence<int, rows_for(V)>());
-    for_pieces(r.points, rows_for(V), [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](r, first); });
+    for_pieces(r.points, rows_for(V),
+               [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](r, first); });
   });
 }
 
@@ -134,7 +137,8 @@ void direct_sums(const DirectSums& s) {
   with_vectors(s.vectors, [&](auto vectors) {
     constexpr int V = vectors();
     static constexpr auto table = sums_table<V>(std::make_integer_sequence<int, rows_for(V)>());
-    for_pieces(s.lines, rows_for(V), [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](s, first); });
+    for_pieces(s.lines, rows_for(V),
+               [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](s, first); });
   });
 }
 
@@ -169,7 +173,8 @@ void channel_sums_tile(const DirectChannels& s, int64_t tap, int64_t channel) {
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < R; ++i) at(s.to + (tap + i) * s.whole + channel) = at(s.to + (tap + i) * s.whole + channel) + sums[i];
+  for (int i = 0; i < R; ++i)
+    at(s.to + (tap + i) * s.whole + channel) = at(s.to + (tap + i) * s.whole + channel) + sums[i];
 }
 
 template <int... R>
@@ -185,16 +190,19 @@ void direct_channels(const DirectChannels& r) {
   static constexpr auto table = channels_table(std::make_integer_sequence<int, kTogether>());
   for (int64_t h = 0; h < r.rows; ++h)
     for (int64_t c = 0; c < r.channels; c += kLanes)
-      for_pieces(r.points, kTogether, [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](r, h, first, c); });
+      for_pieces(r.points, kTogether,
+                 [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](r, h, first, c); });
 }
 
 void direct_channel_sums(const DirectChannels& s) {
   static constexpr auto table = channel_sums_table(std::make_integer_sequence<int, kTogether>());
   for (int64_t c = 0; c < s.whole; c += kLanes)
-    for_pieces(s.last - s.first, kTogether, [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](s, first, c); });
+    for_pieces(s.last - s.first, kTogether,
+               [&](int64_t first, int64_t count) { table[static_cast<size_t>(count - 1)](s, first, c); });
 }
 
-constexpr DirectKernels kDirectKernels = {kLanes, kMostVectors, direct_row, direct_sums, direct_channels, direct_channel_sums};
+constexpr DirectKernels kDirectKernels = {kLanes,      kMostVectors,    direct_row,
+                                          direct_sums, direct_channels, direct_channel_sums};
 
 }  // namespace
 }  // namespace cresset

@@ -13,17 +13,17 @@ namespace cresset {
 
 namespace {
 
-
-constexpr double kLeastWork = 2e6;    // multiplications and additions below which patches are ahead
-constexpr double kWorkOfPiece = 1e7;  // enough to hide what a piece costs
-constexpr double kWorkOfTiles = 2e7;  // the same where there are fewer multiplications
-constexpr int64_t kPieces = 8;        // to have work for several threads, images are cut into rows
-constexpr int64_t kPointsOfSum = 128; // the least that is worth a partial sum of the weight's gradient
+constexpr double kLeastWork = 2e6;     // multiplications and additions below which patches are ahead
+constexpr double kWorkOfPiece = 1e7;   // enough to hide what a piece costs
+constexpr double kWorkOfTiles = 2e7;   // the same where there are fewer multiplications
+constexpr int64_t kPieces = 8;         // to have work for several threads, images are cut into rows
+constexpr int64_t kPointsOfSum = 128;  // the least that is worth a partial sum of the weight's gradient
 
 int64_t product(const int64_t* n) { return n[0] * n[1] * n[2]; }
 
 double work_of(const ConvolutionSizes& c) {
-  return 2.0 * static_cast<double>(c.images * c.out_channels * product(c.out)) * static_cast<double>(c.in_channels / c.groups * product(c.kernel));
+  return 2.0 * static_cast<double>(c.images * c.out_channels * product(c.out)) *
+         static_cast<double>(c.in_channels / c.groups * product(c.kernel));
 }
 
 bool follows_formula(const ConvolutionSizes& c) {
@@ -56,7 +56,8 @@ struct Images {
     if (inside) return data + (first * points + start) * channels;
     buffer.resize(static_cast<size_t>(count * length * channels));
     for (int64_t i = 0; i < count; ++i)
-      transpose_matrix(reinterpret_cast<uint32_t*>(buffer.data()) + i * length * channels, channels, reinterpret_cast<const uint32_t*>(data) + (first + i) * points * channels + start, points,
+      transpose_matrix(reinterpret_cast<uint32_t*>(buffer.data()) + i * length * channels, channels,
+                       reinterpret_cast<const uint32_t*>(data) + (first + i) * points * channels + start, points,
                        channels, length);
     return buffer.data();
   }
@@ -75,7 +76,8 @@ Piece rows_of(const ConvolutionSizes& whole, int64_t image, int64_t begin, int64
   p.sizes.images = 1;
   const int64_t reach = whole.dilation[1] * (whole.kernel[1] - 1), stride = whole.stride[1], before = whole.before[1];
   if (whole.kind == ConvolutionKind::input_gradient) {  // stride 1
-    const int64_t first = std::max<int64_t>(begin + before - reach, 0), last = std::min(end - 1 + before, whole.out[1] - 1);
+    const int64_t first = std::max<int64_t>(begin + before - reach, 0),
+                  last = std::min(end - 1 + before, whole.out[1] - 1);
     p.in_row = begin;
     p.out_row = first;
     p.sizes.in[1] = end - begin;
@@ -109,8 +111,10 @@ std::vector<Piece> pieces_of(const ConvolutionSizes& c) {
   const int64_t together = images_together(c), count = c.images / together;
   const int64_t rows = c.kind == ConvolutionKind::input_gradient ? c.in[1] : c.out[1];
   int64_t blocks = 1;
-  if (together == 1 && count < kPieces && c.kernel[0] == 1 && c.in[0] == 1 && c.out[0] == 1 && (c.kind != ConvolutionKind::input_gradient || c.stride[1] == 1)) {
-    blocks = std::min<int64_t>({(kPieces + count - 1) / count, rows / 4, static_cast<int64_t>(work_of(c) / static_cast<double>(c.images) / work_of_piece(c))});
+  if (together == 1 && count < kPieces && c.kernel[0] == 1 && c.in[0] == 1 && c.out[0] == 1 &&
+      (c.kind != ConvolutionKind::input_gradient || c.stride[1] == 1)) {
+    blocks = std::min<int64_t>({(kPieces + count - 1) / count, rows / 4,
+                                static_cast<int64_t>(work_of(c) / static_cast<double>(c.images) / work_of_piece(c))});
     if (c.kind == ConvolutionKind::weight_gradient) blocks = std::min(blocks, product(c.out) / kPointsOfSum);
     blocks = std::max<int64_t>(blocks, 1);
   }
@@ -132,9 +136,11 @@ bool find_kernels(std::vector<Piece>& pieces, const ConvolutionSizes& whole) {
   const auto find = winograd_does(whole) ? winograd_convolution : direct_convolution;
   for (Piece& p : pieces) {
     const Piece* before = &p == pieces.data() ? nullptr : &p - 1;
-    p.kernel = before && std::equal(reinterpret_cast<const int64_t*>(&p.sizes), reinterpret_cast<const int64_t*>(&p.sizes + 1), reinterpret_cast<const int64_t*>(&before->sizes))
-                   ? before->kernel
-                   : find(p.sizes);
+    p.kernel =
+        before && std::equal(reinterpret_cast<const int64_t*>(&p.sizes), reinterpret_cast<const int64_t*>(&p.sizes + 1),
+                             reinterpret_cast<const int64_t*>(&before->sizes))
+            ? before->kernel
+            : find(p.sizes);
     if (!p.kernel || !p.kernel->packs_like(*pieces[0].kernel)) return false;
   }
   return true;
@@ -147,7 +153,8 @@ void add_bias(float* to, const float* bias, int64_t points, int64_t channels) {
     for (int64_t c = 0; c < channels; ++c) to[p * channels + c] += bias[c];
 }
 
-void run_images(const ConvolutionSizes& c, const std::vector<Piece>& pieces, const Images& from, const char* packed, const float* bias, float* to, bool inside) {
+void run_images(const ConvolutionSizes& c, const std::vector<Piece>& pieces, const Images& from, const char* packed,
+                const float* bias, float* to, bool inside) {
   const bool forward = c.kind == ConvolutionKind::forward;
   const int64_t channels = forward ? c.out_channels : c.in_channels;
   const int64_t *whole = forward ? c.out : c.in, points = product(whole);
@@ -170,15 +177,16 @@ void run_images(const ConvolutionSizes& c, const std::vector<Piece>& pieces, con
       if (!forward && bias) add_bias(y, bias, p.sizes.images * length, channels);
       if (!inside)
         for (int64_t k = 0; k < p.sizes.images; ++k)
-          transpose_matrix(reinterpret_cast<uint32_t*>(to) + (p.image + k) * points * channels + start, points, reinterpret_cast<const uint32_t*>(y) + k * length * channels, channels, length,
-                           channels);
+          transpose_matrix(reinterpret_cast<uint32_t*>(to) + (p.image + k) * points * channels + start, points,
+                           reinterpret_cast<const uint32_t*>(y) + k * length * channels, channels, length, channels);
     }
   });
 }
 
 void run_weight(const std::vector<Piece>& pieces, const Images& grad, const Images& input, float* to) {
   const ConvolutionKernel& kernel = *pieces[0].kernel;
-  const int64_t count = static_cast<int64_t>(pieces.size()), size = kernel.weight_bytes / static_cast<int64_t>(sizeof(float));
+  const int64_t count = static_cast<int64_t>(pieces.size()),
+                size = kernel.weight_bytes / static_cast<int64_t>(sizeof(float));
   const Tensor sums = bytes(count * kernel.weight_bytes);
   float* const partial = reinterpret_cast<float*>(sums.bytes());
   parallel_for(count, 1, [&](int64_t begin, int64_t end) {
@@ -207,10 +215,12 @@ void run_weight(const std::vector<Piece>& pieces, const Images& grad, const Imag
 
 // The choice depends on sizes only, not on how the images lie: private and plain ones give the same bits.
 bool goes_in_pieces(const ConvolutionSizes& c) {
-  return (winograd_does(c) || direct_does(c)) && work_of(c) >= kLeastWork && !in_parallel_region() && follows_formula(c);
+  return (winograd_does(c) || direct_does(c)) && work_of(c) >= kLeastWork && !in_parallel_region() &&
+         follows_formula(c);
 }
 
-bool convolve_in_pieces(const ConvolutionSizes& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
+bool convolve_in_pieces(const ConvolutionSizes& c, const Tensor& a, const Tensor& b, const Tensor& bias,
+                        const Tensor& out, bool may_hide) {
   if (!goes_in_pieces(c)) return false;
   std::vector<Piece> pieces = pieces_of(c);
   if (!find_kernels(pieces, c)) return false;
@@ -222,7 +232,8 @@ bool convolve_in_pieces(const ConvolutionSizes& c, const Tensor& a, const Tensor
   const Tensor packed = bytes(kernel.weight_bytes);
   kernel.pack(b.data<float>(), packed.bytes());
   const bool lies_inside = !out.is_contiguous(), inside = lies_inside || may_hide;
-  run_images(c, pieces, Images(a), packed.bytes(), bias.defined() ? bias.data<float>() : nullptr, out.data<float>(), inside);
+  run_images(c, pieces, Images(a), packed.bytes(), bias.defined() ? bias.data<float>() : nullptr, out.data<float>(),
+             inside);
   if (inside && !lies_inside) keep_private(out);
   return true;
 }

@@ -13,13 +13,15 @@ namespace {
 using Kind = ConvolutionKind;
 
 constexpr int64_t kChannelsUnit = 16;  // a vector of the widest kind
-// Pairs of channels. With fewer, turning the tiles takes longer than multiplying them; with more, the turned filters leave the cache.
+// Pairs of channels. With fewer, turning the tiles takes longer than multiplying them; with more, the turned filters
+// leave the cache.
 constexpr int64_t kLeastPairs = 16 * 32, kMostPairs = 256 * 256;
 constexpr int64_t kLeastWidth = 4;
 constexpr int64_t kTaps = 9;
 
 const WinogradKernels& kernels() {
-  static const WinogradKernels the = instruction_set() == std::string_view("avx512") ? winograd_kernels_avx512() : winograd_kernels_avx2();
+  static const WinogradKernels the =
+      instruction_set() == std::string_view("avx512") ? winograd_kernels_avx512() : winograd_kernels_avx2();
   return the;
 }
 
@@ -62,13 +64,15 @@ class WinogradKernel : public ConvolutionKernel {
       for (int64_t j = begin * kChannelsUnit; j < end * kChannelsUnit; j += kChannelsUnit)
         for (int64_t i = 0; i < sizes_.from; ++i)
           for (int64_t k = j; k < j + kChannelsUnit; ++k)
-            for (int64_t t = 0; t < kTaps; ++t) weight[(k * sizes_.from + i) * kTaps + t] = from[t * pairs + i * sizes_.to + k];
+            for (int64_t t = 0; t < kTaps; ++t)
+              weight[(k * sizes_.from + i) * kTaps + t] = from[t * pairs + i * sizes_.to + k];
     });
   }
   void run(const float* from, const char* packed, const float* bias, float* to, char* scratch) const override {
     WinogradFilter filter;
     std::memcpy(&filter, packed, sizeof filter);
-    kernels().images(sizes_, from, filter, reinterpret_cast<const float*>(packed) + kHead, bias, to, reinterpret_cast<float*>(scratch));
+    kernels().images(sizes_, from, filter, reinterpret_cast<const float*>(packed) + kHead, bias, to,
+                     reinterpret_cast<float*>(scratch));
   }
   void run_weight(const float* grad, const float* input, char* packed, char* scratch) const override {
     kernels().sums(sizes_, grad, input, reinterpret_cast<float*>(packed), reinterpret_cast<float*>(scratch));
@@ -86,11 +90,15 @@ class WinogradKernel : public ConvolutionKernel {
 bool winograd_does(const ConvolutionSizes& c) {
   if (c.groups != 1 || c.kernel[0] != 1 || c.in[0] != 1 || c.out[0] != 1 || c.before[0] != 0) return false;
   for (int d = 1; d < 3; ++d)
-    if (c.kernel[d] != 3 || c.stride[d] != 1 || c.dilation[d] != 1 || c.in[d] < kLeastWidth || c.out[d] < kLeastWidth) return false;
+    if (c.kernel[d] != 3 || c.stride[d] != 1 || c.dilation[d] != 1 || c.in[d] < kLeastWidth || c.out[d] < kLeastWidth)
+      return false;
   const int64_t pairs = c.in_channels * c.out_channels;
-  return c.in_channels % kChannelsUnit == 0 && c.out_channels % kChannelsUnit == 0 && pairs >= kLeastPairs && pairs <= kMostPairs && instruction_set() != std::string_view("baseline");
+  return c.in_channels % kChannelsUnit == 0 && c.out_channels % kChannelsUnit == 0 && pairs >= kLeastPairs &&
+         pairs <= kMostPairs && instruction_set() != std::string_view("baseline");
 }
 
-std::shared_ptr<const ConvolutionKernel> winograd_convolution(const ConvolutionSizes& c) { return std::make_shared<const WinogradKernel>(c); }
+std::shared_ptr<const ConvolutionKernel> winograd_convolution(const ConvolutionSizes& c) {
+  return std::make_shared<const WinogradKernel>(c);
+}
 
 }  // namespace cresset

@@ -1,5 +1,6 @@
-// Winograd's convolution, for the instruction set that the including file is compiled for: see Note [Fewer multiplications] in convolution_winograd.h.
-// Everything is in an anonymous namespace: each instruction set has its own copy.
+// Winograd's convolution, for the instruction set that the including file is compiled for: see Note [Fewer
+// multiplications] in convolution_winograd.h. Everything is in an anonymous namespace: each instruction set has its own
+// copy.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -54,7 +55,8 @@ int64_t packed(const WinogradSizes& s) { return kPositions * filter_apart(s); }
 
 // ---- products of matrices
 
-// The second factor lies in panels, the columns of one tile after the other, so narrow that one stays in the first-level cache.
+// The second factor lies in panels, the columns of one tile after the other, so narrow that one stays in the
+// first-level cache.
 int64_t panel_width(int64_t rows) { return (rows <= 128 ? kMostVectors : 2) * kLanes; }
 int64_t in_panels(int64_t rows, int64_t columns, int64_t row, int64_t column) {
   const int64_t wide = panel_width(rows), first = column / wide * wide;
@@ -80,8 +82,10 @@ void product_tile(int64_t k, const float* a, int64_t a_step, const float* b, flo
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) {
       Loose& to = at(c + i * c_step + j * kLanes);
-      if constexpr (kAdds) to = to + sums[i][j];
-      else to = sums[i][j];
+      if constexpr (kAdds)
+        to = to + sums[i][j];
+      else
+        to = sums[i][j];
     }
 }
 
@@ -107,11 +111,15 @@ void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, fl
   for (int64_t j = 0; j < n; j += wide) {
     const int64_t vectors = std::min(wide, n - j) / kLanes;
     const float* const panel = b + j * k;
-    if (vectors == 1) product_columns<1, kSide, kAdds>(m, k, a, panel, c + j, n);
-    else if (vectors == 2) product_columns<2, kSide, kAdds>(m, k, a, panel, c + j, n);
+    if (vectors == 1)
+      product_columns<1, kSide, kAdds>(m, k, a, panel, c + j, n);
+    else if (vectors == 2)
+      product_columns<2, kSide, kAdds>(m, k, a, panel, c + j, n);
     if constexpr (kMostVectors == 4) {
-      if (vectors == 3) product_columns<3, kSide, kAdds>(m, k, a, panel, c + j, n);
-      else if (vectors == 4) product_columns<4, kSide, kAdds>(m, k, a, panel, c + j, n);
+      if (vectors == 3)
+        product_columns<3, kSide, kAdds>(m, k, a, panel, c + j, n);
+      else if (vectors == 4)
+        product_columns<4, kSide, kAdds>(m, k, a, panel, c + j, n);
     }
   }
 }
@@ -156,7 +164,8 @@ template <class From>
 }
 
 // Tiles of the images, [position][tile][channel].
-void turn_images(const WinogradSizes& s, const float* x, int64_t first, int64_t count, const float* zeros, float* to, int64_t step) {
+void turn_images(const WinogradSizes& s, const float* x, int64_t first, int64_t count, const float* zeros, float* to,
+                 int64_t step) {
   const int64_t channels = s.from, row_step = s.in[1] * channels;
   Place p = place_of(s, first);
   for (int64_t t = 0; t < count; ++t, next(s, p)) {
@@ -165,7 +174,8 @@ void turn_images(const WinogradSizes& s, const float* x, int64_t first, int64_t 
     float* const place = to + t * channels;
     if (row >= 0 && column >= 0 && row + 4 <= s.in[0] && column + 4 <= s.in[1]) {
       for (int64_t c = 0; c < channels; c += kLanes)
-        turn_tile([&](int i, int j) __attribute__((always_inline)) { return corner + i * row_step + j * channels + c; }, place + c, step);
+        turn_tile([&](int i, int j) __attribute__((always_inline)) { return corner + i * row_step + j * channels + c; },
+                  place + c, step);
     } else {
       const float* points[4][4];
       for (int i = 0; i < 4; ++i)
@@ -184,7 +194,8 @@ void turn_images(const WinogradSizes& s, const float* x, int64_t first, int64_t 
   Vector t[2][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
-    const Vector m0 = at(from + j * step), m1 = at(from + (4 + j) * step), m2 = at(from + (8 + j) * step), m3 = at(from + (12 + j) * step);
+    const Vector m0 = at(from + j * step), m1 = at(from + (4 + j) * step), m2 = at(from + (8 + j) * step),
+                 m3 = at(from + (12 + j) * step);
     t[0][j] = m0 + m1 + m2;
     t[1][j] = m1 - m2 - m3;
   }
@@ -202,7 +213,8 @@ bool is_zero(const Vector& v) {
 }
 
 // The results of a block of tiles; false if one is not finite.
-bool put_results(const WinogradSizes& s, const float* from, int64_t step, int64_t first, int64_t count, const float* bias, float* y) {
+bool put_results(const WinogradSizes& s, const float* from, int64_t step, int64_t first, int64_t count,
+                 const float* bias, float* y) {
   const int64_t channels = s.to, row_step = s.out[1] * channels;
   Vector rest = {};  // of what is finite, zero
   Place p = place_of(s, first);
@@ -239,7 +251,8 @@ void turn_gradient(const WinogradSizes& s, const float* dy, int64_t first, int64
     const bool right = p.column + 1 < s.out[1], below = p.row + 1 < s.out[0];
     for (int64_t c = 0; c < channels; c += kLanes) {
       const float* const from = corner + c;
-      const Vector y00 = at(from), y01 = right ? Vector(at(from + channels)) : Vector{}, y10 = below ? Vector(at(from + row_step)) : Vector{},
+      const Vector y00 = at(from), y01 = right ? Vector(at(from + channels)) : Vector{},
+                   y10 = below ? Vector(at(from + row_step)) : Vector{},
                    y11 = right && below ? Vector(at(from + row_step + channels)) : Vector{};
       const Vector rows[4][2] = {{y00, y01}, {y00 + y10, y01 + y11}, {y00 - y10, y01 - y11}, {-y10, -y11}};
       float* const place = to + in_panels(count, channels, t, c);
@@ -296,14 +309,16 @@ bool put_filter(const WinogradSizes& s, const float* sums, int64_t step, float* 
   for (int64_t i = 0; i < pairs; i += kLanes) {
     Vector t[3][4];
     for (int j = 0; j < 4; ++j) {
-      const Vector u0 = at(sums + j * step + i), u1 = at(sums + (4 + j) * step + i), u2 = at(sums + (8 + j) * step + i), u3 = at(sums + (12 + j) * step + i);
+      const Vector u0 = at(sums + j * step + i), u1 = at(sums + (4 + j) * step + i), u2 = at(sums + (8 + j) * step + i),
+                   u3 = at(sums + (12 + j) * step + i);
       const Vector half = (u1 + u2) * 0.5f;
       t[0][j] = u0 + half;
       t[1][j] = (u1 - u2) * 0.5f;
       t[2][j] = half + u3;
     }
     for (int r = 0; r < 3; ++r) {
-      const Vector half = (t[r][1] + t[r][2]) * 0.5f, g[3] = {t[r][0] + half, (t[r][1] - t[r][2]) * 0.5f, half + t[r][3]};
+      const Vector half = (t[r][1] + t[r][2]) * 0.5f,
+                   g[3] = {t[r][0] + half, (t[r][1] - t[r][2]) * 0.5f, half + t[r][3]};
       for (int c = 0; c < 3; ++c) {
         at(to + (3 * r + c) * pairs + i) = g[c];
         rest += g[c] * 0.0f;
@@ -332,48 +347,60 @@ void images_plainly(const WinogradSizes& s, const float* x, const WinogradFilter
   for (int64_t t = 0; t < kTaps; ++t)
     for (int64_t i = 0; i < s.from; ++i)
       for (int64_t j = 0; j < s.to; ++j)
-        filter[static_cast<size_t>((t * s.from + i) * s.to + j)] = f.weight[i * f.from_step + j * f.to_step + (f.turned ? kTaps - 1 - t : t)];
+        filter[static_cast<size_t>((t * s.from + i) * s.to + j)] =
+            f.weight[i * f.from_step + j * f.to_step + (f.turned ? kTaps - 1 - t : t)];
   for (int64_t i = 0; i < s.images * s.out[0] * s.out[1]; ++i)
     for (int64_t k = 0; k < s.to; ++k) y[i * s.to + k] = bias ? bias[k] : 0.0f;
   for_taps(s, [&](int64_t from, int64_t to, int64_t tap) {
     for (int64_t c = 0; c < s.from; ++c)
-      for (int64_t k = 0; k < s.to; ++k) y[to * s.to + k] += x[from * s.from + c] * filter[static_cast<size_t>((tap * s.from + c) * s.to + k)];
+      for (int64_t k = 0; k < s.to; ++k)
+        y[to * s.to + k] += x[from * s.from + c] * filter[static_cast<size_t>((tap * s.from + c) * s.to + k)];
   });
 }
 void sums_plainly(const WinogradSizes& s, const float* dy, const float* x, float* sums) {
   std::fill_n(sums, kTaps * s.from * s.to, 0.0f);
   for_taps(s, [&](int64_t from, int64_t to, int64_t tap) {
     for (int64_t c = 0; c < s.from; ++c)
-      for (int64_t k = 0; k < s.to; ++k) sums[(tap * s.from + c) * s.to + k] += x[from * s.from + c] * dy[to * s.to + k];
+      for (int64_t k = 0; k < s.to; ++k)
+        sums[(tap * s.from + c) * s.to + k] += x[from * s.from + c] * dy[to * s.to + k];
   });
 }
 
 // ---- whole
 
-void images(const WinogradSizes& s, const float* x, const WinogradFilter& f, const float* packed, const float* bias, float* y, float* scratch) {
-  const int64_t together = tiles_together(s, false), all = tiles_of(s), from_step = from_apart(s, false), to_step = to_apart(s, false), filter_step = filter_apart(s);
-  float *const tiles = scratch, *const results = tiles + kPositions * from_step, *const zeros = results + kPositions * to_step;
+void images(const WinogradSizes& s, const float* x, const WinogradFilter& f, const float* packed, const float* bias,
+            float* y, float* scratch) {
+  const int64_t together = tiles_together(s, false), all = tiles_of(s), from_step = from_apart(s, false),
+                to_step = to_apart(s, false), filter_step = filter_apart(s);
+  float *const tiles = scratch, *const results = tiles + kPositions * from_step,
+               *const zeros = results + kPositions * to_step;
   std::fill_n(zeros, s.from, 0.0f);
   bool finite = true;
   for (int64_t first = 0; first < all; first += together) {
     const int64_t count = std::min(together, all - first);
     turn_images(s, x, first, count, zeros, tiles, from_step);
-    for (int64_t p = 0; p < kPositions; ++p) product<false, false>(count, s.to, s.from, tiles + p * from_step, packed + p * filter_step, results + p * to_step);
+    for (int64_t p = 0; p < kPositions; ++p)
+      product<false, false>(count, s.to, s.from, tiles + p * from_step, packed + p * filter_step,
+                            results + p * to_step);
     finite &= put_results(s, results, to_step, first, count, bias, y);
   }
   if (!finite) images_plainly(s, x, f, bias, y);
 }
 
 void sums(const WinogradSizes& s, const float* dy, const float* x, float* to, float* scratch) {
-  const int64_t together = tiles_together(s, true), all = tiles_of(s), from_step = from_apart(s, true), to_step = to_apart(s, true), filter_step = filter_apart(s);
-  float *const tiles = scratch, *const gradients = tiles + kPositions * from_step, *const filters = gradients + kPositions * to_step, *const zeros = filters + kPositions * filter_step;
+  const int64_t together = tiles_together(s, true), all = tiles_of(s), from_step = from_apart(s, true),
+                to_step = to_apart(s, true), filter_step = filter_apart(s);
+  float *const tiles = scratch, *const gradients = tiles + kPositions * from_step,
+               *const filters = gradients + kPositions * to_step, *const zeros = filters + kPositions * filter_step;
   std::fill_n(zeros, s.from, 0.0f);
   std::fill_n(filters, kPositions * filter_step, 0.0f);
   for (int64_t first = 0; first < all; first += together) {
     const int64_t count = std::min(together, all - first);
     turn_images(s, x, first, count, zeros, tiles, from_step);
     turn_gradient(s, dy, first, count, gradients, to_step);
-    for (int64_t p = 0; p < kPositions; ++p) product<true, true>(s.from, s.to, count, tiles + p * from_step, gradients + p * to_step, filters + p * filter_step);
+    for (int64_t p = 0; p < kPositions; ++p)
+      product<true, true>(s.from, s.to, count, tiles + p * from_step, gradients + p * to_step,
+                          filters + p * filter_step);
   }
   if (!put_filter(s, filters, filter_step, to)) sums_plainly(s, dy, x, to);
 }

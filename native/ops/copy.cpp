@@ -6,7 +6,9 @@
 namespace cresset {
 namespace {
 
-MemoryFormat format_or(const Call& c, int i, MemoryFormat otherwise) { return c.has(i) ? c.args[i].memory_format_ : otherwise; }
+MemoryFormat format_or(const Call& c, int i, MemoryFormat otherwise) {
+  return c.has(i) ? c.args[i].memory_format_ : otherwise;
+}
 
 void check_rank_of(MemoryFormat format, size_t rank) {
   check(format != MemoryFormat::channels_last || rank == 4, "required rank 4 tensor to use channels_last format");
@@ -40,11 +42,14 @@ void run_contiguous(Call& c) {
 void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat format, bool non_blocking = false) {
   const Tensor t = c.tensor(0);
   // Who asks for the plain format gets rid of channels_last, not of gaps and transpositions.
-  const bool channels_last = !t.is_contiguous() && (is_contiguous(t, MemoryFormat::channels_last) || is_contiguous(t, MemoryFormat::channels_last_3d));
-  const bool same_layout = format == MemoryFormat::preserve || (format == MemoryFormat::contiguous ? !channels_last : is_contiguous(t, format));
+  const bool channels_last = !t.is_contiguous() && (is_contiguous(t, MemoryFormat::channels_last) ||
+                                                    is_contiguous(t, MemoryFormat::channels_last_3d));
+  const bool same_layout = format == MemoryFormat::preserve ||
+                           (format == MemoryFormat::contiguous ? !channels_last : is_contiguous(t, format));
   if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
   check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
-  if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor(); lies.defined() && device == t.device()) {
+  if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor();
+      lies.defined() && device == t.device()) {
     Tensor out = empty({t.sizes(), lies.strides(), dtype, device});
     copy_into(out, lies);
     keep_private(out);
@@ -57,9 +62,12 @@ void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat for
 
 void run_to_device(Call& c) {
   const Tensor t = c.tensor(0);
-  convert_to(c, c.dtype_or(2, t.dtype()), c.device_or(1, t.device()), c.boolean(4), format_or(c, 5, MemoryFormat::preserve), c.boolean(3));
+  convert_to(c, c.dtype_or(2, t.dtype()), c.device_or(1, t.device()), c.boolean(4),
+             format_or(c, 5, MemoryFormat::preserve), c.boolean(3));
 }
-void run_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve)); }
+void run_to_dtype(Call& c) {
+  convert_to(c, c.args[1].dtype_, c.tensor(0).device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve));
+}
 // `other` only says dtype and device: whether it requires grad must not matter, so the call goes on without it.
 void run_to_other(Call& c) {
   const Tensor other = c.tensor(1);
@@ -71,19 +79,24 @@ void run_to_other(Call& c) {
   call(inner);
   c.outputs = inner.outputs;
 }
-void run_plain_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), false, MemoryFormat::preserve); }
+void run_plain_to_dtype(Call& c) {
+  convert_to(c, c.args[1].dtype_, c.tensor(0).device(), false, MemoryFormat::preserve);
+}
 
 struct NamedDtype {
   const char *name, *signature;
   Dtype dtype;
 };
 #define NAMED(name, dtype) {name, name "(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", Dtype::dtype}
-constexpr NamedDtype kNamed[] = {NAMED("float", f32), NAMED("double", f64), NAMED("half", f16), NAMED("bfloat16", bf16), NAMED("long", i64), NAMED("int", i32), NAMED("short", i16),
-                                 NAMED("char", i8), NAMED("byte", u8), NAMED("bool", b8), NAMED("cfloat", c64), NAMED("cdouble", c128), NAMED("chalf", c32)};
+constexpr NamedDtype kNamed[] = {
+    NAMED("float", f32),  NAMED("double", f64),   NAMED("half", f16), NAMED("bfloat16", bf16), NAMED("long", i64),
+    NAMED("int", i32),    NAMED("short", i16),    NAMED("char", i8),  NAMED("byte", u8),       NAMED("bool", b8),
+    NAMED("cfloat", c64), NAMED("cdouble", c128), NAMED("chalf", c32)};
 
 void run_named(Call& c) {
   for (const NamedDtype& n : kNamed)
-    if (c.op.name() == n.name) return convert_to(c, n.dtype, c.tensor(0).device(), false, format_or(c, 1, MemoryFormat::preserve));
+    if (c.op.name() == n.name)
+      return convert_to(c, n.dtype, c.tensor(0).device(), false, format_or(c, 1, MemoryFormat::preserve));
 }
 
 void run_cpu(Call& c) { convert_to(c, c.tensor(0).dtype(), Device{}, false, format_or(c, 1, MemoryFormat::preserve)); }
@@ -96,7 +109,8 @@ void run_copy_(Call& c) {
 }
 void run_copy_number(Call& c) {
   const Tensor to = c.tensor(0);
-  check(c.scalar(1).kind != Scalar::Kind::complex || is_complex(to.dtype()), "copy_: value cannot be converted to type ", name_of(to.dtype()), " without overflow: it is complex");
+  check(c.scalar(1).kind != Scalar::Kind::complex || is_complex(to.dtype()),
+        "copy_: value cannot be converted to type ", name_of(to.dtype()), " without overflow: it is complex");
   check_no_internal_overlap("copy_", to);
   fill(to, c.scalar(1));
 }
@@ -127,7 +141,8 @@ void run_resize_(Call& c) {
 
 void run_set_(Call& c) {
   const Tensor t = c.tensor(0), source = c.tensor(1);
-  check(t.dtype() == source.dtype(), "set_: could not set tensor of type ", name_of(source.dtype()), " to a tensor of type ", name_of(t.dtype()));
+  check(t.dtype() == source.dtype(), "set_: could not set tensor of type ", name_of(source.dtype()),
+        " to a tensor of type ", name_of(t.dtype()));
   t->storage = source.storage();
   t->sizes = source.sizes();
   t->strides = source.strides();
@@ -138,20 +153,38 @@ void run_set_(Call& c) {
 }  // namespace
 
 REGISTER(copy) {
-  r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output, kAnyDevice);
-  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kAnyDevice | kMethodOnly | kGivesLayout, "CloneBackward0");
-  r.add("to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_dtype, kAnyDevice | kMethodOnly, "ToCopyBackward0");
-  r.add("to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_other, kMethodOnly | kComposite);
-  r.add("to(Tensor input, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_device,
-        kAnyDevice | kMethodOnly, "ToCopyBackward0");
-  r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kAnyDevice | kFunctionOnly, "ToCopyBackward0");
-  for (const NamedDtype& n : kNamed) r.add(n.signature, nullptr, run_named, kAnyDevice | kMethodOnly, "ToCopyBackward0");
-  r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kAnyDevice | kMethodOnly, "ToCopyBackward0");
-  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
-  r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number, kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
-  r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative, run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);
-  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
-  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output,
+        kAnyDevice);
+  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous,
+        kAnyDevice | kMethodOnly | kGivesLayout, "CloneBackward0");
+  r.add(
+      "to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? "
+      "memory_format=None) -> Tensor",
+      nullptr, run_to_dtype, kAnyDevice | kMethodOnly, "ToCopyBackward0");
+  r.add(
+      "to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? "
+      "memory_format=None) -> Tensor",
+      nullptr, run_to_other, kMethodOnly | kComposite);
+  r.add(
+      "to(Tensor input, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, "
+      "MemoryFormat? memory_format=None) -> Tensor",
+      nullptr, run_to_device, kAnyDevice | kMethodOnly, "ToCopyBackward0");
+  r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kAnyDevice | kFunctionOnly,
+        "ToCopyBackward0");
+  for (const NamedDtype& n : kNamed)
+    r.add(n.signature, nullptr, run_named, kAnyDevice | kMethodOnly, "ToCopyBackward0");
+  r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kAnyDevice | kMethodOnly,
+        "ToCopyBackward0");
+  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_,
+        kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number,
+        kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative,
+        run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);
+  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_,
+        kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_,
+        kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
 }
 
 }  // namespace cresset

@@ -19,11 +19,16 @@ class Cpu final : public Backend {
   int dlpack_type() const override { return 1; }
   std::unique_ptr<Generator> make_generator(int) override { return std::make_unique<Twister>(); }
 
-  Memory allocate(int64_t bytes, int) override { return {static_cast<char*>(allocate_host(static_cast<size_t>(bytes))), nullptr}; }
+  Memory allocate(int64_t bytes, int) override {
+    return {static_cast<char*>(allocate_host(static_cast<size_t>(bytes))), nullptr};
+  }
   void free(Memory memory, int64_t bytes, int) override { free_host(memory.data, static_cast<size_t>(bytes)); }
   void copy(const Tensor& to, const Tensor& from, bool) override { copy_on_cpu(to, from); }
-  void copy_bytes(char* to, const char* from, int64_t bytes, int) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
-  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int) override {
+  void copy_bytes(char* to, const char* from, int64_t bytes, int) override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width,
+                          int) override {
     transpose_on_cpu(to, from, count, rows, columns, width);
   }
   void fill(const Tensor& t, const Scalar& value) override { fill_on_cpu(t, value); }
@@ -36,7 +41,9 @@ class Cpu final : public Backend {
     for (UpdateGroup& group : work.groups) run_update(group);
   }
   Tensor places_of_mask(const Tensor& mask, DimsView strides) override { return places_of_mask_on_cpu(mask, strides); }
-  Tensor join_indices(const char* who, std::span<const IndexItem> items, DimsView shape) override { return join_indices_on_cpu(who, items, shape); }
+  Tensor join_indices(const char* who, std::span<const IndexItem> items, DimsView shape) override {
+    return join_indices_on_cpu(who, items, shape);
+  }
 };
 
 [[maybe_unused]] const Backend& cpu = *new Cpu;

@@ -69,13 +69,17 @@ void fill_conspicuously(const Tensor& t) {
   if (is_differentiable(t.dtype())) return fill(t, Scalar(std::numeric_limits<double>::quiet_NaN()));
   if (t.dtype() == Dtype::b8) return fill(t, Scalar(true));
   const int bits = 8 * static_cast<int>(size_of(t.dtype()));
-  const bool has_sign = t.dtype() == Dtype::i8 || t.dtype() == Dtype::i16 || t.dtype() == Dtype::i32 || t.dtype() == Dtype::i64;
-  fill(t, bits == 64 && !has_sign ? Scalar(int64_t{-1}) : Scalar(static_cast<int64_t>(~uint64_t{0} >> (64 - bits + has_sign))));
+  const bool has_sign =
+      t.dtype() == Dtype::i8 || t.dtype() == Dtype::i16 || t.dtype() == Dtype::i32 || t.dtype() == Dtype::i64;
+  fill(t, bits == 64 && !has_sign ? Scalar(int64_t{-1})
+                                  : Scalar(static_cast<int64_t>(~uint64_t{0} >> (64 - bits + has_sign))));
 }
 
 void leave_empty(Call& c) {
-  if (fills_uninitialized) fill_conspicuously(c.out());
-  else if (c.out().dtype() == Dtype::b8) fill(c.out(), Scalar(false));  // any other byte is no bool
+  if (fills_uninitialized)
+    fill_conspicuously(c.out());
+  else if (c.out().dtype() == Dtype::b8)
+    fill(c.out(), Scalar(false));  // any other byte is no bool
 }
 void fill_zeros(Call& c) { fill(c.out(), Scalar(0)); }
 void fill_ones(Call& c) { fill(c.out(), Scalar(1)); }
@@ -131,7 +135,8 @@ void run_scalar_tensor(Call& c) { fill(c.out(), c.scalar(0)); }
 Tensor make_strided(const char* who, DimsView sizes, DimsView strides, const NewOptions& o) {
   check(sizes.size() == strides.size(), who, ": dimensionality of sizes (", sizes.size(),
         ") must match dimensionality of strides (", strides.size(), ")");
-  const Tensor memory = empty(Dims{bytes_needed(who, sizes, strides, 0, o.dtype) / size_of(o.dtype)}, o.dtype, o.device);
+  const Tensor memory =
+      empty(Dims{bytes_needed(who, sizes, strides, 0, o.dtype) / size_of(o.dtype)}, o.dtype, o.device);
   if (o.dtype == Dtype::b8) fill(memory, Scalar(false));
   return view_as_dtype(memory, o.dtype, sizes, strides, 0);
 }
@@ -158,7 +163,8 @@ void check_fill(Call& c) {
 }
 void fill_with(Call& c, const Tensor& t) { c.args[1].is_tensor() ? copy_into(t, c.tensor(1)) : fill(t, c.scalar(1)); }
 void run_fill_inplace(Call& c) {
-  if (c.args[1].is_tensor()) check_no_internal_overlap("fill_", c.tensor(0));  // a number is the same wherever it is written
+  if (c.args[1].is_tensor())
+    check_no_internal_overlap("fill_", c.tensor(0));  // a number is the same wherever it is written
   fill_with(c, c.tensor(0));
 }
 void infer_fill(Call& c) {
@@ -222,7 +228,9 @@ void count_up(T* out, int64_t n, Step<T> start, Step<T> step) {
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     // Integers count modulo 2^64, so that a huge step overflows nothing on its way.
     using Count = std::conditional_t<std::is_integral_v<Step<T>>, uint64_t, Step<T>>;
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(static_cast<Step<T>>(static_cast<Count>(start) + static_cast<Count>(step) * static_cast<Count>(i)));
+    for (int64_t i = begin; i < end; ++i)
+      out[i] = static_cast<T>(
+          static_cast<Step<T>>(static_cast<Count>(start) + static_cast<Count>(step) * static_cast<Count>(i)));
   });
 }
 void count_up(const Tensor& out, const char* who, const Scalar& start, const Scalar& step) {
@@ -245,7 +253,8 @@ void promise_line(Call& c, int64_t count, const NewOptions& o) {
 // Said before an out= is resized.
 void check_range_dtype(const Call& c, const NewOptions& o) {
   const Dtype dtype = c.target ? c.target->dtype() : o.dtype;
-  check_implemented(dtype != Dtype::b8 && !is_complex(dtype), "\"arange_cpu\" not implemented for '", facts(dtype).legacy, "'");
+  check_implemented(dtype != Dtype::b8 && !is_complex(dtype), "\"arange_cpu\" not implemented for '",
+                    facts(dtype).legacy, "'");
 }
 
 void infer_arange_to(Call& c) {
@@ -430,7 +439,8 @@ Columns triangle_row(bool upper, int64_t row, int64_t columns, int64_t offset) {
 }
 // How many elements the lower triangle has: rows grow from `first` on, and are full from `full` on.
 __int128 lower_triangle_size(__int128 rows, __int128 columns, __int128 offset) {
-  const __int128 first = std::clamp<__int128>(-offset, 0, rows), full = std::clamp<__int128>(columns - offset - 1, first, rows);
+  const __int128 first = std::clamp<__int128>(-offset, 0, rows),
+                 full = std::clamp<__int128>(columns - offset - 1, first, rows);
   return (full - first) * (first + full + 1 + 2 * offset) / 2 + (rows - full) * columns;
 }
 void infer_triangle(Call& c, bool upper) {
@@ -443,7 +453,8 @@ void infer_triangle(Call& c, bool upper) {
   const int64_t offset = std::clamp(c.integer(2), -rows, columns);
   const __int128 lower = lower_triangle_size(rows, columns, upper ? offset - 1 : offset);
   const __int128 count = upper ? static_cast<__int128>(rows) * columns - lower : lower;
-  check(count < (int64_t{1} << 58), c.op.name(), ": Storage size calculation overflowed with sizes=[", rows, ", ", columns, "]");
+  check(count < (int64_t{1} << 58), c.op.name(), ": Storage size calculation overflowed with sizes=[", rows, ", ",
+        columns, "]");
   c.promise(Dims{2, static_cast<int64_t>(count)}, o.dtype, o.device);
 }
 void run_triangle(Call& c, bool upper) {
@@ -493,8 +504,8 @@ void run_complex(Call& c) {
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
 
 REGISTER(creation) {
-  constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice, function = filled | kFunctionOnly | kReadsNothing,
-                     method = filled | kMethodOnly | kReadsNothing;
+  constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice,
+                     function = filled | kFunctionOnly | kReadsNothing, method = filled | kMethodOnly | kReadsNothing;
   r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty,
         leave_empty, filled);
   r.add("empty_strided(int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_empty_strided, filled);
@@ -520,8 +531,10 @@ REGISTER(creation) {
   r.add("new_full(Tensor input, int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_new_full,
         run_new_full, method);
 
-  r.add("fill_(Tensor input, Operand value) -> Tensor", check_fill, run_fill_inplace, kMutates | kAnyDevice, "FillBackward2");
-  r.add("fill(Tensor input, Operand value) -> Tensor", infer_fill, run_fill, kFunctionOnly | kAnyDevice, "FillBackward0");
+  r.add("fill_(Tensor input, Operand value) -> Tensor", check_fill, run_fill_inplace, kMutates | kAnyDevice,
+        "FillBackward2");
+  r.add("fill(Tensor input, Operand value) -> Tensor", infer_fill, run_fill, kFunctionOnly | kAnyDevice,
+        "FillBackward0");
   r.add("zero_(Tensor input) -> Tensor", nullptr, run_zero_inplace, kMutates | kAnyDevice, "ZeroBackward0");
 
   r.add("arange(Scalar end, *, " CRESSET_NEW ") -> Tensor", infer_arange_to, run_arange_to, constant);

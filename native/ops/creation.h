@@ -20,7 +20,8 @@ NewOptions new_options(const Call& c, int at, Dtype dtype, Device device = defau
 // of dimensions if there is none).
 TensorInfo info_like(const Call& c, const Tensor& like, const NewOptions& options, int format);
 
-// Whether empty tensors are filled (with nan, the largest integer or true), so that reading them gives the same every run.
+// Whether empty tensors are filled (with nan, the largest integer or true), so that reading them gives the same every
+// run.
 void set_fill_uninitialized(bool on);
 
 }  // namespace cresset

@@ -51,7 +51,8 @@ concept Heavy = requires { Op::heavy; };
 
 // One with another rule for nan has `ordered`, a combine that is right without nan and much shorter: it is tried first.
 template <class Op>
-concept MindsNan = std::is_floating_point_v<typename Op::Value> && requires(typename Op::Value v) { Op::ordered(v, v); };
+concept MindsNan =
+    std::is_floating_point_v<typename Op::Value> && requires(typename Op::Value v) { Op::ordered(v, v); };
 
 // Returns whether there was no nan, and so acc is right.
 template <class Op, class T>

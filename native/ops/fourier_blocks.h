@@ -1,5 +1,6 @@
-// How lines get into blocks and out of them, and what is done with blocks beside their transforms (Note [Blocks of lines]), for the instruction
-// set that the including file is compiled for. Everything is in an anonymous namespace: each instruction set has its own copy.
+// How lines get into blocks and out of them, and what is done with blocks beside their transforms (Note [Blocks of
+// lines]), for the instruction set that the including file is compiled for. Everything is in an anonymous namespace:
+// each instruction set has its own copy.
 #pragma once
 #include "ops/fourier_butterflies.h"
 
@@ -16,7 +17,8 @@ struct Blocks : FourierVectors<R> {
 
   // ---- rearranging vectors
 
-  // The element of a (those below kLanes) or b that goes to `at` when two lines exchange what lies `s` from the diagonal.
+  // The element of a (those below kLanes) or b that goes to `at` when two lines exchange what lies `s` from the
+  // diagonal.
   static constexpr int upper(int at, int s) { return at & s ? kLanes + at - s : at; }
   static constexpr int lower(int at, int s) { return at & s ? kLanes + at : at + s; }
   template <int S, int... at>
@@ -29,7 +31,8 @@ struct Blocks : FourierVectors<R> {
   static void transpose_from(Vector (&v)[kLanes]) {
     if constexpr (S > 0) {
       each<kLanes>([&](auto i) {
-        if constexpr ((decltype(i)::value & S) == 0) exchange<S>(v[i], v[i + S], std::make_integer_sequence<int, kLanes>());
+        if constexpr ((decltype(i)::value & S) == 0)
+          exchange<S>(v[i], v[i + S], std::make_integer_sequence<int, kLanes>());
       });
       transpose_from<S / 2>(v);
     }
@@ -52,8 +55,10 @@ struct Blocks : FourierVectors<R> {
     int64_t c = 0;
     for (; c + kLanes <= count; c += kLanes) {
       Vector v[kLanes];
-      if (valid == kLanes) each<kLanes>([&](auto l) { v[l] = load(from + l * row + c); });
-      else each<kLanes>([&](auto l) { v[l] = load(from + (l < valid ? l : 0) * row + c); });
+      if (valid == kLanes)
+        each<kLanes>([&](auto l) { v[l] = load(from + l * row + c); });
+      else
+        each<kLanes>([&](auto l) { v[l] = load(from + (l < valid ? l : 0) * row + c); });
       transpose(v);
       each<kLanes>([&](auto l) { store(x + (c + l) * kLanes, v[l]); });
     }
@@ -66,8 +71,12 @@ struct Blocks : FourierVectors<R> {
       Vector v[kLanes];
       each<kLanes>([&](auto l) { v[l] = load(x + (c + l) * kLanes) * scale; });
       transpose(v);
-      if (valid == kLanes) each<kLanes>([&](auto l) { store(to + l * row + c, v[l]); });
-      else each<kLanes>([&](auto l) { if (l < valid) store(to + l * row + c, v[l]); });
+      if (valid == kLanes)
+        each<kLanes>([&](auto l) { store(to + l * row + c, v[l]); });
+      else
+        each<kLanes>([&](auto l) {
+          if (l < valid) store(to + l * row + c, v[l]);
+        });
     }
     for (; c < count; ++c)
       for (int64_t l = 0; l < valid; ++l) to[l * row + c] = x[c * kLanes + l] * scale;
@@ -86,8 +95,10 @@ struct Blocks : FourierVectors<R> {
     for (int64_t i = 0; i < n; ++i, to += step, x += kNumber) {
       const Z z = {load(x) * scale, load(x + kLanes) * scale};
       const Vector first = mix<0>(z, kEach), second = mix<kLanes>(z, kEach);
-      if (valid == kLanes) store(to, first), store(to + kLanes, second);
-      else store_part(to, first, 2 * valid), store_part(to + kLanes, second, 2 * valid - kLanes);
+      if (valid == kLanes)
+        store(to, first), store(to + kLanes, second);
+      else
+        store_part(to, first, 2 * valid), store_part(to + kLanes, second, 2 * valid - kLanes);
     }
   }
   static void load_real_columns(R* x, const R* from, int64_t step, int64_t valid, int64_t count) {
@@ -110,19 +121,21 @@ struct Blocks : FourierVectors<R> {
     }
   }
 
-  // With Z = E + iO of the even and the odd elements, which are real: X[k] = E[k] + w^k O[k], and X[m - k] is the conjugate of E[k] - w^k O[k].
-  // a and b are elements k and m - k, numbers or vectors of them, and w^k = c + is.
+  // With Z = E + iO of the even and the odd elements, which are real: X[k] = E[k] + w^k O[k], and X[m - k] is the
+  // conjugate of E[k] - w^k O[k]. a and b are elements k and m - k, numbers or vectors of them, and w^k = c + is.
   template <class T, class S>
   static void separate_pair(T& a_re, T& a_im, T& b_re, T& b_im, S c, S s, R sign) {
     const R half = R(0.5), signed_half = half * sign;
-    const T even_re = a_re + b_re, even_im = a_im - b_im, re = a_im + b_im, im = b_re - a_re, odd_re = re * c - im * s, odd_im = re * s + im * c;
+    const T even_re = a_re + b_re, even_im = a_im - b_im, re = a_im + b_im, im = b_re - a_re, odd_re = re * c - im * s,
+            odd_im = re * s + im * c;
     a_re = (even_re + odd_re) * half, a_im = (even_im + odd_im) * signed_half;
     b_re = (even_re - odd_re) * half, b_im = (odd_im - even_im) * signed_half;
   }
   // The way back, not halved.
   template <class T, class S>
   static void join_pair(T& a_re, T& a_im, T& b_re, T& b_im, S c, S s, R sign) {
-    const T even_re = a_re + b_re, even_im = (a_im - b_im) * sign, re = a_re - b_re, im = (a_im + b_im) * sign, odd_re = re * c + im * s, odd_im = im * c - re * s;
+    const T even_re = a_re + b_re, even_im = (a_im - b_im) * sign, re = a_re - b_re, im = (a_im + b_im) * sign,
+            odd_re = re * c + im * s, odd_im = im * c - re * s;
     a_re = even_re - odd_im, a_im = even_im + odd_re;
     b_re = even_re + odd_im, b_im = odd_re - even_im;
   }
@@ -149,7 +162,9 @@ struct Blocks : FourierVectors<R> {
 
   // Neighboring elements of a line, in order or backwards.
   template <int... at>
-  static Vector reversed(Vector v, std::integer_sequence<int, at...>) { return __builtin_shufflevector(v, v, (kLanes - 1 - at)...); }
+  static Vector reversed(Vector v, std::integer_sequence<int, at...>) {
+    return __builtin_shufflevector(v, v, (kLanes - 1 - at)...);
+  }
   static Z reversed(Z z) { return {reversed(z.re, kEach), reversed(z.im, kEach)}; }
   static Z neighbors(const R* p) { return split(load(p), load(p + kLanes), kEach); }
   static void put_neighbors(R* p, Z z) { store(p, mix<0>(z, kEach)), store(p + kLanes, mix<kLanes>(z, kEach)); }
@@ -172,7 +187,8 @@ struct Blocks : FourierVectors<R> {
       }
     }
   }
-  [[gnu::flatten]] static void join_line(const R* x, R* to, const R* roots, int64_t m, R sign, int64_t begin, int64_t end) {
+  [[gnu::flatten]] static void join_line(const R* x, R* to, const R* roots, int64_t m, R sign, int64_t begin,
+                                         int64_t end) {
     for (int64_t k = begin; k < end;) {
       const R *const left = x + 2 * k, *const right = x + 2 * (m - k);
       if (k > 0 && k % kLanes == 0 && k + kLanes <= end && 2 * (k + kLanes) <= m) {
@@ -192,25 +208,32 @@ struct Blocks : FourierVectors<R> {
     }
   }
 
-  [[gnu::flatten]] static void turn(const R* x, const R* factors, int64_t n, R* to, int64_t block_step, int64_t valid, bool swapped) {
+  [[gnu::flatten]] static void turn(const R* x, const R* factors, int64_t n, R* to, int64_t block_step, int64_t valid,
+                                    bool swapped) {
     const int64_t re = swapped ? kLanes : 0, im = kLanes - re;
     for (int64_t i = 0; i < n; i += kLanes, to += block_step) {
       Vector real[kLanes], imaginary[kLanes];
       each<kLanes>([&](auto l) {
         const int64_t at = (i + l < n ? i + l : n - 1) * kNumber;
-        const Vector a = load(x + at + re), b = load(x + at + im), c = load(factors + at), s = load(factors + at + kLanes);
+        const Vector a = load(x + at + re), b = load(x + at + im), c = load(factors + at),
+                     s = load(factors + at + kLanes);
         real[l] = a * c - b * s, imaginary[l] = a * s + b * c;
       });
       transpose(real);
-      each<kLanes>([&](auto l) { if (l < valid) store(to + l * kNumber + re, real[l]); });
+      each<kLanes>([&](auto l) {
+        if (l < valid) store(to + l * kNumber + re, real[l]);
+      });
       transpose(imaginary);
-      each<kLanes>([&](auto l) { if (l < valid) store(to + l * kNumber + im, imaginary[l]); });
+      each<kLanes>([&](auto l) {
+        if (l < valid) store(to + l * kNumber + im, imaginary[l]);
+      });
     }
   }
 
   static FourierKernels<R> kernels() {
-    return {kLanes,   Passes<R>::transform, load_rows, store_rows,    load_columns, store_columns, load_real_columns, store_real_columns,
-            multiply, separate,             join,      separate_line, join_line,    turn};
+    return {kLanes,        Passes<R>::transform, load_rows,          store_rows, load_columns,
+            store_columns, load_real_columns,    store_real_columns, multiply,   separate,
+            join,          separate_line,        join_line,          turn};
   }
 };
 

@@ -1,5 +1,5 @@
-// The passes of a Fourier transform over a block of lines (Note [Blocks of lines]), for the instruction set that the including file is compiled
-// for. Everything is in an anonymous namespace: each instruction set has its own copy.
+// The passes of a Fourier transform over a block of lines (Note [Blocks of lines]), for the instruction set that the
+// including file is compiled for. Everything is in an anonymous namespace: each instruction set has its own copy.
 #pragma once
 #include <utility>
 
@@ -35,8 +35,10 @@ struct FourierVectors {
     if (count <= 0) return v;
 #if defined(__AVX512F__)
     const unsigned mask = (1u << count) - 1;
-    if constexpr (sizeof(R) == 4) v = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), p);
-    else v = _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), p);
+    if constexpr (sizeof(R) == 4)
+      v = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), p);
+    else
+      v = _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), p);
 #else
     for (int64_t l = 0; l < count; ++l) v[l] = p[l];
 #endif
@@ -47,8 +49,10 @@ struct FourierVectors {
     if (count <= 0) return;
 #if defined(__AVX512F__)
     const unsigned mask = (1u << count) - 1;
-    if constexpr (sizeof(R) == 4) _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), v);
-    else _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask), v);
+    if constexpr (sizeof(R) == 4)
+      _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), v);
+    else
+      _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask), v);
 #else
     for (int64_t l = 0; l < count; ++l) p[l] = v[l];
 #endif
@@ -69,7 +73,9 @@ struct Number {
 // f(0), ... f(N - 1), where the compiler knows each number.
 template <int N, class F>
 inline void each(F&& f) {
-  [&]<int... k>(std::integer_sequence<int, k...>) { (f(std::integral_constant<int, k>()), ...); }(std::make_integer_sequence<int, N>());
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    (f(std::integral_constant<int, k>()), ...);
+  }(std::make_integer_sequence<int, N>());
 }
 
 template <class R>
@@ -95,7 +101,8 @@ struct Butterflies {
       four(a[0], a[2], a[4], a[6]);
       four(a[1], a[3], a[5], a[7]);
       const Z one = {(a[3].re + a[3].im) * h, (a[3].im - a[3].re) * h}, two = a[5].times_minus_i(),
-              three = {(a[7].im - a[7].re) * h, (a[7].re + a[7].im) * -h}, odd[4] = {a[1], one, two, three}, even[4] = {a[0], a[2], a[4], a[6]};
+              three = {(a[7].im - a[7].re) * h, (a[7].re + a[7].im) * -h}, odd[4] = {a[1], one, two, three},
+              even[4] = {a[0], a[2], a[4], a[6]};
       each<4>([&](auto k) {
         a[k] = even[k] + odd[k];
         a[k + 4] = even[k] - odd[k];
@@ -192,11 +199,13 @@ struct Passes : FourierVectors<R> {
     }
   }
   [[gnu::flatten]] static void any_pass(const FourierPass<R>& f, const R* in, R* out, bool swapped) {
-    const int64_t between = f.inner * kNumber, apart = f.done * between + f.gap_out * kNumber, p = f.radix, re = swapped ? kLanes : 0, im = kLanes - re;
+    const int64_t between = f.inner * kNumber, apart = f.done * between + f.gap_out * kNumber, p = f.radix,
+                  re = swapped ? kLanes : 0, im = kLanes - re;
     for (int64_t k = 0; k < f.done; ++k)
       for (int64_t i = 0; i < f.inner; ++i) {
         Z a[kLargestRadix];
-        const R *from = in + k * p * between + (k / f.joined * f.gap_in + i) * kNumber, *roots = f.roots + 2 * i * (p - 1);
+        const R *from = in + k * p * between + (k / f.joined * f.gap_in + i) * kNumber,
+                *roots = f.roots + 2 * i * (p - 1);
         R* to = out + k * between + i * kNumber;
         a[0] = {load(from + re), load(from + im)};
         for (int64_t q = 1; q < p; ++q) a[q] = {load(from + q * between + re), load(from + q * between + im)};
@@ -211,8 +220,10 @@ struct Passes : FourierVectors<R> {
 
   template <int P>
   static void sized(const FourierPass<R>& f, const R* in, R* out, bool swapped) {
-    if (f.inner == 1) swapped ? pass<P, false, true>(f, in, out) : pass<P, false, false>(f, in, out);
-    else swapped ? pass<P, true, true>(f, in, out) : pass<P, true, false>(f, in, out);
+    if (f.inner == 1)
+      swapped ? pass<P, false, true>(f, in, out) : pass<P, false, false>(f, in, out);
+    else
+      swapped ? pass<P, true, true>(f, in, out) : pass<P, true, false>(f, in, out);
   }
 
   static R* transform(const FourierPass<R>* passes, int64_t count, R* x, R* y, bool swapped) {

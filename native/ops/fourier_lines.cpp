@@ -11,27 +11,39 @@ namespace {
 template <class R>
 class Lines {
  public:
-  Lines(R* data, LineShape shape, int64_t parts) : data_(data), outer_(shape.outer), n_(shape.n), inner_(shape.inner), parts_(parts) {}
+  Lines(R* data, LineShape shape, int64_t parts)
+      : data_(data), outer_(shape.outer), n_(shape.n), inner_(shape.inner), parts_(parts) {}
 
-  int64_t groups() const { return side_by_side() ? outer_ * per_outer() : (outer_ * inner_ + kernels_.lanes - 1) / kernels_.lanes; }
+  int64_t groups() const {
+    return side_by_side() ? outer_ * per_outer() : (outer_ * inner_ + kernels_.lanes - 1) / kernels_.lanes;
+  }
   int64_t lines_of(int64_t group) const {
-    return side_by_side() ? std::min(kernels_.lanes, inner_ - group % per_outer() * kernels_.lanes) : std::min(kernels_.lanes, outer_ * inner_ - group * kernels_.lanes);
+    return side_by_side() ? std::min(kernels_.lanes, inner_ - group % per_outer() * kernels_.lanes)
+                          : std::min(kernels_.lanes, outer_ * inner_ - group * kernels_.lanes);
   }
 
   // Elements [first, first + count) of a group's lines, to a block and back.
   void load(int64_t group, int64_t first, int64_t count, R* x) const {
     const R* from = at(group) + first * inner_ * parts_;
-    if (inner_ == 1) kernels_.load_rows(x, from, n_ * parts_, lines_of(group), count * parts_);
-    else if (!side_by_side()) gather(group, first, count, x);
-    else if (parts_ == 2) kernels_.load_columns(x, from, 2 * inner_, lines_of(group), count);
-    else kernels_.load_real_columns(x, from, inner_, lines_of(group), count);
+    if (inner_ == 1)
+      kernels_.load_rows(x, from, n_ * parts_, lines_of(group), count * parts_);
+    else if (!side_by_side())
+      gather(group, first, count, x);
+    else if (parts_ == 2)
+      kernels_.load_columns(x, from, 2 * inner_, lines_of(group), count);
+    else
+      kernels_.load_real_columns(x, from, inner_, lines_of(group), count);
   }
   void store(int64_t group, int64_t first, int64_t count, const R* x, R scale) const {
     R* to = at(group) + first * inner_ * parts_;
-    if (inner_ == 1) kernels_.store_rows(x, to, n_ * parts_, lines_of(group), count * parts_, scale);
-    else if (!side_by_side()) scatter(group, first, count, x, scale);
-    else if (parts_ == 2) kernels_.store_columns(x, to, 2 * inner_, lines_of(group), count, scale);
-    else kernels_.store_real_columns(x, to, inner_, lines_of(group), count, scale);
+    if (inner_ == 1)
+      kernels_.store_rows(x, to, n_ * parts_, lines_of(group), count * parts_, scale);
+    else if (!side_by_side())
+      scatter(group, first, count, x, scale);
+    else if (parts_ == 2)
+      kernels_.store_columns(x, to, 2 * inner_, lines_of(group), count, scale);
+    else
+      kernels_.store_real_columns(x, to, inner_, lines_of(group), count, scale);
   }
   void load(int64_t group, R* x) const { load(group, 0, n_, x); }
   void store(int64_t group, const R* x, R scale) const { store(group, 0, n_, x, scale); }
@@ -65,7 +77,8 @@ class Lines {
   bool side_by_side() const { return inner_ >= kernels_.lanes; }
   int64_t per_outer() const { return (inner_ + kernels_.lanes - 1) / kernels_.lanes; }
   R* at(int64_t group) const {
-    if (side_by_side()) return data_ + (group / per_outer() * n_ * inner_ + group % per_outer() * kernels_.lanes) * parts_;
+    if (side_by_side())
+      return data_ + (group / per_outer() * n_ * inner_ + group % per_outer() * kernels_.lanes) * parts_;
     return data_ + group * kernels_.lanes * n_ * parts_;
   }
   R* start(int64_t line) const { return data_ + (line / inner_ * n_ * inner_ + line % inner_) * parts_; }
@@ -81,7 +94,8 @@ class Lines {
     for (int64_t l = 0; l < lines_of(group); ++l) {
       R* to = start(group * kernels_.lanes + l) + first * inner_ * parts_;
       for (int64_t i = 0; i < count; ++i)
-        for (int64_t p = 0; p < parts_; ++p) to[i * inner_ * parts_ + p] = x[(i * parts_ + p) * kernels_.lanes + l] * scale;
+        for (int64_t p = 0; p < parts_; ++p)
+          to[i * inner_ * parts_ + p] = x[(i * parts_ + p) * kernels_.lanes + l] * scale;
     }
   }
 
@@ -92,7 +106,8 @@ class Lines {
 
 constexpr int64_t kGrain = 16384;  // numbers a thread should have
 
-// Whether lines are transformed one by one (Note [Long lines]): where a block of them is too much for the cache, or most lanes would be idle.
+// Whether lines are transformed one by one (Note [Long lines]): where a block of them is too much for the cache, or
+// most lanes would be idle.
 template <class R>
 bool one_by_one(int64_t n, int64_t lines) {
   constexpr int64_t kShort = 256, kCache = 1 << 19;
@@ -126,7 +141,8 @@ void for_lines(const Lines<R>& in, const Lines<R>& out, int64_t reals, F&& f) {
     in.load_lines(g, from.data());
     parallel_for(in.lines_of(g), 1, [&](int64_t begin, int64_t end) {
       const FourierScratch<R> scratch(reals);
-      for (int64_t l = begin; l < end; ++l) f(from.data() + l * in.reals(), to.data() + l * out.reals(), scratch.data());
+      for (int64_t l = begin; l < end; ++l)
+        f(from.data() + l * in.reals(), to.data() + l * out.reals(), scratch.data());
     });
     out.store_lines(g, to.data());
   }
@@ -137,7 +153,8 @@ template <class F>
 void for_pairs(int64_t m, F&& f) {
   constexpr int64_t kShare = 1024;
   const int64_t pairs = m / 2 + 1;
-  parallel_for((pairs + kShare - 1) / kShare, kGrain / kShare, [&](int64_t begin, int64_t end) { f(begin * kShare, std::min(end * kShare, pairs)); });
+  parallel_for((pairs + kShare - 1) / kShare, kGrain / kShare,
+               [&](int64_t begin, int64_t end) { f(begin * kShare, std::min(end * kShare, pairs)); });
 }
 
 template <class R>
@@ -157,7 +174,8 @@ void transform_complex(const R* in, R* out, LineShape shape, bool forward, R sca
   const Lines<R> from(const_cast<R*>(in), shape, 2), to(out, shape, 2);
   if (one_by_one<R>(shape.n, from.lines())) {
     const auto plan = plan_for<LinePlan<R>>(shape.n);
-    for_lines(from, to, plan->scratch(), [&](const R* a, R* b, R* scratch) { plan->run(a, b, scale, !forward, scratch); });
+    for_lines(from, to, plan->scratch(),
+              [&](const R* a, R* b, R* scratch) { plan->run(a, b, scale, !forward, scratch); });
     return;
   }
   const auto plan = plan_for<BlockPlan<R>>(shape.n);

@@ -18,7 +18,9 @@ template <class R>
 const FourierKernels<R>& fourier_kernels() {
   static const FourierKernels<R> the = [] {
     const std::string_view level = instruction_set();
-    return level == "avx512" ? fourier_kernels_avx512<R>() : level == "avx2" ? fourier_kernels_avx2<R>() : fourier_kernels_baseline<R>();
+    return level == "avx512" ? fourier_kernels_avx512<R>()
+           : level == "avx2" ? fourier_kernels_avx2<R>()
+                             : fourier_kernels_baseline<R>();
   }();
   return the;
 }
@@ -43,7 +45,8 @@ void Roots<R>::get(int64_t k, R* to) const {
     to[1] = static_cast<R>(quarter == 1 ? -1 : quarter == 3 ? 1 : 0);
     return;
   }
-  const Pair a = coarse_[static_cast<size_t>(k >> fine_bits_)], b = fine_[static_cast<size_t>(k & ((int64_t{1} << fine_bits_) - 1))];
+  const Pair a = coarse_[static_cast<size_t>(k >> fine_bits_)],
+             b = fine_[static_cast<size_t>(k & ((int64_t{1} << fine_bits_) - 1))];
   to[0] = static_cast<R>(a.re * b.re - a.im * b.im);
   to[1] = static_cast<R>(a.re * b.im + a.im * b.re);
 }
@@ -61,7 +64,11 @@ std::vector<int64_t> factors_of(int64_t n) {
 }
 
 // Of a pass, for each number.
-double cost_of(int64_t radix) { return radix <= 5 ? 1.0 + 0.05 * static_cast<double>(radix) : radix == 8 ? 1.4 : 1.0 + 0.2 * static_cast<double>(radix); }
+double cost_of(int64_t radix) {
+  return radix <= 5   ? 1.0 + 0.05 * static_cast<double>(radix)
+         : radix == 8 ? 1.4
+                      : 1.0 + 0.2 * static_cast<double>(radix);
+}
 
 double cost_of_passes(int64_t n) {
   double cost = 1;
@@ -87,7 +94,8 @@ int64_t friendly(int64_t least) {
 bool has_passes(int64_t n) { return n == 1 || !factors_of(n).empty(); }
 
 template <class R>
-Chirp<R>::Chirp(int64_t n) : padded(friendly(2 * n - 1)), chirp(static_cast<size_t>(2 * n)), filter(static_cast<size_t>(2 * padded)) {
+Chirp<R>::Chirp(int64_t n)
+    : padded(friendly(2 * n - 1)), chirp(static_cast<size_t>(2 * n)), filter(static_cast<size_t>(2 * padded)) {
   const Roots<R> roots(2 * n);
   for (int64_t k = 0, square = 0; k < n; square = (square + 2 * k + 1) % (2 * n), ++k) {
     R* c = chirp.data() + 2 * k;
@@ -173,8 +181,10 @@ LinePlan<R>::LinePlan(int64_t n) : n_(n) {
       if (n % d) continue;
       const int64_t columns = n / rows;
       const auto numbers = static_cast<double>(lanes) * static_cast<double>(n);
-      const double cost = numbers * (static_cast<double>(blocks_of(columns, lanes)) / static_cast<double>(columns) * (cost_of_passes(rows) + 1) +
-                                     static_cast<double>(blocks_of(rows, lanes)) / static_cast<double>(rows) * cost_of_passes(columns));
+      const double cost =
+          numbers *
+          (static_cast<double>(blocks_of(columns, lanes)) / static_cast<double>(columns) * (cost_of_passes(rows) + 1) +
+           static_cast<double>(blocks_of(rows, lanes)) / static_cast<double>(rows) * cost_of_passes(columns));
       if (least == 0 || cost < least) least = cost, rows_ = rows, columns_ = columns;
     }
   first_ = plan_for<BlockPlan<R>>(rows_), second_ = plan_for<BlockPlan<R>>(columns_);
@@ -194,14 +204,17 @@ LinePlan<R>::LinePlan(int64_t n) : n_(n) {
 
 template <class R>
 void LinePlan<R>::run(const R* in, R* out, R scale, bool backward, R* scratch) const {
-  if (padded_) run_chirp(in, out, scale, backward, scratch);
-  else run_matrix(in, out, scale, backward, scratch);
+  if (padded_)
+    run_chirp(in, out, scale, backward, scratch);
+  else
+    run_matrix(in, out, scale, backward, scratch);
 }
 
 template <class R>
 void LinePlan<R>::run_matrix(const R* in, R* out, R scale, bool backward, R* scratch) const {
   const FourierKernels<R>& kernels = fourier_kernels<R>();
-  const int64_t lanes = kernels.lanes, number = 2 * lanes, block = second_->room() * number, column_blocks = blocks_of(columns_, lanes), row_blocks = blocks_of(rows_, lanes);
+  const int64_t lanes = kernels.lanes, number = 2 * lanes, block = second_->room() * number,
+                column_blocks = blocks_of(columns_, lanes), row_blocks = blocks_of(rows_, lanes);
   const int64_t room = std::max(first_->room(), second_->room()) * number;
   R* const turned = scratch;
   const auto transform_columns = [&](int64_t begin, int64_t end, R* x, R* y) {
@@ -209,7 +222,8 @@ void LinePlan<R>::run_matrix(const R* in, R* out, R scale, bool backward, R* scr
       const int64_t valid = std::min(lanes, columns_ - b * lanes);
       kernels.load_columns(x, in + b * number, 2 * columns_, valid, rows_);
       const R* result = first_->run(x, y, backward);
-      kernels.turn(result, turns_.data() + b * rows_ * number, rows_, turned + b * lanes * number, block, valid, backward);
+      kernels.turn(result, turns_.data() + b * rows_ * number, rows_, turned + b * lanes * number, block, valid,
+                   backward);
     }
   };
   const auto transform_rows = [&](int64_t begin, int64_t end, R* y) {
@@ -283,20 +297,21 @@ std::shared_ptr<const Plan> plan_for(int64_t n) {
 }
 
 template <class R>
-FourierScratch<R>::FourierScratch(int64_t count) : count_(count), data_(static_cast<R*>(allocate_host(static_cast<size_t>(count) * sizeof(R)))) {}
+FourierScratch<R>::FourierScratch(int64_t count)
+    : count_(count), data_(static_cast<R*>(allocate_host(static_cast<size_t>(count) * sizeof(R)))) {}
 template <class R>
 FourierScratch<R>::~FourierScratch() {
   free_host(data_, static_cast<size_t>(count_) * sizeof(R));
 }
 
-#define FOR_REALS(R)                                                      \
-  template const FourierKernels<R>& fourier_kernels<R>();                 \
-  template class Roots<R>;                                                \
-  template struct Chirp<R>;                                               \
-  template class BlockPlan<R>;                                            \
-  template class LinePlan<R>;                                             \
-  template struct RealRoots<R>;                                           \
-  template class FourierScratch<R>;                                       \
+#define FOR_REALS(R)                                                            \
+  template const FourierKernels<R>& fourier_kernels<R>();                       \
+  template class Roots<R>;                                                      \
+  template struct Chirp<R>;                                                     \
+  template class BlockPlan<R>;                                                  \
+  template class LinePlan<R>;                                                   \
+  template struct RealRoots<R>;                                                 \
+  template class FourierScratch<R>;                                             \
   template std::shared_ptr<const BlockPlan<R>> plan_for<BlockPlan<R>>(int64_t); \
   template std::shared_ptr<const LinePlan<R>> plan_for<LinePlan<R>>(int64_t);   \
   template std::shared_ptr<const RealRoots<R>> plan_for<RealRoots<R>>(int64_t);

@@ -1,4 +1,5 @@
-// What is known of a Fourier transform before the numbers come: factors of its length and roots of unity. Plans are made once a length and kept.
+// What is known of a Fourier transform before the numbers come: factors of its length and roots of unity. Plans are
+// made once a length and kept.
 #pragma once
 #include <memory>
 #include <vector>
@@ -30,8 +31,8 @@ class Roots {
 // Whether the length has only factors that a pass can have.
 bool has_passes(int64_t n);
 
-// A number that is not such a product is transformed by Bluestein's chirp: x_k w^(k^2/2) convolved with the chirp's conjugate, by transforms of
-// a friendly length.
+// A number that is not such a product is transformed by Bluestein's chirp: x_k w^(k^2/2) convolved with the chirp's
+// conjugate, by transforms of a friendly length.
 template <class R>
 struct Chirp {
   explicit Chirp(int64_t n);
@@ -60,9 +61,10 @@ class BlockPlan {
 // The transform of a single line.
 //
 // Note [Long lines]
-// A line of n = rows * columns numbers is a matrix. Its columns are transformed, in blocks of neighboring ones; the numbers are multiplied by
-// the roots of unity for (row, column) and transposed; and the columns of that are transformed: they are the result, in order. Each block stays in
-// the cache, and blocks are shared out among the threads.
+// A line of n = rows * columns numbers is a matrix. Its columns are transformed, in blocks of neighboring ones; the
+// numbers are multiplied by the roots of unity for (row, column) and transposed; and the columns of that are
+// transformed: they are the result, in order. Each block stays in the cache, and blocks are shared out among the
+// threads.
 template <class R>
 class LinePlan {
  public:

@@ -42,7 +42,9 @@ template <class T>
 Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
   const int64_t few = std::min(p.m, p.n);
   if (few > kSeveralLines || p.a.pack || p.b.pack || p.row_start) return kernels.tiles;
-  if (few > kFewLines) return p.a.k_step == 1 && p.b.k_step == 1 && p.k >= 512 && std::max(p.m, p.n) >= 64 ? kernels.few_lines : kernels.tiles;
+  if (few > kFewLines)
+    return p.a.k_step == 1 && p.b.k_step == 1 && p.k >= 512 && std::max(p.m, p.n) >= 64 ? kernels.few_lines
+                                                                                        : kernels.tiles;
   // With little k, panels are better than sums along it.
   if (p.a.k_step == 1 && p.b.k_step == 1 && (few == 1 || p.k >= 64)) return kernels.few_lines;
   if (p.m == 1 && p.b.line_step == 1) return kernels.one_line;
@@ -54,7 +56,9 @@ Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
 template <class T>
 void scale_start(const Product<T>& p) {
   for (int64_t i = 0; i < p.m; ++i)
-    for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = (p.start ? p.beta * p.start[i * p.start_row + j] : T(0)) + (p.row_start ? p.row_start[i] : T(0));
+    for (int64_t j = 0; j < p.n; ++j)
+      p.c[i * p.c_row + j] =
+          (p.start ? p.beta * p.start[i * p.start_row + j] : T(0)) + (p.row_start ? p.row_start[i] : T(0));
 }
 
 // The grid of blocks of c that threads share out.
@@ -70,7 +74,8 @@ void multiply_blocks(const Product<T>& p, int64_t threads, Serial<T> serially) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const int64_t y = cell / across, x = cell % across;
       const int64_t i0 = row_units * y / down * kRowUnit, i1 = std::min(p.m, row_units * (y + 1) / down * kRowUnit);
-      const int64_t j0 = column_units * x / across * kColumnUnit, j1 = std::min(p.n, column_units * (x + 1) / across * kColumnUnit);
+      const int64_t j0 = column_units * x / across * kColumnUnit,
+                    j1 = std::min(p.n, column_units * (x + 1) / across * kColumnUnit);
       if (i0 >= i1 || j0 >= j1) continue;
       Product<T> part = p;
       part.m = i1 - i0;
@@ -188,9 +193,9 @@ Factor<T> pack_rows(const Factor<T>& a, int64_t m, int64_t k, T* to) {
   return f;
 }
 
-#define CRESSET_INSTANTIATE(T)                       \
-  template void multiply(const Product<T>&);         \
-  template void multiply_here(const Product<T>&);    \
+#define CRESSET_INSTANTIATE(T)                            \
+  template void multiply(const Product<T>&);              \
+  template void multiply_here(const Product<T>&);         \
   template int64_t packed_rows_size<T>(int64_t, int64_t); \
   template Factor<T> pack_rows(const Factor<T>&, int64_t, int64_t, T*);
 CRESSET_INSTANTIATE(float)

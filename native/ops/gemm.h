@@ -1,10 +1,11 @@
 // The product of two matrices of which matmul, linear and convolution are made.
 //
 // Note [How a product is computed]
-// C = A B is cut into tiles of a few rows by two vectors of columns, which stay in registers while the summed dimension k
-// runs. A factor that is large, or that lies badly, is first copied ("packed") into panels: for each k, the tile's lines
-// side by side. k runs in blocks of kBlockK: a block's sum starts from zero, and the blocks' sums are added in order.
-// So an element of C depends on its row of A, its column of B and the strategy for the shape, never on the number of threads.
+// C = A B is cut into tiles of a few rows by two vectors of columns, which stay in registers while the summed dimension
+// k runs. A factor that is large, or that lies badly, is first copied ("packed") into panels: for each k, the tile's
+// lines side by side. k runs in blocks of kBlockK: a block's sum starts from zero, and the blocks' sums are added in
+// order. So an element of C depends on its row of A, its column of B and the strategy for the shape, never on the
+// number of threads.
 #pragma once
 #include <cstdint>
 
@@ -15,9 +16,10 @@ template <class T>
 struct Factor {
   const T* data = nullptr;
   int64_t line_step = 0, k_step = 0;
-  // What does not lie in memory as lines with steps (the patches of an image) packs itself: panel[p * width + i] becomes
-  // element k0 + p of line first + i, for p < length; lines from count to width become zero.
-  using Pack = void (*)(const void* context, T* panel, int64_t width, int64_t first, int64_t count, int64_t k0, int64_t length);
+  // What does not lie in memory as lines with steps (the patches of an image) packs itself: panel[p * width + i]
+  // becomes element k0 + p of line first + i, for p < length; lines from count to width become zero.
+  using Pack = void (*)(const void* context, T* panel, int64_t width, int64_t first, int64_t count, int64_t k0,
+                        int64_t length);
   Pack pack = nullptr;
   const void* context = nullptr;
   int64_t first = 0, k_first = 0;  // of the lines and of k, when it packs itself
@@ -25,14 +27,18 @@ struct Factor {
 
   Factor from(int64_t line) const {
     Factor f = *this;
-    if (pack) f.first += line;
-    else f.data += line * line_step;
+    if (pack)
+      f.first += line;
+    else
+      f.data += line * line_step;
     return f;
   }
   Factor from_k(int64_t k) const {
     Factor f = *this;
-    if (pack) f.k_first += k;
-    else f.data += k * k_step;
+    if (pack)
+      f.k_first += k;
+    else
+      f.data += k * k_step;
     return f;
   }
 };
@@ -55,8 +61,8 @@ struct Product {
 template <class T>
 void multiply(const Product<T>& product);
 
-// The same of bfloat16 numbers: a float of a factor stands for two of them, which follow each other along k. Only where the
-// processor has such products.
+// The same of bfloat16 numbers: a float of a factor stands for two of them, which follow each other along k. Only where
+// the processor has such products.
 bool multiplies_pairs();
 void multiply_pairs(const Product<float>& product);
 

@@ -6,20 +6,22 @@
 
 namespace cresset {
 
-// k in blocks so long that adding their sums costs little, while a panel of b is read again from the second-level cache. The length of the blocks
-// decides the order of sums, so it is the same on every machine; rows are taken together as they fit that cache, which changes no sum.
+// k in blocks so long that adding their sums costs little, while a panel of b is read again from the second-level
+// cache. The length of the blocks decides the order of sums, so it is the same on every machine; rows are taken
+// together as they fit that cache, which changes no sum.
 inline constexpr int64_t kBlockK = 384, kBlockN = 3072;
-int64_t second_level_cache();  // bytes
+int64_t second_level_cache();                // bytes
 inline constexpr int64_t kFewLines = 4;      // so few are never worth packing the other side
-inline constexpr int64_t kSeveralLines = 8;   // nor so many, if the lines are long
-inline constexpr int64_t kMostRows = 8;  // of a tile, in any instruction set
+inline constexpr int64_t kSeveralLines = 8;  // nor so many, if the lines are long
+inline constexpr int64_t kMostRows = 8;      // of a tile, in any instruction set
 
 // Serial products. No dimension is zero.
 template <class T>
 struct ProductKernels {
   void (*tiles)(const Product<T>&);      // any
   void (*few_lines)(const Product<T>&);  // a or b has at most kSeveralLines lines; the lines of both are contiguous
-  void (*one_line)(const Product<T>&);   // a or b has one line, the other's lie side by side; if it is b's, c is contiguous
+  void (*one_line)(
+      const Product<T>&);  // a or b has one line, the other's lie side by side; if it is b's, c is contiguous
   void (*pack_rows)(const Factor<T>& a, int64_t m, int64_t k, T* to);
 };
 

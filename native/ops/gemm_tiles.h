@@ -46,13 +46,16 @@ struct Kernels {
   typedef T Vector __attribute__((vector_size(kBytes)));
   typedef T Loose __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
 
-  // With CRESSET_PAIRS (gemm_pairs_avx512.cpp) each float stands for two bfloat16 numbers that follow each other along k.
+  // With CRESSET_PAIRS (gemm_pairs_avx512.cpp) each float stands for two bfloat16 numbers that follow each other along
+  // k.
 #ifdef CRESSET_PAIRS
   template <class X>  // a vector, or a pair that counts for all; by value, for what lies in memory is not aligned
   [[gnu::always_inline]] static void add_product(Vector& sum, X x, Vector y) {
     __m512 all;
-    if constexpr (sizeof(X) == sizeof(T)) all = _mm512_set1_ps(x);
-    else all = (__m512)x;
+    if constexpr (sizeof(X) == sizeof(T))
+      all = _mm512_set1_ps(x);
+    else
+      all = (__m512)x;
     sum = (Vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)all, (__m512bh)y);
   }
   static T product_of(T x, T y) {
@@ -201,7 +204,8 @@ struct Kernels {
       const int64_t squares = length / S * S;
       int64_t i = 0;
       for (; i + S <= count; i += S) {
-        for (int64_t p = 0; p < squares; p += S) Square<S>::copy(panel + p * W + i, W, from + i * f.line_step + p, f.line_step);
+        for (int64_t p = 0; p < squares; p += S)
+          Square<S>::copy(panel + p * W + i, W, from + i * f.line_step + p, f.line_step);
         for (int64_t p = squares; p < length; ++p)
           for (int64_t j = i; j < i + S; ++j) panel[p * W + j] = from[j * f.line_step + p];
       }
@@ -224,9 +228,11 @@ struct Kernels {
       for (; j + kTogether * kColumns <= count; j += kTogether * kColumns)
         for (int64_t p = 0; p < length; ++p)
           for (int g = 0; g < kTogether; ++g)
-            std::memcpy(panels + (j + g * kColumns) * length + p * kColumns, b.data + first + j + g * kColumns + (k0 + p) * b.k_step, kColumns * sizeof(T));
+            std::memcpy(panels + (j + g * kColumns) * length + p * kColumns,
+                        b.data + first + j + g * kColumns + (k0 + p) * b.k_step, kColumns * sizeof(T));
     }
-    for (; j < count; j += kColumns) pack_panel(b, panels + j * length, first + j, std::min<int64_t>(kColumns, count - j), k0, length);
+    for (; j < count; j += kColumns)
+      pack_panel(b, panels + j * length, first + j, std::min<int64_t>(kColumns, count - j), k0, length);
   }
   // A panel of b is as many vectors wide as its columns need.
   static int64_t panel_width(int64_t columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
@@ -244,12 +250,15 @@ struct Kernels {
     typedef T Row __attribute__((vector_size(W * sizeof(T))));
     template <int... I>
     [[gnu::always_inline]] static T sum(const Row& v, std::integer_sequence<int, I...>) {
-      const typename Part<W / 2>::Row low = __builtin_shufflevector(v, v, I...), high = __builtin_shufflevector(v, v, (I + W / 2)...);
+      const typename Part<W / 2>::Row low = __builtin_shufflevector(v, v, I...),
+                                      high = __builtin_shufflevector(v, v, (I + W / 2)...);
       return Part<W / 2>::sum(low + high);
     }
     [[gnu::always_inline]] static T sum(const Row& v) {
-      if constexpr (W == 2) return v[0] + v[1];
-      else return sum(v, std::make_integer_sequence<int, W / 2>());
+      if constexpr (W == 2)
+        return v[0] + v[1];
+      else
+        return sum(v, std::make_integer_sequence<int, W / 2>());
     }
   };
   [[gnu::always_inline]] static T sum(const Vector& v) { return Part<kLanes>::sum(v); }
@@ -363,7 +372,19 @@ struct Kernels {
     const int64_t lines = row ? p.n : p.m, whole = lines / kLanes * kLanes;
     constexpr int64_t kShortBlockK = 64;  // few pages of y at a time
     for (int64_t pc = 0; pc < p.k; pc += kShortBlockK) {
-      Tile<T> t{std::min(kShortBlockK, p.k - pc), x.data + pc * x.k_step, 0, x.k_step, nullptr, y.k_step, nullptr, 0, nullptr, 0, nullptr, p.alpha, pc ? T(1) : p.beta};
+      Tile<T> t{std::min(kShortBlockK, p.k - pc),
+                x.data + pc * x.k_step,
+                0,
+                x.k_step,
+                nullptr,
+                y.k_step,
+                nullptr,
+                0,
+                nullptr,
+                0,
+                nullptr,
+                p.alpha,
+                pc ? T(1) : p.beta};
       const T* start = pc ? p.c : p.start;
       int64_t j = 0;
       const auto next = [&](TileFunction compute, int vectors) {
@@ -387,7 +408,8 @@ struct Kernels {
   static void pack_rows(const Factor<T>& a, int64_t m, int64_t k, T* to) {
     for (int64_t pc = 0; pc < k; pc += kBlockK) {
       const int64_t kc = std::min(kBlockK, k - pc);
-      for (int64_t i = 0; i < m; i += kRows, to += kRows * kc) pack<kRows>(a, to, i, std::min<int64_t>(kRows, m - i), pc, kc);
+      for (int64_t i = 0; i < m; i += kRows, to += kRows * kc)
+        pack<kRows>(a, to, i, std::min<int64_t>(kRows, m - i), pc, kc);
     }
   }
 
@@ -396,11 +418,14 @@ struct Kernels {
   static void tiles(const Product<T>& p) {
     const int64_t m = p.m, n = p.n, k = p.k;
     const int64_t block_k = std::min(k, kBlockK), block_n = std::min(n, kBlockN);
-    const int64_t block_m = std::min(m, std::max<int64_t>(second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
+    const int64_t block_m =
+        std::min(m, std::max<int64_t>(
+                        second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
     // A factor that is read once, or stays in the cache as it lies, is not worth packing.
     const bool pack_a = !p.a.packed && (p.a.pack || (n > kColumns && m * block_k > 4096));
     const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);
-    const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1, panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
+    const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1,
+                  panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
     T *packed_b = nullptr, *packed_a = nullptr;
     if (pack_a || pack_b || n % kLanes != 0) {
       packed_b = panel_scratch().take<T>((panels_b * kColumns + panels_a * kRows) * block_k);
@@ -422,7 +447,8 @@ struct Kernels {
         for (int64_t ic = 0; ic < m; ic += block_m) {
           const int64_t mc = std::min(block_m, m - ic);
           if (pack_a)
-            for (int64_t i = 0; i < mc; i += kRows) pack<kRows>(p.a, packed_a + i * kc, ic + i, std::min<int64_t>(kRows, mc - i), pc, kc);
+            for (int64_t i = 0; i < mc; i += kRows)
+              pack<kRows>(p.a, packed_a + i * kc, ic + i, std::min<int64_t>(kRows, mc - i), pc, kc);
           for (int64_t j = 0; j < nc; j += kColumns) {
             const int64_t columns = std::min<int64_t>(kColumns, nc - j);
             t.b = packed_b + j * kc;

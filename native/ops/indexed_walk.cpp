@@ -155,9 +155,10 @@ void check_indices(const IndexedWalk& w, const Nest& n) {
   bool moves = false;
   for (int64_t d = 0; d < n.index.size(); ++d) moves |= n.index[d] != 0;
   const int64_t inner = n.index_inner == 0 ? 1 : n.inner;
-  parallel_for(moves ? n.outer : 1, std::max<int64_t>(1, kParallelGrain / (n.along * inner)), [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) run_rows(w, n, check_row, o, 0, n.along, 0, inner);
-  });
+  parallel_for(moves ? n.outer : 1, std::max<int64_t>(1, kParallelGrain / (n.along * inner)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t o = begin; o < end; ++o) run_rows(w, n, check_row, o, 0, n.along, 0, inner);
+               });
 }
 
 }  // namespace
@@ -333,7 +334,8 @@ Tensor join_indices_on_cpu(const char* who, std::span<const IndexItem> items, Di
         if (index.is_contiguous() && index.sizes() == shape) {
           values = index.data<int64_t>() + at;
         } else {
-          gather(reinterpret_cast<char*>(buffer), index.bytes(), shape, strides[static_cast<int64_t>(k)], at, n, sizeof(int64_t));
+          gather(reinterpret_cast<char*>(buffer), index.bytes(), shape, strides[static_cast<int64_t>(k)], at, n,
+                 sizeof(int64_t));
         }
         if (k == 0)
           for (int64_t i = 0; i < n; ++i) out[at + i] = rule.offset(values[i]);

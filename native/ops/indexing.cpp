@@ -56,7 +56,8 @@ void run_index_select(Call& c) {
   if (c.out().numel() == 0)  // nothing is read, but the places are looked at all the same
     for (int64_t i = 0; i < index.numel(); ++i) {
       const int64_t place = index.data<int64_t>()[index.dim() == 0 ? 0 : i * index.stride(0)];
-      check_index(place >= 0 && place < w.bound, "index_select: index out of range in self; index ", place, " is out of bounds for dimension ", w.dim, " with size ", w.bound);
+      check_index(place >= 0 && place < w.bound, "index_select: index out of range in self; index ", place,
+                  " is out of bounds for dimension ", w.dim, " with size ", w.bound);
     }
   read_indexed(w, size_of(input.dtype()));
 }
@@ -215,7 +216,8 @@ void infer_embedding(Call& c) {
 void run_embedding(Call& c) {
   const Tensor weight = c.tensor(0), indices = contiguous(convert(c.tensor(1), Dtype::i64)), out = c.out();
   const int64_t n = indices.numel(), width = weight.size(1);
-  check(weight.size(0) > 0 || n == 0, "embedding: the weight has no rows (shape ", list(weight.sizes()), "), and ", n, " are asked for");
+  check(weight.size(0) > 0 || n == 0, "embedding: the weight has no rows (shape ", list(weight.sizes()), "), and ", n,
+        " are asked for");
   IndexedWalk w = walk_slices("embedding", weight, 0, view_of(indices, {{n}}, {{1}}, indices.offset()),
                               view_of(out, {{n, width}}, {{width, 1}}, out.offset()));
   w.phrase = "index out of range in self; ";
@@ -279,8 +281,10 @@ REGISTER(indexing) {
   constexpr uint32_t kInternal =
       kFunctionOnly | kMethodOnly;  // for other operators and derivatives, under no public name
   r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kInternal);
-  r.add("index_select(Tensor input, int dim, Tensor index) -> Tensor", infer_index_select, run_index_select, kWritesApart);
-  r.add("gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", infer_gather, run_gather, kWritesApart);
+  r.add("index_select(Tensor input, int dim, Tensor index) -> Tensor", infer_index_select, run_index_select,
+        kWritesApart);
+  r.add("gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", infer_gather, run_gather,
+        kWritesApart);
   r.add("take(Tensor input, Tensor index) -> Tensor", infer_take, run_take, kWritesApart);
   r.add("masked_select(Tensor input, Tensor mask) -> Tensor", nullptr, run_masked_select, kWritesApart);
   r.add("nonzero(Tensor input) -> Tensor", nullptr, run_nonzero, kNotDifferentiable);

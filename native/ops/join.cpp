@@ -105,8 +105,9 @@ void copy_pieces(const Tensor& out, int64_t dim, const Pieces& pieces) {
 }
 
 void check_castable(const Call& c, Dtype dtype) {
-  check_type(!c.target || can_cast(dtype, c.target->dtype()), c.op.name(), "(): input types can't be cast to the desired output type ",
-             c.target ? name_of(c.target->dtype()) : "", "; they are ", name_of(dtype));
+  check_type(!c.target || can_cast(dtype, c.target->dtype()), c.op.name(),
+             "(): input types can't be cast to the desired output type ", c.target ? name_of(c.target->dtype()) : "",
+             "; they are ", name_of(dtype));
 }
 
 void infer_cat(Call& c) {

@@ -84,7 +84,8 @@ void check_losses(Call& c, const char* who, int first) {
   check(c.tensor(first + 1).numel() == samples, who, ": the scores have shape ", list(t.sizes()), ", the targets ",
         list(c.tensor(first + 1).sizes()));
   check(!c.has(first + 2) || (c.tensor(first + 2).dim() == 1 && c.tensor(first + 2).numel() == classes), who,
-        ": weight tensor should be defined either for all ", classes, " classes or no classes but got weight tensor of shape: ",
+        ": weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ",
         list(c.has(first + 2) ? DimsView(c.tensor(first + 2).sizes()) : DimsView()));
   check_implemented(is_floating(t.dtype()) && size_of(t.dtype()) > 1, '"', who, "\" not implemented for '",
                     legacy_name(t.dtype()), "'");
@@ -103,7 +104,8 @@ void give_losses(Call& c, const Samples& s, const ClassWeights<T>& weights, cons
   double total = 0;
   for (int64_t i = 0; i < s.count; ++i) total += weights.of(s.target(i));
   *c.out(1).data<double>() = total;
-  if (c.integer(3) == kNone) return copy_into(c.out(0), view_of(losses, c.out(0).sizes(), contiguous_strides(c.out(0).sizes()), 0));
+  if (c.integer(3) == kNone)
+    return copy_into(c.out(0), view_of(losses, c.out(0).sizes(), contiguous_strides(c.out(0).sizes()), 0));
   const T* each = losses.data<T>();
   const double sum = sum_of_terms<T>(s.count, [=](int64_t i) CRESSET_TERM { return each[i]; });
   fill(c.out(0), Scalar(c.integer(3) == kMean ? sum / total : sum));
@@ -202,8 +204,10 @@ struct SampleSums {
 void infer_cross_entropy(Call& c) {
   check_losses(c, "cross_entropy", 0);
   const Tensor t = c.tensor(0);
-  // Under the autocast of an accelerator the loss of scores in a low precision is computed and given in float32, without the scores being cast.
-  const bool is_autocast = is_accelerator(t.device()) && (modes.autocast >> static_cast<int>(t.device().type) & 1) && size_of(t.dtype()) == 2 && c.integer(3) != kNone;
+  // Under the autocast of an accelerator the loss of scores in a low precision is computed and given in float32,
+  // without the scores being cast.
+  const bool is_autocast = is_accelerator(t.device()) && (modes.autocast >> static_cast<int>(t.device().type) & 1) &&
+                           size_of(t.dtype()) == 2 && c.integer(3) != kNone;
   promise_losses(c, is_autocast ? Dtype::f32 : t.dtype());
   const int64_t sizes[] = {2, c.tensor(1).numel()};
   c.promise(sizes, t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, t.device());
@@ -254,8 +258,7 @@ struct SampleGradients {
       const T weight = weights ? weights[r] : T(1);
 #pragma GCC ivdep
       for (int64_t c = 0; c < count; ++c)
-        dx[r * step + c] =
-            level[c] * math::exp<Fma>((x[r * step + c] - largest[c]) - log_sums[c]) - even[c] * weight;
+        dx[r * step + c] = level[c] * math::exp<Fma>((x[r * step + c] - largest[c]) - log_sums[c]) - even[c] * weight;
     }
   }
 };
@@ -308,16 +311,24 @@ void run_cross_entropy_backward(Call& c) {
 
 REGISTER(loss) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
-  r.add("_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor total_weight)",
-        infer_nll, run_nll, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
-  r.add("_nll_loss_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, Tensor total_weight) -> Tensor",
-        infer_gradient, run_nll_backward, kInternal);
-  r.add("_cross_entropy(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing) -> "
-        "(Tensor, Tensor total_weight, Tensor statistics)",
-        infer_cross_entropy, run_cross_entropy, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
-  r.add("_cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing, "
-        "Tensor total_weight, Tensor statistics) -> Tensor",
-        infer_gradient, run_cross_entropy_backward, kInternal);
+  r.add(
+      "_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor "
+      "total_weight)",
+      infer_nll, run_nll, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
+  r.add(
+      "_nll_loss_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+      "Tensor total_weight) -> Tensor",
+      infer_gradient, run_nll_backward, kInternal);
+  r.add(
+      "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, float "
+      "label_smoothing) -> "
+      "(Tensor, Tensor total_weight, Tensor statistics)",
+      infer_cross_entropy, run_cross_entropy, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
+  r.add(
+      "_cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int "
+      "ignore_index, float label_smoothing, "
+      "Tensor total_weight, Tensor statistics) -> Tensor",
+      infer_gradient, run_cross_entropy_backward, kInternal);
 }
 
 }  // namespace cresset

@@ -37,8 +37,10 @@ void multiply_batch(const Batch& g, const void* a, const void* b, const void* st
   constexpr int64_t kGrainWork = 1 << 19;
   const int64_t work = std::max<int64_t>(p.m * p.n * p.k, 1);
   // Few large products share the threads one after the other; many are shared out.
-  if (count < thread_count() && work > kGrainWork) some(0, count);
-  else parallel_for(count, std::max<int64_t>(kGrainWork / work, 1), some);
+  if (count < thread_count() && work > kGrainWork)
+    some(0, count);
+  else
+    parallel_for(count, std::max<int64_t>(kGrainWork / work, 1), some);
 }
 
 // A complex product as four real ones, on the real and imaginary parts where they lie.
@@ -104,27 +106,32 @@ Tensor pairs_along(const Tensor& t, bool last) {
     return view_as_dtype(t, Dtype::f32, sizes, strides, t.offset() / 2);
   }
   const Tensor from = contiguous(t), pairs = empty(sizes, Dtype::f32);
-  parallel_for(pairs.numel() / std::max<int64_t>(n, 1), std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const uint16_t *a = reinterpret_cast<const uint16_t*>(from.bytes()) + 2 * row * n, *b = a + n;
-      uint32_t* to = reinterpret_cast<uint32_t*>(pairs.bytes()) + row * n;
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint32_t>(a[i]) | static_cast<uint32_t>(b[i]) << 16;
-    }
-  });
+  parallel_for(pairs.numel() / std::max<int64_t>(n, 1), std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(n, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const uint16_t *a = reinterpret_cast<const uint16_t*>(from.bytes()) + 2 * row * n, *b = a + n;
+                   uint32_t* to = reinterpret_cast<uint32_t*>(pairs.bytes()) + row * n;
+                   for (int64_t i = 0; i < n; ++i)
+                     to[i] = static_cast<uint32_t>(a[i]) | static_cast<uint32_t>(b[i]) << 16;
+                 }
+               });
   return pairs;
 }
 
-// The rows of a times the columns of b (or its rows, as linear has them); start is broadcast to out, or undefined. With `pairs`, a and b are what
-// pairs_along gives.
-void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, Scalar alpha, Scalar beta, const Tensor& out, bool pairs = false) {
+// The rows of a times the columns of b (or its rows, as linear has them); start is broadcast to out, or undefined. With
+// `pairs`, a and b are what pairs_along gives.
+void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, Scalar alpha, Scalar beta,
+             const Tensor& out, bool pairs = false) {
   const Dtype compute = computed_in(out.dtype(), who);
   if (compute != out.dtype()) {
     const Tensor wide = empty(out.sizes(), compute);
     if (start.defined()) start = convert(start, compute);
     const bool halves = a.dtype() == Dtype::bf16 && b.dtype() == Dtype::bf16 && out.dtype() == Dtype::bf16;
     if (halves && multiplies_pairs() && a.size(-1) % 2 == 0 && a.numel() > 0 && b.numel() > 0)
-      product(who, pairs_along(a, true), pairs_along(b, rows_of_b || b.dim() == 1), rows_of_b, start, alpha, beta, wide, true);
-    else product(who, convert(a, compute), convert(b, compute), rows_of_b, start, alpha, beta, wide);
+      product(who, pairs_along(a, true), pairs_along(b, rows_of_b || b.dim() == 1), rows_of_b, start, alpha, beta, wide,
+              true);
+    else
+      product(who, convert(a, compute), convert(b, compute), rows_of_b, start, alpha, beta, wide);
     return copy_into(out, wide);
   }
   if (out.numel() == 0) return;
@@ -188,21 +195,26 @@ const char* cpp_name(Dtype d) {
 }
 
 void check_devices(const char* who, const Tensor& a, const Tensor& b) {
-  check(a.device() == b.device(), who, ": Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ", b.device(), "!");
+  check(a.device() == b.device(), who,
+        ": Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ",
+        b.device(), "!");
 }
 void check_matrices(const char* who, int64_t m, int64_t k, int64_t k2, int64_t n) {
   check(k == k2, who, ": mat1 and mat2 shapes cannot be multiplied (", m, "x", k, " and ", k2, "x", n, ")");
 }
 void check_same_matrix_dtype(const char* who, const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), who, ": expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()), " != ", cpp_name(b.dtype()));
+  check(a.dtype() == b.dtype(), who, ": expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()),
+        " != ", cpp_name(b.dtype()));
 }
 void check_expands(const Tensor& t, DimsView sizes) {
   check(t.dim() <= static_cast<int64_t>(sizes.size()), "expand: the number of sizes provided (", sizes.size(),
         ") must be greater or equal to the number of dimensions in the tensor (", t.dim(), ")");
   for (int64_t d = 1; d <= t.dim(); ++d)
-    check(t.size(-d) == 1 || t.size(-d) == sizes[sizes.size() - static_cast<size_t>(d)], "The expanded size of the tensor (",
-          sizes[sizes.size() - static_cast<size_t>(d)], ") must match the existing size (", t.size(-d), ") at non-singleton dimension ",
-          static_cast<int64_t>(sizes.size()) - d, ".  Target sizes: ", list(sizes), ".  Tensor sizes: ", list(t.sizes()));
+    check(t.size(-d) == 1 || t.size(-d) == sizes[sizes.size() - static_cast<size_t>(d)],
+          "The expanded size of the tensor (", sizes[sizes.size() - static_cast<size_t>(d)],
+          ") must match the existing size (", t.size(-d), ") at non-singleton dimension ",
+          static_cast<int64_t>(sizes.size()) - d, ".  Target sizes: ", list(sizes),
+          ".  Tensor sizes: ", list(t.sizes()));
 }
 
 void infer_mm(Call& c) {
@@ -220,20 +232,24 @@ void check_batches(const char* who, const Tensor& a, const Tensor& b) {
   check(a.dim() == 3, who, ": batch1 must be a 3D tensor, got ", a.dim(), "D");
   check(b.dim() == 3, who, ": batch2 must be a 3D tensor, got ", b.dim(), "D");
   check_devices(who, a, b);
-  check(b.size(0) == a.size(0) && b.size(1) == a.size(2), who, ": Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2),
+  check(b.size(0) == a.size(0) && b.size(1) == a.size(2), who,
+        ": Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2),
         "] but got: [", b.size(0), ", ", b.size(1), "].");
 }
 void infer_bmm(Call& c) {
   const Tensor a = c.tensor(0), b = c.tensor(1);
   check_batches("bmm", a, b);
-  check(a.dtype() == b.dtype(), "bmm: expected scalar type ", facts(a.dtype()).legacy, " but found ", facts(b.dtype()).legacy);
+  check(a.dtype() == b.dtype(), "bmm: expected scalar type ", facts(a.dtype()).legacy, " but found ",
+        facts(b.dtype()).legacy);
   c.promise({{a.size(0), a.size(1), b.size(2)}}, a.dtype(), a.device());
 }
 void run_bmm(Call& c) { product("bmm", c.tensor(0), c.tensor(1), false, {}, 1, 1, c.out()); }
 
 void check_mv(const char* who, const Tensor& a, const Tensor& x) {
-  check(a.dtype() == x.dtype(), who, ": addmv input tensors must have the same dtype, but got ", facts(x.dtype()).legacy, ", ", facts(a.dtype()).legacy, ", and ", facts(x.dtype()).legacy);
-  check(a.size(1) == x.size(0), who, ": size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
+  check(a.dtype() == x.dtype(), who, ": addmv input tensors must have the same dtype, but got ",
+        facts(x.dtype()).legacy, ", ", facts(a.dtype()).legacy, ", and ", facts(x.dtype()).legacy);
+  check(a.size(1) == x.size(0), who, ": size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1),
+        "), vec (", x.size(0), ")");
 }
 void infer_mv(Call& c) {
   const Tensor a = c.tensor(0), x = c.tensor(1);
@@ -247,9 +263,11 @@ void run_mv(Call& c) { product("addmv_impl_cpu", c.tensor(0), c.tensor(1), false
 void check_dot(const char* who, const Tensor& a, const Tensor& b) {
   check(a.dim() == 1 && b.dim() == 1, who, ": 1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
   check_devices(who, a, b);
-  check(a.dtype() == b.dtype(), who, ": dot : expected both vectors to have same dtype, but found ", facts(a.dtype()).legacy, " and ", facts(b.dtype()).legacy);
-  check(a.numel() == b.numel(), who, ": inconsistent tensor size, expected tensor ", list(a.sizes()), " and src ", list(b.sizes()),
-        " to have the same number of elements, but got ", a.numel(), " and ", b.numel(), " elements respectively");
+  check(a.dtype() == b.dtype(), who, ": dot : expected both vectors to have same dtype, but found ",
+        facts(a.dtype()).legacy, " and ", facts(b.dtype()).legacy);
+  check(a.numel() == b.numel(), who, ": inconsistent tensor size, expected tensor ", list(a.sizes()), " and src ",
+        list(b.sizes()), " to have the same number of elements, but got ", a.numel(), " and ", b.numel(),
+        " elements respectively");
 }
 void infer_dot(Call& c) {
   const Tensor a = c.tensor(0), b = c.tensor(1);
@@ -279,15 +297,19 @@ void infer_matmul(Call& c) {
   const bool batched = da > 2 && db > 2;
   Dims sizes;
   if (da > 2 || db > 2) {
-    const auto batch = [](const Tensor& t) { return t.dim() > 2 ? DimsView(t.sizes()).first(static_cast<size_t>(t.dim() - 2)) : DimsView{}; };
+    const auto batch = [](const Tensor& t) {
+      return t.dim() > 2 ? DimsView(t.sizes()).first(static_cast<size_t>(t.dim() - 2)) : DimsView{};
+    };
     sizes = broadcast("matmul", batch(a), batch(b));
   }
   const int64_t k = a.size(-1), k2 = db == 1 ? b.size(0) : b.size(-2);
   if (batched) {
     int64_t count = 1;
     for (int64_t s : sizes) count *= s;
-    check(k == k2, "matmul: Expected size for first two dimensions of batch2 tensor to be: [", count, ", ", k, "] but got: [", count, ", ", k2, "].");
-    check(a.dtype() == b.dtype(), "matmul: expected scalar type ", facts(a.dtype()).legacy, " but found ", facts(b.dtype()).legacy);
+    check(k == k2, "matmul: Expected size for first two dimensions of batch2 tensor to be: [", count, ", ", k,
+          "] but got: [", count, ", ", k2, "].");
+    check(a.dtype() == b.dtype(), "matmul: expected scalar type ", facts(a.dtype()).legacy, " but found ",
+          facts(b.dtype()).legacy);
   } else {
     const int64_t rows = da == 1 ? 1 : db <= 2 ? a.numel() / std::max<int64_t>(k, 1) : a.size(-2);
     check_matrices("matmul", rows, k, k2, db == 1 ? 1 : b.size(-1));
@@ -299,13 +321,17 @@ void infer_matmul(Call& c) {
 }
 void run_matmul(Call& c) {
   const Tensor a = c.tensor(0), b = c.tensor(1);
-  product(a.dim() == 1 && b.dim() == 1 ? "dot" : a.dim() > 2 && b.dim() > 2 ? "bmm" : "addmm_impl_cpu_", a, b, false, {}, 1, 1, c.out());
+  product(a.dim() == 1 && b.dim() == 1 ? "dot"
+          : a.dim() > 2 && b.dim() > 2 ? "bmm"
+                                       : "addmm_impl_cpu_",
+          a, b, false, {}, 1, 1, c.out());
 }
 
 // Numbers that the dtype cannot hold.
 void check_numbers(const char* who, Dtype dtype, const Scalar& alpha, const Scalar& beta) {
   for (const Scalar* s : {&alpha, &beta})
-    check(s->kind != Scalar::Kind::complex || is_complex(dtype) || s->imag == 0, who, ": value cannot be converted to type ", cpp_name(dtype), " without overflow");
+    check(s->kind != Scalar::Kind::complex || is_complex(dtype) || s->imag == 0, who,
+          ": value cannot be converted to type ", cpp_name(dtype), " without overflow");
 }
 bool is_zero(const Scalar& s) { return s.real == 0 && s.imag == 0 && s.integer == 0; }
 
@@ -316,11 +342,14 @@ void infer_addmm(Call& c) {
   check(b.dim() == 2, "addmm: mat2 must be a matrix, got ", b.dim(), "-D tensor");
   check_devices("addmm", a, b);
   check_devices("addmm", input, a);
-  check(input.dtype() == b.dtype(), "addmm: self and mat2 must have the same dtype, but got ", facts(input.dtype()).legacy, " and ", facts(b.dtype()).legacy);
+  check(input.dtype() == b.dtype(), "addmm: self and mat2 must have the same dtype, but got ",
+        facts(input.dtype()).legacy, " and ", facts(b.dtype()).legacy);
   check_same_matrix_dtype("addmm", a, b);
   check_matrices("addmm", a.size(0), a.size(1), b.size(0), b.size(1));
   const Dims sizes = {a.size(0), b.size(1)};
-  if (c.op.inplace) check(input.sizes() == sizes, "addmm_: Bad in-place call: input tensor size ", list(input.sizes()), " and output tensor size ", list(sizes), " should match");
+  if (c.op.inplace)
+    check(input.sizes() == sizes, "addmm_: Bad in-place call: input tensor size ", list(input.sizes()),
+          " and output tensor size ", list(sizes), " should match");
   check_expands(input, sizes);
   check_numbers("addmm", a.dtype(), c.scalar(3), c.scalar(4));
   c.promise(sizes, a.dtype(), a.device());
@@ -328,7 +357,9 @@ void infer_addmm(Call& c) {
 void run_addmm(Call& c) {
   const bool reads = !is_zero(c.scalar(3));
   Tensor a = c.tensor(1), b = c.tensor(2);
-  if (is_zero(c.scalar(4)) && size_of(a.dtype()) >= 4) {  // as in a BLAS, a product that does not count is not computed: infinities in it leave no nan
+  if (is_zero(c.scalar(4)) &&
+      size_of(a.dtype()) >=
+          4) {  // as in a BLAS, a product that does not count is not computed: infinities in it leave no nan
     a = empty(Dims{a.size(0), 0}, a.dtype(), a.device());
     b = empty(Dims{0, b.size(1)}, b.dtype(), b.device());
   }
@@ -339,23 +370,29 @@ void infer_baddbmm(Call& c) {
   const Tensor input = c.tensor(0), a = c.tensor(1), b = c.tensor(2);
   check_batches("baddbmm", a, b);
   check_devices("baddbmm", input, a);
-  check(input.dtype() == a.dtype() && a.dtype() == b.dtype(), "baddbmm: Input dtypes must be the same, got: input ", cpp_name(input.dtype()), ", batch1: ",
-        cpp_name(a.dtype()), ", batch2: ", cpp_name(b.dtype()));
+  check(input.dtype() == a.dtype() && a.dtype() == b.dtype(), "baddbmm: Input dtypes must be the same, got: input ",
+        cpp_name(input.dtype()), ", batch1: ", cpp_name(a.dtype()), ", batch2: ", cpp_name(b.dtype()));
   const Dims sizes = {a.size(0), a.size(1), b.size(2)};
-  if (c.op.inplace) check(input.sizes() == sizes, "baddbmm_: Bad in-place call: input tensor size ", list(input.sizes()), " and output tensor size ", list(sizes), " should match");
+  if (c.op.inplace)
+    check(input.sizes() == sizes, "baddbmm_: Bad in-place call: input tensor size ", list(input.sizes()),
+          " and output tensor size ", list(sizes), " should match");
   check_expands(input, sizes);
   check_numbers("baddbmm", a.dtype(), c.scalar(3), c.scalar(4));
   c.promise(sizes, a.dtype(), a.device());
 }
 void run_baddbmm(Call& c) {
   const bool reads = !is_zero(c.scalar(3));
-  product("baddbmm", c.tensor(1), c.tensor(2), false, reads ? c.tensor(0) : Tensor(), c.scalar(4), c.scalar(3), c.out());
+  product("baddbmm", c.tensor(1), c.tensor(2), false, reads ? c.tensor(0) : Tensor(), c.scalar(4), c.scalar(3),
+          c.out());
 }
 
 void infer_linear(Call& c) {
   const Tensor input = c.tensor(0), weight = c.tensor(1);
-  check(input.dim() >= 1 && weight.dim() >= 1, "both arguments to linear need to be at least 1D, but they are ", input.dim(), "D and ", weight.dim(), "D");
-  check(weight.dim() <= 2, "linear: weight must have at most 2 dimensions: t() expects a tensor with <= 2 dimensions, but self is ", weight.dim(), "D");
+  check(input.dim() >= 1 && weight.dim() >= 1, "both arguments to linear need to be at least 1D, but they are ",
+        input.dim(), "D and ", weight.dim(), "D");
+  check(weight.dim() <= 2,
+        "linear: weight must have at most 2 dimensions: t() expects a tensor with <= 2 dimensions, but self is ",
+        weight.dim(), "D");
   check_devices("linear", input, weight);
   const int64_t k = input.size(-1), n = weight.dim() == 2 ? weight.size(0) : 1;
   int64_t rows = 1;
@@ -369,7 +406,8 @@ void infer_linear(Call& c) {
     const Tensor bias = c.tensor(2);
     check(weight.dim() == 2, "linear: mat2 must be a matrix, got 1-D tensor");
     check_devices("linear", input, bias);
-    check(bias.dtype() == weight.dtype(), "linear: self and mat2 must have the same dtype, but got ", facts(bias.dtype()).legacy, " and ", facts(weight.dtype()).legacy);
+    check(bias.dtype() == weight.dtype(), "linear: self and mat2 must have the same dtype, but got ",
+          facts(bias.dtype()).legacy, " and ", facts(weight.dtype()).legacy);
     check_expands(bias, sizes);
   }
   c.promise(sizes, input.dtype(), input.device());
@@ -378,8 +416,11 @@ void run_linear(Call& c) {
   Tensor input = c.tensor(0);
   // Rows that cannot be walked in one step are brought together, so that there is one product.
   Dims rows;
-  if (input.dim() > 2 && !view_strides(input.sizes(), input.strides(), {{input.numel() / std::max<int64_t>(input.size(-1), 1), input.size(-1)}}, rows)) input = contiguous(input);
-  product("addmm_impl_cpu_", input, c.tensor(1), c.tensor(1).dim() == 2, c.has(2) ? c.tensor(2) : Tensor(), 1, 1, c.out());
+  if (input.dim() > 2 && !view_strides(input.sizes(), input.strides(),
+                                       {{input.numel() / std::max<int64_t>(input.size(-1), 1), input.size(-1)}}, rows))
+    input = contiguous(input);
+  product("addmm_impl_cpu_", input, c.tensor(1), c.tensor(1).dim() == 2, c.has(2) ? c.tensor(2) : Tensor(), 1, 1,
+          c.out());
 }
 
 }  // namespace
@@ -390,11 +431,15 @@ REGISTER(matmul) {
   r.add("bmm(Tensor input, Tensor mat2) -> Tensor", infer_bmm, run_bmm);
   r.add("mv(Tensor input, Tensor vec) -> Tensor", infer_mv, run_mv);
   r.add("dot(Tensor input, Tensor tensor) -> Tensor", infer_dot, run_dot);
-  r.add("addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_addmm, run_addmm, kInplace | kWritesWhole);
-  r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_baddbmm, run_baddbmm, kInplace | kWritesWhole);
-  r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly, "AddmmBackward0");
+  r.add("addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_addmm,
+        run_addmm, kInplace | kWritesWhole);
+  r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        infer_baddbmm, run_baddbmm, kInplace | kWritesWhole);
+  r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly,
+        "AddmmBackward0");
   // As functions the older forms take beta first, as methods behind the tensor.
-  for (const auto& [name, factors] : {std::pair<std::string, std::string>{"addmm", "Tensor mat1, Tensor mat2"}, {"baddbmm", "Tensor batch1, Tensor batch2"}}) {
+  for (const auto& [name, factors] : {std::pair<std::string, std::string>{"addmm", "Tensor mat1, Tensor mat2"},
+                                      {"baddbmm", "Tensor batch1, Tensor batch2"}}) {
     add_older_overload(r, name, "older_function", "Scalar beta, Tensor input, Scalar alpha, " + factors);
     add_older_overload(r, name, "older_function_beta", "Scalar beta, Tensor input, " + factors);
     for (const std::string& form : {name, name + "_"}) {

@@ -13,10 +13,13 @@ void infer_int_mm(Call& c) {
   const Tensor a = c.tensor(0), b = c.tensor(1);
   check(a.dim() == 2, "_int_mm: Expected self to be of dimension 2 but got ", a.dim());
   check(b.dim() == 2, "_int_mm: Expected mat2 to be of dimension 2 but got ", b.dim());
-  check(a.size(1) == b.size(0), "_int_mm: self.size(1) needs to match mat2.size(0) but got ", a.size(1), " and ", b.size(0));
+  check(a.size(1) == b.size(0), "_int_mm: self.size(1) needs to match mat2.size(0) but got ", a.size(1), " and ",
+        b.size(0));
   for (const auto& [t, name] : {std::pair(&a, "self"), std::pair(&b, "mat2")})
     check(t->dtype() == Dtype::i8, "_int_mm: Expected ", name, " dtype to be of type int8 but got ", t->dtype());
-  check(a.device() == b.device(), "_int_mm: Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ", b.device(), "!");
+  check(a.device() == b.device(),
+        "_int_mm: Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ",
+        b.device(), "!");
   c.promise({{a.size(0), b.size(1)}}, Dtype::i32, a.device());
 }
 
@@ -50,6 +53,8 @@ void run_int_mm(Call& c) {
 
 }  // namespace
 
-REGISTER(matmul_integer) { r.add("_int_mm(Tensor input, Tensor mat2) -> Tensor", infer_int_mm, run_int_mm, kNotDifferentiable | kFunctionOnly); }
+REGISTER(matmul_integer) {
+  r.add("_int_mm(Tensor input, Tensor mat2) -> Tensor", infer_int_mm, run_int_mm, kNotDifferentiable | kFunctionOnly);
+}
 
 }  // namespace cresset

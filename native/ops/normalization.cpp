@@ -17,8 +17,8 @@
 namespace cresset {
 namespace {
 
-constexpr int64_t kTileRows = 64;         // rows whose column sums go into one partial result
-constexpr int64_t kCachedGroup = 65536;   // elements that stay in the cache between statistics and result
+constexpr int64_t kTileRows = 64;        // rows whose column sums go into one partial result
+constexpr int64_t kCachedGroup = 65536;  // elements that stay in the cache between statistics and result
 
 // A result in T: the promised tensor itself, or another from which store() converts.
 template <class T>
@@ -56,10 +56,13 @@ void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer
   for (int i : parameters) {
     if (!c.has(i)) continue;
     const Dtype d = c.tensor(i).dtype();
-    check(d == input.dtype() || (half && d == Dtype::f32), c.op.name(), ": mixed dtype (CPU): expect parameter to have scalar type of ",
-          half ? "Float" : legacy_name(input.dtype()), " as the input of ", name_of(input.dtype()), ", got ", name_of(d), "; all inputs must share same datatype.");
+    check(d == input.dtype() || (half && d == Dtype::f32), c.op.name(),
+          ": mixed dtype (CPU): expect parameter to have scalar type of ", half ? "Float" : legacy_name(input.dtype()),
+          " as the input of ", name_of(input.dtype()), ", got ", name_of(d), "; all inputs must share same datatype.");
     if (first < 0) first = i;
-    check(d == c.tensor(first).dtype(), c.op.name(), ": mixed dtype (CPU): all the parameters must share same datatype, got ", name_of(c.tensor(first).dtype()), " and ", name_of(d));
+    check(d == c.tensor(first).dtype(), c.op.name(),
+          ": mixed dtype (CPU): all the parameters must share same datatype, got ", name_of(c.tensor(first).dtype()),
+          " and ", name_of(d));
   }
 }
 
@@ -203,9 +206,9 @@ void run_normalize(Call& c) {
     const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentered ? made<T>(c.out(1)) : Tensor(),
                  rstd = made<T>(c.out(kCentered ? 2 : 1));
     const auto weight = affine ? vector_or<T>(c, 2, n, T(1)) : std::vector<T>();
-    const auto bias = !affine    ? std::vector<T>()
+    const auto bias = !affine     ? std::vector<T>()
                       : kCentered ? vector_or<T>(c, 3, n, T(0))
-                                 : std::vector<T>(static_cast<size_t>(n), T(0));
+                                  : std::vector<T>(static_cast<size_t>(n), T(0));
     parallel_for(count, grain(n), [&, count = count, n = n](int64_t begin, int64_t end) {
       run_vectorized<NormalizeRows<T, kCentered>>(
           static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
@@ -345,8 +348,8 @@ template <class T>
 struct GradColumns {
   template <class Fma>
   CRESSET_INLINE void run(const T* g, const T* x, T* dx, const T* __restrict a, const T* __restrict p,
-                          const T* __restrict q, const T* __restrict mean, int64_t first, int64_t rows,
-                          int64_t columns, bool streams) {
+                          const T* __restrict q, const T* __restrict mean, int64_t first, int64_t rows, int64_t columns,
+                          bool streams) {
     RowWriter<T> writer(streams);
     for (int64_t r = first; r < first + rows; ++r) {
       const T* __restrict from = x + r * columns, * __restrict grad = g + r * columns;
@@ -375,7 +378,9 @@ void infer_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t batch = c.integer(3), channels = c.integer(4), groups = c.integer(6);
   check(groups > 0, "Expected num groups to be greater than 0, got ", groups);
-  check(batch >= 0 && channels >= 0 && c.integer(5) >= 0, "group_norm: the numbers of samples, channels and places must not be negative, got ", batch, ", ", channels, " and ", c.integer(5));
+  check(batch >= 0 && channels >= 0 && c.integer(5) >= 0,
+        "group_norm: the numbers of samples, channels and places must not be negative, got ", batch, ", ", channels,
+        " and ", c.integer(5));
   check(channels % groups == 0,
         "Expected number of channels in input to be divisible by num_groups, but got input of shape ", list(t.sizes()),
         " and num_groups=", groups);
@@ -434,7 +439,8 @@ void run_group_norm(Call& c) {
         }
       });
     } else {
-      const int64_t sizes[] = {batch * groups, wide * space}, strides[] = {wide * space, 1}, results[] = {batch * groups};
+      const int64_t sizes[] = {batch * groups, wide * space}, strides[] = {wide * space, 1},
+                    results[] = {batch * groups};
       const Tensor variance = empty(results, dtype_of<T>),
                    flat_mean = view_of(mean, results, contiguous_strides(results), mean.offset());
       variance_and_mean(view_of(x, sizes, strides, x.offset()), 2, 0, variance, flat_mean);
@@ -491,7 +497,8 @@ void run_group_norm_backward(Call& c) {
     const bool streams = streams_rows(dx.data<T>(), rows, space, sizeof(T));
     const auto grad_rows = [&](int64_t begin, int64_t end) {
       run_vectorized<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
-                                  static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space, streams);
+                                  static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space,
+                                  streams);
     };
     if (wide * space <= kCachedGroup) {
       parallel_for(batch * groups, grain(wide * space), [&](int64_t begin, int64_t end) {
@@ -597,7 +604,8 @@ void run_batch_norm(Call& c) {
       mean.assign(means.begin(), means.end());
       for (size_t i = 0; i < channels; ++i) {
         const double variance = squares[i] / count;
-        rstd[i] = static_cast<T>(variance == 0 && eps == 0 ? 0 : 1 / std::sqrt(variance + eps));  // what is constant becomes zero, not nan
+        rstd[i] = static_cast<T>(
+            variance == 0 && eps == 0 ? 0 : 1 / std::sqrt(variance + eps));  // what is constant becomes zero, not nan
       }
       if (c.has(3)) update_running(c.tensor(3), mean, momentum);
       if (c.has(4)) {

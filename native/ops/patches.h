@@ -1,11 +1,11 @@
 // The patches of images that a convolution multiplies, and the kernels that multiply them.
 //
 // Note [Patches]
-// There are two ways to multiply a matrix with the patches of an image. Packing (gemm.h) copies each patch into panels: the
-// image is copied as often as the kernel has taps. The direct way copies the image once, so that nothing needs a check of
-// bounds afterwards: with its padding, and with the columns that one tap sees for neighboring points side by side. A tap
-// is then a fixed distance in that copy, and vectors of neighboring points are read where they lie. Both ways add the
-// same products in the same order.
+// There are two ways to multiply a matrix with the patches of an image. Packing (gemm.h) copies each patch into panels:
+// the image is copied as often as the kernel has taps. The direct way copies the image once, so that nothing needs a
+// check of bounds afterwards: with its padding, and with the columns that one tap sees for neighboring points side by
+// side. A tap is then a fixed distance in that copy, and vectors of neighboring points are read where they lie. Both
+// ways add the same products in the same order.
 #pragma once
 #include <cstdint>
 
@@ -38,18 +38,19 @@ struct PatchRows {
   Factor<T> a;                     // packed, m lines of channels * volume
   int64_t m;
   const T* row_start;
-  T* to;                           // of the first row
+  T* to;  // of the first row
   int64_t to_line, to_row;
 };
 
-// to[j][i] += the sum over the points of some images of grad[i] times element j = (channel, tap) of the patch; m lines i.
+// to[j][i] += the sum over the points of some images of grad[i] times element j = (channel, tap) of the patch; m lines
+// i.
 template <class T>
 struct PatchSums {
   Patches<T> patches;  // of the channels that j runs over
   Patches<T> grad;     // the points themselves
   int64_t image, count, m;
   T* to;
-  int64_t to_line;     // m rounded up to whole vectors of any instruction set, as kPatchSumsUnit says
+  int64_t to_line;  // m rounded up to whole vectors of any instruction set, as kPatchSumsUnit says
 };
 inline constexpr int64_t kPatchSumsUnit = 16;
 

@@ -40,7 +40,8 @@ struct DirectPatches {
         for (int64_t th = 0; th < g.taps[1]; ++th)
           for (int64_t tw = 0; tw < g.taps[2]; ++tw) {
             const int64_t shift = g.offset[2][tw] - w0;
-            tap_offset.push_back((g.offset[0][td] - low[0]) * d_step + (g.offset[1][th] - low[1]) * h_step + shift % step * phase_step + shift / step);
+            tap_offset.push_back((g.offset[0][td] - low[0]) * d_step + (g.offset[1][th] - low[1]) * h_step +
+                                 shift % step * phase_step + shift / step);
           }
       data = scratch.template take<T>(g.channels * channel_step + 3 * kLanes);
       T* to = data;
@@ -48,7 +49,10 @@ struct DirectPatches {
         for (int64_t i = d0; i < d0 + depth; ++i)
           for (int64_t j = h0; j < h0 + height; ++j, to += h_step) {
             const bool inside = i >= 0 && i < g.image_size[0] && j >= 0 && j < g.image_size[1];
-            copy_row(g, to, inside ? g.data + image * g.image_stride + c * g.channel_stride + i * g.strides[0] + j * g.strides[1] : nullptr);
+            copy_row(g, to,
+                     inside
+                         ? g.data + image * g.image_stride + c * g.channel_stride + i * g.strides[0] + j * g.strides[1]
+                         : nullptr);
           }
     }
     void copy_row(const Patches<T>& g, T* to, const T* from) const {
@@ -56,10 +60,13 @@ struct DirectPatches {
       for (int64_t phase = 0; phase < step; ++phase, to += phase_step) {
         // Elements w0 + phase + q * step for q in [first, last) are inside.
         const int64_t start = w0 + phase;
-        const int64_t first = !from ? phase_step : std::min(phase_step, std::max<int64_t>(PatchPacking<T>::ceil_div(-start, step), 0));
+        const int64_t first =
+            !from ? phase_step : std::min(phase_step, std::max<int64_t>(PatchPacking<T>::ceil_div(-start, step), 0));
         const int64_t last = std::max(first, std::min(phase_step, PatchPacking<T>::ceil_div(width - start, step)));
         std::fill(to, to + first, T(0));
-        if (from) PatchPacking<T>::copy_run(to + first, from + (start + first * step) * g.strides[2], last - first, step * g.strides[2]);
+        if (from)
+          PatchPacking<T>::copy_run(to + first, from + (start + first * step) * g.strides[2], last - first,
+                                    step * g.strides[2]);
         std::fill(to + last, to + phase_step, T(0));
       }
     }
@@ -109,7 +116,8 @@ struct DirectPatches {
       T* c = points.c[j];
       if (points.valid[j] == kLanes) {
 #pragma GCC unroll 8
-        for (int i = 0; i < R; ++i) K::at(c + i * t.c_line) = t.adds ? sums[i][j] + K::at(c + i * t.c_line) : sums[i][j];
+        for (int i = 0; i < R; ++i)
+          K::at(c + i * t.c_line) = t.adds ? sums[i][j] + K::at(c + i * t.c_line) : sums[i][j];
       } else {
 #pragma GCC unroll 8
         for (int i = 0; i < R; ++i) {
@@ -129,7 +137,9 @@ struct DirectPatches {
   }
   static RowsFunction choose_rows(int64_t rows, int64_t vectors) {
     constexpr auto all = std::make_integer_sequence<int, kRows>();
-    return vectors == 3 ? choose_rows<3>(rows, all) : vectors == 2 ? choose_rows<2>(rows, all) : choose_rows<1>(rows, all);
+    return vectors == 3   ? choose_rows<3>(rows, all)
+           : vectors == 2 ? choose_rows<2>(rows, all)
+                          : choose_rows<1>(rows, all);
   }
 
   static void rows(const PatchRows<T>& r) {
@@ -142,7 +152,8 @@ struct DirectPatches {
     const int64_t volume = g.volume(), k = g.channels * volume, whole_rows = (r.m + kRows - 1) / kRows * kRows;
     offsets.resize(static_cast<size_t>(k));
     for (int64_t c = 0, p = 0; c < g.channels; ++c)
-      for (int64_t t = 0; t < volume; ++t) offsets[static_cast<size_t>(p++)] = c * copy.channel_step + copy.tap_offset[static_cast<size_t>(t)];
+      for (int64_t t = 0; t < volume; ++t)
+        offsets[static_cast<size_t>(p++)] = c * copy.channel_step + copy.tap_offset[static_cast<size_t>(t)];
     const int64_t width = g.grid_size[2], in_row = (width + kLanes - 1) / kLanes, vectors = r.count * in_row;
     for (int64_t pc = 0; pc < k; pc += kBlockK) {
       RowsTile t{std::min(kBlockK, k - pc), nullptr, offsets.data() + pc, r.to_line, pc > 0, nullptr};
@@ -171,7 +182,7 @@ struct DirectPatches {
   struct SumsTile {
     const T* line[kRows];  // elements of the patches, along the points of a row
     int64_t rows, row_step, width;
-    const T* b;            // the points' gradients: for each point, a panel's lines side by side
+    const T* b;  // the points' gradients: for each point, a panel's lines side by side
     T* c;
     int64_t c_line;
   };
@@ -206,18 +217,22 @@ struct DirectPatches {
   }
   static SumsFunction choose_sums(int64_t rows, int64_t vectors) {
     constexpr auto all = std::make_integer_sequence<int, kRows>();
-    return vectors == 3 ? choose_sums<3>(rows, all) : vectors == 2 ? choose_sums<2>(rows, all) : choose_sums<1>(rows, all);
+    return vectors == 3   ? choose_sums<3>(rows, all)
+           : vectors == 2 ? choose_sums<2>(rows, all)
+                          : choose_sums<1>(rows, all);
   }
 
   // Packs the gradients of a rectangle of points: panels of up to three vectors of lines.
-  static void pack_gradients(const PatchSums<T>& s, int64_t image, int64_t d, int64_t h, int64_t rows, int64_t w, int64_t width, T* to) {
+  static void pack_gradients(const PatchSums<T>& s, int64_t image, int64_t d, int64_t h, int64_t rows, int64_t w,
+                             int64_t width, T* to) {
     const Patches<T>& g = s.grad;
     const int64_t points = rows * width;
     for (int64_t i = 0; i < s.m; i += K::kColumns) {
       const int64_t count = std::min<int64_t>(K::kColumns, s.m - i), panel = K::panel_width(count);
       for (int64_t row = 0; row < rows; ++row) {
         Factor<T> f;
-        f.data = g.data + image * g.image_stride + i * g.channel_stride + d * g.strides[0] + (h + row) * g.strides[1] + w * g.strides[2];
+        f.data = g.data + image * g.image_stride + i * g.channel_stride + d * g.strides[0] + (h + row) * g.strides[1] +
+                 w * g.strides[2];
         f.line_step = g.channel_stride;
         f.k_step = g.strides[2];
         K::pack_panel(f, to + row * width * panel, 0, count, 0, width);
@@ -257,7 +272,8 @@ struct DirectPatches {
                 for (int64_t j = 0; j < lines; j += kRows) {
                   const int64_t count = std::min<int64_t>(kRows, lines - j);
                   for (int64_t l = 0; l < count; ++l)
-                    t.line[l] = origin + (j + l) / volume * copy.channel_step + copy.tap_offset[static_cast<size_t>((j + l) % volume)];
+                    t.line[l] = origin + (j + l) / volume * copy.channel_step +
+                                copy.tap_offset[static_cast<size_t>((j + l) % volume)];
                   t.c = s.to + j * s.to_line + i;
                   choose_sums(count, vectors)(t);
                 }

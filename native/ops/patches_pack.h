@@ -38,12 +38,14 @@ struct PatchPacking {
   };
 
   // The part of a segment that lies inside the image at one tap; false when none does.
-  static bool clip(const Patches<T>& g, const Segment& s, int64_t td, int64_t th, int64_t tw, const Inside& inside, Run& run) {
+  static bool clip(const Patches<T>& g, const Segment& s, int64_t td, int64_t th, int64_t tw, const Inside& inside,
+                   Run& run) {
     const int64_t d = s.d * g.step[0] + g.offset[0][td], h = s.h * g.step[1] + g.offset[1][th], shift = g.offset[2][tw];
     if (d < 0 || d >= g.image_size[0] || h < 0 || h >= g.image_size[1]) return false;
     const int64_t low = std::max(s.w, inside.first), high = std::min(s.w + s.count, inside.last);
     if (low >= high) return false;
-    run.from = s.image * g.image_stride + d * g.strides[0] + h * g.strides[1] + (low * g.step[2] + shift) * g.strides[2];
+    run.from =
+        s.image * g.image_stride + d * g.strides[0] + h * g.strides[1] + (low * g.step[2] + shift) * g.strides[2];
     run.to = s.to + low - s.w;
     run.count = high - low;
     return true;
@@ -82,7 +84,8 @@ struct PatchPacking {
     for (; i < n; ++i) to[i] = from[i * step];
   }
 
-  static void points(const void* context, T* panel, int64_t width, int64_t first, int64_t count, int64_t k0, int64_t length) {
+  static void points(const void* context, T* panel, int64_t width, int64_t first, int64_t count, int64_t k0,
+                     int64_t length) {
     const auto& g = *static_cast<const Patches<T>*>(context);
     // What is copied for each tap is the same for all channels, but for the channel's place.
     thread_local std::vector<Segment> segments;
@@ -118,7 +121,8 @@ struct PatchPacking {
       T* row = panel + p * width;
       const T* from = g.data + channel * g.channel_stride;
       if (tap_end[tap] < 0) std::memset(row, 0, static_cast<size_t>(width) * sizeof(T));
-      for (const int64_t end = end_of(tap); r < end; ++r) copy_run(row + all[r].to, from + all[r].from, all[r].count, step);
+      for (const int64_t end = end_of(tap); r < end; ++r)
+        copy_run(row + all[r].to, from + all[r].from, all[r].count, step);
       if (++tap == volume) {
         tap = r = 0;
         ++channel;

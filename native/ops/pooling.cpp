@@ -49,17 +49,20 @@ Axis adaptive(int64_t in, int64_t out) {
 Planes planes_of(DimsView in, DimsView out, size_t rank) {
   Planes p{1, 1, 1};
   for (size_t d = 0; d < in.size(); ++d) {
-    if (d + rank < in.size()) p.count *= in[d];
-    else p.in *= in[d], p.out *= out[d];
+    if (d + rank < in.size())
+      p.count *= in[d];
+    else
+      p.in *= in[d], p.out *= out[d];
   }
   return p;
 }
 
 template <class F>
 void for_planes(const Planes& p, F&& f) {
-  parallel_for(p.count, std::max<int64_t>(kParallelGrain / 4 / std::max<int64_t>(p.in + p.out, 1), 1), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(i);
-  });
+  parallel_for(p.count, std::max<int64_t>(kParallelGrain / 4 / std::max<int64_t>(p.in + p.out, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) f(i);
+               });
 }
 
 // f(row of the result, row of the input) for every pair that meets; `first` is called before the input's rows.
@@ -93,7 +96,8 @@ void max_plane(const Axes& a, const T* x, T* y, int64_t* indices) {
         close();
         open = row;
         for (int64_t o = 0; o < w.out; ++o) {
-          best[static_cast<size_t>(o)] = std::numeric_limits<M>::has_infinity ? -std::numeric_limits<M>::infinity() : std::numeric_limits<M>::lowest();
+          best[static_cast<size_t>(o)] = std::numeric_limits<M>::has_infinity ? -std::numeric_limits<M>::infinity()
+                                                                              : std::numeric_limits<M>::lowest();
           indices[row * w.out + o] = corner * w.in + w.begin[static_cast<size_t>(o)];
         }
       },
@@ -125,7 +129,8 @@ void mean_plane(const Axes& a, const Divisor& by, const T* x, T* y) {
   const auto close = [&] {
     if (open < 0) return;
     const int64_t d = open / a[1].out, h = open % a[1].out;
-    for (int64_t o = 0; o < w.out; ++o) y[open * w.out + o] = T(divided(sums[static_cast<size_t>(o)], divisor_of(a, by, d, h, o)));
+    for (int64_t o = 0; o < w.out; ++o)
+      y[open * w.out + o] = T(divided(sums[static_cast<size_t>(o)], divisor_of(a, by, d, h, o)));
   };
   for_rows(
       a,
@@ -138,7 +143,8 @@ void mean_plane(const Axes& a, const Divisor& by, const T* x, T* y) {
         const T* line = x + from * w.in;
         for (int64_t o = 0; o < w.out; ++o) {
           M s = sums[static_cast<size_t>(o)];
-          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; ++i) s += static_cast<M>(line[i]);
+          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; ++i)
+            s += static_cast<M>(line[i]);
           sums[static_cast<size_t>(o)] = s;
         }
       });
@@ -153,12 +159,14 @@ void mean_plane_gradient(const Axes& a, const Divisor& by, const T* dy, T* dx) {
   for_rows(
       a,
       [&](int64_t row, int64_t, int64_t d, int64_t h) {
-        for (int64_t o = 0; o < w.out; ++o) shares[static_cast<size_t>(o)] = divided(static_cast<M>(dy[row * w.out + o]), divisor_of(a, by, d, h, o));
+        for (int64_t o = 0; o < w.out; ++o)
+          shares[static_cast<size_t>(o)] = divided(static_cast<M>(dy[row * w.out + o]), divisor_of(a, by, d, h, o));
       },
       [&](int64_t, int64_t to) {
         M* line = sums.data() + to * w.in;
         for (int64_t o = 0; o < w.out; ++o)
-          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; ++i) line[i] += shares[static_cast<size_t>(o)];
+          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; ++i)
+            line[i] += shares[static_cast<size_t>(o)];
       });
   for (size_t i = 0; i < sums.size(); ++i) dx[i] = T(sums[i]);
 }
@@ -183,7 +191,8 @@ struct Sliding {
 
 Dims each(const std::string& who, const char* name, DimsView values, size_t rank) {
   static const char* const count[] = {"", "one int", "two ints", "three ints"};
-  check(values.size() == rank || values.size() == 1, who, ": ", name, " must either be a single int, or a tuple of ", count[rank], ", got ", list(values));
+  check(values.size() == rank || values.size() == 1, who, ": ", name, " must either be a single int, or a tuple of ",
+        count[rank], ", got ", list(values));
   return values.size() == 1 ? Dims(static_cast<int64_t>(rank), values[0]) : Dims(values);
 }
 
@@ -197,7 +206,8 @@ Sliding sliding_of(const Call& c, int kernel, int stride, int padding, int dilat
   s.kernel = each(who, "kernel_size", c.integers(kernel), s.rank);
   s.stride = c.integers(stride).empty() ? s.kernel : each(who, "stride", c.integers(stride), s.rank);
   s.padding = each(who, "padding", c.integers(padding), s.rank);
-  s.dilation = dilation < 0 ? Dims(static_cast<int64_t>(s.rank), 1) : each(who, "dilation", c.integers(dilation), s.rank);
+  s.dilation =
+      dilation < 0 ? Dims(static_cast<int64_t>(s.rank), 1) : each(who, "dilation", c.integers(dilation), s.rank);
   s.ceil_mode = c.boolean(ceil_mode);
   return s;
 }
@@ -213,17 +223,23 @@ Dims check_sliding(const Call& c, const Tensor& input, const Sliding& s) {
     check(s.dilation[d] > 0, who, ": dilation should be greater than zero, but got ", list(s.dilation));
     check(s.padding[d] >= 0, who, ": pad must be non-negative, but got pad: ", s.padding[d]);
     const int64_t reach = checked_sum(who.c_str(), checked_product(who.c_str(), s.dilation[d], s.kernel[d] - 1), 1);
-    check(s.padding[d] <= reach / 2, who, ": pad should be at most half of effective kernel size, but got pad=", s.padding[d], ", kernel_size=",
-          s.kernel[d], " and dilation=", s.dilation[d]);
+    check(s.padding[d] <= reach / 2, who,
+          ": pad should be at most half of effective kernel size, but got pad=", s.padding[d],
+          ", kernel_size=", s.kernel[d], " and dilation=", s.dilation[d]);
   }
-  check(input.dim() == rank + 1 || input.dim() == rank + 2, who, ": non-empty ", rank + 1, "D or ", rank + 2, "D (batch mode) tensor expected for input, but got: ", list(input.sizes()));
+  check(input.dim() == rank + 1 || input.dim() == rank + 2, who, ": non-empty ", rank + 1, "D or ", rank + 2,
+        "D (batch mode) tensor expected for input, but got: ", list(input.sizes()));
   for (int64_t d = input.dim() == rank + 2; d < input.dim(); ++d)
-    check(input.size(d) > 0, who, ": Expected ", rank + 1, "D or ", rank + 2, "D (batch mode) tensor with optional 0 dim batch size for input, but got:", list(input.sizes()));
+    check(input.size(d) > 0, who, ": Expected ", rank + 1, "D or ", rank + 2,
+          "D (batch mode) tensor with optional 0 dim batch size for input, but got:", list(input.sizes()));
   Dims sizes = input.sizes();
   const int64_t lead = input.dim() - rank;
-  for (int64_t d = 0; d < rank; ++d) sizes[lead + d] = pooled_size(input.size(lead + d), s.kernel[d], s.stride[d], s.padding[d], s.dilation[d], s.ceil_mode);
+  for (int64_t d = 0; d < rank; ++d)
+    sizes[lead + d] =
+        pooled_size(input.size(lead + d), s.kernel[d], s.stride[d], s.padding[d], s.dilation[d], s.ceil_mode);
   for (int64_t d = lead; d < input.dim(); ++d)
-    check(sizes[d] > 0, who, ": Given input size: (", x_list(DimsView(input.sizes()).subspan(static_cast<size_t>(lead - 1))), "). Calculated output size: (",
+    check(sizes[d] > 0, who, ": Given input size: (",
+          x_list(DimsView(input.sizes()).subspan(static_cast<size_t>(lead - 1))), "). Calculated output size: (",
           x_list(DimsView(sizes).subspan(static_cast<size_t>(lead - 1))), "). Output size is too small");
   return sizes;
 }
@@ -232,7 +248,8 @@ Axes sliding_axes(DimsView in, DimsView out, const Sliding& s) {
   Axes a;
   for (size_t d = 0; d < s.rank; ++d) {
     const auto i = static_cast<int64_t>(d);
-    a[3 - s.rank + d] = sliding(in[in.size() - s.rank + d], out[out.size() - s.rank + d], s.kernel[i], s.stride[i], s.padding[i], s.dilation[i]);
+    a[3 - s.rank + d] = sliding(in[in.size() - s.rank + d], out[out.size() - s.rank + d], s.kernel[i], s.stride[i],
+                                s.padding[i], s.dilation[i]);
   }
   return a;
 }
@@ -242,11 +259,15 @@ Axes adaptive_axes(DimsView in, DimsView out, size_t rank) {
   return a;
 }
 
-void no_bool(const Operator& op, Dtype d) { check_implemented(d != Dtype::b8, '"', public_name(op), "\" not implemented for 'Bool'"); }
+void no_bool(const Operator& op, Dtype d) {
+  check_implemented(d != Dtype::b8, '"', public_name(op), "\" not implemented for 'Bool'");
+}
 
 // A batch whose channels are innermost. Results are then laid out alike.
 bool is_channels_last(const Tensor& t, size_t rank) {
-  return !t.is_contiguous() && t.dim() == static_cast<int64_t>(rank) + 2 && ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) || (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+  return !t.is_contiguous() && t.dim() == static_cast<int64_t>(rank) + 2 &&
+         ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) ||
+          (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
 }
 void promise_alike(Call& c, DimsView sizes, Dtype dtype, const Tensor& like, size_t rank) {
   TensorInfo info{Dims(sizes), {}, dtype, like.device()};
@@ -260,13 +281,17 @@ void max_over(const Call& c, const Axes& axes, size_t rank) {
     return visit_real(x.dtype(), c.op.name().c_str() + 1, [&]<class T>() {
       // Places are counted in elements as wide as the values, so that both fill vectors alike.
       const bool narrow = sizeof(opmath<T>) <= 4 && axes[0].in * axes[1].in * axes[2].in <= INT32_MAX;
-      (narrow ? max_of_channels<T, int32_t> : max_of_channels<T, int64_t>)(axes, x.size(0), x.size(1), x.data<T>(), c.out(0).data<T>(), c.out(1).data<int64_t>());
+      (narrow ? max_of_channels<T, int32_t> : max_of_channels<T, int64_t>)(axes, x.size(0), x.size(1), x.data<T>(),
+                                                                           c.out(0).data<T>(),
+                                                                           c.out(1).data<int64_t>());
     });
   }
   const Tensor x = contiguous(c.tensor(0));
   const Planes p = planes_of(x.sizes(), c.out().sizes(), rank);
   visit_real(x.dtype(), c.op.name().c_str() + 1, [&]<class T>() {
-    for_planes(p, [&](int64_t i) { max_plane<T>(axes, x.data<T>() + i * p.in, c.out(0).data<T>() + i * p.out, c.out(1).data<int64_t>() + i * p.out); });
+    for_planes(p, [&](int64_t i) {
+      max_plane<T>(axes, x.data<T>() + i * p.in, c.out(0).data<T>() + i * p.out, c.out(1).data<int64_t>() + i * p.out);
+    });
   });
 }
 
@@ -289,7 +314,8 @@ Divisor divisor_argument(const Call& c, int include, int override_with) {
 void infer_avg_pool(Call& c) {
   const Tensor x = c.tensor(0);
   divisor_argument(c, 5, 6);
-  check_implemented(is_floating(x.dtype()) || is_complex(x.dtype()) || x.dtype() == Dtype::i64, '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy, "'");
+  check_implemented(is_floating(x.dtype()) || is_complex(x.dtype()) || x.dtype() == Dtype::i64, '"', public_name(c.op),
+                    "\" not implemented for '", facts(x.dtype()).legacy, "'");
   promise_alike(c, check_sliding(c, x, sliding_of(c, 1, 2, 3, -1, 4)), x.dtype(), x, rank_of(c.op));
 }
 
@@ -301,7 +327,9 @@ void visit_mean(Dtype d, const std::string& who, F&& f) {
 void mean_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) {
   if (is_channels_last(c.tensor(0), rank)) {
     const Tensor x = c.tensor(0);
-    return visit_mean(x.dtype(), public_name(c.op), [&]<class T>() { mean_of_channels<T>(axes, by, x.size(0), x.size(1), x.data<T>(), c.out().data<T>()); });
+    return visit_mean(x.dtype(), public_name(c.op), [&]<class T>() {
+      mean_of_channels<T>(axes, by, x.size(0), x.size(1), x.data<T>(), c.out().data<T>());
+    });
   }
   const Tensor x = contiguous(c.tensor(0));
   const Planes p = planes_of(x.sizes(), c.out().sizes(), rank);
@@ -312,12 +340,16 @@ void mean_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) 
 void mean_gradient_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) {
   if (is_channels_last(c.tensor(0), rank)) {
     const Tensor dy = c.tensor(0);
-    return visit_mean(dy.dtype(), public_name(c.op), [&]<class T>() { mean_gradient_of_channels<T>(axes, by, dy.size(0), dy.size(1), dy.data<T>(), c.out().data<T>()); });
+    return visit_mean(dy.dtype(), public_name(c.op), [&]<class T>() {
+      mean_gradient_of_channels<T>(axes, by, dy.size(0), dy.size(1), dy.data<T>(), c.out().data<T>());
+    });
   }
   const Tensor dy = contiguous(c.tensor(0));
   const Planes p = planes_of(c.out().sizes(), dy.sizes(), rank);
   visit_mean(dy.dtype(), public_name(c.op), [&]<class T>() {
-    for_planes(p, [&](int64_t i) { mean_plane_gradient<T>(axes, by, dy.data<T>() + i * p.out, c.out().data<T>() + i * p.in); });
+    for_planes(p, [&](int64_t i) {
+      mean_plane_gradient<T>(axes, by, dy.data<T>() + i * p.out, c.out().data<T>() + i * p.in);
+    });
   });
 }
 void run_avg_pool(Call& c) {
@@ -329,8 +361,12 @@ void run_avg_pool(Call& c) {
 void infer_avg_pool_gradient(Call& c) {
   const Tensor dy = c.tensor(0);
   const size_t rank = c.integers(2).size();
-  check(c.integers(1).size() == static_cast<size_t>(dy.dim()) && rank >= 1 && rank <= 3 && rank < static_cast<size_t>(dy.dim()), "_avg_pool_gradient: input_size ", list(c.integers(1)), " does not fit a gradient of size ", list(dy.sizes()));
-  for (size_t d = 0; d + rank < static_cast<size_t>(dy.dim()); ++d) check(c.integers(1)[d] == dy.size(static_cast<int64_t>(d)), "_avg_pool_gradient: input_size ", list(c.integers(1)), " does not fit a gradient of size ", list(dy.sizes()));
+  check(c.integers(1).size() == static_cast<size_t>(dy.dim()) && rank >= 1 && rank <= 3 &&
+            rank < static_cast<size_t>(dy.dim()),
+        "_avg_pool_gradient: input_size ", list(c.integers(1)), " does not fit a gradient of size ", list(dy.sizes()));
+  for (size_t d = 0; d + rank < static_cast<size_t>(dy.dim()); ++d)
+    check(c.integers(1)[d] == dy.size(static_cast<int64_t>(d)), "_avg_pool_gradient: input_size ", list(c.integers(1)),
+          " does not fit a gradient of size ", list(dy.sizes()));
   promise_alike(c, c.integers(1), dy.dtype(), dy, rank);
 }
 void run_avg_pool_gradient(Call& c) {
@@ -345,21 +381,26 @@ Dims check_adaptive(const Call& c) {
   const int64_t rank = static_cast<int64_t>(rank_of(c.op));
   const DimsView wanted = c.integers(1);
   check(static_cast<int64_t>(wanted.size()) == rank, who, "(): internal error: output_size.size() must be ", rank);
-  check(x.dim() == rank + 1 || x.dim() == rank + 2, who, "(): Expected ", rank + 1, "D or ", rank + 2, "D tensor, but got ", list(x.sizes()));
-  // There is nothing to take a mean or maximum of. Samples may be missing, and so may channels under a mean of one or two dimensions.
+  check(x.dim() == rank + 1 || x.dim() == rank + 2, who, "(): Expected ", rank + 1, "D or ", rank + 2,
+        "D tensor, but got ", list(x.sizes()));
+  // There is nothing to take a mean or maximum of. Samples may be missing, and so may channels under a mean of one or
+  // two dimensions.
   const bool channels_may_miss = rank < 3 && who.find("avg") != std::string::npos;
   for (int64_t d = channels_may_miss ? x.dim() - rank : 1; d < x.dim(); ++d)
-    check(x.size(d) > 0, who, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", list(x.sizes()), " with dimension ", d, " being empty");
+    check(x.size(d) > 0, who, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+          list(x.sizes()), " with dimension ", d, " being empty");
   Dims sizes = x.sizes();
   for (int64_t d = 0; d < rank; ++d) {
-    check(wanted[static_cast<size_t>(d)] >= 0, who, ": elements of output_size must be greater than or equal to 0 but received ", list(wanted));
+    check(wanted[static_cast<size_t>(d)] >= 0, who,
+          ": elements of output_size must be greater than or equal to 0 but received ", list(wanted));
     sizes[x.dim() - rank + d] = wanted[static_cast<size_t>(d)];
   }
   return sizes;
 }
 void infer_adaptive_avg_pool(Call& c) {
   const Tensor x = c.tensor(0);
-  check_implemented(is_floating(x.dtype()) || is_complex(x.dtype()), '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy, "'");
+  check_implemented(is_floating(x.dtype()) || is_complex(x.dtype()), '"', public_name(c.op), "\" not implemented for '",
+                    facts(x.dtype()).legacy, "'");
   promise_alike(c, check_adaptive(c), x.dtype(), x, rank_of(c.op));
 }
 void run_adaptive_avg_pool(Call& c) {
@@ -370,8 +411,11 @@ void infer_adaptive_avg_pool_gradient(Call& c) {
   const Tensor dy = c.tensor(0);
   const int64_t rank = c.integer(2);
   const DimsView sizes = c.integers(1);
-  check(static_cast<int64_t>(sizes.size()) == dy.dim() && rank >= 1 && rank <= 3 && rank < dy.dim(), "_adaptive_avg_pool_gradient: input_size ", list(sizes), " does not fit a gradient of size ", list(dy.sizes()));
-  for (int64_t d = 0; d + rank < dy.dim(); ++d) check(sizes[static_cast<size_t>(d)] == dy.size(d), "_adaptive_avg_pool_gradient: input_size ", list(sizes), " does not fit a gradient of size ", list(dy.sizes()));
+  check(static_cast<int64_t>(sizes.size()) == dy.dim() && rank >= 1 && rank <= 3 && rank < dy.dim(),
+        "_adaptive_avg_pool_gradient: input_size ", list(sizes), " does not fit a gradient of size ", list(dy.sizes()));
+  for (int64_t d = 0; d + rank < dy.dim(); ++d)
+    check(sizes[static_cast<size_t>(d)] == dy.size(d), "_adaptive_avg_pool_gradient: input_size ", list(sizes),
+          " does not fit a gradient of size ", list(dy.sizes()));
   promise_alike(c, sizes, dy.dtype(), dy, static_cast<size_t>(rank));
 }
 void run_adaptive_avg_pool_gradient(Call& c) {
@@ -381,7 +425,8 @@ void run_adaptive_avg_pool_gradient(Call& c) {
 
 void infer_adaptive_max_pool(Call& c) {
   const Tensor x = c.tensor(0);
-  check_implemented(is_floating(x.dtype()), '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy, "'");
+  check_implemented(is_floating(x.dtype()), '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy,
+                    "'");
   const Dims sizes = check_adaptive(c);
   promise_alike(c, sizes, x.dtype(), x, rank_of(c.op));
   promise_alike(c, sizes, Dtype::i64, x, rank_of(c.op));
@@ -397,18 +442,24 @@ void infer_fractional(Call& c) {
   const std::string who = public_name(c.op);
   const int64_t rank = static_cast<int64_t>(rank_of(c.op));
   check_implemented(is_floating(x.dtype()), '"', who, "\" not implemented for '", facts(x.dtype()).legacy, "'");
-  check(x.dim() == rank + 1 || x.dim() == rank + 2, who, "(): Expected ", rank + 1, "D or ", rank + 2, "D tensor, but got ", list(x.sizes()));
-  const Dims kernel = each(who, "kernel_size", c.integers(1), static_cast<size_t>(rank)), wanted = each(who, "output_size", c.integers(2), static_cast<size_t>(rank));
+  check(x.dim() == rank + 1 || x.dim() == rank + 2, who, "(): Expected ", rank + 1, "D or ", rank + 2,
+        "D tensor, but got ", list(x.sizes()));
+  const Dims kernel = each(who, "kernel_size", c.integers(1), static_cast<size_t>(rank)),
+             wanted = each(who, "output_size", c.integers(2), static_cast<size_t>(rank));
   Dims sizes = x.sizes();
   const int64_t lead = x.dim() - rank;
   for (int64_t d = 0; d < rank; ++d) {
-    check(kernel[d] > 0 && wanted[d] > 0, who, ": kernel_size and output_size should be greater than zero, but got ", list(kernel), " and ", list(wanted));
-    check(checked_sum(who.c_str(), wanted[d], kernel[d]) - 1 <= x.size(lead + d), who, "(): pool dimension ", d, ": output size ", wanted[d], " and kernel ", kernel[d], " are too large relative to input size ", x.size(lead + d));
+    check(kernel[d] > 0 && wanted[d] > 0, who, ": kernel_size and output_size should be greater than zero, but got ",
+          list(kernel), " and ", list(wanted));
+    check(checked_sum(who.c_str(), wanted[d], kernel[d]) - 1 <= x.size(lead + d), who, "(): pool dimension ", d,
+          ": output size ", wanted[d], " and kernel ", kernel[d], " are too large relative to input size ",
+          x.size(lead + d));
     sizes[lead + d] = wanted[d];
   }
   check(samples.dtype() == x.dtype(), who, ": Expect _random_samples to have the same dtype as input");
-  check(samples.dim() == 3 && samples.size(0) == (lead == 2 ? x.size(0) : 1) && samples.size(1) == x.size(lead - 1) && samples.size(2) == rank, who,
-        ": Expect _random_samples of size (batch, channels, ", rank, "), got ", list(samples.sizes()));
+  check(samples.dim() == 3 && samples.size(0) == (lead == 2 ? x.size(0) : 1) && samples.size(1) == x.size(lead - 1) &&
+            samples.size(2) == rank,
+        who, ": Expect _random_samples of size (batch, channels, ", rank, "), got ", list(samples.sizes()));
   c.promise(sizes, x.dtype(), x.device());
   c.promise(sizes, Dtype::i64, x.device());
 }
@@ -417,7 +468,9 @@ Axis fractional(int64_t in, int64_t out, int64_t kernel, T sample) {
   Axis a{in, out, 1, {}, {}, {}};
   const T alpha = out > 1 ? static_cast<T>(in - kernel) / static_cast<T>(out - 1) : T(0);
   for (int64_t o = 0; o < out; ++o) {
-    const int64_t start = o == out - 1 ? in - kernel : static_cast<int64_t>((static_cast<T>(o) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
+    const int64_t start = o == out - 1 ? in - kernel
+                                       : static_cast<int64_t>((static_cast<T>(o) + sample) * alpha) -
+                                             static_cast<int64_t>(sample * alpha);
     a.begin.push_back(start);
     a.end.push_back(start + kernel);
     a.length.push_back(kernel);
@@ -436,7 +489,8 @@ void run_fractional(Call& c) {
       for (size_t d = 0; d < rank; ++d) {
         const auto k = static_cast<int64_t>(d), at = x.dim() - static_cast<int64_t>(rank) + k;
         // Samples name the last dimension first in two dimensions, the first one first in three.
-        const auto sample = static_cast<opmath<T>>(samples.data<T>()[i * static_cast<int64_t>(rank) + (rank == 2 ? 1 - k : k)]);
+        const auto sample =
+            static_cast<opmath<T>>(samples.data<T>()[i * static_cast<int64_t>(rank) + (rank == 2 ? 1 - k : k)]);
         axes[3 - rank + d] = fractional<opmath<T>>(x.size(at), c.out().size(at), kernel[k], sample);
       }
       max_plane<T>(axes, x.data<T>() + i * p.in, c.out(0).data<T>() + i * p.out, c.out(1).data<int64_t>() + i * p.out);
@@ -447,13 +501,19 @@ void run_fractional(Call& c) {
 // ---- indices: to[plane][index] = or += from, and back
 
 void check_index_sizes(const char* who, const Tensor& t, const Tensor& indices, DimsView sizes, int64_t rank) {
-  check(indices.dtype() == Dtype::i64, who, ": elements in indices should be type int64 but got: ", facts(indices.dtype()).legacy);
-  check(t.sizes() == indices.sizes(), who, ": Expected shape of indices to be same as that of the input tensor (", list(t.sizes()), ") but got indices tensor with shape: ", list(indices.sizes()));
-  check(rank >= 1 && rank < t.dim() && static_cast<int64_t>(sizes.size()) == t.dim(), who, ": sizes ", list(sizes), " do not fit an input of size ", list(t.sizes()));
-  for (int64_t d = 0; d + rank < t.dim(); ++d) check(sizes[static_cast<size_t>(d)] == t.size(d), who, ": sizes ", list(sizes), " do not fit an input of size ", list(t.sizes()));
+  check(indices.dtype() == Dtype::i64, who,
+        ": elements in indices should be type int64 but got: ", facts(indices.dtype()).legacy);
+  check(t.sizes() == indices.sizes(), who, ": Expected shape of indices to be same as that of the input tensor (",
+        list(t.sizes()), ") but got indices tensor with shape: ", list(indices.sizes()));
+  check(rank >= 1 && rank < t.dim() && static_cast<int64_t>(sizes.size()) == t.dim(), who, ": sizes ", list(sizes),
+        " do not fit an input of size ", list(t.sizes()));
+  for (int64_t d = 0; d + rank < t.dim(); ++d)
+    check(sizes[static_cast<size_t>(d)] == t.size(d), who, ": sizes ", list(sizes), " do not fit an input of size ",
+          list(t.sizes()));
 }
 int64_t checked(int64_t index, int64_t size, DimsView sizes, int64_t rank) {
-  check(index >= 0 && index < size, "Found an invalid max index: ", index, " (output volumes are of size ", x_list(sizes.subspan(sizes.size() - static_cast<size_t>(rank))), ")");
+  check(index >= 0 && index < size, "Found an invalid max index: ", index, " (output volumes are of size ",
+        x_list(sizes.subspan(sizes.size() - static_cast<size_t>(rank))), ")");
   return index;
 }
 
@@ -463,7 +523,10 @@ void infer_unpool(Call& c) {
   promise_alike(c, c.integers(2), t.dtype(), indices, static_cast<size_t>(c.integer(3)));
 }
 void unpool_channels(Call& c, bool add) {
-  const Tensor indices = c.tensor(1), given = c.tensor(0), t = given.strides() == indices.strides() ? given : clone(given, given.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+  const Tensor indices = c.tensor(1), given = c.tensor(0),
+               t = given.strides() == indices.strides()
+                       ? given
+                       : clone(given, given.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
   const DimsView sizes = c.integers(2);
   const int64_t rank = c.integer(3), channels = t.size(1);
   const Planes p = planes_of(t.sizes(), sizes, static_cast<size_t>(rank));
@@ -501,7 +564,8 @@ void run_unpool_with(Call& c, bool add) {
       if constexpr (!std::is_same_v<M, T>) {
         if (add) {
           std::vector<M> sums(static_cast<size_t>(p.out), M(0));
-          for (int64_t j = 0; j < p.in; ++j) sums[static_cast<size_t>(checked(index[j], p.out, sizes, rank))] += static_cast<M>(from[j]);
+          for (int64_t j = 0; j < p.in; ++j)
+            sums[static_cast<size_t>(checked(index[j], p.out, sizes, rank))] += static_cast<M>(from[j]);
           for (int64_t j = 0; j < p.out; ++j) to[j] = T(sums[static_cast<size_t>(j)]);
           return;
         }
@@ -520,26 +584,41 @@ void run_max_pool_gradient(Call& c) { run_unpool_with(c, true); }
 }  // namespace
 
 REGISTER(pooling) {
-  const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) { r.add(signature.c_str(), infer, run, kFunctionOnly | kKnowsLayout, node.c_str()); };
+  const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) {
+    r.add(signature.c_str(), infer, run, kFunctionOnly | kKnowsLayout, node.c_str());
+  };
   for (const char* dim : {"1", "2", "3"}) {
     const std::string d = dim;
-    add("_max_pool" + d + "d(Tensor input, int[1] kernel_size, int[1] stride, int[1] padding, int[1] dilation, bool ceil_mode) -> (Tensor output, Tensor indices)", infer_max_pool,
-        run_max_pool, "MaxPool" + d + "DWithIndicesBackward0");
-    add("_avg_pool" + d + "d(Tensor input, int[1] kernel_size, int[1] stride, int[1] padding, bool ceil_mode, bool count_include_pad, int? divisor_override=None) -> Tensor",
+    add("_max_pool" + d +
+            "d(Tensor input, int[1] kernel_size, int[1] stride, int[1] padding, int[1] dilation, bool ceil_mode) -> "
+            "(Tensor output, Tensor indices)",
+        infer_max_pool, run_max_pool, "MaxPool" + d + "DWithIndicesBackward0");
+    add("_avg_pool" + d +
+            "d(Tensor input, int[1] kernel_size, int[1] stride, int[1] padding, bool ceil_mode, bool "
+            "count_include_pad, int? divisor_override=None) -> Tensor",
         infer_avg_pool, run_avg_pool, "AvgPool" + d + "DBackward0");
-    add("_adaptive_avg_pool" + d + "d(Tensor input, int[] output_size) -> Tensor", infer_adaptive_avg_pool, run_adaptive_avg_pool, "AdaptiveAvgPool" + d + "DBackward0");
-    add("_adaptive_max_pool" + d + "d(Tensor input, int[] output_size) -> (Tensor output, Tensor indices)", infer_adaptive_max_pool, run_adaptive_max_pool,
-        "AdaptiveMaxPool" + d + "DBackward0");
+    add("_adaptive_avg_pool" + d + "d(Tensor input, int[] output_size) -> Tensor", infer_adaptive_avg_pool,
+        run_adaptive_avg_pool, "AdaptiveAvgPool" + d + "DBackward0");
+    add("_adaptive_max_pool" + d + "d(Tensor input, int[] output_size) -> (Tensor output, Tensor indices)",
+        infer_adaptive_max_pool, run_adaptive_max_pool, "AdaptiveMaxPool" + d + "DBackward0");
     if (d != "1")
-      add("_fractional_max_pool" + d + "d(Tensor input, int[1] kernel_size, int[1] output_size, Tensor random_samples) -> (Tensor output, Tensor indices)", infer_fractional,
-          run_fractional, "FractionalMaxPool" + d + "DBackward0");
+      add("_fractional_max_pool" + d +
+              "d(Tensor input, int[1] kernel_size, int[1] output_size, Tensor random_samples) -> (Tensor output, "
+              "Tensor indices)",
+          infer_fractional, run_fractional, "FractionalMaxPool" + d + "DBackward0");
   }
-  // The windows where they are known (kernel, stride, padding, dilation of each dimension, one list after the other) are for devices that gather gradients instead of adding them up in order.
-  r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank, int[] window=[]) -> Tensor", infer_unpool, run_max_pool_gradient, kKnowsLayout, "MaxPoolBackwardBackward0");
-  r.add("_max_unpool(Tensor values, Tensor indices, int[] output_size, int rank) -> Tensor", infer_unpool, run_unpool, kKnowsLayout, "MaxUnpool2DBackward0");
-  r.add("_avg_pool_gradient(Tensor grad_output, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override=None) -> Tensor",
-        infer_avg_pool_gradient, run_avg_pool_gradient, kKnowsLayout, "AvgPoolBackwardBackward0");
-  r.add("_adaptive_avg_pool_gradient(Tensor grad_output, int[] input_size, int rank) -> Tensor", infer_adaptive_avg_pool_gradient, run_adaptive_avg_pool_gradient, kKnowsLayout,
+  // The windows where they are known (kernel, stride, padding, dilation of each dimension, one list after the other)
+  // are for devices that gather gradients instead of adding them up in order.
+  r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank, int[] window=[]) -> Tensor",
+        infer_unpool, run_max_pool_gradient, kKnowsLayout, "MaxPoolBackwardBackward0");
+  r.add("_max_unpool(Tensor values, Tensor indices, int[] output_size, int rank) -> Tensor", infer_unpool, run_unpool,
+        kKnowsLayout, "MaxUnpool2DBackward0");
+  r.add(
+      "_avg_pool_gradient(Tensor grad_output, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool "
+      "ceil_mode, bool count_include_pad, int? divisor_override=None) -> Tensor",
+      infer_avg_pool_gradient, run_avg_pool_gradient, kKnowsLayout, "AvgPoolBackwardBackward0");
+  r.add("_adaptive_avg_pool_gradient(Tensor grad_output, int[] input_size, int rank) -> Tensor",
+        infer_adaptive_avg_pool_gradient, run_adaptive_avg_pool_gradient, kKnowsLayout,
         "AdaptiveAvgPoolBackwardBackward0");
 }
 

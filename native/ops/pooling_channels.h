@@ -1,4 +1,5 @@
-// Pooling of images whose channels are innermost: all channels of a point at once. Results have the same bits as plane by plane.
+// Pooling of images whose channels are innermost: all channels of a point at once. Results have the same bits as plane
+// by plane.
 #pragma once
 #include <array>
 #include <cstring>
@@ -28,20 +29,27 @@ inline int64_t divisor_of(const Axes& a, const Divisor& by, int64_t d, int64_t h
   if (by.override_with) return by.override_with;
   const size_t s[3] = {static_cast<size_t>(d), static_cast<size_t>(h), static_cast<size_t>(w)};
   int64_t n = 1;
-  for (int k = 0; k < 3; ++k) n *= by.include_padding ? a[static_cast<size_t>(k)].length[s[k]] : a[static_cast<size_t>(k)].end[s[k]] - a[static_cast<size_t>(k)].begin[s[k]];
+  for (int k = 0; k < 3; ++k)
+    n *= by.include_padding ? a[static_cast<size_t>(k)].length[s[k]]
+                            : a[static_cast<size_t>(k)].end[s[k]] - a[static_cast<size_t>(k)].begin[s[k]];
   return n;
 }
 
 template <class M>
 M divided(M sum, int64_t by) {
-  if constexpr (std::is_floating_point_v<M>) return sum / static_cast<M>(by);
-  else return static_cast<M>(sum / static_cast<M>(by));
+  if constexpr (std::is_floating_point_v<M>)
+    return sum / static_cast<M>(by);
+  else
+    return static_cast<M>(sum / static_cast<M>(by));
 }
 template <>
-inline complex64 divided(complex64 sum, int64_t by) { return sum / static_cast<float>(by); }
+inline complex64 divided(complex64 sum, int64_t by) {
+  return sum / static_cast<float>(by);
+}
 template <>
-inline complex128 divided(complex128 sum, int64_t by) { return sum / static_cast<double>(by); }
-
+inline complex128 divided(complex128 sum, int64_t by) {
+  return sum / static_cast<double>(by);
+}
 
 constexpr int64_t kChannelsTogether = 64;
 
@@ -55,7 +63,8 @@ class Places {
     seen.clear();
     for (int64_t i = a_[0].begin[sd]; i < a_[0].end[sd]; i += a_[0].step)
       for (int64_t j = a_[1].begin[sh]; j < a_[1].end[sh]; j += a_[1].step)
-        for (int64_t k = a_[2].begin[sw]; k < a_[2].end[sw]; k += a_[2].step) seen.push_back((i * a_[1].in + j) * a_[2].in + k);
+        for (int64_t k = a_[2].begin[sw]; k < a_[2].end[sw]; k += a_[2].step)
+          seen.push_back((i * a_[1].in + j) * a_[2].in + k);
     return (a_[0].begin[sd] * a_[1].in + a_[1].begin[sh]) * a_[2].in + a_[2].begin[sw];
   }
   std::vector<int64_t> seen;
@@ -67,23 +76,27 @@ class Places {
 // f(image, row of the result) in parallel; `work` is that of a row.
 template <class F>
 void for_image_rows(int64_t images, int64_t rows, int64_t work, F&& f) {
-  parallel_for(images * rows, std::max<int64_t>(kParallelGrain / 4 / std::max<int64_t>(work, 1), 1), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(i / rows, i % rows);
-  });
+  parallel_for(images * rows, std::max<int64_t>(kParallelGrain / 4 / std::max<int64_t>(work, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) f(i / rows, i % rows);
+               });
 }
 
-// The largest of what a window sees, for all channels of a point. Vectors of the compiler's own, since loops with a choice of value and place are
-// not vectorized: 11 times as fast (64 images of 32 x 32 x 32, windows of 2 x 2: 8 ms as loops, 0.7 ms so). Wider ones would be taken apart
-// before this is inlined where they are known.
+// The largest of what a window sees, for all channels of a point. Vectors of the compiler's own, since loops with a
+// choice of value and place are not vectorized: 11 times as fast (64 images of 32 x 32 x 32, windows of 2 x 2: 8 ms as
+// loops, 0.7 ms so). Wider ones would be taken apart before this is inlined where they are known.
 template <class T, class Place>
 struct LargestOfPlaces {
   using M = opmath<T>;
-  static constexpr M kLeast = std::numeric_limits<M>::has_infinity ? -std::numeric_limits<M>::infinity() : std::numeric_limits<M>::lowest();
-  static constexpr bool kInVectors = sizeof(M) == sizeof(Place);  // a comparison's result is as wide as what is compared
+  static constexpr M kLeast =
+      std::numeric_limits<M>::has_infinity ? -std::numeric_limits<M>::infinity() : std::numeric_limits<M>::lowest();
+  static constexpr bool kInVectors =
+      sizeof(M) == sizeof(Place);  // a comparison's result is as wide as what is compared
   static constexpr int64_t kLanes = 32 / static_cast<int64_t>(sizeof(Place));
 
   // NaN is larger than all, and the first of equals counts.
-  CRESSET_INLINE void one(const T* image, const int64_t* places, int64_t count, int64_t first, T* to, int64_t* index, int64_t channels) {
+  CRESSET_INLINE void one(const T* image, const int64_t* places, int64_t count, int64_t first, T* to, int64_t* index,
+                          int64_t channels) {
     M best = kLeast;
     int64_t at = first;
     for (int64_t k = 0; k < count; ++k) {
@@ -97,7 +110,8 @@ struct LargestOfPlaces {
   }
 
   template <class Fma>
-  CRESSET_INLINE void run(const T* image, const int64_t* places, int64_t count, int64_t first, T* to, int64_t* indices, int64_t channels) {
+  CRESSET_INLINE void run(const T* image, const int64_t* places, int64_t count, int64_t first, T* to, int64_t* indices,
+                          int64_t channels) {
     int64_t c = 0;
     if constexpr (kInVectors) {
       typedef M Values __attribute__((vector_size(32)));
@@ -108,14 +122,16 @@ struct LargestOfPlaces {
         for (int64_t k = 0; k < count; ++k) {
           const T* from = image + places[k] * channels + c;
           Values v;
-          if constexpr (std::is_same_v<M, T>) std::memcpy(&v, from, sizeof v);
+          if constexpr (std::is_same_v<M, T>)
+            std::memcpy(&v, from, sizeof v);
           else
             for (int64_t i = 0; i < kLanes; ++i) v[i] = static_cast<M>(from[i]);
           const Whole take = (v > best) | (v != v);
           best = take ? v : best;
           at = take ? Whole{} + static_cast<Place>(places[k]) : at;
         }
-        if constexpr (std::is_same_v<M, T>) std::memcpy(to + c, &best, sizeof best);
+        if constexpr (std::is_same_v<M, T>)
+          std::memcpy(to + c, &best, sizeof best);
         else
           for (int64_t i = 0; i < kLanes; ++i) to[c + i] = T(best[i]);
         for (int64_t i = 0; i < kLanes; ++i) indices[c + i] = at[i];
@@ -131,8 +147,11 @@ void max_of_channels(const Axes& a, int64_t images, int64_t channels, const T* x
   for_image_rows(images, rows, width * channels * 4, [&](int64_t image, int64_t row) {
     Places places(a);
     for (int64_t w = 0; w < width; ++w) {
-      const int64_t first = places.look(row / a[1].out, row % a[1].out, w), to = ((image * rows + row) * width + w) * channels;
-      run_vectorized<LargestOfPlaces<T, Place>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), first, y + to, indices + to, channels);
+      const int64_t first = places.look(row / a[1].out, row % a[1].out, w),
+                    to = ((image * rows + row) * width + w) * channels;
+      run_vectorized<LargestOfPlaces<T, Place>>(
+          x + image * in * channels, static_cast<const int64_t*>(places.seen.data()),
+          static_cast<int64_t>(places.seen.size()), first, y + to, indices + to, channels);
     }
   });
 }
@@ -140,7 +159,8 @@ void max_of_channels(const Axes& a, int64_t images, int64_t channels, const T* x
 template <class T>
 struct MeanOfPlaces {
   template <class Fma>
-  CRESSET_INLINE void run(const T* image, const int64_t* places, int64_t count, int64_t divisor, T* to, int64_t channels) {
+  CRESSET_INLINE void run(const T* image, const int64_t* places, int64_t count, int64_t divisor, T* to,
+                          int64_t channels) {
     using M = opmath<T>;
     for (int64_t c = 0; c < channels; c += kChannelsTogether) {
       const int64_t n = channels - c < kChannelsTogether ? channels - c : kChannelsTogether;
@@ -163,7 +183,8 @@ void mean_of_channels(const Axes& a, const Divisor& by, int64_t images, int64_t 
     const int64_t d = row / a[1].out, h = row % a[1].out;
     for (int64_t w = 0; w < width; ++w) {
       places.look(d, h, w);
-      run_vectorized<MeanOfPlaces<T>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), divisor_of(a, by, d, h, w),
+      run_vectorized<MeanOfPlaces<T>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()),
+                                      static_cast<int64_t>(places.seen.size()), divisor_of(a, by, d, h, w),
                                       y + ((image * rows + row) * width + w) * channels, channels);
     }
   });
@@ -172,7 +193,8 @@ void mean_of_channels(const Axes& a, const Divisor& by, int64_t images, int64_t 
 template <class T>
 struct ShareOut {
   template <class Fma>
-  CRESSET_INLINE void run(const T* from, int64_t divisor, opmath<T>* image, const int64_t* places, int64_t count, int64_t channels) {
+  CRESSET_INLINE void run(const T* from, int64_t divisor, opmath<T>* image, const int64_t* places, int64_t count,
+                          int64_t channels) {
     using M = opmath<T>;
     for (int64_t c = 0; c < channels; c += kChannelsTogether) {
       const int64_t n = channels - c < kChannelsTogether ? channels - c : kChannelsTogether;
@@ -186,24 +208,26 @@ struct ShareOut {
   }
 };
 
-// Calls f(image, sums) with sums that start at zero and then go to `to`; for types that are their own sums these are `to` itself.
+// Calls f(image, sums) with sums that start at zero and then go to `to`; for types that are their own sums these are
+// `to` itself.
 template <class T, class F>
 void sum_images(int64_t images, int64_t size, T* to, F&& f) {
   using M = opmath<T>;
-  parallel_for(images, std::max<int64_t>(kParallelGrain / 4 / std::max<int64_t>(size, 1), 1), [&](int64_t begin, int64_t end) {
-    std::vector<M> sums;
-    for (int64_t image = begin; image < end; ++image) {
-      T* place = to + image * size;
-      if constexpr (std::is_same_v<M, T>) {
-        std::fill_n(place, size, T(0));
-        f(image, place);
-      } else {
-        sums.assign(static_cast<size_t>(size), M(0));
-        f(image, sums.data());
-        for (int64_t i = 0; i < size; ++i) place[i] = T(sums[static_cast<size_t>(i)]);
-      }
-    }
-  });
+  parallel_for(images, std::max<int64_t>(kParallelGrain / 4 / std::max<int64_t>(size, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<M> sums;
+                 for (int64_t image = begin; image < end; ++image) {
+                   T* place = to + image * size;
+                   if constexpr (std::is_same_v<M, T>) {
+                     std::fill_n(place, size, T(0));
+                     f(image, place);
+                   } else {
+                     sums.assign(static_cast<size_t>(size), M(0));
+                     f(image, sums.data());
+                     for (int64_t i = 0; i < size; ++i) place[i] = T(sums[static_cast<size_t>(i)]);
+                   }
+                 }
+               });
 }
 
 template <class T>
@@ -214,7 +238,8 @@ void mean_gradient_of_channels(const Axes& a, const Divisor& by, int64_t images,
     for (int64_t o = 0; o < out; ++o) {
       const int64_t d = o / a[2].out / a[1].out, h = o / a[2].out % a[1].out, w = o % a[2].out;
       places.look(d, h, w);
-      run_vectorized<ShareOut<T>>(dy + (image * out + o) * channels, divisor_of(a, by, d, h, w), sums, static_cast<const int64_t*>(places.seen.data()),
+      run_vectorized<ShareOut<T>>(dy + (image * out + o) * channels, divisor_of(a, by, d, h, w), sums,
+                                  static_cast<const int64_t*>(places.seen.data()),
                                   static_cast<int64_t>(places.seen.size()), channels);
     }
   });

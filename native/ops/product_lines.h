@@ -6,7 +6,7 @@ namespace cresset {
 
 // One factor of a batch of products, as lines of k elements: see Factor in gemm.h.
 struct Lines {
-  DimsView batch;   // sizes
+  DimsView batch;  // sizes
   Dims batch_steps;
   int64_t lines = 1, k = 0, line_step = 0, k_step = 0;
 };

@@ -703,8 +703,8 @@ void run_fused_dropout(Call& c) {
 
 void infer_native_dropout(Call& c) {
   const bool train = (!c.has(2) || c.boolean(2)) && c.tensor(0).numel();
-  check(!train || (c.real(1) >= 0 && c.real(1) <= 1), "native_dropout: dropout probability has to be between 0 and 1, but got ",
-        c.real(1));
+  check(!train || (c.real(1) >= 0 && c.real(1) <= 1),
+        "native_dropout: dropout probability has to be between 0 and 1, but got ", c.real(1));
   const Tensor x = c.tensor(0);
   if (train) return promise_dropout(c);
   // Nothing is scaled, so that any dtype will do. Of no elements the mask is another tensor like the input.
@@ -821,8 +821,8 @@ REGISTER(random) {
         run_random_range, inplace, "RandomBackward0");
 
   // What dropout is made of: p is the probability to keep. The mask is all that backward needs.
-  r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor output, Tensor mask)", infer_fused_dropout,
-        run_fused_dropout, kFunctionOnly, "MulBackward0");
+  r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor output, Tensor mask)",
+        infer_fused_dropout, run_fused_dropout, kFunctionOnly, "MulBackward0");
   r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor output, Tensor mask)", infer_native_dropout,
         run_native_dropout, kFunctionOnly | kRandom);
   r.add("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", infer_dropout_backward,

@@ -270,8 +270,10 @@ void transform_words(int64_t count, int64_t words_each, Twister& generator, Tran
 
 void uniforms(float* out, int64_t count, float from, float to, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    if (from == 0 && to == 1) run_vectorized<UnitFloats>(words, out + begin, n);
-    else run_vectorized<UniformFloats>(words, out + begin, n, from, to);
+    if (from == 0 && to == 1)
+      run_vectorized<UnitFloats>(words, out + begin, n);
+    else
+      run_vectorized<UniformFloats>(words, out + begin, n, from, to);
   });
 }
 
@@ -320,8 +322,7 @@ void cauchys(double* out, int64_t count, double median, double sigma, Twister& g
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
     run_vectorized<UnitDoubles>(words, piece, n);
-    for (int64_t i = 0; i < n; ++i)
-      piece[i] = std::fma(sigma, std::tan(std::numbers::pi * (piece[i] - 0.5)), median);
+    for (int64_t i = 0; i < n; ++i) piece[i] = std::fma(sigma, std::tan(std::numbers::pi * (piece[i] - 0.5)), median);
   });
 }
 
@@ -356,22 +357,18 @@ void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Twister
 }
 
 void draws(uint32_t* out, int64_t count, Twister& generator) {
-  transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorized<Draws32>(words, out + begin, n);
-  });
+  transform_words(count, 1, generator,
+                  [=](uint32_t* words, int64_t begin, int64_t n) { run_vectorized<Draws32>(words, out + begin, n); });
 }
 
 void draws(uint64_t* out, int64_t count, Twister& generator) {
-  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorized<Draws64>(words, out + begin, n);
-  });
+  transform_words(count, 2, generator,
+                  [=](uint32_t* words, int64_t begin, int64_t n) { run_vectorized<Draws64>(words, out + begin, n); });
 }
 
 // ---- one by one ---------------------------------------------------------------------------------------------------
 
-double uniform(Twister& generator) {
-  return static_cast<double>(generator.random64() & unit_bits) * 0x1p-53;
-}
+double uniform(Twister& generator) { return static_cast<double>(generator.random64() & unit_bits) * 0x1p-53; }
 
 double normal(double mean, double std, Twister& generator) {
   double sample;

@@ -41,8 +41,10 @@ using ComputeType = std::conditional_t<std::is_same_v<T, double>, double, float>
 
 template <class T, class Value>
 T convert(Value value) {
-  if constexpr (is_half<T>) return T(static_cast<float>(value));
-  else return static_cast<T>(value);
+  if constexpr (is_half<T>)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
 }
 
 // The distance between neighbors of an integer too large for T to hold exactly.
@@ -265,7 +267,7 @@ template <class T>
 void fill_nonnegative_integers(T* out, int64_t count, Twister& generator) {
   using namespace random_detail;
   using Draw = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, int64_t>, uint64_t, uint32_t>;
-  constexpr Draw values = (Draw(1) << digits<T>) + (std::is_integral_v<T> ? 0 : 1);
+  constexpr Draw values = (Draw(1) << digits<T>)+(std::is_integral_v<T> ? 0 : 1);
   std::lock_guard lock(generator.mutex());
   in_pieces<Draw>(
       count, [&](Draw* piece, int64_t n) { draws(piece, n, generator); },

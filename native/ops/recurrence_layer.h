@@ -1,4 +1,5 @@
-// The sizes of a recurrent layer in one direction, from the arguments of the operators _recurrence and _recurrence_backward.
+// The sizes of a recurrent layer in one direction, from the arguments of the operators _recurrence and
+// _recurrence_backward.
 #pragma once
 #include <string_view>
 #include <vector>

@@ -1,5 +1,6 @@
-// The steps of recurrent layers, for the instruction set that the including file is compiled for: see Note [How a recurrent layer is
-// computed] in recurrence.h. Everything is in an anonymous namespace: each instruction set has its own copy.
+// The steps of recurrent layers, for the instruction set that the including file is compiled for: see Note [How a
+// recurrent layer is computed] in recurrence.h. Everything is in an anonymous namespace: each instruction set has its
+// own copy.
 #pragma once
 #include "ops/gemm_tiles.h"
 #include "ops/recurrence.h"
@@ -18,13 +19,16 @@ struct RecurrenceSteps : Kernels<C> {
   static int64_t panels_size(int64_t lines, int64_t k) { return (lines + kColumns - 1) / kColumns * kColumns * k; }
   static void pack(const Factor<C>& f, int64_t lines, int64_t k, C* panels, int64_t whole_k, int64_t first_k) {
     for (int64_t j = 0; j < lines; j += kColumns)
-      Kernels<C>::template pack<kColumns>(f, panels + j * whole_k + first_k * kColumns, j, std::min<int64_t>(kColumns, lines - j), 0, k);
+      Kernels<C>::template pack<kColumns>(f, panels + j * whole_k + first_k * kColumns, j,
+                                          std::min<int64_t>(kColumns, lines - j), 0, k);
   }
 
   // c (rows, n) = a b + start, where b is packed. start may be c, one row for all (start_row 0), or null.
-  static void multiply(int64_t rows, int64_t n, int64_t k, const C* a, int64_t a_row, const C* panels, C* c, int64_t c_row, const C* start, int64_t start_row) {
+  static void multiply(int64_t rows, int64_t n, int64_t k, const C* a, int64_t a_row, const C* panels, C* c,
+                       int64_t c_row, const C* start, int64_t start_row) {
     Tile<C> t{};
-    t.k = k, t.a_line = a_row, t.a_k = 1, t.b_k = kColumns, t.c_row = c_row, t.start_row = start_row, t.alpha = t.beta = 1;
+    t.k = k, t.a_line = a_row, t.a_k = 1, t.b_k = kColumns, t.c_row = c_row, t.start_row = start_row,
+    t.alpha = t.beta = 1;
     for (int64_t j = 0; j < n; j += kColumns) {
       t.b = panels + j * k;
       for (int64_t i = 0; i < rows; i += kRows) {
@@ -42,9 +46,12 @@ struct RecurrenceSteps : Kernels<C> {
     for (int64_t j = 0; j < n; j += kLanes) {
       const int64_t m = n - j;
       const C* g = gates + j;
-      const Vector in = Math::sigmoid(Math::load(g, m)), forget = Math::sigmoid(Math::load(g + n, m)), fresh = Math::tanh(Math::load(g + 2 * n, m)),
-                   open = Math::sigmoid(Math::load(g + 3 * n, m)), c = forget * Math::load(cell + j, m) + in * fresh;
-      if (kept) Math::store(kept + j, m, in), Math::store(kept + n + j, m, forget), Math::store(kept + 2 * n + j, m, fresh), Math::store(kept + 3 * n + j, m, open);
+      const Vector in = Math::sigmoid(Math::load(g, m)), forget = Math::sigmoid(Math::load(g + n, m)),
+                   fresh = Math::tanh(Math::load(g + 2 * n, m)), open = Math::sigmoid(Math::load(g + 3 * n, m)),
+                   c = forget * Math::load(cell + j, m) + in * fresh;
+      if (kept)
+        Math::store(kept + j, m, in), Math::store(kept + n + j, m, forget), Math::store(kept + 2 * n + j, m, fresh),
+            Math::store(kept + 3 * n + j, m, open);
       Math::store(cell + j, m, c);
       Math::store(out + j, m, open * Math::tanh(c));
     }
@@ -53,9 +60,11 @@ struct RecurrenceSteps : Kernels<C> {
     for (int64_t j = 0; j < n; j += kLanes) {
       const int64_t m = n - j;
       const C *g = gates + j, *s = from_state + j;
-      const Vector reset = Math::sigmoid(Math::load(g, m) + Math::load(s, m)), update = Math::sigmoid(Math::load(g + n, m) + Math::load(s + n, m));
+      const Vector reset = Math::sigmoid(Math::load(g, m) + Math::load(s, m)),
+                   update = Math::sigmoid(Math::load(g + n, m) + Math::load(s + n, m));
       const Vector fresh = Math::tanh(Math::load(g + 2 * n, m) + reset * Math::load(s + 2 * n, m));
-      if (kept) Math::store(kept + j, m, reset), Math::store(kept + n + j, m, update), Math::store(kept + 2 * n + j, m, fresh);
+      if (kept)
+        Math::store(kept + j, m, reset), Math::store(kept + n + j, m, update), Math::store(kept + 2 * n + j, m, fresh);
       Math::store(out + j, m, fresh + update * (Math::load(h + j, m) - fresh));
     }
   }
@@ -66,9 +75,12 @@ struct RecurrenceSteps : Kernels<C> {
     }
   }
 
-  static int64_t running(const Problem& p, int64_t t, int64_t begin, int64_t end) { return std::max<int64_t>(0, std::min(p.counts[t], end) - begin); }
+  static int64_t running(const Problem& p, int64_t t, int64_t begin, int64_t end) {
+    return std::max<int64_t>(0, std::min(p.counts[t], end) - begin);
+  }
   static void copy_rows(C* to, int64_t to_row, const C* from, int64_t from_row, int64_t rows, int64_t n) {
-    for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * to_row, from + i * from_row, static_cast<size_t>(n) * sizeof(C));
+    for (int64_t i = 0; i < rows; ++i)
+      std::memcpy(to + i * to_row, from + i * from_row, static_cast<size_t>(n) * sizeof(C));
   }
 
   static void forward(const Problem& p, int64_t begin, int64_t end) {
@@ -76,17 +88,22 @@ struct RecurrenceSteps : Kernels<C> {
     const bool projects = p.projection_panels != nullptr, joins = p.input && p.cell != Cell::gru;
     const int64_t joined_width = p.inputs + width;
     C* const gates_buffer = panel_scratch().take<C>(size * (2 * gates_width + joined_width + n));  // of one step
-    C *const state_buffer = gates_buffer + size * gates_width, *const joined = state_buffer + size * gates_width, *const unprojected = joined + size * joined_width;
+    C *const state_buffer = gates_buffer + size * gates_width, *const joined = state_buffer + size * gates_width,
+             *const unprojected = joined + size * joined_width;
     C* const h = p.h + begin * width;
     for (int64_t step = 0; step < p.steps; ++step) {
-      const int64_t t = p.reverse ? p.steps - 1 - step : step, rows = running(p, t, begin, end), first = p.offsets[t] + begin;
+      const int64_t t = p.reverse ? p.steps - 1 - step : step, rows = running(p, t, begin, end),
+                    first = p.offsets[t] + begin;
       if (rows == 0) continue;
       C *given = p.gates + first * gates_width, *kept = p.cells ? given : nullptr, *output = p.output + first * width;
       if (p.cell == Cell::gru) {
-        if (p.input) multiply(rows, gates_width, p.inputs, p.input + first * p.inputs, p.inputs, p.input_panels, gates_buffer, gates_width, p.input_bias, 0);
+        if (p.input)
+          multiply(rows, gates_width, p.inputs, p.input + first * p.inputs, p.inputs, p.input_panels, gates_buffer,
+                   gates_width, p.input_bias, 0);
         multiply(rows, gates_width, width, h, width, p.hidden_panels, state_buffer, gates_width, p.hidden_bias, 0);
         for (int64_t i = 0; i < rows; ++i) {
-          const C *gates = (p.input ? gates_buffer : given) + i * gates_width, *from_state = state_buffer + i * gates_width;
+          const C *gates = (p.input ? gates_buffer : given) + i * gates_width,
+                  *from_state = state_buffer + i * gates_width;
           gru(n, gates, from_state, kept ? kept + i * gates_width : nullptr, h + i * n, output + i * n);
           if (p.cells) std::memcpy(p.cells + (first + i) * n, from_state + 2 * n, static_cast<size_t>(n) * sizeof(C));
         }
@@ -95,14 +112,16 @@ struct RecurrenceSteps : Kernels<C> {
         if (joins) {
           copy_rows(joined, joined_width, p.input + first * p.inputs, p.inputs, rows, p.inputs);
           copy_rows(joined + p.inputs, joined_width, h, width, rows, width);
-          multiply(rows, gates_width, joined_width, joined, joined_width, p.input_panels, gates, gates_width, p.input_bias, 0);
+          multiply(rows, gates_width, joined_width, joined, joined_width, p.input_panels, gates, gates_width,
+                   p.input_bias, 0);
         } else {
           multiply(rows, gates_width, width, h, width, p.hidden_panels, gates, gates_width, given, gates_width);
         }
         for (int64_t i = 0; i < rows; ++i) {
           if (p.cell == Cell::lstm) {
             C* cell = p.c + (begin + i) * n;
-            lstm(n, gates + i * gates_width, kept ? kept + i * gates_width : nullptr, cell, projects ? unprojected + i * n : output + i * n);
+            lstm(n, gates + i * gates_width, kept ? kept + i * gates_width : nullptr, cell,
+                 projects ? unprojected + i * n : output + i * n);
             if (p.cells) std::memcpy(p.cells + (first + i) * n, cell, static_cast<size_t>(n) * sizeof(C));
           } else {
             activate(p.cell, n, output + i * n);
@@ -119,7 +138,8 @@ struct RecurrenceSteps : Kernels<C> {
   static void lstm_back(int64_t n, const C* gates, const C* cell, const C* before, const C* dh, C* dc, C* to) {
     for (int64_t j = 0; j < n; j += kLanes) {
       const int64_t m = n - j;
-      const Vector in = Math::load(gates + j, m), forget = Math::load(gates + n + j, m), fresh = Math::load(gates + 2 * n + j, m), open = Math::load(gates + 3 * n + j, m);
+      const Vector in = Math::load(gates + j, m), forget = Math::load(gates + n + j, m),
+                   fresh = Math::load(gates + 2 * n + j, m), open = Math::load(gates + 3 * n + j, m);
       const Vector tanh = Math::tanh(Math::load(cell + j, m)), grad = Math::load(dh + j, m);
       const Vector d = Math::load(dc + j, m) + grad * open * (C(1) - tanh * tanh);
       Math::store(to + j, m, d * fresh * in * (C(1) - in));
@@ -130,11 +150,12 @@ struct RecurrenceSteps : Kernels<C> {
     }
   }
   // dh becomes the part of the gradient of the state before the step that does not go through the gates.
-  static void gru_back(int64_t n, const C* __restrict gates, const C* __restrict from_state, const C* __restrict before, C* __restrict dh, C* __restrict to,
-                       C* __restrict to_hidden) {
+  static void gru_back(int64_t n, const C* __restrict gates, const C* __restrict from_state, const C* __restrict before,
+                       C* __restrict dh, C* __restrict to, C* __restrict to_hidden) {
     for (int64_t j = 0; j < n; ++j) {
       const C r = gates[j], z = gates[n + j], f = gates[2 * n + j], d = dh[j];
-      const C fresh = d * (C(1) - z) * (C(1) - f * f), reset = fresh * from_state[j] * r * (C(1) - r), update = d * (before[j] - f) * z * (C(1) - z);
+      const C fresh = d * (C(1) - z) * (C(1) - f * f), reset = fresh * from_state[j] * r * (C(1) - r),
+              update = d * (before[j] - f) * z * (C(1) - z);
       to[j] = to_hidden[j] = reset;
       to[n + j] = to_hidden[n + j] = update;
       to[2 * n + j] = fresh;
@@ -154,7 +175,8 @@ struct RecurrenceSteps : Kernels<C> {
     const bool projects = p.projection_panels != nullptr;
     C* through = panel_scratch().take<C>((end - begin) * n);  // with w_hr: the gradient of what is projected
     for (int64_t step = p.steps - 1; step >= 0; --step) {
-      const int64_t t = p.reverse ? p.steps - 1 - step : step, rows = running(p, t, begin, end), first = p.offsets[t] + begin;
+      const int64_t t = p.reverse ? p.steps - 1 - step : step, rows = running(p, t, begin, end),
+                    first = p.offsets[t] + begin;
       if (rows == 0) continue;
       C* const dh = p.dh + begin * width;
       const C* grad = p.grad_output + (p.grad_step ? t * p.grad_step + begin * p.grad_row : first * p.grad_row);
@@ -165,25 +187,32 @@ struct RecurrenceSteps : Kernels<C> {
         multiply(rows, n, width, dh, width, p.projection_panels, through, n, nullptr, 0);
       }
       // The step before this one, as far as the sequence was running then.
-      const int64_t earlier = step == 0 ? -1 : p.reverse ? t + 1 : t - 1, had = earlier < 0 ? 0 : running(p, earlier, begin, end);
+      const int64_t earlier = step == 0   ? -1
+                              : p.reverse ? t + 1
+                                          : t - 1,
+                    had = earlier < 0 ? 0 : running(p, earlier, begin, end);
       C* const to = p.grad_gates + first * gates_width;
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t row = first + i, past = i < had ? p.offsets[earlier] + begin + i : -1;
         const C* h = past < 0 ? p.h + (begin + i) * width : p.output + past * width;
         std::memcpy(p.previous + row * width, h, static_cast<size_t>(width) * sizeof(C));
         if (p.cell == Cell::lstm) {
-          const C *gates = p.gates + row * gates_width, *cell = p.cells + row * n, *before = past < 0 ? p.c + (begin + i) * n : p.cells + past * n;
-          lstm_back(n, gates, cell, before, projects ? through + i * n : dh + i * n, p.dc + (begin + i) * n, to + i * gates_width);
+          const C *gates = p.gates + row * gates_width, *cell = p.cells + row * n,
+                  *before = past < 0 ? p.c + (begin + i) * n : p.cells + past * n;
+          lstm_back(n, gates, cell, before, projects ? through + i * n : dh + i * n, p.dc + (begin + i) * n,
+                    to + i * gates_width);
           if (projects)
             for (int64_t j = 0; j < n; ++j) p.unprojected[row * n + j] = gates[3 * n + j] * math::tanh(cell[j]);
         } else if (p.cell == Cell::gru) {
-          gru_back(n, p.gates + row * gates_width, p.cells + row * n, h, dh + i * n, to + i * gates_width, p.grad_hidden_gates + row * gates_width);
+          gru_back(n, p.gates + row * gates_width, p.cells + row * n, h, dh + i * n, to + i * gates_width,
+                   p.grad_hidden_gates + row * gates_width);
         } else {
           activate_back(p.cell, n, p.output + row * n, dh + i * n, to + i * gates_width);
         }
       }
       const bool gru = p.cell == Cell::gru;
-      multiply(rows, width, gates_width, gru ? p.grad_hidden_gates + first * gates_width : to, gates_width, p.hidden_panels, dh, width, gru ? dh : nullptr, width);
+      multiply(rows, width, gates_width, gru ? p.grad_hidden_gates + first * gates_width : to, gates_width,
+               p.hidden_panels, dh, width, gru ? dh : nullptr, width);
     }
   }
 

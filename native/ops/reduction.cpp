@@ -171,7 +171,8 @@ void infer_sum(Call& c) {
 template <Form kForm>
 void run_sum(Call& c) {
   Tensor t = c.tensor(0);
-  if (c.out().dtype() == Dtype::b8) t = convert(t, Dtype::b8);  // truth values are added up as integers, and a half is true
+  if (c.out().dtype() == Dtype::b8)
+    t = convert(t, Dtype::b8);  // truth values are added up as integers, and a half is true
   visit_sum(c.out().dtype(), "sum_cpu",
             [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Sum<T>()); });
 }
@@ -191,7 +192,8 @@ void run_nansum(Call& c) {
     });
   }
   if (c.out().dtype() == Dtype::b8) t = convert(t, Dtype::b8);
-  visit_sum(c.out().dtype(), "nansum_cpu", [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
+  visit_sum(c.out().dtype(), "nansum_cpu",
+            [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
 }
 
 template <Form kForm>
@@ -396,7 +398,6 @@ REGISTER(reduction) {
         kNotDifferentiable);
   r.add("count_nonzero(Tensor input, int[...]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero,
         kNotDifferentiable);
-
 }
 
 }  // namespace cresset

@@ -135,7 +135,8 @@ inline uint64_t dim_at(const Call& c, int i, const Tensor& t) {
   return c.has(i) ? uint64_t{1} << wrap_dim(c.integer(i), t.dim()) : all_dims(t);
 }
 
-// The order in which a norm is computed: of single numbers, all but the number of those that are not zero are the absolute value.
+// The order in which a norm is computed: of single numbers, all but the number of those that are not zero are the
+// absolute value.
 inline double order_of_norm(double order, const Tensor& t, uint64_t reduced) {
   for (int64_t d = 0; d < t.dim(); ++d)
     if (reduced >> d & 1 && t.size(d) != 1) return order;

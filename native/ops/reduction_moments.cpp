@@ -40,7 +40,7 @@ struct NormTerm {
   template <class A>
   CRESSET_INLINE A merge(A a, A b) {
     if constexpr (kExtreme)
-      return Extreme < A, kOrder == Order::infinity > ::combine(a, b);
+      return Extreme<A, kOrder == Order::infinity>::combine(a, b);
     else
       return a + b;
   }
@@ -181,8 +181,8 @@ struct AddSquare : AddDistance<T> {
   CRESSET_INLINE_MEMBER T map(T x) const { return (x - this->mean) * (x - this->mean); }
 };
 
-// Whether a sum of `n` squares is that of numbers whose squares neither vanish nor overflow: both passes below are exact
-// enough then. A sum of zero may be one of equal numbers or of very small ones, so it is not.
+// Whether a sum of `n` squares is that of numbers whose squares neither vanish nor overflow: both passes below are
+// exact enough then. A sum of zero may be one of equal numbers or of very small ones, so it is not.
 template <class T>
 CRESSET_INLINE bool is_well_scaled(T squares, double n) {
   constexpr double kLeast = static_cast<double>(std::numeric_limits<T>::min()) / std::numeric_limits<T>::epsilon();
@@ -225,7 +225,8 @@ struct Variance {
     const double count = static_cast<double>(n);
     const T mean = static_cast<T>(static_cast<double>(fold_run(Add<T>(), x, n)) / count);
     const T squares = fold_run(AddSquare<T>{{mean}}, x, n);
-    if (!is_well_scaled(squares, count)) [[unlikely]] return careful_moments(x, 1, n);
+    if (!is_well_scaled(squares, count)) [[unlikely]]
+      return careful_moments(x, 1, n);
     const double distance = fold_run(AddDistance<T>{mean}, x, n);
     return {count, mean + distance / count, around_mean(squares, distance, 1 / count)};
   }
@@ -254,10 +255,12 @@ struct Variance {
       const auto add = [&](int64_t c, double mean, double around) {
         const double apart = mean - all_means[c];
         all_means[c] += apart * weight;
-        all_squares[c] += around + (r ? apart * apart * cross : 0);  // before the first rows there is no mean to be apart from
+        all_squares[c] +=
+            around + (r ? apart * apart * cross : 0);  // before the first rows there is no mean to be apart from
       };
       if (well_scaled) [[likely]] {
-        for (int64_t c = 0; c < count; ++c) add(c, means[c] + sums[c] * inverse, around_mean(squares[c], sums[c], inverse));
+        for (int64_t c = 0; c < count; ++c)
+          add(c, means[c] + sums[c] * inverse, around_mean(squares[c], sums[c], inverse));
         continue;
       }
       for (int64_t c = 0; c < count; ++c) {
@@ -277,7 +280,8 @@ struct Variance {
     a.count = total;
   }
   T spread(const Moments& m, int64_t n) const {
-    const double variance = n == 0 ? std::numeric_limits<double>::quiet_NaN() : m.squares / std::max(0.0, static_cast<double>(n) - correction);
+    const double variance = n == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                   : m.squares / std::max(0.0, static_cast<double>(n) - correction);
     return static_cast<T>(root ? std::sqrt(variance) : variance);
   }
   void finish(const Moments& m, int64_t n, T* out) const { *out = spread(m, n); }
@@ -328,7 +332,8 @@ struct ComplexVariance {
     a.count = total;
   }
   R spread(const ComplexMoments& m, int64_t n) const {
-    const double variance = n == 0 ? std::numeric_limits<double>::quiet_NaN() : m.squares / std::max(0.0, static_cast<double>(n) - correction);
+    const double variance = n == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                   : m.squares / std::max(0.0, static_cast<double>(n) - correction);
     return static_cast<R>(root ? std::sqrt(variance) : variance);
   }
   void finish(const ComplexMoments& m, int64_t n, R* out) const { *out = spread(m, n); }

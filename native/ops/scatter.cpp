@@ -43,7 +43,8 @@ void run_in_place(Call& c) {
   write(c, c.tensor(0));
 }
 
-// `name` and `name_`; an overload's name follows a dot. What `name_` reads must lie apart, unless `flags` say otherwise.
+// `name` and `name_`; an overload's name follows a dot. What `name_` reads must lie apart, unless `flags` say
+// otherwise.
 template <Write write>
 void add_writer(Registry& r, const std::string& name, const std::string& parameters, Infer infer,
                 uint32_t flags = kMethodOnly | kWritesApart, const char* node_name = nullptr) {
@@ -82,15 +83,19 @@ enum class Combine { assign, add, multiply, maximum, minimum };
 struct Add {
   template <class T>
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else return static_cast<T>(a + b);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    else
+      return static_cast<T>(a + b);
   }
 };
 struct Multiply {
   template <class T>
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return static_cast<T>(a * b);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return static_cast<T>(a * b);
   }
 };
 // A nan wins.
@@ -274,9 +279,7 @@ void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::s
   if (reduce.empty()) return write_indexed(walk_along(who, target, dim, index, src), size_of(target.dtype()));
   reduce_into(walk_along, who, target, dim, index, src, reduce, true, ErrorKind::runtime, "");
 }
-void write_scatter_src(const Call& c, const Tensor& target) {
-  scatter_with(c, target, c.tensor(3), "");
-}
+void write_scatter_src(const Call& c, const Tensor& target) { scatter_with(c, target, c.tensor(3), ""); }
 void write_scatter_value(const Call& c, const Tensor& target) {
   scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), "");
 }
@@ -292,9 +295,7 @@ void write_scatter_reduce_src(const Call& c, const Tensor& target) {
 void write_scatter_reduce_value(const Call& c, const Tensor& target) {
   scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), reduce_of_scatter(c));
 }
-void write_scatter_add(const Call& c, const Tensor& target) {
-  scatter_with(c, target, c.tensor(3), "sum");
-}
+void write_scatter_add(const Call& c, const Tensor& target) { scatter_with(c, target, c.tensor(3), "sum"); }
 
 void infer_scatter_reduce(Call& c) {
   const std::string_view r = c.text(4);
@@ -430,8 +431,7 @@ void infer_index_fill_tensor(Call& c) {
   check_one_value("index_fill_", c.tensor(3));
 }
 void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
-  IndexedWalk w = walk_slices("index_fill_", target, wrap_dim(c.integer(1), target.dim()),
-                              c.tensor(2), value);
+  IndexedWalk w = walk_slices("index_fill_", target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), value);
   w.wrap = w.bound;
   write_indexed(w, size_of(target.dtype()));
 }
@@ -564,7 +564,8 @@ void infer_index_put(Call& c) {
   // One value under one mask is read before it is written, wherever it lies; other values must lie apart.
   int64_t defined = 0, masks = 0;
   for (const Tensor& t : c.tensors(1)) defined += t.defined(), masks += t.defined() && t.dtype() == Dtype::b8;
-  if (!c.op.mutates || values.numel() == 0 || (values.numel() == 1 && !c.boolean(3) && defined == 1 && masks == 1)) return;
+  if (!c.op.mutates || values.numel() == 0 || (values.numel() == 1 && !c.boolean(3) && defined == 1 && masks == 1))
+    return;
   check_aliasing("index_put_", input, values, Aliasing::apart);
   for (const Tensor& t : c.tensors(1))
     if (t.defined()) check_aliasing("index_put_", input, t, Aliasing::apart);
@@ -639,9 +640,8 @@ REGISTER(scatter) {
   add_writer<write_scatter_src>(r, "scatter", "(Tensor input, int dim, Tensor index, Tensor src)", infer_scatter_src);
   add_writer<write_scatter_value>(r, "scatter.value", "(Tensor input, int dim, Tensor index, Scalar value)",
                                   infer_scatter_value, kMethodOnly | kWritesApart, "ScatterBackward1");
-  add_writer<write_scatter_reduce_src>(r, "scatter.reduce",
-                                       "(Tensor input, int dim, Tensor index, Tensor src, *, str reduce)",
-                                       infer_scatter_src);
+  add_writer<write_scatter_reduce_src>(
+      r, "scatter.reduce", "(Tensor input, int dim, Tensor index, Tensor src, *, str reduce)", infer_scatter_src);
   add_writer<write_scatter_reduce_value>(r, "scatter.value_reduce",
                                          "(Tensor input, int dim, Tensor index, Scalar value, *, str reduce)",
                                          infer_scatter_value);

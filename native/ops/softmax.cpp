@@ -107,7 +107,8 @@ struct GradientColumns {
     for (int64_t r = 0; r < n; ++r) {
       const T* __restrict a = g + r * step, * __restrict b = y + r * step;
       T* __restrict to = out + r * step;
-      for (int64_t c = 0; c < count; ++c) to[c] = kLog ? a[c] - math::exp<Fma>(b[c]) * sums[c] : (a[c] - sums[c]) * b[c];
+      for (int64_t c = 0; c < count; ++c)
+        to[c] = kLog ? a[c] - math::exp<Fma>(b[c]) * sums[c] : (a[c] - sums[c]) * b[c];
     }
   }
 };

@@ -1,5 +1,6 @@
-// Products with sparse matrices. A matrix is given by its rows: those of row r have the places crow[r] to crow[r + 1] in `col` (their
-// columns) and `values`. cresset/sparse brings every other layout into this form; what it is to autograd is in cresset/ops/sparse.py.
+// Products with sparse matrices. A matrix is given by its rows: those of row r have the places crow[r] to crow[r + 1]
+// in `col` (their columns) and `values`. cresset/sparse brings every other layout into this form; what it is to
+// autograd is in cresset/ops/sparse.py.
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
@@ -8,15 +9,17 @@
 namespace cresset {
 namespace {
 
-// out[0..n) = sum over e of values[e] * dense[col[e]][0..n). All terms of one element are added in the order of e, each rounded by itself, so that
-// every machine gives the same bits. Strips of columns are summed in registers: 1.5 to 6 times as fast as sums that g++ keeps in an array.
+// out[0..n) = sum over e of values[e] * dense[col[e]][0..n). All terms of one element are added in the order of e, each
+// rounded by itself, so that every machine gives the same bits. Strips of columns are summed in registers: 1.5 to 6
+// times as fast as sums that g++ keeps in an array.
 template <class T>
 struct ProductRow {
   typedef T Lanes __attribute__((vector_size(64)));
   static constexpr int64_t kLanes = 64 / sizeof(T);
 
   template <int kRegisters>
-  CRESSET_INLINE void strip(const int64_t* col, const T* values, int64_t count, const T* dense, int64_t stride, T* out) {
+  CRESSET_INLINE void strip(const int64_t* col, const T* values, int64_t count, const T* dense, int64_t stride,
+                            T* out) {
     Lanes sums[kRegisters] = {};
     for (int64_t e = 0; e < count; ++e) {
       const T v = values[e];
@@ -33,7 +36,8 @@ struct ProductRow {
   }
 
   template <class Fma>
-  CRESSET_INLINE void run(const int64_t* col, const T* values, int64_t count, const T* dense, int64_t stride, T* out, int64_t n) {
+  CRESSET_INLINE void run(const int64_t* col, const T* values, int64_t count, const T* dense, int64_t stride, T* out,
+                          int64_t n) {
     int64_t j = 0;
     for (; j + 8 * kLanes <= n; j += 8 * kLanes) strip<8>(col, values, count, dense + j, stride, out + j);
     for (; j + 4 * kLanes <= n; j += 4 * kLanes) strip<4>(col, values, count, dense + j, stride, out + j);
@@ -63,13 +67,16 @@ void check_columns(const char* who, const Tensor& col, int64_t columns) {
   const int64_t* c = col.data<int64_t>();
   uint64_t greatest = 0;
   for (int64_t e = 0; e < col.numel(); ++e) greatest = std::max(greatest, static_cast<uint64_t>(c[e]));
-  check(col.numel() == 0 || greatest < static_cast<uint64_t>(columns), who, ": a column index is out of bounds for a matrix of ", columns, " columns");
+  check(col.numel() == 0 || greatest < static_cast<uint64_t>(columns), who,
+        ": a column index is out of bounds for a matrix of ", columns, " columns");
 }
 void check_rows(const char* who, const Tensor& crow, const Tensor& col) {
   const int64_t* r = crow.data<int64_t>();
   const int64_t rows = crow.numel() - 1;
-  check(rows >= 0 && r[0] == 0 && r[rows] == col.numel(), who, ": the compressed rows must begin with 0 and end with the number of elements, ", col.numel());
-  for (int64_t i = 0; i < rows; ++i) check(r[i] <= r[i + 1], who, ": the compressed rows must not decrease, but entry ", i + 1, " does");
+  check(rows >= 0 && r[0] == 0 && r[rows] == col.numel(), who,
+        ": the compressed rows must begin with 0 and end with the number of elements, ", col.numel());
+  for (int64_t i = 0; i < rows; ++i)
+    check(r[i] <= r[i + 1], who, ": the compressed rows must not decrease, but entry ", i + 1, " does");
 }
 Tensor indices_of(const Tensor& t) { return contiguous(convert(t, Dtype::i64)); }
 int64_t grain_of(int64_t rows, int64_t work) { return std::max<int64_t>(1, kParallelGrain * rows / (work + 1)); }
@@ -78,8 +85,11 @@ int64_t grain_of(int64_t rows, int64_t work) { return std::max<int64_t>(1, kPara
 
 void infer_product(Call& c) {
   const Tensor crow = c.tensor(0), col = c.tensor(1), values = c.tensor(2), dense = c.tensor(3);
-  check(crow.dim() == 1 && col.dim() == 1 && values.dim() == 1 && dense.dim() == 2 && crow.numel() >= 1 && col.numel() == values.numel(), "sparse_product: expected rows, columns and values as vectors and a dense matrix");
-  check(values.dtype() == dense.dtype(), "sparse_product: expected one dtype, got ", name_of(values.dtype()), " and ", name_of(dense.dtype()));
+  check(crow.dim() == 1 && col.dim() == 1 && values.dim() == 1 && dense.dim() == 2 && crow.numel() >= 1 &&
+            col.numel() == values.numel(),
+        "sparse_product: expected rows, columns and values as vectors and a dense matrix");
+  check(values.dtype() == dense.dtype(), "sparse_product: expected one dtype, got ", name_of(values.dtype()), " and ",
+        name_of(dense.dtype()));
   c.promise({{crow.numel() - 1, dense.size(1)}}, dense.dtype(), dense.device());
 }
 
@@ -108,7 +118,8 @@ void product(const Tensor& crow, const Tensor& col, const Tensor& values, const 
       } else {  // halves are summed in float and rounded once
         for (int64_t k = 0; k < n; ++k) {
           opmath<T> sum = 0;
-          for (int64_t e = first; e < first + count; ++e) sum += static_cast<opmath<T>>(v[e]) * static_cast<opmath<T>>(d[c[e] * n + k]);
+          for (int64_t e = first; e < first + count; ++e)
+            sum += static_cast<opmath<T>>(v[e]) * static_cast<opmath<T>>(d[c[e] * n + k]);
           to[i * n + k] = static_cast<T>(sum);
         }
       }
@@ -123,19 +134,23 @@ void visit_element(Dtype d, const char* who, F&& f) {
 }
 
 void run_product(Call& c) {
-  const Tensor crow = indices_of(c.tensor(0)), col = indices_of(c.tensor(1)), values = contiguous(c.tensor(2)), dense = contiguous(c.tensor(3));
+  const Tensor crow = indices_of(c.tensor(0)), col = indices_of(c.tensor(1)), values = contiguous(c.tensor(2)),
+               dense = contiguous(c.tensor(3));
   check_rows("sparse_product", crow, col);
   check_columns("sparse_product", col, dense.size(0));
   visit_element(dense.dtype(), "sparse_product", [&]<class T>() { product<T>(crow, col, values, dense, c.out()); });
 }
 
-// ---------------------------------------------------------------- the product of two dense matrices at some places: out[e] = <left[row of e], right[col[e]]>
+// ---------------------------------------------------------------- the product of two dense matrices at some places:
+// out[e] = <left[row of e], right[col[e]]>
 
 void infer_sampled(Call& c) {
   const Tensor crow = c.tensor(0), col = c.tensor(1), left = c.tensor(2), right = c.tensor(3);
-  check(crow.dim() == 1 && col.dim() == 1 && left.dim() == 2 && right.dim() == 2 && left.size(1) == right.size(1) && crow.numel() == left.size(0) + 1,
+  check(crow.dim() == 1 && col.dim() == 1 && left.dim() == 2 && right.dim() == 2 && left.size(1) == right.size(1) &&
+            crow.numel() == left.size(0) + 1,
         "sparse_sampled_product: shapes ", list(left.sizes()), " and ", list(right.sizes()), " do not fit");
-  check(left.dtype() == right.dtype(), "sparse_sampled_product: expected one dtype, got ", name_of(left.dtype()), " and ", name_of(right.dtype()));
+  check(left.dtype() == right.dtype(), "sparse_sampled_product: expected one dtype, got ", name_of(left.dtype()),
+        " and ", name_of(right.dtype()));
   c.promise({{col.numel()}}, left.dtype(), left.device());
 }
 
@@ -156,7 +171,8 @@ struct Dot {
 };
 
 void run_sampled(Call& c) {
-  const Tensor crow = indices_of(c.tensor(0)), col = indices_of(c.tensor(1)), left = contiguous(c.tensor(2)), right = contiguous(c.tensor(3)), out = c.out();
+  const Tensor crow = indices_of(c.tensor(0)), col = indices_of(c.tensor(1)), left = contiguous(c.tensor(2)),
+               right = contiguous(c.tensor(3)), out = c.out();
   check_rows("sparse_sampled_product", crow, col);
   check_columns("sparse_sampled_product", col, right.size(0));
   const int64_t *r = crow.data<int64_t>(), *cols = col.data<int64_t>(), n = left.size(1), rows = crow.numel() - 1;
@@ -204,9 +220,12 @@ void run_sort_rows(Call& c) {
 
 REGISTER(sparse) {
   constexpr uint32_t kInternal = kFunctionOnly | kMethodOnly;  // for cresset.sparse, under no public name
-  r.add("sparse_product(Tensor crow, Tensor col, Tensor values, Tensor dense) -> Tensor", infer_product, run_product, kInternal);
-  r.add("sparse_sampled_product(Tensor crow, Tensor col, Tensor left, Tensor right) -> Tensor", infer_sampled, run_sampled, kInternal);
-  r.add("sparse_sort_rows(Tensor rows, int count) -> (Tensor, Tensor)", nullptr, run_sort_rows, kNotDifferentiable | kInternal);
+  r.add("sparse_product(Tensor crow, Tensor col, Tensor values, Tensor dense) -> Tensor", infer_product, run_product,
+        kInternal);
+  r.add("sparse_sampled_product(Tensor crow, Tensor col, Tensor left, Tensor right) -> Tensor", infer_sampled,
+        run_sampled, kInternal);
+  r.add("sparse_sort_rows(Tensor rows, int count) -> (Tensor, Tensor)", nullptr, run_sort_rows,
+        kNotDifferentiable | kInternal);
 }
 
 }  // namespace cresset

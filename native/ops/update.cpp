@@ -29,8 +29,10 @@ double read_single(const Tensor& t) {
 namespace {
 
 void write_single(const Tensor& t, double v) {
-  if (t.dtype() == Dtype::f32) *t.data<float>() = static_cast<float>(v);
-  else converter(Dtype::f64, t.dtype())(reinterpret_cast<const char*>(&v), t.bytes(), 1);
+  if (t.dtype() == Dtype::f32)
+    *t.data<float>() = static_cast<float>(v);
+  else
+    converter(Dtype::f64, t.dtype())(reinterpret_cast<const char*>(&v), t.bytes(), 1);
   ++t->storage->version;
 }
 
@@ -66,7 +68,8 @@ void prepare_update(const char* who, UpdateGroup& group) {
   int64_t total = 0;
   for (UpdateTarget& t : group.targets) {
     const Tensor& param = t.tensors[0];
-    check(is_differentiable(param.dtype()), who, ": a parameter of dtype ", name_of(param.dtype()), " cannot be optimized; floating and complex ones can");
+    check(is_differentiable(param.dtype()), who, ": a parameter of dtype ", name_of(param.dtype()),
+          " cannot be optimized; floating and complex ones can");
     const bool complex = is_complex(param.dtype());
     t.in_double = to_real(param.dtype()) == Dtype::f64;
     t.count = param.numel() * (complex ? 2 : 1);
@@ -76,21 +79,29 @@ void prepare_update(const char* who, UpdateGroup& group) {
     const bool dense = param.is_contiguous() || is_dense(param.sizes(), param.strides());
     for (int k = 0; k < v.tensor_count; ++k) {
       const Tensor& s = t.tensors[k];
-      check(s.sizes() == param.sizes(), who, ": ", v.tensors[k], " has shape ", list(s.sizes()), ", but its parameter has shape ", list(param.sizes()));
-      check(is_differentiable(s.dtype()) && is_complex(s.dtype()) == complex, who, ": ", v.tensors[k], " has dtype ", name_of(s.dtype()), ", but its parameter has dtype ", name_of(param.dtype()));
+      check(s.sizes() == param.sizes(), who, ": ", v.tensors[k], " has shape ", list(s.sizes()),
+            ", but its parameter has shape ", list(param.sizes()));
+      check(is_differentiable(s.dtype()) && is_complex(s.dtype()) == complex, who, ": ", v.tensors[k], " has dtype ",
+            name_of(s.dtype()), ", but its parameter has dtype ", name_of(param.dtype()));
       if (v.written[k]) {
         check_no_internal_overlap(who, s);
-        check(!s.storage()->read_only || s.numel() == 0, who, ": the memory of ", v.tensors[k], " is read-only; clone it first");
-        check(!s->inference || modes.inference, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.");
+        check(!s.storage()->read_only || s.numel() == 0, who, ": the memory of ", v.tensors[k],
+              " is read-only; clone it first");
+        check(!s->inference || modes.inference,
+              "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+              "normal tensor before doing inplace update.");
       }
       t.dtype[k] = to_real(s.dtype());
       t.converts |= t.dtype[k] != (t.in_double ? Dtype::f64 : Dtype::f32);
-      t.packed[k] = dense && s.strides() == param.strides() ? s : s.is_contiguous() && param.is_contiguous() ? s : Tensor();
+      t.packed[k] = dense && s.strides() == param.strides()      ? s
+                    : s.is_contiguous() && param.is_contiguous() ? s
+                                                                 : Tensor();
     }
     if (std::any_of(t.packed, t.packed + v.tensor_count, [](const Tensor& s) { return !s.defined(); }))
       for (int k = 0; k < v.tensor_count; ++k) t.packed[k] = contiguous(t.tensors[k]);
     for (int k = 0; k < v.single_count; ++k)
-      check(t.singles[k].numel() == 1 && is_floating(t.singles[k].dtype()), who, ": ", v.singles[k], " must be one floating-point number, it has shape ", list(t.singles[k].sizes()), " and dtype ",
+      check(t.singles[k].numel() == 1 && is_floating(t.singles[k].dtype()), who, ": ", v.singles[k],
+            " must be one floating-point number, it has shape ", list(t.singles[k].sizes()), " and dtype ",
             name_of(t.singles[k].dtype()));
   }
 }
@@ -104,7 +115,8 @@ void run_update(UpdateGroup& group) {
     parallel_for(total, kParallelGrain, [&](int64_t begin, int64_t end) {
       double numbers[kMaxUpdateNumbers + kMaxUpdateSingles];
       std::copy(group.numbers, group.numbers + v.number_count, numbers);
-      auto target = std::upper_bound(group.targets.begin(), group.targets.end(), begin, [](int64_t at, const UpdateTarget& t) { return at < t.begin + t.count; });
+      auto target = std::upper_bound(group.targets.begin(), group.targets.end(), begin,
+                                     [](int64_t at, const UpdateTarget& t) { return at < t.begin + t.count; });
       for (; target != group.targets.end() && target->begin < end; ++target) {
         for (int k = 0; k < v.single_count; ++k) numbers[v.number_count + k] = read_single(target->singles[k]);
         const int64_t from = std::max(begin, target->begin), to = std::min(end, target->begin + target->count);

@@ -15,8 +15,8 @@ struct UpdateTarget {
   Tensor packed[kMaxUpdateTensors];  // a contiguous copy, where the tensor is not laid out like the parameter
   Dtype dtype[kMaxUpdateTensors];    // of the real numbers that are stored
   bool in_double = false, converts = false;
-  bool singles_on_device = false;    // otherwise they are on the CPU, whatever device the parameter is on
-  int64_t count = 0, begin = 0;      // real numbers, and how many come before
+  bool singles_on_device = false;  // otherwise they are on the CPU, whatever device the parameter is on
+  int64_t count = 0, begin = 0;    // real numbers, and how many come before
 };
 
 // The parameters of one group.
@@ -34,8 +34,9 @@ void run_update(UpdateGroup& group);
 // After a step: what was copied is written back, the versions go up, and the singles on the CPU move on.
 void finish_update(UpdateGroup& group);
 
-// The step of all groups, whose parameters are on devices of one kind: what a Backend runs. `scale` and `found` are undefined, or one float each on
-// the device: the gradients are divided by `scale` first, and nothing happens when `found` is not zero. The CPU has neither.
+// The step of all groups, whose parameters are on devices of one kind: what a Backend runs. `scale` and `found` are
+// undefined, or one float each on the device: the gradients are divided by `scale` first, and nothing happens when
+// `found` is not zero. The CPU has neither.
 struct UpdateLaunch {
   const char* who;
   std::vector<UpdateGroup>& groups;

@@ -1,5 +1,6 @@
-// exp, the logistic function and tanh of whole vectors, for the instruction set that the including file is compiled for. To a unit or two in
-// the last place; products and sums may be contracted, so the bits depend on the instruction set. In an anonymous namespace: each has its own copy.
+// exp, the logistic function and tanh of whole vectors, for the instruction set that the including file is compiled
+// for. To a unit or two in the last place; products and sums may be contracted, so the bits depend on the instruction
+// set. In an anonymous namespace: each has its own copy.
 #pragma once
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -26,8 +27,10 @@ struct VectorFunctions {
     return v;
   }
   static void store(C* p, int64_t n, const Vector& v) {
-    if (n >= kLanes) Kernels<C>::at(p) = v;
-    else std::memcpy(p, &v, static_cast<size_t>(n) * sizeof(C));
+    if (n >= kLanes)
+      Kernels<C>::at(p) = v;
+    else
+      std::memcpy(p, &v, static_cast<size_t>(n) * sizeof(C));
   }
 
   // exp(x) for x <= 0; below the normal numbers it is 0.
@@ -47,8 +50,10 @@ struct VectorFunctions {
     } else {
       typedef int64_t Whole __attribute__((vector_size(kBytes)));
       constexpr C kLowest = -708.0, kRound = 6755399441055744.0;
-      constexpr C c[] = {2.500014639539292172e-8, 2.763030906943137646e-7, 2.755758675242567968e-6, 2.480149294597547979e-5, 0.0001984126950531575232,
-                         0.001388888894375726094, 0.008333333333495512952, 0.04166666666652978020, 0.1666666666666640993, 0.5000000000000010651};
+      constexpr C c[] = {2.500014639539292172e-8, 2.763030906943137646e-7,  2.755758675242567968e-6,
+                         2.480149294597547979e-5, 0.0001984126950531575232, 0.001388888894375726094,
+                         0.008333333333495512952, 0.04166666666652978020,   0.1666666666666640993,
+                         0.5000000000000010651};
       const Vector shifted = x * 1.4426950408889634 + kRound, n = shifted - kRound;
       const Vector r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10;
       Vector tail = Vector{} + c[0];

@@ -5,7 +5,9 @@
 namespace cresset {
 namespace {
 
-void give_view(Call& c, const Tensor& t, DimsView sizes, DimsView strides, int64_t offset) { c.give(view_of(t, sizes, strides, offset)); }
+void give_view(Call& c, const Tensor& t, DimsView sizes, DimsView strides, int64_t offset) {
+  c.give(view_of(t, sizes, strides, offset));
+}
 
 void run_alias(Call& c) {
   const Tensor t = c.tensor(0);
@@ -48,7 +50,8 @@ void run_narrow(Call& c) {
   const int64_t d = wrap_dim(c.integer(1), t.dim()), n = t.size(d), length = c.integer(3);
   int64_t start = c.integer(2);
   check(length >= 0, "narrow(): length must be non-negative.");
-  check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+  check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ",
+              start, ")");
   if (start < 0) start += n;
   check(length <= n - start, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
   Dims sizes = t.sizes();
@@ -109,7 +112,9 @@ void run_t(Call& c) {
 
 void run_permute(Call& c) {
   const Tensor t = c.tensor(0);
-  check(static_cast<int64_t>(c.integers(1).size()) == t.dim(), "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = ",
+  check(static_cast<int64_t>(c.integers(1).size()) == t.dim(),
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "ordering of dimensions i.e. input.dim() = ",
         t.dim(), " is not equal to len(dims) = ", c.integers(1).size());
   Dims seen, sizes, strides;
   for (int64_t d : c.integers(1)) {
@@ -142,7 +147,8 @@ void run_view(Call& c) {
   const Dims sizes = infer_size(c.integers(1), t.numel());
   Dims strides;
   check(view_strides(t.sizes(), t.strides(), sizes, strides),
-        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead.");
   give_view(c, t, sizes, strides, t.offset());
 }
 
@@ -165,8 +171,10 @@ void run_view_dtype(Call& c) {
   Dims sizes = t.sizes(), strides = t.strides();
   int64_t offset = t.offset();
   if (from_size != to_size) {
-    check(t.dim() > 0, "self.dim() cannot be 0 to view ", name_of(t.dtype()), " as ", name_of(to), " (different element sizes)");
-    check(t.stride(-1) == 1, "self.stride(-1) must be 1 to view ", name_of(t.dtype()), " as ", name_of(to), " (different element sizes), but got ", t.stride(-1));
+    check(t.dim() > 0, "self.dim() cannot be 0 to view ", name_of(t.dtype()), " as ", name_of(to),
+          " (different element sizes)");
+    check(t.stride(-1) == 1, "self.stride(-1) must be 1 to view ", name_of(t.dtype()), " as ", name_of(to),
+          " (different element sizes), but got ", t.stride(-1));
     const int64_t last = t.dim() - 1;
     if (to_size < from_size) {
       const int64_t ratio = from_size / to_size;
@@ -175,11 +183,14 @@ void run_view_dtype(Call& c) {
       offset *= ratio;
     } else {
       const int64_t ratio = to_size / from_size;
-      check(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, " to view ", name_of(t.dtype()), " as ", name_of(to), " (different element sizes), but got ", sizes[last]);
-      check(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, " to view ", name_of(t.dtype()), " as ", name_of(to), " (different element sizes), but got ", offset);
+      check(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, " to view ", name_of(t.dtype()),
+            " as ", name_of(to), " (different element sizes), but got ", sizes[last]);
+      check(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, " to view ", name_of(t.dtype()),
+            " as ", name_of(to), " (different element sizes), but got ", offset);
       sizes[last] /= ratio;
       for (int64_t d = 0; d < last; ++d) {
-        check(strides[d] % ratio == 0, "self.stride(", d, ") must be divisible by ", ratio, " to view ", name_of(t.dtype()), " as ", name_of(to), " (different element sizes), but got ", strides[d]);
+        check(strides[d] % ratio == 0, "self.stride(", d, ") must be divisible by ", ratio, " to view ",
+              name_of(t.dtype()), " as ", name_of(to), " (different element sizes), but got ", strides[d]);
         strides[d] /= ratio;
       }
       offset /= ratio;
@@ -191,8 +202,9 @@ void run_view_dtype(Call& c) {
 
 void check_in_storage(const Tensor& t, DimsView sizes, DimsView strides, int64_t offset) {
   const int64_t needed = bytes_needed("as_strided", sizes, strides, offset, t.dtype());
-  check(t.is_meta() || needed <= t.storage()->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ", offset, ", and itemsize ",
-        size_of(t.dtype()), " requiring a storage size of ", needed, " are out of bounds for storage of size ", t.storage()->bytes);
+  check(t.is_meta() || needed <= t.storage()->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides),
+        ", storage offset ", offset, ", and itemsize ", size_of(t.dtype()), " requiring a storage size of ", needed,
+        " are out of bounds for storage of size ", t.storage()->bytes);
 }
 
 void run_as_strided(Call& c) {
@@ -208,7 +220,8 @@ void run_diagonal(Call& c) {
   const int64_t a = wrap_dim(c.integer(2), t.dim()), b = wrap_dim(c.integer(3), t.dim());
   check(a != b, "diagonal dimensions cannot be identical ", c.integer(2), ", ", c.integer(3));
   const int64_t offset = std::clamp(c.integer(1), -t.size(a), t.size(b));
-  const int64_t length = std::max<int64_t>(offset >= 0 ? std::min(t.size(a), t.size(b) - offset) : std::min(t.size(a) + offset, t.size(b)), 0);
+  const int64_t length = std::max<int64_t>(
+      offset >= 0 ? std::min(t.size(a), t.size(b) - offset) : std::min(t.size(a) + offset, t.size(b)), 0);
   int64_t start = t.offset();
   if (length > 0) start += offset >= 0 ? offset * t.stride(b) : -offset * t.stride(a);
   Dims sizes = t.sizes(), strides = t.strides();
@@ -275,10 +288,12 @@ void run_split_sizes(Call& c) {
   const int64_t d = wrap_dim(c.integer(2), t.dim());
   int64_t sum = 0;
   for (int64_t s : c.integers(1)) {
-    check(s >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", list(c.integers(1)));
+    check(s >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=",
+          list(c.integers(1)));
     sum = checked_sum("split_with_sizes", sum, s);
   }
-  check(sum == t.size(d), "split_with_sizes expects split_sizes to sum exactly to ", t.size(d), " (input tensor's size at dimension ", d, "), but got split_sizes=", list(c.integers(1)));
+  check(sum == t.size(d), "split_with_sizes expects split_sizes to sum exactly to ", t.size(d),
+        " (input tensor's size at dimension ", d, "), but got split_sizes=", list(c.integers(1)));
   split_at(c, t, d, c.integers(1));
 }
 void run_chunk(Call& c) {
@@ -302,7 +317,9 @@ void run_view_as_real(Call& c) {
 }
 void run_view_as_complex(Call& c) {
   const Tensor t = c.tensor(0);
-  check(is_floating(t.dtype()) && t.dtype() != Dtype::bf16, "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", name_of(t.dtype()));
+  check(is_floating(t.dtype()) && t.dtype() != Dtype::bf16,
+        "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
+        name_of(t.dtype()));
   check(t.dim() > 0, "Input tensor must have one or more dimensions");
   check(t.size(-1) == 2, "Tensor must have a last dimension of size 2");
   check(t.stride(-1) == 1, "Tensor must have a last dimension with stride 1");
@@ -336,7 +353,8 @@ REGISTER(view) {
   r.add("detach(Tensor input) -> Tensor", nullptr, run_alias, kView | kNotDifferentiable);
   r.add("alias(Tensor input) -> Tensor", nullptr, run_alias, kView | kFunctionOnly);
   r.add("select(Tensor input, int dim, int index) -> Tensor", nullptr, run_select, kView);
-  r.add("slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", nullptr, run_slice, kView | kFunctionOnly);
+  r.add("slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", nullptr, run_slice,
+        kView | kFunctionOnly);
   r.add("narrow(Tensor input, int dim, int start, int length) -> Tensor", nullptr, run_narrow, kView, "SliceBackward0");
   r.add("unsqueeze(Tensor input, int dim) -> Tensor", nullptr, run_unsqueeze, kView);
   r.add("squeeze(Tensor input) -> Tensor", nullptr, run_squeeze, kView);
@@ -345,22 +363,32 @@ REGISTER(view) {
   r.add("transpose(Tensor input, int dim0, int dim1) -> Tensor", nullptr, run_transpose, kView);
   r.add("t(Tensor input) -> Tensor", nullptr, run_t, kView);
   r.add("permute(Tensor input, int[...] dims) -> Tensor", nullptr, run_permute, kView);
-  r.add("expand(Tensor input, int[...] size, *, bool implicit=False) -> Tensor", nullptr, run_expand, kView | kMethodOnly);
+  r.add("expand(Tensor input, int[...] size, *, bool implicit=False) -> Tensor", nullptr, run_expand,
+        kView | kMethodOnly);
   r.add("view(Tensor input, int[...] size) -> Tensor", nullptr, run_view, kView | kMethodOnly);
-  r.add("view.dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_view_dtype, kView | kMethodOnly | kNotDifferentiable);
+  r.add("view.dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_view_dtype,
+        kView | kMethodOnly | kNotDifferentiable);
   r.add("reshape(Tensor input, int[...] shape) -> Tensor", nullptr, run_reshape, kView, "ViewBackward0");
-  r.add("as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", nullptr, run_as_strided, kView);
+  r.add("as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", nullptr,
+        run_as_strided, kView);
   r.add("diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor", nullptr, run_diagonal, kView);
   r.add("unfold(Tensor input, int dimension, int size, int step) -> Tensor", nullptr, run_unfold, kView | kMethodOnly);
   r.add("unbind(Tensor input, int dim=0) -> Tensor[]", nullptr, run_unbind, kView | kSharesResults);
   r.add("split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split, kView | kSharesResults);
-  r.add("split.sizes(Tensor input, int[] split_size, int dim=0) -> Tensor[]", nullptr, run_split_sizes, kView | kSharesResults, "SplitWithSizesBackward0");
-  r.add("split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes, kView | kSharesResults);
-  r.add("chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kView | kSharesResults, "SplitBackward0");
-  // Pieces that share memory, but are no views to autograd: each may be written to in place, if no other one is used again.
-  r.add("unsafe_split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split, kAnyDevice | kReadsNothing);
-  r.add("unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes, kAnyDevice | kReadsNothing);
-  r.add("unsafe_chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kAnyDevice | kReadsNothing, "UnsafeSplitBackward0");
+  r.add("split.sizes(Tensor input, int[] split_size, int dim=0) -> Tensor[]", nullptr, run_split_sizes,
+        kView | kSharesResults, "SplitWithSizesBackward0");
+  r.add("split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes,
+        kView | kSharesResults);
+  r.add("chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kView | kSharesResults,
+        "SplitBackward0");
+  // Pieces that share memory, but are no views to autograd: each may be written to in place, if no other one is used
+  // again.
+  r.add("unsafe_split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split,
+        kAnyDevice | kReadsNothing);
+  r.add("unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes,
+        kAnyDevice | kReadsNothing);
+  r.add("unsafe_chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kAnyDevice | kReadsNothing,
+        "UnsafeSplitBackward0");
   r.add("view_as_real(Tensor input) -> Tensor", nullptr, run_view_as_real, kView | kFunctionOnly);
   r.add("view_as_complex(Tensor input) -> Tensor", nullptr, run_view_as_complex, kView | kFunctionOnly);
   r.add("real(Tensor input) -> Tensor", nullptr, run_real, kView | kFunctionOnly);

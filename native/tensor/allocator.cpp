@@ -55,8 +55,10 @@ struct Cache {
     std::lock_guard guard(lock);
     try {
       const auto bin = std::find_if(bins.begin(), bins.end(), [size](const Bin& b) { return b.size == size; });
-      if (bin != bins.end()) bin->blocks.push_back(p);
-      else bins.push_back({size, {p}});
+      if (bin != bins.end())
+        bin->blocks.push_back(p);
+      else
+        bins.push_back({size, {p}});
       cached += static_cast<int64_t>(size);
     } catch (const std::bad_alloc&) {
       std::free(p);
@@ -117,7 +119,8 @@ void* allocate_cell(size_t bytes) {
       return cell;
     }
   }
-  void* p = kCaches ? std::aligned_alloc(kStep, std::max<size_t>(k, 1) * kStep) : std::malloc(std::max<size_t>(bytes, 1));
+  void* p =
+      kCaches ? std::aligned_alloc(kStep, std::max<size_t>(k, 1) * kStep) : std::malloc(std::max<size_t>(bytes, 1));
   if (!p) fail(ErrorKind::out_of_memory, "out of memory: could not allocate ", bytes, " bytes");
   return p;
 }
@@ -142,7 +145,9 @@ void* allocate_host(size_t bytes) {
       empty_host_cache();
       p = std::aligned_alloc(alignment, rounded);
     }
-    if (!p) fail(ErrorKind::out_of_memory, "DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes");
+    if (!p)
+      fail(ErrorKind::out_of_memory, "DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes,
+           " bytes");
     if (kCaches && alignment == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);
   }
   const int64_t now = cache().in_use += static_cast<int64_t>(size);

@@ -131,17 +131,23 @@ namespace {
 
 // Whole lines: a fifth faster by one store each than by four. `to` is aligned.
 [[gnu::target("avx512f")]] void stream_lines_512(char* to, const char* from, int64_t lines) {
-  for (int64_t i = 0; i < 64 * lines; i += 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
+  for (int64_t i = 0; i < 64 * lines; i += 64)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
 }
 [[gnu::target("avx2")]] void stream_lines_256(char* to, const char* from, int64_t lines) {
-  for (int64_t i = 0; i < 64 * lines; i += 32) _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+  for (int64_t i = 0; i < 64 * lines; i += 32)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
 }
 void stream_lines_128(char* to, const char* from, int64_t lines) {
-  for (int64_t i = 0; i < 64 * lines; i += 16) _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+  for (int64_t i = 0; i < 64 * lines; i += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
 }
 const auto stream_lines = [] {
   const InstructionSet best = detect_instruction_set();
-  return best == InstructionSet::avx512 ? stream_lines_512 : best == InstructionSet::avx2 ? stream_lines_256 : stream_lines_128;
+  return best == InstructionSet::avx512 ? stream_lines_512
+         : best == InstructionSet::avx2 ? stream_lines_256
+                                        : stream_lines_128;
 }();
 
 }  // namespace
@@ -173,7 +179,9 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
   for (int k = 0; k < count; ++k) {
     Operand& o = operands[k];
     const bool fits = o.dtype == o.loop_dtype;
-    how[k] = fits && is_linear(sizes, o.strides) ? How::direct : k > 0 && is_constant(sizes, o.strides) ? How::constant : How::gathered;
+    how[k] = fits && is_linear(sizes, o.strides)      ? How::direct
+             : k > 0 && is_constant(sizes, o.strides) ? How::constant
+                                                      : How::gathered;
     all_direct &= how[k] == How::direct;
   }
 
@@ -182,7 +190,8 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
   bool by_rows = !all_direct && sizes.size() > 1 && sizes.back() >= kShortestRow;
   for (int k = 0; by_rows && k < count; ++k) {
     const Operand& o = operands[k];
-    by_rows = how[k] == How::constant || (o.dtype == o.loop_dtype && (o.strides.back() == 1 || (k > 0 && o.strides.back() == 0)));
+    by_rows = how[k] == How::constant ||
+              (o.dtype == o.loop_dtype && (o.strides.back() == 1 || (k > 0 && o.strides.back() == 0)));
   }
 
   const int64_t out_width = size_of(operands[0].dtype);
@@ -233,7 +242,8 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
           loop(pointers, context, m);
           if (streams) stream(operands[0].data + at * out_width, buffers[0], m * out_width);
           for (int k = 0; k < count; ++k)
-            if (how[k] != How::constant && operands[k].strides.back() == 1) pointers[k] += m * size_of(operands[k].dtype);
+            if (how[k] != How::constant && operands[k].strides.back() == 1)
+              pointers[k] += m * size_of(operands[k].dtype);
         }
       }
       if (streams) end_stream();
@@ -241,7 +251,8 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
     }
     for (int64_t at = begin, m; at < end; at += m) {
       m = std::min(block, end - at);
-      if (const int64_t first = streams ? until_line(operands[0].data + at * out_width, out_width) : 0; first > 0) m = std::min(m, first);
+      if (const int64_t first = streams ? until_line(operands[0].data + at * out_width, out_width) : 0; first > 0)
+        m = std::min(m, first);
       for (int k = 0; k < count; ++k) {
         const Operand& o = operands[k];
         if (how[k] == How::direct) {

@@ -1,7 +1,8 @@
 // Block iteration: how a contiguous loop meets strided, broadcast and converted operands.
 //
-// Elements are visited in blocks small enough for the first-level cache. An operand that already lies contiguous in the right dtype is
-// used where it is; any other is gathered (and converted) into a block before the loop, or scattered after it.
+// Elements are visited in blocks small enough for the first-level cache. An operand that already lies contiguous in the
+// right dtype is used where it is; any other is gathered (and converted) into a block before the loop, or scattered
+// after it.
 #pragma once
 #include "tensor/tensor.h"
 
@@ -16,13 +17,15 @@ struct Operand {
   Dims strides;             // in elements, one per dimension of the iteration; 0 where broadcast
 };
 
-// Runs loop(pointers, n) so that together the calls cover all elements of `sizes`; operand 0 is written, the others are read.
-// Template-free inside: the loop is a function pointer with one context argument.
+// Runs loop(pointers, n) so that together the calls cover all elements of `sizes`; operand 0 is written, the others are
+// read. Template-free inside: the loop is a function pointer with one context argument.
 using BlockLoop = void (*)(char* const* pointers, const void* context, int64_t n);
 // With `streams`, a large result that lies contiguous is written past the cache.
-void run_blocks(DimsView sizes, Operand* operands, int count, BlockLoop loop, const void* context, bool streams = false);
+void run_blocks(DimsView sizes, Operand* operands, int count, BlockLoop loop, const void* context,
+                bool streams = false);
 
-// A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines first.
+// A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines
+// first.
 inline constexpr int64_t kStreamedBytes = int64_t{8} << 20;
 // Copies without leaving `to` in the cache. Call end_stream() when all is written.
 void stream(char* to, const char* from, int64_t bytes);
@@ -30,7 +33,9 @@ void end_stream();
 // Elements that are made aside before they are streamed: few, so that the loop's reading and the writing overlap.
 inline constexpr int64_t kStreamedBlock = 512;
 // How many elements to write until a line of the cache begins: blocks that begin with one are streamed by whole lines.
-inline int64_t until_line(const char* to, int64_t width) { return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % 64) / width; }
+inline int64_t until_line(const char* to, int64_t width) {
+  return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % 64) / width;
+}
 // Whether a kernel that makes a contiguous result row by row should make each row aside and stream it. Rows are at most
 // kStreamedRow elements long.
 inline constexpr int64_t kStreamedRow = 4096;
@@ -46,7 +51,8 @@ struct RowWriter {
   explicit RowWriter(bool streams) : streams(streams) {}
   [[gnu::always_inline]] T* place(T* row) { return streams ? buffer : row; }
   [[gnu::always_inline]] void write(T* row, int64_t n) {
-    if (streams) stream(reinterpret_cast<char*>(row), reinterpret_cast<const char*>(buffer), n * static_cast<int64_t>(sizeof(T)));
+    if (streams)
+      stream(reinterpret_cast<char*>(row), reinterpret_cast<const char*>(buffer), n * static_cast<int64_t>(sizeof(T)));
   }
   [[gnu::always_inline]] void finish() {
     if (streams) end_stream();
@@ -57,8 +63,8 @@ struct RowWriter {
 void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);
 void scatter(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);
 
-// Orders dimensions from the largest stride of the first operand to the smallest and merges neighbors that all operands walk alike.
-// strides[k] are the strides of operand k. Returns the new rank.
+// Orders dimensions from the largest stride of the first operand to the smallest and merges neighbors that all operands
+// walk alike. strides[k] are the strides of operand k. Returns the new rank.
 int64_t coalesce(Dims& sizes, Dims* const* strides, int count);
 
 }  // namespace cresset

@@ -40,7 +40,8 @@ struct ConvertLoop {
   for (; i + 8 <= n; i += 8) {
     const __m256 x = _mm256_loadu_ps(a + i), plain = _mm256_or_ps(nan, _mm256_and_ps(x, sign));
     const __m256 known = _mm256_blendv_ps(x, plain, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(b + i), _mm256_cvtps_ph(known, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(b + i),
+                     _mm256_cvtps_ph(known, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   return i;
 }
@@ -54,11 +55,13 @@ int64_t narrow_most(const float*, Half*, int64_t) { return 0; }
 
 // The conversions that programs spend time in: those between float and the types of inputs and of mixed precision.
 template <class Other>
-constexpr bool is_common = std::is_same_v<Other, Half> || std::is_same_v<Other, BFloat16> || std::is_same_v<Other, double> ||
-                           std::is_same_v<Other, int64_t> || std::is_same_v<Other, int32_t> || std::is_same_v<Other, uint8_t> ||
-                           std::is_same_v<Other, bool>;
+constexpr bool is_common =
+    std::is_same_v<Other, Half> || std::is_same_v<Other, BFloat16> || std::is_same_v<Other, double> ||
+    std::is_same_v<Other, int64_t> || std::is_same_v<Other, int32_t> || std::is_same_v<Other, uint8_t> ||
+    std::is_same_v<Other, bool>;
 template <class From, class To>
-constexpr bool is_hot = (std::is_same_v<From, float> && is_common<To>) || (std::is_same_v<To, float> && is_common<From>);
+constexpr bool is_hot =
+    (std::is_same_v<From, float> && is_common<To>) || (std::is_same_v<To, float> && is_common<From>);
 
 template <class From, class To>
 void convert_loop(const char* from, char* to, int64_t n) {
@@ -101,21 +104,29 @@ void to_complex_half(const char* from, char* to, int64_t n) {
 void copy_complex_half(const char* from, char* to, int64_t n) { std::memcpy(to, from, static_cast<size_t>(n) * 4); }
 
 constexpr bool is_rare(Dtype d) {
-  return d == Dtype::f8e5m2 || d == Dtype::f8e4m3fn || d == Dtype::f8e5m2fnuz || d == Dtype::f8e4m3fnuz || d == Dtype::f8e8m0fnu || d == Dtype::c32;
+  return d == Dtype::f8e5m2 || d == Dtype::f8e4m3fn || d == Dtype::f8e5m2fnuz || d == Dtype::f8e4m3fnuz ||
+         d == Dtype::f8e8m0fnu || d == Dtype::c32;
 }
 constexpr Dtype step(Dtype d) { return d == Dtype::c32 ? Dtype::c64 : Dtype::f32; }
 
 template <class From, class To>
 constexpr Convert pick() {
   constexpr Dtype a = dtype_of<From>, b = dtype_of<To>;
-  if constexpr (a == Dtype::c32 && b == Dtype::c32) return copy_complex_half;
-  else if constexpr (a == Dtype::c32 && b == Dtype::c64) return from_complex_half;
-  else if constexpr (a == Dtype::c64 && b == Dtype::c32) return to_complex_half;
-  else if constexpr (a == b || (is_rare(a) && b == Dtype::f32 && a != Dtype::c32) || (is_rare(b) && a == Dtype::f32 && b != Dtype::c32))
+  if constexpr (a == Dtype::c32 && b == Dtype::c32)
+    return copy_complex_half;
+  else if constexpr (a == Dtype::c32 && b == Dtype::c64)
+    return from_complex_half;
+  else if constexpr (a == Dtype::c64 && b == Dtype::c32)
+    return to_complex_half;
+  else if constexpr (a == b || (is_rare(a) && b == Dtype::f32 && a != Dtype::c32) ||
+                     (is_rare(b) && a == Dtype::f32 && b != Dtype::c32))
     return convert_loop<From, To>;
-  else if constexpr (is_rare(a)) return convert_via<a, step(a), b>;
-  else if constexpr (is_rare(b)) return convert_via<a, step(b), b>;
-  else return convert_loop<From, To>;
+  else if constexpr (is_rare(a))
+    return convert_via<a, step(a), b>;
+  else if constexpr (is_rare(b))
+    return convert_via<a, step(b), b>;
+  else
+    return convert_loop<From, To>;
 }
 
 using Row = std::array<Convert, kDtypes>;

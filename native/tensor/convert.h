@@ -7,7 +7,8 @@ namespace cresset {
 using Convert = void (*)(const char* from, char* to, int64_t n);
 Convert converter(Dtype from, Dtype to);
 
-// One element, with PyTorch's rules: floats truncate towards zero, complex drops its imaginary part, bool is "not zero".
+// One element, with PyTorch's rules: floats truncate towards zero, complex drops its imaginary part, bool is "not
+// zero".
 template <class To, class From>
 inline To convert_element(From v) {
   if constexpr (std::is_same_v<To, From>) {
@@ -29,7 +30,8 @@ inline To convert_element(From v) {
     return v != From(0);
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     if constexpr (std::is_same_v<To, uint64_t>) {
-      return v < From(9223372036854775808.0) ? static_cast<uint64_t>(static_cast<int64_t>(v)) : static_cast<uint64_t>(v);
+      return v < From(9223372036854775808.0) ? static_cast<uint64_t>(static_cast<int64_t>(v))
+                                             : static_cast<uint64_t>(v);
     } else if constexpr (sizeof(To) >= 4 && std::is_signed_v<To>) {
       return static_cast<To>(v);
     } else if constexpr (sizeof(To) == 1 && std::is_same_v<From, float>) {

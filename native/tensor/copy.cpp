@@ -21,10 +21,12 @@ template <class T>
 void transpose(T* to, int64_t to_row, const T* from, int64_t from_column, int64_t rows, int64_t columns) {
   constexpr int64_t kStripe = 64 / sizeof(T);
   const int64_t stripes = (rows + kStripe - 1) / kStripe;
-  parallel_for(stripes, std::max<int64_t>(1, kParallelGrain / (kStripe * std::max<int64_t>(columns, 1))), [&](int64_t first, int64_t last) {
-    for (int64_t r = first * kStripe; r < std::min(rows, last * kStripe); r += kStripe)
-      transpose_matrix(to + r * to_row, to_row, from + r, from_column, columns, std::min(kStripe, rows - r));
-  });
+  parallel_for(stripes, std::max<int64_t>(1, kParallelGrain / (kStripe * std::max<int64_t>(columns, 1))),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t r = first * kStripe; r < std::min(rows, last * kStripe); r += kStripe)
+                   transpose_matrix(to + r * to_row, to_row, from + r, from_column, columns,
+                                    std::min(kStripe, rows - r));
+               });
 }
 
 }  // namespace
@@ -49,8 +51,10 @@ void copy_on_cpu(const Tensor& to, const Tensor& from) {
   Dims* strides[2] = {&operands[0].strides, &operands[1].strides};
   coalesce(sizes, strides, 2);
   const Dims &a = operands[0].strides, &b = operands[1].strides;
-  if (to.dtype() == from.dtype() && sizes.size() == 2 && a[1] == 1 && b[0] == 1 && b[1] != 0 && sizes[0] > 4 && sizes[1] > 4) {
-    return visit_width(size_of(to.dtype()), [&]<class T>() { transpose(to.data<T>(), a[0], from.data<T>(), b[1], sizes[0], sizes[1]); });
+  if (to.dtype() == from.dtype() && sizes.size() == 2 && a[1] == 1 && b[0] == 1 && b[1] != 0 && sizes[0] > 4 &&
+      sizes[1] > 4) {
+    return visit_width(size_of(to.dtype()),
+                       [&]<class T>() { transpose(to.data<T>(), a[0], from.data<T>(), b[1], sizes[0], sizes[1]); });
   }
   if (to.dtype() != from.dtype() && is_contiguous(sizes, a) && is_contiguous(sizes, b)) {
     const Convert convert_run = converter(from.dtype(), to.dtype());
@@ -145,7 +149,9 @@ void fill_on_cpu(const Tensor& t, const Scalar& value) {
 
 Scalar item(const Tensor& t) {
   if (t->level) [[unlikely]] {
-    check(!differs_by_sample(t.get()), "vmap: It looks like you're calling .item() on a Tensor. Inside vmap it has a value for every sample; compute with the tensor itself instead");
+    check(!differs_by_sample(t.get()),
+          "vmap: It looks like you're calling .item() on a Tensor. Inside vmap it has a value for every sample; "
+          "compute with the tensor itself instead");
     return item(Tensor(t->batch));
   }
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");

@@ -18,16 +18,20 @@ ForkLock& layout_lock() {
 
 }  // namespace
 
-void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, Device device) {
+void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width,
+                        Device device) {
   backend_of(device).transpose_matrices(to, from, count, rows, columns, width, device.index);
 }
 
 void transpose_on_cpu(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width) {
   const int64_t size = rows * columns;
   visit_width(width, [&]<class T>() {
-    parallel_for(count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(size, 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) transpose_matrix(static_cast<T*>(to) + i * size, rows, static_cast<const T*>(from) + i * size, columns, rows, columns);
-    });
+    parallel_for(count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(size, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     transpose_matrix(static_cast<T*>(to) + i * size, rows, static_cast<const T*>(from) + i * size,
+                                      columns, rows, columns);
+                 });
   });
 }
 
@@ -65,8 +69,10 @@ bool Storage::has_foreign_bools() const {
 void Storage::mark_foreign_bools() {
   std::lock_guard guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
-  if (l) l->foreign_bools = true;
-  else layout.store(new PrivateLayout{.foreign_bools = true}, std::memory_order_release);
+  if (l)
+    l->foreign_bools = true;
+  else
+    layout.store(new PrivateLayout{.foreign_bools = true}, std::memory_order_release);
 }
 
 // Notes that there were `whole` bytes once.
@@ -92,8 +98,8 @@ bool is_private(const TensorImpl& t) {
   if (!t.storage->layout.load(std::memory_order_acquire)) return false;
   std::lock_guard guard(layout_lock());
   const PrivateLayout* l = t.storage->layout.load(std::memory_order_relaxed);
-  return l && t.contiguous && t.offset == 0 && t.dim() >= 3 && size_of(t.dtype) == l->width && t.sizes[0] == l->images && t.sizes[1] == l->channels &&
-         t.numel == l->images * l->channels * l->points;
+  return l && t.contiguous && t.offset == 0 && t.dim() >= 3 && size_of(t.dtype) == l->width &&
+         t.sizes[0] == l->images && t.sizes[1] == l->channels && t.numel == l->images * l->channels * l->points;
 }
 
 Tensor physical(const Tensor& t) {

@@ -39,20 +39,23 @@ Storage::~Storage() {
     *at = next_alias_;
   }
   if (changed_at.code && release_code) release_code(changed_at.code);
-  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]] delete l;
+  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]]
+    delete l;
   free_data();
 }
 
 Memory allocate_memory(int64_t bytes, Device device) {
   Backend* const backend = find_backend(device);
-  check(backend, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
+  check(backend, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ",
+        device, ")");
   return backend->allocate(bytes, device.index);
 }
 
 void free_memory(Memory memory, int64_t bytes, Device device) { backend_of(device).free(memory, bytes, device.index); }
 
 RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
-  if (device.index == kPinned && device.is_cpu()) [[unlikely]] return pinning_backend()->allocate_pinned(bytes);
+  if (device.index == kPinned && device.is_cpu()) [[unlikely]]
+    return pinning_backend()->allocate_pinned(bytes);
   RefPtr<Storage> s(new Storage);
   s->device = resolve(device);
   s->bytes = bytes;

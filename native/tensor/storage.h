@@ -18,17 +18,19 @@ struct PrivateLayout;  // see Note [Private layout] in tensor/private_layout.h
 
 class Storage : public RefCounted {
  public:
-  char* data = nullptr;  // as the bytes lie; who reads them as a tensor asks for plain()
+  char* data = nullptr;   // as the bytes lie; who reads them as a tensor asks for plain()
   void* block = nullptr;  // the device allocator's record of the memory
   int64_t bytes = 0;
   uint32_t version = 0;
   Device device;
   bool pinned = false, shared = false, read_only = false;
   CodePosition changed_at;  // the last in-place change
-  std::atomic<PrivateLayout*> layout = nullptr;  // owned; null: the bytes lie as the tensors' strides say, and there are as many as ever
+  std::atomic<PrivateLayout*> layout =
+      nullptr;  // owned; null: the bytes lie as the tensors' strides say, and there are as many as ever
 
   char* plain() {
-    if (layout.load(std::memory_order_acquire)) [[unlikely]] make_plain();
+    if (layout.load(std::memory_order_acquire)) [[unlikely]]
+      make_plain();
     return data;
   }
 
@@ -36,15 +38,16 @@ class Storage : public RefCounted {
   static RefPtr<Storage> allocate(int64_t bytes, Device device);
   // Memory that belongs to somebody else; `release` is called when nobody needs it any more.
   static RefPtr<Storage> borrow(void* data, int64_t bytes, Device device, std::function<void()> release);
-  // The same memory under a version of its own: what `.data` gives. It follows when the other is resized or moved, and the other way round.
+  // The same memory under a version of its own: what `.data` gives. It follows when the other is resized or moved, and
+  // the other way round.
   static RefPtr<Storage> alias(RefPtr<Storage> of);
-  void resize(int64_t bytes);  // keeps the contents
+  void resize(int64_t bytes);           // keeps the contents
   void move_to(RefPtr<Storage> other);  // from now on use the other's memory; the contents are the caller's business
 
   // Note [Memory in other hands]
-  // NumPy, a memoryview, DLPack keep the address they were given. Memory that was lent so stays where it is, as long as it
-  // lives: it is not resized (an error), and one that moves leaves its old place to the borrower. What was seen as a NumPy array can never
-  // be resized again, like in PyTorch.
+  // NumPy, a memoryview, DLPack keep the address they were given. Memory that was lent so stays where it is, as long as
+  // it lives: it is not resized (an error), and one that moves leaves its old place to the borrower. What was seen as a
+  // NumPy array can never be resized again, like in PyTorch.
   void lend();
   void give_back();
   bool is_resizable() const;
@@ -53,8 +56,9 @@ class Storage : public RefCounted {
   bool meets(const Storage& o) const { return data < o.data + o.bytes && o.data < data + bytes; }
   bool was_cut() const;  // Note [Storages that were cut] in tensor/private_layout.h
   // Note [Bytes that are bools]
-  // A bool is one byte, and kernels trust that it is 0 or 1. Memory that is also seen as something else, or that others write, can hold any
-  // byte, and then every byte but 0 is true. Who makes bools of such memory says so here, and the call path reads them as they are meant (readable_bools).
+  // A bool is one byte, and kernels trust that it is 0 or 1. Memory that is also seen as something else, or that others
+  // write, can hold any byte, and then every byte but 0 is true. Who makes bools of such memory says so here, and the
+  // call path reads them as they are meant (readable_bools).
   void note_foreign_bools();
   bool has_foreign_bools() const;
 

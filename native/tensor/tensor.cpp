@@ -27,7 +27,8 @@ char* TensorImpl::data_in_bounds() const {
 void TensorImpl::check_in_bounds() const {
   if (numel == 0 || storage->device.is_meta()) return;
   const int64_t needed = bytes_needed("storage", sizes, strides, offset, dtype);
-  check(needed <= storage->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ", offset, ", and itemsize ", size_of(dtype), " requiring a storage size of ", needed,
+  check(needed <= storage->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ",
+        offset, ", and itemsize ", size_of(dtype), " requiring a storage size of ", needed,
         " are out of bounds for storage of size ", storage->bytes, ": it was resized under the tensor");
 }
 
@@ -63,14 +64,16 @@ int64_t checked_numel(DimsView sizes) {
 
 int64_t bytes_needed(DimsView sizes, int64_t offset, Dtype dtype) {
   int64_t elements, bytes;
-  const bool overflows = __builtin_add_overflow(checked_numel(sizes), offset, &elements) || __builtin_mul_overflow(elements, size_of(dtype), &bytes);
+  const bool overflows = __builtin_add_overflow(checked_numel(sizes), offset, &elements) ||
+                         __builtin_mul_overflow(elements, size_of(dtype), &bytes);
   check(!overflows, "Storage size calculation overflowed with sizes=", list(sizes));
   return bytes;
 }
 
 int64_t bytes_needed(const char* who, DimsView sizes, DimsView strides, int64_t offset, Dtype dtype) {
   check(offset >= 0, who, ": the storage offset must not be negative, got ", offset);
-  check(sizes.size() == strides.size(), who, ": mismatch in length of strides and shape, there are ", strides.size(), " and ", sizes.size());
+  check(sizes.size() == strides.size(), who, ": mismatch in length of strides and shape, there are ", strides.size(),
+        " and ", sizes.size());
   int64_t elements = 1, bytes;
   bool overflows = __builtin_add_overflow(elements, offset, &elements);
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -78,10 +81,12 @@ int64_t bytes_needed(const char* who, DimsView sizes, DimsView strides, int64_t 
   if (checked_numel(sizes) == 0) return 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t reach;
-    overflows = overflows || __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(elements, reach, &elements);
+    overflows = overflows || __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) ||
+                __builtin_add_overflow(elements, reach, &elements);
   }
   overflows = overflows || __builtin_mul_overflow(elements, size_of(dtype), &bytes);
-  check(!overflows, who, ": Storage size calculation overflowed with sizes=", list(sizes), ", strides=", list(strides), " and storage offset ", offset);
+  check(!overflows, who, ": Storage size calculation overflowed with sizes=", list(sizes), ", strides=", list(strides),
+        " and storage offset ", offset);
   return bytes;
 }
 
@@ -92,7 +97,8 @@ Tensor empty(DimsView sizes, Dtype dtype, Device device) {
 
 Tensor empty(const TensorInfo& info) {
   if (info.strides.empty()) return empty(info.sizes, info.dtype, info.device);
-  return make(Storage::allocate(bytes_needed(info.sizes, 0, info.dtype), info.device), info.sizes, info.strides, 0, info.dtype);
+  return make(Storage::allocate(bytes_needed(info.sizes, 0, info.dtype), info.device), info.sizes, info.strides, 0,
+              info.dtype);
 }
 
 Tensor empty_like_layout(const Tensor& t, Dtype dtype) {
@@ -108,8 +114,10 @@ Tensor full(DimsView sizes, Scalar value, Dtype dtype, Device device) {
 Tensor scalar_tensor(Scalar value, Dtype dtype) { return full({}, value, dtype); }
 
 Tensor wrapped_number(Scalar value) {
-  const Dtype dtype = value.kind == Scalar::Kind::real ? Dtype::f64 : value.kind == Scalar::Kind::complex ? Dtype::c128
-                      : value.beyond_int64 ? Dtype::u64 : value.dtype();
+  const Dtype dtype = value.kind == Scalar::Kind::real      ? Dtype::f64
+                      : value.kind == Scalar::Kind::complex ? Dtype::c128
+                      : value.beyond_int64                  ? Dtype::u64
+                                                            : value.dtype();
   Tensor t = scalar_tensor(value, dtype);
   t->wrapped_number = true;
   return t;
@@ -144,7 +152,9 @@ bool differs_by_sample(const TensorImpl* t) {
 }
 
 void check_has_data(const Tensor& t) {
-  check(!t->level, "vmap: Cannot access data pointer of Tensor that doesn't have storage: inside vmap it stands for all samples, whose elements cannot be read one by one");
+  check(!t->level,
+        "vmap: Cannot access data pointer of Tensor that doesn't have storage: inside vmap it stands for all samples, "
+        "whose elements cannot be read one by one");
 }
 
 // ---------------------------------------------------------------- shapes
@@ -224,7 +234,8 @@ bool may_overlap(DimsView sizes, DimsView strides) {
   return false;
 }
 
-// The order of dimensions by stride, the outermost first; equal strides and broadcast dimensions keep their order, as PyTorch does it.
+// The order of dimensions by stride, the outermost first; equal strides and broadcast dimensions keep their order, as
+// PyTorch does it.
 Dims dense_strides_like(DimsView sizes, DimsView strides) {
   if (is_dense(sizes, strides)) {
     bool expanded = false;
@@ -266,8 +277,9 @@ Dims broadcast(const char* who, DimsView a, DimsView b) {
   for (int64_t d = rank - 1; d >= 0; --d) {
     const int64_t i = d - (rank - static_cast<int64_t>(a.size())), j = d - (rank - static_cast<int64_t>(b.size()));
     const int64_t x = i >= 0 ? a[i] : 1, y = j >= 0 ? b[j] : 1;
-    check(x == y || x == 1 || y == 1, who, ": shapes ", tuple(a), " and ", tuple(b), " do not broadcast; The size of tensor a (", x,
-          ") must match the size of tensor b (", y, ") at non-singleton dimension ", d);
+    check(x == y || x == 1 || y == 1, who, ": shapes ", tuple(a), " and ", tuple(b),
+          " do not broadcast; The size of tensor a (", x, ") must match the size of tensor b (", y,
+          ") at non-singleton dimension ", d);
     out[d] = x == 1 ? y : x;
   }
   return out;
@@ -275,12 +287,14 @@ Dims broadcast(const char* who, DimsView a, DimsView b) {
 
 Dims expanded_strides(const char* who, const Tensor& t, DimsView sizes) {
   const int64_t lead = static_cast<int64_t>(sizes.size()) - t.dim();
-  check(lead >= 0, who, ": the number of sizes provided (", sizes.size(), ") must be greater or equal to the number of dimensions in the tensor (", t.dim(), ")");
+  check(lead >= 0, who, ": the number of sizes provided (", sizes.size(),
+        ") must be greater or equal to the number of dimensions in the tensor (", t.dim(), ")");
   Dims strides(static_cast<int64_t>(sizes.size()), 0);
   for (int64_t d = 0; d < t.dim(); ++d) {
     const int64_t have = t.sizes()[d], want = sizes[lead + d];
-    check(have == want || have == 1, who, ": The expanded size of the tensor (", want, ") must match the existing size (", have, ") at non-singleton dimension ",
-          lead + d, ".  Target sizes: ", list(sizes), ".  Tensor sizes: ", list(t.sizes()));
+    check(have == want || have == 1, who, ": The expanded size of the tensor (", want,
+          ") must match the existing size (", have, ") at non-singleton dimension ", lead + d,
+          ".  Target sizes: ", list(sizes), ".  Tensor sizes: ", list(t.sizes()));
     strides[lead + d] = have == want ? t.strides()[d] : 0;
   }
   return strides;
@@ -288,7 +302,8 @@ Dims expanded_strides(const char* who, const Tensor& t, DimsView sizes) {
 
 int64_t wrap_dim(int64_t dim, int64_t rank) {
   const int64_t n = rank == 0 ? 1 : rank;
-  check_index(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1, "], but got ", dim, ")");
+  check_index(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
+              "], but got ", dim, ")");
   return dim < 0 ? dim + n : dim;
 }
 
@@ -307,8 +322,10 @@ bool view_strides(DimsView sizes, DimsView strides, DimsView wanted, Dims& out) 
   const int64_t rank = static_cast<int64_t>(sizes.size()), wanted_rank = static_cast<int64_t>(wanted.size());
   out = Dims(wanted_rank, 1);
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
-    if (std::equal(sizes.begin(), sizes.end(), wanted.begin(), wanted.end())) out = Dims(strides);
-    else out = contiguous_strides(wanted);
+    if (std::equal(sizes.begin(), sizes.end(), wanted.begin(), wanted.end()))
+      out = Dims(strides);
+    else
+      out = contiguous_strides(wanted);
     return true;
   }
   if (rank == 0) return true;
@@ -340,11 +357,13 @@ Dims infer_size(DimsView wanted, int64_t numel) {
       hole = d;
     } else {
       check(out[d] >= 0, "invalid shape dimension ", out[d]);
-      check(!__builtin_mul_overflow(known, out[d], &known), "shape '", list(wanted), "' is invalid for input of size ", numel);
+      check(!__builtin_mul_overflow(known, out[d], &known), "shape '", list(wanted), "' is invalid for input of size ",
+            numel);
     }
   }
   if (hole >= 0) {
-    check(known != 0, "cannot reshape tensor of 0 elements into shape ", list(wanted), " because the unspecified dimension size -1 can be any value and is ambiguous");
+    check(known != 0, "cannot reshape tensor of 0 elements into shape ", list(wanted),
+          " because the unspecified dimension size -1 can be any value and is ambiguous");
     check(numel % known == 0, "shape '", list(wanted), "' is invalid for input of size ", numel);
     out[hole] = numel / known;
   } else {

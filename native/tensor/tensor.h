@@ -28,26 +28,27 @@ class TensorImpl : public RefCounted {
   int64_t numel = 0;
   Dtype dtype = Dtype::f32;
   bool contiguous = true;
-  bool requires_grad = false;      // a leaf that wants a gradient, or a recorded result
-  bool wrapped_number = false;     // made from a Python number: weak in promotion
-  bool inference = false;          // made under inference_mode
-  bool has_tangent = false;        // forward-mode differentiation
+  bool requires_grad = false;   // a leaf that wants a gradient, or a recorded result
+  bool wrapped_number = false;  // made from a Python number: weak in promotion
+  bool inference = false;       // made under inference_mode
+  bool has_tangent = false;     // forward-mode differentiation
   bool conjugate_view = false;
-  bool owns_wrapper = false;       // see Note [Who owns whom] in bindings/tensor_type.cpp
-  uint8_t view_origin = 0;         // of a view: autograd's ViewOrigin
-  uint16_t level = 0;              // inside vmap: how deep; see Note [Tensors of a batch]. 0: an ordinary tensor
-  int16_t batch_dim = -1;          // inside vmap: the dimension of `batch` that is hidden; -1: every sample is the same
-  uint32_t seen_history = 0;       // of a view: the base's history its grad_fn belongs to
-  GradState* grad_state = nullptr; // owned
-  RefPtr<TensorImpl> base;         // the tensor this is a view of
-  RefPtr<TensorImpl> batch;        // inside vmap: all samples
-  void* wrapper = nullptr;         // the Python object
+  bool owns_wrapper = false;  // see Note [Who owns whom] in bindings/tensor_type.cpp
+  uint8_t view_origin = 0;    // of a view: autograd's ViewOrigin
+  uint16_t level = 0;         // inside vmap: how deep; see Note [Tensors of a batch]. 0: an ordinary tensor
+  int16_t batch_dim = -1;     // inside vmap: the dimension of `batch` that is hidden; -1: every sample is the same
+  uint32_t seen_history = 0;  // of a view: the base's history its grad_fn belongs to
+  GradState* grad_state = nullptr;  // owned
+  RefPtr<TensorImpl> base;          // the tensor this is a view of
+  RefPtr<TensorImpl> batch;         // inside vmap: all samples
+  void* wrapper = nullptr;          // the Python object
 
   ~TensorImpl() override;
   int64_t dim() const { return sizes.size(); }
   void update_numel_and_contiguity();
   char* data() const {
-    if (storage->layout.load(std::memory_order_acquire)) [[unlikely]] return data_in_bounds();
+    if (storage->layout.load(std::memory_order_acquire)) [[unlikely]]
+      return data_in_bounds();
     return storage->data + offset * size_of(dtype);
   }
   void check_in_bounds() const;  // an error if an element lies outside of the storage; Note [Storages that were cut]
@@ -101,12 +102,13 @@ Tensor view_of(const Tensor& t, DimsView sizes, DimsView strides, int64_t offset
 Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView strides, int64_t offset);
 
 // Note [Tensors of a batch]
-// Inside vmap a function sees one sample, and computes with all: a tensor of level n > 0 has the sizes and strides of a sample and refers to the
-// whole `batch`, whose dimension `batch_dim` it hides. Its storage is that of the batch, so that writes are counted; its elements are the
-// first sample's, and nobody may read them. Operators that get such a tensor are interpreted (`tracer` in dispatch/call.h).
+// Inside vmap a function sees one sample, and computes with all: a tensor of level n > 0 has the sizes and strides of a
+// sample and refers to the whole `batch`, whose dimension `batch_dim` it hides. Its storage is that of the batch, so
+// that writes are counted; its elements are the first sample's, and nobody may read them. Operators that get such a
+// tensor are interpreted (`tracer` in dispatch/call.h).
 Tensor sample_of(const Tensor& batch, int64_t batch_dim, int64_t level);
-bool differs_by_sample(const TensorImpl* t);               // whether its elements are not one number each, but a batch of them
-void check_has_data(const Tensor& t);                      // raises if it stands for a batch
+bool differs_by_sample(const TensorImpl* t);  // whether its elements are not one number each, but a batch of them
+void check_has_data(const Tensor& t);         // raises if it stands for a batch
 
 // ---- shapes
 int64_t checked_numel(DimsView sizes);
@@ -117,24 +119,25 @@ Dims contiguous_strides(DimsView sizes);
 Dims channels_last_strides(DimsView sizes);
 bool is_contiguous(DimsView sizes, DimsView strides);
 bool is_contiguous(const Tensor& t, MemoryFormat format);
-bool is_dense(DimsView sizes, DimsView strides);          // non-overlapping and dense, in any order
-bool may_overlap(DimsView sizes, DimsView strides);       // two indices may meet in one element
+bool is_dense(DimsView sizes, DimsView strides);            // non-overlapping and dense, in any order
+bool may_overlap(DimsView sizes, DimsView strides);         // two indices may meet in one element
 Dims dense_strides_like(DimsView sizes, DimsView strides);  // PyTorch's preserve_format
 Dims broadcast(const char* who, DimsView a, DimsView b);
 Dims expanded_strides(const char* who, const Tensor& t, DimsView sizes);
-int64_t wrap_dim(int64_t dim, int64_t rank);               // negative dims; IndexError when out of range
-Dims wrap_dims(DimsView dims, int64_t rank);               // also: unique
+int64_t wrap_dim(int64_t dim, int64_t rank);  // negative dims; IndexError when out of range
+Dims wrap_dims(DimsView dims, int64_t rank);  // also: unique
 bool view_strides(DimsView sizes, DimsView strides, DimsView wanted, Dims& out);  // false: needs a copy
-Dims infer_size(DimsView wanted, int64_t numel);           // resolves -1
+Dims infer_size(DimsView wanted, int64_t numel);                                  // resolves -1
 
 // ---- copying (tensor/copy.cpp)
-void copy_into(const Tensor& to, const Tensor& from, bool non_blocking = false);  // broadcasts and converts; to's memory only
+void copy_into(const Tensor& to, const Tensor& from,
+               bool non_blocking = false);  // broadcasts and converts; to's memory only
 Tensor contiguous(const Tensor& t);
 Tensor clone(const Tensor& t, MemoryFormat format = MemoryFormat::preserve);
-Tensor convert(const Tensor& t, Dtype dtype);              // t itself when the dtype fits
+Tensor convert(const Tensor& t, Dtype dtype);  // t itself when the dtype fits
 // A tensor of bools as kernels want them: itself, or a copy. Note [Bytes that are bools] in tensor/storage.h
 Tensor readable_bools(const Tensor& t);
 void fill(const Tensor& t, Scalar value);
-Scalar item(const Tensor& t);                              // one element
+Scalar item(const Tensor& t);  // one element
 
 }  // namespace cresset

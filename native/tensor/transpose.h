@@ -19,7 +19,8 @@ inline void transpose_quads(uint32_t* to, int64_t to_row, const uint32_t* from, 
   store(3, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
 }
 
-// to[column * to_row + row] = from[row * from_row + column]. Stripes of a few cache lines in a row of `from` keep what is written in the cache.
+// to[column * to_row + row] = from[row * from_row + column]. Stripes of a few cache lines in a row of `from` keep what
+// is written in the cache.
 template <class T>
 void transpose_matrix(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
   constexpr int64_t kTile = 64 / sizeof(T), kStripe = 16 * kTile;
@@ -33,7 +34,8 @@ void transpose_matrix(T* to, int64_t to_row, const T* from, int64_t from_row, in
         if constexpr (sizeof(T) == 4) {
           for (; i + 4 <= height; i += 4) {
             int64_t j = 0;
-            for (; j + 4 <= width; j += 4) transpose_quads(out + j * to_row + i, to_row, in + i * from_row + j, from_row);
+            for (; j + 4 <= width; j += 4)
+              transpose_quads(out + j * to_row + i, to_row, in + i * from_row + j, from_row);
             for (; j < width; ++j)
               for (int64_t k = i; k < i + 4; ++k) out[j * to_row + k] = in[k * from_row + j];
           }

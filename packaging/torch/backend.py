@@ -1,4 +1,6 @@
-"""Builds the wheel of the distribution `torch` whose package hands over to cresset; its files are described in cresset's own sources."""
+"""Builds the wheel of the distribution `torch` whose package hands over to cresset; its files are described in
+cresset's own sources.
+"""
 
 import importlib.util
 import zipfile

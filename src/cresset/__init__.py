@@ -6,7 +6,10 @@ import math as _math
 try:
     from . import _native
 except ModuleNotFoundError as _error:
-    raise ImportError(f"cresset: the native module is not built ({_error}). If this is the source tree, install it first: pip install .") from _error
+    raise ImportError(
+        f"cresset: the native module is not built ({_error}). If this is the source tree, install it first: pip "
+        "install ."
+    ) from _error
 
 from ._native import (  # noqa: F401
     Generator,
@@ -38,7 +41,7 @@ for _name in dir(_native):
         globals()[_name] = getattr(_native, _name)
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
-legacy_contiguous_format = contiguous_format  # noqa: F821
+legacy_contiguous_format = _native.contiguous_format
 has_lapack, has_spectral = True, True  # decompositions and Fourier transforms are there
 has_mkl, has_openmp = False, False  # and none of these libraries is used for them
 
@@ -73,11 +76,14 @@ typename = _tensor_methods.typename
 
 # Subpackages load when they are first used.
 _SUBPACKAGES = {
-    "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "overrides",
-    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
+    "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked",
+    "signal", "random", "storage", "overrides",
+    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing",
+    "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
     "_C", "_custom_ops", "_inductor", "_prims_common", "_tensor", "_tensor_str", "functional", "package",
-    "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph", "export",
+    "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
+    "export",
     "metrics", "train", "debug", "vision",
 }  # fmt: skip
 
@@ -86,36 +92,46 @@ _LATER = {"summary": "show.summary", "draw": "show.drawing"}
 
 # Functions of nn.functional that PyTorch offers as torch.<name>, too.
 _OF_NN = {
-    "affine_grid_generator", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "constant_pad_nd", "cosine_embedding_loss", "cosine_similarity", "ctc_loss",
-    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "gru_cell", "hinge_embedding_loss", "kl_div", "lstm_cell", "margin_ranking_loss", "native_channel_shuffle", "pairwise_distance", "pixel_shuffle",
+    "affine_grid_generator", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "constant_pad_nd",
+    "cosine_embedding_loss", "cosine_similarity", "ctc_loss",
+    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "gru_cell", "hinge_embedding_loss", "kl_div", "lstm_cell",
+    "margin_ranking_loss", "native_channel_shuffle", "pairwise_distance", "pixel_shuffle",
     "pixel_unshuffle", "poisson_nll_loss", "prelu", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
 }  # fmt: skip
 
 # Functions of a subpackage that PyTorch offers as torch.<name>; the subpackage loads when the first of them is used.
 _OF_SUBPACKAGES = {
     **dict.fromkeys(["save", "load"], "serialization"),
-    **dict.fromkeys(["qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams"], "tensors.quantized"),
+    **dict.fromkeys(["qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
+        "per_channel_symmetric", "per_channel_affine_float_qparams"], "tensors.quantized"),
     **dict.fromkeys(["OutOfMemoryError", "AcceleratorError"], "cuda"),
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "serialization.records"),
     **dict.fromkeys(["Event", "Stream", "get_device_module"], "accelerator"),
     **dict.fromkeys(["get_float32_matmul_precision", "set_float32_matmul_precision"], "backends.precision"),
     **dict.fromkeys(
-        ["autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
-         "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
-         "is_autocast_ipu_enabled", "is_autocast_xla_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
-         "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled"],
+        ["autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+            "get_autocast_cpu_dtype", "get_autocast_dtype",
+         "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_cache_enabled",
+         "is_autocast_cpu_enabled", "is_autocast_enabled",
+         "is_autocast_ipu_enabled", "is_autocast_xla_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
+         "set_autocast_cpu_enabled", "set_autocast_dtype",
+         "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype", "set_autocast_ipu_enabled",
+         "set_autocast_xla_dtype", "set_autocast_xla_enabled"],
         "amp.autocast_mode",
     ),
     **dict.fromkeys(
-        ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+        ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+            "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
          "set_deterministic_debug_mode", "set_warn_always", "use_deterministic_algorithms"],
         "backends.determinism",
     ),
     **dict.fromkeys(
-        ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"], "tensors.symbolic"
+        ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+            "sym_sqrt", "sym_sum"], "tensors.symbolic"
     ),
     **dict.fromkeys(["cond", "while_loop"], "func.control_flow"),
-    **dict.fromkeys(["compiled_with_cxx11_abi", "get_num_interop_threads", "init_num_threads", "set_num_interop_threads"], "backends.threads"),
+    **dict.fromkeys(["compiled_with_cxx11_abi", "get_num_interop_threads", "init_num_threads",
+        "set_num_interop_threads"], "backends.threads"),
     **dict.fromkeys(["DispatchKey", "DispatchKeySet"], "_C"),
     **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),
     "GradScaler": "amp", "ScriptModule": "jit", "Tag": "ops.tags",
@@ -147,4 +163,6 @@ def __getattr__(name):
 def __dir__():
     from importlib.util import find_spec
 
-    return sorted({*globals(), *_OF_NN, *_OF_SUBPACKAGES, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))})
+    return sorted(
+        {*globals(), *_OF_NN, *_OF_SUBPACKAGES, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))}
+    )

@@ -41,7 +41,9 @@ _isinstance = isinstance
 
 
 def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
-    """A function that is one of two others by the value of one of its arguments, which a compiled program must know beforehand."""
+    """A function that is one of two others by the value of one of its arguments, which a compiled program must know
+    beforehand.
+    """
 
     def fn(*args, **kwargs):
         flag = args[arg_index] if arg_index < len(args) else kwargs.get(arg_name, default)

@@ -1,4 +1,6 @@
-"""PyTorch's torch._utils, as far as files and other packages name it: how tensors are rebuilt from a storage, and flattened into one."""
+"""PyTorch's torch._utils, as far as files and other packages name it: how tensors are rebuilt from a storage, and
+flattened into one.
+"""
 
 from collections import OrderedDict
 
@@ -65,7 +67,9 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):
-    """The inverse of pickling an instance of a subclass of Tensor, or (new_type None or Tensor) a tensor with attributes of its own."""
+    """The inverse of pickling an instance of a subclass of Tensor, or (new_type None or Tensor) a tensor with
+    attributes of its own.
+    """
     tensor = func(*args)
     new_type = new_type or type(tensor)
     if type(tensor) is not new_type:

@@ -1,4 +1,6 @@
-"""torch.fft: discrete Fourier transforms. Native operators transform complex tensors, real ones, and to real ones; the others prepare for them."""
+"""torch.fft: discrete Fourier transforms. Native operators transform complex tensors, real ones, and to real ones; the
+others prepare for them.
+"""
 
 import math
 
@@ -10,7 +12,8 @@ from .ops.check import only_strided
 from .show import missing_names as _missing_names
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn",
     "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
@@ -61,14 +64,19 @@ def _dims(who, input, s, dim):
         wrapped = []
         for d in dims:
             if not -max(input.ndim, 1) <= d < max(input.ndim, 1):
-                raise IndexError(f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {d})")
+                raise IndexError(
+                    f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
+                    f"{d})"
+                )
             wrapped.append(d % max(input.ndim, 1))
         if len(set(wrapped)) != len(wrapped):
             raise RuntimeError(f"{who}: FFT dims must be unique")
     else:
         count = input.ndim if s is None else len(s)
         if count > input.ndim:
-            raise RuntimeError(f"{who}: Got shape with {count} values but input tensor only has {input.ndim} dimensions.")
+            raise RuntimeError(
+                f"{who}: Got shape with {count} values but input tensor only has {input.ndim} dimensions."
+            )
         wrapped = list(range(input.ndim - count, input.ndim))
     sizes = [input.shape[d] if s is None or s[k] == -1 else s[k] for k, d in enumerate(wrapped)]
     for n in sizes:
@@ -103,7 +111,9 @@ def _r2c(who, input, s, dim, norm, forward=True):
     dims, sizes = _dims(who, input, s, dim)
     if not dims:
         raise RuntimeError(f"{who} must transform at least one axis")
-    return cresset.fft_from_real(_fitted(input, dims, sizes), dims, forward, _scale(who, norm, math.prod(sizes), forward))
+    return cresset.fft_from_real(
+        _fitted(input, dims, sizes), dims, forward, _scale(who, norm, math.prod(sizes), forward)
+    )
 
 
 def _c2r(who, input, s, dim, norm, forward=False):
@@ -260,7 +270,9 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=N
     only_strided("rfftfreq", layout)
     _check_fraction("rfftfreq", dtype)
     count = n // 2 + 1 + (n % 2 if n < 0 else 0)  # halves are cut, as in C
-    values = cresset.arange(count, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d) if n * d else math.inf)
+    values = cresset.arange(count, dtype=dtype or cresset.get_default_dtype(), device=device) * (
+        1.0 / (n * d) if n * d else math.inf
+    )
     return _out(values.requires_grad_(bool(requires_grad)), out)
 
 

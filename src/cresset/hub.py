@@ -1,4 +1,6 @@
-"""torch.hub: models from a repository's hubconf.py (a folder, or GitHub), and state dicts from addresses, kept in a folder."""
+"""torch.hub: models from a repository's hubconf.py (a folder, or GitHub), and state dicts from addresses, kept in a
+folder.
+"""
 
 import errno
 import hashlib
@@ -44,7 +46,9 @@ def _parse_repository(github):
     repository, _, branch = github.partition(":")
     owner, slash, name = repository.partition("/")
     if not (owner and slash and name) or "/" in name:
-        raise ValueError(f'hub: expected "owner/name" or "owner/name:branch", got {github!r}; for a folder say source="local"')
+        raise ValueError(
+            f'hub: expected "owner/name" or "owner/name:branch", got {github!r}; for a folder say source="local"'
+        )
     return owner, name, branch or None
 
 
@@ -57,9 +61,18 @@ def _check_trust(owner, name, trust_repo):
             trusted = set(file.read().split())
     if trust_repo in (None, True) or full in trusted or owner in ("facebookresearch", "pytorch"):
         if trust_repo is None and full not in trusted:
-            warnings.warn(f"hub: running code of {owner}/{name}, which is not in the list of trusted repositories; say trust_repo=True", stacklevel=4)
+            warnings.warn(
+                (
+                    f"hub: running code of {owner}/{name}, which is not in the list of trusted repositories; say "
+                    "trust_repo=True"
+                ),
+                stacklevel=4,
+            )
     else:
-        answer = input(f"The repository {owner}/{name} is not in the list of trusted ones, and its code will run. Trust it and go on? (y/N) ")
+        answer = input(
+            f"The repository {owner}/{name} is not in the list of trusted ones, and its code will run. Trust it and "
+            "go on? (y/N) "
+        )
         if answer.lower() not in ("y", "yes"):
             raise Exception("Untrusted repository.")
     if trust_repo is not None and full not in trusted:
@@ -91,7 +104,10 @@ def _fetch_repository(github, force_reload, trust_repo, verbose):
             problem = error
             continue
         except URLError as error:
-            raise RuntimeError(f'hub: cannot reach github.com for {github!r} ({error.reason}); a copy on disk can be loaded with source="local"') from error
+            raise RuntimeError(
+                f"hub: cannot reach github.com for {github!r} ({error.reason}); a copy on disk can be loaded with "
+                'source="local"'
+            ) from error
         folder = os.path.join(get_dir(), "_".join((owner, name, one.replace("/", "_"))))
         with tempfile.TemporaryDirectory(dir=get_dir()) as unpacked, zipfile.ZipFile(archive) as file:
             file.extractall(unpacked)
@@ -136,7 +152,17 @@ def _folder(repo_or_dir, source, force_reload, trust_repo, verbose):
     return repo_or_dir if source == "local" else _fetch_repository(repo_or_dir, force_reload, trust_repo, verbose)
 
 
-def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_reload=False, verbose=True, skip_validation=False, **kwargs):
+def load(
+    repo_or_dir,
+    model,
+    *args,
+    source="github",
+    trust_repo="check",
+    force_reload=False,
+    verbose=True,
+    skip_validation=False,
+    **kwargs,
+):
     """Call the function `model` of a hubconf.py with the arguments; most give a model.
 
     Args:
@@ -144,7 +170,9 @@ def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_r
         trust_repo: whether its code may run: True, False (ask), "check" (ask unless it was trusted before).
         force_reload: download again what is kept already.
     """
-    return _entry(_import_hubconf(os.fspath(_folder(repo_or_dir, source, force_reload, trust_repo, verbose))), model)(*args, **kwargs)
+    return _entry(_import_hubconf(os.fspath(_folder(repo_or_dir, source, force_reload, trust_repo, verbose))), model)(
+        *args, **kwargs
+    )
 
 
 def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True):  # noqa: A001
@@ -164,8 +192,10 @@ try:
     from tqdm import tqdm
 except ImportError:
 
-    class tqdm:
-        """How far something has come, as a percentage on standard error: the few things of the tqdm package that downloads use, where that is not installed."""
+    class tqdm:  # type: ignore[no-redef]
+        """How far something has come, as a percentage on standard error: the few things of the tqdm package that
+        downloads use, where that is not installed.
+        """
 
         def __init__(self, iterable=None, total=None, desc="", disable=False, **_others):
             self.iterable, self.total, self.desc, self.disable, self.n = iterable, total, desc, disable, 0
@@ -195,13 +225,22 @@ except ImportError:
 
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
-    """Download to the file `dst`; nothing is left there when it fails, or when the SHA-256 does not begin with `hash_prefix`."""
+    """Download to the file `dst`; nothing is left there when it fails, or when the SHA-256 does not begin with
+    `hash_prefix`.
+    """
     request = Request(url, headers={"User-Agent": "cresset.hub"})
     part, digest = f"{os.path.expanduser(dst)}.{uuid.uuid4().hex}.partial", hashlib.sha256()
     try:
         with urlopen(request) as source, open(part, "wb") as file:
             size = int(source.headers.get("Content-Length") or 0) or None
-            with tqdm(total=size, desc=os.path.basename(dst), disable=not progress, unit="B", unit_scale=True, unit_divisor=1024) as bar:
+            with tqdm(
+                total=size,
+                desc=os.path.basename(dst),
+                disable=not progress,
+                unit="B",
+                unit_scale=True,
+                unit_divisor=1024,
+            ) as bar:
                 while chunk := source.read(READ_DATA_CHUNK):
                     file.write(chunk)
                     digest.update(chunk)
@@ -214,10 +253,13 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
             os.remove(part)
 
 
-def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True):
+def load_state_dict_from_url(
+    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True
+):
     """What was saved at an address, downloaded once to `model_dir` (the hub's "checkpoints").
 
-    check_hash compares the file with the "-<hash>" in its name. No code of the file runs: weights_only is True here, where PyTorch still says False.
+    check_hash compares the file with the "-<hash>" in its name. No code of the file runs: weights_only is True here,
+    where PyTorch still says False.
     """
     from .serialization import load
 

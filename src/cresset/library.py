@@ -1,10 +1,11 @@
-"""Operators of one's own: defined by a schema or a Python function, with kernels for devices, a shape rule, a derivative and a rule for vmap.
+"""Operators of one's own: defined by a schema or a Python function, with kernels for devices, a shape rule, a
+derivative and a rule for vmap.
 
-    @torch.library.custom_op("mylib::scaled", mutates_args=())
-    def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
-        return x * by
+@torch.library.custom_op("mylib::scaled", mutates_args=())
+def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+    return x * by
 
-    y = torch.ops.mylib.scaled(x, 2.0)
+y = torch.ops.mylib.scaled(x, 2.0)
 """
 
 import functools
@@ -22,7 +23,8 @@ from .overrides import handle_torch_function, has_torch_function
 from .pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 
 __all__ = [
-    "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract", "infer_schema", "opcheck", "register_autograd", "register_fake", "register_kernel",
+    "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract", "infer_schema",
+    "opcheck", "register_autograd", "register_fake", "register_kernel",
     "register_vmap",
 ]  # fmt: skip
 
@@ -62,7 +64,9 @@ class OpOverload(namespaces.OpOverload):
         written = any(argument.is_written for argument in self._schema.arguments)
         if any(map(level_of, tensors)) and written:
             return self._write_samples(values)
-        if any(map(level_of, tensors)) or (not written and _native.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
+        if any(map(level_of, tensors)) or (
+            not written and _native.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        ):
             flat, spec = tree_flatten(values)
             shape = []
             return _unflat(_function_of(self, spec, shape).apply(*flat), shape)
@@ -85,7 +89,8 @@ class OpOverload(namespaces.OpOverload):
         kernel = self._kernels.get(device) or self._kernels.get(None)
         if kernel is None:
             raise NotImplementedError(
-                f"Could not run '{self.name()}' with arguments from the '{device.upper()}' backend: no kernel is registered for it; there are kernels for {sorted(map(str, self._kernels))}"
+                f"Could not run '{self.name()}' with arguments from the '{device.upper()}' backend: no kernel is "
+                f"registered for it; there are kernels for {sorted(map(str, self._kernels))}"
             )
         versions = [tensor._version for tensor in tensors]
         with cresset.no_grad():
@@ -94,14 +99,18 @@ class OpOverload(namespaces.OpOverload):
             self._check_aliases(result, tensors)
         for argument, value in zip(self._schema.arguments, values, strict=True):
             for tensor in tree_leaves(value) if argument.is_written else ():
-                if isinstance(tensor, Tensor) and tensor._version == versions[next(i for i, t in enumerate(tensors) if t is tensor)]:
+                if (
+                    isinstance(tensor, Tensor)
+                    and tensor._version == versions[next(i for i, t in enumerate(tensors) if t is tensor)]
+                ):
                     _native.bump_version(tensor)
         return result
 
     def _run_fake(self, values):
         if self._fake is None:
             raise RuntimeError(
-                f"There was no fake impl registered for {self}. This is necessary for the meta device and for tracing; use `torch.library.register_fake` to add a fake impl"
+                f"There was no fake impl registered for {self}. This is necessary for the meta device and for "
+                "tracing; use `torch.library.register_fake` to add a fake impl"
             )
         with cresset.no_grad():
             return self._called(self._fake, values)
@@ -113,7 +122,8 @@ class OpOverload(namespaces.OpOverload):
                 continue
             if _native.storage_info(output)[0] in storages:
                 raise RuntimeError(
-                    f"{self.name()}: The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any inputs "
+                    f"{self.name()}: The output of this custom operator (1) must not also be an input to this custom "
+                    "operator and (2) may not alias any inputs "
                     "to this custom operator or other returns. Give a clone instead"
                 )
             storages.append(_native.storage_info(output)[0])
@@ -126,16 +136,23 @@ class OpOverload(namespaces.OpOverload):
         frame = batching.frame_of(max(map(level_of, flat)), self.name())
         pairs = [_native.batch_of(leaf) if level_of(leaf) == frame.number else (leaf, None) for leaf in flat]
         written = [a.is_written for a, v in zip(self._schema.arguments, values, strict=True) for _ in tree_leaves(v)]
-        if any(is_target and isinstance(v, Tensor) and d is None for is_target, (v, d) in zip(written, pairs, strict=True)):
+        if any(
+            is_target and isinstance(v, Tensor) and d is None for is_target, (v, d) in zip(written, pairs, strict=True)
+        ):
             batching.refuse_unbatched_target(self._schema.op)
-        results = [self._called(self, tree_unflatten([v if d is None else v.select(d, i) for v, d in pairs], spec)) for i in range(frame.batch_size)]
+        results = [
+            self._called(self, tree_unflatten([v if d is None else v.select(d, i) for v, d in pairs], spec))
+            for i in range(frame.batch_size)
+        ]
         if results[0] is None:
             return None
         return tree_map_only(Tensor, lambda t: t, _stacked(results, frame.number))
 
 
 class _below:
-    """Inside, the autograd kernels of this thread's calls are passed over: what such a kernel calls is the operator below it."""
+    """Inside, the autograd kernels of this thread's calls are passed over: what such a kernel calls is the operator
+    below it.
+    """
 
     autograd = False
 
@@ -148,7 +165,10 @@ class _below:
 
 def _stacked(results, level=None):
     leaves = [tree_flatten(result) for result in results]
-    stacked = [cresset.stack(list(items)) if isinstance(items[0], Tensor) else items[0] for items in zip(*(flat for flat, _ in leaves), strict=True)]
+    stacked = [
+        cresset.stack(list(items)) if isinstance(items[0], Tensor) else items[0]
+        for items in zip(*(flat for flat, _ in leaves), strict=True)
+    ]
     if level is not None:
         stacked = [_native.sample_of(item, 0, level) if isinstance(item, Tensor) else item for item in stacked]
     return tree_unflatten(stacked, leaves[0][1])
@@ -159,7 +179,9 @@ def _unflat(outputs, shape):
 
 
 def _function_of(op, spec, shape):
-    """The autograd.Function of a call: of the leaves of its arguments, which have the structure `spec`. `shape` gets that of the results."""
+    """The autograd.Function of a call: of the leaves of its arguments, which have the structure `spec`. `shape` gets
+    that of the results.
+    """
     from .autograd.function import Function
 
     def forward(*flat):
@@ -171,23 +193,37 @@ def _function_of(op, spec, shape):
         if op._setup_context is None:
             return
         values, arguments = tree_unflatten(inputs, spec), op._schema.arguments
-        given = {"ctx": ctx, "inputs": tuple(v for v, a in zip(values, arguments, strict=True) if not a.keyword_only), "output": _unflat(output, shape)}
+        given = {
+            "ctx": ctx,
+            "inputs": tuple(v for v, a in zip(values, arguments, strict=True) if not a.keyword_only),
+            "output": _unflat(output, shape),
+        }
         if any(argument.keyword_only for argument in arguments):
             given["keyword_only_inputs"] = {a.name: v for v, a in zip(values, arguments, strict=True) if a.keyword_only}
         op._setup_context(**given)
 
     def backward(ctx, *grads):
         if op._backward is None:
-            raise RuntimeError(f"Trying to backward through {op} but no autograd formula was registered. Please use register_autograd to add one.")
-        slopes = op._backward(ctx, *(grads if shape[0].is_leaf() or shape[0].type is tuple else [_unflat(grads, shape)]))
+            raise RuntimeError(
+                f"Trying to backward through {op} but no autograd formula was registered. Please use "
+                "register_autograd to add one."
+            )
+        slopes = op._backward(
+            ctx, *(grads if shape[0].is_leaf() or shape[0].type is tuple else [_unflat(grads, shape)])
+        )
         slopes = slopes if isinstance(slopes, tuple) else (slopes,)
         arguments = spec.children_specs
         if len(slopes) < sum(not argument.keyword_only for argument in op._schema.arguments):
-            raise RuntimeError(f"{op}: the backward must give a gradient or None for each of the {len(arguments)} arguments, it gave {len(slopes)}")
+            raise RuntimeError(
+                f"{op}: the backward must give a gradient or None for each of the {len(arguments)} arguments, it gave "
+                f"{len(slopes)}"
+            )
         flat = []
         for k, part in enumerate(arguments):
             slope = slopes[k] if k < len(slopes) else None
-            flat += [slope] if part.is_leaf() else [None] * part.num_leaves if slope is None else part.flatten_up_to(slope)
+            flat += (
+                [slope] if part.is_leaf() else [None] * part.num_leaves if slope is None else part.flatten_up_to(slope)
+            )
         return tuple(flat)
 
     def vmap(info, in_dims, *flat):
@@ -198,7 +234,11 @@ def _function_of(op, spec, shape):
             dims = tuple(tree_leaves(out_dims))
             return tuple(leaves), dims if len(dims) == len(leaves) else dims * len(leaves)
         samples = [
-            op._called(op, tree_unflatten([v if d is None else v.select(d, i) for v, d in zip(flat, in_dims, strict=True)], spec)) for i in range(info.batch_size)
+            op._called(
+                op,
+                tree_unflatten([v if d is None else v.select(d, i) for v, d in zip(flat, in_dims, strict=True)], spec),
+            )
+            for i in range(info.batch_size)
         ]
         leaves, result_spec = tree_flatten(_stacked(samples))
         shape[:] = [result_spec]
@@ -214,7 +254,10 @@ def _function_of(op, spec, shape):
 
 def _split_name(qualname):
     if not isinstance(qualname, str) or qualname.count("::") != 1:
-        raise ValueError(f"Expected `qualname` to be of the form \"namespace::name\", but got {qualname}. It consists of a namespace and a name, e.g. aten::sin")
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. It consists of a namespace '
+            "and a name, e.g. aten::sin"
+        )
     space, _, name = qualname.partition("::")
     name, _, overload = name.partition(".")
     return space, name, overload or "default"
@@ -233,7 +276,10 @@ def _find(op):
     space, name, overload = _split_name(op)
     packet = namespaces.namespace(space)._packets.get(name)
     if packet is None or not isinstance(packet, namespaces.OpOverloadPacket):
-        raise RuntimeError(f"operator {space}::{name} does not exist; define it first, with torch.library.define or torch.library.custom_op")
+        raise RuntimeError(
+            f"operator {space}::{name} does not exist; define it first, with torch.library.define or "
+            "torch.library.custom_op"
+        )
     return getattr(packet, overload)
 
 
@@ -242,14 +288,20 @@ def _define(schema, replace=False, tags=()):
     packet = packets.setdefault(schema.op, namespaces.OpOverloadPacket(schema.name))
     overload = schema.overload_name or "default"
     if not isinstance(packet, namespaces.OpOverloadPacket) or (overload in packet._overloads and not replace):
-        raise RuntimeError(f"Tried to register an operator ({schema}) with the same name and overload name multiple times.")
-    packet._overloads[overload] = OpOverload(schema, tags if isinstance(tags, (tuple, list)) else () if tags is None else (tags,))
+        raise RuntimeError(
+            f"Tried to register an operator ({schema}) with the same name and overload name multiple times."
+        )
+    packet._overloads[overload] = OpOverload(
+        schema, tags if isinstance(tags, (tuple, list)) else () if tags is None else (tags,)
+    )
     return packet._overloads[overload]
 
 
 def _no_keyset(who, with_keyset):
     if with_keyset:
-        raise NotImplementedError(f"{who}: with_keyset=True is not supported: there are no sets of dispatch keys here to give to a kernel")
+        raise NotImplementedError(
+            f"{who}: with_keyset=True is not supported: there are no sets of dispatch keys here to give to a kernel"
+        )
 
 
 def _implement(op, function, key, allow_override=True):
@@ -265,9 +317,15 @@ def _implement(op, function, key, allow_override=True):
     elif key in _AUTOCAST:
         place, name = op._autocast_kernels, _AUTOCAST[key]
     else:
-        raise ValueError(f"{op.name()}: there is no dispatch key {key!r} here; there are {sorted((*_DEVICES, *_AUTOGRAD, *_AUTOCAST, *_IMPLICIT, *_EXPLICIT[:-1]))}")
+        raise ValueError(
+            f"{op.name()}: there is no dispatch key {key!r} here; there are "
+            f"{sorted((*_DEVICES, *_AUTOGRAD, *_AUTOCAST, *_IMPLICIT, *_EXPLICIT[:-1]))}"
+        )
     if not allow_override and place.get(name) is not None:
-        raise RuntimeError(f"{op.name()}: This is not allowed since there's already a kernel registered for the dispatch key {key!r}; allow_override=True replaces it")
+        raise RuntimeError(
+            f"{op.name()}: This is not allowed since there's already a kernel registered for the dispatch key "
+            f"{key!r}; allow_override=True replaces it"
+        )
     place[name] = function
 
 
@@ -312,14 +370,18 @@ class Library:
     def define(self, schema, alias_analysis="", *, tags=()):
         """Define an operator by its schema, without the namespace. Gives its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
-            raise RuntimeError(f"Library.define: Invalid alias_analysis type {alias_analysis!r}; it is '', 'FROM_SCHEMA' or 'CONSERVATIVE'")
+            raise RuntimeError(
+                f"Library.define: Invalid alias_analysis type {alias_analysis!r}; it is '', 'FROM_SCHEMA' or "
+                "'CONSERVATIVE'"
+            )
         op = _define(namespaces.Schema(f"{self.ns}::{schema}"), tags=tags)
         self._op_defs.add(op.name())
         return op.name().partition("::")[2]
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
-        """Implement an operator for a dispatch key: a device ("CPU", "CUDA", "Meta"), "Autograd", or all ("CompositeExplicitAutograd", which
-        has no derivative of its own, "CompositeImplicitAutograd", whose operations are recorded).
+        """Implement an operator for a dispatch key: a device ("CPU", "CUDA", "Meta"), "Autograd", or all
+        ("CompositeExplicitAutograd", which has no derivative of its own, "CompositeImplicitAutograd", whose operations
+        are recorded).
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
@@ -329,16 +391,21 @@ class Library:
         _implement(op, fn, dispatch_key or self.dispatch_key or "CompositeImplicitAutograd", allow_override)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
-        """A kernel for all operators of the namespace that have none of their own for the key. It is called with the operator first."""
+        """A kernel for all operators of the namespace that have none of their own for the key. It is called with the
+        operator first.
+        """
         _no_keyset("Library.fallback", with_keyset)
         for packet in namespaces.namespace(self.ns)._packets.values():
             for op in packet._overloads.values():
                 if not op._kernels and op._composite is None:
-                    _implement(op, functools.partial(fn, op), dispatch_key or self.dispatch_key or "CompositeExplicitAutograd")
+                    _implement(
+                        op, functools.partial(fn, op), dispatch_key or self.dispatch_key or "CompositeExplicitAutograd"
+                    )
 
 
 def define(qualname, schema=None, *, lib=None, tags=()):
-    """Define an operator: `define("mylib::f", "(Tensor x) -> Tensor")`. Also, as a decorator of a kernel, `define(library, "f(...) -> ...")`.
+    """Define an operator: `define("mylib::f", "(Tensor x) -> Tensor")`. Also, as a decorator of a kernel,
+    `define(library, "f(...) -> ...")`.
 
     >>> cresset.library.define("example_define::negated", "(Tensor x) -> Tensor")
     >>> cresset.library.impl("example_define::negated", "cpu", lambda x: -x)
@@ -354,7 +421,9 @@ def define(qualname, schema=None, *, lib=None, tags=()):
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """Implement an operator for device types ("cpu", "cuda", "default" for all) or dispatch keys; a decorator without `func`."""
+    """Implement an operator for device types ("cpu", "cuda", "default" for all) or dispatch keys; a decorator without
+    `func`.
+    """
     if isinstance(qualname, Library):  # impl(library, name, key)
         return lambda function: (qualname.impl(types, function, func or ""), function)[1]
     keys = (types,) if isinstance(types, str) else types
@@ -377,12 +446,17 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
-    """The shape rule: a function of the same arguments that makes results of the right shapes, without computing. The meta device uses it."""
+    """The shape rule: a function of the same arguments that makes results of the right shapes, without computing. The
+    meta device uses it.
+    """
 
     def register(function):
         found = _find(op)
         if found._fake is not None and not allow_override:
-            raise RuntimeError(f"register_fake(...): the operator {found.name()} already has a fake impl registered; allow_override=True replaces it")
+            raise RuntimeError(
+                f"register_fake(...): the operator {found.name()} already has a fake impl registered; "
+                "allow_override=True replaces it"
+            )
         found._fake = function
 
     return _decorator(register, func)
@@ -392,15 +466,22 @@ impl_abstract = register_fake
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
-    """The derivative: `setup_context(ctx, inputs, output)` keeps what `backward(ctx, *grads)` needs, which gives a gradient for each argument."""
+    """The derivative: `setup_context(ctx, inputs, output)` keeps what `backward(ctx, *grads)` needs, which gives a
+    gradient for each argument.
+    """
     found = _find(op)
     if any(argument.is_written for argument in found._schema.arguments):
-        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {found} with schema {found._schema}. Please create a functional operator and register an autograd formula for that.")
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {found} with schema {found._schema}. "
+            "Please create a functional operator and register an autograd formula for that."
+        )
     found._backward, found._setup_context = backward, setup_context
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """The rule for vmap: `func(info, in_dims, *args)` with whole batches gives `(output, out_dims)`. Without one, samples run one by one."""
+    """The rule for vmap: `func(info, in_dims, *args)` with whole batches gives `(output, out_dims)`. Without one,
+    samples run one by one.
+    """
 
     def register(function):
         _find(op)._vmap_rule = function
@@ -414,15 +495,22 @@ def fallthrough_kernel():
 
 
 def get_ctx():
-    """The context of a fake implementation, whose `new_dynamic_size` would make sizes that depend on data: there are none here."""
-    raise RuntimeError("get_ctx: sizes that depend on data cannot be told on the meta device; get_ctx can only be called where they can")
+    """The context of a fake implementation, whose `new_dynamic_size` would make sizes that depend on data: there are
+    none here.
+    """
+    raise RuntimeError(
+        "get_ctx: sizes that depend on data cannot be told on the meta device; get_ctx can only be called where they "
+        "can"
+    )
 
 
 # ---- operators from Python functions
 
 
 class CustomOpDef:
-    """What `custom_op` gives: a function, to which kernels, a shape rule, a derivative and a rule for vmap can be added."""
+    """What `custom_op` gives: a function, to which kernels, a shape rule, a derivative and a rule for vmap can be
+    added.
+    """
 
     def __init__(self, schema, function, device_types, tags=None):
         self._opoverload = _define(schema, replace=True, tags=tags)
@@ -486,11 +574,17 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 def _hint_text(hint):
     """The schema's type for a type hint; None if there is none."""
     simple = {
-        Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", cresset.dtype: "ScalarType", cresset.device: "Device", complex: "Scalar",
+        Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", cresset.dtype: "ScalarType",
+        cresset.device: "Device", complex: "Scalar",
     }  # fmt: skip
     if hint in simple:
         return simple[hint]
-    if set(typing.get_args(hint)) in ({int, float}, {int, float, bool}, {int, float, complex}, {int, float, bool, complex}):
+    if set(typing.get_args(hint)) in (
+        {int, float},
+        {int, float, bool},
+        {int, float, complex},
+        {int, float, bool, complex},
+    ):
         return "Scalar"
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType) and type(None) in inside:
@@ -516,38 +610,56 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
     parts, keyword_only, seen = [], False, []
     for number, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ValueError(who + f"We do not support positional-only args, varargs, or varkwargs. Got func with signature {signature})")
+            raise ValueError(
+                who
+                + f"We do not support positional-only args, varargs, or varkwargs. Got func with signature {signature})"
+            )
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             parts.append("*")
         if name not in hints:
-            raise ValueError(who + f"Parameter {name} must have a type annotation. Got func with signature {signature})")
+            raise ValueError(
+                who + f"Parameter {name} must have a type annotation. Got func with signature {signature})"
+            )
         text = _hint_text(hints[name])
         if text is None:
-            raise ValueError(who + f"Parameter {name} has unsupported type {hints[name]}. Got func with signature {signature})")
+            raise ValueError(
+                who + f"Parameter {name} has unsupported type {hints[name]}. Got func with signature {signature})"
+            )
         seen.append(name)
         if mutates_args == "unknown" or name in mutates_args:
             if not text.startswith("Tensor"):
                 if mutates_args != "unknown":
-                    raise ValueError(who + f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
+                    raise ValueError(
+                        who
+                        + f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated"
+                    )
             else:
                 text = f"Tensor(a{number}!)" + text[6:]
         default = ""
         if parameter.default is not parameter.empty:
             value = parameter.default
             if not (value is None or isinstance(value, (int, float, bool, str, cresset.dtype))):
-                raise ValueError(who + f"Parameter {name} has an unsupported default value type {type(value)}. Got func with signature {signature})")
+                raise ValueError(
+                    who
+                    + f"Parameter {name} has an unsupported default value type {type(value)}. Got func with signature {signature})"
+                )
             default = f"={value}" if not isinstance(value, str) else f'="{value}"'
             default = default.replace("=torch.", "=")
         parts.append(f"{text} {name}{default}")
     if mutates_args != "unknown" and (unknown := set(mutates_args) - set(seen)):
-        raise ValueError(who + f"{unknown} in mutates_args were not found in the function's arguments. mutates_args should contain the names of all args that the custom op mutates")
+        raise ValueError(
+            who
+            + f"{unknown} in mutates_args were not found in the function's arguments. mutates_args should contain the names of all args that the custom op mutates"
+        )
     return f"{op_name or ''}({', '.join(parts)}) -> {_result_text(hints, signature, who)}"
 
 
 def _result_text(hints, signature, who):
     if "return" not in hints:
-        raise ValueError(who + f"No return type annotation was provided. Please add one. Got func with signature {signature})")
+        raise ValueError(
+            who + f"No return type annotation was provided. Please add one. Got func with signature {signature})"
+        )
     hint = hints["return"]
     if hint in (None, type(None)):
         return "()"
@@ -569,12 +681,21 @@ class OpCheckError(Exception):
 
 
 def opcheck(
-    op, args, kwargs=None, *, test_utils=("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"), raise_exception=True, atol=None, rtol=None
+    op,
+    args,
+    kwargs=None,
+    *,
+    test_utils=("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"),
+    raise_exception=True,
+    atol=None,
+    rtol=None,
 ):
     """Check on sample arguments that an operator does what its registrations say.
 
-    test_schema: it writes to what the schema marks and to nothing else, and its results are memory of their own. test_autograd_registration: results
-    have a history where an argument wants a gradient. test_faketensor: the shape rule agrees with the kernel. test_aot_dispatch_dynamic: gradients
+    test_schema: it writes to what the schema marks and to nothing else, and its results are memory of their own.
+        test_autograd_registration: results
+    have a history where an argument wants a gradient. test_faketensor: the shape rule agrees with the kernel.
+        test_aot_dispatch_dynamic: gradients
     are the same by backward and by torch.func.vjp.
 
     >>> @cresset.library.custom_op("example_check::halved", mutates_args=())
@@ -623,9 +744,16 @@ def _check_history(op, args, kwargs, _):
     wants = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in tree_leaves(values))
     if not wants or any(argument.is_written for argument in op._schema.arguments):
         return
-    outputs = [leaf for leaf in tree_leaves(op(*args, **kwargs)) if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())]
+    outputs = [
+        leaf
+        for leaf in tree_leaves(op(*args, **kwargs))
+        if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+    ]
     if outputs and not any(output.requires_grad for output in outputs):
-        raise RuntimeError("an argument requires grad, but no output does; register the derivative with torch.library.register_autograd")
+        raise RuntimeError(
+            "an argument requires grad, but no output does; register the derivative with "
+            "torch.library.register_autograd"
+        )
 
 
 def _check_fake(op, args, kwargs, _):
@@ -638,7 +766,8 @@ def _check_fake(op, args, kwargs, _):
     for number, (a, b) in enumerate(zip(real, fake, strict=True)):
         if isinstance(a, Tensor) and (tuple(a.shape), a.dtype, a.stride()) != (tuple(b.shape), b.dtype, b.stride()):
             raise RuntimeError(
-                f"result {number}: the shape rule gives shape {tuple(b.shape)}, {b.dtype}, strides {b.stride()}, the kernel {tuple(a.shape)}, {a.dtype}, {a.stride()}"
+                f"result {number}: the shape rule gives shape {tuple(b.shape)}, {b.dtype}, strides {b.stride()}, the "
+                f"kernel {tuple(a.shape)}, {a.dtype}, {a.stride()}"
             )
 
 
@@ -654,11 +783,15 @@ def _check_gradients(op, args, kwargs, tolerances):
         for place, tensor in zip(places, tensors, strict=True):
             leaves[place] = tensor
         found = tree_leaves(op(*tree_unflatten(leaves, spec), **kwargs))
-        return tuple(leaf for leaf in found if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex()))
+        return tuple(
+            leaf for leaf in found if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+        )
 
     inputs = [flat[place] for place in places]
     recorded = outputs(*inputs)
-    by_backward = cresset.autograd.grad(recorded, inputs, [cresset.ones_like(o) for o in recorded], allow_unused=True, materialize_grads=True)
+    by_backward = cresset.autograd.grad(
+        recorded, inputs, [cresset.ones_like(o) for o in recorded], allow_unused=True, materialize_grads=True
+    )
     values, pull = cresset.func.vjp(outputs, *(tensor.detach() for tensor in inputs))
     given = {key: value for key, value in tolerances.items() if value is not None}
     for a, b in zip(by_backward, pull(tuple(cresset.ones_like(value) for value in values)), strict=True):
@@ -667,6 +800,7 @@ def _check_gradients(op, args, kwargs, tolerances):
 
 
 _CHECKS = {
-    "test_schema": _check_schema, "test_autograd_registration": _check_history, "test_faketensor": _check_fake, "test_aot_dispatch_dynamic": _check_gradients,
+    "test_schema": _check_schema, "test_autograd_registration": _check_history, "test_faketensor": _check_fake,
+    "test_aot_dispatch_dynamic": _check_gradients,
     "test_aot_dispatch_static": _check_gradients,
 }  # fmt: skip

@@ -289,4 +289,5 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     filled = input if mask is None else _filled(input, mask, _least(input.dtype))
     return cresset.logsumexp(filled, _dims(input, dim), keepdim).to(input.dtype)
 
+
 __getattr__ = _missing_names.of(__name__)

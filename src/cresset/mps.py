@@ -3,7 +3,8 @@
 from .devices.absent import device_count, is_available, manual_seed, needs_device
 
 __all__ = [
-    "Event", "compile_shader", "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache", "get_rng_state", "is_available", "manual_seed",
+    "Event", "compile_shader", "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache",
+    "get_rng_state", "is_available", "manual_seed",
     "recommended_max_memory", "seed", "set_per_process_memory_fraction", "set_rng_state", "synchronize",
 ]  # fmt: skip
 

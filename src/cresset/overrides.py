@@ -1,4 +1,6 @@
-"""The __torch_function__ protocol, by which other types take part in torch's functions, and modes that watch every call."""
+"""The __torch_function__ protocol, by which other types take part in torch's functions, and modes that watch every
+call.
+"""
 
 import builtins
 import functools
@@ -7,8 +9,11 @@ import inspect
 from . import _native
 
 __all__ = [
-    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
-    "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+    "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
+    "handle_torch_function", "has_torch_function",
+    "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+    "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
 _PLAIN = (_native.Tensor,)
@@ -70,7 +75,10 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
         if result is not NotImplemented:
             return result
     name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[kind.__name__ for kind in types]}")
+    raise TypeError(
+        f"no implementation found for '{name}' on types that implement __torch_function__: "
+        f"{[kind.__name__ for kind in types]}"
+    )
 
 
 def wrap_torch_function(dispatcher):
@@ -101,7 +109,8 @@ class _without_top_mode:
 
 
 class TorchFunctionMode:
-    """A context in which `__torch_function__(func, types, args, kwargs)` of the mode sees every call of a torch function.
+    """A context in which `__torch_function__(func, types, args, kwargs)` of the mode sees every call of a torch
+    function.
 
     >>> class Count(cresset.overrides.TorchFunctionMode):
     ...     calls = 0
@@ -182,12 +191,17 @@ def _namespaces():
     from .ops import functions, methods
 
     def listed(module):
-        return [name for name in dir(module) if not name.startswith("_") and isinstance(getattr(module, name), _FUNCTIONS)]
+        return [
+            name for name in dir(module) if not name.startswith("_") and isinstance(getattr(module, name), _FUNCTIONS)
+        ]
 
     return [
         ("torch", cresset, [name for name in functions if not name.startswith("_") and not name.endswith("_")]),
         ("torch.Tensor", _native.Tensor, list(methods)),
-        *((f"torch.{name}", module, listed(module)) for name, module in (("linalg", cresset.linalg), ("fft", cresset.fft), ("special", cresset.special))),
+        *(
+            (f"torch.{name}", module, listed(module))
+            for name, module in (("linalg", cresset.linalg), ("fft", cresset.fft), ("special", cresset.special))
+        ),
     ]
 
 
@@ -228,7 +242,8 @@ def get_ignored_functions():
 
 
 def get_testing_overrides():
-    """For each function that obeys the protocol, one with the same signature that gives -1: what a test's __torch_function__ may call.
+    """For each function that obeys the protocol, one with the same signature that gives -1: what a test's
+    __torch_function__ may call.
 
     >>> cresset.overrides.get_testing_overrides()[cresset.add](1, 2)
     -1

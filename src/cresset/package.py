@@ -1,6 +1,8 @@
-"""torch.package: models zipped together with the Python code of their classes. Not here, and why: to open such a file is to run the code in it.
+"""torch.package: models zipped together with the Python code of their classes. Not here, and why: to open such a file
+is to run the code in it.
 
-`import torch.package` works, so that programs that only may use it run; using it is an error that says what to do instead.
+`import torch.package` works, so that programs that only may use it run; using it is an error that says what to do
+instead.
 """
 
 __all__ = ["EmptyMatchError", "PackageExporter", "PackageImporter", "PackagingError"]
@@ -16,8 +18,10 @@ class EmptyMatchError(Exception):
 
 def _refusal(what):
     return NotImplementedError(
-        f"{what}: torch.package files hold Python code that runs when they are opened, and cresset runs no code from files. "
-        "Save the weights with torch.save(model.state_dict(), ...) beside the model's source, or the whole program with torch.jit.save or torch.onnx.export"
+        f"{what}: torch.package files hold Python code that runs when they are opened, and cresset runs no code from "
+        "files. "
+        "Save the weights with torch.save(model.state_dict(), ...) beside the model's source, or the whole program "
+        "with torch.jit.save or torch.onnx.export"
     )
 
 

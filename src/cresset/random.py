@@ -20,7 +20,8 @@ copyreg.pickle(Generator, lambda generator: (rebuild_generator, (generator.get_s
 
 
 def manual_seed(seed):
-    """Start the default streams of all devices from `seed`, between -2**63 and 2**64 - 1; the same seed gives the same numbers.
+    """Start the default streams of all devices from `seed`, between -2**63 and 2**64 - 1; the same seed gives the same
+    numbers.
 
     >>> _ = cresset.manual_seed(0)
     >>> cresset.initial_seed()

@@ -11,7 +11,8 @@ def _native_types():
     """The types that native operators give their results in, as each gives them."""
     one = cresset.zeros(1)
     calls = {
-        "aminmax": (), "cummax": (0,), "cummin": (0,), "kthvalue": (1,), "max": (0,), "median": (0,), "min": (0,), "mode": (0,),
+        "aminmax": (), "cummax": (0,), "cummin": (0,), "kthvalue": (1,), "max": (0,), "median": (0,), "min": (0,),
+        "mode": (0,),
         "nanmedian": (0,), "sort": (), "topk": (1,),
     }  # fmt: skip
     return {name: type(getattr(cresset, name)(one, *arguments)) for name, arguments in calls.items()}

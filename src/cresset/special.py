@@ -14,8 +14,10 @@ _HERE = """
 """.split()
 # Names here for functions of the main namespace.
 _ELSEWHERE = {
-    "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid", "expm1": "expm1", "gammainc": "igamma", "gammaincc": "igammac",
-    "gammaln": "lgamma", "i0": "i0", "log1p": "log1p", "logit": "logit", "logsumexp": "logsumexp", "multigammaln": "mvlgamma", "polygamma": "polygamma", "psi": "digamma",
+    "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",
+    "expm1": "expm1", "gammainc": "igamma", "gammaincc": "igammac",
+    "gammaln": "lgamma", "i0": "i0", "log1p": "log1p", "logit": "logit", "logsumexp": "logsumexp",
+    "multigammaln": "mvlgamma", "polygamma": "polygamma", "psi": "digamma",
     "round": "round", "sinc": "sinc", "softmax": "softmax", "log_softmax": "log_softmax", "xlogy": "xlogy",
 }  # fmt: skip
 

@@ -45,7 +45,8 @@ class _StorageBase:
 
 
 class UntypedStorage(_StorageBase):
-    """A block of bytes that tensors are views of. UntypedStorage(n) makes a new one of n bytes, UntypedStorage([1, 2]) one with these bytes.
+    """A block of bytes that tensors are views of. UntypedStorage(n) makes a new one of n bytes, UntypedStorage([1, 2])
+    one with these bytes.
 
     >>> cresset.UntypedStorage([1, 2]).tolist()
     [1, 2]
@@ -127,7 +128,9 @@ class UntypedStorage(_StorageBase):
 
     def copy_(self, other, non_blocking=None):
         if self.nbytes() != other.nbytes():
-            raise RuntimeError(f"copy_: size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes")
+            raise RuntimeError(
+                f"copy_: size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes"
+            )
         self._bytes.copy_(other._bytes, bool(non_blocking))
         return self
 
@@ -197,7 +200,8 @@ class UntypedStorage(_StorageBase):
         """A copy of `count` elements (all there are, if negative) of a bytes-like object, from byte `offset` on.
 
         Args:
-            byte_order: of the elements in `buffer`, "native", "little" or "big"; they are turned into this machine's. Needed unless one byte wide.
+            byte_order: of the elements in `buffer`, "native", "little" or "big"; they are turned into this machine's.
+                Needed unless one byte wide.
             dtype: of the elements; it must be given.
 
         >>> cresset.UntypedStorage.from_buffer(b"\\0\\1\\0\\2", "big", dtype=cresset.int16).tolist()
@@ -207,7 +211,8 @@ class UntypedStorage(_StorageBase):
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
-        """A storage on a file's first bytes. With `shared` writes reach the file, which is made `nbytes` long if it is shorter; else they stay here.
+        """A storage on a file's first bytes. With `shared` writes reach the file, which is made `nbytes` long if it is
+        shorter; else they stay here.
 
         >>> import tempfile
         >>> with tempfile.NamedTemporaryFile() as file:
@@ -218,7 +223,9 @@ class UntypedStorage(_StorageBase):
         import os
 
         if not shared and os.path.getsize(filename) < nbytes:
-            raise RuntimeError(f"from_file: {filename} has {os.path.getsize(filename)} bytes, fewer than nbytes={nbytes}")
+            raise RuntimeError(
+                f"from_file: {filename} has {os.path.getsize(filename)} bytes, fewer than nbytes={nbytes}"
+            )
         with open(filename, "r+b" if shared and os.path.exists(filename) else "w+b" if shared else "rb") as file:
             if shared and os.fstat(file.fileno()).st_size < nbytes:
                 file.truncate(nbytes)
@@ -249,20 +256,31 @@ def _elements_of(buffer, byte_order, count, offset, dtype):
     width = dtype.itemsize
     if byte_order is None:
         if width > 1:
-            raise RuntimeError(f"from_buffer: missing required argument 'byte_order' (pos 2), as {dtype} has {width} bytes")
+            raise RuntimeError(
+                f"from_buffer: missing required argument 'byte_order' (pos 2), as {dtype} has {width} bytes"
+            )
         byte_order = "native"
     if byte_order not in ("native", "little", "big"):
         raise ValueError(f"from_buffer: invalid byte_order {byte_order!r} (expected 'big', 'little', or 'native')")
     memory = memoryview(buffer).cast("B")
     if not 0 <= offset <= len(memory):
-        raise ValueError(f"from_buffer: offset must be non-negative and no greater than the buffer's length, {len(memory)} bytes, but got {offset}")
+        raise ValueError(
+            f"from_buffer: offset must be non-negative and no greater than the buffer's length, {len(memory)} bytes, "
+            f"but got {offset}"
+        )
     memory = memory[offset:]
     if count < 0:
         if len(memory) % width:
-            raise ValueError(f"from_buffer: the buffer's size after the offset ({len(memory)}) must be a multiple of element size ({width})")
+            raise ValueError(
+                f"from_buffer: the buffer's size after the offset ({len(memory)}) must be a multiple of element size "
+                f"({width})"
+            )
         count = len(memory) // width
     elif count * width > len(memory):
-        raise ValueError(f"from_buffer: buffer has only {len(memory)} bytes after offset {offset}, but specified {count} elements of {width}")
+        raise ValueError(
+            f"from_buffer: buffer has only {len(memory)} bytes after offset {offset}, but specified {count} elements "
+            f"of {width}"
+        )
     if count == 0:
         return _native.make_tensor([], _native.uint8, None)
     made = _native.from_buffer(bytearray(memory[: count * width]))
@@ -276,11 +294,16 @@ def _elements_of(buffer, byte_order, count, offset, dtype):
 
 def _storage_from_bytes(data, device="cpu"):
     # A copy: the memory of others cannot be resized.
-    return UntypedStorage._of(_native.from_buffer(bytearray(data)).to(device, copy=True)) if data else UntypedStorage(0, device=device)
+    return (
+        UntypedStorage._of(_native.from_buffer(bytearray(data)).to(device, copy=True))
+        if data
+        else UntypedStorage(0, device=device)
+    )
 
 
 class TypedStorage:
-    """A storage seen as elements of one dtype: TypedStorage(3, dtype=cresset.float32), or around an UntypedStorage by `wrap_storage`.
+    """A storage seen as elements of one dtype: TypedStorage(3, dtype=cresset.float32), or around an UntypedStorage by
+    `wrap_storage`.
 
     >>> cresset.TypedStorage([1.0, 2.0], dtype=cresset.float64)[1]
     2.0
@@ -289,7 +312,9 @@ class TypedStorage:
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         if wrap_storage is None:
             if len(args) > 1:
-                raise RuntimeError(f"{self.__class__.__name__}: expected a size, a sequence or a storage, got {len(args)} arguments")
+                raise RuntimeError(
+                    f"{self.__class__.__name__}: expected a size, a sequence or a storage, got {len(args)} arguments"
+                )
             dtype = dtype or _native.get_default_dtype()
             given = args[0] if args else 0
             if isinstance(given, (UntypedStorage, TypedStorage)):
@@ -338,7 +363,11 @@ class TypedStorage:
     def data_ptr(self):
         return self._untyped_storage.data_ptr()
 
-    _nbytes, _element_size, _data_ptr = nbytes, element_size, data_ptr  # PyTorch's own, without a warning that it is deprecated
+    _nbytes, _element_size, _data_ptr = (
+        nbytes,
+        element_size,
+        data_ptr,
+    )  # PyTorch's own, without a warning that it is deprecated
 
     def __getitem__(self, index):
         return self._elements()[index].item()
@@ -396,7 +425,11 @@ class TypedStorage:
     pickle_storage_type = _pickle_storage_type
 
     def __eq__(self, other):
-        return isinstance(other, TypedStorage) and self.dtype == other.dtype and self._untyped_storage == other._untyped_storage
+        return (
+            isinstance(other, TypedStorage)
+            and self.dtype == other.dtype
+            and self._untyped_storage == other._untyped_storage
+        )
 
     def __hash__(self):
         return hash(self._untyped_storage)
@@ -418,9 +451,14 @@ class TypedStorage:
         """
         fixed = getattr(cls, "dtype", None)
         if fixed is not None and dtype is not None:
-            raise RuntimeError(f"from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer, not in {cls.__name__}'s")
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
+                f"TypedStorage.from_buffer, not in {cls.__name__}'s"
+            )
         dtype = fixed or dtype or _native.get_default_dtype()
-        return TypedStorage(wrap_storage=UntypedStorage.from_buffer(buffer, byte_order, count, offset, dtype), dtype=dtype)
+        return TypedStorage(
+            wrap_storage=UntypedStorage.from_buffer(buffer, byte_order, count, offset, dtype), dtype=dtype
+        )
 
     _from_buffer = from_buffer
 
@@ -439,7 +477,9 @@ def _typed_storage(untyped, dtype):
 
 
 class _StorageOfType(type):
-    """The type of FloatStorage, LongStorage, ...: each makes TypedStorages of its dtype, and knows them as its instances."""
+    """The type of FloatStorage, LongStorage, ...: each makes TypedStorages of its dtype, and knows them as its
+    instances.
+    """
 
     def __call__(cls, *args, **kwargs):
         return TypedStorage(*args, **{"dtype": cls.dtype, **kwargs})
@@ -449,9 +489,12 @@ class _StorageOfType(type):
 
 
 STORAGE_TYPES = {
-    word: _StorageOfType(word + "Storage", (), {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch", "from_file": vars(TypedStorage)["from_file"], "from_buffer": vars(TypedStorage)["from_buffer"]})
+    word: _StorageOfType(word + "Storage", (),
+        {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch",
+            "from_file": vars(TypedStorage)["from_file"], "from_buffer": vars(TypedStorage)["from_buffer"]})
     for word, name in {
-        "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
+        "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
+        "Int": "int32", "Short": "int16", "Char": "int8",
         "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128", "ComplexFloat": "complex64",
     }.items()
 }  # fmt: skip

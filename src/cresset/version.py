@@ -1,4 +1,6 @@
-"""`torch.version`: which cresset this is, and what it was built with. CUDA is opened at run time: its version is that of the driver at hand."""
+"""`torch.version`: which cresset this is, and what it was built with. CUDA is opened at run time: its version is that
+of the driver at hand.
+"""
 
 from . import _native
 

@@ -1,4 +1,6 @@
-"""PyTorch's torch.xpu, for Intel's GPUs, on a machine without one: no devices, no memory in use, and an error for the rest."""
+"""PyTorch's torch.xpu, for Intel's GPUs, on a machine without one: no devices, no memory in use, and an error for the
+rest.
+"""
 
 import collections
 
@@ -17,10 +19,14 @@ from .devices.absent import (
 )  # fmt: skip
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device", "device_count", "device_of", "empty_cache", "get_arch_list",
-    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "initial_seed", "is_available",
-    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
-    "memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "reset_accumulated_memory_stats", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device", "device_count", "device_of",
+    "empty_cache", "get_arch_list",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init",
+    "initial_seed", "is_available",
+    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_reserved", "mem_get_info", "memory_allocated",
+    "memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats", "seed", "seed_all", "set_device",
     "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize",
 ]  # fmt: skip
 

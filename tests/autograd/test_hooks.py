@@ -213,7 +213,10 @@ class TestSavedTensorHooksThatFail:
 
     def test_hooks_cannot_be_forbidden_where_they_are_in_use(self):
         graph = cresset.autograd.graph
-        in_use, refused = graph.saved_tensors_hooks(lambda t: t, lambda t: t), pytest.raises(RuntimeError, match="not here")
+        in_use, refused = (
+            graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+            pytest.raises(RuntimeError, match="not here"),
+        )
         with in_use, refused, graph.disable_saved_tensors_hooks("not here"):
             pass
         with pytest.raises(TypeError, match="must be a str"), cresset.autograd.graph.disable_saved_tensors_hooks(5):

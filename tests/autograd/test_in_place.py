@@ -77,7 +77,8 @@ REAL_OF_COMPLEX = {
 
 @pytest.mark.parametrize(
     ("dtype", "view"),
-    [(cresset.float64, v) for v in COMPLEX_OF_REAL.values()] + [(cresset.complex128, v) for v in REAL_OF_COMPLEX.values()],
+    [(cresset.float64, v) for v in COMPLEX_OF_REAL.values()]
+    + [(cresset.complex128, v) for v in REAL_OF_COMPLEX.values()],
     ids=[*COMPLEX_OF_REAL, *REAL_OF_COMPLEX],
 )
 def test_a_change_of_a_view_as_complex_or_real_numbers_reaches_the_base_and_its_other_views(dtype, view):

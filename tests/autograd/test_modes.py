@@ -133,7 +133,8 @@ def test_detect_anomaly_warns_that_it_is_slow():
 
 
 @pytest.mark.parametrize("change", [
-    lambda x: x.transpose_(0, 1), lambda x: x.t_(), lambda x: x.squeeze_(), lambda x: x.unsqueeze_(0), lambda x: x.swapaxes_(0, 1), lambda x: x.as_strided_((1,), (1,)),
+    lambda x: x.transpose_(0, 1), lambda x: x.t_(), lambda x: x.squeeze_(), lambda x: x.unsqueeze_(0),
+    lambda x: x.swapaxes_(0, 1), lambda x: x.as_strided_((1,), (1,)),
 ], ids=["transpose", "t", "squeeze", "unsqueeze", "swapaxes", "as_strided"])  # fmt: skip
 def test_a_tensor_of_inference_mode_keeps_its_sizes_outside_of_it(change):
     with cresset.inference_mode():

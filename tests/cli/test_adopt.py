@@ -45,7 +45,11 @@ class Environment:
 def adopted(tmp_path_factory):
     environment = Environment(tmp_path_factory.mktemp("adopted"))
     done = environment.call("-m", "cresset", "adopt")
-    assert done.returncode == 0 and "`import torch` finds cresset now" in done.stdout and "torchvision==0.28" in done.stdout, done.stderr
+    assert (
+        done.returncode == 0
+        and "`import torch` finds cresset now" in done.stdout
+        and "torchvision==0.28" in done.stdout
+    ), done.stderr
     return environment
 
 
@@ -134,7 +138,8 @@ def test_modules_run_by_their_name_and_processes_find_it(adopted, tmp_path):
 
 def test_importing_a_submodule_first_and_circular_imports(adopted, tmp_path):
     done = adopted.run(
-        "from torch.nn.modules.conv import Conv2d; from torch.nn import functional, Module; import torch; print(Conv2d is torch.nn.Conv2d)"
+        "from torch.nn.modules.conv import Conv2d; from torch.nn import functional, Module; import torch; "
+        "print(Conv2d is torch.nn.Conv2d)"
     )
     assert done.stdout == "True\n", done.stderr
     done = adopted.run("import cresset.nn; import torch; print(torch.nn is cresset.nn, torch.nn.Linear.__module__)")

@@ -19,7 +19,11 @@ ROOT = os.path.dirname(os.path.dirname(cresset.__file__))
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]),
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def run(*arguments, cwd=None):
@@ -99,7 +103,18 @@ def test_the_split_keeps_learning_and_test_apart():
 
 
 def test_train_digits_draws_and_saves(tmp_path):
-    done = run("train", "digits", "--epochs", 3, "--batch", 64, "--png", tmp_path / "p.png", "--save", tmp_path / "w.safetensors")
+    done = run(
+        "train",
+        "digits",
+        "--epochs",
+        3,
+        "--batch",
+        64,
+        "--png",
+        tmp_path / "p.png",
+        "--save",
+        tmp_path / "w.safetensors",
+    )
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^epoch", done.stdout, re.M)) == 3
     assert float(re.search(r"Read (\d+\.\d)% of the unseen digits", done.stdout)[1]) > 80
@@ -112,7 +127,26 @@ def test_train_digits_draws_and_saves(tmp_path):
 def test_train_gpt_learns_and_writes(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("def f(x): return x\n" * 200)
-    done = run("train", "gpt", "--text", text, "--steps", 40, "--batch", 8, "--context", 16, "--width", 32, "--layers", 1, "--sample", 30, "--temperature", 0)
+    done = run(
+        "train",
+        "gpt",
+        "--text",
+        text,
+        "--steps",
+        40,
+        "--batch",
+        8,
+        "--context",
+        16,
+        "--width",
+        32,
+        "--layers",
+        1,
+        "--sample",
+        30,
+        "--temperature",
+        0,
+    )
     assert done.returncode == 0, done.stderr
     losses = [float(loss) for loss in re.findall(r"\] loss (\d+\.\d+)", done.stdout)]
     assert losses[-1] < 0.7 * losses[0]
@@ -128,13 +162,20 @@ def test_doctor_finds_that_cresset_works(capsys):
 def test_doctor_says_how_to_get_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "PACKAGES", [("no_such_module", "no-such-package", "try this")])
     assert cli.main(["doctor"]) == 0
-    assert "not installed; to try this" in (shown := capsys.readouterr().out) and "-> pip install no-such-package" in shown
+    assert (
+        "not installed; to try this" in (shown := capsys.readouterr().out) and "-> pip install no-such-package" in shown
+    )
 
 
 def test_doctor_says_how_to_get_a_library_of_cuda(monkeypatch, capsys):
-    monkeypatch.setattr(doctor, "CUDA_LIBRARIES", [("NVRTC", ("libnosuchlibrary.so.1",), "nvrtcVersion", "compiles kernels")])
+    monkeypatch.setattr(
+        doctor, "CUDA_LIBRARIES", [("NVRTC", ("libnosuchlibrary.so.1",), "nvrtcVersion", "compiles kernels")]
+    )
     cli.main(["doctor"])
-    assert "NVRTC            not found (compiles kernels)" in (shown := capsys.readouterr().out) and "pip install cresset[cuda]" in shown
+    assert (
+        "NVRTC            not found (compiles kernels)" in (shown := capsys.readouterr().out)
+        and "pip install cresset[cuda]" in shown
+    )
 
 
 def test_doctor_fails_when_gradients_are_wrong(monkeypatch, capsys):
@@ -146,7 +187,11 @@ def test_doctor_fails_when_gradients_are_wrong(monkeypatch, capsys):
 def test_a_curve_falls_from_left_to_right():
     lines = terminal.curve([2.0, 1.0, 0.0], width=6, height=3, unit=lambda v: f"{v:.0f}").splitlines()
     assert [line.split("|")[0].strip() for line in lines] == ["2", "", "0"]
-    assert len({len(line) for line in lines}) >= 1 and lines[0].split("| ")[1].strip() and lines[-1].rstrip()[-1] not in " |"
+    assert (
+        len({len(line) for line in lines}) >= 1
+        and lines[0].split("| ")[1].strip()
+        and lines[-1].rstrip()[-1] not in " |"
+    )
 
 
 def test_a_canvas_is_a_png_that_can_be_read_back():

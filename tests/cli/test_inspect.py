@@ -18,7 +18,9 @@ from cresset.serialization.archive import ArchiveWriter
 
 def test_a_checkpoint_lists_tensors_by_their_path_and_the_values_beside(tmp_path, capsys):
     path = tmp_path / "a.pt"
-    cresset.save({"model": {"weight": cresset.ones(4, 3)}, "epoch": 3, "steps": [cresset.ones(2, dtype=cresset.int64)]}, path)
+    cresset.save(
+        {"model": {"weight": cresset.ones(4, 3)}, "epoch": 3, "steps": [cresset.ones(2, dtype=cresset.int64)]}, path
+    )
     assert cli.main(["inspect", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["model.weight", "4x3", "float32", "48", "B"]
@@ -40,7 +42,9 @@ def test_safetensors_with_metadata_as_json(tmp_path, capsys):
     cresset.safetensors.save_file({"w": cresset.ones(2, 2, dtype=cresset.bfloat16)}, path, {"made": "here"})
     assert cli.main(["inspect", "--json", str(path)]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["tensors"] == [{"name": "w", "shape": [2, 2], "dtype": "bfloat16", "bytes": 8}] and said["others"] == {"made": "here"}
+    assert said["tensors"] == [{"name": "w", "shape": [2, 2], "dtype": "bfloat16", "bytes": 8}] and said["others"] == {
+        "made": "here"
+    }
 
 
 def test_numpy_files_without_loading_them(tmp_path):
@@ -60,7 +64,7 @@ def test_numpy_files_without_loading_them(tmp_path):
         (b"", "is empty"),
         (b"hello, world, this is text", "none of .pt, .safetensors"),
         (b"PK\x03\x04 and then nothing", "central directory"),
-        (b"\x08\0\0\0\0\0\0\0{\"a\":1}}", "a.file"),
+        (b'\x08\0\0\0\0\0\0\0{"a":1}}', "a.file"),
         (b"\x93NUMPY\x01\0\x05\0nope!", "header cannot be read"),
         (b"\x80\x02 junk", "a.file"),
     ],
@@ -111,7 +115,9 @@ def test_a_list_that_contains_itself_ends(tmp_path, capsys):
 
 @pytest.mark.parametrize("levels", [999, 1001, 50_000])
 def test_deep_lists_are_listed(tmp_path, capsys, levels):
-    status, out, _ = inspected(tmp_path, capsys, archive(b"\x80\x02" + b"]" * levels + b"K\x07a" + b"a" * (levels - 1) + b"."))
+    status, out, _ = inspected(
+        tmp_path, capsys, archive(b"\x80\x02" + b"]" * levels + b"K\x07a" + b"a" * (levels - 1) + b".")
+    )
     assert status == 0
     (line,) = [line for line in out.splitlines() if line.endswith(" = 7")]
     assert line.startswith("0.0.0.") and len(line) < 400
@@ -119,7 +125,9 @@ def test_deep_lists_are_listed(tmp_path, capsys, levels):
 
 def test_leaves_on_every_level_of_a_deep_list_have_short_names(tmp_path, capsys):
     levels = 50_000
-    status, out, _ = inspected(tmp_path, capsys, archive(b"\x80\x02" + b"]K\x01a" * levels + b"a" * (levels - 1) + b"."), "--json")
+    status, out, _ = inspected(
+        tmp_path, capsys, archive(b"\x80\x02" + b"]K\x01a" * levels + b"a" * (levels - 1) + b"."), "--json"
+    )
     assert status == 0 and len(out) < 100 * levels
 
 
@@ -184,7 +192,9 @@ def test_compressed_arrays_are_listed_from_their_headers(tmp_path):
 def test_letters_that_the_terminal_lacks_are_escaped(tmp_path):
     cresset.save({"größe 😀": 1}, tmp_path / "a.pt")
     done = subprocess.run(
-        [sys.executable, "-m", "cresset", "inspect", str(tmp_path / "a.pt")], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+        [sys.executable, "-m", "cresset", "inspect", str(tmp_path / "a.pt")],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert done.returncode == 0 and b"gr\\xf6" in done.stdout
 

@@ -13,7 +13,11 @@ ROOT = os.path.dirname(os.path.dirname(cresset.__file__))
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]),
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def run(*arguments, cwd=None):
@@ -61,7 +65,9 @@ def test_what_asks_for_torch_gets_an_answer(program):
             print(error)
         """
     )
-    assert done.stdout.splitlines() == ["True 2.13.0+cresset None", "True torch", "No module named 'torch.nothing'"], done.stderr
+    assert done.stdout.splitlines() == ["True 2.13.0+cresset None", "True torch", "No module named 'torch.nothing'"], (
+        done.stderr
+    )
 
 
 def test_safetensors_torch_is_cressets(program):
@@ -101,10 +107,14 @@ def test_processes_that_the_program_starts_find_cresset_too(program):
 
 def test_an_error_shows_the_programs_own_lines_only(program):
     done = program("import torch\ntorch.ones(2) + torch.ones(3)\n")
-    assert done.returncode == 1 and "program.py" in done.stderr and "line 2" in done.stderr and "runpy" not in done.stderr
+    assert (
+        done.returncode == 1 and "program.py" in done.stderr and "line 2" in done.stderr and "runpy" not in done.stderr
+    )
 
 
-@pytest.mark.parametrize("text, status", [("import sys; sys.exit(5)", 5), ("raise SystemExit", 0), ("raise KeyboardInterrupt", 130)])
+@pytest.mark.parametrize(
+    "text, status", [("import sys; sys.exit(5)", 5), ("raise SystemExit", 0), ("raise KeyboardInterrupt", 130)]
+)
 def test_the_programs_exit_status_is_kept(program, text, status):
     assert program(text).returncode == status
 
@@ -117,5 +127,7 @@ def test_a_module_by_its_name(tmp_path):
 
 def test_torchvision_is_cressets(program):
     pytest.importorskip("cresset.vision")
-    done = program("import torchvision; from torchvision import transforms; print(torchvision.__name__, transforms.__name__)")
+    done = program(
+        "import torchvision; from torchvision import transforms; print(torchvision.__name__, transforms.__name__)"
+    )
     assert done.stdout.split() == ["cresset.vision", "cresset.vision.transforms"], done.stderr

@@ -1,7 +1,8 @@
 """The fixture `agree`: run the same small program in cresset and in PyTorch, and compare what comes out.
 
-A program is Python text in which `torch` is the library and `np` is NumPy; its last line is an expression. What it gives (tensors with
-dtype, shape, strides and elements; dtypes; sizes; text; numbers; nested lists and tuples of these), or the class of what it raises, is compared.
+A program is Python text in which `torch` is the library and `np` is NumPy; its last line is an expression. What it
+gives (tensors with dtype, shape, strides and elements; dtypes; sizes; text; numbers; nested lists and tuples of these),
+or the class of what it raises, is compared.
 """
 
 import ast

@@ -1,4 +1,5 @@
-"""Modules that both libraries compile: `make(lib)` gives {name: (module, arguments)} of cresset or PyTorch. Used by test_jit_files.py.
+"""Modules that both libraries compile: `make(lib)` gives {name: (module, arguments)} of cresset or PyTorch. Used by
+test_jit_files.py.
 
 The source of each is one text for both: `torch` and `nn` are the library's.
 """
@@ -393,11 +394,18 @@ def written(torch, nn, F, image, rows, sequence):
     )  # noqa: E731
     several = lambda: ([torch.randn(2, 2), torch.randn(2, 2)],)  # noqa: E731
     return {
-        "cnn": (lambda: Cnn().eval(), image), "residual": (lambda: Residual().eval(), image), "branch": (Branch, rows), "loops": (Loops, lambda: (torch.randn(2, 6), 5)),
-        "typed": (Typed, lambda: ([torch.ones(2), torch.ones(2)], 3.0)), "typed_without_scale": (Typed, lambda: ([torch.ones(2)],)), "detection": (Detection, boxes), "dicts": (Dicts, rows),
-        "buffers": (Buffers, rows), "attention": (Attention, sequence), "indexing": (Indexing, rows), "texts": (Texts, rows), "comprehensions": (Comprehensions, several),
-        "methods": (Methods, rows), "casts": (Casts, rows), "reductions": (Reductions, rows), "shapes": (Shapes, rows), "no_grad": (NoGrad, rows), "raises": (Raises, rows),
+        "cnn": (lambda: Cnn().eval(), image), "residual": (lambda: Residual().eval(), image), "branch": (Branch, rows),
+        "loops": (Loops, lambda: (torch.randn(2, 6), 5)),
+        "typed": (Typed, lambda: ([torch.ones(2), torch.ones(2)], 3.0)),
+        "typed_without_scale": (Typed, lambda: ([torch.ones(2)],)), "detection": (Detection, boxes),
+        "dicts": (Dicts, rows),
+        "buffers": (Buffers, rows), "attention": (Attention, sequence), "indexing": (Indexing, rows),
+        "texts": (Texts, rows), "comprehensions": (Comprehensions, several),
+        "methods": (Methods, rows), "casts": (Casts, rows), "reductions": (Reductions, rows), "shapes": (Shapes, rows),
+        "no_grad": (NoGrad, rows), "raises": (Raises, rows),
         "encoder": (Encoder, tokens), "recurrent": (Recurrent, sequence), "forks": (Forks, rows),
-        "lstm": (lambda: Lstm(6, batch_first=True), sequence), "lstm_two_layers_both_ways": (lambda: Lstm(5, 2, bidirectional=True), sequence), "gru": (lambda: Gru(6), sequence),
+        "lstm": (lambda: Lstm(6, batch_first=True), sequence),
+        "lstm_two_layers_both_ways": (lambda: Lstm(5, 2, bidirectional=True), sequence),
+        "gru": (lambda: Gru(6), sequence),
         "rnn": (lambda: Rnn(6, nonlinearity="relu"), sequence), "shared": (Shared, rows),
     }  # fmt: skip

@@ -1,4 +1,6 @@
-"""autocast and GradScaler do in cresset what they do in PyTorch: which dtype each operation gives, values near, the same warnings and settings."""
+"""autocast and GradScaler do in cresset what they do in PyTorch: which dtype each operation gives, values near, the
+same warnings and settings.
+"""
 
 import warnings
 
@@ -8,7 +10,8 @@ import cresset
 
 torch = pytest.importorskip("torch")
 
-# Programs in which `x`, `y` are square matrices, `i` an image, `v` a volume, `t` class numbers. Each runs with float32 and with bfloat16 arguments.
+# Programs in which `x`, `y` are square matrices, `i` an image, `v` a volume, `t` class numbers. Each runs with float32
+# and with bfloat16 arguments.
 PROGRAMS = """
 x @ y | torch.mm(x, y) | torch.bmm(x[None], y[None]) | torch.addmm(x, x, y) | torch.baddbmm(x[None], x[None], y[None]) | torch.addbmm(x, x[None], y[None])
 torch.mv(x, x[0]) | torch.dot(x[0], y[0]) | torch.matmul(x, x[0]) | x.matmul(y) | torch.einsum('ij,jk->ik', x, y) | torch.tensordot(x, y, 1)
@@ -186,11 +189,16 @@ def test_the_scaler_does_the_same_at_an_overflow():
 
 
 LAYERS = {
-    "LSTM": "torch.nn.LSTM(8, 8, batch_first=True)(x)", "GRU": "torch.nn.GRU(8, 8)(x)", "RNN": "torch.nn.RNN(8, 8)(x)", "LSTMCell": "torch.nn.LSTMCell(8, 8)(x[0])",
-    "MultiheadAttention": "torch.nn.MultiheadAttention(8, 2)(x, x, x)", "TransformerEncoderLayer": "torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)(x)",
-    "normed": "torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Softmax(-1))(x)",
-    "convolutions": "torch.nn.Sequential(torch.nn.Conv1d(5, 4, 3), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(24, 2))(x)",
-    "Bilinear": "torch.nn.Bilinear(8, 8, 3)(x, x)", "PReLU": "torch.nn.PReLU()(x)", "ConvTranspose1d": "torch.nn.ConvTranspose1d(5, 5, 3)(x)",
+    "LSTM": "torch.nn.LSTM(8, 8, batch_first=True)(x)", "GRU": "torch.nn.GRU(8, 8)(x)", "RNN": "torch.nn.RNN(8, 8)(x)",
+    "LSTMCell": "torch.nn.LSTMCell(8, 8)(x[0])",
+    "MultiheadAttention": "torch.nn.MultiheadAttention(8, 2)(x, x, x)",
+    "TransformerEncoderLayer": "torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)(x)",
+    "normed": ("torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), "
+              "torch.nn.Softmax(-1))(x)"),
+    "convolutions": ("torch.nn.Sequential(torch.nn.Conv1d(5, 4, 3), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), "
+                    "torch.nn.Flatten(), torch.nn.Linear(24, 2))(x)"),
+    "Bilinear": "torch.nn.Bilinear(8, 8, 3)(x, x)", "PReLU": "torch.nn.PReLU()(x)",
+    "ConvTranspose1d": "torch.nn.ConvTranspose1d(5, 5, 3)(x)",
     "Embedding": "torch.nn.Sequential(torch.nn.Embedding(4, 8), torch.nn.Linear(8, 8))(torch.tensor([1, 2]))",
 }  # fmt: skip
 
@@ -217,8 +225,10 @@ class TestPyTorchsLists:
 
     # What PyTorch's lists call otherwise, or what is made of operators that are in the lists themselves.
     SPELLED = {
-        "_convolution": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution", "conv_transpose1d": "convolution",
-        "conv_transpose2d": "convolution", "conv_transpose3d": "convolution", "nll_loss2d": "nll_loss", "reflection_pad1d": "reflection_pad",
+        "_convolution": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
+        "conv_transpose1d": "convolution",
+        "conv_transpose2d": "convolution", "conv_transpose3d": "convolution", "nll_loss2d": "nll_loss",
+        "reflection_pad1d": "reflection_pad",
         "linalg_vecdot": "vecdot", "linalg_multi_dot": "multi_dot", "__matmul__": "matmul", "__pow__": "pow",
     }  # fmt: skip
     NOT_HERE = {"_addmm_activation", "_native_multi_head_attention", "cudnn_convolution", "cudnn_convolution_transpose"}

@@ -72,7 +72,9 @@ def ours(value):
 
 
 def find(op):
-    """The operator's counterpart. Where PyTorch's table has a small function around it, the same with cresset as its `torch`."""
+    """The operator's counterpart. Where PyTorch's table has a small function around it, the same with cresset as its
+    `torch`.
+    """
     around = op.op
     if isinstance(around, types.FunctionType) and "testing" in (around.__module__ or ""):
         names = {**around.__globals__, "torch": cresset, "F": cresset.nn.functional}

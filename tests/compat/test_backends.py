@@ -65,8 +65,10 @@ def test_the_answer_is_the_same(program):
 @pytest.mark.parametrize(
     "place, value",
     [
-        ("cudnn.benchmark", True), ("cudnn.deterministic", True), ("cudnn.enabled", False), ("cudnn.allow_tf32", False), ("cuda.matmul.allow_tf32", True),
-        ("cuda.matmul.allow_fp16_reduced_precision_reduction", False), ("mkldnn.enabled", False), ("mkldnn.deterministic", True),
+        ("cudnn.benchmark", True), ("cudnn.deterministic", True), ("cudnn.enabled", False), ("cudnn.allow_tf32", False),
+        ("cuda.matmul.allow_tf32", True),
+        ("cuda.matmul.allow_fp16_reduced_precision_reduction", False), ("mkldnn.enabled", False),
+        ("mkldnn.deterministic", True),
     ],
 )  # fmt: skip
 def test_a_setting_keeps_its_value(place, value):
@@ -154,7 +156,9 @@ def test_a_precision_counts_where_pytorchs_does(place, value):
 # ---------------------------------------------------------------- forms of attention
 
 
-@pytest.mark.parametrize("form", ["MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE", "ERROR"])
+@pytest.mark.parametrize(
+    "form", ["MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE", "ERROR"]
+)
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_a_form_of_attention_is_there_or_refused_as_in_pytorch(form, dropout):
     def attend(lib):

@@ -15,7 +15,8 @@ futures quasirandom overrides serialization testing utils._ordered_set utils.flo
 
 # Where a class has another home here, and why it may: no file names it.
 ELSEWHERE = {
-    "CustomOpDef", "DeviceType", "DispatchKey", "Event", "FileCheck", "Future", "Generator", "LinAlgError", "OpOverload", "ProfilerActivity", "SDPBackend", "StorageType",
+    "CustomOpDef", "DeviceType", "DispatchKey", "Event", "FileCheck", "Future", "Generator", "LinAlgError",
+    "OpOverload", "ProfilerActivity", "SDPBackend", "StorageType",
     "tqdm",
 }  # fmt: skip
 

@@ -21,7 +21,10 @@ ORDERS = {
     "random_split": lambda t, d: [list(part.indices) for part in d.random_split(range(11), [0.5, 0.3, 0.2])],
     "a shuffled loader": lambda t, d: [b.tolist() for b in d.DataLoader(range(20), batch_size=3, shuffle=True)],
     "two epochs": lambda t, d: [[b.tolist() for b in loader] for loader in [d.DataLoader(range(9), 2, True)] * 2],
-    "a loader, then the global generator": lambda t, d: [len(list(d.DataLoader(range(9), 2, True))), t.rand(2).tolist()],
+    "a loader, then the global generator": lambda t, d: [
+        len(list(d.DataLoader(range(9), 2, True))),
+        t.rand(2).tolist(),
+    ],
     "a loader with a generator": lambda t, d: [
         b.tolist() for b in d.DataLoader(range(20), 3, shuffle=True, generator=t.Generator().manual_seed(1))
     ],
@@ -38,7 +41,8 @@ def test_orders_are_pytorchs(order):
 @pytest.mark.parametrize(
     "batch",
     [
-        [1, 2], [1.5, 2.5], ["a", "b"], [(1, 2.0), (3, 4.0)], [[1, 2], [3, 4]], [{"a": 1}, {"a": 2}], [np.float32(1), np.float32(2)], [np.ones(2), np.zeros(2)], [True, False], [b"x", b"y"],
+        [1, 2], [1.5, 2.5], ["a", "b"], [(1, 2.0), (3, 4.0)], [[1, 2], [3, 4]], [{"a": 1}, {"a": 2}],
+        [np.float32(1), np.float32(2)], [np.ones(2), np.zeros(2)], [True, False], [b"x", b"y"],
         [np.int64(3), np.int64(4)], [{"a": (np.ones(1), "s")}, {"a": (np.ones(1), "t")}],
     ],
     ids=str,

@@ -27,7 +27,8 @@ CASES = {
     "Exponential": (lambda D, a: D.Exponential(a), [[0.5, 7.0]]),
     "FisherSnedecor": (lambda D, a, b: D.FisherSnedecor(a, b), [[3.0, 1.0], [5.0, 1.5]]),
     "Gamma": (lambda D, a, b: D.Gamma(a, b), [[0.5, 5.0], [1.5, 3.0]]),
-    "GeneralizedPareto": (lambda D, a, b, c: D.GeneralizedPareto(a, b, c), [[0.5, 0.0, 1.0], [1.0, 2.0, 0.5], [0.3, 0.0, -0.4]]),
+    "GeneralizedPareto": (lambda D, a, b, c: D.GeneralizedPareto(a, b, c),
+        [[0.5, 0.0, 1.0], [1.0, 2.0, 0.5], [0.3, 0.0, -0.4]]),
     "Geometric": (lambda D, p: D.Geometric(p), [[0.2, 0.9]]),
     "Geometric logits": (lambda D, x: D.Geometric(logits=x), [[0.2, -0.9]]),
     "Gumbel": (lambda D, a, b: D.Gumbel(a, b), [[0.5, 2.0], [1.5, 3.0]]),
@@ -41,14 +42,21 @@ CASES = {
     "LKJCholesky": (lambda D, a: D.LKJCholesky(3, a), [[0.5, 2.0]]),
     "LogNormal": (lambda D, a, b: D.LogNormal(a, b), [[0.5, 1.0], [0.5, 1.0]]),
     "LogisticNormal": (lambda D, a, b: D.LogisticNormal(a, b), [[[0.5, 1.0], [0.1, 0.2]], [0.5, 1.0]]),
-    "LowRankMultivariateNormal": (lambda D, a, w, d: D.LowRankMultivariateNormal(a, w, d), [[[0.5, 1.0, 0.0], [0.1, 0.2, 0.3]], [[1.0], [2.0], [-1.0]], [1.0, 2.0, 0.5]]),
-    "MixtureSameFamily": (lambda D, p, a, b: D.MixtureSameFamily(D.Categorical(p), D.Normal(a, b)), [[[0.2, 0.8], [0.5, 0.5]], [[0.5, 3.0], [-1.0, 0.0]], [1.0, 0.3]]),
-    "MixtureSameFamily of vectors": (lambda D, p, a, b: D.MixtureSameFamily(D.Categorical(p), D.Independent(D.Normal(a, b), 1)), [[0.2, 0.8], [[0.5, 3.0], [-1.0, 0.0]], [1.0, 0.3]]),
+    "LowRankMultivariateNormal": (lambda D, a, w, d: D.LowRankMultivariateNormal(a, w, d),
+        [[[0.5, 1.0, 0.0], [0.1, 0.2, 0.3]], [[1.0], [2.0], [-1.0]], [1.0, 2.0, 0.5]]),
+    "MixtureSameFamily": (lambda D, p, a, b: D.MixtureSameFamily(D.Categorical(p), D.Normal(a, b)),
+        [[[0.2, 0.8], [0.5, 0.5]], [[0.5, 3.0], [-1.0, 0.0]], [1.0, 0.3]]),
+    "MixtureSameFamily of vectors": (lambda D, p, a,
+        b: D.MixtureSameFamily(D.Categorical(p), D.Independent(D.Normal(a, b), 1)),
+        [[0.2, 0.8], [[0.5, 3.0], [-1.0, 0.0]], [1.0, 0.3]]),
     "Multinomial": (lambda D, p: D.Multinomial(5, p), [[[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]]),
     "Multinomial logits": (lambda D, x: D.Multinomial(5, logits=x), [[0.2, -0.3, 0.5]]),
-    "MultivariateNormal": (lambda D, a, s: D.MultivariateNormal(a, s), [[[0.5, 1.0], [0.1, 0.2]], [[2.0, 0.5], [0.5, 1.0]]]),
-    "MultivariateNormal precision": (lambda D, a, s: D.MultivariateNormal(a, precision_matrix=s), [[0.5, 1.0], [[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 3.0]]]]),
-    "MultivariateNormal factor": (lambda D, a, s: D.MultivariateNormal(a, scale_tril=s), [[0.5, 1.0], [[2.0, 0.0], [0.5, 1.0]]]),
+    "MultivariateNormal": (lambda D, a, s: D.MultivariateNormal(a, s),
+        [[[0.5, 1.0], [0.1, 0.2]], [[2.0, 0.5], [0.5, 1.0]]]),
+    "MultivariateNormal precision": (lambda D, a, s: D.MultivariateNormal(a, precision_matrix=s),
+        [[0.5, 1.0], [[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 3.0]]]]),
+    "MultivariateNormal factor": (lambda D, a, s: D.MultivariateNormal(a, scale_tril=s),
+        [[0.5, 1.0], [[2.0, 0.0], [0.5, 1.0]]]),
     "NegativeBinomial": (lambda D, p: D.NegativeBinomial(3, p), [[0.2, 0.7]]),
     "NegativeBinomial logits": (lambda D, n, x: D.NegativeBinomial(n, logits=x), [[2.5, 4.0], [-1.0, 0.5]]),
     "Normal": (lambda D, a, b: D.Normal(a, b), [[0.5, 2.0], [1.5, 3.0]]),
@@ -59,10 +67,14 @@ CASES = {
     "Poisson": (lambda D, a: D.Poisson(a), [[0.5, 20.0]]),
     "RelaxedBernoulli": (lambda D, t, p: D.RelaxedBernoulli(t, p), [[0.7], [0.2, 0.9]]),
     "RelaxedBernoulli logits": (lambda D, t, x: D.RelaxedBernoulli(t, logits=x), [[0.7], [0.2, -0.9]]),
-    "RelaxedOneHotCategorical": (lambda D, t, p: D.RelaxedOneHotCategorical(t, p), [[0.7], [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]]),
+    "RelaxedOneHotCategorical": (lambda D, t, p: D.RelaxedOneHotCategorical(t, p),
+        [[0.7], [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]]),
     "StudentT": (lambda D, n, a, b: D.StudentT(n, a, b), [[0.5, 1.5, 5.0], [0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]),
-    "TransformedDistribution": (lambda D, a, b: D.TransformedDistribution(D.Normal(a, b), [D.SigmoidTransform(), D.AffineTransform(-1.0, 2.0)]), [[0.5, 2.0], [1.5, 3.0]]),
-    "TransformedDistribution falling": (lambda D, a, b: D.TransformedDistribution(D.Normal(a, 1.0), D.AffineTransform(0.0, -b)), [[0.5, 2.0], [1.5, 3.0]]),
+    "TransformedDistribution": (lambda D, a,
+        b: D.TransformedDistribution(D.Normal(a, b), [D.SigmoidTransform(), D.AffineTransform(-1.0, 2.0)]),
+        [[0.5, 2.0], [1.5, 3.0]]),
+    "TransformedDistribution falling": (lambda D, a,
+        b: D.TransformedDistribution(D.Normal(a, 1.0), D.AffineTransform(0.0, -b)), [[0.5, 2.0], [1.5, 3.0]]),
     "Uniform": (lambda D, a, b: D.Uniform(a, b), [[0.5, -2.0], [1.5, 3.0]]),
     "VonMises": (lambda D, a, b: D.VonMises(a, b), [[0.5, -2.0], [0.3, 9.0]]),
     "Weibull": (lambda D, a, b: D.Weibull(a, b), [[0.5, 2.0], [1.5, 3.0]]),
@@ -131,7 +143,8 @@ def both(name, function, dtype="float32", gradients=True):
         results.append((result, grads))
     (ours, our_grads), (theirs, their_grads) = results
     if isinstance(their_grads, str) or isinstance(theirs, str):
-        # What PyTorch cannot do (or trips over, such as the entropy of an expanded Multinomial), cresset need not refuse.
+        # What PyTorch cannot do (or trips over, such as the entropy of an expanded Multinomial), cresset need not
+        # refuse.
         assert type(ours).__name__ == "Tensor" or ours == theirs
         return theirs
     tolerance = {"rtol": 2e-5, "atol": 1e-6} if dtype == "float32" else {"rtol": 1e-7, "atol": 1e-9}
@@ -176,8 +189,8 @@ class TestEveryDistribution:
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("shape", [(), (5,), (3, 11)])
     def test_the_same_seed_gives_the_same_samples(self, name, shape, dtype):
-        # The last of a row of LKJCholesky is the root of what its squares leave of one: the root of a difference magnifies the order of
-        # the sum, which in PyTorch depends on the processor. The squares themselves agree.
+        # The last of a row of LKJCholesky is the root of what its squares leave of one: the root of a difference
+        # magnifies the order of the sum, which in PyTorch depends on the processor. The squares themselves agree.
         seen = (lambda sample: sample * sample.abs()) if name == "LKJCholesky" else (lambda sample: sample)
         assert not both(name, lambda d, lib: seen(d.sample(shape)), dtype).requires_grad
 
@@ -255,7 +268,8 @@ WRONG = {
     "Transformed": lambda D, t: D.TransformedDistribution(D.Normal(0.0, 1.0), "exp"),
     "Transformed dims": lambda D, t: D.TransformedDistribution(D.Normal(0.0, 1.0), D.StickBreakingTransform()),
     "default": lambda D, t: D.Distribution.set_default_validate_args("yes"),
-    "no expand": lambda D, t: type("Mine", (D.Normal,), {"__init__": lambda self: D.Normal.__init__(self, 0.0, 1.0)})().expand((2,)),
+    "no expand": lambda D, t: type("Mine", (D.Normal,),
+        {"__init__": lambda self: D.Normal.__init__(self, 0.0, 1.0)})().expand((2,)),
     "kl": lambda D, t: D.kl_divergence(D.Normal(0.0, 1.0), D.Cauchy(0.0, 1.0)),
     "kl families": lambda D, t: D.kl_divergence(D.Poisson(1.0), D.Normal(0.0, 1.0)),
     "kl binomial": lambda D, t: D.kl_divergence(D.Binomial(2, 0.5), D.Binomial(3, 0.5)),
@@ -312,7 +326,8 @@ def one_of_each(lib):
         "StudentT": [D.StudentT(t(3.0, 4.0))],
         "Uniform": [D.Uniform(t(0.1, 0.2), t(0.5, 0.9)), D.Uniform(t(-1.0, 0.0), t(2.0, 1.0))],
         "VonMises": [D.VonMises(t(0.1, 0.2), t(0.5, 0.9))],
-        "Wishart": [D.Wishart(lib.tensor(4.0, dtype=lib.float64), matrix), D.Wishart(lib.tensor(5.0, dtype=lib.float64), 2 * matrix)],
+        "Wishart": [D.Wishart(lib.tensor(4.0, dtype=lib.float64), matrix),
+            D.Wishart(lib.tensor(5.0, dtype=lib.float64), 2 * matrix)],
     }  # fmt: skip
 
 
@@ -341,7 +356,8 @@ def test_the_same_pairs_have_a_divergence():
 TRANSFORMS = {
     "Abs": lambda D, t: D.AbsTransform(),
     "Affine": lambda D, t: D.AffineTransform(1.0, -2.0),
-    "Affine of tensors": lambda D, t: D.AffineTransform(t.tensor([1.0, 2.0, 3.0]), t.tensor([0.5, -1.0, 2.0]), event_dim=1),
+    "Affine of tensors": lambda D, t: D.AffineTransform(t.tensor([1.0, 2.0, 3.0]), t.tensor([0.5, -1.0, 2.0]),
+        event_dim=1),
     "Cat": lambda D, t: D.CatTransform([D.ExpTransform(), D.SigmoidTransform()], -1, [1, 2]),
     "Compose": lambda D, t: D.ComposeTransform([D.ExpTransform(), D.AffineTransform(1.0, 2.0), D.PowerTransform(2.0)]),
     "Compose of vectors": lambda D, t: D.ComposeTransform([D.AffineTransform(0.0, 2.0), D.StickBreakingTransform()]),
@@ -398,11 +414,14 @@ def test_transforms_of_matrices(name):
 
 
 CONSTRAINTS = [
-    "boolean", "corr_cholesky", "dependent", "lower_cholesky", "lower_triangular", "nonnegative", "nonnegative_integer", "one_hot", "positive",
-    "positive_semidefinite", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "square", "symmetric", "unit_interval",
+    "boolean", "corr_cholesky", "dependent", "lower_cholesky", "lower_triangular", "nonnegative", "nonnegative_integer",
+    "one_hot", "positive",
+    "positive_semidefinite", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "square",
+    "symmetric", "unit_interval",
 ]  # fmt: skip
 MADE = {
-    "greater_than": (2,), "greater_than_eq": (2,), "less_than": (0.5,), "interval": (-1, 0.5), "half_open_interval": (-1, 0.5),
+    "greater_than": (2,), "greater_than_eq": (2,), "less_than": (0.5,), "interval": (-1, 0.5),
+    "half_open_interval": (-1, 0.5),
     "integer_interval": (0, 3), "multinomial": (3,),
 }  # fmt: skip
 
@@ -410,7 +429,8 @@ MADE = {
 @pytest.mark.parametrize("name", [*CONSTRAINTS, *MADE])
 def test_constraints(name):
     values = [
-        [[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.5], [0.5, 1.0]], [[1.0, 3.0], [-1.0, 0.5]], [[0.25, 0.75], [0.5, 0.5]], [[math.nan, 0.0], [1.0, 2.0]],
+        [[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.5], [0.5, 1.0]], [[1.0, 3.0], [-1.0, 0.5]], [[0.25, 0.75], [0.5, 0.5]],
+        [[math.nan, 0.0], [1.0, 2.0]],
         [[1.0, 0.0], [0.6, 0.8]],
     ]  # fmt: skip
     found = []

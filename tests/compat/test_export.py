@@ -1,4 +1,6 @@
-"""torch.export beside PyTorch: the same modules give graphs of the same operators with the same arguments, and the same signatures."""
+"""torch.export beside PyTorch: the same modules give graphs of the same operators with the same arguments, and the same
+signatures.
+"""
 
 import io
 
@@ -25,7 +27,8 @@ def models(t):
     class Resize(nn.Module):
         def forward(self, x):
             return (
-                F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 5), mode="bilinear", align_corners=False), F.pad(x, (1, 1)), F.avg_pool2d(x, 2),
+                F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 5), mode="bilinear", align_corners=False),
+                F.pad(x, (1, 1)), F.avg_pool2d(x, 2),
                 F.adaptive_avg_pool2d(x, 1), F.max_pool2d(x, 2, 2), F.unfold(x, 2),
             )  # fmt: skip
 
@@ -51,14 +54,17 @@ def models(t):
     class Shapes(nn.Module):
         def forward(self, x):
             return (
-                t.cat([x, x], 1), t.stack([x, x]), x.reshape(-1), x.permute(1, 0), x.transpose(0, 1), x.flatten(), x.unsqueeze(0), x.expand(2, 4, 4), x.repeat(2, 1),
-                x.view(1, -1), t.zeros_like(x), x[:, 1:3], x[0], x[..., None], x.split([1, 3]), x.chunk(2, 1), x.roll(1, 0), x.tril(),
+                t.cat([x, x], 1), t.stack([x, x]), x.reshape(-1), x.permute(1, 0), x.transpose(0, 1), x.flatten(),
+                x.unsqueeze(0), x.expand(2, 4, 4), x.repeat(2, 1),
+                x.view(1, -1), t.zeros_like(x), x[:, 1:3], x[0], x[..., None], x.split([1, 3]), x.chunk(2, 1),
+                x.roll(1, 0), x.tril(),
             )  # fmt: skip
 
     class Activations(nn.Module):
         def forward(self, x):
             return (
-                F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.leaky_relu(x), F.elu(x, 0.5), F.softplus(x), x.tanh(), x.sigmoid(), F.softmax(x, 1), F.log_softmax(x, -1),
+                F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.leaky_relu(x), F.elu(x, 0.5), F.softplus(x),
+                x.tanh(), x.sigmoid(), F.softmax(x, 1), F.log_softmax(x, -1),
                 F.dropout(x, 0.5, self.training), F.linear(x, x),
             )  # fmt: skip
 
@@ -73,7 +79,8 @@ def models(t):
     return {
         "mlp": (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), (t.ones(3, 4),)),
         "cnn": (
-            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.1), nn.Linear(4, 2)),
+            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1),
+                nn.Flatten(), nn.Dropout(0.1), nn.Linear(4, 2)),
             (t.ones(2, 3, 8, 8),),
         ),
         "residual": (Residual(), (t.ones(2, 3, 4, 4),)),

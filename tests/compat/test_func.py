@@ -88,42 +88,75 @@ def attention(lib):
 
 
 PROGRAMS = {
-    "per-sample gradients": lambda t, f: f.vmap(f.grad(loss(t)), (None, 0, 0))(x(t, 4, 3), x(t, 5, 3), t.tensor([0, 1, 2, 3, 0])),
-    "per-sample gradients of a network": lambda t, f: f.vmap(f.grad(small_network(t)), (None, 0))(network_state(t), x(t, 3, 1, 4, 4)),
+    "per-sample gradients": lambda t, f: f.vmap(f.grad(loss(t)), (None, 0, 0))(
+        x(t, 4, 3), x(t, 5, 3), t.tensor([0, 1, 2, 3, 0])
+    ),
+    "per-sample gradients of a network": lambda t, f: f.vmap(f.grad(small_network(t)), (None, 0))(
+        network_state(t), x(t, 3, 1, 4, 4)
+    ),
     "gradient of per-sample gradients": lambda t, f: f.grad(
         lambda w: f.vmap(f.grad(loss(t)), (None, 0, 0))(w, x(t, 5, 3), t.tensor([0, 1, 2, 3, 0])).pow(2).sum()
     )(x(t, 4, 3)),
     "an ensemble": lambda t, f: f.vmap(lambda w: t.nn.functional.conv2d(x(t, 2, 3, 5, 5), w))(x(t, 4, 6, 3, 3, 3)),
-    "attention": lambda t, f: f.vmap(f.grad(attention(t), (0, 1, 2)))(x(t, 2, 1, 3, 4), x(t, 2, 1, 3, 4) * 0.5, x(t, 2, 1, 3, 4) + 1),
+    "attention": lambda t, f: f.vmap(f.grad(attention(t), (0, 1, 2)))(
+        x(t, 2, 1, 3, 4), x(t, 2, 1, 3, 4) * 0.5, x(t, 2, 1, 3, 4) + 1
+    ),
     "hessian": lambda t, f: f.hessian(lambda v: (v.sin() * v.roll(1)).sum())(x(t, 4)),
-    "hessian of a network": lambda t, f: f.hessian(lambda w: small_network(t)({**network_state(t), "conv": w}, x(t, 1, 4, 4)))(x(t, 2, 1, 3, 3)),
+    "hessian of a network": lambda t, f: f.hessian(
+        lambda w: small_network(t)({**network_state(t), "conv": w}, x(t, 1, 4, 4))
+    )(x(t, 2, 1, 3, 3)),
     "hessian for each sample": lambda t, f: f.vmap(f.hessian(lambda v: v.softmax(0).pow(2).sum()))(x(t, 3, 4)),
-    "jacobians by two arguments": lambda t, f: f.jacrev(lambda a, b: {"p": a @ b, "q": a.sum()}, (0, 1))(x(t, 2, 3), x(t, 3)),
+    "jacobians by two arguments": lambda t, f: f.jacrev(lambda a, b: {"p": a @ b, "q": a.sum()}, (0, 1))(
+        x(t, 2, 3), x(t, 3)
+    ),
     "jacfwd with aux": lambda t, f: f.jacfwd(lambda v: (v.cumprod(0), v * 2), has_aux=True)(x(t, 3)),
     "jacrev in chunks": lambda t, f: f.jacrev(lambda v: v.outer(v), chunk_size=2)(x(t, 3)),
     "third derivative": lambda t, f: f.jacfwd(f.jacrev(f.grad(lambda v: (v**4).sum() * v[0])))(x(t, 3)),
     "jvp of vjp": lambda t, f: f.jvp(lambda v: f.vjp(lambda u: u.exp() * v, v)[1](v)[0], (x(t, 3),), (x(t, 3) + 1,)),
     "vjp of jvp": lambda t, f: f.vjp(lambda v: f.jvp(lambda u: u.exp() * v, (v,), (v,))[1], x(t, 3))[1](x(t, 3) + 1),
-    "jvp of jvp": lambda t, f: f.jvp(lambda v: f.jvp(lambda u: (u * v).sin(), (v,), (v * 2,))[1], (x(t, 3),), (x(t, 3) + 1,)),
-    "vmap of jvp": lambda t, f: f.vmap(lambda p, v: f.jvp(lambda u: u.softmax(0), (p,), (v,))[1], (None, 0))(x(t, 4), x(t, 3, 4)),
-    "forward through layers": lambda t, f: f.jvp(lambda v: t.nn.functional.layer_norm(v, (4,)).tanh().mean(0), (x(t, 3, 4),), (x(t, 3, 4) ** 2,)),
-    "vmap of vmap of grad": lambda t, f: f.vmap(f.vmap(f.grad(lambda a, b: (a * b).prod()), (None, 0)), (0, None))(x(t, 2, 3), x(t, 4, 3)),
+    "jvp of jvp": lambda t, f: f.jvp(
+        lambda v: f.jvp(lambda u: (u * v).sin(), (v,), (v * 2,))[1], (x(t, 3),), (x(t, 3) + 1,)
+    ),
+    "vmap of jvp": lambda t, f: f.vmap(lambda p, v: f.jvp(lambda u: u.softmax(0), (p,), (v,))[1], (None, 0))(
+        x(t, 4), x(t, 3, 4)
+    ),
+    "forward through layers": lambda t, f: f.jvp(
+        lambda v: t.nn.functional.layer_norm(v, (4,)).tanh().mean(0), (x(t, 3, 4),), (x(t, 3, 4) ** 2,)
+    ),
+    "vmap of vmap of grad": lambda t, f: f.vmap(f.vmap(f.grad(lambda a, b: (a * b).prod()), (None, 0)), (0, None))(
+        x(t, 2, 3), x(t, 4, 3)
+    ),
     "writes in place": lambda t, f: f.vmap(f.grad(in_place(t)))(x(t, 3, 4)),
     "writes in place, forward": lambda t, f: f.vmap(lambda v: f.jvp(in_place(t), (v,), (v + 1,))[1])(x(t, 3, 4)),
     "indices of each sample": lambda t, f: f.vmap(lambda v, i: v[i, 1:])(x(t, 3, 4, 3), t.tensor([1, 3, 0])),
-    "gradient through indices": lambda t, f: f.vmap(f.grad(lambda v, i: (v[i] ** 2).sum()))(x(t, 3, 4), t.tensor([[1, 1], [3, 0], [2, 2]])),
+    "gradient through indices": lambda t, f: f.vmap(f.grad(lambda v, i: (v[i] ** 2).sum()))(
+        x(t, 3, 4), t.tensor([[1, 1], [3, 0], [2, 2]])
+    ),
     "indices apart": lambda t, f: f.vmap(lambda v, i: v[i, :, i])(x(t, 2, 3, 4, 3), t.tensor([[0, 1], [2, 2]])),
-    "embedding": lambda t, f: f.vmap(f.grad(lambda w, i: t.nn.functional.embedding(i, w, padding_idx=0).sin().sum()))(x(t, 2, 4, 3), t.tensor([[1, 0], [3, 3]])),
+    "embedding": lambda t, f: f.vmap(f.grad(lambda w, i: t.nn.functional.embedding(i, w, padding_idx=0).sin().sum()))(
+        x(t, 2, 4, 3), t.tensor([[1, 0], [3, 3]])
+    ),
     "einsum": lambda t, f: f.vmap(lambda a, b: t.einsum("ij,jk,i->k", a, b, a[:, 0]))(x(t, 2, 3, 4), x(t, 2, 4, 2)),
-    "batch norm": lambda t, f: f.vmap(lambda v: t.nn.functional.batch_norm(v, None, None, training=True))(x(t, 2, 4, 3)),
-    "cholesky and solve": lambda t, f: f.vmap(f.grad(lambda m: t.linalg.solve(m @ m.T + t.eye(3), m[0]).sum() + t.linalg.cholesky(m @ m.T + t.eye(3)).sum()))(x(t, 2, 3, 3)),
-    "aux and several arguments": lambda t, f: f.grad_and_value(lambda a, b: ((a["w"] * b).sum(), {"b": b * 2}), (0, 1), has_aux=True)({"w": x(t, 3)}, x(t, 3) + 1),
+    "batch norm": lambda t, f: f.vmap(lambda v: t.nn.functional.batch_norm(v, None, None, training=True))(
+        x(t, 2, 4, 3)
+    ),
+    "cholesky and solve": lambda t, f: f.vmap(
+        f.grad(lambda m: t.linalg.solve(m @ m.T + t.eye(3), m[0]).sum() + t.linalg.cholesky(m @ m.T + t.eye(3)).sum())
+    )(x(t, 2, 3, 3)),
+    "aux and several arguments": lambda t, f: f.grad_and_value(
+        lambda a, b: ((a["w"] * b).sum(), {"b": b * 2}), (0, 1), has_aux=True
+    )({"w": x(t, 3)}, x(t, 3) + 1),
     "unused argument": lambda t, f: f.grad(lambda a, b: a.sum(), argnums=1)(x(t, 2), x(t, 3)),
     "linearize": lambda t, f: f.linearize(lambda v: v.sin() * v, x(t, 3))[1](x(t, 3) + 1),
     "detach inside": lambda t, f: f.grad(lambda v: (v * v.detach()).sum())(x(t, 3)),
     "no_grad inside": lambda t, f: f.grad(lambda v: _constant(t, v))(x(t, 3)),
-    "results have no history": lambda t, f: [f.grad(lambda v: (v**2).sum())(x(t, 3)).requires_grad, f.jacrev(t.sin)(x(t, 3)).requires_grad],
-    "in_dims and out_dims": lambda t, f: f.vmap(lambda a, b: (a @ b, b), in_dims=(1, None), out_dims=(1, 0))(x(t, 3, 4, 2), x(t, 2)),
+    "results have no history": lambda t, f: [
+        f.grad(lambda v: (v**2).sum())(x(t, 3)).requires_grad,
+        f.jacrev(t.sin)(x(t, 3)).requires_grad,
+    ],
+    "in_dims and out_dims": lambda t, f: f.vmap(lambda a, b: (a @ b, b), in_dims=(1, None), out_dims=(1, 0))(
+        x(t, 3, 4, 2), x(t, 2)
+    ),
     "not a tensor": lambda t, f: f.vmap(lambda v: v)(3),
     "structures differ": lambda t, f: f.vmap(lambda v: v, in_dims=(0, 0))(x(t, 3)),
     "control flow": lambda t, f: f.vmap(lambda v: v if v.sum() > 0 else -v)(x(t, 3, 2)),
@@ -148,15 +181,23 @@ def test_programs_agree(name):
     assert close(expected, found), (expected, found)
 
 
-# An operator, shapes of its arguments. Each is run for every sample at once, on every choice of arguments that have samples, and in a loop.
+# An operator, shapes of its arguments. Each is run for every sample at once, on every choice of arguments that have
+# samples, and in a loop.
 WALK = {
-    "add": ((3,), (3,)), "mul": ((2, 3), (3,)), "div": ((3,), ()), "atan2": ((2, 3), (2, 1)), "where": None, "sin": ((3,),), "relu": ((2, 3),), "softmax": ((2, 3), -1), "cumsum": ((2, 3), 0),
-    "sum": ((2, 3),), "mean": ((2, 3), 1), "prod": ((3,),), "amax": ((2, 3), (0, 1)), "argmax": ((2, 3),), "var": ((2, 3), 0), "std": ((3,),), "norm": ((2, 3),), "logsumexp": ((2, 3), 1),
-    "sort": ((2, 3), 0), "topk": ((4,), 2), "median": ((3,),), "kthvalue": ((4,), 2), "unsqueeze": ((2, 3), -1), "transpose": ((2, 3), 0, 1), "permute": ((2, 3, 1), (2, 0, 1)),
-    "reshape": ((2, 3), (3, 2)), "flatten": ((2, 3),), "flip": ((2, 3), (0,)), "roll": ((2, 3), 1), "diagonal": ((3, 3),), "tril": ((3, 3),), "matmul": ((2, 3), (3, 2)), "mv": ((2, 3), (3,)),
-    "bmm": ((2, 2, 3), (2, 3, 2)), "dot": ((3,), (3,)), "outer": ((3,), (2,)), "kron": ((2,), (3,)), "addmm": ((2, 2), (2, 3), (3, 2)), "cdist": ((2, 3), (4, 3)), "diff": ((4,),),
-    "logcumsumexp": ((3,), 0), "cummax": ((4,), 0), "unfold_copy": ((5,), 0, 2, 1), "squeeze": ((1, 3),), "chunk": ((4,), 2), "repeat_interleave": ((3,), 2), "tile": ((3,), (2,)),
-    "lerp": ((3,), (3,), 0.5), "clamp": ((3,), -0.5, 0.5), "maximum": ((3,), (3,)), "rot90": ((2, 3),), "trace": ((3, 3),), "det": ((3, 3),), "inverse": ((3, 3),), "narrow": ((4,), 0, 1, 2),
+    "add": ((3,), (3,)), "mul": ((2, 3), (3,)), "div": ((3,), ()), "atan2": ((2, 3), (2, 1)), "where": None,
+    "sin": ((3,),), "relu": ((2, 3),), "softmax": ((2, 3), -1), "cumsum": ((2, 3), 0),
+    "sum": ((2, 3),), "mean": ((2, 3), 1), "prod": ((3,),), "amax": ((2, 3), (0, 1)), "argmax": ((2, 3),),
+    "var": ((2, 3), 0), "std": ((3,),), "norm": ((2, 3),), "logsumexp": ((2, 3), 1),
+    "sort": ((2, 3), 0), "topk": ((4,), 2), "median": ((3,),), "kthvalue": ((4,), 2), "unsqueeze": ((2, 3), -1),
+    "transpose": ((2, 3), 0, 1), "permute": ((2, 3, 1), (2, 0, 1)),
+    "reshape": ((2, 3), (3, 2)), "flatten": ((2, 3),), "flip": ((2, 3), (0,)), "roll": ((2, 3), 1),
+    "diagonal": ((3, 3),), "tril": ((3, 3),), "matmul": ((2, 3), (3, 2)), "mv": ((2, 3), (3,)),
+    "bmm": ((2, 2, 3), (2, 3, 2)), "dot": ((3,), (3,)), "outer": ((3,), (2,)), "kron": ((2,), (3,)),
+    "addmm": ((2, 2), (2, 3), (3, 2)), "cdist": ((2, 3), (4, 3)), "diff": ((4,),),
+    "logcumsumexp": ((3,), 0), "cummax": ((4,), 0), "unfold_copy": ((5,), 0, 2, 1), "squeeze": ((1, 3),),
+    "chunk": ((4,), 2), "repeat_interleave": ((3,), 2), "tile": ((3,), (2,)),
+    "lerp": ((3,), (3,), 0.5), "clamp": ((3,), -0.5, 0.5), "maximum": ((3,), (3,)), "rot90": ((2, 3),),
+    "trace": ((3, 3),), "det": ((3, 3),), "inverse": ((3, 3),), "narrow": ((4,), 0, 1, 2),
 }  # fmt: skip
 
 
@@ -171,10 +212,14 @@ def test_vmap_of_an_operator_is_a_loop(name):
     tensors = [i for i, part in enumerate(parts) if is_shape(part, i, name)]
     for chosen in range(1, 2 ** len(tensors)):
         batched = [i for k, i in enumerate(tensors) if chosen >> k & 1]
-        args = [x(cresset, *([4] if i in batched else []), *part) if i in tensors else part for i, part in enumerate(parts)]
+        args = [
+            x(cresset, *([4] if i in batched else []), *part) if i in tensors else part for i, part in enumerate(parts)
+        ]
         if name in ("det", "inverse"):
             args[0] = args[0] + 2 * cresset.eye(3)
-        together = cresset.vmap(lambda *a: operator(*a), tuple(0 if i in batched else None for i in range(len(args))))(*args)
+        together = cresset.vmap(lambda *a: operator(*a), tuple(0 if i in batched else None for i in range(len(args))))(
+            *args
+        )
         loop = [operator(*(a[k] if i in batched else a for i, a in enumerate(args))) for k in range(4)]
         if not isinstance(loop[0], cresset.Tensor):
             together, loop = list(together), [list(item) for item in loop]

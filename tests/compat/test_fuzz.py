@@ -1,4 +1,6 @@
-"""The short forms of fuzz/calls.py and fuzz/programs.py: random calls and programs give what PyTorch gives, or refuse in good order."""
+"""The short forms of fuzz/calls.py and fuzz/programs.py: random calls and programs give what PyTorch gives, or refuse
+in good order.
+"""
 
 import os
 import re
@@ -20,7 +22,14 @@ def test_random_calls_answer_as_pytorch_does():
 
 
 def test_random_programs_run_as_in_pytorch():
-    command = [sys.executable, str(Path(__file__).with_name("fuzz") / "programs.py"), "--seed", "short", "--count", "600"]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("fuzz") / "programs.py"),
+        "--seed",
+        "short",
+        "--count",
+        "600",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     steps = int(re.search(r"programs: 600 programs, (\d+) steps", done.stdout)[1])

@@ -73,9 +73,18 @@ x = torch.arange(96.0).view(2, 3, 4, 4) / 50
 @pytest.mark.parametrize(
     "last",
     [
-        "(torch.fx.symbolic_trace(net).code, str(torch.fx.symbolic_trace(net).graph), str(torch.fx.symbolic_trace(net)))",
-        "[(n.name, n.op, str(n.target) if isinstance(n.target, str) else n.target.__name__, [u.name for u in n.users]) for n in torch.fx.symbolic_trace(net).graph.nodes]",
-        "[(n.name, [path for path, kind in n.meta['nn_module_stack'].values()]) for n in torch.fx.symbolic_trace(net).graph.nodes if n.meta.get('nn_module_stack')]",
+        (
+            "(torch.fx.symbolic_trace(net).code, str(torch.fx.symbolic_trace(net).graph), "
+            "str(torch.fx.symbolic_trace(net)))"
+        ),
+        (
+            "[(n.name, n.op, str(n.target) if isinstance(n.target, str) else n.target.__name__, [u.name for u in "
+            "n.users]) for n in torch.fx.symbolic_trace(net).graph.nodes]"
+        ),
+        (
+            "[(n.name, [path for path, kind in n.meta['nn_module_stack'].values()]) for n in "
+            "torch.fx.symbolic_trace(net).graph.nodes if n.meta.get('nn_module_stack')]"
+        ),
         "sorted(torch.fx.symbolic_trace(net).state_dict())",
     ],
     ids=["text", "nodes", "stacks", "state"],
@@ -101,7 +110,10 @@ split = importlib.import_module(torch.__name__ + ".fx.passes.split_module").spli
 
 PROGRAMS = {
     "concrete": "torch.fx.symbolic_trace(lambda x, b: x + 1 if b else x, concrete_args={'b': True}).code",
-    "tree": "g = torch.fx.symbolic_trace(lambda d: d['a'] + d['b'][0], concrete_args={'d': {'a': torch.fx.PH, 'b': [torch.fx.PH]}})\n(g.code, g({'a': torch.ones(1), 'b': [torch.ones(1)]}))",
+    "tree": (
+        "g = torch.fx.symbolic_trace(lambda d: d['a'] + d['b'][0], concrete_args={'d': {'a': torch.fx.PH, 'b': "
+        "[torch.fx.PH]}})\n(g.code, g({'a': torch.ones(1), 'b': [torch.ones(1)]}))"
+    ),
     "unpack": "def f(x):\n    a, b = x.chunk(2)\n    return b, a\ntorch.fx.symbolic_trace(f).code",
     "insert": """
 g = torch.fx.Graph()
@@ -127,8 +139,14 @@ found = torch.fx.replace_pattern(m, lambda a, b: torch.add(a, b).relu(), lambda 
     "length": "torch.fx.symbolic_trace(lambda x: len(x))",
     "erase": "g = torch.fx.Graph()\nx = g.placeholder('x')\ng.output(x)\ng.erase_node(x)",
     "mutation": "g = torch.fx.Graph()\nc = g.call_function(torch.cat, ([g.placeholder('x')],))\nc.args[0].append(1)",
-    "names": "g = torch.fx.Graph()\n[g.create_node('call_function', torch.add, name=n).name for n in ('add', 'add', 'add_1', '3d', 'a-b', 'sum', 'class', 'a_1', 'a_1', 'BatchNorm2d')]",
-    "types": "def f(x: torch.Tensor, n: int = 3) -> torch.Tensor:\n    return x * n\n(torch.fx.symbolic_trace(f).code, str(torch.fx.symbolic_trace(f).graph))",
+    "names": (
+        "g = torch.fx.Graph()\n[g.create_node('call_function', torch.add, name=n).name for n in ('add', 'add', "
+        "'add_1', '3d', 'a-b', 'sum', 'class', 'a_1', 'a_1', 'BatchNorm2d')]"
+    ),
+    "types": (
+        "def f(x: torch.Tensor, n: int = 3) -> torch.Tensor:\n    return x * "
+        "n\n(torch.fx.symbolic_trace(f).code, str(torch.fx.symbolic_trace(f).graph))"
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""TorchScript archives, both ways: what PyTorch writes, scripted and traced, runs here without the model's source; what is written here runs there; the numbers agree to 1e-6."""
+"""TorchScript archives, both ways: what PyTorch writes, scripted and traced, runs here without the model's source; what
+is written here runs there; the numbers agree to 1e-6.
+"""
 
 import io
 import sys

@@ -1,4 +1,6 @@
-"""The state of every layer and of every optimizer goes into PyTorch's of the same arguments and comes back: as a dictionary, and as a file."""
+"""The state of every layer and of every optimizer goes into PyTorch's of the same arguments and comes back: as a
+dictionary, and as a file.
+"""
 
 import copy
 import inspect
@@ -127,8 +129,10 @@ def test_state_goes_into_the_other_librarys_layer(layer, direction, how):
 
 
 OPTIMIZERS = {
-    "Adadelta": {}, "Adafactor": {}, "Adagrad": {"lr_decay": 0.1}, "Adam": {"amsgrad": True}, "AdamW": {}, "Adamax": {}, "ASGD": {"t0": 2}, "LBFGS": {},
-    "Muon": {}, "NAdam": {}, "RAdam": {}, "RMSprop": {"centered": True, "momentum": 0.5}, "Rprop": {}, "SGD": {"momentum": 0.9}, "SparseAdam": {},
+    "Adadelta": {}, "Adafactor": {}, "Adagrad": {"lr_decay": 0.1}, "Adam": {"amsgrad": True}, "AdamW": {}, "Adamax": {},
+    "ASGD": {"t0": 2}, "LBFGS": {},
+    "Muon": {}, "NAdam": {}, "RAdam": {}, "RMSprop": {"centered": True, "momentum": 0.5}, "Rprop": {},
+    "SGD": {"momentum": 0.9}, "SparseAdam": {},
 }  # fmt: skip
 
 

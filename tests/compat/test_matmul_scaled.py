@@ -60,16 +60,24 @@ ONE, ROWS, COLUMNS = [1.0], [[0.5]] * 16, [[2.0] * 24]
 def test_lists_of_scales(call):
     torch.manual_seed(0)
     results = []
-    for lib, a, b in zip((torch, cresset), both(torch.randn(16, 32).to(torch.float8_e4m3fn)), both(torch.randn(24, 32).to(torch.float8_e4m3fn))):
+    for lib, a, b in zip(
+        (torch, cresset),
+        both(torch.randn(16, 32).to(torch.float8_e4m3fn)),
+        both(torch.randn(24, 32).to(torch.float8_e4m3fn)),
+    ):
         scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out, *rest = call
         scale_a, scale_b = lib.tensor(scale_a), lib.tensor(scale_b)
         bias, out = bias and lib.tensor(bias), out and getattr(lib, out)
         try:
-            result = lib._scaled_mm_v2(a, b.t(), [scale_a], recipe_a, swizzle_a, [scale_b], recipe_b, swizzle_b, bias, out, *rest)
+            result = lib._scaled_mm_v2(
+                a, b.t(), [scale_a], recipe_a, swizzle_a, [scale_b], recipe_b, swizzle_b, bias, out, *rest
+            )
             results.append((str(result.dtype), result.float()))
         except Exception as error:
             results.append((type(error), None))
     (expected_kind, expected), (kind, result) = results
     assert kind == expected_kind
     if expected is not None:
-        torch.testing.assert_close(torch.from_numpy(result.numpy()), expected, rtol=0.13 if call[7] is None else 1e-2, atol=1e-5)
+        torch.testing.assert_close(
+            torch.from_numpy(result.numpy()), expected, rtol=0.13 if call[7] is None else 1e-2, atol=1e-5
+        )

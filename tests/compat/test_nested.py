@@ -56,7 +56,9 @@ PROGRAMS = {
 
 
 def batch(t, **kwargs):
-    return t.nested.nested_tensor([t.arange(6.0).reshape(2, 3), t.arange(12.0).reshape(4, 3)], layout=t.jagged, **kwargs)
+    return t.nested.nested_tensor(
+        [t.arange(6.0).reshape(2, 3), t.arange(12.0).reshape(4, 3)], layout=t.jagged, **kwargs
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -70,7 +72,10 @@ def test_jagged_tensors(name):
 def test_strided_tensors(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = [t.nested.nested_tensor([t.arange(6.0).reshape(2, 3), t.arange(12.0).reshape(4, 3)]) for t in (cresset, torch)]
+        made = [
+            t.nested.nested_tensor([t.arange(6.0).reshape(2, 3), t.arange(12.0).reshape(4, 3)])
+            for t in (cresset, torch)
+        ]
         assert near(*(lists(PROGRAMS[name](t, n)) for t, n in zip((cresset, torch), made, strict=True)))
         assert repr(made[0]) == repr(made[1])
 

@@ -99,9 +99,12 @@ def test_function_has_pytorchs_signature(name):
 @pytest.mark.parametrize(
     "fill",
     [
-        "uniform_(w, -2, 3)", "normal_(w, 1, 2)", "trunc_normal_(w, 0, 0.5, -1, 1)", "xavier_uniform_(w, 2)", "xavier_normal_(w)",
-        "kaiming_uniform_(w, 0.1)", "kaiming_normal_(w, mode='fan_out', nonlinearity='relu')", "constant_(w, 3)", "ones_(w)",
-        "zeros_(w)", "eye_(w)", "sparse_(w, 0.5)", "orthogonal_(w)", "dirac_(w.view(4, 1, 5), 2)", "trunc_normal_(w, 0, 1, 1, 2)",
+        "uniform_(w, -2, 3)", "normal_(w, 1, 2)", "trunc_normal_(w, 0, 0.5, -1, 1)", "xavier_uniform_(w, 2)",
+        "xavier_normal_(w)",
+        "kaiming_uniform_(w, 0.1)", "kaiming_normal_(w, mode='fan_out', nonlinearity='relu')", "constant_(w, 3)",
+        "ones_(w)",
+        "zeros_(w)", "eye_(w)", "sparse_(w, 0.5)", "orthogonal_(w)", "dirac_(w.view(4, 1, 5), 2)",
+        "trunc_normal_(w, 0, 1, 1, 2)",
     ],
 )  # fmt: skip
 def test_same_seed_same_starting_values(fill):

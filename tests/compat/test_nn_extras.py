@@ -46,7 +46,11 @@ def test_flex_attention(score_mod, mask_mod):
         flex = importlib.import_module(t.__name__ + ".nn.attention.flex_attention")
         mask = flex.create_block_mask(mask_mod, None, None, 150, 150, device="cpu", BLOCK_SIZE=64) if mask_mod else None
         result = flex.flex_attention(*(t.tensor(a) for a in arrays), score_mod=score_mod, block_mask=mask)
-        blocks = [getattr(mask, n).tolist() for n in ("kv_num_blocks", "kv_indices", "full_kv_indices", "q_indices")] if mask else []
+        blocks = (
+            [getattr(mask, n).tolist() for n in ("kv_num_blocks", "kv_indices", "full_kv_indices", "q_indices")]
+            if mask
+            else []
+        )
         return blocks, result.numpy()
 
     with warnings.catch_warnings():
@@ -59,7 +63,10 @@ def test_flex_attention(score_mod, mask_mod):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_gradients_of_convolutions(rank):
     rng = np.random.default_rng(rank)
-    x, w = rng.standard_normal((2, 4, *[7] * rank), dtype=np.float32), rng.standard_normal((6, 2, *[3] * rank), dtype=np.float32)
+    x, w = (
+        rng.standard_normal((2, 4, *[7] * rank), dtype=np.float32),
+        rng.standard_normal((6, 2, *[3] * rank), dtype=np.float32),
+    )
     out = rng.standard_normal((2, 6, *[3] * rank), dtype=np.float32)
     options = {"stride": 2, "padding": 0, "groups": 2}
 

@@ -28,8 +28,10 @@ def outcome(lib, program, *dtypes):
 
 
 UNARY = {
-    "square": lambda lib, x: lib.square(x), "** 2": lambda lib, x: x**2, "** 2.0": lambda lib, x: x**2.0, "pow 2": lambda lib, x: lib.pow(x, 2),
-    "nan_to_num": lambda lib, x: lib.nan_to_num(x), "nan_to_num with": lambda lib, x: lib.nan_to_num(x, 1.0, 2.0, -3.0), "abs": lambda lib, x: lib.abs(x),
+    "square": lambda lib, x: lib.square(x), "** 2": lambda lib, x: x**2, "** 2.0": lambda lib, x: x**2.0,
+    "pow 2": lambda lib, x: lib.pow(x, 2),
+    "nan_to_num": lambda lib, x: lib.nan_to_num(x), "nan_to_num with": lambda lib, x: lib.nan_to_num(x, 1.0, 2.0, -3.0),
+    "abs": lambda lib, x: lib.abs(x),
     "in place": lambda lib, x: x.pow_(2), "square_": lambda lib, x: x.square_(),
 }  # fmt: skip
 
@@ -54,8 +56,10 @@ def test_angle(dtype):
 
 
 DIVISIONS = {
-    "//": lambda lib, a, b: a // b, "remainder": lambda lib, a, b: lib.remainder(a, b), "fmod": lambda lib, a, b: lib.fmod(a, b),
-    "trunc": lambda lib, a, b: lib.div(a, b, rounding_mode="trunc"), "by 0": lambda lib, a, b: a // 0, "by 2": lambda lib, a, b: a // 2,
+    "//": lambda lib, a, b: a // b, "remainder": lambda lib, a, b: lib.remainder(a, b), "fmod": lambda lib, a,
+    b: lib.fmod(a, b),
+    "trunc": lambda lib, a, b: lib.div(a, b, rounding_mode="trunc"), "by 0": lambda lib, a, b: a // 0,
+    "by 2": lambda lib, a, b: a // 2,
     "by one": lambda lib, a, b: lib.fmod(a, lib.ones_like(b)), "of nothing": lambda lib, a, b: lib.fmod(a[:0], 0),
 }  # fmt: skip
 

@@ -11,14 +11,19 @@ torch = pytest.importorskip("torch")
 def test_schedules_agree(wait, warmup, active, repeat, skip):
     import torch.profiler
 
-    plans = [lib.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip) for lib in (cresset, torch)]
+    plans = [
+        lib.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip)
+        for lib in (cresset, torch)
+    ]
     for step in range(20):
         ours, theirs = (plan(step) for plan in plans)
         assert ours.name == theirs.name, step
 
 
 def count(lib, build, backward):
-    counter = __import__(f"{lib.__name__}.utils.flop_counter", fromlist=["FlopCounterMode"]).FlopCounterMode(display=False)
+    counter = __import__(f"{lib.__name__}.utils.flop_counter", fromlist=["FlopCounterMode"]).FlopCounterMode(
+        display=False
+    )
     with counter:
         result = build(lib)
         if backward:
@@ -26,7 +31,8 @@ def count(lib, build, backward):
     return counter.get_total_flops()
 
 
-# Without groups: PyTorch counts the weight gradient of a grouped convolution as if there were one group; tests/utils has the grouped one.
+# Without groups: PyTorch counts the weight gradient of a grouped convolution as if there were one group; tests/utils
+# has the grouped one.
 MODELS = {
     "linear": lambda lib: lib.nn.Linear(4, 3)(lib.ones(5, 4, requires_grad=True)),
     "bmm": lambda lib: lib.bmm(lib.ones(2, 3, 4, requires_grad=True), lib.ones(2, 4, 5, requires_grad=True)),
@@ -51,5 +57,14 @@ def test_operators_and_nodes_have_pytorch_names():
 
     import torch.profiler
 
-    shared = {"aten::ones", "aten::exp", "aten::mul", "aten::sum", "ExpBackward0", "MulBackward0", "SumBackward0", "autograd::engine::evaluate_function: ExpBackward0"}
+    shared = {
+        "aten::ones",
+        "aten::exp",
+        "aten::mul",
+        "aten::sum",
+        "ExpBackward0",
+        "MulBackward0",
+        "SumBackward0",
+        "autograd::engine::evaluate_function: ExpBackward0",
+    }
     assert shared <= names(cresset) and shared <= names(torch)

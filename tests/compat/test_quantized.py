@@ -26,8 +26,13 @@ def numbers(t, *shape, seed=1):
 @pytest.mark.parametrize("dtype", ["qint8", "quint8", "qint32"])
 @pytest.mark.parametrize("scale, zero_point", [(0.05, 3), (0.013, 100), (1.7, 0)])
 def test_integers_are_the_same(dtype, scale, zero_point):
-    ours, theirs = (t.quantize_per_tensor(numbers(t, 5, 7), scale, zero_point, getattr(t, dtype)) for t in (cresset, torch))
-    assert ours.int_repr().tolist() == theirs.int_repr().tolist() and ours.dequantize().tolist() == theirs.dequantize().tolist()
+    ours, theirs = (
+        t.quantize_per_tensor(numbers(t, 5, 7), scale, zero_point, getattr(t, dtype)) for t in (cresset, torch)
+    )
+    assert (
+        ours.int_repr().tolist() == theirs.int_repr().tolist()
+        and ours.dequantize().tolist() == theirs.dequantize().tolist()
+    )
     assert repr(ours) == repr(theirs)
 
 
@@ -46,7 +51,10 @@ def test_channels_are_the_same(axis):
 @pytest.mark.parametrize("reduce_range", [False, True])
 def test_scales_from_extremes_are_the_same(dtype, reduce_range):
     for seed in range(5):
-        made = [t.quantize_per_tensor_dynamic(numbers(t, 9, seed=seed), getattr(t, dtype), reduce_range) for t in (cresset, torch)]
+        made = [
+            t.quantize_per_tensor_dynamic(numbers(t, 9, seed=seed), getattr(t, dtype), reduce_range)
+            for t in (cresset, torch)
+        ]
         assert made[0].q_scale() == made[1].q_scale() and made[0].q_zero_point() == made[1].q_zero_point()
 
 
@@ -55,7 +63,9 @@ def test_imitations_are_the_same():
         x = numbers(t, 4, 5).requires_grad_()
         y = t.fake_quantize_per_tensor_affine(x, 0.1, 2, -5, 5)
         y.sum().backward()
-        z = t.fake_quantize_per_channel_affine(x, t.tensor([0.1, 0.2, 0.3, 0.4]), t.tensor([0, 1, 2, 3], dtype=t.int32), 0, -5, 5)
+        z = t.fake_quantize_per_channel_affine(
+            x, t.tensor([0.1, 0.2, 0.3, 0.4]), t.tensor([0, 1, 2, 3], dtype=t.int32), 0, -5, 5
+        )
         return y.tolist(), x.grad.tolist(), z.tolist()
 
     assert program(cresset) == program(torch)
@@ -64,14 +74,18 @@ def test_imitations_are_the_same():
 @pytest.mark.parametrize(
     "name, options",
     [
-        ("MinMaxObserver", {}), ("MinMaxObserver", {"dtype": "qint8", "qscheme": "per_tensor_symmetric"}), ("MinMaxObserver", {"reduce_range": True}),
-        ("MovingAverageMinMaxObserver", {}), ("PerChannelMinMaxObserver", {}), ("PerChannelMinMaxObserver", {"ch_axis": 1}),
+        ("MinMaxObserver", {}), ("MinMaxObserver", {"dtype": "qint8", "qscheme": "per_tensor_symmetric"}),
+        ("MinMaxObserver", {"reduce_range": True}),
+        ("MovingAverageMinMaxObserver", {}), ("PerChannelMinMaxObserver", {}),
+        ("PerChannelMinMaxObserver", {"ch_axis": 1}),
         ("MovingAveragePerChannelMinMaxObserver", {}),
     ],
 )  # fmt: skip
 def test_observers_are_the_same(name, options):
     def program(t):
-        observer = getattr(t.ao.quantization, name)(**{k: getattr(t, v) if isinstance(v, str) else v for k, v in options.items()})
+        observer = getattr(t.ao.quantization, name)(
+            **{k: getattr(t, v) if isinstance(v, str) else v for k, v in options.items()}
+        )
         for seed in range(3):
             observer(numbers(t, 6, 4, seed=seed) * (seed + 1))
         scale, zero_point = observer.calculate_qparams()
@@ -90,7 +104,10 @@ def models():
 
 
 def test_dynamic_models_agree_within_a_step():
-    ours, theirs = (t.ao.quantization.quantize_dynamic(m, {t.nn.Linear}, dtype=t.qint8) for t, m in zip((cresset, torch), models(), strict=True))
+    ours, theirs = (
+        t.ao.quantization.quantize_dynamic(m, {t.nn.Linear}, dtype=t.qint8)
+        for t, m in zip((cresset, torch), models(), strict=True)
+    )
     assert ours[0].weight().int_repr().tolist() == theirs[0].weight().int_repr().tolist()
     assert repr(ours) == repr(theirs)
     x = numbers(torch, 8, 16)
@@ -112,5 +129,8 @@ def test_static_models_agree_within_a_step():
         return small, small(x).tolist()
 
     (ours, got), (theirs, expected) = (program(t, m) for t, m in zip((cresset, torch), models(), strict=True))
-    assert ours.module[2].scale == pytest.approx(theirs.module[2].scale) and ours.module[2].zero_point == theirs.module[2].zero_point
+    assert (
+        ours.module[2].scale == pytest.approx(theirs.module[2].scale)
+        and ours.module[2].zero_point == theirs.module[2].zero_point
+    )
     assert (torch.tensor(got) - torch.tensor(expected)).abs().max().item() <= theirs.module[2].scale * 1.01

@@ -1,4 +1,6 @@
-"""Reductions, scans, softmax and normalizations give what PyTorch gives: values, dtypes, gradients and the class of an error."""
+"""Reductions, scans, softmax and normalizations give what PyTorch gives: values, dtypes, gradients and the class of an
+error.
+"""
 
 import warnings
 
@@ -174,13 +176,20 @@ def test_nan_and_infinity():
 
 def test_gradients_and_their_gradients():
     functions = {
-        "sum": lambda x: x.sum((0, 2)), "mean": lambda x: x.mean(1, keepdim=True), "prod": lambda x: x.prod(1), "prod of all": lambda x: x.prod(),
-        "amax": lambda x: x.amax((0, 2)), "max": lambda x: x.max(1).values, "max of all": lambda x: x.max(), "min": lambda x: x.min(0, True).values,
-        "nansum": lambda x: x.nansum(1), "logsumexp": lambda x: x.logsumexp((0, 1)), "var": lambda x: x.var(1), "std": lambda x: x.std((0, 2), False, True),
-        "std of all": lambda x: x.std(True), "norm 2": lambda x: x.norm(2, 1), "norm 3": lambda x: x.norm(3, (0, 2)), "norm 1.5": lambda x: x.norm(1.5),
-        "norm 0.5": lambda x: x.norm(0.5, 1), "norm 1": lambda x: x.norm(1), "norm inf": lambda x: x.norm(float("inf"), 1),
-        "cumsum": lambda x: x.cumsum(1), "cumprod": lambda x: x.cumprod(2), "logcumsumexp": lambda x: x.logcumsumexp(1), "cummax": lambda x: x.cummax(1).values,
-        "softmax": lambda x: x.softmax(1), "log_softmax": lambda x: x.log_softmax(-1), "aminmax": lambda x: sum(x.aminmax(dim=1)),
+        "sum": lambda x: x.sum((0, 2)), "mean": lambda x: x.mean(1, keepdim=True), "prod": lambda x: x.prod(1),
+        "prod of all": lambda x: x.prod(),
+        "amax": lambda x: x.amax((0, 2)), "max": lambda x: x.max(1).values, "max of all": lambda x: x.max(),
+        "min": lambda x: x.min(0, True).values,
+        "nansum": lambda x: x.nansum(1), "logsumexp": lambda x: x.logsumexp((0, 1)), "var": lambda x: x.var(1),
+        "std": lambda x: x.std((0, 2), False, True),
+        "std of all": lambda x: x.std(True), "norm 2": lambda x: x.norm(2, 1), "norm 3": lambda x: x.norm(3, (0, 2)),
+        "norm 1.5": lambda x: x.norm(1.5),
+        "norm 0.5": lambda x: x.norm(0.5, 1), "norm 1": lambda x: x.norm(1),
+        "norm inf": lambda x: x.norm(float("inf"), 1),
+        "cumsum": lambda x: x.cumsum(1), "cumprod": lambda x: x.cumprod(2), "logcumsumexp": lambda x: x.logcumsumexp(1),
+        "cummax": lambda x: x.cummax(1).values,
+        "softmax": lambda x: x.softmax(1), "log_softmax": lambda x: x.log_softmax(-1),
+        "aminmax": lambda x: sum(x.aminmax(dim=1)),
     }  # fmt: skip
     array = RNG.standard_normal((3, 4, 5))
     seed = RNG.standard_normal((3, 4, 5))
@@ -434,7 +443,8 @@ def test_same_answer_or_same_error(call):
     for lib in (cresset, torch):
         x = lib.arange(6.0).reshape(2, 3)
         names = {
-            "x": x, "lib": lib, "cresset": cresset, "i": lib.arange(5), "e": lib.empty(0, 3), "c": lib.tensor([1 + 2j, 3 - 1j, 0.5j]),
+            "x": x, "lib": lib, "cresset": cresset, "i": lib.arange(5), "e": lib.empty(0, 3),
+            "c": lib.tensor([1 + 2j, 3 - 1j, 0.5j]),
             "b": lib.tensor([True, False, True]), "u": lib.tensor([1, 0, 2], dtype=lib.uint8),
         }  # fmt: skip
         with warnings.catch_warnings():

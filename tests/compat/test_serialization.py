@@ -1,4 +1,6 @@
-"""Files go both ways between cresset and PyTorch: values, sharing, strides, modules' and optimizers' states, old and new formats."""
+"""Files go both ways between cresset and PyTorch: values, sharing, strides, modules' and optimizers' states, old and
+new formats.
+"""
 
 import collections
 import io
@@ -12,7 +14,8 @@ import cresset
 torch = pytest.importorskip("torch")
 
 DTYPES = [
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32",
+    "int64", "uint16", "uint32", "uint64",
     "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
 ]  # fmt: skip
 SETTINGS = [{}, {"pickle_protocol": 3}, {"pickle_protocol": 5}, {"_use_new_zipfile_serialization": False}]
@@ -78,8 +81,10 @@ def test_shared_storages_and_views_arrive_shared(pair, settings):
 def test_containers_and_plain_values_arrive_as_they_are(pair, settings):
     writer, reader = pair
     values = {
-        "int": 3, "big": 2**80, "negative": -5, "float": 0.1, "text": "ü", "bytes": b"\x00\xff", "array": bytearray(b"ab"), "none": None, "bool": True,
-        "tuple": (1, (2, 3)), "list": [1, [2]], "set": {1, 2}, "complex": 1 + 2j, "ordered": collections.OrderedDict(b=1, a=2), "counter": collections.Counter("aab"),
+        "int": 3, "big": 2**80, "negative": -5, "float": 0.1, "text": "ü", "bytes": b"\x00\xff",
+        "array": bytearray(b"ab"), "none": None, "bool": True,
+        "tuple": (1, (2, 3)), "list": [1, [2]], "set": {1, 2}, "complex": 1 + 2j,
+        "ordered": collections.OrderedDict(b=1, a=2), "counter": collections.Counter("aab"),
         1: "integer key", (1, "a"): "tuple key", "empty": [(), [], {}, set()],
     }  # fmt: skip
     back = carried(values, writer, reader, **settings)
@@ -91,7 +96,8 @@ def test_containers_and_plain_values_arrive_as_they_are(pair, settings):
 def test_sizes_devices_dtypes_and_meta_tensors_arrive(pair, settings):
     writer, reader = pair
     values = {
-        "size": writer.Size([2, 3]), "device": writer.device("cpu"), "cuda": writer.device("cuda:1"), "dtype": writer.bfloat16,
+        "size": writer.Size([2, 3]), "device": writer.device("cpu"), "cuda": writer.device("cuda:1"),
+        "dtype": writer.bfloat16,
         "meta": writer.zeros(2, 3, device="meta").t(),
     }  # fmt: skip
     back = carried(values, writer, reader, **settings)

@@ -34,13 +34,19 @@ def described(t, value):
         parts = [value]
     else:
         row = value.layout in (t.sparse_csr, t.sparse_bsr)
-        parts = [value.crow_indices() if row else value.ccol_indices(), value.col_indices() if row else value.row_indices(), value.values()]
+        parts = [
+            value.crow_indices() if row else value.ccol_indices(),
+            value.col_indices() if row else value.row_indices(),
+            value.values(),
+        ]
     return facts, [part.detach().tolist() for part in parts]
 
 
 def same(program, *args):
     ours, theirs = (described(t, program(t, *args)) for t in (cresset, torch))
-    assert ours == pytest.approx(theirs) if isinstance(ours, float) else near(ours, theirs), f"\nours   {ours}\ntheirs {theirs}"
+    assert ours == pytest.approx(theirs) if isinstance(ours, float) else near(ours, theirs), (
+        f"\nours   {ours}\ntheirs {theirs}"
+    )
 
 
 def near(a, b):
@@ -51,7 +57,9 @@ def near(a, b):
 
 def matrix(t, dtype="float32"):
     """Uncoalesced, out of order."""
-    return t.sparse_coo_tensor(t.tensor([[1, 0, 1, 1], [2, 2, 0, 2]]), t.tensor([2.0, 3.0, -4.0, 3.0], dtype=getattr(t, dtype)), (2, 4))
+    return t.sparse_coo_tensor(
+        t.tensor([[1, 0, 1, 1], [2, 2, 0, 2]]), t.tensor([2.0, 3.0, -4.0, 3.0], dtype=getattr(t, dtype)), (2, 4)
+    )
 
 
 def hybrid(t):
@@ -106,7 +114,9 @@ def test_coordinate_tensors(name, make):
 def test_conversions(here, there):
     def program(t):
         def to(x, layout):
-            return x.to_sparse(layout=getattr(t, layout), **({"blocksize": (1, 2)} if layout.startswith("sparse_bs") else {}))
+            return x.to_sparse(
+                layout=getattr(t, layout), **({"blocksize": (1, 2)} if layout.startswith("sparse_bs") else {})
+            )
 
         x = dense(t).relu()
         return to(x if here == "strided" else to(x, here), there)
@@ -141,7 +151,11 @@ def test_products_of_two_sparse_matrices():
 
 
 def test_a_product_at_some_places():
-    same(lambda t: t.sparse.sampled_addmm(t.eye(3).to_sparse_csr(), t.arange(6.0).reshape(3, 2), t.arange(6.0).reshape(2, 3), beta=0.5, alpha=2.0))
+    same(
+        lambda t: t.sparse.sampled_addmm(
+            t.eye(3).to_sparse_csr(), t.arange(6.0).reshape(3, 2), t.arange(6.0).reshape(2, 3), beta=0.5, alpha=2.0
+        )
+    )
     same(lambda t: t.sparse.spdiags(t.arange(9.0).reshape(3, 3), t.tensor([0, -1, 2]), (3, 3)))
 
 
@@ -174,7 +188,9 @@ def test_gradients_of_embeddings(options):
     same(program)
 
 
-@pytest.mark.parametrize("kind, options", [("SGD", {"momentum": 0.9}), ("Adagrad", {"lr_decay": 0.1}), ("SparseAdam", {})])
+@pytest.mark.parametrize(
+    "kind, options", [("SGD", {"momentum": 0.9}), ("Adagrad", {"lr_decay": 0.1}), ("SparseAdam", {})]
+)
 def test_optimizers_with_sparse_gradients(kind, options):
     def program(t):
         t.manual_seed(0)
@@ -192,7 +208,9 @@ def test_optimizers_with_sparse_gradients(kind, options):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_texts(layout):
     def program(t):
-        x = dense(t).to_sparse(layout=getattr(t, layout), **({"blocksize": (1, 2)} if layout.startswith("sparse_bs") else {}))
+        x = dense(t).to_sparse(
+            layout=getattr(t, layout), **({"blocksize": (1, 2)} if layout.startswith("sparse_bs") else {})
+        )
         return repr(x), repr(x.double().requires_grad_())
 
     same(program)

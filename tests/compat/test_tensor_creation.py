@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 torch.tensor([])
 torch.tensor([[], []])
 torch.tensor([1, 2.5, True])
@@ -208,7 +208,7 @@ torch.set_default_tensor_type(torch.DoubleTensor); r = torch.zeros(1); torch.set
 torch.empty(3, pin_memory=False).is_pinned()
 torch.empty(3, layout=torch.strided).layout
 torch.heaviside(torch.tensor([-1.0, 0, 1]), torch.tensor(0.5))
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 torch.ones(2) + torch.ones(3)
 torch.ones(2, 3) + torch.ones(2)
 torch.ones(2) @ torch.ones(3)
@@ -297,7 +297,7 @@ torch.result_type(1, 2)
 torch.result_type(torch.ones(1), 1j)
 torch.result_type('a', 1)
 torch.result_type(torch.ones(1))
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

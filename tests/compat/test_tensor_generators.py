@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 torch.manual_seed(3); torch.rand(5)
 torch.manual_seed(3); torch.rand(3, 7, dtype=torch.float64)
 torch.manual_seed(3); torch.randint(0, 100, (9,))
@@ -34,7 +34,7 @@ torch.manual_seed(2 ** 64 - 1); torch.rand(2)
 torch.manual_seed(-1); torch.rand(2)
 torch.manual_seed(True); torch.rand(2)
 torch.manual_seed(np.int64(5)); torch.rand(2)
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

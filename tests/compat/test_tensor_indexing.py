@@ -1,4 +1,5 @@
-"""Random indices (ints, slices, None, ellipsis, bools, lists and tensors of ints and bools, mixed) read and write as in PyTorch.
+"""Random indices (ints, slices, None, ellipsis, bools, lists and tensors of ints and bools, mixed) read and write as in
+PyTorch.
 
 Values, shapes, gradients and exception classes are compared.
 """
@@ -25,7 +26,23 @@ def random_item(rng, size):
     def place():
         return rng.randint(-size, size - 1) if size else 0
 
-    kind = rng.choice(["int", "int", "slice", "slice", "slice", "none", "ellipsis", "bool", "tensor", "list", "mask", "column", "scalar"])
+    kind = rng.choice(
+        [
+            "int",
+            "int",
+            "slice",
+            "slice",
+            "slice",
+            "none",
+            "ellipsis",
+            "bool",
+            "tensor",
+            "list",
+            "mask",
+            "column",
+            "scalar",
+        ]
+    )
     if kind == "int":
         return str(rng.randint(-size - 1, size))
     if kind == "slice":
@@ -79,7 +96,8 @@ def test_random_indices(block, agree, outcomes):
     for seed in range(100 * block, 100 * block + 100):
         program = random_program(seed)
         ours, theirs = outcomes(program)
-        # PyTorch does not look at the places when nothing is read or written through them; here a wrong place is always an error.
+        # PyTorch does not look at the places when nothing is read or written through them; here a wrong place is always
+        # an error.
         if ours[0] == ("raises", "IndexError") and "out of bounds" in ours[1] and "IndexError" not in str(theirs[:1]):
             assert "[]" in str(theirs) or "shape mismatch" in str(theirs), program
             continue

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 torch.tensor([1, 2]).numpy()
 torch.tensor([1.0, 2]).numpy()
 torch.tensor([1.0, 2], requires_grad=True).numpy()
@@ -143,7 +143,7 @@ torch.Tensor.__module__
 torch.zeros(1).__class__.__name__
 torch.arange(4).view(2, 2).T.data_ptr() != 0
 torch.empty(0).data_ptr()
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -1,4 +1,5 @@
-"""Storages, views, strides, versions, conversions, sizes, limits of dtypes, devices and the meta device: the same in PyTorch.
+"""Storages, views, strides, versions, conversions, sizes, limits of dtypes, devices and the meta device: the same in
+PyTorch.
 
 One program a line; `agree` (conftest.py) runs it in both libraries.
 """
@@ -7,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 torch.zeros(2, 3).T.stride()
 torch.empty(2, 3, 4, 5, memory_format=torch.channels_last).stride()
 torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last).is_contiguous(memory_format=torch.channels_last)
@@ -184,7 +185,7 @@ torch.contiguous_format
 torch.preserve_format
 torch.get_device(torch.zeros(2))
 torch.zeros(2).get_device()
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

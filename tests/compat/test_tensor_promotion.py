@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 [str(torch.promote_types(getattr(torch, a), getattr(torch, b))) for a in 'float64 float32 float16 bfloat16 complex64 complex128 complex32 int8 int16 int32 int64 uint8 bool'.split() for b in 'float64 float32 float16 bfloat16 complex64 complex128 complex32 int8 int16 int32 int64 uint8 bool'.split()]
 [torch.can_cast(getattr(torch, a), getattr(torch, b)) for a in 'float64 float32 float16 bfloat16 complex64 complex128 complex32 int8 int16 int32 int64 uint8 bool'.split() for b in 'float64 float32 float16 bfloat16 complex64 complex128 complex32 int8 int16 int32 int64 uint8 bool'.split()]
 [str(torch.result_type(torch.ones(s, dtype=getattr(torch, a)), v)) for a in 'float64 float32 float16 bfloat16 complex64 int8 int64 uint8 bool'.split() for v in (True, 1, 1.5, 1j) for s in ((), (2,))]
@@ -33,7 +33,7 @@ torch.tensor([448.0, 480.0, 0.001, -0.3]).to(torch.float8_e4m3fnuz).float()
 torch.tensor([2 ** 40]).to(torch.int32)
 torch.tensor([2 ** 31]).to(torch.int16)
 torch.tensor([-1]).to(torch.uint64)
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

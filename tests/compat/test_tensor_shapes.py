@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 torch.arange(24).view(2, 3, 4).flatten(1)
 torch.arange(24).view(2, 3, 4).unflatten(2, (2, 2))
 torch.arange(24).view(2, 3, 4).movedim(0, 2)
@@ -97,7 +97,7 @@ torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
 torch.arange(6).view(2, 3).adjoint()
 torch.atleast_2d(torch.tensor(1))
 torch.arange(8).view(2, 2, 2).ravel()
-'''.strip().splitlines()
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -72,8 +72,10 @@ VALUES = {
     "other nested": lambda t: [[{"x": t.tensor([1, 3])}]],
 }
 OPTIONS = [
-    {}, {"rtol": 0, "atol": 0.6}, {"rtol": 0.5, "atol": 0}, {"rtol": 0, "atol": 0}, {"equal_nan": True}, {"check_dtype": False}, {"check_stride": True},
-    {"check_device": False}, {"allow_subclasses": False}, {"msg": "own words"}, {"msg": lambda words: "before\n" + words}, {"rtol": 1.0},
+    {}, {"rtol": 0, "atol": 0.6}, {"rtol": 0.5, "atol": 0}, {"rtol": 0, "atol": 0}, {"equal_nan": True},
+    {"check_dtype": False}, {"check_stride": True},
+    {"check_device": False}, {"allow_subclasses": False}, {"msg": "own words"},
+    {"msg": lambda words: "before\n" + words}, {"rtol": 1.0},
 ]  # fmt: skip
 
 
@@ -203,7 +205,8 @@ def test_file_check(name):
 @pytest.mark.parametrize(
     "checks",
     [
-        "# CHECK: one\n# CHECK-NEXT: three\n# CHECK-NOT: one", "# CHECK-COUNT-2: two", "# CHECK-COUNT-EXACTLY-1: two", "# CHECK-COUNT-EXACTLY-2: two", "# CHECK-FOO: two", "# CHECK-SAME: one",
+        "# CHECK: one\n# CHECK-NEXT: three\n# CHECK-NOT: one", "# CHECK-COUNT-2: two", "# CHECK-COUNT-EXACTLY-1: two",
+        "# CHECK-COUNT-EXACTLY-2: two", "# CHECK-FOO: two", "# CHECK-SAME: one",
         "# CHECK-DAG: three\n# CHECK-DAG: one", "nothing here", "  # CHECK: seven",
     ],
 )  # fmt: skip

@@ -65,15 +65,18 @@ def modules():
         def forward(self, x):
             F = nn.functional
             return (
-                cresset.cat([x, x.flip(0)]).softmax(-1), x.mean((0, 1), keepdim=True), x.max(1)[0], x.split(1, 0)[0], F.interpolate(x[None], scale_factor=2.0), F.gelu(x),
-                x.std(dim=-1), cresset.where(x > 0, x, 0.0), x.clamp(-1, 1), F.pad(x, (1, 2)), x.transpose(0, 1).contiguous(), 1 - x, 2 / (x + 9), x**2, x.sum() * 2,
+                cresset.cat([x, x.flip(0)]).softmax(-1), x.mean((0, 1), keepdim=True), x.max(1)[0], x.split(1, 0)[0],
+                F.interpolate(x[None], scale_factor=2.0), F.gelu(x),
+                x.std(dim=-1), cresset.where(x > 0, x, 0.0), x.clamp(-1, 1), F.pad(x, (1, 2)),
+                x.transpose(0, 1).contiguous(), 1 - x, 2 / (x + 9), x**2, x.sum() * 2,
             )  # fmt: skip
 
     r = cresset.randn
     return {
         "mlp": (nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)), (r(3, 4),)),
         "cnn": (
-            nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(), nn.Linear(64, 5), nn.LayerNorm(5), nn.GELU()),
+            nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                nn.Dropout(), nn.Linear(64, 5), nn.LayerNorm(5), nn.GELU()),
             (r(2, 3, 8, 8),),
         ),
         "encoder": (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (r(2, 5, 8),)),
@@ -82,7 +85,8 @@ def modules():
         "attention": (nn.MultiheadAttention(8, 2), (r(5, 2, 8),) * 3),
         "embedding": (nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 2)), (cresset.tensor([1, 2]),)),
         "group norm": (nn.Sequential(nn.GroupNorm(2, 4), nn.SiLU(), nn.Upsample(scale_factor=2)), (r(2, 4, 3, 3),)),
-        "transposed": (nn.Sequential(nn.ConvTranspose2d(2, 3, 3, stride=2), nn.AvgPool2d(2), nn.Hardswish()), (r(1, 2, 4, 4),)),
+        "transposed": (nn.Sequential(nn.ConvTranspose2d(2, 3, 3, stride=2), nn.AvgPool2d(2), nn.Hardswish()),
+            (r(1, 2, 4, 4),)),
         "sizes": (Sizes(), (r(2, 3, 4),)),
         "many": (Many(), (r(2, 3, 4),)),
     }  # fmt: skip

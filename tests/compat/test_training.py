@@ -28,7 +28,8 @@ def cnn(lib):
 
     def block(into, out):
         return [
-            nn.Conv2d(into, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(inplace=True), nn.MaxPool2d(2, 2), nn.Dropout2d(0.25),
+            nn.Conv2d(into, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(inplace=True), nn.MaxPool2d(2, 2),
+            nn.Dropout2d(0.25),
         ]  # fmt: skip
 
     head = [nn.Flatten(), nn.Linear(24, 16), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(16, 4)]

@@ -1,4 +1,6 @@
-"""Every layer saved whole: the file names PyTorch's class, PyTorch loads it and computes the same, and the other way round."""
+"""Every layer saved whole: the file names PyTorch's class, PyTorch loads it and computes the same, and the other way
+round.
+"""
 
 import copy
 import io
@@ -22,7 +24,10 @@ CONTAINERS = [
     ("nn.ParameterDict({'b': torch.ones(2), 'a': torch.zeros(1)})",),
     ("nn.DataParallel(nn.Linear(6, 2))", X3),
     ("nn.Sequential(nn.LayerNorm(6), nn.TransformerEncoderLayer(6, 2, 8, batch_first=True))", X3),
-    *[(f"nn.TransformerEncoderLayer(6, 2, 8, activation={kind})", X3) for kind in ("nn.functional.silu", "nn.functional.gelu", "nn.GELU()", "nn.Tanh()")],
+    *[
+        (f"nn.TransformerEncoderLayer(6, 2, 8, activation={kind})", X3)
+        for kind in ("nn.functional.silu", "nn.functional.gelu", "nn.GELU()", "nn.Tanh()")
+    ],
 ]
 
 
@@ -82,7 +87,10 @@ def test_every_class_of_layers_has_pytorchs_name():
     wrong = {}
     for name in torch.nn.modules.__all__:
         theirs, mine = getattr(torch.nn, name), getattr(cresset.nn, name)
-        if issubclass(theirs, torch.nn.Module) and torch_name(mine.__module__, mine.__qualname__) != (theirs.__module__, theirs.__qualname__):
+        if issubclass(theirs, torch.nn.Module) and torch_name(mine.__module__, mine.__qualname__) != (
+            theirs.__module__,
+            theirs.__qualname__,
+        ):
             wrong[name] = torch_name(mine.__module__, mine.__qualname__)
     assert wrong == {}
 

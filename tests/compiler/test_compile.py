@@ -29,7 +29,12 @@ def test_functions_and_decorators():
     def thrice(x):
         return 3 * x
 
-    assert twice(2) == 4 and thrice(2) == 6 and twice.__doc__ == "Two times x." and cresset.compile(len, disable=True) is len
+    assert (
+        twice(2) == 4
+        and thrice(2) == 6
+        and twice.__doc__ == "Two times x."
+        and cresset.compile(len, disable=True) is len
+    )
 
 
 def test_a_module_compiles_itself():
@@ -54,6 +59,7 @@ def test_errors(options, message):
 
 def test_a_backend_of_ones_own_is_not_called_and_a_warning_says_so():
     with pytest.warns(UserWarning, match="'mine' is not called"):
+
         def mine(graph, inputs):
             raise AssertionError
 

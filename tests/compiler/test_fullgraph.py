@@ -42,7 +42,9 @@ def by_break(x):
     return x
 
 
-@pytest.mark.parametrize("program", [by_if, by_while, by_and, by_expression, by_search, by_list, by_break], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [by_if, by_while, by_and, by_expression, by_search, by_list, by_break], ids=lambda f: f.__name__
+)
 def test_what_the_data_decide_is_refused(program):
     x = cresset.ones(2)
     expected = program(x)
@@ -129,7 +131,8 @@ def test_a_graph_inside_another_keeps_the_outer_one_watched():
 
 def test_every_layer_of_a_common_network_is_one_graph():
     model = nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding="same"), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 8)
+        nn.Conv2d(1, 4, 3, padding="same"), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(), nn.Linear(16, 8)
     )  # fmt: skip
     encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     lstm = nn.LSTM(8, 4, num_layers=2, dropout=0.1)

@@ -1,4 +1,6 @@
-"""The modules beside the tests of CUDA can be imported by their names; `cuda` is a device, emulated where there is none."""
+"""The modules beside the tests of CUDA can be imported by their names; `cuda` is a device, emulated where there is
+none.
+"""
 
 import ctypes
 import os
@@ -18,12 +20,16 @@ def has_real_device():
     name = ctypes.create_string_buffer(100)
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
         return False
-    return driver.cuDeviceGetName(name, 100, 0) == 0 and name.value != b"Emulated GPU"  # which test_emulator.py may have opened
+    return (
+        driver.cuDeviceGetName(name, 100, 0) == 0 and name.value != b"Emulated GPU"
+    )  # which test_emulator.py may have opened
 
 
 @pytest.fixture(scope="session")
 def cuda_device():
-    """A device that cresset works on: a GPU, or the emulated one, which has to be chosen before the process first asks for CUDA."""
+    """A device that cresset works on: a GPU, or the emulated one, which has to be chosen before the process first asks
+    for CUDA.
+    """
     from emulator import build
 
     from cresset import _native

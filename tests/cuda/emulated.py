@@ -95,8 +95,24 @@ class Emulator:
         self.call(name, byref(handle), *arguments)
         return handle
 
-    def multiply(self, a, b, d, *, compute=68, scale=0, transposes=(0, 0), alpha=1.0, beta=0.0, epilogue=1, bias=None, scalar=c_float):
-        """cublasLtMatmul. a, b, d are (address, type, rows, columns[, batches, stride]), columns lying one after another; C is D."""
+    def multiply(
+        self,
+        a,
+        b,
+        d,
+        *,
+        compute=68,
+        scale=0,
+        transposes=(0, 0),
+        alpha=1.0,
+        beta=0.0,
+        epilogue=1,
+        bias=None,
+        scalar=c_float,
+    ):
+        """cublasLtMatmul. a, b, d are (address, type, rows, columns[, batches, stride]), columns lying one after
+        another; C is D.
+        """
 
         def do(name, *arguments):
             if status := getattr(self.blas, f"cublasLt{name}")(*arguments):
@@ -127,7 +143,25 @@ class Emulator:
         do("MatmulAlgoGetHeuristic", handle, product, *layouts, layouts[2], preference, 1, result, byref(found))
         assert found.value == 1
         factors = [byref(scalar(alpha)), byref(scalar(beta))]
-        do("Matmul", handle, product, factors[0], a[0], layouts[0], b[0], layouts[1], factors[1], d[0], layouts[2], d[0], layouts[2], result, None, c_size_t(0), None)
+        do(
+            "Matmul",
+            handle,
+            product,
+            factors[0],
+            a[0],
+            layouts[0],
+            b[0],
+            layouts[1],
+            factors[1],
+            d[0],
+            layouts[2],
+            d[0],
+            layouts[2],
+            result,
+            None,
+            c_size_t(0),
+            None,
+        )
         for matrix in layouts:
             do("MatrixLayoutDestroy", matrix)
         do("MatmulPreferenceDestroy", preference)

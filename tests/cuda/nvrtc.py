@@ -26,7 +26,8 @@ def compile(source, architecture="sm_90", options=()):
     """The compiled program, or a SyntaxError with the compiler's words."""
     nvrtc, program = library(), ctypes.c_void_p()
     everything = [
-        f"--gpu-architecture={architecture}", "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "--minimal",
+        f"--gpu-architecture={architecture}", "--std=c++20", "--fmad=false", "--device-as-default-execution-space",
+        "--minimal",
         f"--include-path={KERNELS}", *options,
     ]  # fmt: skip
     if not any(name in text for text in (source, *options) for name in ("dtype_c", "dtype_f8", "omplex")):

@@ -92,7 +92,10 @@ def update_program(compute, shape=_UPDATE_KERNEL):
         body, space = "\n".join(line for line in lines if not line.startswith("#")), f"of_{variant.name}"
         tensors = [f"reinterpret_cast<{TYPE_NAMES[compute]}*>(p[{k}])[i]" for k in range(len(variant.tensors))]
         call = f"{space}::update({', '.join(['constants', *tensors])});"
-        parts += [f"namespace {space} {{{body}\n}}", shape.format(name=f"{variant.name}_{compute}", space=space, call=call)]
+        parts += [
+            f"namespace {space} {{{body}\n}}",
+            shape.format(name=f"{variant.name}_{compute}", space=space, call=call),
+        ]
     return "\n".join([*sorted(headers), *parts])
 
 
@@ -156,7 +159,8 @@ def samples(compute, count, seed=0):
     else:
         real = numpy.float32 if compute in ("f32", "c64") else numpy.float64
         info = numpy.finfo(real)
-        special = [0.0, 0.25, 0.5, 1.0, 1.5, 3.0, 11.3, 0.001, 90.5, 1e5, 1e-20, 1e20, info.tiny, info.smallest_subnormal,
+        special = [0.0, 0.25, 0.5, 1.0, 1.5, 3.0, 11.3, 0.001, 90.5, 1e5, 1e-20, 1e20, info.tiny,
+            info.smallest_subnormal,
                    info.max, numpy.inf]  # fmt: skip
         special = numpy.array([*special, *(-v for v in special), numpy.nan], real)
         drawn = random.standard_normal((count, 2, 600)) * numpy.repeat([1.0, 0.1, 20.0], 200)

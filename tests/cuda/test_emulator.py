@@ -182,7 +182,9 @@ class TestKernels:
         source = '#include "scale.cuh"\nextern "C" __global__ void scale(T* x) { x[threadIdx.x] = by_factor(x[threadIdx.x]); }'
         header = "__device__ __forceinline__ T by_factor(T x) { return x * FACTOR; }"
         x = gpu.upload("d", [1.0, 2.0])
-        function = gpu.function(source, "scale", "-DT=double", "--define-macro=FACTOR=3", headers=[("scale.cuh", header)])
+        function = gpu.function(
+            source, "scale", "-DT=double", "--define-macro=FACTOR=3", headers=[("scale.cuh", header)]
+        )
         gpu.launch(function, (1,), (2,), x)
         assert gpu.download("d", x, 2) == [3.0, 6.0]
 
@@ -197,7 +199,8 @@ class TestKernels:
         gpu.launch(gpu.function(source, "values"), (1,), (1,), out)
         found = gpu.download("d", out, 14)
         expected = [
-            0.3**-0.5, 0.27246271472675435, 0.73286907795921685, math.exp(0.09) * math.erfc(0.3), 1.0226268793515969, math.sin(0.3 * math.pi), -1.0, 0.0, 100.0,
+            0.3**-0.5, 0.27246271472675435, 0.73286907795921685, math.exp(0.09) * math.erfc(0.3), 1.0226268793515969,
+            math.sin(0.3 * math.pi), -1.0, 0.0, 100.0,
             0.5, 2.7182817459106445, 8.0, 31.0, 4.0,
         ]  # fmt: skip
         assert found == pytest.approx(expected, rel=1e-14, abs=1e-15)
@@ -207,7 +210,6 @@ class TestKernels:
             gpu.compile('extern "C" __global__ void k() {\n  unknown_name = 1;\n}')
         with pytest.raises(SyntaxError, match="NVRTC gave 5: .*--no-such-option"):
             gpu.compile(ADD, "--no-such-option")
-
 
     def test_threads_of_the_host_take_turns(self, gpu):
         n = 300
@@ -233,7 +235,17 @@ class TestFaults:
     def test_an_address_of_the_host_as_parameter(self, gpu, capfd):
         mine = (c_float * 4)()
         there = gpu.alloc(16)
-        refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(ADD, "add"), (1,), (4,), there, c_void_p(ctypes.addressof(mine)), there, 4)
+        refused(
+            ILLEGAL_ADDRESS,
+            gpu.launch,
+            gpu.function(ADD, "add"),
+            (1,),
+            (4,),
+            there,
+            c_void_p(ctypes.addressof(mine)),
+            there,
+            4,
+        )
         assert "add: the address in parameter 1" in capfd.readouterr().err
 
     def test_a_write_far_past_the_end(self, gpu, capfd):
@@ -247,13 +259,21 @@ class TestFaults:
         class Plan(ctypes.Structure):
             _fields_ = [("count", ctypes.c_int64), ("place", c_void_p)]
 
-        mine, source = (c_float * 4)(1, 2, 3, 4), "struct Plan { long count; float* x; };\nextern \"C\" __global__ void twice(const Plan p) { p.x[threadIdx.x] *= 2; }"
+        mine, source = (
+            (c_float * 4)(1, 2, 3, 4),
+            (
+                'struct Plan { long count; float* x; };\nextern "C" __global__ void twice(const Plan p) { '
+                "p.x[threadIdx.x] *= 2; }"
+            ),
+        )
         refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "twice"), (1,), (4,), Plan(4, ctypes.addressof(mine)))
         assert "which is in no allocation" in capfd.readouterr().err
         assert list(mine) == [1, 2, 3, 4]
 
     def test_a_vector_at_an_odd_place(self, gpu, capfd):
-        source = 'extern "C" __global__ void odd(float* x) { float4 v = *(float4*)(x + 1); x[0] = v.x + v.y + v.z + v.w; }'
+        source = (
+            'extern "C" __global__ void odd(float* x) { float4 v = *(float4*)(x + 1); x[0] = v.x + v.y + v.z + v.w; }'
+        )
         refused(716, gpu.launch, gpu.function(source, "odd"), (1,), (1,), gpu.alloc(64))
         assert "reads 16 bytes that are not at a multiple of 16" in capfd.readouterr().err
 
@@ -268,10 +288,19 @@ class TestFaults:
         said = capfd.readouterr().err
         assert "16 have ended" in said
         assert "16 wait in __syncthreads at test.cu:2" in said
-        gpu.launch(gpu.function(BLOCK_SUM, "block_sum", "-DTHREADS=32"), (1,), (32,), gpu.upload("f", [1.0]), gpu.alloc(4), c_int(1))
+        gpu.launch(
+            gpu.function(BLOCK_SUM, "block_sum", "-DTHREADS=32"),
+            (1,),
+            (32,),
+            gpu.upload("f", [1.0]),
+            gpu.alloc(4),
+            c_int(1),
+        )
 
     def test_different_barriers(self, gpu, capfd):
-        source = 'extern "C" __global__ void two() {\n  if (threadIdx.x < 16) __syncthreads();\n  else __syncthreads();\n}'
+        source = (
+            'extern "C" __global__ void two() {\n  if (threadIdx.x < 16) __syncthreads();\n  else __syncthreads();\n}'
+        )
         refused(LAUNCH_FAILED, gpu.launch, gpu.function(source, "two"), (1,), (32,))
         assert "meet at different barriers" in capfd.readouterr().err
 
@@ -291,7 +320,16 @@ class TestFaults:
         assert "of stack" in capfd.readouterr().err
 
     def test_more_threads_than_the_launch_bounds(self, gpu):
-        refused(701, gpu.launch, gpu.function(BLOCK_SUM, "block_sum", "-DTHREADS=32"), (1,), (64,), gpu.alloc(4), gpu.alloc(4), c_int(1))
+        refused(
+            701,
+            gpu.launch,
+            gpu.function(BLOCK_SUM, "block_sum", "-DTHREADS=32"),
+            (1,),
+            (64,),
+            gpu.alloc(4),
+            gpu.alloc(4),
+            c_int(1),
+        )
 
     def test_memory_that_nobody_wrote_is_nan(self, gpu):
         source = 'extern "C" __global__ void fresh(float* x) { __shared__ float kept; x[0] = kept; }'
@@ -384,7 +422,11 @@ class TestProducts:
         assert gpu.download(kind, d, 9) == self.PRODUCT
 
     def test_transposed_factors(self, gpu):
-        rows_of_a, rows_of_b, d = gpu.upload("f", [1, 2, 3, 4, 5, 6]), gpu.upload("f", [1, 0, 2, 0, 1, 3]), gpu.alloc(36)
+        rows_of_a, rows_of_b, d = (
+            gpu.upload("f", [1, 2, 3, 4, 5, 6]),
+            gpu.upload("f", [1, 0, 2, 0, 1, 3]),
+            gpu.alloc(36),
+        )
         gpu.multiply((rows_of_a, 0, 2, 3), (rows_of_b, 0, 3, 2), (d, 0, 3, 3), transposes=(1, 1))
         assert gpu.download("f", d, 9) == self.PRODUCT
 
@@ -393,7 +435,9 @@ class TestProducts:
         gpu.multiply((a, 0, 1, 1, 2, 1), (b, 0, 1, 1, 2, 1), (d, 0, 1, 1, 2, 1))
         assert gpu.download("f", d, 2) == [10, 21]
 
-    @pytest.mark.parametrize("number, bits", [(2, {1: 0x3C00, 2: 0x4000, 3: 0x4200}), (14, {1: 0x3F80, 2: 0x4000, 3: 0x4040})])
+    @pytest.mark.parametrize(
+        "number, bits", [(2, {1: 0x3C00, 2: 0x4000, 3: 0x4200}), (14, {1: 0x3F80, 2: 0x4000, 3: 0x4040})]
+    )
     def test_halves(self, gpu, number, bits):
         a, b, d = gpu.upload("H", [bits[1], bits[2]]), gpu.upload("H", [bits[1], bits[1]]), gpu.alloc(2)
         gpu.multiply((a, number, 1, 2), (b, number, 2, 1), (d, number, 1, 1))
@@ -402,12 +446,29 @@ class TestProducts:
     def test_complex_factors_and_their_conjugates(self, gpu):
         a, b, d = gpu.upload("f", [1, 2]), gpu.upload("f", [3, 4]), gpu.alloc(8)
         for transpose, expected in ((0, [-5, 10]), (2, [11, -2])):
-            gpu.multiply((a, 4, 1, 1), (b, 4, 1, 1), (d, 4, 1, 1), scale=4, transposes=(transpose, 0), scalar=lambda x: (c_float * 2)(x, 0))
+            gpu.multiply(
+                (a, 4, 1, 1),
+                (b, 4, 1, 1),
+                (d, 4, 1, 1),
+                scale=4,
+                transposes=(transpose, 0),
+                scalar=lambda x: (c_float * 2)(x, 0),
+            )
             assert gpu.download("f", d, 2) == expected
 
     def test_int8_gives_int32(self, gpu):
         a, b, d = gpu.upload("b", [100] * 16), gpu.upload("b", [100, 100, 100, -100]), gpu.alloc(16)
-        gpu.multiply((a, 3, 4, 4), (b, 3, 4, 1), (d, 10, 4, 1), compute=72, scale=10, transposes=(1, 0), alpha=1, beta=0, scalar=c_int)
+        gpu.multiply(
+            (a, 3, 4, 4),
+            (b, 3, 4, 1),
+            (d, 10, 4, 1),
+            compute=72,
+            scale=10,
+            transposes=(1, 0),
+            alpha=1,
+            beta=0,
+            scalar=c_int,
+        )
         assert gpu.download("i", d, 4) == [20000] * 4
 
     def test_epilogues(self, gpu):
@@ -416,7 +477,14 @@ class TestProducts:
         def gelu(x):
             return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
-        expected = {2: [2, 0], 4: [2.5, -0.5], 6: [2.5, 0], 32: [gelu(2), gelu(-2)], 36: [gelu(2.5), gelu(-0.5)], 256: [2, -2]}
+        expected = {
+            2: [2, 0],
+            4: [2.5, -0.5],
+            6: [2.5, 0],
+            32: [gelu(2), gelu(-2)],
+            36: [gelu(2.5), gelu(-0.5)],
+            256: [2, -2],
+        }
         for epilogue, values in expected.items():
             gpu.multiply((a, 0, 2, 1), (b, 0, 1, 1), (d, 0, 2, 1), epilogue=epilogue, bias=bias)
             assert gpu.download("f", d, 2) == pytest.approx(values, abs=1e-6), epilogue
@@ -431,7 +499,11 @@ def run_alone(program, **environment):
     """Runs a program with an emulator of its own."""
     start = "import sys, ctypes; sys.path.insert(0, sys.argv[1]); import emulated; from ctypes import *; gpu = emulated.emulator()\n"
     return subprocess.run(
-        [sys.executable, "-c", start + program, str(Path(__file__).parent)], env={**os.environ, **environment}, capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", start + program, str(Path(__file__).parent)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
 
 

@@ -1,5 +1,5 @@
-"""Every kernel file compiles for the cards we know, with the macros its host code gives it, and the usual ones quickly. Needs the
-package nvidia-cuda-nvrtc."""
+"""Every kernel file compiles for the cards we know, with the macros its host code gives it, and the usual ones quickly.
+Needs the package nvidia-cuda-nvrtc."""
 
 import time
 
@@ -8,9 +8,12 @@ import pytest
 
 # file: the macros of each kernel in it, as its KernelFamily and a typical launch give them.
 KERNELS = {
-    "attention_backward_keys.cuh": ["T=dtype_f16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1", "T=dtype_bf16 WIDTH=128 WARP_TILES=1 TILE=32 MASK=1 MASK_TYPE=dtype_b8 CAUSAL=0"],
-    "attention_backward_queries.cuh": ["T=dtype_bf16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1", "T=dtype_f16 WIDTH=96 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=0"],
-    "attention_forward.cuh": ["T=dtype_bf16 WIDTH=128 WARP_TILES=2 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1", "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0"],
+    "attention_backward_keys.cuh": ["T=dtype_f16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
+        "T=dtype_bf16 WIDTH=128 WARP_TILES=1 TILE=32 MASK=1 MASK_TYPE=dtype_b8 CAUSAL=0"],
+    "attention_backward_queries.cuh": ["T=dtype_bf16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
+        "T=dtype_f16 WIDTH=96 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=0"],
+    "attention_forward.cuh": ["T=dtype_bf16 WIDTH=128 WARP_TILES=2 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
+        "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0"],
     "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],
     "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "RANKS INCLUDING=1", "COORDINATES"],
     "creation.cuh": [
@@ -22,7 +25,8 @@ KERNELS = {
         "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0", "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1",
         "SERIAL T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64", "SERIAL T=dtype_b8 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32",
         "KEYS KEY=dtype_u32 WHOLE=0 RANK=1 INDEX=dtype_i64", "KEYS KEY=dtype_u64 WHOLE=1 RANK=2 INDEX=dtype_i32",
-        "SORTED T=dtype_f32 HOW=0 RANK=1 KEY=dtype_u32 INDEX=int64_t", "SORTED T=dtype_c128 HOW=1 RANK=2 KEY=dtype_u64 INDEX=int64_t",
+        "SORTED T=dtype_f32 HOW=0 RANK=1 KEY=dtype_u32 INDEX=int64_t",
+        "SORTED T=dtype_c128 HOW=1 RANK=2 KEY=dtype_u64 INDEX=int64_t",
         "SLICES T=dtype_bf16 HOW=0 RANK=1 BIG=0 VECTOR=8 FRESH=1 INDEX=int64_t",
         "SLICES T=dtype_i8 HOW=3 RANK=2 BIG=0 VECTOR=1 FRESH=0 INDEX=int64_t",
         "SLICES T=dtype_c64 HOW=1 RANK=1 BIG=0 VECTOR=2 FRESH=0 INDEX=int64_t",
@@ -32,7 +36,8 @@ KERNELS = {
     "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
     "scatter.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
     "normalization_channels.cuh": [
-        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} INSIDE={inside}"
+        (f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} "
+        f"INSIDE={inside}")
         for kernel in range(5) for t, p, vector, inside in (("bf16", "f32", 8, kernel % 2),)
     ],
     "loss.cuh": [
@@ -40,12 +45,16 @@ KERNELS = {
         for kernel in range(8) for t, threads, vector in (("bf16", 512, 8),)
     ],
     "normalization.cuh": [
-        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} CENTERED={centered} THREADS={threads} VECTOR={vector} PER={per}"
-        for kernel in range(6) for t, p, centered, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 8, 4),)
+        (f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} CENTERED={centered} "
+        f"THREADS={threads} VECTOR={vector} PER={per}")
+        for kernel in range(6) for t, p, centered, threads, vector,
+        per in (("bf16", "f32", kernel % 2, 128 >> kernel, 8, 4),)
     ],
     "pooling.cuh": [
-        f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}"
-        for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"), ("FORWARD_MEAN", "c64"),
+        (f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 "
+        f"VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}")
+        for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"),
+            ("FORWARD_MEAN", "c64"),
                           ("GRADIENT_MAX", "f16"), ("GRADIENT_MEAN", "f32"))
         for adaptive, last in ((0, 0), (1, 1))
     ],
@@ -60,20 +69,26 @@ KERNELS = {
         "ELEMENT=dtype_f16 DROPOUT_BACKWARD", "ELEMENT=dtype_i64 PERMUTATION", "ELEMENT=dtype_f32 PERMUTATION_OF_FEW",
     ],
     "rearrange.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
-    "recurrence.cuh": [f"KERNEL={kernel} CELL={cell} ELEMENT=dtype_{t}" for kernel in range(3) for cell, t in ((0, "f16"), (1, "f32"), (2, "f64"), (3, "bf16"))],
+    "recurrence.cuh": [f"KERNEL={kernel} CELL={cell} ELEMENT=dtype_{t}" for kernel in range(3) for cell,
+        t in ((0, "f16"), (1, "f32"), (2, "f64"), (3, "bf16"))],
     "reduction.cuh": [
-        *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0"
+        *((f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 "
+          f"COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0")
           for operation in range(23) for kernel in (operation % 3,)),
-        *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} VECTOR={vector} CONTIGUOUS=1 BIG=1"
-          for kernel, operation, t, c, vector in ((0, 0, "bf16", "f32", 8), (1, 2, "c64", "c64", 2), (0, 3, "c128", "c128", 1), (1, 11, "u8", "i64", 4))),
+        *((f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} "
+          f"VECTOR={vector} CONTIGUOUS=1 BIG=1")
+          for kernel, operation, t, c, vector in ((0, 0, "bf16", "f32", 8), (1, 2, "c64", "c64", 2),
+              (0, 3, "c128", "c128", 1), (1, 11, "u8", "i64", 4))),
     ],
     "scan.cuh": [
         f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} ALIGNED=1"
-        for kernel, operation, t, c in ((0, 0, "bf16", "f32"), (1, 1, "i32", "i64"), (0, 1, "c64", "c64"), (1, 2, "f64", "f64"), (0, 3, "f16", "f32"), (1, 4, "i64", "i64"))
+        for kernel, operation, t, c in ((0, 0, "bf16", "f32"), (1, 1, "i32", "i64"), (0, 1, "c64", "c64"),
+            (1, 2, "f64", "f64"), (0, 3, "f16", "f32"), (1, 4, "i64", "i64"))
     ],
     "softmax.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} RESULT=dtype_{r} LOG={log} THREADS={threads} VECTOR={vector} PER={per}"
-        for kernel in range(6) for t, r, log, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 4, 4),)
+        for kernel in range(6) for t, r, log, threads, vector,
+        per in (("bf16", "f32", kernel % 2, 128 >> kernel, 4, 4),)
     ],
     "random_sampling.cuh": [
         f"ELEMENT=dtype_{t} RESULT=dtype_f64 {kernel}"
@@ -86,9 +101,12 @@ KERNELS = {
     "extremes.cuh": ["T=dtype_i64", "T=dtype_bf16"],
     "histogram.cuh": ["COUNT", "INTERVALS T=dtype_f16", "INTERVALS T=dtype_f64"],
     "sorting.cuh": [
-        *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
-        "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",
-        "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8", "COLUMN T=dtype_f32",
+        *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items,
+            chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
+        "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64",
+        "MIDDLE T=dtype_bf16",
+        "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8",
+        "COLUMN T=dtype_f32",
         "SLICE_STARTS T=dtype_bf16",
     ],
     "transpose.cuh": ["SINGLE WORD=4 RANK=1", "SINGLE WORD=16 RANK=8", "PAIRS RANK=1", "PAIRS RANK=8"],
@@ -145,7 +163,11 @@ SUM_OF_TWO = """#include "math.cuh"
     ("source", "macros", "most"),
     [
         (SUM_OF_TWO, "BLOCK=256 UNROLL=2 VECTOR=4", 2.7),
-        ('#include "reduction.cuh"', "KERNEL=0 OPERATION=0 ELEMENT=dtype_f32 COMPUTED=dtype_f32 RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=1 BIG=0", 5),
+        (
+            '#include "reduction.cuh"',
+            "KERNEL=0 OPERATION=0 ELEMENT=dtype_f32 COMPUTED=dtype_f32 RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=1 BIG=0",
+            5,
+        ),
         ('#include "softmax.cuh"', "KERNEL=0 ELEMENT=dtype_f32 RESULT=dtype_f32 LOG=0 THREADS=128 VECTOR=4 PER=4", 5),
     ],
     ids=["pointwise", "reduction", "softmax"],

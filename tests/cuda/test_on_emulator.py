@@ -1,4 +1,6 @@
-"""Runs tests/cuda/device on the emulated GPU, in processes of their own: CUDA is looked for once in a process. Two files run at a time."""
+"""Runs tests/cuda/device on the emulated GPU, in processes of their own: CUDA is looked for once in a process. Two
+files run at a time.
+"""
 
 import os
 import subprocess
@@ -14,7 +16,9 @@ import cresset
 HERE = Path(__file__).resolve().parent
 FILES = sorted(path.name for path in (HERE / "device").glob("test_*.py"))
 
-pytestmark = pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it")
+pytestmark = pytest.mark.skipif(
+    cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it"
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +26,20 @@ def runs(request, tmp_path_factory):
     """The runs of the files that were chosen, by name: futures."""
     if problem := build.problem():
         pytest.skip(problem)
-    environment = dict(os.environ, CRESSET_CUDA_LIBRARIES=str(build.build()), CRESSET_EMULATOR_PROTECT="1", OMP_NUM_THREADS="1")
+    environment = dict(
+        os.environ, CRESSET_CUDA_LIBRARIES=str(build.build()), CRESSET_EMULATOR_PROTECT="1", OMP_NUM_THREADS="1"
+    )
     environment["CRESSET_CACHE"] = str(tmp_path_factory.mktemp("kernels"))
 
     def run(file):
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE / "device" / file)]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
-    chosen = [item.callspec.params["file"] for item in request.session.items if item.path == Path(__file__) and hasattr(item, "callspec")]
+    chosen = [
+        item.callspec.params["file"]
+        for item in request.session.items
+        if item.path == Path(__file__) and hasattr(item, "callspec")
+    ]
     with ThreadPoolExecutor(2) as pool:
         yield {file: pool.submit(run, file) for file in chosen}
         pool.shutdown(cancel_futures=True)

@@ -1,6 +1,7 @@
 """Formulas printed for CUDA: they compile for every card, and give the values that the CPU gives.
 
-Values are computed on the host: g++ compiles the same texts and headers, with the C library in place of CUDA's functions.
+Values are computed on the host: g++ compiles the same texts and headers, with the C library in place of CUDA's
+    functions.
 """
 
 import shutil
@@ -21,9 +22,9 @@ OPERATORS = _native.operators()
 needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the package nvidia-cuda-nvrtc")
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
-# How far apart the values of a formula may be, in units in the last place of the result (of a complex one: of its larger
-# part). The C library's functions and those of the CPU's loops are each at most 2 units off, and a formula calls a few.
-# Formulas that are not in these tables and only use operations with one right result are equal in every bit.
+# How far apart the values of a formula may be, in units in the last place of the result (of a complex one: of its
+# larger part). The C library's functions and those of the CPU's loops are each at most 2 units off, and a formula calls
+# a few. Formulas that are not in these tables and only use operations with one right result are equal in every bit.
 FEW, FEW_COMPLEX = 4, 8
 # Differences of nearly equal numbers: there the unit is that of the largest input or intermediate value that is one.
 CANCELLING = {
@@ -135,7 +136,9 @@ def attribute_choices(operator):
     if operator.name == "polygamma_elementwise":
         return [(1,), (2,), (5,)]
     required = sum(attribute.required for attribute in operator.attributes)
-    given = [example[len(operator.inputs) : -1] for example in [*operator.examples, [None] * (len(operator.inputs) + 1)]]
+    given = [
+        example[len(operator.inputs) : -1] for example in [*operator.examples, [None] * (len(operator.inputs) + 1)]
+    ]
     defaults = [attribute.default for attribute in operator.attributes]
     return list(dict.fromkeys((*some, *defaults[len(some) :]) for some in given if len(some) >= required))
 
@@ -144,7 +147,11 @@ def as_number(attribute, value, compute):
     """What the core gives a loop for None."""
     if value is not None or compute in ("b8", "i64", "u64"):
         return value or 0
-    return numpy.copysign(numpy.finfo(DTYPES[compute]).max, attribute.missing) if numpy.isinf(attribute.missing) else numpy.nan
+    return (
+        numpy.copysign(numpy.finfo(DTYPES[compute]).max, attribute.missing)
+        if numpy.isinf(attribute.missing)
+        else numpy.nan
+    )
 
 
 def inputs_of(operator, compute):
@@ -206,7 +213,9 @@ def bound_of(loop):
 
 
 def strain(operator, compute, values):
-    """What a complex power adds: exp(y log(x)) has the rounding errors of y log(x), which is why large ones are left out."""
+    """What a complex power adds: exp(y log(x)) has the rounding errors of y log(x), which is why large ones are left
+    out.
+    """
     if operator.name != "pow" or compute not in ("c64", "c128"):
         return 1.0
     factor = 4 * (1 + numpy.abs(values["exponent"]) * (1 + numpy.abs(numpy.log(values["x"]))))
@@ -234,7 +243,10 @@ def test_values_agree_with_the_cpu(compiled):
             worst = numpy.nan_to_num(apart).argmax()
             if apart[worst] > bound_of(loop):
                 at = {name: values[name][worst] for name, _ in loop.reads}
-                wrong.append(f"{loop.name}{attributes}: {got[worst]}, on the CPU {expected[worst]}, {apart[worst]:.4g} units apart at {at}")
+                wrong.append(
+                    f"{loop.name}{attributes}: {got[worst]}, on the CPU {expected[worst]}, {apart[worst]:.4g} units "
+                    f"apart at {at}"
+                )
     assert not wrong, "\n".join(wrong)
 
 

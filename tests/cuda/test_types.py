@@ -49,10 +49,17 @@ def samples(tag):
         return cresset.tensor([False, True])
     size = dtype(tag).itemsize
     if size <= 2:
-        return cresset.arange(256**size).to(cresset.int64).to(cresset.uint16 if size == 2 else cresset.uint8).view(dtype(tag))
+        return (
+            cresset.arange(256**size)
+            .to(cresset.int64)
+            .to(cresset.uint16 if size == 2 else cresset.uint8)
+            .view(dtype(tag))
+        )
     if tag in FLOATING:
-        special = [0.0, 0.5, 0.99, 1.0, 1.5, 2.5, 126.7, 255.9, 256.0, 40000.0, 65519.0, 65520.0, 1e-7, 6e-8, 448.0, 460.0, 464.0,
-                   57344.0, 61440.0, 2.0**31, 2.0**31 - 200, 2.0**40 + 2**20, 2.0**62, 1e20, 1e30, 3e38, numpy.inf]  # fmt: skip
+        special = [0.0, 0.5, 0.99, 1.0, 1.5, 2.5, 126.7, 255.9, 256.0, 40000.0, 65519.0, 65520.0, 1e-7, 6e-8, 448.0,
+            460.0, 464.0,
+                   57344.0, 61440.0, 2.0**31, 2.0**31 - 200, 2.0**40 + 2**20, 2.0**62, 1e20, 1e30, 3e38,
+                   numpy.inf]  # fmt: skip
         random = numpy.random.default_rng(0).standard_normal(2000) * numpy.logspace(-9, 9, 2000)
         values = numpy.array([*special, *(-value for value in special), numpy.nan, *random])
         if "c" not in tag:
@@ -61,7 +68,23 @@ def samples(tag):
         parts = cresset.from_numpy(numpy.stack([values, numpy.roll(values, 7)], 1)).to(real)
         return cresset.view_as_complex(parts)
     info = cresset.iinfo(dtype(tag))
-    values = [info.min, info.max, info.max - 1, 0, 1, 2, 127, 128, 255, 256, 65535, 65536, 2**24 + 1, 16777219, 2**30 + 65]
+    values = [
+        info.min,
+        info.max,
+        info.max - 1,
+        0,
+        1,
+        2,
+        127,
+        128,
+        255,
+        256,
+        65535,
+        65536,
+        2**24 + 1,
+        16777219,
+        2**30 + 65,
+    ]
     values += [2**53 + 1, 2**62 + 2**38 + 1, -1, -129] if size == 8 else []
     return cresset.tensor([value for value in values if value >= info.min], dtype=dtype(tag))
 
@@ -101,7 +124,8 @@ def test_conversions_are_those_of_the_cpu(tmp_path):
             bad = (~same(got, expected) & fits(source, b)).nonzero().flatten().tolist()
             if bad:
                 at = bad[0]
-                wrong.append(f"{a} to {b}: {len(bad)} differ, {codes(source)[at].tolist()} becomes {codes(got)[at].tolist()}, "
+                wrong.append(f"{a} to {b}: {len(bad)} differ, {codes(source)[at].tolist()} becomes "
+                             f"{codes(got)[at].tolist()}, "
                              f"on the CPU {codes(expected)[at].tolist()}")  # fmt: skip
     assert not wrong, "\n".join(wrong)
 

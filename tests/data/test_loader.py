@@ -127,7 +127,10 @@ class TestAnyNumberOfWorkers:
         program = tmp_path / "program.py"
         program.write_text(KILLED)
         process = subprocess.Popen(
-            [sys.executable, program, context], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+            [sys.executable, program, context],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
         )
         with process:
             files = process.stdout.readline().split("\t")
@@ -156,7 +159,9 @@ class TestAnyNumberOfWorkers:
                 info = get_worker_info()
                 return iter(range(info.id, 7, info.num_workers))
 
-        assert sorted(value for batch in DataLoader(Stream(), batch_size=2, num_workers=3) for value in batch.tolist()) == list(range(7))
+        assert sorted(
+            value for batch in DataLoader(Stream(), batch_size=2, num_workers=3) for value in batch.tolist()
+        ) == list(range(7))
 
 
 class TestMemory:
@@ -183,7 +188,9 @@ class TestMemory:
 
     def test_numpy_arrays_travel_too(self):
         numpy = pytest.importorskip("numpy")
-        loader = DataLoader(range(4), batch_size=2, num_workers=1, collate_fn=lambda samples: numpy.full(5000, samples[0]))
+        loader = DataLoader(
+            range(4), batch_size=2, num_workers=1, collate_fn=lambda samples: numpy.full(5000, samples[0])
+        )
         assert [array.sum() for array in loader] == [0, 10000]
 
     def test_few_file_descriptors_are_enough(self):
@@ -198,7 +205,11 @@ class TestMemory:
         from cresset.data import arena
 
         monkeypatch.setattr(arena, "LARGEST", 1 << 20)
-        kept = list(DataLoader(range(6), batch_size=1, num_workers=1, collate_fn=lambda s: cresset.full((100_000,), float(s[0]))))
+        kept = list(
+            DataLoader(
+                range(6), batch_size=1, num_workers=1, collate_fn=lambda s: cresset.full((100_000,), float(s[0]))
+            )
+        )
         assert [batch[0].item() for batch in kept] == [0, 1, 2, 3, 4, 5]
         assert capfd.readouterr().err.count("shared memory is full") == 1
 
@@ -335,7 +346,9 @@ class TestFaults:
         for number in (signal.SIGINT, signal.SIGKILL):
             folder = tmp_path / str(int(number))
             folder.mkdir()
-            with subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            with subprocess.Popen(
+                [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ) as process:
                 assert process.stdout.readline() == "batch\n"
                 process.send_signal(number)
                 said, errors = process.communicate(timeout=5)
@@ -352,7 +365,8 @@ class TestArguments:
     @pytest.mark.parametrize(
         "arguments",
         [
-            {"num_workers": -1}, {"timeout": -1}, {"prefetch_factor": 2}, {"persistent_workers": True}, {"batch_size": 0}, {"shuffle": True, "sampler": [0]}, {"batch_sampler": [[0]], "shuffle": True},
+            {"num_workers": -1}, {"timeout": -1}, {"prefetch_factor": 2}, {"persistent_workers": True},
+            {"batch_size": 0}, {"shuffle": True, "sampler": [0]}, {"batch_sampler": [[0]], "shuffle": True},
             {"batch_size": None, "drop_last": True}, {"multiprocessing_context": "fork"}, {"worker_type": "fibre"},
         ],
         ids=str,
@@ -369,7 +383,9 @@ class TestArguments:
     def test_rows_taken_at_once_equal_rows_taken_one_by_one(self):
         data = TensorDataset(cresset.randn(10, 3), cresset.arange(10))
         quick = list(DataLoader(data, batch_size=4))
-        slow = list(DataLoader(data, batch_size=4, collate_fn=lambda samples: cresset.utils.data.default_collate(samples)))
+        slow = list(
+            DataLoader(data, batch_size=4, collate_fn=lambda samples: cresset.utils.data.default_collate(samples))
+        )
         assert all(a.equal(b) for one, other in zip(quick, slow, strict=True) for a, b in zip(one, other, strict=True))
 
     def test_batch_sampler_over_a_random_sampler(self):
@@ -463,7 +479,9 @@ def test_64_megabytes_of_shared_memory_are_enough(tmp_path):
     mount = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$0" "$1"'
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
         pytest.skip("a small /dev/shm cannot be mounted here")
-    run = subprocess.run(["unshare", "--mount", "sh", "-c", mount, sys.executable, program], capture_output=True, text=True, timeout=120)
+    run = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mount, sys.executable, program], capture_output=True, text=True, timeout=120
+    )
     numbers = [float(i) for i in range(8)]
     assert run.stdout.splitlines() == ["64", f"fork {numbers}", f"spawn {numbers}", "[]"], run.stderr
 
@@ -490,7 +508,9 @@ class TestThreadsInAnyOrder:
         assert first == 1 and sorted(rest) == [0, 2, 3]
 
     def test_all_come_once_when_a_worker_fails_the_error_comes(self):
-        assert sorted(b.item() for b in DataLoader(range(50), num_workers=3, worker_type="thread", in_order=False)) == list(range(50))
+        assert sorted(
+            b.item() for b in DataLoader(range(50), num_workers=3, worker_type="thread", in_order=False)
+        ) == list(range(50))
         data = self.Slow()
         loader = DataLoader(data, num_workers=1, worker_type="thread", in_order=False, timeout=0.2)
         with pytest.raises(RuntimeError, match="timed out after 0.2 seconds"):
@@ -513,7 +533,8 @@ class TestLoadersThatStandInForOurs:
     """Other packages iterate with loaders of their own, which have PyTorch's attributes and no others."""
 
     NAMES = (
-        "dataset", "_dataset_kind", "_IterableDataset_len_called", "_auto_collation", "drop_last", "_index_sampler", "num_workers", "pin_memory", "timeout", "collate_fn", "sampler",
+        "dataset", "_dataset_kind", "_IterableDataset_len_called", "_auto_collation", "drop_last", "_index_sampler",
+        "num_workers", "pin_memory", "timeout", "collate_fn", "sampler",
         "generator", "worker_init_fn", "prefetch_factor", "multiprocessing_context", "persistent_workers", "in_order",
     )  # fmt: skip
 

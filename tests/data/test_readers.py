@@ -146,7 +146,9 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path):
     numpy.savez_compressed(tmp_path / "c.npz", x=numpy.zeros(3))
     with pytest.raises(ValueError, match="'x' is compressed and cannot be mapped"):
         ArrayDataset(tmp_path / "c.npz")
-    (tmp_path / "short.npy").write_bytes(b"\x93NUMPY\x01\x00\x40\x00" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (9,), }".ljust(64))
+    (tmp_path / "short.npy").write_bytes(
+        b"\x93NUMPY\x01\x00\x40\x00" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (9,), }".ljust(64)
+    )
     with pytest.raises(ValueError, match="needs 72 bytes, the file ends before"):
         ArrayDataset(tmp_path / "short.npy")
 
@@ -181,7 +183,11 @@ def shards(tmp_path):
         members = []
         for i in range(2):
             number = 2 * shard + i
-            members += [(f"a/{number}.cls", str(number).encode()), (f"a/{number}.json", json.dumps({"n": number}).encode()), (f"a/{number}.bin", b"raw")]
+            members += [
+                (f"a/{number}.cls", str(number).encode()),
+                (f"a/{number}.json", json.dumps({"n": number}).encode()),
+                (f"a/{number}.bin", b"raw"),
+            ]
         make_shard(tmp_path / f"s-{shard:02d}.tar", members)
     return tmp_path
 
@@ -196,7 +202,9 @@ def test_members_with_one_name_form_a_sample(shards):
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])
 def test_workers_share_the_shards(shards, workers):
     data = TarDataset(str(shards / "s-*.tar"), transform=lambda sample: sample["cls"])
-    assert sorted(n for batch in DataLoader(data, batch_size=2, num_workers=workers) for n in batch.tolist()) == list(range(6))
+    assert sorted(n for batch in DataLoader(data, batch_size=2, num_workers=workers) for n in batch.tolist()) == list(
+        range(6)
+    )
 
 
 def test_ranks_share_the_shards(shards):

@@ -129,7 +129,9 @@ def test_a_step_that_spoils_the_weights_is_named():
         optimizer.step()
 
     error = caught(train)
-    assert (error.operation, error.phase, error.made) == ("SGD.step", "step", "Inf") and "number 0 of group 0" in str(error)
+    assert (error.operation, error.phase, error.made) == ("SGD.step", "step", "Inf") and "number 0 of group 0" in str(
+        error
+    )
     with nan_guard(infinities=False):
         train()
 
@@ -174,17 +176,22 @@ def test_nothing_is_left_behind():
 def test_a_sound_model_is_counted():
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     optimizer = cresset.optim.Adam(model.parameters())
-    found = preflight(model, (cresset.ones(32, 4), cresset.zeros(32, dtype=cresset.int64)), optimizer, loss=F.cross_entropy)
+    found = preflight(
+        model, (cresset.ones(32, 4), cresset.zeros(32, dtype=cresset.int64)), optimizer, loss=F.cross_entropy
+    )
     assert found.ok and found.without_gradient == [] and [tuple(t.shape) for t in found.outputs] == [(32, 2)]
     assert found.total_params == found.trainable_params == 4 * 8 + 8 + 8 * 2 + 2
     assert found.parameter_bytes == found.gradient_bytes == 58 * 4
-    assert found.optimizer_bytes in range(2 * 58 * 4, 2 * 58 * 4 + 4 * 8 + 1)  # two moments, and a count of steps for each of four
+    assert found.optimizer_bytes in range(
+        2 * 58 * 4, 2 * 58 * 4 + 4 * 8 + 1
+    )  # two moments, and a count of steps for each of four
     assert found.multiply_adds == 32 * 4 * 8 + 32 * 8 * 2
     # The first linear keeps its input, the second the relu's output.
     first, relu, second = found.modules[1:]
     assert first.saved_bytes == 32 * 4 * 4 and relu.saved_bytes + second.saved_bytes == 32 * 8 * 4
     assert found.activation_bytes >= first.saved_bytes + relu.saved_bytes + second.saved_bytes
-    # Most is there when the relu goes backward: what all keep, the gradients of its result and input, and those of the second linear.
+    # Most is there when the relu goes backward: what all keep, the gradients of its result and input, and those of the
+    # second linear.
     kept = first.saved_bytes + relu.saved_bytes + second.saved_bytes
     assert found.peak_bytes == found.parameter_bytes + found.optimizer_bytes + kept + 4 * (32 * 8 + 32 * 8 + 18)
     text = str(found)
@@ -253,7 +260,11 @@ def test_a_loss_that_is_no_number_or_fails_is_a_problem():
     model = nn.Linear(2, 3)
     batch = cresset.ones(4, 2), cresset.zeros(4, 3)
     assert "one number, got (4, 3)" in preflight(model, batch, loss=lambda a, b: a - b).problems[0]
-    assert preflight(model, (cresset.ones(4, 2), cresset.zeros(5, 3)), loss=lambda a, b: (a - b).mean()).problems[0].startswith("the loss or what follows the model: ")
+    assert (
+        preflight(model, (cresset.ones(4, 2), cresset.zeros(5, 3)), loss=lambda a, b: (a - b).mean())
+        .problems[0]
+        .startswith("the loss or what follows the model: ")
+    )
 
 
 def test_a_model_larger_than_memory_costs_nothing():

@@ -1,6 +1,7 @@
 """Packages that say `import torch`, unmodified, on cresset: one program each, run where the package is installed.
 
-The environment for it has no PyTorch: install the packages with `pip install` after `cresset adopt`, then run these tests there. With PyTorch beside
+The environment for it has no PyTorch: install the packages with `pip install` after `cresset adopt`, then run these
+    tests there. With PyTorch beside
 it the programs run by `cresset run`, which hides it.
 """
 

@@ -18,7 +18,11 @@ EXAMPLES = ROOT / "examples"
 def run(name, *arguments):
     """What the example prints."""
     package = os.path.dirname(os.path.dirname(cresset.__file__))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
+        "OMP_NUM_THREADS": "1",
+    }
     command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200)
     assert done.returncode == 0, done.stderr
@@ -58,14 +62,20 @@ def test_a_model_becomes_a_graph_a_picture_a_file_and_c(tmp_path):
 def test_the_image_classifier_reads_digits():
     shown = run("image_classifier.py", "--epochs", 3, "--width", 8, "--batch", 64)
     assert numbers(r"Accuracy of the best epoch: (\S+)%", shown)[0] > 85
-    rows = [list(map(int, re.findall(r"\d+", line.replace(".", "0"))[1:])) for line in shown.splitlines() if line.startswith("  a ")]
+    rows = [
+        list(map(int, re.findall(r"\d+", line.replace(".", "0"))[1:]))
+        for line in shown.splitlines()
+        if line.startswith("  a ")
+    ]
     assert len(rows) == 10 and sum(map(sum, rows)) == 297
 
 
 def test_the_character_gpt_learns(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat. " * 60)
-    shown = run("char_gpt.py", text, "--steps", 60, "--batch", 8, "--context", 16, "--width", 32, "--layers", 1, "--sample", 40)
+    shown = run(
+        "char_gpt.py", text, "--steps", 60, "--batch", 8, "--context", 16, "--width", 32, "--layers", 1, "--sample", 40
+    )
     losses = numbers(r"loss (\S+)", shown)
     assert losses[-1] < 0.6 * losses[0]
     assert shown.rstrip("\n").splitlines()[-1].startswith("the cat ")
@@ -79,7 +89,10 @@ def test_the_forecast_beats_the_period_before():
 
 def test_known_features_beat_learning_from_scratch():
     shown = run("transfer_learning.py", "--epochs", 4, "--new-epochs", 30)
-    transferred, fresh = numbers(r"last layer, from 30 pictures: (\S+)%", shown)[0], numbers(r"from scratch: (\S+)%", shown)[0]
+    transferred, fresh = (
+        numbers(r"last layer, from 30 pictures: (\S+)%", shown)[0],
+        numbers(r"from scratch: (\S+)%", shown)[0],
+    )
     assert transferred > fresh + 5
 
 

@@ -53,11 +53,14 @@ def seed():
 LAYERS = {
     "mlp": lambda: (nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3), nn.Softmax(-1)), (cresset.randn(5, 4),)),
     "cnn": lambda: (
-        nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, groups=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=4, dilation=2, padding=2), nn.MaxPool2d(3, 2, 1),
-                      nn.AvgPool2d(2, ceil_mode=True), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(), nn.Linear(32, 5), nn.LogSoftmax(-1)),
+        nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, groups=1), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(8, 8, 3, groups=4, dilation=2, padding=2), nn.MaxPool2d(3, 2, 1),
+                      nn.AvgPool2d(2, ceil_mode=True), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(),
+                      nn.Linear(32, 5), nn.LogSoftmax(-1)),
         (cresset.randn(2, 3, 17, 19),),
     ),
-    "conv1d": lambda: (nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU(), nn.MaxPool1d(2)), (cresset.randn(2, 2, 9),)),
+    "conv1d": lambda: (nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU(), nn.MaxPool1d(2)),
+        (cresset.randn(2, 2, 9),)),
     "encoder": lambda: (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (cresset.randn(2, 5, 8),)),
     "attention weights": lambda: (nn.MultiheadAttention(8, 2, batch_first=True), (cresset.randn(2, 5, 8),) * 3),
 }  # fmt: skip
@@ -77,9 +80,12 @@ def test_layers_give_the_same_numbers(name, tmp_path):
 class Pointwise(nn.Module):
     def forward(self, x, y):
         return (
-            x + y, x - 2 * y, 1 - x, 2 / (x.abs() + 1), x**2, x / 3, cresset.maximum(x, y), cresset.where(x > 0, x, 0.0), x.clamp(-0.5, 0.5), F.elu(x), F.leaky_relu(x), F.softplus(x),
-            F.hardswish(x), F.gelu(x, approximate="tanh"), x.masked_fill(y > 0, -1.0), x.sigmoid() * x.tanh(), (x > 0).float(), ((x > 0) & (y > 0)).float(), F.mish(x), F.hardtanh(x),
-            x.exp().log1p(), F.logsigmoid(x), F.selu(x), F.softsign(x), x.square().sqrt(), cresset.add(x, y, alpha=3), (x < y).float(),
+            x + y, x - 2 * y, 1 - x, 2 / (x.abs() + 1), x**2, x / 3, cresset.maximum(x, y),
+            cresset.where(x > 0, x, 0.0), x.clamp(-0.5, 0.5), F.elu(x), F.leaky_relu(x), F.softplus(x),
+            F.hardswish(x), F.gelu(x, approximate="tanh"), x.masked_fill(y > 0, -1.0), x.sigmoid() * x.tanh(),
+            (x > 0).float(), ((x > 0) & (y > 0)).float(), F.mish(x), F.hardtanh(x),
+            x.exp().log1p(), F.logsigmoid(x), F.selu(x), F.softsign(x), x.square().sqrt(), cresset.add(x, y, alpha=3),
+            (x < y).float(),
         )  # fmt: skip
 
 
@@ -87,8 +93,10 @@ class Movement(nn.Module):
     def forward(self, x, y):
         a, b = x.chunk(2, 1)
         return (
-            x.transpose(0, 1) * 1, x[:, 1:3], x[0], x[..., None].expand(3, 4, 2), cresset.cat([x, x + 1], 1), cresset.stack([x, y], 2), a * b, x.reshape(2, 6).t() + 0, F.pad(x, (1, 2), value=3.0),
-            x.sum(1), x.mean((0, 1)), x.amax(0, keepdim=True), x.unbind(1)[2] * 2, x.permute(1, 0).contiguous().view(-1), x @ y.T, x.argmax(1).float(), x.flatten(), x.prod(1), y.amin(),
+            x.transpose(0, 1) * 1, x[:, 1:3], x[0], x[..., None].expand(3, 4, 2), cresset.cat([x, x + 1], 1),
+            cresset.stack([x, y], 2), a * b, x.reshape(2, 6).t() + 0, F.pad(x, (1, 2), value=3.0),
+            x.sum(1), x.mean((0, 1)), x.amax(0, keepdim=True), x.unbind(1)[2] * 2,
+            x.permute(1, 0).contiguous().view(-1), x @ y.T, x.argmax(1).float(), x.flatten(), x.prod(1), y.amin(),
             x.softmax(0), x.index_select(1, cresset.tensor([2, 0])),
         )  # fmt: skip
 

@@ -176,15 +176,19 @@ def test_a_deep_copy_has_parameters_of_its_own():
 
 MODELS = {
     "cnn": lambda: (
-        nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 5)),
+        nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Linear(64, 5)),
         (cresset.randn(2, 3, 8, 8),),
     ),
     "lstm": lambda: (nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True), (cresset.randn(2, 5, 3),)),
-    "encoder": lambda: (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), (cresset.randn(2, 5, 8),)),
+    "encoder": lambda: (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2),
+        (cresset.randn(2, 5, 8),)),
     "attention": lambda: (nn.MultiheadAttention(8, 2), (cresset.randn(5, 2, 8),) * 3),
     "embedding": lambda: (nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2)), (cresset.tensor([[1, 2], [3, 4]]),)),
-    "norms": lambda: (nn.Sequential(nn.GroupNorm(2, 4), nn.Softsign(), nn.Tanhshrink(), nn.LayerNorm(6)), (cresset.randn(3, 4, 6),)),
-    "transposed": lambda: (nn.Sequential(nn.ConvTranspose2d(2, 3, 3, stride=2), nn.Upsample(scale_factor=2)), (cresset.randn(1, 2, 4, 4),)),
+    "norms": lambda: (nn.Sequential(nn.GroupNorm(2, 4), nn.Softsign(), nn.Tanhshrink(), nn.LayerNorm(6)),
+        (cresset.randn(3, 4, 6),)),
+    "transposed": lambda: (nn.Sequential(nn.ConvTranspose2d(2, 3, 3, stride=2), nn.Upsample(scale_factor=2)),
+        (cresset.randn(1, 2, 4, 4),)),
 }  # fmt: skip
 
 

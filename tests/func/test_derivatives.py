@@ -127,7 +127,11 @@ def test_jacobians_have_the_structure_of_results_and_arguments():
         result = jacobian(f, argnums=(0, 1))(X, 2 * X)
         assert result["p"][0].tolist() == cresset.diag(2 * X).tolist()
         assert result["q"][1].tolist() == [0.0, 0.0, 0.0]
-    assert jacrev(cresset.sin, chunk_size=2)(X).tolist() == jacrev(cresset.sin)(X).tolist() == jacrev(cresset.sin, chunk_size=1)(X).tolist()
+    assert (
+        jacrev(cresset.sin, chunk_size=2)(X).tolist()
+        == jacrev(cresset.sin)(X).tolist()
+        == jacrev(cresset.sin, chunk_size=1)(X).tolist()
+    )
 
 
 def test_the_jacobian_of_a_number_by_a_number_is_a_number():
@@ -174,7 +178,9 @@ def test_modules_are_functions_of_their_parameters():
     inputs = cresset.tensor([[1.0, 2.0]])
     outputs = vmap(lambda p, b: functional_call(layers[0], (p, b), inputs))(parameters, buffers)
     assert cresset.allclose(outputs, cresset.stack([layer(inputs) for layer in layers]))
-    each = vmap(grad(lambda p, x: functional_call(layers[0], p, x).sum()), (None, 0))(dict(layers[0].named_parameters()), cresset.eye(2))
+    each = vmap(grad(lambda p, x: functional_call(layers[0], p, x).sum()), (None, 0))(
+        dict(layers[0].named_parameters()), cresset.eye(2)
+    )
     assert each["weight"].tolist() == [[[1.0, 0.0]], [[0.0, 1.0]]]
 
 

@@ -39,7 +39,11 @@ def test_every_operation_runs_once_for_all_samples():
 def test_in_dims_and_out_dims_name_the_dimension_of_the_batch():
     assert vmap(lambda x: x.sum(), in_dims=1)(X).tolist() == [6.0, 9.0]
     assert vmap(lambda x: x, in_dims=-1, out_dims=-1)(X).tolist() == X.tolist()
-    assert vmap(lambda x, y: x + y, in_dims=(0, None))(X, cresset.tensor([10.0, 20.0])).tolist() == [[10, 21], [12, 23], [14, 25]]
+    assert vmap(lambda x, y: x + y, in_dims=(0, None))(X, cresset.tensor([10.0, 20.0])).tolist() == [
+        [10, 21],
+        [12, 23],
+        [14, 25],
+    ]
     assert vmap(lambda x: x, out_dims=1)(X).shape == (2, 3)
 
 
@@ -187,5 +191,7 @@ def test_layers_agree_with_a_loop(name, dims):
     x, w = cresset.randn(3, 2, 4, 5, 5, generator=generator), cresset.randn(3, 6, 4, 3, 3, generator=generator)
     args = [a if dim == 0 else a[0] for a, dim in zip((x, w), dims, strict=True)]
     batched = vmap(LAYERS[name], dims)(*args)
-    looped = cresset.stack([LAYERS[name](*(a[i] if dim == 0 else a for a, dim in zip(args, dims, strict=True))) for i in range(3)])
+    looped = cresset.stack(
+        [LAYERS[name](*(a[i] if dim == 0 else a for a, dim in zip(args, dims, strict=True))) for i in range(3)]
+    )
     assert cresset.allclose(batched, looped, rtol=1e-4, atol=1e-5)

@@ -47,7 +47,9 @@ def test_nodes_go_where_they_are_inserted(graph):
     with graph.inserting_before():
         graph.call_function(cresset.manual_seed, (0,))
     graph.lint()
-    assert [n.name for n in graph.nodes] == ["manual_seed", "x", "add", "mul", "relu", "output"] and len(graph.nodes) == 6
+    assert [n.name for n in graph.nodes] == ["manual_seed", "x", "add", "mul", "relu", "output"] and len(
+        graph.nodes
+    ) == 6
     assert run(graph, cresset.tensor([1.0])).item() == 4
 
 
@@ -61,7 +63,10 @@ def test_inserting_several_after_one_node_reverses_nothing_else(graph):
 def test_names_are_made_unique(graph):
     with graph.inserting_before(graph.output_node()):
         names = [graph.call_function(cresset.add, (node(graph, "x"), 1)).name for _ in range(2)]
-        names += [graph.call_function(cresset.sum, (node(graph, "x"),)).name, graph.create_node("call_function", cresset.add, name="1 odd-name").name]
+        names += [
+            graph.call_function(cresset.sum, (node(graph, "x"),)).name,
+            graph.create_node("call_function", cresset.add, name="1 odd-name").name,
+        ]
     assert names == ["add_1", "add_2", "sum_1", "_1_odd_name"]
 
 
@@ -146,7 +151,11 @@ def test_an_interpreter_frees_values_after_their_last_use():
 def test_a_transformer_makes_a_new_module():
     class Swap(fx.Transformer):
         def call_function(self, target, args, kwargs):
-            return super().call_function(cresset.sigmoid, args, {}) if target is F.relu else super().call_function(target, args, kwargs)
+            return (
+                super().call_function(cresset.sigmoid, args, {})
+                if target is F.relu
+                else super().call_function(target, args, kwargs)
+            )
 
     old = fx.symbolic_trace(lambda x: F.relu(x) + 1)
     new = Swap(old).transform()
@@ -167,7 +176,12 @@ def test_patterns_are_replaced_wherever_they_are():
 def test_shapes_are_noted():
     module = fx.symbolic_trace(nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten()))
     ShapeProp(module).propagate(cresset.zeros(2, 3, 5, 5))
-    assert [tuple(n.meta["tensor_meta"].shape) for n in module.graph.nodes] == [(2, 3, 5, 5), (2, 8, 3, 3), (2, 72), (2, 72)]
+    assert [tuple(n.meta["tensor_meta"].shape) for n in module.graph.nodes] == [
+        (2, 3, 5, 5),
+        (2, 8, 3, 3),
+        (2, 72),
+        (2, 72),
+    ]
 
 
 def test_a_split_module_computes_the_same():
@@ -201,7 +215,11 @@ def test_convolution_and_norm_are_fused_by_a_pass():
     for n in list(module.graph.nodes):
         if n.op == "call_module" and isinstance(module.get_submodule(n.target), nn.BatchNorm2d):
             source = n.args[0]
-            setattr(module, source.target, nn.utils.fusion.fuse_conv_bn_eval(module.get_submodule(source.target), module.get_submodule(n.target)))
+            setattr(
+                module,
+                source.target,
+                nn.utils.fusion.fuse_conv_bn_eval(module.get_submodule(source.target), module.get_submodule(n.target)),
+            )
             n.replace_all_uses_with(source)
             module.graph.erase_node(n)
     module.delete_all_unused_submodules()

@@ -125,7 +125,9 @@ def test_wrapped_functions_are_called_when_the_graph_runs():
 
 
 def test_sizes_go_into_operators_that_make_tensors():
-    traced = fx.symbolic_trace(lambda x: cresset.arange(x.shape[0]) + cresset.zeros(x.shape[0]) + cresset.full((x.shape[0],), 2))
+    traced = fx.symbolic_trace(
+        lambda x: cresset.arange(x.shape[0]) + cresset.zeros(x.shape[0]) + cresset.full((x.shape[0],), 2)
+    )
     assert traced(cresset.ones(3)).tolist() == [2.0, 3.0, 4.0]
 
 

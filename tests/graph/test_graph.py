@@ -17,7 +17,8 @@ def graph():
 
 def test_a_graph_prints_as_torchscript_does(graph):
     assert str(graph) == (
-        "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=1]()\n  %2 : Tensor = aten::add(%x, %1, %1)\n  return (%2)\n"
+        "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=1]()\n  %2 : Tensor = aten::add(%x, %1, %1)\n  return "
+        "(%2)\n"
     )
 
 

@@ -1,8 +1,9 @@
 """Every argument of a public function does something, or docs/ignored_arguments.md says why not.
 
-The package's syntax is read, not run. An argument is ignored if the body never reads its name; if it only hands it to a function of the
-package that ignores it; or if it only keeps it as an attribute that nobody reads. A name with an underscore in front is not for users, and neither
-are the methods that Python itself calls. A function that only refuses (raises) ignores nothing.
+The package's syntax is read, not run. An argument is ignored if the body never reads its name; if it only hands it to a
+function of the package that ignores it; or if it only keeps it as an attribute that nobody reads. A name with an
+underscore in front is not for users, and neither are the methods that Python itself calls. A function that only refuses
+(raises) ignores nothing.
 """
 
 import ast
@@ -93,7 +94,9 @@ class Function:
         parent = self.parents[read]
         if isinstance(parent, ast.Tuple) and isinstance(self.parents[parent], ast.Assign):
             target, place = self.parents[parent].targets[0], parent.elts.index(read)
-            target = target.elts[place] if isinstance(target, ast.Tuple) and len(target.elts) == len(parent.elts) else None
+            target = (
+                target.elts[place] if isinstance(target, ast.Tuple) and len(target.elts) == len(parent.elts) else None
+            )
         else:
             target = parent.targets[0] if isinstance(parent, ast.Assign) else None
         return target.attr if isinstance(target, ast.Attribute) else None
@@ -120,7 +123,11 @@ def parse():
         def enter(node, path, bases=(), module=module, imports=imports):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.ClassDef):
-                    names = [imports.get(base.id, ".".join((*module, base.id))) for base in child.bases if isinstance(base, ast.Name)]
+                    names = [
+                        imports.get(base.id, ".".join((*module, base.id)))
+                        for base in child.bases
+                        if isinstance(base, ast.Name)
+                    ]
                     enter(child, (*path, child.name), names)
                 elif isinstance(child, FUNCTION):
                     function = Function(module, (*path, child.name), child, imports, bases)
@@ -186,17 +193,26 @@ def ignored():
 
 def test_every_argument_that_is_ignored_is_in_the_table(ignored):
     rows = read_table()
-    missing = sorted(f"{name}({argument}=)" for name, argument in ignored if not any(covers(row, name, argument) for row in rows))
-    assert not missing, "read these arguments, refuse what they ask, or say in docs/ignored_arguments.md why not:\n" + "\n".join(missing)
+    missing = sorted(
+        f"{name}({argument}=)" for name, argument in ignored if not any(covers(row, name, argument) for row in rows)
+    )
+    assert not missing, (
+        "read these arguments, refuse what they ask, or say in docs/ignored_arguments.md why not:\n"
+        + "\n".join(missing)
+    )
 
 
 def test_every_row_of_the_table_is_about_arguments_that_are_ignored(ignored):
     for functions, arguments, reason in read_table():
         assert len(reason.split()) >= 4, f"{arguments} of {functions}: the reason is missing"
         for pattern in functions:
-            assert any(covers(([pattern], arguments, reason), *one) for one in ignored), f"{pattern} ignores none of {arguments}"
+            assert any(covers(([pattern], arguments, reason), *one) for one in ignored), (
+                f"{pattern} ignores none of {arguments}"
+            )
         for argument in arguments:
-            assert any(covers((functions, [argument], reason), *one) for one in ignored), f"{argument} is read by all of {functions}"
+            assert any(covers((functions, [argument], reason), *one) for one in ignored), (
+                f"{argument} is read by all of {functions}"
+            )
 
 
 def resolve(path):
@@ -213,7 +229,9 @@ def settings_without_effect():
         for name, setting in vars(type(module)).items():
             if isinstance(setting, Kept) and setting.tell is None:
                 before = getattr(module, name)
-                another = not before if isinstance(before, bool) else {"x86": "fbgemm", "auto": "native"}.get(str(before), 7)
+                another = (
+                    not before if isinstance(before, bool) else {"x86": "fbgemm", "auto": "native"}.get(str(before), 7)
+                )
                 with warnings.catch_warnings(), contextlib.suppress(RuntimeError, ValueError):
                     warnings.simplefilter("ignore")
                     setattr(module, name, another)
@@ -227,7 +245,11 @@ def test_every_setting_that_nobody_is_told_of_is_in_the_table_of_settings():
     rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", PAGE.read_text().partition("## Settings")[2], re.M)
     listed = [setting for setting, _ in rows]
     assert len(set(listed)) == len(listed) and all(len(reason.split()) >= 4 for _, reason in rows)
-    kept = {setting for setting in listed if isinstance(getattr(type(resolve(setting.rpartition(".")[0])), setting.rpartition(".")[2], None), Kept)}
+    kept = {
+        setting
+        for setting in listed
+        if isinstance(getattr(type(resolve(setting.rpartition(".")[0])), setting.rpartition(".")[2], None), Kept)
+    }
     assert settings_without_effect() == kept
     for setting in listed:
         resolve(setting)
@@ -258,12 +280,14 @@ def test_the_walk_sees_what_is_not_read(tmp_path, monkeypatch):
         "def inside(a):\n    def deeper():\n        return a\n    return deeper\n"
         "def _hidden(a): return 1\n"
         "class Kept:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\n    def f(self): return self.b\n"
-        "class More(Kept):\n    def __init__(self, a, b): super().__init__(a, b)\n    def g(self, a): return self.h(a)\n    def h(self, a): return 1\n"
+        "class More(Kept):\n    def __init__(self, a, b): super().__init__(a, b)\n    def g(self, a): return "
+        "self.h(a)\n    def h(self, a): return 1\n"
         "def makes(a): return Kept(a, 1)\n"
         "def again(a, n): return again(a, n - 1) if n else 0\n"
     )
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     assert find_ignored() == {
-        ("one.plain", "b"), ("one.thrown", "a"), ("one.handed", "a"), ("one.named", "a"), ("one.Kept.__init__", "a"), ("one.More.__init__", "a"),
+        ("one.plain", "b"), ("one.thrown", "a"), ("one.handed", "a"), ("one.named", "a"), ("one.Kept.__init__", "a"),
+        ("one.More.__init__", "a"),
         ("one.More.g", "a"), ("one.More.h", "a"), ("one.makes", "a"), ("one.again", "a"),
     }  # fmt: skip

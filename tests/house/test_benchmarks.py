@@ -20,7 +20,12 @@ def test_every_benchmark_runs(body):
 
 
 def test_every_file_is_listed():
-    files = {p.stem for p in harness.FOLDER.glob("*.py")} - {"__init__", "__main__", "harness", "gpu"}  # gpu has a runner of its own
+    files = {p.stem for p in harness.FOLDER.glob("*.py")} - {
+        "__init__",
+        "__main__",
+        "harness",
+        "gpu",
+    }  # gpu has a runner of its own
     assert files == set(harness.FILES)
 
 

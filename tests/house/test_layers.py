@@ -15,17 +15,20 @@ ROOT = Path(__file__).resolve().parents[2]
 # The floors, lowest first. The folders of native/:
 NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], ["distributed"], ["bindings"]]
 
-# The modules and packages of cresset/ ("" is the package itself, which shows everything to the user). A module inside a package may
-# have a floor of its own: "show.summary".
+# The modules and packages of cresset/ ("" is the package itself, which shows everything to the user). A module inside a
+# package may have a floor of its own: "show.summary".
 PYTHON = [
     ["_native", "_version", "version", "show", "types", "torch_version", "__config__", "pytree"],
     [
-        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "devices", "backends",
+        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps",
+        "mtia", "devices", "backends",
         "accelerator", "profiler", "library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
-        "signal", "futures", "tensors", "_utils", "quasirandom", "_prims_common", "_custom_ops", "_tensor", "_tensor_str",
+        "signal", "futures", "tensors", "_utils", "quasirandom", "_prims_common", "_custom_ops", "_tensor",
+        "_tensor_str",
     ],
     ["nn", "amp"],
-    ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
+    ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing",
+        "utils", "multiprocessing", "hub"],
     ["graph"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_C"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
@@ -47,7 +50,9 @@ def floors(table):
 
 
 def part_of(dotted, level):
-    """The part of the package with a floor of its own that a dotted name belongs to: its module, or else the package around it."""
+    """The part of the package with a floor of its own that a dotted name belongs to: its module, or else the package
+    around it.
+    """
     inner = ".".join(dotted.split(".")[:2])
     return inner if inner in level else dotted.split(".")[0]
 

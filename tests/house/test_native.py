@@ -1,4 +1,6 @@
-"""The rules of the native half that a reader may rely on: where an operator's and a device's facts stand, and what files are called."""
+"""The rules of the native half that a reader may rely on: where an operator's and a device's facts stand, and what
+files are called.
+"""
 
 import re
 from pathlib import Path

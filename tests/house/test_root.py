@@ -1,4 +1,6 @@
-"""The root of the package holds what programs import from PyTorch's root, and little else; everything of our own has a room."""
+"""The root of the package holds what programs import from PyTorch's root, and little else; everything of our own has a
+room.
+"""
 
 from pathlib import Path
 
@@ -6,9 +8,11 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "cresset"
 
 # Modules that PyTorch has, under the same names.
 OF_PYTORCH = {
-    "__config__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py", "_prims_common.py", "_tensor.py", "_tensor_str.py", "_utils.py",
+    "__config__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py", "_prims_common.py", "_tensor.py",
+    "_tensor_str.py", "_utils.py",
     "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "masked.py", "mps.py", "mtia.py",
-    "overrides.py", "package.py", "quantization.py", "random.py", "return_types.py", "special.py", "storage.py", "torch_version.py", "types.py", "version.py", "xpu.py",
+    "overrides.py", "package.py", "quantization.py", "random.py", "return_types.py", "special.py", "storage.py",
+    "torch_version.py", "types.py", "version.py", "xpu.py",
 }  # fmt: skip
 
 # Of our own: `python -m cresset`, and a file format that programs import as a module.

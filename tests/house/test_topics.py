@@ -1,6 +1,8 @@
-"""A topic is one word on every floor: native/ops, native/cuda, the CUDA kernels, cresset/ops and tests/ops agree on the names of their files.
+"""A topic is one word on every floor: native/ops, native/cuda, the CUDA kernels, cresset/ops and tests/ops agree on the
+names of their files.
 
-A file is `<topic>` or `<topic>_<part>`. What several topics use is machinery and has a name of its own, which is listed here.
+A file is `<topic>` or `<topic>_<part>`. What several topics use is machinery and has a name of its own, which is listed
+here.
 """
 
 from pathlib import Path
@@ -13,15 +15,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Machinery of cresset/ops: how operators are offered and what their files share.
 PYTHON_MACHINERY = {
-    "__init__", "registry", "autocast", "batches", "dimensions", "namespaces", "return_types", "aten_forms", "aten_transformer", "aten_table", "tags", "attention_choice",
+    "__init__", "registry", "autocast", "batches", "dimensions", "namespaces", "return_types", "aten_forms",
+    "aten_transformer", "aten_table", "tags", "attention_choice",
 }  # fmt: skip
 # Tests of what holds for all topics.
 ABOUT_ALL = {"aten_table", "private_layout", "rare_calls", "signals", "threads"}
-# Words of the native floors that are machinery, or instruction sets and libraries, or topics of the floors below the operators.
+# Words of the native floors that are machinery, or instruction sets and libraries, or topics of the floors below the
+# operators.
 NATIVE_MACHINERY = {
-    "channel_sums", "fold", "gemm", "indexed_walk", "ordered_items", "patches", "older_overload", "update", "backend", "compact", "cpu",
-    "compile", "cublas", "cudnn", "cufft", "cusolver", "device", "driver", "fault", "launch", "library", "many", "memory", "printed", "queue", "radix_sort",
-    "transpose", "wait", "block", "complex", "digits", "divider", "float8", "math", "ordered_keys", "philox", "rows", "special", "tensor_core", "types",
+    "channel_sums", "fold", "gemm", "indexed_walk", "ordered_items", "patches", "older_overload", "update", "backend",
+    "compact", "cpu",
+    "compile", "cublas", "cudnn", "cufft", "cusolver", "device", "driver", "fault", "launch", "library", "many",
+    "memory", "printed", "queue", "radix_sort",
+    "transpose", "wait", "block", "complex", "digits", "divider", "float8", "math", "ordered_keys", "philox", "rows",
+    "special", "tensor_core", "types",
     "extremes",
 }  # fmt: skip
 PYTHON_TOPICS = {*TOPICS, "pointwise"}

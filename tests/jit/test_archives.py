@@ -168,7 +168,8 @@ class TestBadFiles:
 
     @pytest.mark.parametrize(
         "line",
-        ["import os", "x = __import__('os').system('true')", "x = exec('1')", "x = open('f')", "x = self.__class__", "x = (lambda: 1)()", "x = torch.load('f')", "x = eval('1')", "x = [].__class__.__base__"],
+        ["import os", "x = __import__('os').system('true')", "x = exec('1')", "x = open('f')", "x = self.__class__",
+            "x = (lambda: 1)()", "x = torch.load('f')", "x = eval('1')", "x = [].__class__.__base__"],
     )  # fmt: skip
     def test_source_that_is_python_and_no_torchscript_is_refused(self, good, line):
         contents = records(good)

@@ -35,7 +35,8 @@ def test_a_compiled_layer_gives_what_it_gives_in_python(name):
 
 @pytest.mark.parametrize(
     "name, shape",
-    [("Dropout", (2, 3)), ("Dropout1d", (2, 3, 4)), ("Dropout2d", (2, 3, 4, 4)), ("Dropout3d", (2, 3, 2, 2, 2)), ("AlphaDropout", (2, 3)), ("FeatureAlphaDropout", (2, 3, 4)), ("RReLU", (2, 3))],
+    [("Dropout", (2, 3)), ("Dropout1d", (2, 3, 4)), ("Dropout2d", (2, 3, 4, 4)), ("Dropout3d", (2, 3, 2, 2, 2)),
+        ("AlphaDropout", (2, 3)), ("FeatureAlphaDropout", (2, 3, 4)), ("RReLU", (2, 3))],
 )  # fmt: skip
 def test_a_random_layer_draws_the_same_numbers(name, shape):
     layer = getattr(torch.nn, name)()

@@ -1,4 +1,6 @@
-"""Compiled functions and modules: how they are called, what they share with the module they were made of, copies, freezing."""
+"""Compiled functions and modules: how they are called, what they share with the module they were made of, copies,
+freezing.
+"""
 
 import copy
 import pickle

@@ -1,4 +1,6 @@
-"""The interpreter: graphs become programs of flat instructions, which compute what the graph says and keep nothing longer than needed."""
+"""The interpreter: graphs become programs of flat instructions, which compute what the graph says and keep nothing
+longer than needed.
+"""
 
 import random
 import threading

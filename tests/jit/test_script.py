@@ -1,4 +1,6 @@
-"""torch.jit.script: what it compiles, what it shows of it, and what it says of what it refuses. (tests/compat compares results with PyTorch's.)"""
+"""torch.jit.script: what it compiles, what it shows of it, and what it says of what it refuses. (tests/compat compares
+results with PyTorch's.)
+"""
 
 from typing import Dict, List, Optional, Tuple
 
@@ -250,7 +252,8 @@ class TestRefusals:
 class TestCompilationUnit:
     def test_functions_of_a_text_call_each_other(self):
         unit = torch.jit.CompilationUnit(
-            "def twice(x: Tensor) -> Tensor:\n    return torch.add(x, x)\ndef f(x: Tensor, n: int=2):\n    for i in range(n):\n        x = twice(x)\n    return x.relu()\n"
+            "def twice(x: Tensor) -> Tensor:\n    return torch.add(x, x)\ndef f(x: Tensor, n: int=2):\n    for i in "
+            "range(n):\n        x = twice(x)\n    return x.relu()\n"
         )
         assert unit.f(torch.ones(1)).item() == 4 and unit.twice(torch.ones(1)).item() == 2
         assert unit.find_function("g") is None and len(unit.get_functions()) == 2

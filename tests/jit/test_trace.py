@@ -244,11 +244,15 @@ def test_a_traced_or_scripted_program_is_given_back():
 
 
 MODELS = {
-    "encoder": lambda: (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (cresset.randn(2, 5, 8),), (cresset.randn(3, 7, 8),)),
-    "lstm": lambda: (nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True), (cresset.randn(2, 5, 3),), (cresset.randn(4, 3, 3),)),
+    "encoder": lambda: (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (cresset.randn(2, 5, 8),),
+        (cresset.randn(3, 7, 8),)),
+    "lstm": lambda: (nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True), (cresset.randn(2, 5, 3),),
+        (cresset.randn(4, 3, 3),)),
     "attention": lambda: (nn.MultiheadAttention(8, 2), (cresset.randn(5, 2, 8),) * 3, (cresset.randn(4, 3, 8),) * 3),
-    "embedding": lambda: (nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2)), (cresset.tensor([[1, 2]]),), (cresset.tensor([[3], [4]]),)),
-    "cnn": lambda: (nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()), (cresset.randn(1, 1, 6, 6),), (cresset.randn(3, 1, 8, 9),)),
+    "embedding": lambda: (nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2)), (cresset.tensor([[1, 2]]),),
+        (cresset.tensor([[3], [4]]),)),
+    "cnn": lambda: (nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+        (cresset.randn(1, 1, 6, 6),), (cresset.randn(3, 1, 8, 9),)),
 }  # fmt: skip
 
 

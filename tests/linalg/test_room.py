@@ -1,4 +1,6 @@
-"""LAPACK's workspace: where OpenBLAS could not have its buffers, it would end the process; there is an exception instead."""
+"""LAPACK's workspace: where OpenBLAS could not have its buffers, it would end the process; there is an exception
+instead.
+"""
 
 import os
 import subprocess
@@ -8,14 +10,18 @@ import textwrap
 import pytest
 
 CALLS = {
-    "solve": "torch.linalg.solve(a, a)", "inv": "torch.linalg.inv(a)", "svd": "torch.linalg.svd(a)", "eigh": "torch.linalg.eigh(a + a.mT)", "qr": "torch.linalg.qr(a)",
-    "cholesky": "torch.linalg.cholesky(a @ a.mT + 60 * torch.eye(60))", "lstsq": "torch.linalg.lstsq(a, a)", "eig": "torch.linalg.eig(a)", "det": "torch.linalg.det(a)",
+    "solve": "torch.linalg.solve(a, a)", "inv": "torch.linalg.inv(a)", "svd": "torch.linalg.svd(a)",
+    "eigh": "torch.linalg.eigh(a + a.mT)", "qr": "torch.linalg.qr(a)",
+    "cholesky": "torch.linalg.cholesky(a @ a.mT + 60 * torch.eye(60))", "lstsq": "torch.linalg.lstsq(a, a)",
+    "eig": "torch.linalg.eig(a)", "det": "torch.linalg.det(a)",
 }  # fmt: skip
 
 
 def run(program):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=120
+    )
     assert (done.returncode, done.stderr) == (0, ""), (done.returncode, done.stdout, done.stderr)
     return done.stdout
 

@@ -103,7 +103,11 @@ def test_every_dtype_of_lapack_solves(dtype):
 
 
 @pytest.mark.parametrize(
-    "driver", ["gels", *(pytest.param(name, marks=pytest.mark.cpu_only("LAPACK's drivers")) for name in ("gelsy", "gelsd", "gelss"))]
+    "driver",
+    [
+        "gels",
+        *(pytest.param(name, marks=pytest.mark.cpu_only("LAPACK's drivers")) for name in ("gelsy", "gelsd", "gelss")),
+    ],
 )
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_driver_of_lstsq_fits_a_line(driver, dtype):

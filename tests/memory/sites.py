@@ -1,12 +1,13 @@
 """Calls that want memory in every part of the library, and what happens when it cannot be had.
 
-    python tests/memory/sites.py                    # every site at each limit, cold and warm; a line for what went wrong
-    python tests/memory/sites.py --short            # at few limits
+    python tests/memory/sites.py                    # every site at each limit, cold and warm; a line for what went
+    wrong python tests/memory/sites.py --short            # at few limits
     python tests/memory/sites.py matmul "group_norm"
 
-For each site and limit a child is forked. It limits its address space (RLIMIT_AS) to what it has and a little more, in the form "tight" after
-filling the holes of its heap, and makes the call: it must give a result or raise, for want of memory. Then the limit is lifted, and the call
-must give the bits that a child without a limit gave. Nothing else will do: no signal, no exit, no standing still.
+For each site and limit a child is forked. It limits its address space (RLIMIT_AS) to what it has and a little more, in
+the form "tight" after filling the holes of its heap, and makes the call: it must give a result or raise, for want of
+memory. Then the limit is lifted, and the call must give the bits that a child without a limit gave. Nothing else will
+do: no signal, no exit, no standing still.
 """
 
 import ctypes
@@ -98,7 +99,11 @@ simple("index by a mask", lambda x: x[x > 0], LONG)
 simple("index by numbers", lambda x: x[torch.arange(0, 512, 3)], SQUARE)
 simple("index_put", lambda x: x.clone().index_put_((torch.arange(512) % 7,), x, accumulate=True), SQUARE)
 simple("scatter_add", lambda x: torch.zeros(512, 512).scatter_add(0, (x * 10).long() % 512, x), SQUARE)
-simple("embedding_bag", lambda x: F.embedding_bag((x * 100).long().view(-1) % 512, x, torch.arange(0, 5000, 7), mode="mean"), SQUARE)
+simple(
+    "embedding_bag",
+    lambda x: F.embedding_bag((x * 100).long().view(-1) % 512, x, torch.arange(0, 5000, 7), mode="mean"),
+    SQUARE,
+)
 simple("nonzero", lambda x: (x > 1).nonzero(), SQUARE)
 simple("fft", lambda x: torch.fft.fft(x), (30_030,))
 simple("fft of a prime length", lambda x: torch.fft.fft(x), (10_007,))
@@ -112,7 +117,9 @@ simple("matrix_exp", lambda x: torch.matrix_exp(x / 100), (80, 80))
 simple("tensor from a list", lambda x: torch.tensor(x.tolist()), (300, 300))
 simple("tolist", lambda x: x.tolist(), SQUARE)
 # NumPy is there before the limit: importing it loads OpenBLAS, which ends the process where it has no memory.
-site(lambda: (*drawn(SQUARE), importlib.import_module("numpy")), "numpy")(lambda x, numpy: torch.from_numpy(numpy.multiply(x.numpy(), 2, dtype="float64")))
+site(lambda: (*drawn(SQUARE), importlib.import_module("numpy")), "numpy")(
+    lambda x, numpy: torch.from_numpy(numpy.multiply(x.numpy(), 2, dtype="float64"))
+)
 simple("repr", lambda x: repr(x), (300, 300))
 simple("contiguous", lambda x: x.mT.contiguous(), SQUARE)
 simple("pad", lambda x: F.pad(x, (3, 4, 5, 6), mode="reflect"), IMAGES)
@@ -121,7 +128,9 @@ simple("jacobian", lambda x: torch.func.jacrev(lambda a: a.sin() * a.sum())(x), 
 simple("cdist", lambda x: torch.cdist(x, x), (400, 20))
 simple("histogram", lambda x: torch.histc(x, 100), LONG)
 simple("sparse product", lambda x: torch.sparse.mm((x * (x > 1)).to_sparse(), x), (200, 200))
-simple("nested tensor", lambda x: torch.nested.to_padded_tensor(torch.nested.nested_tensor([x[:3], x[:200]]), 0.0), SQUARE)
+simple(
+    "nested tensor", lambda x: torch.nested.to_padded_tensor(torch.nested.nested_tensor([x[:3], x[:200]]), 0.0), SQUARE
+)
 simple("quantize", lambda x: torch.quantize_per_tensor(x, 0.1, 3, torch.quint8).dequantize(), SQUARE)
 simple("deepcopy", lambda x: __import__("copy").deepcopy({"a": [x, x.mT]})["a"][1], SQUARE)
 simple("foreach", lambda x: torch._foreach_add(torch._foreach_mul(list(x.split(8)), 2.0), 1.0), SQUARE)
@@ -161,7 +170,9 @@ def convolution_backward(x, w):
 
 def small_net():
     torch.manual_seed(3)
-    return torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(256, 256))
+    return torch.nn.Sequential(
+        torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(256, 256)
+    )
 
 
 @site(lambda: drawn((64, 256)))
@@ -224,13 +235,21 @@ def loader(x):
 
 @site(lambda: drawn((200, 300)))
 def loader_with_threads(x):
-    return list(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=64, num_workers=2, worker_type="thread"))
+    return list(
+        torch.utils.data.DataLoader(
+            torch.utils.data.TensorDataset(x), batch_size=64, num_workers=2, worker_type="thread"
+        )
+    )
 
 
 @site(lambda: drawn((200, 300)))
 def loader_with_processes(x):
     try:
-        return list(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=64, num_workers=1, multiprocessing_context="fork"))
+        return list(
+            torch.utils.data.DataLoader(
+                torch.utils.data.TensorDataset(x), batch_size=64, num_workers=1, multiprocessing_context="fork"
+            )
+        )
     except RuntimeError as error:
         if "exited unexpectedly" not in str(error):  # what it had no memory for, the worker has written to stderr
             raise
@@ -289,7 +308,9 @@ def decode_image(file):
 def transforms(image):
     from cresset.vision import transforms
 
-    return transforms.Compose([transforms.Resize(150), transforms.CenterCrop(120), transforms.Normalize([0.5] * 3, [0.2] * 3)])(image)
+    return transforms.Compose(
+        [transforms.Resize(150), transforms.CenterCrop(120), transforms.Normalize([0.5] * 3, [0.2] * 3)]
+    )(image)
 
 
 @site()
@@ -356,7 +377,9 @@ class Filling:
             if not piece:
                 size //= 2
                 continue
-            ctypes.cast(piece, ctypes.POINTER(ctypes.c_void_p))[0] = self.first  # a chain: a list would want memory itself
+            ctypes.cast(piece, ctypes.POINTER(ctypes.c_void_p))[0] = (
+                self.first
+            )  # a chain: a list would want memory itself
             self.first = piece
 
     def free(self):
@@ -371,12 +394,22 @@ def want_of_memory(error):
     seen = []
     while error is not None and error not in seen:
         text = str(error).lower()
-        if isinstance(error, MemoryError) or "memory" in text or "allocate" in text or "can't start new thread" in text or getattr(error, "errno", 0) == 12:
+        if (
+            isinstance(error, MemoryError)
+            or "memory" in text
+            or "allocate" in text
+            or "can't start new thread" in text
+            or getattr(error, "errno", 0) == 12
+        ):
             return True
         if isinstance(error, ImportError) and "failed to map segment" in text:
             return True
         # CPython's compiler, and its calls of functions written in Python, have no word for it.
-        if isinstance(error, SystemError) and "returned null without setting" in text and text.startswith(("<built-in function compile>", "<function ")):
+        if (
+            isinstance(error, SystemError)
+            and "returned null without setting" in text
+            and text.startswith(("<built-in function compile>", "<function "))
+        ):
             return True
         seen.append(error)
         error = error.__cause__ or error.__context__
@@ -405,7 +438,9 @@ def attempt(name, extra, tight, warm, expected, output):
         outcome = b"done"
     except Exception as error:
         lift()
-        outcome = b"refused" if want_of_memory(error) else f"another error: {type(error).__name__}: {error}".encode()[:300]
+        outcome = (
+            b"refused" if want_of_memory(error) else f"another error: {type(error).__name__}: {error}".encode()[:300]
+        )
         error.__traceback__ = None
     lift()
     if filling:
@@ -457,7 +492,9 @@ def sweep(name, short):
     if len(expected) != 64:
         return [f"{name}: without a limit: {expected}"], 0, 0
     wrong, refused, done = [], 0, 0
-    for tight, warm in ((False, False), (True, True)) if short else ((False, False), (False, True), (True, False), (True, True)):
+    for tight, warm in (
+        ((False, False), (True, True)) if short else ((False, False), (False, True), (True, False), (True, True))
+    ):
         for extra in FEW_LIMITS if short else LIMITS:
             outcome = in_a_child(name, extra, tight, warm, expected)
             refused += outcome == "refused"
@@ -478,8 +515,16 @@ def main(names):
         total += len(wrong)
         refusals += refused
         completions += done
-        print(f"{name}: {refused} refused, {done} done{', WRONG:' if wrong else ''}", *wrong, sep="\n  " if wrong else "", flush=True)
-    print(f"{len(names or SITES)} sites, {refusals} calls refused, {completions} done, {total} wrong, {time.monotonic() - start:.0f} s")
+        print(
+            f"{name}: {refused} refused, {done} done{', WRONG:' if wrong else ''}",
+            *wrong,
+            sep="\n  " if wrong else "",
+            flush=True,
+        )
+    print(
+        f"{len(names or SITES)} sites, {refusals} calls refused, {completions} done, {total} wrong, "
+        f"{time.monotonic() - start:.0f} s"
+    )
     return total
 
 

@@ -43,7 +43,12 @@ def test_a_queue_sends_memory_not_copies(method):
 def test_pickler_keeps_what_a_tensor_is():
     from multiprocessing.reduction import ForkingPickler
 
-    for tensor in (nn.Parameter(cresset.ones(2, 2)), cresset.arange(6).reshape(2, 3).t()[1:], cresset.empty(0), cresset.tensor(True)):
+    for tensor in (
+        nn.Parameter(cresset.ones(2, 2)),
+        cresset.arange(6).reshape(2, 3).t()[1:],
+        cresset.empty(0),
+        cresset.tensor(True),
+    ):
         back = ForkingPickler.loads(ForkingPickler.dumps(tensor))
         assert type(back) is type(tensor) and back.dtype == tensor.dtype and back.stride() == tensor.stride()
         assert back.tolist() == tensor.tolist() and back.requires_grad == tensor.requires_grad and back.is_shared()

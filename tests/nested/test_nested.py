@@ -121,9 +121,13 @@ def test_gradients_flow_to_what_it_was_made_of():
 
 def test_parts_of_rows_and_masks():
     x = cresset.arange(6.0).reshape(2, 3)
-    assert lists(cresset.nested.narrow(x, 1, cresset.tensor([0, 1]), cresset.tensor([1, 2]), layout=cresset.jagged)) == [[0.0], [4.0, 5.0]]
+    assert lists(
+        cresset.nested.narrow(x, 1, cresset.tensor([0, 1]), cresset.tensor([1, 2]), layout=cresset.jagged)
+    ) == [[0.0], [4.0, 5.0]]
     assert lists(cresset.nested.masked_select(x, x > 1)) == [[2.0], [3.0, 4.0, 5.0]]
-    gaps = cresset.nested.nested_tensor_from_jagged(cresset.arange(6.0), cresset.tensor([0, 3, 6]), lengths=cresset.tensor([1, 2]))
+    gaps = cresset.nested.nested_tensor_from_jagged(
+        cresset.arange(6.0), cresset.tensor([0, 3, 6]), lengths=cresset.tensor([1, 2])
+    )
     assert lists(gaps) == [[0.0], [3.0, 4.0]] and lists(gaps + 1) == [[1.0], [4.0, 5.0]] and gaps.sum().item() == 7.0
 
 
@@ -138,11 +142,15 @@ def test_each_sequence_attends_to_itself_alone():
     for causal in (False, True):
         for got, part in zip(F.scaled_dot_product_attention(q, q, q, is_causal=causal).unbind(), parts, strict=True):
             alone = part.transpose(0, 1).unsqueeze(0)
-            assert cresset.allclose(got, F.scaled_dot_product_attention(alone, alone, alone, is_causal=causal)[0], atol=1e-6)
+            assert cresset.allclose(
+                got, F.scaled_dot_product_attention(alone, alone, alone, is_causal=causal)[0], atol=1e-6
+            )
 
 
 def test_what_has_no_rule_names_the_way_out():
-    with pytest.raises(NotImplementedError, match=r"not implemented for nested tensors; call to_padded_tensor\(0.0\) first"):
+    with pytest.raises(
+        NotImplementedError, match=r"not implemented for nested tensors; call to_padded_tensor\(0.0\) first"
+    ):
         batch().cumprod(1)
     with pytest.raises(RuntimeError, match="expected a nested tensor"):
         cresset.nested.to_padded_tensor(cresset.ones(2), 0.0)

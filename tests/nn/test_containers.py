@@ -1,4 +1,6 @@
-"""Sequential, ModuleList, ModuleDict, ParameterList and ParameterDict behave like the sequences and dictionaries they are."""
+"""Sequential, ModuleList, ModuleDict, ParameterList and ParameterDict behave like the sequences and dictionaries they
+are.
+"""
 
 from collections import OrderedDict
 

@@ -85,7 +85,8 @@ class TestResampling:
         assert (F.interpolate(x, scale_factor=1.1, mode=mode) == x).all()  # 5 * 1.1 is cut to 5
 
     def test_bytes_are_cut_to_bytes_after_each_dimension(self):
-        # A bicubic filter overshoots beside a step: along the row to 263 and -7, which are no bytes. The column then sees 255 and 0.
+        # A bicubic filter overshoots beside a step: along the row to 263 and -7, which are no bytes. The column then
+        # sees 255 and 0.
         steps = cresset.tensor([[0, 0, 0, 255, 255, 255]] * 3 + [[0] * 6] * 3, dtype=cresset.uint8)
         image = F.interpolate(steps[None, None], size=(6, 12), mode="bicubic")[0, 0]
         assert image[0].tolist() == [0, 0, 0, 0, 0, 58, 197, 255, 255, 255, 255, 255] and image.dtype == cresset.uint8
@@ -249,7 +250,8 @@ def test_the_classes_of_a_broadcast_input_are_counted_before():
 @pytest.mark.parametrize(
     "offsets, problem",
     [
-        ([-1, 2], "has to be 0"), ([1, 2], "has to be 0"), ([0, -1, 5], "must not decrease"), ([0, 3, 1, 4], "must not decrease"), ([0, 9], "greater than"),
+        ([-1, 2], "has to be 0"), ([1, 2], "has to be 0"), ([0, -1, 5], "must not decrease"),
+        ([0, 3, 1, 4], "must not decrease"), ([0, 9], "greater than"),
         ([0, -(2**60), 2], "must not decrease"), ([0, 2**40], "greater than"),
     ],
 )  # fmt: skip
@@ -292,7 +294,9 @@ class TestBlocksOfAttention:
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
 def test_images_with_channels_last_stay_so_when_they_are_resized(mode):
     image = cresset.arange(24.0).view(1, 2, 3, 4)
-    resized = cresset.nn.functional.interpolate(image.contiguous(memory_format=cresset.channels_last), scale_factor=2, mode=mode)
+    resized = cresset.nn.functional.interpolate(
+        image.contiguous(memory_format=cresset.channels_last), scale_factor=2, mode=mode
+    )
     assert resized.is_contiguous(memory_format=cresset.channels_last)
     assert (resized == cresset.nn.functional.interpolate(image, scale_factor=2, mode=mode)).all()
 

@@ -12,11 +12,17 @@ def ends(*values):
 
 
 def test_each_of_the_four_forms_multiplies_group_by_group():
-    rows, columns, many = cresset.arange(12.0).view(4, 3), cresset.arange(12.0).view(3, 4), cresset.arange(18.0).view(2, 3, 3)
+    rows, columns, many = (
+        cresset.arange(12.0).view(4, 3),
+        cresset.arange(12.0).view(3, 4),
+        cresset.arange(18.0).view(2, 3, 3),
+    )
     offs = ends(1, 4)
     assert cresset.equal(F.grouped_mm(many, many), many @ many)
     assert cresset.equal(F.grouped_mm(rows, many, offs=offs), cresset.cat([rows[:1] @ many[0], rows[1:] @ many[1]]))
-    assert cresset.equal(F.grouped_mm(many, columns, offs=offs), cresset.cat([many[0] @ columns[:, :1], many[1] @ columns[:, 1:]], 1))
+    assert cresset.equal(
+        F.grouped_mm(many, columns, offs=offs), cresset.cat([many[0] @ columns[:, :1], many[1] @ columns[:, 1:]], 1)
+    )
     expected = cresset.stack([columns[:, :1] @ rows[:1], columns[:, 1:] @ rows[1:]])
     assert cresset.equal(F.grouped_mm(columns, rows, offs=offs), expected)
 
@@ -27,7 +33,9 @@ def test_rows_after_the_last_group_are_zero_and_gradients_flow():
     result = F.grouped_mm(tokens, experts, offs=ends(2))
     assert result.tolist() == [[2.0, 2.0], [2.0, 2.0], [0.0, 0.0]]
     result.sum().backward()
-    assert tokens.grad.tolist() == [[2.0, 2.0], [2.0, 2.0], [0.0, 0.0]] and experts.grad.tolist() == [[[2.0, 2.0], [2.0, 2.0]]]
+    assert tokens.grad.tolist() == [[2.0, 2.0], [2.0, 2.0], [0.0, 0.0]] and experts.grad.tolist() == [
+        [[2.0, 2.0], [2.0, 2.0]]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +67,9 @@ def test_sequences_attend_to_themselves_only():
     scores = (q[0] * k[0]).sum(-1) / 2  # the first query sees the first key only
     assert cresset.allclose(lse[:, 0], scores, atol=1e-6)
     out = cresset.empty(7, 2, 4)
-    assert varlen_attn_out(out, q, k, v, starts, starts, 4, 4, window_size=(-1, 0)) is out and cresset.equal(out, result)
+    assert varlen_attn_out(out, q, k, v, starts, starts, 4, 4, window_size=(-1, 0)) is out and cresset.equal(
+        out, result
+    )
 
 
 def test_pages_hold_what_a_sequence_would():

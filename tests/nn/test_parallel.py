@@ -59,8 +59,12 @@ def test_results_are_joined_in_the_form_of_the_first():
 def test_copies_are_results_of_the_modules_own_parameters():
     model = nn.Sequential(nn.Linear(2, 3, device="meta"), nn.BatchNorm1d(3, device="meta"))
     first, second = nn.parallel.replicate(model, META)
-    assert first._is_replica and list(first.parameters()) == [] and list(first[0]._former_parameters) == ["weight", "bias"]
-    assert second[0].weight.device == META[1] and second[0].weight.requires_grad and first[0].weight is not model[0].weight
+    assert (
+        first._is_replica and list(first.parameters()) == [] and list(first[0]._former_parameters) == ["weight", "bias"]
+    )
+    assert (
+        second[0].weight.device == META[1] and second[0].weight.requires_grad and first[0].weight is not model[0].weight
+    )
     assert second[1].running_mean.device == META[1]
     second(cresset.zeros(4, 2, device=META[1])).sum().backward()
     assert model[0].weight.grad.shape == (3, 2) and len(list(model.parameters())) == 4

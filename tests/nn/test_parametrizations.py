@@ -1,4 +1,6 @@
-"""Weights that are functions of others: orthogonal matrices in three maps, and spectral norms of states in the older form."""
+"""Weights that are functions of others: orthogonal matrices in three maps, and spectral norms of states in the older
+form.
+"""
 
 import pytest
 

@@ -54,7 +54,9 @@ def test_whole_channels_by_norm():
     assert made.weight.tolist() == [[0.0, 0.0], [5.0, 5.0], [3.0, 3.0]]
 
 
-@pytest.mark.parametrize(("amount", "kind"), [(-1, ValueError), (1.5, ValueError), (9, ValueError), ("half", TypeError)])
+@pytest.mark.parametrize(
+    ("amount", "kind"), [(-1, ValueError), (1.5, ValueError), (9, ValueError), ("half", TypeError)]
+)
 def test_impossible_amounts_change_nothing(amount, kind):
     made = layer([4.0, -1.0])
     with pytest.raises(kind):

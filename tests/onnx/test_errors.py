@@ -20,7 +20,10 @@ class Inner(nn.Module):
 
 def test_an_operator_without_an_onnx_form_is_named_with_its_line_and_module():
     model = nn.Sequential(nn.ReLU(), Inner())
-    with pytest.raises(UnsupportedOperatorError, match=r"has no ONNX form here; .*test_errors.py:\d+, in forward; in the module Sequential\.1\."):
+    with pytest.raises(
+        UnsupportedOperatorError,
+        match=r"has no ONNX form here; .*test_errors.py:\d+, in forward; in the module Sequential\.1\.",
+    ):
         exported(model, cresset.ones(2, 2))
 
 
@@ -40,7 +43,10 @@ def test_a_condition_on_elements_is_refused():
     def model(x):
         return x if x.sum() > 0 else -x
 
-    with pytest.raises(OnnxExporterError, match=r"asks for the truth value of a tensor that depends on its inputs.*test_errors.py.*Use torch.where"):
+    with pytest.raises(
+        OnnxExporterError,
+        match=r"asks for the truth value of a tensor that depends on its inputs.*test_errors.py.*Use torch.where",
+    ):
         exported(model, cresset.ones(2))
 
 
@@ -61,22 +67,34 @@ def test_a_loop_over_a_free_dimension_names_the_line():
         return total
 
     assert exported(model, cresset.ones(3, 2)).kinds.count("Add") == 2
-    with pytest.raises(OnnxExporterError, match=r"(?s)makes \d+ calls when n is \d+ and \d+ when n is \d+.*test_errors.py.*leave it out of dynamic_axes"):
+    with pytest.raises(
+        OnnxExporterError,
+        match=r"(?s)makes \d+ calls when n is \d+ and \d+ when n is \d+.*test_errors.py.*leave it out of dynamic_axes",
+    ):
         exported(model, cresset.ones(3, 2), input_names=["x"], dynamic_axes={"x": {0: "n"}})
 
 
 def test_another_way_for_another_size_is_refused():
     with pytest.raises(OnnxExporterError, match=r"calls (exp|relu) when n is \d and (exp|relu) when n is \d"):
-        exported(lambda x: x.relu() if x.shape[0] > 4 else x.exp(), cresset.ones(4), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+        exported(
+            lambda x: x.relu() if x.shape[0] > 4 else x.exp(),
+            cresset.ones(4),
+            input_names=["x"],
+            dynamic_axes={"x": {0: "n"}},
+        )
 
 
 def test_a_size_that_is_no_formula_is_refused():
     with pytest.raises(OnnxExporterError, match="is no formula of the free dimensions"):
-        exported(lambda x: cresset.zeros(2 ** x.shape[0]), cresset.ones(4), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+        exported(
+            lambda x: cresset.zeros(2 ** x.shape[0]), cresset.ones(4), input_names=["x"], dynamic_axes={"x": {0: "n"}}
+        )
 
 
 def test_a_model_that_needs_the_size_of_the_example():
-    with pytest.raises(OnnxExporterError, match="runs with the example inputs but not when its free dimensions have other sizes"):
+    with pytest.raises(
+        OnnxExporterError, match="runs with the example inputs but not when its free dimensions have other sizes"
+    ):
         exported(nn.Linear(3, 2), cresset.ones(2, 3), input_names=["x"], dynamic_axes={"x": {1: "features"}})
 
 
@@ -98,7 +116,10 @@ def test_what_other_libraries_compute_is_noticed():
         ({"output_names": ["a", "b"]}, "2 output_names for 1 output tensors"),
         ({"input_names": ["a"], "output_names": ["a"]}, "not distinct"),
         ({"dynamic_axes": {"other": {0: "n"}}}, "dynamic_axes names 'other'"),
-        ({"input_names": ["x"], "dynamic_axes": {"x": {5: "n"}}}, "dimension 5 of 'x' cannot be free; it has 2 dimensions"),
+        (
+            {"input_names": ["x"], "dynamic_axes": {"x": {5: "n"}}},
+            "dimension 5 of 'x' cannot be free; it has 2 dimensions",
+        ),
         ({"opset_version": 99}, "opset_version has to be from 14 to 23, got 99"),
         ({"dynamic_shapes": {"y": {0: "n"}}}, "dynamic_shapes names ['y']"),
     ],

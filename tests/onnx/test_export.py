@@ -62,9 +62,11 @@ def test_a_tied_weight_is_stored_once():
 
 
 def test_free_dimensions_have_their_names():
-    file = exported(nn.Flatten(), cresset.ones(2, 3, 4), input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}})
+    file = exported(
+        nn.Flatten(), cresset.ones(2, 3, 4), input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}}
+    )
     assert file.inputs == {"x": (1, ["batch", 3, 4])} and file.outputs == {"y": (1, ["batch", 12])}
-    (kind, (_, shape), _), = file.nodes
+    ((kind, (_, shape), _),) = file.nodes
     assert kind == "Reshape" and file.elements(shape, "q") in ([0, 12], [-1, 12])
 
 
@@ -80,7 +82,9 @@ def test_an_axis_without_a_name_gets_one():
 
 
 def test_a_size_is_computed_from_the_input():
-    file = exported(lambda x: cresset.zeros(x.shape[0] * 2 + 1), cresset.ones(3), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    file = exported(
+        lambda x: cresset.zeros(x.shape[0] * 2 + 1), cresset.ones(3), input_names=["x"], dynamic_axes={"x": {0: "n"}}
+    )
     assert file.kinds == ["Shape", "Gather", "Mul", "Add", "Expand"]
     assert file.outputs == {"output": (1, ["output_dim_0"])}
 
@@ -163,7 +167,13 @@ def test_dtypes_of_weights(dtype, number):
     assert file.initializers["weight"][2] == [number] and len(file.initializers["weight"][9][0]) == 2 * dtype.itemsize
 
 
-@pytest.mark.parametrize(("opset", "kinds"), [(14, ["ReduceMean", "Sub", "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add"]), (17, ["LayerNormalization"])])
+@pytest.mark.parametrize(
+    ("opset", "kinds"),
+    [
+        (14, ["ReduceMean", "Sub", "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add"]),
+        (17, ["LayerNormalization"]),
+    ],
+)
 def test_an_opset_has_its_own_operators(opset, kinds):
     file = exported(nn.LayerNorm(4), cresset.ones(2, 4), opset_version=opset)
     assert file.opset == opset and file.kinds == kinds
@@ -192,7 +202,12 @@ def test_a_write_in_place_is_a_new_value():
 
 def test_the_signature_has_pytorchs_names():
     names = list(inspect.signature(cresset.onnx.export).parameters)
-    assert names[:3] == ["model", "args", "f"] and {"kwargs", "opset_version", "dynamic_axes", "do_constant_folding"} <= set(names)
+    assert names[:3] == ["model", "args", "f"] and {
+        "kwargs",
+        "opset_version",
+        "dynamic_axes",
+        "do_constant_folding",
+    } <= set(names)
 
 
 def test_verbose_prints_the_nodes(capsys):
@@ -205,7 +220,10 @@ def test_operators_of_ones_own_have_rules_of_their_own():
     def twice(x: cresset.Tensor) -> cresset.Tensor:
         return x * 2
 
-    with pytest.raises(cresset.onnx.errors.UnsupportedOperatorError, match="onnx_tests::twice has no ONNX form.*register_custom_op_symbolic"):
+    with pytest.raises(
+        cresset.onnx.errors.UnsupportedOperatorError,
+        match="onnx_tests::twice has no ONNX form.*register_custom_op_symbolic",
+    ):
         exported(twice, cresset.ones(2))
     cresset.onnx.register_custom_op_symbolic("onnx_tests::twice", lambda g, x: g.op("mine::Scale", x, factor_f=2.0), 14)
     try:

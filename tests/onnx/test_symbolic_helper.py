@@ -1,4 +1,6 @@
-"""torch.onnx.symbolic_helper and the operators of symbolic_opset*: what symbolic functions of other packages are written with."""
+"""torch.onnx.symbolic_helper and the operators of symbolic_opset*: what symbolic functions of other packages are
+written with.
+"""
 
 import pytest
 

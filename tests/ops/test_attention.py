@@ -100,8 +100,8 @@ def test_gradients_over_several_blocks(causal):
 
 @pytest.mark.parametrize("queries", [3, 4, 5, 70])
 def test_the_weights_of_backward_add_up_to_one(queries):
-    # With the gradient 1 for one query at a time, the gradient of the values is that query's weights. Scores are large, so
-    # that a weight that is rounded in another way than forward rounded it would be far off.
+    # With the gradient 1 for one query at a time, the gradient of the values is that query's weights. Scores are large,
+    # so that a weight that is rounded in another way than forward rounded it would be far off.
     cresset.manual_seed(0)
     query, key, value = (cresset.empty(2, n, 8).uniform_(-9, 9) for n in (queries, 6, 6))
     value = value[..., :1].expand(2, 6, queries).contiguous().requires_grad_()

@@ -62,7 +62,8 @@ def _whole_numbers(*shape):
     return (cresset.arange(float(cresset.Size(shape).numel())) * 7 % 11 - 5).reshape(shape)
 
 
-# Note [Fewer multiplications] in native/ops/convolution_winograd.h: images with 16, 32, ... channels and kernels of 3 x 3.
+# Note [Fewer multiplications] in native/ops/convolution_winograd.h: images with 16, 32, ... channels and kernels of 3 x
+# 3.
 _TILED = [
     (2, 32, 32, 8, 8, 1),
     (3, 16, 48, 15, 22, 1),
@@ -91,7 +92,8 @@ def test_fewer_multiplications_give_the_same_whole_numbers(images, before, after
         assert (ours == definition).all()
 
 
-# Note [Sums over stretches] in native/ops/convolution_direct.h: rank, images, channels before and after, groups, size, kernel, stride, padding, dilation.
+# Note [Sums over stretches] in native/ops/convolution_direct.h: rank, images, channels before and after, groups, size,
+# kernel, stride, padding, dilation.
 _DIRECT = [
     (2, 2, 20, 36, 1, (15, 17), (3, 3), (2, 2), (1, 1), (1, 1)),
     (2, 3, 3, 40, 1, (30, 31), (7, 7), (2, 2), (3, 3), (1, 1)),
@@ -107,7 +109,9 @@ _DIRECT = [
 
 
 @pytest.mark.parametrize("rank, images, before, after, groups, size, kernel, stride, padding, dilation", _DIRECT)
-def test_sums_over_stretches_give_the_same_whole_numbers(rank, images, before, after, groups, size, kernel, stride, padding, dilation):
+def test_sums_over_stretches_give_the_same_whole_numbers(
+    rank, images, before, after, groups, size, kernel, stride, padding, dilation
+):
     """Whole numbers are exact in float32: what float64 gives, by way of patches, has to come out."""
     convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[rank]
     x, w = _whole_numbers(images, before, *size), _whole_numbers(after, before // groups, *kernel)
@@ -118,7 +122,9 @@ def test_sums_over_stretches_give_the_same_whole_numbers(rank, images, before, a
     y = convolve(*ours, *places)
     assert y.dtype == cresset.float32 and (y == expected).all()
     grad = _whole_numbers(*expected.shape)
-    for one, definition in zip(cresset.autograd.grad(y, ours, grad), cresset.autograd.grad(expected, exact, grad.double())):
+    for one, definition in zip(
+        cresset.autograd.grad(y, ours, grad), cresset.autograd.grad(expected, exact, grad.double())
+    ):
         assert (one == definition).all()
 
 

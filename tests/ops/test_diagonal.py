@@ -1,6 +1,5 @@
 """Diagonals: matrices made of them, and writing them."""
 
-
 import cresset
 
 

@@ -1,7 +1,5 @@
 """Finite differences and their sums."""
 
-
-
 import cresset
 
 

@@ -1,6 +1,5 @@
 """Distances between vectors, and vectors brought within a norm."""
 
-
 import pytest
 
 import cresset

@@ -1,6 +1,5 @@
 """Counting elements in bins."""
 
-
 import pytest
 
 import cresset

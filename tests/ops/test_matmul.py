@@ -34,7 +34,9 @@ def test_products_of_whole_numbers_are_exact_in_every_layout(sizes, transposed):
 
 
 class TestHalfPrecision:
-    """Sums of small whole numbers, which bfloat16 and float16 have exactly whatever the order; some processors multiply pairs."""
+    """Sums of small whole numbers, which bfloat16 and float16 have exactly whatever the order; some processors multiply
+    pairs.
+    """
 
     @pytest.mark.parametrize("dtype", [cresset.bfloat16, cresset.float16])
     @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Normalization over layers, groups, batches."""
 
-
 import pytest
 
 import cresset
@@ -134,9 +133,16 @@ def test_derivatives_agree_with_finite_differences(name):
     lambda x, w: cresset.nn.functional.batch_norm(x, None, None, w, training=True),
 ], ids=["layer", "group", "batch", "training"])  # fmt: skip
 def test_parameters_have_the_dtype_of_the_input_or_float32_beside_halves(normalize):
-    for input, weight in (("float64", "float32"), ("float32", "float64"), ("float16", "bfloat16"), ("bfloat16", "float64")):
+    for input, weight in (
+        ("float64", "float32"),
+        ("float32", "float64"),
+        ("float16", "bfloat16"),
+        ("bfloat16", "float64"),
+    ):
         with pytest.raises(RuntimeError, match="mixed dtype"):
-            normalize(cresset.ones(2, 4, dtype=getattr(cresset, input)), cresset.ones(4, dtype=getattr(cresset, weight)))
+            normalize(
+                cresset.ones(2, 4, dtype=getattr(cresset, input)), cresset.ones(4, dtype=getattr(cresset, weight))
+            )
     assert normalize(cresset.ones(2, 4, dtype=cresset.float16), cresset.ones(4)).dtype == cresset.float16
 
 

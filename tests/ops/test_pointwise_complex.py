@@ -9,7 +9,24 @@ import pytest
 import cresset
 
 NAMES = "exp log log10 sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh".split()
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 1e-300, -1e-20, 1e20, -1e300, 1e308, 20.0, -700.0, math.inf, -math.inf, math.nan]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.0,
+    1e-300,
+    -1e-20,
+    1e20,
+    -1e300,
+    1e308,
+    20.0,
+    -700.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
 
 
 def by_cmath(name, z):
@@ -70,6 +87,8 @@ def test_the_airy_function_between_and_at_its_zeros():
         -0.2453617393, 0.3507610090, 0.2274074282, 0.5355608833, 0.3550280539, 0.1352924163, 1.0834442814e-4,
         2.7831487095e-136,
     ]  # fmt: skip
-    cresset.testing.assert_close(cresset.special.airy_ai(x), cresset.tensor(expected, dtype=cresset.float64), rtol=1e-9, atol=0)
+    cresset.testing.assert_close(
+        cresset.special.airy_ai(x), cresset.tensor(expected, dtype=cresset.float64), rtol=1e-9, atol=0
+    )
     zero = cresset.tensor(-2.338107410459767, dtype=cresset.float64)  # the first
     assert abs(cresset.special.airy_ai(zero).item()) < 1e-15

@@ -114,7 +114,9 @@ class TestEveryOperator:
         assert checked >= 2, f"{operator.name}: no point to check"
 
     def test_derivative_of_tensors_is_that_of_numbers(self, operator, tensor_operators):
-        """Backward of backward calls the same functions with tensors; here stand-ins that know only arithmetic and operators."""
+        """Backward of backward calls the same functions with tensors; here stand-ins that know only arithmetic and
+        operators.
+        """
         if not has_derivative_for_numbers(operator):
             return
         attributes = [ATTRIBUTES.get(operator.name, {}).get(a.name, a.default) for a in operator.attributes]
@@ -149,10 +151,13 @@ ATTRIBUTES = {"threshold": {"threshold": 0.45, "value": 2.0}, "logit": {"eps": N
 # Places inside the domain of functions that are not defined everywhere, and off their kinks.
 UNIT = [(0.3,), (0.62,), (0.85,)]
 SAMPLES = {
-    "acosh": [(1.7,), (2.9,)], "binary_cross_entropy_elementwise": [(0.3, 0.2), (0.7, 0.9)], "kl_div_elementwise": [(-0.4, 0.3), (-1.2, 0.7)],
+    "acosh": [(1.7,), (2.9,)], "binary_cross_entropy_elementwise": [(0.3, 0.2), (0.7, 0.9)],
+    "kl_div_elementwise": [(-0.4, 0.3), (-1.2, 0.7)],
     "ndtri": UNIT, "logit": UNIT, "erfinv": UNIT, "asin": UNIT, "acos": UNIT, "atanh": UNIT,
-    "log": [(0.3,), (2.7,)], "log2": [(0.3,), (2.7,)], "log10": [(0.3,), (2.7,)], "sqrt": [(0.3,), (2.7,)], "rsqrt": [(0.3,), (2.7,)],
-    "entr": [(0.3,), (2.7,)], "lgamma": [(0.3,), (2.7,), (-1.4,)], "pow": [(0.7, 1.3), (2.2, -0.6)], "xlogy": [(0.7, 1.3), (-2.2, 0.6)],
+    "log": [(0.3,), (2.7,)], "log2": [(0.3,), (2.7,)], "log10": [(0.3,), (2.7,)], "sqrt": [(0.3,), (2.7,)],
+    "rsqrt": [(0.3,), (2.7,)],
+    "entr": [(0.3,), (2.7,)], "lgamma": [(0.3,), (2.7,), (-1.4,)], "pow": [(0.7, 1.3), (2.2, -0.6)],
+    "xlogy": [(0.7, 1.3), (-2.2, 0.6)],
     "nextafter": [(0.3, 1.0)],
     "poisson_nll_elementwise": [(0.3, 1.2), (1.4, 0.5)],
 }  # fmt: skip
@@ -327,11 +332,14 @@ def test_signature(name, signature):
 
 @pytest.mark.parametrize(
     ("name", "inputs", "gradients"),
-    [("relu", (0.0,), (0,)), ("abs", (0.0,), (0,)), ("maximum", (2.0, 2.0), (0.5, 0.5)), ("minimum", (2.0, 2.0), (0.5, 0.5)),
+    [("relu", (0.0,), (0,)), ("abs", (0.0,), (0,)), ("maximum", (2.0, 2.0), (0.5, 0.5)),
+        ("minimum", (2.0, 2.0), (0.5, 0.5)),
      ("fmax", (2.0, 2.0), (1, 0)), ("clamp", (1.0, 1.0, 3.0), (1, 0, 0)), ("clamp", (3.0, 1.0, 3.0), (1, 0, 0)),
-     ("clamp", (0.0, 1.0, 3.0), (0, 1, 0)), ("clamp", (0.0, 3.0, 1.0), (0, 0, 1)), ("pow", (0.0, 2.0), (0, 0)), ("pow", (3.0, 0.0), (0, math.log(3))),
+     ("clamp", (0.0, 1.0, 3.0), (0, 1, 0)), ("clamp", (0.0, 3.0, 1.0), (0, 0, 1)), ("pow", (0.0, 2.0), (0, 0)),
+     ("pow", (3.0, 0.0), (0, math.log(3))),
      ("hardtanh", (1.0,), (0,)), ("leaky_relu", (0.0,), (0.01,)), ("atan2", (0.0, 0.0), (0, 0)), ("sinc", (0.0,), (0,)),
-     ("hardswish", (-3.0,), (0,)), ("hardswish", (3.0,), (1,)), ("sign", (0.3,), (0,)), ("xlogy", (0.0, 0.0), (0, NAN))],
+     ("hardswish", (-3.0,), (0,)), ("hardswish", (3.0,), (1,)), ("sign", (0.3,), (0,)),
+     ("xlogy", (0.0, 0.0), (0, NAN))],
 )  # fmt: skip
 def test_derivative_at_a_kink(name, inputs, gradients):
     operator = pointwise.definitions[name]
@@ -396,7 +404,8 @@ def compiled(tmp_path_factory):
         objects = []
         for family in COMPILED_FAMILIES:
             objects.append(str(folder / f"{family}_{level}.o"))
-            subprocess.run([COMPILER, *FLAGS, *LEVELS[level][1], f"-DCRESSET_LEVEL={level}", f"-I{ROOT / 'native'}", "-c",
+            subprocess.run([COMPILER, *FLAGS, *LEVELS[level][1], f"-DCRESSET_LEVEL={level}", f"-I{ROOT / 'native'}",
+                "-c",
                             str(folder / f"pointwise_{family}.cpp"), "-o", objects[-1]], check=True)  # fmt: skip
         library = folder / f"{level}.so"
         subprocess.run([COMPILER, "-shared", "-o", str(library), *objects], check=True)
@@ -521,14 +530,20 @@ def test_large_angles_are_reduced_without_loss(compiled):
 
 @pytest.mark.parametrize(
     ("name", "args", "expected"),
-    [("bessel_j0", (1.0,), 0.7651976865579666), ("bessel_j1", (1.0,), 0.4400505857449335), ("bessel_y0", (1.0,), 0.08825696421567698),
-     ("bessel_y1", (1.0,), -0.7812128213002887), ("zeta", (2.0, 1.0), math.pi**2 / 6), ("zeta", (3.0, 2.5), 0.118102025820864),
-     ("polygamma_elementwise", (0.5,), math.pi**2 / 2), ("igamma", (1.0, 2.0), 1 - math.exp(-2)), ("igammac", (0.5, 2.0), math.erfc(math.sqrt(2))),
-     ("igamma", (200.0, 210.0), 0.763969674501154), ("airy_ai", (1.0,), 0.13529241631288147), ("airy_ai", (-2.0,), 0.22740742820168557),
-     ("chebyshev_polynomial_t", (0.3, 9.0), math.cos(9 * math.acos(0.3))), ("chebyshev_polynomial_u", (0.3, 2.0), 4 * 0.09 - 1),
+    [("bessel_j0", (1.0,), 0.7651976865579666), ("bessel_j1", (1.0,), 0.4400505857449335),
+        ("bessel_y0", (1.0,), 0.08825696421567698),
+     ("bessel_y1", (1.0,), -0.7812128213002887), ("zeta", (2.0, 1.0), math.pi**2 / 6),
+     ("zeta", (3.0, 2.5), 0.118102025820864),
+     ("polygamma_elementwise", (0.5,), math.pi**2 / 2), ("igamma", (1.0, 2.0), 1 - math.exp(-2)),
+     ("igammac", (0.5, 2.0), math.erfc(math.sqrt(2))),
+     ("igamma", (200.0, 210.0), 0.763969674501154), ("airy_ai", (1.0,), 0.13529241631288147),
+     ("airy_ai", (-2.0,), 0.22740742820168557),
+     ("chebyshev_polynomial_t", (0.3, 9.0), math.cos(9 * math.acos(0.3))),
+     ("chebyshev_polynomial_u", (0.3, 2.0), 4 * 0.09 - 1),
      ("chebyshev_polynomial_v", (0.3, 1.0), -0.4), ("chebyshev_polynomial_w", (0.3, 1.0), 1.6),
      ("shifted_chebyshev_polynomial_t", (0.3, 2.0), 2 * 0.16 - 1), ("hermite_polynomial_h", (0.5, 3.0), -5.0),
-     ("hermite_polynomial_he", (0.5, 3.0), -1.375), ("laguerre_polynomial_l", (0.5, 2.0), 0.125), ("legendre_polynomial_p", (0.5, 2.0), -0.125)],
+     ("hermite_polynomial_he", (0.5, 3.0), -1.375), ("laguerre_polynomial_l", (0.5, 2.0), 0.125),
+     ("legendre_polynomial_p", (0.5, 2.0), -0.125)],
 )  # fmt: skip
 def test_functions_that_only_compiled_code_has(compiled, name, args, expected):
     operator = pointwise.definitions[name]
@@ -543,7 +558,11 @@ def test_functions_that_only_compiled_code_has(compiled, name, args, expected):
 def test_the_page_on_adding_an_operation_shows_one_that_works():
     page = (ROOT / "docs" / "adding_an_op.md").read_text(encoding="utf-8")
     code, printed = (page.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "cpp"))
-    names = {"pointwise": pointwise.pointwise, "sqrt": pointwise.definitions["sqrt"], "__name__": "cresset.ops.pointwise.activation"}
+    names = {
+        "pointwise": pointwise.pointwise,
+        "sqrt": pointwise.definitions["sqrt"],
+        "__name__": "cresset.ops.pointwise.activation",
+    }
     try:
         exec(code, names)
         operator = names["squareplus"]

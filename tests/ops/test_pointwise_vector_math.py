@@ -43,9 +43,12 @@ def erf_inverse(x):
 
 
 FUNCTIONS = {
-    "exp": (math.exp, -87, 88.7), "exp2": (lambda x: 2.0**x, -126, 127.9), "expm1": (math.expm1, -20, 88.7), "log": (math.log, 1e-30, 100), "log2": (math.log2, 1e-30, 100),
-    "log10": (math.log10, 1e-30, 100), "log1p": (math.log1p, -0.9999, 1000), "tanh": (math.tanh, -12, 12), "erf": (math.erf, -5, 5), "erfc": (math.erfc, -5, 9),
-    "sin": (math.sin, -9e5, 9e5), "cos": (math.cos, -200, 200), "tan": (math.tan, -200, 200), "asin": (math.asin, -1, 1), "acos": (math.acos, -1, 1), "atan": (math.atan, -50, 50),
+    "exp": (math.exp, -87, 88.7), "exp2": (lambda x: 2.0**x, -126, 127.9), "expm1": (math.expm1, -20, 88.7),
+    "log": (math.log, 1e-30, 100), "log2": (math.log2, 1e-30, 100),
+    "log10": (math.log10, 1e-30, 100), "log1p": (math.log1p, -0.9999, 1000), "tanh": (math.tanh, -12, 12),
+    "erf": (math.erf, -5, 5), "erfc": (math.erfc, -5, 9),
+    "sin": (math.sin, -9e5, 9e5), "cos": (math.cos, -200, 200), "tan": (math.tan, -200, 200),
+    "asin": (math.asin, -1, 1), "acos": (math.acos, -1, 1), "atan": (math.atan, -50, 50),
     "sinh": (math.sinh, -80, 80), "cosh": (math.cosh, -80, 80), "erfinv": (erf_inverse, -0.9999999, 0.9999999),
 }  # fmt: skip
 
@@ -63,7 +66,8 @@ def test_a_function_is_right_to_two_units_in_the_last_place(name):
 
 @pytest.mark.parametrize(
     ("name", "formula"),
-    [("sigmoid", lambda x: 1 / (1 + math.exp(-x))), ("silu", lambda x: x / (1 + math.exp(-x))), ("gelu", lambda x: x * 0.5 * math.erfc(-x * math.sqrt(0.5)))],
+    [("sigmoid", lambda x: 1 / (1 + math.exp(-x))), ("silu", lambda x: x / (1 + math.exp(-x))),
+        ("gelu", lambda x: x * 0.5 * math.erfc(-x * math.sqrt(0.5)))],
 )  # fmt: skip
 def test_an_activation_is_right_to_four_units_of_the_input(name, formula):
     """Relative to the larger of the input and the output: gelu far below zero is the end of a cancellation."""
@@ -75,12 +79,18 @@ def test_an_activation_is_right_to_four_units_of_the_input(name, formula):
 
 @pytest.mark.parametrize(
     ("name", "x", "expected"),
-    [("exp", -INF, 0.0), ("exp", INF, INF), ("exp", 88.72284, INF), ("exp", -104.0, 0.0), ("exp", -103.9, 2.0**-149), ("exp", 0.0, 1.0), ("exp", -0.0, 1.0),
-     ("exp2", -149.0, 2.0**-149), ("exp2", 128.0, INF), ("exp2", 10.0, 1024.0), ("expm1", -INF, -1.0), ("expm1", INF, INF), ("expm1", -0.0, -0.0),
-     ("log", 0.0, -INF), ("log", -0.0, -INF), ("log", -1.0, NAN), ("log", INF, INF), ("log", 1.0, 0.0), ("log", 2.0**-149, -103.27893), ("log1p", -1.0, -INF),
-     ("tanh", INF, 1.0), ("tanh", -INF, -1.0), ("tanh", -0.0, -0.0), ("tanh", 1e-40, 1e-40), ("erf", INF, 1.0), ("erf", -INF, -1.0), ("erf", -0.0, -0.0),
-     ("erfinv", 1.0, INF), ("erfinv", -1.0, -INF), ("erfinv", 1.5, NAN), ("erfinv", NAN, NAN), ("erfinv", -0.0, -0.0), ("erfinv", 1e-40, 8.862269e-41),
-     ("sin", -0.0, -0.0), ("sin", INF, NAN), ("cos", INF, NAN), ("cos", 0.0, 1.0), ("atan", INF, math.pi / 2), ("sigmoid", -INF, 0.0), ("sigmoid", INF, 1.0),
+    [("exp", -INF, 0.0), ("exp", INF, INF), ("exp", 88.72284, INF), ("exp", -104.0, 0.0), ("exp", -103.9, 2.0**-149),
+        ("exp", 0.0, 1.0), ("exp", -0.0, 1.0),
+     ("exp2", -149.0, 2.0**-149), ("exp2", 128.0, INF), ("exp2", 10.0, 1024.0), ("expm1", -INF, -1.0),
+     ("expm1", INF, INF), ("expm1", -0.0, -0.0),
+     ("log", 0.0, -INF), ("log", -0.0, -INF), ("log", -1.0, NAN), ("log", INF, INF), ("log", 1.0, 0.0),
+     ("log", 2.0**-149, -103.27893), ("log1p", -1.0, -INF),
+     ("tanh", INF, 1.0), ("tanh", -INF, -1.0), ("tanh", -0.0, -0.0), ("tanh", 1e-40, 1e-40), ("erf", INF, 1.0),
+     ("erf", -INF, -1.0), ("erf", -0.0, -0.0),
+     ("erfinv", 1.0, INF), ("erfinv", -1.0, -INF), ("erfinv", 1.5, NAN), ("erfinv", NAN, NAN), ("erfinv", -0.0, -0.0),
+     ("erfinv", 1e-40, 8.862269e-41),
+     ("sin", -0.0, -0.0), ("sin", INF, NAN), ("cos", INF, NAN), ("cos", 0.0, 1.0), ("atan", INF, math.pi / 2),
+     ("sigmoid", -INF, 0.0), ("sigmoid", INF, 1.0),
      *((name, NAN, NAN) for name in ("exp", "exp2", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "sigmoid"))],
 )  # fmt: skip
 def test_the_ends_of_a_function(name, x, expected):
@@ -94,7 +104,26 @@ def same_number(a, b):
     return (a != a and b != b) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
-ODD_NUMBERS = [0.0, -0.0, 1.0, -1.5, 2.0**-149, -(2.0**-149), 2.0**-126, 3.4028234663852886e38, 1e30, 7.25, 1e-30, 0.1, -1e10, INF, -INF, NAN, 2.0**24, 3.0]
+ODD_NUMBERS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    2.0**-149,
+    -(2.0**-149),
+    2.0**-126,
+    3.4028234663852886e38,
+    1e30,
+    7.25,
+    1e-30,
+    0.1,
+    -1e10,
+    INF,
+    -INF,
+    NAN,
+    2.0**24,
+    3.0,
+]
 
 
 def pairs():

@@ -1,7 +1,7 @@
 """Private layout: images that lie channel-innermost in memory and must not look it.
 
-A convolution keeps its result so (Note [Private layout] in native/tensor/private_layout.h). Every test here takes such a
-tensor and a plain one with the same values and demands the same bits, strides and errors from both.
+A convolution keeps its result so (Note [Private layout] in native/tensor/private_layout.h). Every test here takes such
+a tensor and a plain one with the same values and demands the same bits, strides and errors from both.
 """
 
 import pickle

@@ -18,7 +18,9 @@ def test_nansum_to_integers_makes_each_element_whole():
 
 
 def test_the_loss_of_huber_has_the_dtype_of_the_input():
-    loss = F.huber_loss(cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0], dtype=cresset.float64), reduction="none", delta=2.0)
+    loss = F.huber_loss(
+        cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0], dtype=cresset.float64), reduction="none", delta=2.0
+    )
     assert loss.dtype == cresset.float32
     assert loss.tolist() == [0.5, 4.0]
     with pytest.raises(RuntimeError, match="can't be cast"):
@@ -46,7 +48,9 @@ def test_dropout_without_training_takes_integers_and_with_it_complex_numbers():
 
 
 def test_a_bool_counts_as_one_in_index_add():
-    assert cresset.zeros(3, dtype=cresset.int64).index_add(0, cresset.tensor([1]), cresset.tensor([2]), alpha=True).tolist() == [0, 2, 0]
+    assert cresset.zeros(3, dtype=cresset.int64).index_add(
+        0, cresset.tensor([1]), cresset.tensor([2]), alpha=True
+    ).tolist() == [0, 2, 0]
 
 
 def test_only_the_layers_refuse_a_margin_below_zero():

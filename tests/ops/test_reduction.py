@@ -151,7 +151,9 @@ def test_the_spread_of_numbers_whose_sum_overflows():
         assert spread.item() == 0 and mean.item() == x[0].item()
     assert cresset.tensor([1e200, 2e200, 5e200], dtype=cresset.float64).var().item() == INF
     assert cresset.std_mean(cresset.tensor([3e38, 3e38, -3e38]))[0].item() == INF
-    assert math.isnan(cresset.tensor([1.0, INF]).std().item()) and math.isnan(cresset.tensor([1.0, math.nan]).var().item())
+    assert math.isnan(cresset.tensor([1.0, INF]).std().item()) and math.isnan(
+        cresset.tensor([1.0, math.nan]).var().item()
+    )
 
 
 def test_equal_numbers_have_no_spread():

@@ -122,7 +122,11 @@ X = cresset.zeros(3, 4)
         (lambda: X.masked_fill(X, 1), RuntimeError, "only supports boolean masks"),
         (lambda: X.masked_fill(X > 0, index(1, 2)), RuntimeError, "only supports a 0-dimensional value tensor"),
         (lambda: X.byte().masked_fill(X > 0, 300), RuntimeError, "cannot be converted to type uint8 without overflow"),
-        (lambda: X.masked_scatter(X == 0, cresset.ones(2)), RuntimeError, "Number of elements of source < number of ones"),
+        (
+            lambda: X.masked_scatter(X == 0, cresset.ones(2)),
+            RuntimeError,
+            "Number of elements of source < number of ones",
+        ),
         (lambda: X.put(index(12), cresset.ones(1)), IndexError, "out of range"),
         (lambda: X.index_put((index(0),), cresset.ones(5)), RuntimeError, "shape mismatch: value tensor of shape"),
         (lambda: X.expand(2, 3, 4).masked_scatter_(X > 0, X), RuntimeError, "single memory location"),
@@ -155,12 +159,12 @@ WRITERS = {
 }
 for reduce in ("sum", "prod", "mean", "amax", "amin"):
     for self_counts in (True, False):
-        WRITERS[f"scatter_reduce {reduce} {self_counts}"] = (
-            lambda x, s, r=reduce, c=self_counts: x.scatter_reduce(0, TWO, s, r, include_self=c)
+        WRITERS[f"scatter_reduce {reduce} {self_counts}"] = lambda x, s, r=reduce, c=self_counts: x.scatter_reduce(
+            0, TWO, s, r, include_self=c
         )
         if reduce != "sum":
-            WRITERS[f"index_reduce {reduce} {self_counts}"] = (
-                lambda x, s, r=reduce, c=self_counts: x.index_reduce(0, I, s, r, include_self=c)
+            WRITERS[f"index_reduce {reduce} {self_counts}"] = lambda x, s, r=reduce, c=self_counts: x.index_reduce(
+                0, I, s, r, include_self=c
             )
 
 

@@ -7,7 +7,9 @@ import cresset
 DATA = cresset.tensor([1.0, 2.0, 3.0, 4.0])
 
 
-@pytest.mark.parametrize(("reduce", "expected"), [("sum", [3, 7]), ("mean", [1.5, 3.5]), ("prod", [2, 12]), ("max", [2, 4]), ("min", [1, 3])])
+@pytest.mark.parametrize(
+    ("reduce", "expected"), [("sum", [3, 7]), ("mean", [1.5, 3.5]), ("prod", [2, 12]), ("max", [2, 4]), ("min", [1, 3])]
+)
 def test_lengths_and_offsets_say_the_same(reduce, expected):
     assert cresset.segment_reduce(DATA, reduce, lengths=cresset.tensor([2, 2])).tolist() == expected
     assert cresset.segment_reduce(DATA, reduce, offsets=cresset.tensor([0, 2, 4])).tolist() == expected
@@ -29,7 +31,9 @@ def test_each_row_has_its_own_segments():
 @pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "max", "min"])
 def test_gradients(reduce):
     data = cresset.tensor([0.5, -1.5, 2.5, 4.0], dtype=cresset.float64, requires_grad=True)
-    assert cresset.autograd.gradcheck(lambda x: cresset.segment_reduce(x, reduce, lengths=cresset.tensor([1, 3])), (data,))
+    assert cresset.autograd.gradcheck(
+        lambda x: cresset.segment_reduce(x, reduce, lengths=cresset.tensor([1, 3])), (data,)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Signals that arrive in the middle of a computation: it goes on, its result is right, and so is the memory.
 
-    python tests/ops/test_signals.py 60       # the same for a minute
+python tests/ops/test_signals.py 60       # the same for a minute
 """
 
 import ctypes
@@ -45,8 +45,16 @@ def works():
     rows, steps = cresset.randn(512, 512), cresset.randn(8, 32, 64)
     yield "linear and its gradients", lambda: cresset.autograd.grad(linear(rows).sum(), list(linear.parameters()))[0]
     yield "lstm", lambda: lstm(steps)[0]
-    for name, channels, groups, stride in (("winograd", 64, 1, 1), ("direct", 64, 1, 2), ("own filter each", 64, 64, 1), ("patches", 6, 1, 1)):
-        image, weight = cresset.randn(2, channels, 40, 40, requires_grad=True), cresset.randn(channels, channels // groups, 3, 3, requires_grad=True)
+    for name, channels, groups, stride in (
+        ("winograd", 64, 1, 1),
+        ("direct", 64, 1, 2),
+        ("own filter each", 64, 64, 1),
+        ("patches", 6, 1, 1),
+    ):
+        image, weight = (
+            cresset.randn(2, channels, 40, 40, requires_grad=True),
+            cresset.randn(channels, channels // groups, 3, 3, requires_grad=True),
+        )
 
         def convolve(image=image, weight=weight, groups=groups, stride=stride):
             y = F.conv2d(image, weight, padding=1, stride=stride, groups=groups)
@@ -92,7 +100,13 @@ def compute_under_signals(seconds):
 
 def run_alone(*arguments, **settings):
     """This file as a program: what a signal breaks would take the tests along."""
-    return subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=200, env={**os.environ, "OMP_NUM_THREADS": "2", **settings})
+    return subprocess.run(
+        [sys.executable, __file__, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "OMP_NUM_THREADS": "2", **settings},
+    )
 
 
 def test_a_handled_signal_harms_no_computation():
@@ -127,7 +141,13 @@ print("goes on")
 
 
 def test_control_c_in_a_product_is_a_keyboard_interrupt_and_the_process_goes_on():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=200, env={**os.environ, "OMP_NUM_THREADS": "2"})
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["interrupted"] * 9 + ["goes on"]
 
@@ -171,7 +191,9 @@ extern "C" long seen_outside() { return outside; }
 
 
 @pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="needs a C++ compiler")
-@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="reads a register of x86-64 under Linux")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or sys.platform != "linux", reason="reads a register of x86-64 under Linux"
+)
 def test_the_stack_pointer_stays_in_the_stack(tmp_path):
     (tmp_path / "probe.cpp").write_text(PROBE)
     command = [os.environ.get("CXX", "g++"), "-O1", "-shared", "-fPIC", "probe.cpp", "-o", "probe.so", "-lpthread"]

@@ -8,7 +8,8 @@ import cresset
 @pytest.mark.parametrize(
     ("change", "expected"),
     [(lambda x: x.transpose_(0, 1), (3, 2)), (lambda x: x.t_(), (3, 2)), (lambda x: x.swapaxes_(0, 1), (3, 2)),
-     (lambda x: x.unsqueeze_(1), (2, 1, 3)), (lambda x: x.unsqueeze_(-1).squeeze_(), (2, 3)), (lambda x: x.unsqueeze_(0).squeeze_(0), (2, 3))],
+     (lambda x: x.unsqueeze_(1), (2, 1, 3)), (lambda x: x.unsqueeze_(-1).squeeze_(), (2, 3)),
+     (lambda x: x.unsqueeze_(0).squeeze_(0), (2, 3))],
 )  # fmt: skip
 def test_the_tensor_itself_changes_and_its_memory_stays(change, expected):
     x = cresset.arange(6.0).reshape(2, 3)

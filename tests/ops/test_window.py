@@ -1,6 +1,5 @@
 """Windows: the same from both ends, one in the middle, and refused when they cannot be."""
 
-
 import pytest
 
 import cresset

@@ -154,7 +154,9 @@ def test_bad_arguments_are_refused(make, error):
 
 
 def test_a_bare_tensor_is_refused():
-    with pytest.raises(TypeError, match=r"should be an iterable of Tensors or dicts, but got torch\.(cuda\.)?FloatTensor"):
+    with pytest.raises(
+        TypeError, match=r"should be an iterable of Tensors or dicts, but got torch\.(cuda\.)?FloatTensor"
+    ):
         optim.SGD(cresset.ones(1), lr=0.1)
 
 

@@ -36,7 +36,8 @@ def rates(make, steps, lr=1.0, feed=None):
         (lambda o: lr_scheduler.CosineAnnealingLR(o, 4), [(1 + math.cos(math.pi * t / 4)) / 2 for t in range(9)]),
         (lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 2, 2), [1, 0.5, 1, 0.853553, 0.5, 0.146447, 1]),
         (lambda o: lr_scheduler.CyclicLR(o, 0.0, 1.0, 2), [0, 0.5, 1, 0.5, 0, 0.5]),
-        (lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.ConstantLR(o, 0.5, 2), lr_scheduler.ExponentialLR(o, 0.1)]),
+        (lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.ConstantLR(o, 0.5, 2),
+            lr_scheduler.ExponentialLR(o, 0.1)]),
          [0.5, 0.05, 0.01, 0.001]),
         (lambda o: lr_scheduler.SequentialLR(
             o, [lr_scheduler.ConstantLR(o, 0.1, 2), lr_scheduler.ExponentialLR(o, 0.5)], [2]), [0.1, 0.1, 1, 0.5]),

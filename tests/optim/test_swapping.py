@@ -22,7 +22,9 @@ def test_a_step_changes_what_was_swapped_in_and_nothing_else(optimizer):
     groups[0]["lr"] = 2.0
     other, momentum = cresset.zeros(1, requires_grad=True), cresset.tensor([4.0])
     other.grad = cresset.ones(1)
-    with swap_in_optimizer_params_and_state(optimizer, {"w": other}, {"state": {0: {"momentum_buffer": momentum}}, "param_groups": groups}):
+    with swap_in_optimizer_params_and_state(
+        optimizer, {"w": other}, {"state": {0: {"momentum_buffer": momentum}}, "param_groups": groups}
+    ):
         assert optimizer.param_groups[0]["params"] == [other] and optimizer.param_groups[0]["lr"] == 2.0
         optimizer.step()
     assert momentum.item() == 3.0 and other.item() == -6.0  # 4 * 0.5 + 1, and lr 2
@@ -32,7 +34,10 @@ def test_a_step_changes_what_was_swapped_in_and_nothing_else(optimizer):
 
 def test_an_error_inside_gives_the_optimizer_back(optimizer):
     before = optimizer.param_groups[0]["params"]
-    with pytest.raises(KeyError), swap_in_optimizer_params_and_state(optimizer, {"w": cresset.ones(1)}, optimizer.state_dict()):
+    with (
+        pytest.raises(KeyError),
+        swap_in_optimizer_params_and_state(optimizer, {"w": cresset.ones(1)}, optimizer.state_dict()),
+    ):
         raise KeyError("inside")
     assert optimizer.param_groups[0]["params"] is before
 
@@ -50,15 +55,24 @@ def test_an_error_inside_gives_the_optimizer_back(optimizer):
 def test_a_state_that_does_not_fit_is_refused(optimizer, change, match):
     state = copy.deepcopy(optimizer.state_dict())
     change(state)
-    with pytest.raises(RuntimeError, match=match), swap_in_optimizer_params_and_state(optimizer, {"w": cresset.ones(1)}, state):
+    with (
+        pytest.raises(RuntimeError, match=match),
+        swap_in_optimizer_params_and_state(optimizer, {"w": cresset.ones(1)}, state),
+    ):
         pass
 
 
 def test_too_few_tensors_and_a_fresh_optimizer_are_refused(optimizer):
-    with pytest.raises(RuntimeError, match="match optimizer.param_groups"), swap_in_optimizer_params_and_state(optimizer, {}, optimizer.state_dict()):
+    with (
+        pytest.raises(RuntimeError, match="match optimizer.param_groups"),
+        swap_in_optimizer_params_and_state(optimizer, {}, optimizer.state_dict()),
+    ):
         pass
     fresh = cresset.optim.Adam([cresset.ones(1, requires_grad=True)])
-    with pytest.raises(RuntimeError, match="requires initialized"), swap_in_optimizer_params_and_state(fresh, {"w": cresset.ones(1)}, fresh.state_dict()):
+    with (
+        pytest.raises(RuntimeError, match="requires initialized"),
+        swap_in_optimizer_params_and_state(fresh, {"w": cresset.ones(1)}, fresh.state_dict()),
+    ):
         pass
 
 

@@ -33,7 +33,11 @@ def test_backward_nodes_are_named():
     x = cresset.ones(3, requires_grad=True)
     with profile() as prof:
         x.exp().sum().backward()
-    assert {"ExpBackward0", "autograd::engine::evaluate_function: ExpBackward0", "torch::autograd::AccumulateGrad"} <= set(names(prof))
+    assert {
+        "ExpBackward0",
+        "autograd::engine::evaluate_function: ExpBackward0",
+        "torch::autograd::AccumulateGrad",
+    } <= set(names(prof))
 
 
 def test_nothing_is_recorded_outside():
@@ -69,7 +73,9 @@ def test_key_averages_count_and_limit_rows():
 
 def test_schedule_and_steps():
     handed = []
-    with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=1), on_trace_ready=lambda p: handed.append(names(p))) as prof:
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=1), on_trace_ready=lambda p: handed.append(names(p))
+    ) as prof:
         for _ in range(6):
             cresset.ones(2)
             prof.step()
@@ -91,7 +97,9 @@ def test_chrome_trace(tmp_path):
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     trace = json.loads((tmp_path / "trace.json").read_text())
     (exp,) = [event for event in trace["traceEvents"] if event["name"] == "aten::exp"]
-    assert exp["ph"] == "X" and exp["dur"] >= 0 and exp["args"]["Input Dims"] == [[2, 2]] and trace["run"] == {"number": 1}
+    assert (
+        exp["ph"] == "X" and exp["dur"] >= 0 and exp["args"]["Input Dims"] == [[2, 2]] and trace["run"] == {"number": 1}
+    )
     (written,) = (tmp_path / "log").iterdir()
     assert written.name.startswith("me.") and written.name.endswith(".pt.trace.json")
 
@@ -128,7 +136,9 @@ def test_legacy_profile_and_two_at_once():
         cresset.ones(1)
         with profile() as inner:
             cresset.zeros(1)
-    assert [event.name for event in outer.function_events] == ["aten::ones", "aten::zeros"] and names(inner) == ["aten::zeros"]
+    assert [event.name for event in outer.function_events] == ["aten::ones", "aten::zeros"] and names(inner) == [
+        "aten::zeros"
+    ]
 
 
 class TestArguments:

@@ -17,7 +17,10 @@ def test_observers_find_scale_and_zero_point():
     assert scale.item() == pytest.approx(5.1 / 255) and zero.item() == 50
     symmetric = q.default_weight_observer()
     symmetric(x)
-    assert symmetric.calculate_qparams()[0].item() == pytest.approx(4.1 / 127.5) and symmetric.calculate_qparams()[1].item() == 0
+    assert (
+        symmetric.calculate_qparams()[0].item() == pytest.approx(4.1 / 127.5)
+        and symmetric.calculate_qparams()[1].item() == 0
+    )
     channels = q.PerChannelMinMaxObserver(ch_axis=0)
     channels(x)
     assert channels.min_val.tolist() == [-1.0, 2.0] and channels.max_val.tolist() == pytest.approx([0.0, 4.1])
@@ -30,7 +33,9 @@ def test_observers_find_scale_and_zero_point():
 def test_a_histogram_may_cut_off_a_rare_extreme():
     observer = q.HistogramObserver(quant_min=0, quant_max=15)
     observer(cresset.cat([cresset.linspace(-1, 1, 10000), cresset.tensor([20.0])]))
-    assert observer.calculate_qparams()[0].item() < 0.5 * 21 / 15  # losing one element costs less than coarse steps for all
+    assert (
+        observer.calculate_qparams()[0].item() < 0.5 * 21 / 15
+    )  # losing one element costs less than coarse steps for all
 
 
 def test_a_dynamic_model_is_near_the_floating_point_one():
@@ -47,7 +52,9 @@ def test_a_dynamic_model_is_near_the_floating_point_one():
         q.quantize_dynamic(nn.Sequential(nn.Conv2d(2, 2, 1)), {nn.Conv2d})
 
 
-@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True, "batch_first": True}], ids=["plain", "deep"])
+@pytest.mark.parametrize(
+    "options", [{}, {"num_layers": 2, "bidirectional": True, "batch_first": True}], ids=["plain", "deep"]
+)
 def test_a_dynamic_lstm_is_near_the_floating_point_one(options):
     model = nn.LSTM(8, 6, **options).eval()
     small = q.quantize_dynamic(nn.Sequential(model), {nn.LSTM})[0]
@@ -177,7 +184,9 @@ class TestPreparingByOnesOwnRules:
 
     def test_modules_with_children_are_observed_when_they_are_named(self):
         net = nn.Sequential(nn.Sequential(nn.Tanh()), nn.Linear(2, 2))
-        assert self.watched(nn.Sequential(nn.ModuleDict({"a": nn.Linear(2, 2)})), observer_non_leaf_module_list=[nn.ModuleDict]) == ["0"]
+        assert self.watched(
+            nn.Sequential(nn.ModuleDict({"a": nn.Linear(2, 2)})), observer_non_leaf_module_list=[nn.ModuleDict]
+        ) == ["0"]
         assert self.watched(net) == ["1"]
 
     def test_a_module_of_ones_own_is_swapped_in_both_steps(self):
@@ -201,7 +210,9 @@ class TestPreparingByOnesOwnRules:
         net.qconfig = q.default_qconfig
         ready = q.prepare(net, prepare_custom_config_dict={"float_to_observed_custom_module_class": {Mine: Watched}})
         assert type(ready[0]) is Watched and hasattr(ready[0], "activation_post_process")
-        small = q.convert(ready, convert_custom_config_dict={"observed_to_quantized_custom_module_class": {Watched: Small}})
+        small = q.convert(
+            ready, convert_custom_config_dict={"observed_to_quantized_custom_module_class": {Watched: Small}}
+        )
         assert type(small[0]) is Small
 
     def test_children_that_are_not_traced_get_no_qconfig(self):

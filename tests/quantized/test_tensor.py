@@ -23,9 +23,15 @@ def test_what_is_out_of_bounds_is_clamped_and_halves_go_to_even():
 
 
 def test_each_channel_has_its_scale():
-    q = cresset.quantize_per_channel(cresset.tensor([[1.0, 2.0], [10.0, 20.0]]), cresset.tensor([0.5, 5.0]), cresset.tensor([0, 1]), 0, cresset.qint8)
+    q = cresset.quantize_per_channel(
+        cresset.tensor([[1.0, 2.0], [10.0, 20.0]]), cresset.tensor([0.5, 5.0]), cresset.tensor([0, 1]), 0, cresset.qint8
+    )
     assert q.int_repr().tolist() == [[2, 4], [3, 5]] and q.dequantize().tolist() == [[1.0, 2.0], [10.0, 20.0]]
-    assert q.q_per_channel_axis() == 0 and q.q_per_channel_scales().tolist() == [0.5, 5.0] and q.q_per_channel_zero_points().tolist() == [0, 1]
+    assert (
+        q.q_per_channel_axis() == 0
+        and q.q_per_channel_scales().tolist() == [0.5, 5.0]
+        and q.q_per_channel_zero_points().tolist() == [0, 1]
+    )
     with pytest.raises(RuntimeError, match="one scale for all"):
         q.q_scale()
     with pytest.raises(RuntimeError, match="2 channels"):
@@ -39,7 +45,10 @@ def test_a_scale_from_the_extremes():
 
 def test_it_prints_its_scale():
     q = cresset.quantize_per_tensor(cresset.tensor([1.0]), 0.5, 0, cresset.qint8)
-    assert repr(q) == "tensor([1.], size=(1,), dtype=torch.qint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.5, zero_point=0)"
+    assert (
+        repr(q)
+        == "tensor([1.], size=(1,), dtype=torch.qint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.5, zero_point=0)"
+    )
 
 
 def test_what_moves_elements_moves_integers():
@@ -48,7 +57,9 @@ def test_what_moves_elements_moves_integers():
     assert q[2:4].int_repr().tolist() == [2, 3] and q[5].item() == 5.0
     assert q.clone().int_repr().tolist() == [0, 1, 2, 3, 4, 5]
     assert q.max().item() == 5.0 and (q == 3).tolist() == [False, False, False, True, False, False]
-    with pytest.raises(NotImplementedError, match=r"add: not implemented for quantized tensors; call dequantize\(\) first"):
+    with pytest.raises(
+        NotImplementedError, match=r"add: not implemented for quantized tensors; call dequantize\(\) first"
+    ):
         q + q
 
 

@@ -8,9 +8,12 @@ import pytest
 import cresset
 
 MODULES = [
-    "_utils", "accelerator", "amp.autocast_mode", "amp.grad_scaler", "backends", "backends.cpu", "backends.cuda", "backends.cudnn", "backends.mha", "backends.mps",
-    "backends.openmp", "backends.precision", "cpu", "cuda", "cuda.memory", "cuda.streams", "mps", "mtia", "devices.absent", "safetensors", "serialization", "serialization.loading",
-    "serialization.locations", "serialization.names", "serialization.options", "serialization.records", "serialization.safetensors", "serialization.saving",
+    "_utils", "accelerator", "amp.autocast_mode", "amp.grad_scaler", "backends", "backends.cpu", "backends.cuda",
+    "backends.cudnn", "backends.mha", "backends.mps",
+    "backends.openmp", "backends.precision", "cpu", "cuda", "cuda.memory", "cuda.streams", "mps", "mtia",
+    "devices.absent", "safetensors", "serialization", "serialization.loading",
+    "serialization.locations", "serialization.names", "serialization.options", "serialization.records",
+    "serialization.safetensors", "serialization.saving",
     "storage", "xpu",
 ]  # fmt: skip
 

@@ -371,7 +371,10 @@ def test_a_writer_of_records_aligns_them_and_may_leave_checksums_out(tmp_path, c
         (lambda: cresset.nn.MSELoss(), "torch.nn.modules.loss MSELoss"),
         (lambda: cresset.nn.Sequential(cresset.nn.Flatten()), "torch.nn.modules.flatten Flatten"),
         (lambda: cresset.nn.TransformerEncoderLayer(4, 2, 8), "torch.nn.functional relu"),
-        (lambda: cresset.nn.TransformerEncoderLayer(4, 2, 8, activation=cresset.nn.Tanh()), "torch.nn.modules.activation Tanh"),
+        (
+            lambda: cresset.nn.TransformerEncoderLayer(4, 2, 8, activation=cresset.nn.Tanh()),
+            "torch.nn.modules.activation Tanh",
+        ),
         (lambda: cresset.nn.TransformerDecoderLayer(4, 2, 8, activation=cresset.tanh), "torch tanh"),
         (lambda: cresset.nn.LSTM(4, 3), "torch.nn.modules.rnn LSTM"),
     ],
@@ -387,5 +390,9 @@ def test_a_module_saved_whole_names_pytorchs_classes_and_loads_again(make, path)
     file.seek(0)
     back = cresset.load(file, weights_only=False)
     assert type(back) is type(module) and repr(back) == repr(module)
-    assert all(cresset.equal(a, b) for a, b in zip(module.state_dict().values(), back.state_dict().values(), strict=True))
-    assert getattr(back, "activation", None) is getattr(module, "activation", None) or isinstance(module.activation, cresset.nn.Tanh)
+    assert all(
+        cresset.equal(a, b) for a, b in zip(module.state_dict().values(), back.state_dict().values(), strict=True)
+    )
+    assert getattr(back, "activation", None) is getattr(module, "activation", None) or isinstance(
+        module.activation, cresset.nn.Tanh
+    )

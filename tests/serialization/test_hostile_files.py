@@ -1,4 +1,6 @@
-"""Files that are damaged or hostile: each is a clear error, nothing runs, and no more memory is taken than the file has."""
+"""Files that are damaged or hostile: each is a clear error, nothing runs, and no more memory is taken than the file
+has.
+"""
 
 import importlib.util
 import io

@@ -30,7 +30,11 @@ cresset.save(Slow(), sys.argv[1])
 
 def start(path, what):
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(path), what], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        [sys.executable, "-c", PROGRAM, str(path), what],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert process.stdout.readline() == "saving\n"
     return process
@@ -98,7 +102,12 @@ def test_a_file_that_was_taken_for_abandoned_before_its_lock_is_made_anew(tmp_pa
 def test_many_processes_that_save_to_one_path_never_lose_a_file(tmp_path):
     program = "import sys, cresset\nfor n in range(40): cresset.save([n], sys.argv[1])"
     path = str(tmp_path / "a.pt")
-    processes = [subprocess.Popen([sys.executable, "-c", program, path], stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) for _ in range(4)]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, path], stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+        for _ in range(4)
+    ]
     for process in processes:
         _, error = process.communicate()
         assert process.returncode == 0, error.decode()

@@ -1,4 +1,6 @@
-"""What reading a file takes: at most 16 times its size and 16 MB, and no longer than its size warrants, whatever its opcodes."""
+"""What reading a file takes: at most 16 times its size and 16 MB, and no longer than its size warrants, whatever its
+opcodes.
+"""
 
 import io
 import os
@@ -33,23 +35,44 @@ def numbers(count, tail=b""):
 
 
 def storage(key="0", count=1):
-    return b"(" + text("storage") + fuzz.named("torch", "FloatStorage") + text(key) + text("cpu") + b"K" + bytes([count]) + b"t"
+    return (
+        b"("
+        + text("storage")
+        + fuzz.named("torch", "FloatStorage")
+        + text(key)
+        + text("cpu")
+        + b"K"
+        + bytes([count])
+        + b"t"
+    )
 
 
 def hungry_pickles():
     """Pickles that make as much as they can of few bytes: from a title to the bytes."""
-    tensor = storage() + b"q\x01Qq\x02" + named("torch._utils", "_rebuild_tensor_v2") + b"(h\x02K\x00K\x01\x85K\x01\x85\x89}tq\x03"
+    tensor = (
+        storage()
+        + b"q\x01Qq\x02"
+        + named("torch._utils", "_rebuild_tensor_v2")
+        + b"(h\x02K\x00K\x01\x85K\x01\x85\x89}tq\x03"
+    )
     module = fuzz.named("torch.nn.modules.linear", "Identity") + b"q\x00"
     found = {
         f"{name} over and over": b"N" + code * COUNT + b"."
         for name, code in {
-            "EMPTY_SET": b"\x8f", "EMPTY_DICT": b"}", "EMPTY_LIST": b"]", "EMPTY_TUPLE": b")", "MARK": b"(", "NONE": b"N", "NEWTRUE": b"\x88", "DUP": b"2",
-            "TUPLE1": b"\x85", "MEMOIZE": b"\x94", "LIST of nothing": b"(l", "TUPLE of nothing": b"(t", "DICT of nothing": b"(d", "FROZENSET of nothing": b"(\x91",
-            "BININT1": b"K\x05", "BININT2": b"M\xff\xff", "BININT": b"J\xff\xff\xff\x7f", "LONG1 of nothing": b"\x8a\x00", "LONG1": b"\x8a\x05\x01\x02\x03\x04\x05",
-            "LONG4 of nothing": b"\x8b\0\0\0\0", "INT": b"I999\n", "LONG": b"L999L\n", "FLOAT": b"F1\n", "BINFLOAT": b"G12345678", "UNICODE": b"Vab\n",
-            "SHORT_BINUNICODE": b"\x8c\x02ab", "short text with a wide letter": b"\x8c\x05a\xf0\x9f\x98\x80", "BINBYTES": b"C\x02ab", "STRING": b"S'ab'\n",
-            "SHORT_BINSTRING": b"U\x02ab", "BYTEARRAY8": b"\x96\x01\0\0\0\0\0\0\0a", "a dictionary of one": b"}NNs", "a set of one": b"\x8f(N\x90",
-            "a list of one": b"]Na", "BINPUT": b"q\x07", "TUPLE2": b"N\x86", "TUPLE3": b"NN\x87", "SETITEM": b"}}0NNs0}",
+            "EMPTY_SET": b"\x8f", "EMPTY_DICT": b"}", "EMPTY_LIST": b"]", "EMPTY_TUPLE": b")", "MARK": b"(",
+            "NONE": b"N", "NEWTRUE": b"\x88", "DUP": b"2",
+            "TUPLE1": b"\x85", "MEMOIZE": b"\x94", "LIST of nothing": b"(l", "TUPLE of nothing": b"(t",
+            "DICT of nothing": b"(d", "FROZENSET of nothing": b"(\x91",
+            "BININT1": b"K\x05", "BININT2": b"M\xff\xff", "BININT": b"J\xff\xff\xff\x7f",
+            "LONG1 of nothing": b"\x8a\x00", "LONG1": b"\x8a\x05\x01\x02\x03\x04\x05",
+            "LONG4 of nothing": b"\x8b\0\0\0\0", "INT": b"I999\n", "LONG": b"L999L\n", "FLOAT": b"F1\n",
+            "BINFLOAT": b"G12345678", "UNICODE": b"Vab\n",
+            "SHORT_BINUNICODE": b"\x8c\x02ab", "short text with a wide letter": b"\x8c\x05a\xf0\x9f\x98\x80",
+            "BINBYTES": b"C\x02ab", "STRING": b"S'ab'\n",
+            "SHORT_BINSTRING": b"U\x02ab", "BYTEARRAY8": b"\x96\x01\0\0\0\0\0\0\0a", "a dictionary of one": b"}NNs",
+            "a set of one": b"\x8f(N\x90",
+            "a list of one": b"]Na", "BINPUT": b"q\x07", "TUPLE2": b"N\x86", "TUPLE3": b"NN\x87",
+            "SETITEM": b"}}0NNs0}",
         }.items()
     }  # fmt: skip
     found |= {
@@ -61,20 +84,27 @@ def hungry_pickles():
         "a set of many numbers": b"\x8f(" + numbers(COUNT // 6) + b"\x90.",
         "a frozenset of many numbers": b"(" + numbers(COUNT // 6) + b"\x91.",
         "a memo with gaps": b"N" + b"".join(b"r" + struct.pack("<I", 7 * n + 5) for n in range(COUNT // 4)) + b".",
-        "one wide letter in a long text": b"X" + struct.pack("<I", 2 * COUNT + 4) + b"a" * (2 * COUNT) + b"\xf0\x9f\x98\x80.",
+        "one wide letter in a long text": b"X" + struct.pack("<I",
+            2 * COUNT + 4) + b"a" * (2 * COUNT) + b"\xf0\x9f\x98\x80.",
         "a long number": b"\x8b" + struct.pack("<I", COUNT) + b"\x7f" * COUNT + b".",
         "references to a storage": b"(" + storage() + b"q\x01Q" + b"h\x01Q" * (COUNT // 3) + b".",
         "references to a tensor": b"(" + tensor + b"h\x00h\x03R" * (COUNT // 5) + b".",
         "modules": b"(" + module + b"h\x00)\x81" * (COUNT // 4) + b".",
         "modules with state": b"(" + module + (b"h\x00)\x81}X\x01\x00\x00\x00aNsb") * (COUNT // 13) + b".",
-        "copies of a long list": b"(](" + b"N" * 100_000 + b"eq\x01" + named("builtins", "list") + b"h\x00h\x01\x85R" * 10_000 + b".",
+        "copies of a long list": b"(](" + b"N" * 100_000 + b"eq\x01" + named("builtins",
+            "list") + b"h\x00h\x01\x85R" * 10_000 + b".",
     }  # fmt: skip
     for module, name, arguments in (
-        ("collections", "OrderedDict", b")"), ("collections", "Counter", b")"), ("collections", "defaultdict", b")"), ("builtins", "set", b")"),
-        ("builtins", "dict", b")"), ("builtins", "list", b")"), ("builtins", "frozenset", b")"), ("builtins", "bytearray", b")"), ("builtins", "complex", b")"),
-        ("torch", "Size", b")\x85"), ("collections", "deque", b")"), ("argparse", "Namespace", b")"), ("decimal", "Decimal", b")"), ("pathlib", "Path", b")"),
+        ("collections", "OrderedDict", b")"), ("collections", "Counter", b")"), ("collections", "defaultdict", b")"),
+        ("builtins", "set", b")"),
+        ("builtins", "dict", b")"), ("builtins", "list", b")"), ("builtins", "frozenset", b")"),
+        ("builtins", "bytearray", b")"), ("builtins", "complex", b")"),
+        ("torch", "Size", b")\x85"), ("collections", "deque", b")"), ("argparse", "Namespace", b")"),
+        ("decimal", "Decimal", b")"), ("pathlib", "Path", b")"),
     ):  # fmt: skip
-        found[f"{module}.{name} over and over"] = b"(" + named(module, name) + (b"h\x00" + arguments + b"R") * (COUNT // 4) + b"."
+        found[f"{module}.{name} over and over"] = (
+            b"(" + named(module, name) + (b"h\x00" + arguments + b"R") * (COUNT // 4) + b"."
+        )
     return found
 
 
@@ -103,7 +133,13 @@ def measured(paths):
     warm = os.path.join(os.path.dirname(paths[0]), "warm.pt")
     cresset.save(cresset.nn.Identity(), warm)
     program = MEASURE.replace("cresset.load  #", f"cresset.load({warm!r}, weights_only=False)  #")
-    done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", program, *paths],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     return {row[0]: (int(row[1]), float(row[2]), row[3]) for row in rows}
 
@@ -136,10 +172,23 @@ def test_no_opcode_takes_more_memory_than_promised(form, tmp_path):
 
 def hungry_headers():
     """Headers of safetensors files whose values take much."""
-    for title, inner in {"lists": b"[],", "objects": b"{},", "texts": b'"a",', "numbers": b"99999,", "wide letters": "\U0001f600\"".encode()}.items():
+    for title, inner in {
+        "lists": b"[],",
+        "objects": b"{},",
+        "texts": b'"a",',
+        "numbers": b"99999,",
+        "wide letters": '\U0001f600"'.encode(),
+    }.items():
         text = b'{"a":[' + inner * (3_000_000 // len(inner)) + b"0]}"
         yield title, struct.pack("<Q", len(text)) + text
-    names = b"{" + b",".join(b'"%d":{"dtype":"F32","shape":[16],"data_offsets":[%d,%d]}' % (n, 64 * n, 64 * n + 64) for n in range(40_000)) + b"}"
+    names = (
+        b"{"
+        + b",".join(
+            b'"%d":{"dtype":"F32","shape":[16],"data_offsets":[%d,%d]}' % (n, 64 * n, 64 * n + 64)
+            for n in range(40_000)
+        )
+        + b"}"
+    )
     yield "names", struct.pack("<Q", len(names)) + names + bytes(64 * 40_000)
 
 
@@ -207,18 +256,23 @@ def nested(levels, start=b")", wrap=b"\x85"):
 
 SLOW = {
     # Equal hashes: each new key is compared with all before it.
-    "numbers with one hash": b"}(" + b"".join(b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little", signed=True) + b"N" for n in range(30_000)) + b"u.",
-    "a set with one hash": b"\x8f(" + b"".join(b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little", signed=True) for n in range(30_000)) + b"\x90.",
+    "numbers with one hash": b"}(" + b"".join(b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little",
+        signed=True) + b"N" for n in range(30_000)) + b"u.",
+    "a set with one hash": b"\x8f(" + b"".join(b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little",
+        signed=True) for n in range(30_000)) + b"\x90.",
     "complex numbers with one hash": b"}(" + fuzz.named("builtins", "complex") + b"q\x00N"
-    + b"".join(b"h\x00J" + struct.pack("<i", -1000003 * n) + b"J" + struct.pack("<i", n) + b"\x86RN" for n in range(2000)) + b"u.",
+    + b"".join(b"h\x00J" + struct.pack("<i", -1000003 * n) + b"J" + struct.pack("<i",
+        n) + b"\x86RN" for n in range(2000)) + b"u.",
     "pairs of numbers with one hash": b"}(" + b"".join(
         b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little", signed=True) + b"N\x86N" for n in range(30_000)) + b"u.",
     # Two keys that are equal, each a tower of pairs: comparing them would visit every path.
     "equal towers of pairs": b"}" + 2 * ((b"(K\x01\x91" + b"q\x00(h\x00h\x00\x86\x91" * 40 + b"Ns").replace(b"q\x00(h\x00", b"q\x000(h\x00")) + b".",
     "names of shared lists for a storage": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + b"h\x01" + text("cpu") + b"K\x01tQ.",
     "a number of elements of shared lists": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + text("0") + text("cpu") + b"h\x01tQ.",
-    "a fraction with a large exponent": b"\x80\x02" + fuzz.named("fractions", "Fraction") + text("1e999999999") + b"\x85R.",
-    "a tensor of no size copied": storage() + b"Qq\x01" + fuzz.named("torch._utils", "_rebuild_device_tensor_from_cpu_tensor") + b"("
+    "a fraction with a large exponent": b"\x80\x02" + fuzz.named("fractions",
+        "Fraction") + text("1e999999999") + b"\x85R.",
+    "a tensor of no size copied": storage() + b"Qq\x01" + fuzz.named("torch._utils",
+        "_rebuild_device_tensor_from_cpu_tensor") + b"("
     + fuzz.named("torch._utils", "_rebuild_tensor_v2") + b"(h\x01K\x00\x8a\x06\0\0\0\0\0\x10\x85K\x00\x85\x89}tR" + fuzz.named("torch", "float64") + text("cpu") + b"\x89tR.",
 }  # fmt: skip
 

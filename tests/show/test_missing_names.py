@@ -34,7 +34,9 @@ def test_the_nearest_name_is_named(module, name, nearest):
 
 @pytest.mark.parametrize("name", ["qqqqqqqq", "jiz", "conv7d", "shapely"])
 def test_a_name_that_is_no_slip_of_another_is_not_in_cresset(name):
-    with pytest.raises(AttributeError, match=f"module 'cresset' has no attribute '{name}': it is not in cresset; docs/compatibility.md"):
+    with pytest.raises(
+        AttributeError, match=f"module 'cresset' has no attribute '{name}': it is not in cresset; docs/compatibility.md"
+    ):
         getattr(cresset, name)
 
 

@@ -19,7 +19,9 @@ class Residual(nn.Module):
 
 
 def test_summary_counts_parameters_and_products():
-    made = cresset.summary(nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 5)), (2, 3, 4, 4))
+    made = cresset.summary(
+        nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 5)), (2, 3, 4, 4)
+    )
     assert made.total_params == (3 * 9 + 1) * 8 + (128 + 1) * 5
     assert made.total_mult_adds == 2 * 8 * 16 * 27 + 2 * 5 * 128
     assert made.activation_bytes == 4 * (2 * 8 * 16 * 3 + 2 * 5)

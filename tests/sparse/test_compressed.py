@@ -24,7 +24,9 @@ def test_rows_and_columns_are_where_they_should_be():
     bsr = in_layout(cresset.sparse_bsr)
     assert bsr.crow_indices().tolist() == [0, 1, 3] and bsr.col_indices().tolist() == [1, 0, 1]
     assert bsr.values().tolist() == [[[3.0, 0.0]], [[4.0, 0.0]], [[5.0, 6.0]]]
-    with pytest.raises(RuntimeError, match="crow_indices expected sparse row compressed tensor layout but got SparseCsc"):
+    with pytest.raises(
+        RuntimeError, match="crow_indices expected sparse row compressed tensor layout but got SparseCsc"
+    ):
         csc.crow_indices()
 
 
@@ -73,7 +75,12 @@ class TestEveryLayout:
 
 @pytest.mark.parametrize(
     "crow, col, words",
-    [([0, 1, 3], [0, 1], r"== nnz"), ([1, 1, 2], [0, 1], r"\[..., 0\] == 0"), ([0, 1, 2], [0, 5], "0 <= col_indices < ncols"), ([0, 2], [0, 1], "plus one")],
+    [
+        ([0, 1, 3], [0, 1], r"== nnz"),
+        ([1, 1, 2], [0, 1], r"\[..., 0\] == 0"),
+        ([0, 1, 2], [0, 5], "0 <= col_indices < ncols"),
+        ([0, 2], [0, 1], "plus one"),
+    ],
 )
 def test_rows_that_do_not_fit_are_refused(crow, col, words):
     with pytest.raises(RuntimeError, match=words):
@@ -108,10 +115,14 @@ def test_a_product_at_some_places():
         cresset.sparse.sampled_addmm(cresset.eye(2), a, b)
 
 
-@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16, cresset.float64, cresset.int32, cresset.complex64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [cresset.float16, cresset.bfloat16, cresset.float64, cresset.int32, cresset.complex64], ids=str
+)
 def test_products_of_other_dtypes(dtype):
     s = cresset.tensor(DENSE).to(dtype).to_sparse_csr()
-    assert (s @ cresset.ones(4, 3, dtype=dtype)).to(cresset.float32 if not dtype.is_complex else dtype).real.tolist() == [[3.0] * 3, [15.0] * 3]
+    assert (s @ cresset.ones(4, 3, dtype=dtype)).to(
+        cresset.float32 if not dtype.is_complex else dtype
+    ).real.tolist() == [[3.0] * 3, [15.0] * 3]
 
 
 def test_wide_products_agree_with_dense_ones():
@@ -122,7 +133,12 @@ def test_wide_products_agree_with_dense_ones():
 
 def test_terms_of_a_product_can_be_reduced_otherwise():
     s, right = in_layout(cresset.sparse_csr), cresset.tensor([[1.0], [9.0], [2.0], [-1.0]])
-    for reduce, expected in (("sum", [6.0, 8.0]), ("mean", [6.0, 8.0 / 3]), ("amax", [6.0, 10.0]), ("amin", [6.0, -6.0])):
+    for reduce, expected in (
+        ("sum", [6.0, 8.0]),
+        ("mean", [6.0, 8.0 / 3]),
+        ("amax", [6.0, 10.0]),
+        ("amin", [6.0, -6.0]),
+    ):
         assert cresset.sparse.mm(s, right, reduce).flatten().tolist() == pytest.approx(expected)
     with pytest.raises(RuntimeError, match="reduce must be"):
         cresset.sparse.mm(s, right, "median")

@@ -68,7 +68,9 @@ def test_indices_of_an_uncoalesced_tensor_are_refused(matrix):
 
 
 def test_what_has_no_rule_names_the_way_out(matrix):
-    with pytest.raises(NotImplementedError, match=r"exp: not implemented for sparse_coo tensors; call to_dense\(\) first"):
+    with pytest.raises(
+        NotImplementedError, match=r"exp: not implemented for sparse_coo tensors; call to_dense\(\) first"
+    ):
         matrix.exp()
     with pytest.raises(TypeError, match="numpy"):
         matrix.numpy()
@@ -215,7 +217,9 @@ def test_derivatives_agree_with_finite_differences():
     assert cresset.autograd.gradcheck(product, (v, d)) and cresset.autograd.gradgradcheck(product, (v, d))
     for function in (
         lambda v: cresset.sparse.softmax(cresset.sparse_coo_tensor(index, v, (2, 3)), 1).to_dense(),
-        lambda v: (cresset.sparse_coo_tensor(index, v, (2, 3)) @ cresset.sparse_coo_tensor(index, v, (2, 3)).t()).to_dense(),
+        lambda v: (
+            cresset.sparse_coo_tensor(index, v, (2, 3)) @ cresset.sparse_coo_tensor(index, v, (2, 3)).t()
+        ).to_dense(),
         lambda v: cresset.sparse_coo_tensor(index, v, (2, 3)).square().sum(1).to_dense(),
     ):
         assert cresset.autograd.gradcheck(function, (v,))

@@ -96,7 +96,9 @@ def test_what_becomes_of_the_whole_is_none_of_the_given_tensors():
     values = cresset.tensor([3.0, 4.0])
     for _ in range(2):
         coo = cresset.sparse_coo_tensor(cresset.tensor([[0, 1], [2, 0]]), values, (2, 3)).requires_grad_()
-        csr = cresset.sparse_csr_tensor(cresset.tensor([0, 1, 2]), cresset.tensor([2, 0]), values, (2, 3)).requires_grad_()
+        csr = cresset.sparse_csr_tensor(
+            cresset.tensor([0, 1, 2]), cresset.tensor([2, 0]), values, (2, 3)
+        ).requires_grad_()
         (coo.to_dense().sum() + csr.to_dense().sum()).backward()
         assert coo.is_leaf and coo.grad.to_dense().tolist() == csr.grad.to_dense().tolist() == [[0, 0, 1], [1, 0, 0]]
         assert not values.requires_grad and values.grad is None

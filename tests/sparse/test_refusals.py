@@ -68,7 +68,8 @@ class TestArgumentsThatOnlyStridedTensorsHave:
         return cresset.eye(2).to_sparse()
 
     @pytest.mark.parametrize("call", [
-        lambda x, f: x.clone(memory_format=f), lambda x, f: cresset.zeros_like(x, memory_format=f), lambda x, f: x.cpu(memory_format=f),
+        lambda x, f: x.clone(memory_format=f), lambda x, f: cresset.zeros_like(x, memory_format=f), lambda x,
+        f: x.cpu(memory_format=f),
         lambda x, f: x.resize_as_(x, memory_format=f),
     ])  # fmt: skip
     def test_a_memory_format_is_refused(self, call):

@@ -1,6 +1,7 @@
 """Calls every Tensor method and every function with odd arguments: `python odd_calls.py <seed> <count> [log]`.
 
-Whatever happens must be a result or a Python exception. Run by test_odd_arguments.py in a process of its own, whose memory is limited.
+Whatever happens must be a result or a Python exception. Run by test_odd_arguments.py in a process of its own, whose
+memory is limited.
 """
 
 import os
@@ -14,7 +15,8 @@ warnings.simplefilter("ignore")
 
 # What would wait for input, end the process, or run for long by design.
 SKIPPED = {
-    "register_hook", "backward", "__class__", "__init_subclass__", "__subclasshook__", "set_num_threads", "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_printoptions",
+    "register_hook", "backward", "__class__", "__init_subclass__", "__subclasshook__", "set_num_threads",
+    "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_printoptions",
     "manual_seed", "seed", "fork_rng", "__getattr__", "__dir__",
 }  # fmt: skip
 
@@ -22,22 +24,33 @@ SKIPPED = {
 def odd_values(torch):
     """Makers, so that a call that changes its argument does not change the next one's."""
     return [
-        lambda: None, lambda: 0, lambda: -1, lambda: 1, lambda: 2, lambda: 7, lambda: 2**31, lambda: -(2**63), lambda: 2**63 - 1, lambda: 2**70, lambda: True, lambda: False,
-        lambda: 0.5, lambda: -1.5, lambda: float("nan"), lambda: float("inf"), lambda: 1j, lambda: "", lambda: "mean", lambda: "sum", lambda: "ij,jk->ik", lambda: b"x",
-        lambda: (), lambda: [], lambda: (0,), lambda: (1, 2), lambda: [-1, 0], lambda: (2, 3, 4), lambda: [2**62, 4], lambda: ((0, 1), (1, 0)), lambda: [None], lambda: {}, lambda: object(),
-        lambda: slice(None), lambda: ..., lambda: torch.float32, lambda: torch.int64, lambda: torch.complex64, lambda: torch.bool, lambda: torch.float8_e5m2, lambda: torch.channels_last,
-        lambda: torch.strided, lambda: torch.device("meta"), lambda: torch.Size([2]), lambda: torch.Generator(), lambda: torch.Tensor, lambda: (lambda x: x),
-        *tensor_makers(torch), lambda: [torch.ones(2), torch.ones(2)], lambda: (torch.ones(2), None), lambda: [torch.ones(1), torch.ones(2, 3)],
+        lambda: None, lambda: 0, lambda: -1, lambda: 1, lambda: 2, lambda: 7, lambda: 2**31, lambda: -(2**63),
+        lambda: 2**63 - 1, lambda: 2**70, lambda: True, lambda: False,
+        lambda: 0.5, lambda: -1.5, lambda: float("nan"), lambda: float("inf"), lambda: 1j, lambda: "", lambda: "mean",
+        lambda: "sum", lambda: "ij,jk->ik", lambda: b"x",
+        lambda: (), lambda: [], lambda: (0,), lambda: (1, 2), lambda: [-1, 0], lambda: (2, 3, 4), lambda: [2**62, 4],
+        lambda: ((0, 1), (1, 0)), lambda: [None], lambda: {}, lambda: object(),
+        lambda: slice(None), lambda: ..., lambda: torch.float32, lambda: torch.int64, lambda: torch.complex64,
+        lambda: torch.bool, lambda: torch.float8_e5m2, lambda: torch.channels_last,
+        lambda: torch.strided, lambda: torch.device("meta"), lambda: torch.Size([2]), lambda: torch.Generator(),
+        lambda: torch.Tensor, lambda: (lambda x: x),
+        *tensor_makers(torch), lambda: [torch.ones(2), torch.ones(2)], lambda: (torch.ones(2), None),
+        lambda: [torch.ones(1), torch.ones(2, 3)],
     ]  # fmt: skip
 
 
 def tensor_makers(torch):
     return [
-        lambda: torch.ones(3), lambda: torch.ones(2, 3), lambda: torch.arange(3), lambda: torch.zeros(0), lambda: torch.zeros(0, 3), lambda: torch.tensor(1.0), lambda: torch.tensor(2),
-        lambda: torch.tensor([True, False, True]), lambda: torch.ones(3, dtype=torch.complex64), lambda: torch.ones(3, dtype=torch.float16), lambda: torch.ones(2, 3, device="meta"),
-        lambda: torch.ones(2, 3).T, lambda: torch.ones(1).expand(2, 3), lambda: torch.ones(2, 3, requires_grad=True), lambda: torch.arange(24.0).reshape(2, 3, 4)[:, ::2],
-        lambda: torch.tensor([-5, 100]), lambda: torch.tensor([float("nan"), float("inf"), -1.0]), lambda: torch.ones(2, 2, dtype=torch.uint8), lambda: torch.ones(3, dtype=torch.float8_e4m3fn),
-        lambda: torch.ones(2, 3, 4, 5), lambda: torch.ones(3, 3, dtype=torch.float64), lambda: torch.ones(2, dtype=torch.uint64), lambda: torch.ones(2, dtype=torch.complex32),
+        lambda: torch.ones(3), lambda: torch.ones(2, 3), lambda: torch.arange(3), lambda: torch.zeros(0),
+        lambda: torch.zeros(0, 3), lambda: torch.tensor(1.0), lambda: torch.tensor(2),
+        lambda: torch.tensor([True, False, True]), lambda: torch.ones(3, dtype=torch.complex64),
+        lambda: torch.ones(3, dtype=torch.float16), lambda: torch.ones(2, 3, device="meta"),
+        lambda: torch.ones(2, 3).T, lambda: torch.ones(1).expand(2, 3), lambda: torch.ones(2, 3, requires_grad=True),
+        lambda: torch.arange(24.0).reshape(2, 3, 4)[:, ::2],
+        lambda: torch.tensor([-5, 100]), lambda: torch.tensor([float("nan"), float("inf"), -1.0]),
+        lambda: torch.ones(2, 2, dtype=torch.uint8), lambda: torch.ones(3, dtype=torch.float8_e4m3fn),
+        lambda: torch.ones(2, 3, 4, 5), lambda: torch.ones(3, 3, dtype=torch.float64),
+        lambda: torch.ones(2, dtype=torch.uint64), lambda: torch.ones(2, dtype=torch.complex32),
     ]  # fmt: skip
 
 
@@ -57,23 +70,54 @@ def fitting_values(torch):
     """For each type in a signature, makers of values that bind, but that no sensible program gives."""
     ints = [0, 1, 2, 3, -1, -2, -4, 7, 100, 2**31, 2**40, 2**62, 2**63 - 1, -(2**63)]
     reals = [0.0, 0.5, -1.0, 2.0, 1e300, float("inf"), float("nan")]
-    lists = [(), (0,), (1,), (2,), (-1,), (2, 3), (0, 1), (1, 0), (3, 3), (-1, -2), (2, 2, 2), (0, 0), (2**40,), (2**62, 2**62), (1, 2, 3, 4, 5)]
+    lists = [
+        (),
+        (0,),
+        (1,),
+        (2,),
+        (-1,),
+        (2, 3),
+        (0, 1),
+        (1, 0),
+        (3, 3),
+        (-1, -2),
+        (2, 2, 2),
+        (0, 0),
+        (2**40,),
+        (2**62, 2**62),
+        (1, 2, 3, 4, 5),
+    ]
     tensors = tensor_makers(torch)
-    indices = [lambda: torch.tensor([0, 1]), lambda: torch.tensor([[0, 1, 0], [1, 0, 1]]), lambda: torch.tensor([2**62]), lambda: torch.tensor([-1, 5]), lambda: torch.tensor([True, False])]
+    indices = [
+        lambda: torch.tensor([0, 1]),
+        lambda: torch.tensor([[0, 1, 0], [1, 0, 1]]),
+        lambda: torch.tensor([2**62]),
+        lambda: torch.tensor([-1, 5]),
+        lambda: torch.tensor([True, False]),
+    ]
     constant = lambda values: [lambda v=v: v for v in values]  # noqa: E731
     return {
-        "Tensor": tensors * 2 + indices, "Tensor?": tensors + [lambda: None], "Operand": tensors + constant(ints[:8] + reals), "Scalar": constant(ints[:9] + reals + [1j, True]),
-        "int": constant(ints), "float": constant(reals), "bool": constant([True, False]), "ScalarType": constant([torch.float32, torch.int64, torch.bool, torch.complex64, torch.float16, torch.uint64, torch.float8_e5m2]),
-        "Tensor[]": [lambda: [torch.ones(2), torch.ones(2)], lambda: [], lambda: [torch.zeros(0), torch.ones(2, 3)], lambda: [torch.ones(2, 3), torch.ones(2, 3).T], lambda: [torch.ones(3, device="meta"), torch.ones(3)]],
-        "Tensor?[]": [lambda: [torch.tensor([0])], lambda: [None, torch.tensor([1, 0])], lambda: [torch.tensor([True, False]), None], lambda: [], lambda: [torch.tensor([2**62])]],
-        "int[]": constant(lists), "float[]": constant([(), (1.0,), (0.0, -1.0)]), "Device": constant(["cpu", "meta"]), "Layout": constant([torch.strided]),
-        "MemoryFormat": constant([torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]), "str": constant(["mean", "sum", "none", "floor", "amax", "prod", "zz"]),
+        "Tensor": tensors * 2 + indices, "Tensor?": tensors + [lambda: None],
+        "Operand": tensors + constant(ints[:8] + reals), "Scalar": constant(ints[:9] + reals + [1j, True]),
+        "int": constant(ints), "float": constant(reals), "bool": constant([True, False]),
+        "ScalarType": constant([torch.float32, torch.int64, torch.bool, torch.complex64, torch.float16, torch.uint64,
+            torch.float8_e5m2]),
+        "Tensor[]": [lambda: [torch.ones(2), torch.ones(2)], lambda: [], lambda: [torch.zeros(0), torch.ones(2, 3)],
+            lambda: [torch.ones(2, 3), torch.ones(2, 3).T], lambda: [torch.ones(3, device="meta"), torch.ones(3)]],
+        "Tensor?[]": [lambda: [torch.tensor([0])], lambda: [None, torch.tensor([1, 0])],
+            lambda: [torch.tensor([True, False]), None], lambda: [], lambda: [torch.tensor([2**62])]],
+        "int[]": constant(lists), "float[]": constant([(), (1.0,), (0.0, -1.0)]), "Device": constant(["cpu", "meta"]),
+        "Layout": constant([torch.strided]),
+        "MemoryFormat": constant([torch.contiguous_format, torch.preserve_format, torch.channels_last,
+            torch.channels_last_3d]), "str": constant(["mean", "sum", "none", "floor", "amax", "prod", "zz"]),
         "Generator": [torch.Generator],
     }  # fmt: skip
 
 
 def fitting_arguments(signature, rng, fitting):
-    """Arguments that bind to a native signature such as `narrow(Tensor input, int dim, int start, int length) -> Tensor`."""
+    """Arguments that bind to a native signature such as `narrow(Tensor input, int dim, int start, int length) ->
+    Tensor`.
+    """
     inside = signature[signature.index("(") + 1 : signature.rindex(") ->")]
     args, kwargs, keyword_only = [], {}, False
     for part in re.split(r",\s*(?![^\[(]*[\])])", inside):
@@ -97,7 +141,19 @@ def fitting_arguments(signature, rng, fitting):
     return args, kwargs
 
 
-KEYWORDS = ["dim", "keepdim", "dtype", "out", "size", "generator", "device", "other", "index", "value", "nothing_like_this"]
+KEYWORDS = [
+    "dim",
+    "keepdim",
+    "dtype",
+    "out",
+    "size",
+    "generator",
+    "device",
+    "other",
+    "index",
+    "value",
+    "nothing_like_this",
+]
 
 
 def main(seed, count, log=None):
@@ -105,7 +161,12 @@ def main(seed, count, log=None):
 
     torch.set_num_threads(1)
     rng = random.Random(seed)
-    values, tensors, functions, fitting = odd_values(torch), tensor_makers(torch), callables(torch), fitting_values(torch)
+    values, tensors, functions, fitting = (
+        odd_values(torch),
+        tensor_makers(torch),
+        callables(torch),
+        fitting_values(torch),
+    )
     raised = 0
     for i in range(count):
         name, function, takes_self = functions[i % len(functions)] if i < len(functions) else rng.choice(functions)
@@ -121,7 +182,9 @@ def main(seed, count, log=None):
 
 
 def call(name, function, args, kwargs, log):
-    """Whether the call raised. Every kind of exception is an answer, but not one that says that cresset itself is wrong."""
+    """Whether the call raised. Every kind of exception is an answer, but not one that says that cresset itself is
+    wrong.
+    """
     if log:
         described = ", ".join([describe(a) for a in args] + [f"{k}={describe(v)}" for k, v in kwargs.items()])
         print(f"{name}({described})", file=log, flush=True)

@@ -36,7 +36,12 @@ class TestPythonTypesAsDtypes:
             assert cresset.autocast("cpu", dtype=float).fast_dtype == cresset.float64
 
     def test_other_types_are_refused(self):
-        for call in (lambda: cresset.tensor([1], dtype=str), lambda: cresset.zeros(2, dtype=list), lambda: nn.Linear(1, 1).to(str), lambda: cresset.set_default_dtype(float)):
+        for call in (
+            lambda: cresset.tensor([1], dtype=str),
+            lambda: cresset.zeros(2, dtype=list),
+            lambda: nn.Linear(1, 1).to(str),
+            lambda: cresset.set_default_dtype(float),
+        ):
             with pytest.raises(TypeError):
                 call()
 
@@ -52,14 +57,35 @@ class TestTensorType:
         finally:
             cresset.set_default_dtype(before)
 
-    @pytest.mark.parametrize(("named", "error"), [(float, ValueError), (nn.Parameter, ValueError), ("x", ValueError), (3, TypeError)])
+    @pytest.mark.parametrize(
+        ("named", "error"), [(float, ValueError), (nn.Parameter, ValueError), ("x", ValueError), (3, TypeError)]
+    )
     def test_what_names_no_type_is_refused(self, named, error):
         with pytest.raises(error, match="type"):
             cresset.ones(1).type(named)
 
 
 class TestNumbersAndTruthValues:
-    @pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin", "argmax", "any", "all", "std", "var", "logsumexp", "nansum", "max", "median", "mode"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "sum",
+            "mean",
+            "prod",
+            "amax",
+            "amin",
+            "argmax",
+            "any",
+            "all",
+            "std",
+            "var",
+            "logsumexp",
+            "nansum",
+            "max",
+            "median",
+            "mode",
+        ],
+    )
     def test_a_second_dimension_is_not_taken_for_keepdim(self, name):
         with pytest.raises(TypeError):
             getattr(cresset.rand(2, 3, 4), name)(0, 1)

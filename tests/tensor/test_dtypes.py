@@ -29,8 +29,10 @@ def test_promotion_of_neighbors():
 
 
 @pytest.mark.parametrize(("operand", "number", "expected"), [
-    (torch.uint8, 300, torch.uint8), (torch.uint8, 0.5, torch.float32), (torch.float16, 0.5, torch.float16), (torch.int64, 1j, torch.complex64),
-    (torch.float64, 1j, torch.complex128), (torch.bool, 1, torch.int64), (torch.bool, True, torch.bool), (torch.int8, True, torch.int8),
+    (torch.uint8, 300, torch.uint8), (torch.uint8, 0.5, torch.float32), (torch.float16, 0.5, torch.float16),
+    (torch.int64, 1j, torch.complex64),
+    (torch.float64, 1j, torch.complex128), (torch.bool, 1, torch.int64), (torch.bool, True, torch.bool),
+    (torch.int8, True, torch.int8),
 ])  # fmt: skip
 def test_a_python_number_decides_only_the_kind(operand, number, expected):
     t = torch.ones(2, dtype=operand)
@@ -45,7 +47,11 @@ def test_a_tensor_without_dimensions_decides_only_the_kind():
 
 def test_can_cast_does_not_lower_the_kind():
     assert torch.can_cast(torch.float64, torch.float16) and torch.can_cast(torch.int64, torch.int8)
-    assert not torch.can_cast(torch.float32, torch.int64) and not torch.can_cast(torch.complex64, torch.float64) and not torch.can_cast(torch.int8, torch.bool)
+    assert (
+        not torch.can_cast(torch.float32, torch.int64)
+        and not torch.can_cast(torch.complex64, torch.float64)
+        and not torch.can_cast(torch.int8, torch.bool)
+    )
 
 
 def test_in_place_keeps_the_dtype():
@@ -56,8 +62,16 @@ def test_in_place_keeps_the_dtype():
 
 
 def test_limits():
-    assert torch.finfo(torch.float32).eps == 2**-23 and torch.finfo(torch.float16).max == 65504 and torch.finfo(torch.complex128).bits == 64
-    assert (torch.iinfo(torch.int8).min, torch.iinfo(torch.int8).max, torch.iinfo(torch.uint64).max) == (-128, 127, 2**64 - 1)
+    assert (
+        torch.finfo(torch.float32).eps == 2**-23
+        and torch.finfo(torch.float16).max == 65504
+        and torch.finfo(torch.complex128).bits == 64
+    )
+    assert (torch.iinfo(torch.int8).min, torch.iinfo(torch.int8).max, torch.iinfo(torch.uint64).max) == (
+        -128,
+        127,
+        2**64 - 1,
+    )
     for wrong in (lambda: torch.finfo(torch.int8), lambda: torch.iinfo(torch.float32), lambda: torch.iinfo(torch.bool)):
         with pytest.raises(TypeError):
             wrong()
@@ -76,7 +90,11 @@ def test_the_default_dtype():
 
 def test_attributes_of_dtypes():
     assert torch.float is torch.float32 and torch.long is torch.int64 and repr(torch.half) == "torch.float16"
-    assert torch.complex64.itemsize == 8 and torch.complex64.to_real() == torch.float32 and torch.float64.to_complex() == torch.complex128
+    assert (
+        torch.complex64.itemsize == 8
+        and torch.complex64.to_real() == torch.float32
+        and torch.float64.to_complex() == torch.complex128
+    )
     assert not torch.uint8.is_signed and torch.bfloat16.is_floating_point
 
 

@@ -59,7 +59,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("call", "kind", "text"), REFUSED, ids=[str(i) + "-" + text for i, (_, _, text) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("call", "kind", "text"), REFUSED, ids=[str(i) + "-" + text for i, (_, _, text) in enumerate(REFUSED)]
+)
 def test_a_bad_call_raises(call, kind, text):
     with pytest.raises(kind, match=text) as caught:
         call()

@@ -66,7 +66,9 @@ def test_fork_rng_leaves_the_stream_as_it_was():
     assert torch.rand(2).equal(expected)
 
 
-@pytest.mark.parametrize("state", [torch.zeros(3, dtype=torch.uint8), torch.zeros(5056, dtype=torch.uint8), torch.zeros(5056)])
+@pytest.mark.parametrize(
+    "state", [torch.zeros(3, dtype=torch.uint8), torch.zeros(5056, dtype=torch.uint8), torch.zeros(5056)]
+)
 def test_a_state_that_is_none_is_refused(state):
     before = torch.get_rng_state()
     with pytest.raises((RuntimeError, TypeError)):

@@ -46,7 +46,11 @@ def test_reading(index, expected):
 
 def test_dimensions_of_separated_indices_come_first():
     t = torch.arange(24).reshape(2, 3, 4)
-    assert t[[0, 1], :, [0, 1]].shape == (2, 3) and t[:, [0, 1], [0, 1]].shape == (2, 2) and t[[0], :, [0, 1, 2]].shape == (3, 3)
+    assert (
+        t[[0, 1], :, [0, 1]].shape == (2, 3)
+        and t[:, [0, 1], [0, 1]].shape == (2, 2)
+        and t[[0], :, [0, 1, 2]].shape == (3, 3)
+    )
 
 
 def test_basic_indices_are_views_and_others_copies():

@@ -19,11 +19,19 @@ class TestNumbers:
     def test_iteration_and_unpacking(self):
         a, b = torch.arange(4).reshape(2, 2)
         assert (a.tolist(), b.tolist()) == ([0, 1], [2, 3])
-        assert [int(x) for x in torch.arange(3)] == [0, 1, 2] and [int(x) for x in reversed(torch.arange(3))] == [2, 1, 0]
+        assert [int(x) for x in torch.arange(3)] == [0, 1, 2] and [int(x) for x in reversed(torch.arange(3))] == [
+            2,
+            1,
+            0,
+        ]
         assert 2 in torch.arange(3) and 5 not in torch.arange(3) and len(torch.zeros(4, 2)) == 4
 
     def test_formatting(self):
-        assert f"{torch.tensor(2 / 3):.3f}" == "0.667" and f"{torch.tensor(7):>4d}" == "   7" and format(torch.tensor(0.25), ".1f") == "0.2"
+        assert (
+            f"{torch.tensor(2 / 3):.3f}" == "0.667"
+            and f"{torch.tensor(7):>4d}" == "   7"
+            and format(torch.tensor(0.25), ".1f") == "0.2"
+        )
         assert f"{torch.tensor([1.0])}" == "tensor([1.])"
         with pytest.raises(TypeError, match="Tensor.__format__"):
             f"{torch.tensor([1.0]):.2f}"
@@ -68,7 +76,25 @@ class TestBuffers:
 class TestNumPy:
     np = pytest.importorskip("numpy")
 
-    @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"])
+    @pytest.mark.parametrize(
+        "dtype",
+        [
+            "float64",
+            "float32",
+            "float16",
+            "complex64",
+            "complex128",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "bool",
+        ],
+    )
     def test_memory_is_shared_both_ways(self, dtype):
         array = self.np.zeros((2, 3), dtype=dtype)
         t = torch.from_numpy(array)
@@ -189,7 +215,8 @@ class TestStoragesFromBytes:
     @pytest.mark.parametrize(
         "args, how, error",
         [
-            (("nope",), {}, ValueError), (("big", 9), {}, ValueError), (("big", -1, 1), {}, ValueError), (("big", -1, 99), {}, ValueError),
+            (("nope",), {}, ValueError), (("big", 9), {}, ValueError), (("big", -1, 1), {}, ValueError),
+            (("big", -1, 99), {}, ValueError),
             (("big", -1, -1), {}, ValueError), ((), {}, RuntimeError), (("big",), {"dtype": "x"}, RuntimeError),
         ],
     )  # fmt: skip

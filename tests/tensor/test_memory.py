@@ -37,7 +37,14 @@ class TestViews:
     def test_as_strided_stays_inside_the_storage(self):
         t = torch.arange(6)
         assert t.as_strided((2, 2), (3, 1), 1).tolist() == [[1, 2], [4, 5]]
-        for size, stride, offset in [((7,), (1,), 0), ((2,), (1,), 5), ((2,), (2**62,), 0), ((2,), (1,), 2**62), ((2**62, 2), (1, 1), 0), ((2,), (-1,), 1)]:
+        for size, stride, offset in [
+            ((7,), (1,), 0),
+            ((2,), (1,), 5),
+            ((2,), (2**62,), 0),
+            ((2,), (1,), 2**62),
+            ((2**62, 2), (1, 1), 0),
+            ((2,), (-1,), 1),
+        ]:
             with pytest.raises(RuntimeError):
                 t.as_strided(size, stride, offset)
 
@@ -125,18 +132,32 @@ class TestConversion:
         t = torch.zeros(2)
         assert t.to(torch.float32) is t is t.to("cpu") is t.float() is t.to(t) is t.cpu() is t.contiguous()
         assert t.to(torch.float32, copy=True) is not t
-        for changed in (t.to(torch.int8), t.to("cpu", torch.int8), t.to(dtype=torch.int8), t.char(), t.type(torch.int8), t.to(torch.zeros(0, dtype=torch.int8))):
+        for changed in (
+            t.to(torch.int8),
+            t.to("cpu", torch.int8),
+            t.to(dtype=torch.int8),
+            t.char(),
+            t.type(torch.int8),
+            t.to(torch.zeros(0, dtype=torch.int8)),
+        ):
             assert changed.dtype == torch.int8
 
     def test_old_type_names(self):
-        assert torch.zeros(1).type() == "torch.FloatTensor" and torch.zeros(1).type("torch.LongTensor").dtype == torch.int64
+        assert (
+            torch.zeros(1).type() == "torch.FloatTensor"
+            and torch.zeros(1).type("torch.LongTensor").dtype == torch.int64
+        )
         assert torch.LongTensor([1, 2]).dtype == torch.int64 and torch.LongTensor(2, 3).shape == (2, 3)
         assert isinstance(torch.zeros(1), torch.FloatTensor) and not isinstance(torch.zeros(1), torch.LongTensor)
 
     @pytest.mark.parametrize("value", [0.0, 1.0, -2.5, 100.0])
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float8_e5m2, torch.float64, torch.complex64, torch.complex32])
+    @pytest.mark.parametrize(
+        "dtype", [torch.float16, torch.bfloat16, torch.float8_e5m2, torch.float64, torch.complex64, torch.complex32]
+    )
     def test_small_numbers_survive_narrow_types(self, value, dtype):
-        assert torch.tensor([value]).to(dtype).to(torch.float64).item() == (96.0 if (dtype, value) == (torch.float8_e5m2, 100.0) else value)
+        assert torch.tensor([value]).to(dtype).to(torch.float64).item() == (
+            96.0 if (dtype, value) == (torch.float8_e5m2, 100.0) else value
+        )
 
     def test_float8_overflow(self):
         big = torch.tensor([1000.0, -1000.0, 1e6])
@@ -227,7 +248,9 @@ class TestCopies:
         a = torch.zeros(3)
         assert copy.copy(a).data_ptr() == a.data_ptr()
 
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.bool, torch.float8_e5m2, torch.uint64])
+    @pytest.mark.parametrize(
+        "dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.bool, torch.float8_e5m2, torch.uint64]
+    )
     def test_pickle_keeps_dtype_strides_and_values(self, dtype):
         t = torch.arange(6).reshape(2, 3).to(dtype).t()
         back = pickle.loads(pickle.dumps(t))
@@ -240,7 +263,9 @@ class TestCopies:
         back = pickle.loads(pickle.dumps(a))
         assert back.tolist() == [0, 0, 0] and back.requires_grad and back.note == [1]
 
-    @pytest.mark.parametrize("thing", [torch.float32, torch.strided, torch.channels_last, torch.Size([1, 2]), torch.device("cpu")], ids=str)
+    @pytest.mark.parametrize(
+        "thing", [torch.float32, torch.strided, torch.channels_last, torch.Size([1, 2]), torch.device("cpu")], ids=str
+    )
     def test_small_objects_pickle_and_copy(self, thing):
         assert pickle.loads(pickle.dumps(thing)) == copy.deepcopy(thing) == copy.copy(thing) == thing
         assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
@@ -254,7 +279,9 @@ def test_a_tensor_of_a_storage_reads_its_bytes_as_the_dtype():
     copied = torch.tensor(numbers.storage())
     copied.zero_()
     assert numbers.tolist() == [1.5, -2.0]
-    with pytest.raises(RuntimeError, match="Expected a Storage of type torch.float64 or an UntypedStorage, but got torch.float32"):
+    with pytest.raises(
+        RuntimeError, match="Expected a Storage of type torch.float64 or an UntypedStorage, but got torch.float32"
+    ):
         torch.tensor(numbers.storage(), dtype=torch.float64)
 
 
@@ -264,7 +291,12 @@ class TestStoragesAsOtherPackagesReadThem:
         for view in (x[2:], x.view(2, 3).t()):
             assert view.untyped_storage().data_ptr() == x.data_ptr() and view.untyped_storage().nbytes() == 24
             typed = view._typed_storage()
-            assert (typed._data_ptr(), typed._size(), typed._nbytes(), typed._element_size()) == (x.data_ptr(), 6, 24, 4)
+            assert (typed._data_ptr(), typed._size(), typed._nbytes(), typed._element_size()) == (
+                x.data_ptr(),
+                6,
+                24,
+                4,
+            )
             assert typed._cdata == x.untyped_storage()._cdata and typed.pickle_storage_type() == "FloatStorage"
 
     def test_storages_without_bytes_have_no_address(self):

@@ -16,7 +16,13 @@ SCRIPT = Path(__file__).with_name("odd_calls.py")
 def test_odd_calls_give_a_result_or_an_exception(seed, tmp_path):
     log = tmp_path / "calls.log"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    ended = subprocess.run([sys.executable, "-X", "faulthandler", str(SCRIPT), str(seed), "3000", str(log)], capture_output=True, text=True, timeout=250, env=environment)
+    ended = subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(SCRIPT), str(seed), "3000", str(log)],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        env=environment,
+    )
     last = log.read_text().splitlines()[-1] if log.exists() else "the start"
     assert ended.returncode == 0, f"ended with {ended.returncode} at {last}\n{ended.stderr[-1500:]}"
     assert ended.stdout.startswith("3000 calls")
@@ -28,7 +34,8 @@ class TestArgumentsThatAreRead:
     @pytest.mark.parametrize("make", [
         lambda layout: cresset.hann_window(4, layout=layout), lambda layout: cresset.kaiser_window(4, layout=layout),
         lambda layout: cresset.fft.fftfreq(4, layout=layout), lambda layout: cresset.fft.rfftfreq(4, layout=layout),
-        lambda layout: cresset.empty_permuted((2, 3), (1, 0), layout=layout), lambda layout: cresset.ones(1).new_tensor([1.0], layout=layout),
+        lambda layout: cresset.empty_permuted((2, 3), (1, 0), layout=layout),
+        lambda layout: cresset.ones(1).new_tensor([1.0], layout=layout),
         lambda layout: cresset.ops.aten._to_copy(cresset.ones(2), layout=layout),
     ])  # fmt: skip
     def test_a_layout_is_strided_or_refused(self, make):
@@ -51,7 +58,9 @@ class TestArgumentsThatAreRead:
         assert one.dim_order() == (0, 1, 2, 3)
         with pytest.raises(RuntimeError, match="does not have unique dim order"):
             one.dim_order(ambiguity_check=True)
-        assert cresset.empty(1, 2, 3, 4).dim_order(ambiguity_check=[cresset.contiguous_format, cresset.channels_last]) == (0, 1, 2, 3)
+        assert cresset.empty(1, 2, 3, 4).dim_order(
+            ambiguity_check=[cresset.contiguous_format, cresset.channels_last]
+        ) == (0, 1, 2, 3)
         with pytest.raises(RuntimeError, match="cannot map to exact one"):
             one.dim_order(ambiguity_check=[cresset.contiguous_format, cresset.channels_last])
         for bad in ("x", ["x"], None):

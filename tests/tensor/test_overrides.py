@@ -42,7 +42,24 @@ class Diagonal:
 class TestSubclasses:
     def test_operations_keep_the_class(self):
         t = torch.ones(2, 3).as_subclass(Named)
-        for result in (t + 1, 1 + t, t * t, t.sum(), t[0], t[:, None], t.T, t.view(6), torch.exp(t), torch.cat([t, t]), t.clone(), t.max(1).values, t @ t.T, t > 0, -t, t.split(1)[0]):
+        for result in (
+            t + 1,
+            1 + t,
+            t * t,
+            t.sum(),
+            t[0],
+            t[:, None],
+            t.T,
+            t.view(6),
+            torch.exp(t),
+            torch.cat([t, t]),
+            t.clone(),
+            t.max(1).values,
+            t @ t.T,
+            t > 0,
+            -t,
+            t.split(1)[0],
+        ):
             assert type(result) is Named
         assert type(t.detach()) is Named and type(torch.ones(2)) is torch.Tensor
 

@@ -28,7 +28,12 @@ class Noisy(Dataset):
         return 24
 
     def __getitem__(self, index):
-        x = cresset.full((4,), float(index)) / 24 + 0.1 * cresset.randn(4) + 0.1 * random.random() + 0.1 * float(numpy.random.rand())
+        x = (
+            cresset.full((4,), float(index)) / 24
+            + 0.1 * cresset.randn(4)
+            + 0.1 * random.random()
+            + 0.1 * float(numpy.random.rand())
+        )
         return x, cresset.tensor(index % 2)
 
 
@@ -60,7 +65,21 @@ def test_stopping_within_an_epoch_changes_no_bit(tmp_path, workers, own_generato
         generator = cresset.Generator().manual_seed(5) if own_generator else None
         model, loader, loss, optimizer = parts(workers, generator)
         scheduler = cresset.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=24)
-        run = train.fit(model, loader, loss, optimizer, epochs=3, scheduler=scheduler, schedule="step", folder=folder, resume=resume, seed=3, callbacks=[stopper(stop)], progress="none", log_every=1)
+        run = train.fit(
+            model,
+            loader,
+            loss,
+            optimizer,
+            epochs=3,
+            scheduler=scheduler,
+            schedule="step",
+            folder=folder,
+            resume=resume,
+            seed=3,
+            callbacks=[stopper(stop)],
+            progress="none",
+            log_every=1,
+        )
         return run, bits(model)
 
     whole, expected = fit(tmp_path / "whole", None)
@@ -73,7 +92,11 @@ def test_stopping_within_an_epoch_changes_no_bit(tmp_path, workers, own_generato
     assert rest.history == whole.history and rest.step == 18
 
     def steps(folder):
-        return [(line["step"], line["loss"], line["lr"]) for line in train.read_records(folder / "run.jsonl") if line["kind"] == "step"]
+        return [
+            (line["step"], line["loss"], line["lr"])
+            for line in train.read_records(folder / "run.jsonl")
+            if line["kind"] == "step"
+        ]
 
     assert steps(tmp_path / "part") == steps(tmp_path / "whole")
 
@@ -87,7 +110,9 @@ def test_the_test_above_can_fail(tmp_path):
     for generators in (True, False):
         model, loader, loss, optimizer = parts()
         cresset.manual_seed(2)
-        checkpoint = train.Checkpoint(tmp_path / "last.pt", model=model, optimizer=optimizer, loader=loader, generators=generators)
+        checkpoint = train.Checkpoint(
+            tmp_path / "last.pt", model=model, optimizer=optimizer, loader=loader, generators=generators
+        )
         checkpoint.load()
         train.fit(model, loader, loss, optimizer, progress="none")
         ends.append(bits(model))
@@ -111,7 +136,20 @@ def test_a_scaler_a_plateau_and_a_callback_are_kept(tmp_path):
         model, loader, loss, optimizer = parts()
         counter = Counter()
         scheduler = cresset.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, threshold=10.0)
-        run = train.fit(model, loader, loss, optimizer, epochs=epochs, scheduler=scheduler, amp="float16", folder=tmp_path / folder, resume=resume, callbacks=counter, seed=0, progress="none")
+        run = train.fit(
+            model,
+            loader,
+            loss,
+            optimizer,
+            epochs=epochs,
+            scheduler=scheduler,
+            amp="float16",
+            folder=tmp_path / folder,
+            resume=resume,
+            callbacks=counter,
+            seed=0,
+            progress="none",
+        )
         return run, counter
 
     fit("part", 2)
@@ -131,7 +169,12 @@ def test_user_state_comes_back_and_generators_continue(tmp_path):
     drawn = cresset.rand(1).item(), random.random(), float(numpy.random.rand())
     user = checkpoint.load()
     assert (cresset.rand(1).item(), random.random(), float(numpy.random.rand())) == drawn
-    assert user["epoch"] == 2 and user["names"] == ["a"] and user["best"] == {"loss": 0.5} and user["mean"].tolist() == [1, 1]
+    assert (
+        user["epoch"] == 2
+        and user["names"] == ["a"]
+        and user["best"] == {"loss": 0.5}
+        and user["mean"].tolist() == [1, 1]
+    )
 
 
 def test_only_the_model_can_be_loaded(tmp_path):
@@ -173,7 +216,12 @@ def test_the_sampler_of_a_loader_keeps_its_own_generator(tmp_path, workers):
 
     def loader():
         data = TensorDataset(cresset.arange(10))
-        return DataLoader(data, batch_size=2, sampler=RandomSampler(data, generator=cresset.Generator().manual_seed(8)), num_workers=workers)
+        return DataLoader(
+            data,
+            batch_size=2,
+            sampler=RandomSampler(data, generator=cresset.Generator().manual_seed(8)),
+            num_workers=workers,
+        )
 
     whole = loader()
     epochs = [[batch[0].tolist() for batch in whole] for _ in range(2)]
@@ -192,7 +240,12 @@ def test_a_sampler_that_draws_as_it_goes_continues_within_its_epoch(tmp_path, wo
 
     def loader():
         data = TensorDataset(cresset.arange(100))
-        return DataLoader(data, batch_size=10, sampler=RandomSampler(data, replacement=True, generator=cresset.Generator().manual_seed(8)), num_workers=workers)
+        return DataLoader(
+            data,
+            batch_size=10,
+            sampler=RandomSampler(data, replacement=True, generator=cresset.Generator().manual_seed(8)),
+            num_workers=workers,
+        )
 
     whole = loader()
     expected = [batch[0].tolist() for _ in range(2) for batch in whole]

@@ -15,7 +15,9 @@ OBJECTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("thing", [thing for thing in OBJECTS if ">>>" in (thing.__doc__ or "")], ids=lambda thing: thing.__name__)
+@pytest.mark.parametrize(
+    "thing", [thing for thing in OBJECTS if ">>>" in (thing.__doc__ or "")], ids=lambda thing: thing.__name__
+)
 def test_its_examples_run(thing, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"cresset": cresset, "nn": nn, **vars(inspect.getmodule(thing))}

@@ -89,7 +89,14 @@ def test_validation_metrics_and_their_modes():
 
     cresset.manual_seed(0)
     model = Watched(1, 1)
-    run = fit(model, cresset.optim.SGD(model.parameters(), lr=0.0), [(X, Y)], validation=[(X, Y)], metrics={"mse": metrics.MeanSquaredError()}, train_metrics=metrics.MeanSquaredError())
+    run = fit(
+        model,
+        cresset.optim.SGD(model.parameters(), lr=0.0),
+        [(X, Y)],
+        validation=[(X, Y)],
+        metrics={"mse": metrics.MeanSquaredError()},
+        train_metrics=metrics.MeanSquaredError(),
+    )
     assert modes == [(True, True), (False, False)]
     (epoch,) = run.history
     assert epoch["val_mse"] == pytest.approx(epoch["val_loss"]) == pytest.approx(epoch["meansquarederror"])
@@ -103,7 +110,14 @@ def test_a_step_function_of_ones_own():
         guess = model(batch["x"])
         return {"loss": F.mse_loss(guess, batch["y"]), "prediction": guess, "target": batch["y"], "size": 7.0}
 
-    run = train.fit(model, [{"x": X, "y": Y}], step=step, optimizer=optimizer, train_metrics={"mse": metrics.MeanSquaredError()}, progress="none")
+    run = train.fit(
+        model,
+        [{"x": X, "y": Y}],
+        step=step,
+        optimizer=optimizer,
+        train_metrics={"mse": metrics.MeanSquaredError()},
+        progress="none",
+    )
     assert run.history[0]["size"] == 7 and run.history[0]["mse"] == pytest.approx(run.history[0]["loss"])
 
 
@@ -131,11 +145,23 @@ def test_early_stopping_keeps_the_best(tmp_path):
         model.bias += value
         return cresset.tensor(value)
 
-    run = train.fit(model, [(X, Y)], step=check, optimizer=optimizer, epochs=9, validation=[(X, Y)], patience=2, folder=tmp_path, progress="none")
+    run = train.fit(
+        model,
+        [(X, Y)],
+        step=check,
+        optimizer=optimizer,
+        epochs=9,
+        validation=[(X, Y)],
+        patience=2,
+        folder=tmp_path,
+        progress="none",
+    )
     assert (run.epoch, run.best, run.best_epoch) == (4, 1.0, 2) and run.reason.startswith("early stopping: val_loss")
     run.load_best()
     assert model.bias.item() == 1.0
-    assert [line["reason"] for line in train.read_records(tmp_path / "run.jsonl") if line["kind"] == "end"] == [run.reason]
+    assert [line["reason"] for line in train.read_records(tmp_path / "run.jsonl") if line["kind"] == "end"] == [
+        run.reason
+    ]
 
 
 def test_amp_runs_in_low_precision():

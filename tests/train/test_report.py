@@ -46,7 +46,12 @@ def test_a_resumed_record_drops_what_was_not_kept(tmp_path):
     path = tmp_path / "run.jsonl"
     write(path, LINES)
     Records(path, after=(10, 1)).close()
-    assert [(line["kind"], line.get("step")) for line in train.read_records(path)] == [("start", None), ("step", 5), ("step", 10), ("epoch", 10)]
+    assert [(line["kind"], line.get("step")) for line in train.read_records(path)] == [
+        ("start", None),
+        ("step", 5),
+        ("step", 10),
+        ("epoch", 10),
+    ]
 
 
 def test_the_report_is_one_page_without_scripts(tmp_path):
@@ -70,7 +75,10 @@ def test_training_and_validation_share_a_chart():
     assert charts["accuracy"][0].points == [(10, 0.5), (20, 0.75)]
 
 
-@pytest.mark.parametrize("low, high, is_log", [(0, 1, False), (-3.2, 7.1, False), (1e-9, 2e-9, False), (5, 5, False), (1e-6, 10, True), (1, 90, True)])
+@pytest.mark.parametrize(
+    "low, high, is_log",
+    [(0, 1, False), (-3.2, 7.1, False), (1e-9, 2e-9, False), (5, 5, False), (1e-6, 10, True), (1, 90, True)],
+)
 def test_ticks_lie_within_the_range(low, high, is_log):
     scale = Scale(low, high, 0, 100, is_log=is_log)
     ticks = scale.ticks()
@@ -107,14 +115,25 @@ class Reader(HTMLParser):
 
 def report_of(folder, *lines):
     """The page of a run whose file has these lines, objects or text."""
-    (folder / "run.jsonl").write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    (folder / "run.jsonl").write_text(
+        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    )
     return Path(train.write_report(folder)).read_text(encoding="utf-8")
 
 
 def test_nothing_of_a_record_becomes_a_part_of_the_page(tmp_path):
     page = report_of(
         tmp_path,
-        {"kind": "start", "model": SCRIPT, "optimizer": SCRIPT, "device": SCRIPT, "monitor": SCRIPT, "epochs": 2, "seed": 1, SCRIPT: SCRIPT},
+        {
+            "kind": "start",
+            "model": SCRIPT,
+            "optimizer": SCRIPT,
+            "device": SCRIPT,
+            "monitor": SCRIPT,
+            "epochs": 2,
+            "seed": 1,
+            SCRIPT: SCRIPT,
+        },
         {"kind": "step", "step": 1, SCRIPT: 0.5, "loss": SCRIPT},
         {"kind": "epoch", "epoch": 1, SCRIPT: 0.5, "val_" + SCRIPT: 1.5, "lr": SCRIPT},
         {"kind": "epoch", "epoch": 2, SCRIPT: 0.5},
@@ -122,7 +141,9 @@ def test_nothing_of_a_record_becomes_a_part_of_the_page(tmp_path):
         {"kind": "end", "reason": SCRIPT, "best": SCRIPT, "best_epoch": 1},
     )
     read = Reader(page)
-    assert read.tags <= {"html", "head", "meta", "title", "style", "body", "h1", "dl", "div", "dt", "dd", "main", "figure", "figcaption", "span", "i", "svg", "path", "text", "polyline", "circle", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "p"}  # fmt: skip
+    assert read.tags <= {"html", "head", "meta", "title", "style", "body", "h1", "dl", "div", "dt", "dd", "main",
+        "figure", "figcaption", "span", "i", "svg", "path", "text", "polyline", "circle", "details", "summary", "table",
+        "thead", "tbody", "tr", "th", "td", "p"}  # fmt: skip
     assert not [name for name in read.attributes if name.startswith("on") or name in ("src", "href", "style")]
     assert "&lt;script&gt;" in page and "\x1b" not in page
 
@@ -135,9 +156,12 @@ def test_a_place_in_the_run_that_is_no_number_is_an_error(tmp_path, name, value)
 
 
 ODD = [
-    "[]", "3", "{}", '{"kind": 1}', '{"kind": null}', '{"kind": "epoch"}', '{"kind": "step"}', '{"kind": "end"}', '{"kind": "start", "parameters": "x"}',
-    '{"kind": "start", "model": ["a"]}', '{"kind": "start", "epochs": {}}', '{"kind": "start", "monitor": 7}', '{"kind": "end", "reason": 5}',
-    '{"kind": "end", "reason": "x", "best": 1, "best_epoch": "<b>"}', "[" * 100_000, '{"a":' * 10_000, "\x00", '{"kind": "epoch", "epoch": ' + "9" * 5000 + "}",
+    "[]", "3", "{}", '{"kind": 1}', '{"kind": null}', '{"kind": "epoch"}', '{"kind": "step"}', '{"kind": "end"}',
+    '{"kind": "start", "parameters": "x"}',
+    '{"kind": "start", "model": ["a"]}', '{"kind": "start", "epochs": {}}', '{"kind": "start", "monitor": 7}',
+    '{"kind": "end", "reason": 5}',
+    '{"kind": "end", "reason": "x", "best": 1, "best_epoch": "<b>"}', "[" * 100_000, '{"a":' * 10_000, "\x00",
+    '{"kind": "epoch", "epoch": ' + "9" * 5000 + "}",
 ]  # fmt: skip
 
 
@@ -145,20 +169,35 @@ ODD = [
 def test_an_odd_line_is_one_line_of_error(tmp_path, capsys, line):
     (tmp_path / "run.jsonl").write_text(line + '\n{"kind": "epoch", "epoch": 1}\n')
     assert cli.main(["report", str(tmp_path)]) == 1
-    assert re.fullmatch(r"cresset: report: read_records: line 1 of .* is not a record of a run \(.*\)\n", capsys.readouterr().err)
+    assert re.fullmatch(
+        r"cresset: report: read_records: line 1 of .* is not a record of a run \(.*\)\n", capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
     "lines",
     [
         ['{"kind": "epoch", "epoch": 1, "loss": 1e308}', '{"kind": "epoch", "epoch": 2, "loss": -1e308}'],
-        ['{"kind": "epoch", "epoch": 1, "loss": 5e-324}', '{"kind": "epoch", "epoch": 2, "loss": 1e-323}', '{"kind": "epoch", "epoch": 3, "loss": 1e9}'],
+        [
+            '{"kind": "epoch", "epoch": 1, "loss": 5e-324}',
+            '{"kind": "epoch", "epoch": 2, "loss": 1e-323}',
+            '{"kind": "epoch", "epoch": 3, "loss": 1e9}',
+        ],
         ['{"kind": "epoch", "epoch": 1, "loss": ' + "9" * 400 + "}"],
         ['{"kind": "epoch", "epoch": 1, "loss": NaN}', '{"kind": "epoch", "epoch": 2, "loss": "inf", "time": "nan"}'],
-        ['{"kind": "step", "step": 9223372036854775807, "loss": 1}', '{"kind": "step", "step": -5, "loss": 1.0000000000000002}'],
-        ['{"kind": "epoch", "epoch": 1, "loss": 1, "time": 1e308}', '{"kind": "epoch", "epoch": 2, "loss": 2, "time": -1e308}'],
+        [
+            '{"kind": "step", "step": 9223372036854775807, "loss": 1}',
+            '{"kind": "step", "step": -5, "loss": 1.0000000000000002}',
+        ],
+        [
+            '{"kind": "epoch", "epoch": 1, "loss": 1, "time": 1e308}',
+            '{"kind": "epoch", "epoch": 2, "loss": 2, "time": -1e308}',
+        ],
         ['{"kind": "epoch", "epoch": 1, "loss": true, "other": [1], "more": {"a": null}}'],
-        ['{"kind": "start", "model": null, "parameters": null, "epochs": null}', '{"kind": "end", "reason": null, "best": null}'],
+        [
+            '{"kind": "start", "model": null, "parameters": null, "epochs": null}',
+            '{"kind": "end", "reason": null, "best": null}',
+        ],
     ],
 )
 def test_odd_numbers_still_make_a_page(tmp_path, lines):

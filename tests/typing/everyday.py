@@ -1,5 +1,5 @@
-"""Everyday calls, each in a form that people write. A strict type checker must find nothing to say; test_typing.py checks
-that, and runs them."""
+"""Everyday calls, each in a form that people write. A strict type checker must find nothing to say; test_typing.py
+checks that, and runs them."""
 
 import cresset as torch
 from cresset import Tensor, nn
@@ -32,7 +32,35 @@ def creation() -> list[Tensor]:
     x = a.new_zeros(3, 4)
     y = a.new_tensor([1.0])
     z = torch.zeros(a.shape)
-    return [a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q, r, s, t, u, v, w, x, y, z, torch.empty_like(a), torch.randn_like(a)]
+    return [
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        h,
+        i,
+        j,
+        k,
+        m,
+        n,
+        o,
+        p,
+        q,
+        r,
+        s,
+        t,
+        u,
+        v,
+        w,
+        x,
+        y,
+        z,
+        torch.empty_like(a),
+        torch.randn_like(a),
+    ]
 
 
 def arithmetic(x: Tensor, y: Tensor) -> list[Tensor]:
@@ -42,11 +70,16 @@ def arithmetic(x: Tensor, y: Tensor) -> list[Tensor]:
     x -= 0.5
     x /= 2
     return [
-        x + y, x + 1, 1 + x, x - 2.5, 3 - x, x * y, 2 * x, x / 2, 1 / (x + 10), x // 2, x % 2, x**2, 2**x, -x, abs(x), x @ y.T,
-        torch.add(x, y), torch.add(x, y, alpha=2), torch.add(x, 1), torch.mul(x, 2.0), x.add(1), x.add_(y), x.mul_(0.5), x.sub(y, alpha=2),
-        torch.sub(x, y), torch.div(x, y, rounding_mode="floor"), x.div(2), torch.pow(x, 2), x.pow(0.5), torch.maximum(x, y), torch.minimum(x, y),
-        x.clamp(0, 1), x.clamp(min=0), torch.clamp(x, max=1.0), torch.lerp(x, y, 0.5), torch.addcmul(x, x, y, value=0.1), x.exp(), torch.log1p(x.abs()),
-        x.sqrt_(), torch.sigmoid(x), x.relu(), torch.where(x > 0, x, y), torch.where(x > 0, x, 0.0), x.masked_fill(x > 0, 0), x.round(decimals=2),
+        x + y, x + 1, 1 + x, x - 2.5, 3 - x, x * y, 2 * x, x / 2, 1 / (x + 10), x // 2, x % 2, x**2, 2**x, -x, abs(x),
+        x @ y.T,
+        torch.add(x, y), torch.add(x, y, alpha=2), torch.add(x, 1), torch.mul(x, 2.0), x.add(1), x.add_(y), x.mul_(0.5),
+        x.sub(y, alpha=2),
+        torch.sub(x, y), torch.div(x, y, rounding_mode="floor"), x.div(2), torch.pow(x, 2), x.pow(0.5),
+        torch.maximum(x, y), torch.minimum(x, y),
+        x.clamp(0, 1), x.clamp(min=0), torch.clamp(x, max=1.0), torch.lerp(x, y, 0.5),
+        torch.addcmul(x, x, y, value=0.1), x.exp(), torch.log1p(x.abs()),
+        x.sqrt_(), torch.sigmoid(x), x.relu(), torch.where(x > 0, x, y), torch.where(x > 0, x, 0.0),
+        x.masked_fill(x > 0, 0), x.round(decimals=2),
         x == y, x != 0, x < y, x >= 1, (x > 0) & (y > 0), (x > 0) | ~(y > 0), torch.isnan(x), x.eq(y), x.logical_not(),
     ]  # fmt: skip
 
@@ -57,11 +90,16 @@ def reductions(x: Tensor) -> list[Tensor]:
     order = x.sort(descending=True)
     top = torch.topk(x, k=2, dim=-1)
     return [
-        x.sum(), x.sum(0), x.sum(dim=1, keepdim=True), x.sum((0, 1)), torch.sum(x, dim=[0, 1], dtype=torch.float64), x.mean(), x.mean(-1), x.mean(dim=(0, 1)),
-        x.std(), x.std(dim=0), x.var(unbiased=False), x.var(0, keepdim=True), x.max(), x.min(), torch.max(x, x), x.argmax(), x.argmax(dim=1), x.amax(dim=(0, 1)),
-        x.any(), x.all(dim=0), x.prod(), x.prod(0), x.norm(), x.norm(p=2, dim=1), x.cumsum(0), x.cumprod(dim=-1), x.logsumexp(dim=1), x.median(), values, indices,
-        best.values, best.indices, order.values, order.indices, top.values, top[1], x.unique(), x.softmax(-1), torch.softmax(x, dim=1), x.log_softmax(dim=0),
-        torch.bincount(torch.tensor([0, 1, 1])), x.argsort(dim=-1), torch.quantile(x, 0.5), torch.cdist(x, x), torch.linalg.norm(x),
+        x.sum(), x.sum(0), x.sum(dim=1, keepdim=True), x.sum((0, 1)), torch.sum(x, dim=[0, 1], dtype=torch.float64),
+        x.mean(), x.mean(-1), x.mean(dim=(0, 1)),
+        x.std(), x.std(dim=0), x.var(unbiased=False), x.var(0, keepdim=True), x.max(), x.min(), torch.max(x, x),
+        x.argmax(), x.argmax(dim=1), x.amax(dim=(0, 1)),
+        x.any(), x.all(dim=0), x.prod(), x.prod(0), x.norm(), x.norm(p=2, dim=1), x.cumsum(0), x.cumprod(dim=-1),
+        x.logsumexp(dim=1), x.median(), values, indices,
+        best.values, best.indices, order.values, order.indices, top.values, top[1], x.unique(), x.softmax(-1),
+        torch.softmax(x, dim=1), x.log_softmax(dim=0),
+        torch.bincount(torch.tensor([0, 1, 1])), x.argsort(dim=-1), torch.quantile(x, 0.5), torch.cdist(x, x),
+        torch.linalg.norm(x),
     ]  # fmt: skip
 
 
@@ -73,13 +111,20 @@ def shapes(x: Tensor) -> list[Tensor]:
     a, b = x.split(1)
     first, *rest = x.chunk(2, dim=1)
     return [
-        x.view(-1), x.view(3, 2), x.view((3, 2)), x.reshape(3, 2), x.reshape((-1,)), torch.reshape(x, (6,)), x.flatten(), x.flatten(0, 1), x.unsqueeze(0), x.squeeze(),
-        x.unsqueeze(0).squeeze(0), x.transpose(0, 1), x.t(), x.T, x.mT, x.permute(1, 0), x.permute((1, 0)), torch.permute(x, (1, 0)), x.expand(4, 2, 3), x.expand((4, -1, -1)),
-        x.repeat(2, 1), x.repeat_interleave(2, dim=0), torch.tile(x, (2, 1)), x.contiguous(), torch.cat([x, x], dim=0), torch.cat((x, x)), torch.stack([x, x], dim=-1),
-        torch.hstack([x, x]), x.roll(1, 0), x.flip(0), x.flip((0, 1)), x.movedim(0, 1), x.narrow(0, 0, 1), x.unbind(0)[0], torch.einsum("ij,kj->ik", x, x), a, b, first, *rest,
-        x[0], x[:, 1], x[..., None], x[0, 1], x[x > 0], x[torch.tensor([0, 1])], x[[0, 1]], x[:1, ::2], x.gather(1, torch.zeros(2, 1, dtype=torch.long)),
-        x.index_select(0, torch.tensor([1])), x.scatter(0, torch.zeros(1, 3, dtype=torch.long), 1.0), x.scatter_add(0, torch.zeros(2, 3, dtype=torch.long), x), x.triu(), x.tril(-1), x.diagonal(),
-        torch.tril(torch.ones(3, 3)), torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[0], torch.nn.functional.one_hot(torch.tensor([0, 1]), num_classes=2),
+        x.view(-1), x.view(3, 2), x.view((3, 2)), x.reshape(3, 2), x.reshape((-1,)), torch.reshape(x, (6,)),
+        x.flatten(), x.flatten(0, 1), x.unsqueeze(0), x.squeeze(),
+        x.unsqueeze(0).squeeze(0), x.transpose(0, 1), x.t(), x.T, x.mT, x.permute(1, 0), x.permute((1, 0)),
+        torch.permute(x, (1, 0)), x.expand(4, 2, 3), x.expand((4, -1, -1)),
+        x.repeat(2, 1), x.repeat_interleave(2, dim=0), torch.tile(x, (2, 1)), x.contiguous(), torch.cat([x, x], dim=0),
+        torch.cat((x, x)), torch.stack([x, x], dim=-1),
+        torch.hstack([x, x]), x.roll(1, 0), x.flip(0), x.flip((0, 1)), x.movedim(0, 1), x.narrow(0, 0, 1),
+        x.unbind(0)[0], torch.einsum("ij,kj->ik", x, x), a, b, first, *rest,
+        x[0], x[:, 1], x[..., None], x[0, 1], x[x > 0], x[torch.tensor([0, 1])], x[[0, 1]], x[:1, ::2],
+        x.gather(1, torch.zeros(2, 1, dtype=torch.long)),
+        x.index_select(0, torch.tensor([1])), x.scatter(0, torch.zeros(1, 3, dtype=torch.long), 1.0),
+        x.scatter_add(0, torch.zeros(2, 3, dtype=torch.long), x), x.triu(), x.tril(-1), x.diagonal(),
+        torch.tril(torch.ones(3, 3)), torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[0],
+        torch.nn.functional.one_hot(torch.tensor([0, 1]), num_classes=2),
     ]  # fmt: skip
 
 
@@ -90,8 +135,36 @@ def conversions(x: Tensor) -> list[object]:
     number: float = x.sum().item()
     whole: int = int(x.sum())
     answer: bool = bool((x > 0).any())
-    moved = [x.to("cpu"), x.to(torch.float64), x.to(device="cpu", dtype=torch.half), x.to(x), x.cpu(), x.float(), x.double(), x.long(), x.bool(), x.type(torch.int8)]
-    return [number, whole, answer, x.tolist(), x.dtype, x.device, x.device.type, x.requires_grad, x.is_cuda, x.data, x.grad, x.stride(), x.is_contiguous(), torch.equal(x, x), torch.allclose(x, x, atol=1e-6), *moved]
+    moved = [
+        x.to("cpu"),
+        x.to(torch.float64),
+        x.to(device="cpu", dtype=torch.half),
+        x.to(x),
+        x.cpu(),
+        x.float(),
+        x.double(),
+        x.long(),
+        x.bool(),
+        x.type(torch.int8),
+    ]
+    return [
+        number,
+        whole,
+        answer,
+        x.tolist(),
+        x.dtype,
+        x.device,
+        x.device.type,
+        x.requires_grad,
+        x.is_cuda,
+        x.data,
+        x.grad,
+        x.stride(),
+        x.is_contiguous(),
+        torch.equal(x, x),
+        torch.allclose(x, x, atol=1e-6),
+        *moved,
+    ]
 
 
 def autograd() -> list[object]:
@@ -113,7 +186,13 @@ def autograd() -> list[object]:
 def layers(x: Tensor) -> list[object]:
     image = torch.randn(2, 3, 8, 8)
     linear = nn.Linear(3, 4)
-    network = nn.Sequential(nn.Conv2d(3, 8, kernel_size=3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten())
+    network = nn.Sequential(
+        nn.Conv2d(3, 8, kernel_size=3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+    )
     lstm = nn.LSTM(3, 4, num_layers=2, batch_first=True)
     output, (hidden, cell) = lstm(x.unsqueeze(0))
     attention = nn.MultiheadAttention(4, num_heads=2, batch_first=True)
@@ -121,12 +200,18 @@ def layers(x: Tensor) -> list[object]:
     sizes = [p.shape for p in network.parameters()]
     device = next(linear.parameters()).device
     return [
-        linear(x), linear.weight.shape, linear.bias, network(image), network[0], nn.Embedding(5, 2)(torch.tensor([1, 2])), hidden, cell, attended, weights, sizes, device,
-        F.relu(x), F.gelu(x), F.softmax(x, dim=-1), F.dropout(x, p=0.5, training=False), F.linear(x, linear.weight, linear.bias), F.layer_norm(x, (3,)),
-        F.cross_entropy(x, torch.tensor([0, 1])), F.mse_loss(x, x), F.binary_cross_entropy_with_logits(x, x.sigmoid()), F.conv2d(image, torch.randn(4, 3, 3, 3), padding=1),
-        F.max_pool2d(image, 2), F.interpolate(image, scale_factor=2, mode="nearest"), F.pad(x, (1, 1)), F.normalize(x, dim=1), F.scaled_dot_product_attention(output, output, output),
-        F.embedding(torch.tensor([0]), x), F.cosine_similarity(x, x), F.adaptive_avg_pool2d(image, 1), nn.CrossEntropyLoss(weight=torch.ones(3))(x, torch.tensor([0, 1])),
-        network.train(), network.eval(), linear.to(torch.float64), linear.requires_grad_(False), linear.state_dict(), list(network.named_modules()), nn.Parameter(x),
+        linear(x), linear.weight.shape, linear.bias, network(image), network[0],
+        nn.Embedding(5, 2)(torch.tensor([1, 2])), hidden, cell, attended, weights, sizes, device,
+        F.relu(x), F.gelu(x), F.softmax(x, dim=-1), F.dropout(x, p=0.5, training=False),
+        F.linear(x, linear.weight, linear.bias), F.layer_norm(x, (3,)),
+        F.cross_entropy(x, torch.tensor([0, 1])), F.mse_loss(x, x), F.binary_cross_entropy_with_logits(x, x.sigmoid()),
+        F.conv2d(image, torch.randn(4, 3, 3, 3), padding=1),
+        F.max_pool2d(image, 2), F.interpolate(image, scale_factor=2, mode="nearest"), F.pad(x, (1, 1)),
+        F.normalize(x, dim=1), F.scaled_dot_product_attention(output, output, output),
+        F.embedding(torch.tensor([0]), x), F.cosine_similarity(x, x), F.adaptive_avg_pool2d(image, 1),
+        nn.CrossEntropyLoss(weight=torch.ones(3))(x, torch.tensor([0, 1])),
+        network.train(), network.eval(), linear.to(torch.float64), linear.requires_grad_(False), linear.state_dict(),
+        list(network.named_modules()), nn.Parameter(x),
     ]  # fmt: skip
 
 
@@ -144,19 +229,47 @@ def steps() -> list[object]:
     warm.step()
     for group in adam.param_groups:
         group["lr"] = 0.1
-    return [adam.state_dict(), step.get_last_lr(), scaler.state_dict(), nn.utils.clip_grad_norm_(model.parameters(), 1.0), torch.distributions.Normal(0.0, 1.0).sample((2,))]
+    return [
+        adam.state_dict(),
+        step.get_last_lr(),
+        scaler.state_dict(),
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0),
+        torch.distributions.Normal(0.0, 1.0).sample((2,)),
+    ]
 
 
 def settings() -> list[object]:
     torch.manual_seed(0)
     torch.set_default_dtype(torch.float32)
     torch.set_printoptions(precision=4)
-    return [torch.get_default_dtype(), torch.get_num_threads(), torch.cuda.is_available(), torch.cuda.device_count(), torch.__version__, torch.finfo(torch.float32).eps, torch.iinfo(torch.int64).max, torch.backends.cudnn.benchmark, torch.device("cuda", 0).index, torch.float32.itemsize, torch.pi]
+    return [
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.cuda.is_available(),
+        torch.cuda.device_count(),
+        torch.__version__,
+        torch.finfo(torch.float32).eps,
+        torch.iinfo(torch.int64).max,
+        torch.backends.cudnn.benchmark,
+        torch.device("cuda", 0).index,
+        torch.float32.itemsize,
+        torch.pi,
+    ]
 
 
 def main() -> None:
     x, y = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), torch.ones(2, 3)
-    for part in (creation(), arithmetic(x, y), reductions(x), shapes(x), conversions(x), autograd(), layers(x), steps(), settings()):
+    for part in (
+        creation(),
+        arithmetic(x, y),
+        reductions(x),
+        shapes(x),
+        conversions(x),
+        autograd(),
+        layers(x),
+        steps(),
+        settings(),
+    ):
         print(len(part))
 
 

@@ -45,7 +45,9 @@ class Residual(nn.Module):
     def __init__(self, width: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
-        self.inner = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * width, width))
+        self.inner = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * width, width)
+        )
         self.gain = nn.Parameter(torch.zeros(width))
         self.register_buffer("scale", torch.ones(()))
 
@@ -122,13 +124,17 @@ def main() -> None:
     training, held_out = random_split(data, [192, 64], generator=generator)
     batches = DataLoader(training, batch_size=32, shuffle=True, num_workers=0, generator=generator, collate_fn=collate)
     checks = DataLoader(held_out, batch_size=64)
-    backward = DataLoader(TensorDataset(data.points, data.sides), sampler=Backward(len(data)), batch_size=16, drop_last=True)
+    backward = DataLoader(
+        TensorDataset(data.points, data.sides), sampler=Backward(len(data)), batch_size=16, drop_last=True
+    )
     print(len(batches), len(checks), len(backward), next(iter(backward))[0].shape)
 
     model = Classifier().to(device)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
-    optimizer = AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=3e-2, betas=(0.9, 0.99))
+    optimizer = AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=3e-2, betas=(0.9, 0.99)
+    )
     scheduler = CosineAnnealingLR(optimizer, T_max=4)
     for epoch in range(4):
         loss = train_one_epoch(model, batches, optimizer, scheduler, device)

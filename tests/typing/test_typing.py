@@ -24,10 +24,13 @@ def mypy(*files, folder):
     link = site / "cresset"
     if not link.exists():
         link.symlink_to(Path(cresset.__file__).parent)
-    (folder / "mypy.ini").write_text("[mypy]\n[mypy-cresset.*]\nignore_errors = True\n")  # as of a package that is installed
+    (folder / "mypy.ini").write_text(
+        "[mypy]\n[mypy-cresset.*]\nignore_errors = True\n"
+    )  # as of a package that is installed
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", str(folder / "cache")]
     environment = {"MYPYPATH": str(site), "PATH": "/usr/bin:/bin"}
-    return subprocess.run([*command, *map(str, files)], cwd=folder, env=environment, capture_output=True, text=True, timeout=280)  # fmt: skip
+    return subprocess.run([*command, *map(str, files)], cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=280)  # fmt: skip
 
 
 @needs_mypy

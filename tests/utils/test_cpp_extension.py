@@ -183,7 +183,8 @@ def test_a_broken_library_in_the_cache_is_not_believed(source):
 def test_processes_that_load_the_same_extension_compile_it_once(source, tmp_path):
     program = (
         "import sys, cresset as torch\nfrom cresset.utils import cpp_extension\n"
-        "m = cpp_extension.load('ext_shared', sys.argv[1], verbose=True)\nprint('value', m.scaled(torch.ones(1), 5.0).item())"
+        "m = cpp_extension.load('ext_shared', sys.argv[1], verbose=True)\nprint('value', m.scaled(torch.ones(1), "
+        "5.0).item())"
     )
     folder = Path(torch.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
@@ -227,7 +228,10 @@ def test_an_operator_with_results_needs_a_shape_rule():
     with pytest.raises(RuntimeError, match="no shape rule; add .shape"):
         cpp_extension.load_inline(
             "ext_shapeless",
-            'static const cresset::Register f = cresset::Operator("f(Tensor x) -> Tensor").cpu([](const cresset::Arguments&, cresset::Results&) {});',
+            (
+                'static const cresset::Register f = cresset::Operator("f(Tensor x) -> Tensor").cpu([](const '
+                "cresset::Arguments&, cresset::Results&) {});"
+            ),
         )
 
 

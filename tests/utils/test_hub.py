@@ -31,7 +31,7 @@ def test_local_repository(repository):
     (repository / "hubconf.py").write_text("dependencies = ['no_such_package']")
     with pytest.raises(RuntimeError, match="Missing dependencies: no_such_package"):
         hub.load(repository, "doubled", source="local")
-    with pytest.raises(ValueError, match="expected \"owner/name\""):
+    with pytest.raises(ValueError, match='expected "owner/name"'):
         hub.load("just-a-name", "doubled")
 
 
@@ -52,7 +52,9 @@ def test_state_dict_from_an_address(tmp_path):
     cresset.save({"w": cresset.ones(2)}, saved)
     digest = hashlib.sha256(saved.read_bytes()).hexdigest()[:8]
     named = saved.rename(tmp_path / f"weights-{digest}.pt")
-    found = hub.load_state_dict_from_url(named.as_uri(), model_dir=str(tmp_path / "kept"), check_hash=True, progress=False)
+    found = hub.load_state_dict_from_url(
+        named.as_uri(), model_dir=str(tmp_path / "kept"), check_hash=True, progress=False
+    )
     assert found["w"].tolist() == [1, 1] and (tmp_path / "kept" / named.name).exists()
     with pytest.raises(RuntimeError, match="invalid hash value"):
         hub.download_url_to_file(named.as_uri(), str(tmp_path / "other.pt"), hash_prefix="00", progress=False)

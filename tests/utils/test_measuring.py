@@ -30,7 +30,10 @@ def test_timer_runs_the_statement():
 
 
 def test_compare_is_a_table():
-    results = [measurement([1e-4], label="add", sub_label="small", description="ours"), measurement([2e-4], label="add", sub_label="small", description="theirs")]
+    results = [
+        measurement([1e-4], label="add", sub_label="small", description="ours"),
+        measurement([2e-4], label="add", sub_label="small", description="theirs"),
+    ]
     compare = benchmark.Compare(results)
     compare.trim_significant_figures()
     text = str(compare)
@@ -44,7 +47,9 @@ def test_flops_by_module_and_backward():
         assert counter.get_total_flops() == 2 * 5 * (4 * 3 + 3 * 2)
         y.sum().backward()
     counts = counter.get_flop_counts()
-    assert sum(counts["Sequential.0"].values()) == 2 * 5 * 4 * 3 and sum(counts["Sequential"].values()) == 2 * 5 * (12 + 6)
+    assert sum(counts["Sequential.0"].values()) == 2 * 5 * 4 * 3 and sum(counts["Sequential"].values()) == 2 * 5 * (
+        12 + 6
+    )
     assert counter.get_total_flops() == 2 * 5 * (12 + 6) + 2 * 5 * (12 + 6 * 2)  # no gradient of the input
     assert "Sequential.0" in counter.get_table()
 

@@ -94,7 +94,9 @@ def test_image_is_a_png(tmp_path):
     data = image[4]
     at = data.index(b"IDAT")
     (size,) = struct.unpack(">I", data[at - 4 : at])
-    assert (image[1], image[2]) == (1, 2) and zlib.decompress(data[at + 4 : at + 4 + size]) == bytes([0, 255, 0, 0, 0, 255, 0])
+    assert (image[1], image[2]) == (1, 2) and zlib.decompress(data[at + 4 : at + 4 + size]) == bytes(
+        [0, 255, 0, 0, 0, 255, 0]
+    )
     ((_, many),) = values(tmp_path)["many"]
     assert dict(fields(many[4]))[2] == 15
     with pytest.raises(AssertionError, match="do not fit together"):
@@ -156,5 +158,9 @@ def test_tensorboard_reads_it(tmp_path):
     content = trial.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
     started = hparams.HParamsPluginData.FromString(content).session_start_info.hparams
     assert started["lr"].number_value == 0.1 and started["name"].string_value == "adam" and started["big"].bool_value
-    experiment = hparams.HParamsPluginData.FromString(trial.SummaryMetadata("_hparams_/experiment").plugin_data.content).experiment
-    assert [info.name for info in experiment.hparam_infos] == ["lr", "name", "big"] and experiment.metric_infos[0].name.tag == "acc"
+    experiment = hparams.HParamsPluginData.FromString(
+        trial.SummaryMetadata("_hparams_/experiment").plugin_data.content
+    ).experiment
+    assert [info.name for info in experiment.hparam_infos] == ["lr", "name", "big"] and experiment.metric_infos[
+        0
+    ].name.tag == "acc"

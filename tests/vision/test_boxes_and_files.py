@@ -118,7 +118,10 @@ class TestHostilePictures:
             datasets.ImageFolder(tmp_path)[0]
 
     def test_every_truncation_is_an_error(self):
-        for data in (self.png(4, 4, (b"\0" + bytes(12)) * 4), bytes(memoryview(io.encode_jpeg(cresset.zeros(3, 8, 8, dtype=cresset.uint8))))):
+        for data in (
+            self.png(4, 4, (b"\0" + bytes(12)) * 4),
+            bytes(memoryview(io.encode_jpeg(cresset.zeros(3, 8, 8, dtype=cresset.uint8)))),
+        ):
             for size in range(1, len(data) - 20, 5):
                 with pytest.raises(RuntimeError, match="not a picture"):
                     self.decode(data[:size])

@@ -16,7 +16,8 @@ def maps():
 
 
 # Some leave the map, one is smaller than a pixel, one lies outside of it altogether.
-ROIS = torch.tensor([[0, 0.0, 0.0, 8.0, 6.0], [1, 2.3, 1.1, 6.9, 5.2], [0, -3.0, -2.0, 4.0, 3.0], [1, 5.5, 4.5, 20.0, 20.0], [1, 3.2, 3.1, 3.3, 3.2], [0, 30.0, 30.0, 40.0, 40.0]], dtype=torch.float64)  # fmt: skip
+ROIS = torch.tensor([[0, 0.0, 0.0, 8.0, 6.0], [1, 2.3, 1.1, 6.9, 5.2], [0, -3.0, -2.0, 4.0, 3.0],
+    [1, 5.5, 4.5, 20.0, 20.0], [1, 3.2, 3.1, 3.3, 3.2], [0, 30.0, 30.0, 40.0, 40.0]], dtype=torch.float64)  # fmt: skip
 
 
 def rounded(x):
@@ -167,7 +168,9 @@ class TestOperatorsOfTorchvision:
         assert torch.equal(again[0] if more else again, pooled)
 
     def test_without_regions_the_gradient_is_zero(self, maps):
-        got = torch.ops.torchvision._roi_align_backward(torch.ones(0, 8, 2, 2), torch.ones(0, 5), 1.0, 2, 2, *maps.shape, 2, True)
+        got = torch.ops.torchvision._roi_align_backward(
+            torch.ones(0, 8, 2, 2), torch.ones(0, 5), 1.0, 2, 2, *maps.shape, 2, True
+        )
         assert got.shape == maps.shape and not got.any()
 
     def test_the_backward_of_deform_conv2d(self):

@@ -5,7 +5,8 @@ import pytest
 import cresset
 from cresset.vision import models
 
-FAMILIES = ["alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "mobilenet_v2", "mobilenet_v3_small", "resnet18", "squeezenet1_1", "vgg11_bn", "vit_b_16"]  # fmt: skip
+FAMILIES = ["alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "mobilenet_v2", "mobilenet_v3_small",
+    "resnet18", "squeezenet1_1", "vgg11_bn", "vit_b_16"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FAMILIES)

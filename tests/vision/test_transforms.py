@@ -85,8 +85,10 @@ class TestPicturesAndTensorsAlike:
     @pytest.mark.parametrize(
         "transform",
         [
-            t.RandomCrop(4, padding=2), t.RandomResizedCrop(3), t.RandomHorizontalFlip(), t.RandomRotation(30), t.RandomAffine(9, (0.5, 0.5), (0.5, 2), 9),
-            t.ColorJitter(0.5, 0.5, 0.5, 0.5), t.GaussianBlur(3), t.RandomPerspective(), t.RandomApply([t.CenterCrop(2)]), t.RandomGrayscale(0.5),
+            t.RandomCrop(4, padding=2), t.RandomResizedCrop(3), t.RandomHorizontalFlip(), t.RandomRotation(30),
+            t.RandomAffine(9, (0.5, 0.5), (0.5, 2), 9),
+            t.ColorJitter(0.5, 0.5, 0.5, 0.5), t.GaussianBlur(3), t.RandomPerspective(),
+            t.RandomApply([t.CenterCrop(2)]), t.RandomGrayscale(0.5),
             t.RandomOrder([t.CenterCrop(3), t.Pad(1)]), t.RandomChoice([t.CenterCrop(3), t.Pad(1)]),
         ],
         ids=lambda transform: type(transform).__name__,

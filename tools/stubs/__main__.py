@@ -2,9 +2,10 @@
 
     python -m tools.stubs NATIVE FOLDER     # FOLDER/cresset/__init__.pyi and so on
 
-The build runs this in the source tree; NATIVE is the native module it has just linked. Three sources give a stub: native_types.pyi (the native types
-as far as no operator says it), the operators' signatures (schemas.py), and the modules' own source (source.py). What a module
-offers beyond its source, because it was made while it was imported, is added from the module itself.
+The build runs this in the source tree; NATIVE is the native module it has just linked. Three sources give a stub:
+native_types.pyi (the native types as far as no operator says it), the operators' signatures (schemas.py), and the
+modules' own source (source.py). What a module offers beyond its source, because it was made while it was imported, is
+added from the module itself.
 """
 
 import importlib
@@ -27,7 +28,10 @@ from .words import is_public
 PACKAGE = pathlib.Path(cresset.__file__).parent
 NATIVE_TYPES = pathlib.Path(__file__).with_name("native_types.pyi")
 ALIASES = [
-    "from cresset._native import Tensor as _Tensor, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format",
+    (
+        "from cresset._native import Tensor as _Tensor, device as _device, dtype as _dtype, layout as _layout, "
+        "memory_format as _memory_format"
+    ),
 ]
 WITHOUT = ("cresset.cli", "cresset.__main__")  # programs, not modules to import
 
@@ -49,7 +53,10 @@ def indented(lines):
 class Printer:
     def __init__(self):
         self.operators = Operators(set(definitions))
-        self.sources = {name: (Source(file.read_text(encoding="utf-8"), name, is_package), file) for name, file, is_package in modules()}
+        self.sources = {
+            name: (Source(file.read_text(encoding="utf-8"), name, is_package), file)
+            for name, file, is_package in modules()
+        }
         self.homes = {}  # a class or function -> where its stub stands
         for name, (source, _) in self.sources.items():
             module = importable(name)
@@ -62,7 +69,11 @@ class Printer:
 
     def native(self):
         types_text = NATIVE_TYPES.read_text(encoding="utf-8")
-        written = {line.split("(")[0].split(":")[0].split()[-1] for line in types_text.partition("class Tensor:")[2].splitlines() if line.startswith("    ") and line.strip()}
+        written = {
+            line.split("(")[0].split(":")[0].split()[-1]
+            for line in types_text.partition("class Tensor:")[2].splitlines()
+            if line.startswith("    ") and line.strip()
+        }
         methods = []
         for name, thing in sorted(vars(_native.Tensor).items()):
             if name in written or not is_public(name) or name.startswith("__"):
@@ -72,16 +83,24 @@ class Printer:
             elif callable(thing):
                 methods += self.operators.function(name, thing, method=True)
         singletons = [line for name, thing in sorted(vars(_native).items()) if (line := singleton(name, thing))]
-        functions = [f"def {name}(*args: Any, **kwargs: Any) -> Any: ..." for name, thing in sorted(vars(_native).items()) if is_public(name) and callable(thing) and not isinstance(thing, type)]
+        functions = [
+            f"def {name}(*args: Any, **kwargs: Any) -> Any: ..."
+            for name, thing in sorted(vars(_native).items())
+            if is_public(name) and callable(thing) and not isinstance(thing, type)
+        ]
         first = ["from typing import SupportsIndex, TypeVar", '_T = TypeVar("_T")', "", *self.operators.named_tuples()]
-        return "\n".join([header([]), *first, types_text.rstrip(), *indented(methods), "", *singletons, *functions, "cuda: Any", ""])
+        return "\n".join(
+            [header([]), *first, types_text.rstrip(), *indented(methods), "", *singletons, *functions, "cuda: Any", ""]
+        )
 
     # ---- the modules
 
     def module(self, name):
         source, file = self.sources[name]
         module = importable(name)
-        source.with_out = {word for word in source.functions() if gets_out(source.functions()[word], getattr(module, word, None))}
+        source.with_out = {
+            word for word in source.functions() if gets_out(source.functions()[word], getattr(module, word, None))
+        }
         lines = source.print()
         known = set(defined_names(source.tree.body))
         more = []
@@ -92,7 +111,11 @@ class Printer:
                     known.add(word)
                     more.append(f"from . import {word} as {word}")
         for word in names_of(module) if module else []:
-            if is_public(word) and (word not in known or name == "cresset" and word in registry.functions) and not word.startswith("__"):
+            if (
+                is_public(word)
+                and (word not in known or name == "cresset" and word in registry.functions)
+                and not word.startswith("__")
+            ):
                 more += self.made(name, word, getattr(module, word, None))
         lines = [*lines, *more]
         for word in ("Tensor", "Generator"):  # in operators' signatures
@@ -115,7 +138,12 @@ class Printer:
             inside = thing.__name__.startswith("cresset.") and thing.__name__ in self.sources
             return [f"import {thing.__name__} as {word}"] if inside else []
         if isinstance(thing, type):
-            return [f"class {word}({thing.__bases__[0].__name__ if thing.__bases__[0] in (tuple, Exception) else 'Any'}): ..."]
+            return [
+                (
+                    f"class {word}({thing.__bases__[0].__name__ if thing.__bases__[0] in (tuple, Exception) else 'Any'}): "
+                    "..."
+                )
+            ]
         if callable(thing):
             return self.operators.function(word, thing)
         return [f"{word}: Any"]
@@ -124,13 +152,17 @@ class Printer:
 def gets_out(node, function):
     """Whether a function takes out= that its definition does not name."""
     try:
-        return "out" in inspect.signature(function).parameters and all(argument.arg != "out" for argument in [*node.args.args, *node.args.kwonlyargs])
+        return "out" in inspect.signature(function).parameters and all(
+            argument.arg != "out" for argument in [*node.args.args, *node.args.kwonlyargs]
+        )
     except (TypeError, ValueError):
         return False
 
 
 def names_of(module):
-    """Its names, those that load later included; a function called __dir__ may be Tensor's method, waiting to be installed."""
+    """Its names, those that load later included; a function called __dir__ may be Tensor's method, waiting to be
+    installed.
+    """
     own = vars(module).get("__dir__")
     names = dir(module) if own is None or not own.__code__.co_argcount else vars(module)
     settings = vars(type(module)) if type(module) is not types.ModuleType else ()  # of a backend
@@ -154,7 +186,10 @@ def importable(name):
 def main():
     folder = pathlib.Path(sys.argv[2])
     printer = Printer()
-    texts = {printer.sources[name][1].relative_to(PACKAGE.parent).with_suffix(".pyi"): printer.module(name) for name in printer.sources}
+    texts = {
+        printer.sources[name][1].relative_to(PACKAGE.parent).with_suffix(".pyi"): printer.module(name)
+        for name in printer.sources
+    }
     texts[pathlib.Path("cresset/_native.pyi")] = printer.native()
     for stub in (folder / "cresset").rglob("*.pyi"):  # of modules that have another name now
         if stub.relative_to(folder) not in texts:

@@ -7,7 +7,23 @@ from cresset.ops import registry
 
 from .words import OF_DEFAULTS, OF_SCHEMAS, is_usable, safe
 
-_KNOWN = {"Tensor", "int", "float", "bool", "str", "None", "Any", "tuple", "list", "dict", "Sequence", "Callable", "Iterable", "Iterator", "Generator"}
+_KNOWN = {
+    "Tensor",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "None",
+    "Any",
+    "tuple",
+    "list",
+    "dict",
+    "Sequence",
+    "Callable",
+    "Iterable",
+    "Iterator",
+    "Generator",
+}
 
 
 def type_text(kind, numbers=False):
@@ -29,7 +45,11 @@ def result_text(results, named):
     """The Python type of a signature's results; `named` collects the named tuples that are needed."""
     results = results.strip()
     if not results.startswith("("):
-        return f"tuple[{OF_SCHEMAS['Tensor']}, ...]" if results == "Tensor[]" else {"()": "None"}.get(results) or OF_SCHEMAS[results]
+        return (
+            f"tuple[{OF_SCHEMAS['Tensor']}, ...]"
+            if results == "Tensor[]"
+            else {"()": "None"}.get(results) or OF_SCHEMAS[results]
+        )
     parts = [part.split() for part in results[1:-1].split(",") if part.strip()]
     if not parts:
         return "None"
@@ -67,13 +87,18 @@ class Operators:
                 continue
             end = " = ..." if default else ""
             if kind == "int[...]":
-                forms = [[*form, f"{safe(parameter)}: Sequence[_int]{end}"] for form in forms] + [[*form, f"*{safe(parameter)}: _int"] for form in forms]
+                forms = [[*form, f"{safe(parameter)}: Sequence[_int]{end}"] for form in forms] + [
+                    [*form, f"*{safe(parameter)}: _int"] for form in forms
+                ]
             else:
                 forms = [[*form, f"{safe(parameter)}: {type_text(kind, numbers)}{end}"] for form in forms]
         if takes_out and not method:
             count = results.count("Tensor")
             out = "Tensor | None" if not results.strip().startswith("(") or count < 2 else "tuple[Tensor, ...] | None"
-            forms = [[*form, *([] if keyword_only or any(p.startswith("*") for p in form) else ["*"]), f"out: {out} = ..."] for form in forms]
+            forms = [
+                [*form, *([] if keyword_only or any(p.startswith("*") for p in form) else ["*"]), f"out: {out} = ..."]
+                for form in forms
+            ]
         result = result_text(results, self.named)
         return [f"({', '.join(form)}) -> {result}" for form in forms]
 
@@ -117,7 +142,9 @@ class Operators:
 
     def named_in(self, lines):
         """The named tuples that lines of operators mention."""
-        return sorted(name for name in map(tuple_name, self.named) if any(line.endswith(f"-> {name}: ...") for line in lines))
+        return sorted(
+            name for name in map(tuple_name, self.named) if any(line.endswith(f"-> {name}: ...") for line in lines)
+        )
 
     def named_tuples(self):
         for names, types in sorted(self.named.items()):
@@ -131,10 +158,20 @@ def tuple_name(names):
 
 
 def annotated(note):
-    """An annotation as text a stub of operators can hold, or None where there is none or it names what is not known there."""
+    """An annotation as text a stub of operators can hold, or None where there is none or it names what is not known
+    there.
+    """
     if note is inspect.Parameter.empty:
         return None
-    text = "None" if note is None else note if isinstance(note, str) else getattr(note, "__name__", "Any") if isinstance(note, type) else str(note)
+    text = (
+        "None"
+        if note is None
+        else note
+        if isinstance(note, str)
+        else getattr(note, "__name__", "Any")
+        if isinstance(note, type)
+        else str(note)
+    )
     if not set(re.findall(r"[A-Za-z_]\w*", text)) <= _KNOWN:
         return "Any"
     return re.sub(r"\b(int|float|bool|str)\b", r"_\1", re.sub(r"\btuple\b(?!\[)", "tuple[Any, ...]", text))

@@ -1,11 +1,20 @@
-"""Stubs of Python modules, from their source: what is annotated keeps its annotation; a parameter that is not says what its
-default says, or Any; names that are imported are offered on."""
+"""Stubs of Python modules, from their source: what is annotated keeps its annotation; a parameter that is not says what
+its default says, or Any; names that are imported are offered on."""
 
 import ast
 
 from .words import HEADER, OF_CONSTANTS, OF_DEFAULTS, is_builtin, is_public
 
-_KEPT_DECORATORS = {"property", "staticmethod", "classmethod", "overload", "abstractmethod", "dataclass", "final", "cached_property"}
+_KEPT_DECORATORS = {
+    "property",
+    "staticmethod",
+    "classmethod",
+    "overload",
+    "abstractmethod",
+    "dataclass",
+    "final",
+    "cached_property",
+}
 _KEPT_CALLS = {"TypeVar", "ParamSpec", "TypeVarTuple", "NewType", "NamedTuple", "namedtuple"}
 _TENSOR_RESULTS = ("cresset.ops", "cresset.nn.functional", "cresset.linalg", "cresset.fft", "cresset.signal")
 
@@ -42,7 +51,15 @@ class Source:
         self.tree = ast.parse(text)
         self.module, self.is_package = module, is_package
         self.with_out = set()  # functions to which a decorator adds the keyword out=
-        self.names = {*defined_names(self.tree.body), "Any", "Callable", "Iterable", "Iterator", "Sequence", "AbstractContextManager"}
+        self.names = {
+            *defined_names(self.tree.body),
+            "Any",
+            "Callable",
+            "Iterable",
+            "Iterator",
+            "Sequence",
+            "AbstractContextManager",
+        }
         self.lines = []
 
     def print(self):
@@ -114,7 +131,9 @@ class Source:
                 continue
             name = alias.asname or alias.name
             own = node.level or (node.module or "").partition(".")[0] == "cresset"
-            self.lines.append(f"from {place} import {alias.name}" + (f" as {name}" if alias.asname or own and is_public(name) else ""))
+            self.lines.append(
+                f"from {place} import {alias.name}" + (f" as {name}" if alias.asname or own and is_public(name) else "")
+            )
 
     def assignment(self, node, indent=""):
         if isinstance(node, ast.AnnAssign):
@@ -128,12 +147,22 @@ class Source:
             if isinstance(target, ast.Name):
                 found.append(self.one_assignment(target.id, node.value, indent))
             elif isinstance(target, ast.Tuple):
-                values = node.value.elts if isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts) else [None] * len(target.elts)
-                found += [self.one_assignment(t.id, v, indent) for t, v in zip(target.elts, values) if isinstance(t, ast.Name)]
+                values = (
+                    node.value.elts
+                    if isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts)
+                    else [None] * len(target.elts)
+                )
+                found += [
+                    self.one_assignment(t.id, v, indent) for t, v in zip(target.elts, values) if isinstance(t, ast.Name)
+                ]
         return [line for line in found if line]
 
     def one_assignment(self, name, value, indent):
-        if name in ("__getattr__", "__dir__", "__slots__") or not is_public(name) and last_name(value) not in _KEPT_CALLS:
+        if (
+            name in ("__getattr__", "__dir__", "__slots__")
+            or not is_public(name)
+            and last_name(value) not in _KEPT_CALLS
+        ):
             return None
         if name == "__call__":
             return f"{indent}def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."
@@ -156,7 +185,11 @@ class Source:
 
     def function(self, node, indent, in_class=False):
         words = [last_name(d) for d in node.decorator_list]
-        lines = [f"{indent}@{_plain(d)}" for d in node.decorator_list if last_name(d) in _KEPT_DECORATORS or in_class and last_name(d) in ("setter", "deleter", "getter")]
+        lines = [
+            f"{indent}@{_plain(d)}"
+            for d in node.decorator_list
+            if last_name(d) in _KEPT_DECORATORS or in_class and last_name(d) in ("setter", "deleter", "getter")
+        ]
         result = self.annotation(node.returns) or self.result(node, in_class)
         if "contextmanager" in words:
             result = "AbstractContextManager[Any]"
@@ -170,7 +203,16 @@ class Source:
     def result(self, node, in_class):
         if node.name == "__new__":
             return "Self"
-        if node.name in ("__init__", "__setstate__", "__setattr__", "__delattr__", "__setitem__", "__delitem__", "__del__", "__exit__"):
+        if node.name in (
+            "__init__",
+            "__setstate__",
+            "__setattr__",
+            "__delattr__",
+            "__setitem__",
+            "__delitem__",
+            "__del__",
+            "__exit__",
+        ):
             return "None"
         if node.name in ("__len__", "__hash__", "__int__"):
             return "_int"
@@ -196,14 +238,20 @@ class Source:
         plain = [*arguments.posonlyargs, *arguments.args]
         defaults = [None] * (len(plain) - len(arguments.defaults)) + arguments.defaults
         for argument, default in [*zip(plain, defaults), *zip(arguments.kwonlyargs, arguments.kw_defaults)]:
-            yield argument.arg, self.annotation(argument.annotation) or (default and self.of_default(default)) or "Any", default
+            yield (
+                argument.arg,
+                self.annotation(argument.annotation) or (default and self.of_default(default)) or "Any",
+                default,
+            )
 
     def parameters(self, arguments, is_method):
         types = {name: (kind, default) for name, kind, default in self.parameter_types(arguments)}
         parts = []
         for number, argument in enumerate([*arguments.posonlyargs, *arguments.args]):
             kind, default = types[argument.arg]
-            parts.append(argument.arg if is_method and number == 0 else f"{argument.arg}: {kind}" + (" = ..." if default else ""))
+            parts.append(
+                argument.arg if is_method and number == 0 else f"{argument.arg}: {kind}" + (" = ..." if default else "")
+            )
             if argument in arguments.posonlyargs and number + 1 == len(arguments.posonlyargs):
                 parts.append("/")
         if arguments.vararg:
@@ -221,9 +269,15 @@ class Source:
 
     def class_(self, node, indent):
         bases = [ast.unparse(base) for base in node.bases if not isinstance(base, ast.Call)]
-        fields = [ast.unparse(base) for base in node.bases if isinstance(base, ast.Call) and last_name(base) == "namedtuple"]
+        fields = [
+            ast.unparse(base) for base in node.bases if isinstance(base, ast.Call) and last_name(base) == "namedtuple"
+        ]
         bases += fields
-        bases += [f"metaclass={ast.unparse(k.value)}" for k in node.keywords if k.arg == "metaclass" and last_name(k.value) == "ABCMeta"]
+        bases += [
+            f"metaclass={ast.unparse(k.value)}"
+            for k in node.keywords
+            if k.arg == "metaclass" and last_name(k.value) == "ABCMeta"
+        ]
         lines = [f"{indent}@{_plain(d)}" for d in node.decorator_list if last_name(d) in _KEPT_DECORATORS]
         lines.append(f"{indent}class {node.name}" + (f"({', '.join(bases)}):" if bases else ":"))
         inner, body, seen = indent + "    ", [], set()
@@ -241,14 +295,22 @@ class Source:
                     body.append(f"{inner}{ast.unparse(part)}")
                 else:
                     body += self.assignment(part, inner)
-        attributes = [f"{inner}{name}: {kind}" for name, kind in self.attributes(node).items() if name not in seen and not name.startswith("__")]
+        attributes = [
+            f"{inner}{name}: {kind}"
+            for name, kind in self.attributes(node).items()
+            if name not in seen and not name.startswith("__")
+        ]
         return [*lines, *(attributes + body or [f"{inner}..."])]
 
     def attributes(self, node):
         """What the methods assign to self, with types where all assignments agree on one."""
         found = {}
         for method in node.body:
-            if not isinstance(method, ast.FunctionDef) or not method.args.args or "staticmethod" in map(last_name, method.decorator_list):
+            if (
+                not isinstance(method, ast.FunctionDef)
+                or not method.args.args
+                or "staticmethod" in map(last_name, method.decorator_list)
+            ):
                 continue
             first = method.args.args[0].arg
             parameters = {name: kind for name, kind, _ in self.parameter_types(method.args)}
@@ -260,10 +322,20 @@ class Source:
                     targets = [target]
                     if isinstance(target, ast.Tuple):
                         targets = target.elts
-                        values = part.value.elts if isinstance(part.value, ast.Tuple) and len(part.value.elts) == len(targets) else [None] * len(targets)
+                        values = (
+                            part.value.elts
+                            if isinstance(part.value, ast.Tuple) and len(part.value.elts) == len(targets)
+                            else [None] * len(targets)
+                        )
                     for one, value in zip(targets, values):
                         if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == first:
-                            kind = self.annotation(part.annotation) if isinstance(part, ast.AnnAssign) else self.of_value(value, parameters) if value else "Any"
+                            kind = (
+                                self.annotation(part.annotation)
+                                if isinstance(part, ast.AnnAssign)
+                                else self.of_value(value, parameters)
+                                if value
+                                else "Any"
+                            )
                             found[one.attr] = kind if found.get(one.attr, kind) == kind else "Any"
         return found
 
@@ -287,7 +359,9 @@ def _is_main(node):
 
 
 def _is_list_of_strings(node):
-    return isinstance(node, (ast.List, ast.Tuple)) and all(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in node.elts)
+    return isinstance(node, (ast.List, ast.Tuple)) and all(
+        isinstance(part, ast.Constant) and isinstance(part.value, str) for part in node.elts
+    )
 
 
 def header(lines):

@@ -1,5 +1,5 @@
-"""The words that all stubs share: types by their builtin names (which methods and dtypes of the same name would hide), and
-the text of types that operators' signatures and Python values stand for."""
+"""The words that all stubs share: types by their builtin names (which methods and dtypes of the same name would hide),
+and the text of types that operators' signatures and Python values stand for."""
 
 import builtins
 import keyword
@@ -36,7 +36,8 @@ OF_SCHEMAS = {
     "Generator": "Generator",
 }
 
-# What a default says of a parameter nobody annotated. Integers, strings and None say too little: 1 may stand for a pair.
+# What a default says of a parameter nobody annotated. Integers, strings and None say too little: 1 may stand for a
+# pair.
 OF_DEFAULTS = {bool: "_bool", float: "_float"}
 OF_CONSTANTS = {bool: "_bool", float: "_float", int: "_int", str: "_str"}
 

@@ -1,6 +1,8 @@
-"""torch._C: the names that programs use of PyTorch's native module, each doing what it says. Ours is `cresset._native`, with names of its own.
+"""torch._C: the names that programs use of PyTorch's native module, each doing what it says. Ours is `cresset._native`,
+with names of its own.
 
-What belongs to machinery that is not here (dispatch keys beyond autocast's, graph executors) is left out or refused in words.
+What belongs to machinery that is not here (dispatch keys beyond autocast's, graph executors) is left out or refused in
+words.
 """
 
 import importlib as _importlib
@@ -8,9 +10,9 @@ import os as _os
 import sys as _sys
 
 from .. import _native
-from ..show import missing_names as _missing_names
 from .._native import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format  # noqa: F401
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
+from ..show import missing_names as _missing_names
 from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard  # noqa: F401
 from .executor_settings import (  # noqa: F401
     _jit_can_fuse_on_cpu,
@@ -33,12 +35,14 @@ _disabled_torch_function_impl = Tensor._disabled_torch_function
 
 # Where the rest of torch._C lives: loaded when it is first asked for.
 _LATER = {
-    "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records", "StorageBase": "storage", "_LinAlgError": "linalg",
+    "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records",
+    "StorageBase": "storage", "_LinAlgError": "linalg",
     "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip
 # TorchScript's graphs and types.
 _LATER |= dict.fromkeys(
-    ["AnyType", "Argument", "Block", "BoolType", "ClassType", "DictType", "EnumType", "FloatType", "FunctionSchema", "Graph", "IntType", "ListType", "Node", "NoneType",
+    ["AnyType", "Argument", "Block", "BoolType", "ClassType", "DictType", "EnumType", "FloatType", "FunctionSchema",
+        "Graph", "IntType", "ListType", "Node", "NoneType",
      "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "Type", "UnionType", "Use", "Value"],
     "graph",
 )  # fmt: skip
@@ -73,7 +77,9 @@ _logged = set()
 
 
 def _log_api_usage_once(event):
-    """Tell, once for each event, that a part of an API was used: a line on standard error if PYTORCH_API_USAGE_STDERR is set, nothing otherwise."""
+    """Tell, once for each event, that a part of an API was used: a line on standard error if PYTORCH_API_USAGE_STDERR
+    is set, nothing otherwise.
+    """
     if event in _logged:
         return
     _logged.add(event)
@@ -123,7 +129,8 @@ def _get_accelerator(check=None):
     found = current_accelerator()
     if found is None and check:
         raise RuntimeError(
-            "_get_accelerator: this machine has no accelerator (Cannot access accelerator device when none is available)"
+            "_get_accelerator: this machine has no accelerator (Cannot access accelerator device when none is "
+            "available)"
         )
     return found or device("cpu")
 

@@ -3,8 +3,8 @@
 import operator
 
 from .. import _native
-from ..show.missing_names import MissingName
 from ..nn import functional
+from ..show.missing_names import MissingName
 
 
 def __getattr__(name):
@@ -30,7 +30,8 @@ def _parse_to(*args, **kwargs):
     names = ("device", "dtype", "non_blocking", "copy")
     if len(args) > len(names):
         raise TypeError(
-            f"to: takes at most {len(names)} arguments without a name (device, dtype, non_blocking, copy), got {len(args)}"
+            f"to: takes at most {len(names)} arguments without a name (device, dtype, non_blocking, copy), got "
+            f"{len(args)}"
         )
     given = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():

@@ -1,5 +1,5 @@
-"""Dispatch keys, by which PyTorch finds a kernel. Calls are not dispatched so here (see docs/tour.md); the keys are names, sets of them are sets,
-and a guard that leaves out autocast's keys turns autocast off.
+"""Dispatch keys, by which PyTorch finds a kernel. Calls are not dispatched so here (see docs/tour.md); the keys are
+names, sets of them are sets, and a guard that leaves out autocast's keys turns autocast off.
 """
 
 import enum
@@ -10,12 +10,18 @@ __all__ = ["DispatchKey", "DispatchKeySet"]
 
 # PyTorch's numbers. The keys that exist once for each backend follow each other in the order of BACKENDS.
 _KEYS = {
-    "Undefined": 0, "Dense": 1, "Quantized": 5, "Sparse": 8, "SparseCsr": 9, "NestedTensor": 10, "BackendSelect": 11, "Python": 13, "FuncTorchDynamicLayerBackMode": 14,
-    "Functionalize": 15, "Conjugate": 16, "Negative": 17, "ZeroTensor": 18, "ADInplaceOrView": 19, "AutogradOther": 20, "AutogradFunctionality": 21,
-    "AutogradNestedTensor": 22, "AutocastCPU": 24, "AutocastXPU": 27, "AutocastIPU": 28, "AutocastHPU": 29, "AutocastMPS": 31, "AutocastCUDA": 32,
-    "AutocastPrivateUse1": 33, "FuncTorchBatched": 34, "FuncTorchVmapMode": 36, "FuncTorchGradWrapper": 39, "PythonTLSSnapshot": 41,
-    "FuncTorchDynamicLayerFrontMode": 42, "PreDispatch": 45, "PythonDispatcher": 46, "Autograd": 150, "CompositeImplicitAutograd": 151,
-    "FuncTorchBatchedDecomposition": 152, "CompositeImplicitAutogradNestedTensor": 153, "CompositeExplicitAutograd": 154,
+    "Undefined": 0, "Dense": 1, "Quantized": 5, "Sparse": 8, "SparseCsr": 9, "NestedTensor": 10, "BackendSelect": 11,
+    "Python": 13, "FuncTorchDynamicLayerBackMode": 14,
+    "Functionalize": 15, "Conjugate": 16, "Negative": 17, "ZeroTensor": 18, "ADInplaceOrView": 19, "AutogradOther": 20,
+    "AutogradFunctionality": 21,
+    "AutogradNestedTensor": 22, "AutocastCPU": 24, "AutocastXPU": 27, "AutocastIPU": 28, "AutocastHPU": 29,
+    "AutocastMPS": 31, "AutocastCUDA": 32,
+    "AutocastPrivateUse1": 33, "FuncTorchBatched": 34, "FuncTorchVmapMode": 36, "FuncTorchGradWrapper": 39,
+    "PythonTLSSnapshot": 41,
+    "FuncTorchDynamicLayerFrontMode": 42, "PreDispatch": 45, "PythonDispatcher": 46, "Autograd": 150,
+    "CompositeImplicitAutograd": 151,
+    "FuncTorchBatchedDecomposition": 152, "CompositeImplicitAutogradNestedTensor": 153,
+    "CompositeExplicitAutograd": 154,
     "CompositeExplicitAutogradNonFunctional": 155,
 }  # fmt: skip
 _BACKENDS = (
@@ -49,7 +55,7 @@ class _Numbered(enum.Enum):
         return f"DispatchKey.{self.name}"
 
 
-DispatchKey = _Numbered(
+DispatchKey = _Numbered(  # type: ignore[call-arg]
     "DispatchKey",
     _KEYS
     | {kind + backend: first + place for kind, first in _FIRST.items() for place, backend in enumerate(_BACKENDS)},
@@ -112,14 +118,17 @@ class DispatchKeySet:
 
 
 class _ExcludeDispatchKeyGuard:
-    """Inside, the keys' part of a call is left out. That can be done for autocast's keys; for others there are contexts of their own."""
+    """Inside, the keys' part of a call is left out. That can be done for autocast's keys; for others there are contexts
+    of their own.
+    """
 
     def __init__(self, keys):
         self._devices = []
         for key in DispatchKeySet(keys)._keys:
             if not key.name.startswith("Autocast"):
                 raise NotImplementedError(
-                    f"_ExcludeDispatchKeyGuard: {key} cannot be left out, calls are not dispatched by keys here; the Autocast keys can, "
+                    f"_ExcludeDispatchKeyGuard: {key} cannot be left out, calls are not dispatched by keys here; the "
+                    "Autocast keys can, "
                     "and torch.no_grad() and torch._C.DisableTorchFunction() do it for recording and for subclasses"
                 )
             device = key.name.removeprefix("Autocast").lower()

@@ -1,5 +1,5 @@
-"""Settings of the executors that PyTorch has for scripted programs. There is one way here, so that none has an effect; programs that set and
-restore them read what they wrote. See docs/ignored_arguments.md.
+"""Settings of the executors that PyTorch has for scripted programs. There is one way here, so that none has an effect;
+programs that set and restore them read what they wrote. See docs/ignored_arguments.md.
 """
 
 import warnings

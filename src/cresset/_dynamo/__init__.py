@@ -14,7 +14,8 @@ from ..compiler.fullgraph import graph_break
 from . import config, eval_frame, exc
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "eval_frame", "exc", "graph_break", "is_compiling", "list_backends", "mark_dynamic",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "eval_frame", "exc",
+    "graph_break", "is_compiling", "list_backends", "mark_dynamic",
     "mark_static", "mark_static_address", "maybe_mark_dynamic", "reset", "substitute_in_graph",
 ]  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Settings of the tracer, with PyTorch's defaults. They are kept for programs that set and read them; nothing is traced, so none has an effect."""
+"""Settings of the tracer, with PyTorch's defaults. They are kept for programs that set and read them; nothing is
+traced, so none has an effect.
+"""
 
 import contextlib
 import sys

@@ -1,4 +1,6 @@
-"""Settings of the code generator, with PyTorch's defaults. They are kept for programs that set and read them; no code is generated, so none has an effect."""
+"""Settings of the code generator, with PyTorch's defaults. They are kept for programs that set and read them; no code
+is generated, so none has an effect.
+"""
 
 import types
 

@@ -1,4 +1,6 @@
-"""autocast: the region in which operations choose their precision. What each one chooses is in ops/autocast.py; the call path does it."""
+"""autocast: the region in which operations choose their precision. What each one chooses is in ops/autocast.py; the
+call path does it.
+"""
 
 import functools
 import threading
@@ -13,7 +15,8 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 _NATIVE_DEVICES = {"cpu": 0, "cuda": 1}
 # Device types that PyTorch knows autocast for and that have no backend here: settings are kept, and have no effect.
 _OTHER_DTYPES = {
-    "xpu": "float16", "mps": "float16", "hpu": "bfloat16", "mtia": "float16", "ipu": "float16", "xla": "bfloat16", "privateuseone": "float16", "maia": "bfloat16",
+    "xpu": "float16", "mps": "float16", "hpu": "bfloat16", "mtia": "float16", "ipu": "float16", "xla": "bfloat16",
+    "privateuseone": "float16", "maia": "bfloat16",
 }  # fmt: skip
 
 
@@ -145,9 +148,11 @@ def autocast_decorator(autocast_instance, func):
 
 
 class autocast:
-    """A region, or a decorator, in which operations run in the precision that suits them: products in the low one, losses in float32.
+    """A region, or a decorator, in which operations run in the precision that suits them: products in the low one,
+    losses in float32.
 
-    Weights keep their dtype; their low-precision copies are kept until the outermost region ends. Backward belongs outside of the region.
+    Weights keep their dtype; their low-precision copies are kept until the outermost region ends. Backward belongs
+    outside of the region.
 
     Args:
         device_type: "cpu" or "cuda".
@@ -173,7 +178,10 @@ class autocast:
         if enabled and device_type in ("cpu", "cuda") and self.fast_dtype not in (cresset.bfloat16, cresset.float16):
             name = device_type.upper()
             warnings.warn(
-                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                (
+                    f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast "
+                    "only supports dtypes of torch.bfloat16, torch.float16 currently."
+                ),
                 stacklevel=2,
             )
             enabled = False

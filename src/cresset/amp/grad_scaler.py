@@ -1,4 +1,6 @@
-"""GradScaler: multiply the loss so that small gradients survive float16, divide them again before the step, and skip steps that overflowed."""
+"""GradScaler: multiply the loss so that small gradients survive float16, divide them again before the step, and skip
+steps that overflowed.
+"""
 
 import enum
 import warnings
@@ -82,7 +84,8 @@ class GradScaler:
     def _check_scale_growth_tracker(self, who):
         if self._scale is None:
             raise AssertionError(
-                f"{who}: the scaler was not used yet. This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+                f"{who}: the scaler was not used yet. This may indicate your script did not use scaler.scale(loss or "
+                "outputs) earlier in the iteration."
             )
 
     # ---- the four steps of an iteration
@@ -139,7 +142,9 @@ class GradScaler:
         return optimizer.step(*args, **kwargs)
 
     def step(self, optimizer, *args, **kwargs):
-        """optimizer.step() with gradients divided by the scale, unless one of them is infinite or NaN. Arguments go to the optimizer's step."""
+        """optimizer.step() with gradients divided by the scale, unless one of them is infinite or NaN. Arguments go to
+        the optimizer's step.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -159,7 +164,9 @@ class GradScaler:
         return result
 
     def _step_on_device(self, optimizer, state, *args, **kwargs):
-        """The step of an optimizer that divides by the scale and skips an overflow itself, so that the host does not wait."""
+        """The step of an optimizer that divides by the scale and skips an overflow itself, so that the host does not
+        wait.
+        """
         if state["stage"] is OptState.READY:
             self._check_inf_per_device(optimizer)
         if not state["found_inf_per_device"]:
@@ -195,7 +202,12 @@ class GradScaler:
                 raise AssertionError("No inf checks were recorded prior to update.")
             together = _any([f.to(self._scale.device, non_blocking=True) for f in found])
             cresset._amp_update_scale_(
-                self._scale, self._growth_tracker, together, self._growth_factor, self._backoff_factor, self._growth_interval
+                self._scale,
+                self._growth_tracker,
+                together,
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
             )
         self._per_optimizer_states = defaultdict(_fresh_state)
 
@@ -278,7 +290,8 @@ class GradScaler:
         if self._enabled:
             if self._per_optimizer_states:
                 raise AssertionError(
-                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                    "scaler.update()."
                 )
             state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()
             state["_scale"] = state["_growth_tracker"] = None

@@ -1,4 +1,6 @@
-"""What torch.cuda.amp and torch.cpu.amp offer: autocast and GradScaler for one device, each with its deprecation warning."""
+"""What torch.cuda.amp and torch.cpu.amp offer: autocast and GradScaler for one device, each with its deprecation
+warning.
+"""
 
 import functools
 import warnings
@@ -75,7 +77,8 @@ for _kind, _name, _module in (
     _kind.__module__ = _module
 
 of_cuda = {
-    "autocast": CudaAutocast, "GradScaler": CudaGradScaler, "OptState": grad_scaler.OptState, "custom_fwd": custom_fwd, "custom_bwd": custom_bwd,
+    "autocast": CudaAutocast, "GradScaler": CudaGradScaler, "OptState": grad_scaler.OptState, "custom_fwd": custom_fwd,
+    "custom_bwd": custom_bwd,
     "amp_definitely_not_available": amp_definitely_not_available,
 }  # fmt: skip
 of_cpu = {"autocast": CpuAutocast, "GradScaler": CpuGradScaler, "OptState": grad_scaler.OptState}

@@ -38,7 +38,11 @@ class detect_anomaly:
         self.check_nan = check_nan
         self.prev = _native.is_anomaly_enabled(), _native.is_anomaly_check_nan_enabled()
         warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            (
+                "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
+                "for "
+                "debugging."
+            ),
             stacklevel=2,
         )
 

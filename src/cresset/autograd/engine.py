@@ -30,7 +30,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
+                "use `grad_tensors`."
             )
         grad_tensors = grad_variables
     roots = as_list(tensors)
@@ -84,7 +85,8 @@ def grad(
         )
     if not only_inputs:
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of "
             "the graph, please use torch.autograd.backward.",
             FutureWarning,
             stacklevel=2,
@@ -131,7 +133,8 @@ def all_at_once(outputs, inputs, given, keep, create_graph):
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(
-            f"grad: with is_grads_batched, grad_outputs must have one first dimension in common, got sizes {sorted(sizes)}"
+            "grad: with is_grads_batched, grad_outputs must have one first dimension in common, got sizes "
+            f"{sorted(sizes)}"
         )
     (count,) = sizes
     if not count:
@@ -170,11 +173,13 @@ def first_grad(place, root, grad):
             return grad
         if root.shape != grad.shape:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and output[{place}] has a shape of {root.shape}."
+                f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and output[{place}] has a shape "
+                f"of {root.shape}."
             )
         if root.is_complex() != grad.is_complex():
             raise RuntimeError(
-                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+                "dtype: "
                 f"grad_output[{place}] has a dtype of {grad.dtype} and output[{place}] has a dtype of {root.dtype}."
             )
         return grad if grad.dtype == root.dtype else grad.to(root.dtype)
@@ -202,8 +207,10 @@ def warn_of_cycle():
     if not warned_of_cycle:
         warned_of_cycle = True
         warnings.warn(
-            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
-            "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can "
+            "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have "
+            "to use this "
             "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle.",
             stacklevel=3,
         )

@@ -4,13 +4,15 @@
         x = make_dual(primal, tangent)
         y, y_tangent = unpack_dual(f(x))     # y_tangent = J tangent
 
-The public functions open one level at a time; torch.func nests them, and a tensor then has a tangent for each level it is in.
+The public functions open one level at a time; torch.func nests them, and a tensor then has a tangent for each level it
+is in.
 
-Note [Pushing tangents]: when an argument of an operator has a tangent, the core calls `propagate` with the arguments, the results
-and a node for the call. A pointwise operator's formula gives the slopes; a view of the primal is a view of the tangent; any other
-operator's vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is made of recorded operations on the
-primals, so that tangents can themselves be differentiated backward. Levels go from the outermost to the innermost: while an inner
-tangent is computed, the primals still have their outer ones, so that it gets outer tangents of its own.
+Note [Pushing tangents]: when an argument of an operator has a tangent, the core calls `propagate` with the arguments,
+the results and a node for the call. A pointwise operator's formula gives the slopes; a view of the primal is a view of
+the tangent; any other operator's vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is
+made of recorded operations on the primals, so that tangents can themselves be differentiated backward. Levels go from
+the outermost to the innermost: while an inner tangent is computed, the primals still have their outer ones, so that it
+gets outer tangents of its own.
 """
 
 import contextlib
@@ -33,7 +35,9 @@ class UnpackedDualTensor(namedtuple("UnpackedDualTensor", "primal tangent")):
 
 
 class Level:
-    """The open levels. Tangents carry their level's number, so that those of a closed level are not taken for one of the next."""
+    """The open levels. Tangents carry their level's number, so that those of a closed level are not taken for one of
+    the next.
+    """
 
     depth, number = -1, 0
     open = []  # the numbers of the open levels, the innermost last
@@ -103,7 +107,8 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError("make_dual: the tensor already has a tangent at this level; unpack_dual gives the primal")
     if tensor.shape != tangent.shape:
         raise RuntimeError(
-            f"make_dual: Expected primal and tangent to have the same size, got {tuple(tensor.shape)} and {tuple(tangent.shape)}"
+            f"make_dual: Expected primal and tangent to have the same size, got {tuple(tensor.shape)} and "
+            f"{tuple(tangent.shape)}"
         )
     if tensor.dtype != tangent.dtype:
         raise RuntimeError(
@@ -204,7 +209,9 @@ def propagate(name, arguments, outputs, before, node, sources):
             for number, _ in _native.get_tangents(tensor):
                 _native.set_tangent(tensor, None, number)
         return
-    if target is not None and before is not None:  # the old value has the old tangents, which are about to be written over
+    if (
+        target is not None and before is not None
+    ):  # the old value has the old tangents, which are about to be written over
         for number in numbers:
             if (tangent := tangent_of(target, number)) is not None:
                 set_tangent(before, tangent.clone(), number)

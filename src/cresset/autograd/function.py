@@ -36,9 +36,12 @@ __all__ = [
 ]
 
 FREED = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
-    "you need to backward through the graph a second time or if you need to access saved tensors after calling backward."
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). "
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if "
+    "you need to backward through the graph a second time or if you need to access saved tensors after calling "
+    "backward."
 )
 
 
@@ -64,7 +67,8 @@ class FunctionCtx:
         for tensor in tensors:
             if not (tensor is None or isinstance(tensor, Tensor)):
                 raise AssertionError(
-                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
+                    "on ctx."
                 )
         self.saved_for_forward = tensors
 
@@ -82,7 +86,11 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs):
         """Was needed once; does nothing."""
-        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.",
+            FutureWarning,
+            stacklevel=2,
+        )
 
     needs_input_grad = ()  # for each argument of apply, whether its gradient is wanted
     _kept = None  # what backward needs: a SavedTensor or None each; before forward is over and after backward, nothing
@@ -122,7 +130,8 @@ class BackwardCFunction(_native.Node, FunctionCtx):
                 continue
             if not isinstance(tensor, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}"
+                    f"save_for_backward can only save variables, but argument {place} is of type "
+                    f"{type(tensor).__name__}"
                 )
             index = next((i for i, output in enumerate(outputs) if output is tensor and tensor.grad_fn is self), None)
             kept.append(_native.save_tensor(tensor, index is not None, index or 0))
@@ -145,7 +154,8 @@ class BackwardCFunction(_native.Node, FunctionCtx):
         expected = self._argument_count
         if len(results) != expected and (len(results) < expected or any(r is not None for r in results[expected:])):
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
+                f"{len(results)})"
             )
         for place, result in enumerate(results[:expected]):
             if result is not None and place not in self._tensor_places:
@@ -173,9 +183,9 @@ class FunctionMeta(type):
 class Function(FunctionCtx, metaclass=FunctionMeta):
     """A differentiable operation defined by static methods; it is called with `apply`.
 
-    `forward(ctx, *args)` computes, without being recorded, or `forward(*args)` does and `setup_context(ctx, inputs, output)` says
-    what to keep. `backward(ctx, *grads)` gets a gradient for each output and returns one for each argument of forward, None for
-    those without. `jvp(ctx, *tangents)` is the same for forward mode.
+    `forward(ctx, *args)` computes, without being recorded, or `forward(*args)` does and `setup_context(ctx, inputs,
+    output)` says what to keep. `backward(ctx, *grads)` gets a gradient for each output and returns one for each
+    argument of forward, None for those without. `jvp(ctx, *tangents)` is the same for forward mode.
 
     >>> class Cube(Function):
     ...     @staticmethod
@@ -200,7 +210,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     def __init__(self, *args, **kwargs):
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on "
             "the class itself. Instantiating an autograd function will raise an error in a future version.",
             DeprecationWarning,
             stacklevel=2,
@@ -223,7 +234,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
         )
 
     vjp = backward
@@ -237,7 +249,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def vmap(info, in_dims, *args):
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
         )
 
     @classmethod
@@ -246,7 +259,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             return cls.backward
         if cls.backward is not Function.backward:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
             )
         return cls.vjp
 
@@ -300,7 +314,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def _attach(cls, ctx, args, tensors, outputs, recorded):
-        """Make `ctx` the node of the outputs. An input that is returned as it is becomes a view, to have a history of its own."""
+        """Make `ctx` the node of the outputs. An input that is returned as it is becomes a view, to have a history of
+        its own.
+        """
         dirty, constant = ctx.dirty_tensors, ctx.non_differentiable
         for tensor in dirty:
             _native.bump_version(tensor)
@@ -311,7 +327,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                 )
             if not holds(tensors, tensor):
                 warnings.warn(
-                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it "
+                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+                    "need to pass it "
                     "to mark_dirty().",
                     stacklevel=3,
                 )
@@ -352,7 +369,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             pushed = pushed if isinstance(pushed, tuple) else (pushed,)
         if len(pushed) != len(outputs):
             raise RuntimeError(
-                f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got {len(pushed)}"
+                f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got "
+                f"{len(pushed)}"
             )
         for output, tangent in zip(outputs, pushed, strict=True):
             if isinstance(output, Tensor) and tangent is not None:

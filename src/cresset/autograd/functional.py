@@ -1,7 +1,8 @@
 """Derivatives of functions as functions: vjp, jvp, jacobian, hessian, vhp and hvp.
 
-Each takes a function of tensors and the point, and returns new tensors. With `create_graph` the results can be differentiated
-by `inputs` again. With `strict`, a part that does not depend on the inputs raises; without, it gives zeros.
+Each takes a function of tensors and the point, and returns new tensors. With `create_graph` the results can be
+differentiated by `inputs` again. With `strict`, a part that does not depend on the inputs raises; without, it gives
+zeros.
 """
 
 import cresset
@@ -60,15 +61,17 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian of `func`: for each output and each input a tensor of shape `output.shape + input.shape`.
 
-    A single tensor for one input and one output, else a tuple over the inputs, the outputs, or a tuple of tuples (outputs first).
-    Rows are computed one after another, with `vectorize` all at once; `strategy="forward-mode"` goes by columns.
+    A single tensor for one input and one output, else a tuple over the inputs, the outputs, or a tuple of tuples
+    (outputs first). Rows are computed one after another, with `vectorize` all at once; `strategy="forward-mode"` goes
+    by columns.
 
     >>> jacobian(lambda x: x**2, cresset.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
     assert strategy in STRATEGIES, (
-        'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
+        'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+        "than inputs, "
         '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
     )
     if strategy == "forward-mode":
@@ -93,7 +96,9 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         one_out, outputs = as_tuple(func(*inputs), RESULT, "jacobian")
         require_graph(outputs, "outputs", strict)
         blocks = tuple(
-            rows_at_once(output, inputs, create_graph) if vectorize else rows(number, output, inputs, create_graph, strict)
+            rows_at_once(output, inputs, create_graph)
+            if vectorize
+            else rows(number, output, inputs, create_graph, strict)
             for number, output in enumerate(outputs)
         )
     return nested(one_out, one_in, finished(blocks, create_graph))
@@ -109,7 +114,8 @@ def rows(number, output, inputs, create_graph, strict):
         for k, (slope, input) in enumerate(zip(slopes, inputs, strict=True)):
             if slope is None and strict:
                 raise RuntimeError(
-                    f"Output {number} of the user-provided function is independent of input {k}. This is not allowed in strict mode."
+                    f"Output {number} of the user-provided function is independent of input {k}. This is not allowed "
+                    "in strict mode."
                 )
             if slope is not None and strict and create_graph and not slope.requires_grad:
                 raise RuntimeError(
@@ -129,9 +135,17 @@ def rows_at_once(output, inputs, create_graph):
     """The Jacobian of one output, by one backward inside vmap over its elements."""
     units = cresset.eye(output.numel(), dtype=output.dtype, device=output.device).view(output.numel(), *output.shape)
     if not output.requires_grad or not output.numel():
-        return tuple(cresset.zeros(output.shape + input.shape, dtype=input.dtype, device=input.device) for input in inputs)
+        return tuple(
+            cresset.zeros(output.shape + input.shape, dtype=input.dtype, device=input.device) for input in inputs
+        )
     slopes = cresset.autograd.grad(
-        (output,), inputs, (units,), retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True
+        (output,),
+        inputs,
+        (units,),
+        retain_graph=True,
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
     )
     return tuple(
         input.new_zeros(output.shape + input.shape) if slope is None else slope.reshape(output.shape + input.shape)
@@ -231,7 +245,8 @@ def as_tuple(value, what, who):
         if not isinstance(item, cresset.Tensor):
             where = f"the given {what} is" if one else f"the value at index {place} is"
             raise TypeError(
-                f"The {what} given to {who} must be either a Tensor or a tuple of Tensors but {where} of type {type(item)}."
+                f"The {what} given to {who} must be either a Tensor or a tuple of Tensors but {where} of type "
+                f"{type(item)}."
             )
     return one, values
 
@@ -295,17 +310,29 @@ def scalar(result, who, strict):
 # ---- gradients with holes
 
 INDEPENDENT = {
-    "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable "
+    "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
+    "differentiable "
     "manner from the input when running in strict mode.",
     "grad_inputs": "The gradient with respect to the inputs is None for input {}. This is not allowed in strict mode.",
-    "jacobian": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "hessian": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "jacobian": (
+        "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
+    ),
+    "hessian": (
+        "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
+    ),
 }
 CONSTANT = {
-    "grad_inputs": "The gradient with respect to the inputs is independent of the inputs (at input {}). This is not allowed in strict mode.",
-    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
-    "independent of the input. This is not allowed in strict mode: the function must be twice differentiable and not linear.",
-    "hessian": "The hessian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "grad_inputs": (
+        "The gradient with respect to the inputs is independent of the inputs (at input {}). This is not "
+        "allowed in strict mode."
+    ),
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+    "input {} is "
+    "independent of the input. This is not allowed in strict mode: the function must be twice differentiable and not "
+    "linear.",
+    "hessian": (
+        "The hessian of the user-provided function is independent of input {}. This is not allowed in strict mode."
+    ),
 }
 
 
@@ -335,14 +362,22 @@ def grad(outputs, inputs, grad_outputs=None, create_graph=False, retain_graph=No
 # What is missing at each stage: (a gradient that is None, a gradient that is constant though a graph was asked for).
 FIRST = (
     "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode when create_graph=True.",
+    (
+        "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode "
+        "when "
+        "create_graph=True."
+    ),
 )
 SECOND = (
     "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "The hessian of the user-provided function is independent of input {}. This is not allowed in strict mode when create_graph=True.",
+    (
+        "The hessian of the user-provided function is independent of input {}. This is not allowed in strict mode when "
+        "create_graph=True."
+    ),
 )
 TRICK = (
-    "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward trick to "
+    "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
+    "backward trick to "
     "compute forward mode gradients. This is not allowed in strict mode.",
     FIRST[1],
 )

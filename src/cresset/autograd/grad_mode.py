@@ -21,7 +21,9 @@ __all__ = [
 
 
 class ModeContext:
-    """A `with` block that is a decorator too: every call of the function (every step of a generator) runs in a fresh one."""
+    """A `with` block that is a decorator too: every call of the function (every step of a generator) runs in a fresh
+    one.
+    """
 
     def __call__(self, function: F) -> F:
         return run_inside(self.clone, function)

@@ -1,7 +1,8 @@
 """Comparing derivatives with finite differences: gradcheck for the first, gradgradcheck for the second.
 
-Every tensor is seen as real numbers, a complex element as two. Then the Jacobian of any function is a real matrix J with a row for
-each number in and a column for each number out, and backward with the cotangent 1 (or i, for an imaginary part) gives a column.
+Every tensor is seen as real numbers, a complex element as two. Then the Jacobian of any function is a real matrix J
+with a row for each number in and a column for each number out, and backward with the cotangent 1 (or i, for an
+imaginary part) gives a column.
 """
 
 import itertools
@@ -60,8 +61,8 @@ def gradcheck(
         check_batched_grad, check_batched_forward_grad: also check gradients of a batch against those of its entries.
         check_forward_ad, check_backward_ad: which directions to check.
         fast_mode: compare v'Ju for random u and v instead of all of J.
-        masked: of sparse inputs, only the specified elements vary; with sparse inputs it must be True, as gradients have the inputs'
-            indices here.
+        masked: of sparse inputs, only the specified elements vary; with sparse inputs it must be True, as gradients
+            have the inputs' indices here.
 
     >>> x = cresset.tensor([1.0, 2.0], dtype=cresset.float64, requires_grad=True)
     >>> gradcheck(lambda x: x.exp() * x, (x,))
@@ -274,7 +275,8 @@ class Check:
     def explain(self, o, place, numerical, analytical, forward, output, t):
         text = mismatch(o, place, numerical, analytical, forward, output, t)
         text += (
-            "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: each is v'Ju for "
+            "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: each "
+            "is v'Ju for "
             "random u and v. "
         )
         try:
@@ -325,7 +327,8 @@ class Check:
         for a, b in zip(once, again, strict=True):
             if a.numel() and float((a - b).abs().max()) > tolerance:
                 raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                    "gives different "
                     "values, although analytical gradient matches numerical gradient. "
                     f"The tolerance for nondeterminism was {tolerance}."
                 )
@@ -406,7 +409,8 @@ def with_values_for_sparse(func, inputs, masked):
         return func, inputs
     if not masked:
         raise ValueError(
-            f"gradcheck: input #{min(sparse)} is sparse ({inputs[min(sparse)].layout}), and the gradient of an element that is not specified is not "
+            f"gradcheck: input #{min(sparse)} is sparse ({inputs[min(sparse)].layout}), and the gradient of an "
+            "element that is not specified is not "
             "computed here; masked=True checks those of the specified ones"
         )
 
@@ -414,7 +418,10 @@ def with_values_for_sparse(func, inputs, masked):
         results = func(*(with_values(sparse[place], t) if place in sparse else t for place, t in enumerate(point)))
         for result in as_tuple(results):
             if isinstance(result, Tensor) and result.layout is not cresset.strided:
-                raise ValueError("gradcheck: Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
+                raise ValueError(
+                    "gradcheck: Sparse output is not supported at gradcheck yet. Please call "
+                    "to_dense(masked_grad=...) on the output of fn for gradcheck."
+                )
         return results
 
     def values(t):
@@ -443,7 +450,8 @@ def checked_inputs(inputs):
     inputs = as_tuple(inputs)
     if not any(is_checked(t) for t in inputs):
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
         )
     for place, t in enumerate(inputs):
         if not is_checked(t):
@@ -457,8 +465,10 @@ def checked_inputs(inputs):
             )
         if any(stride == 0 and size > 1 for stride, size in zip(t.stride(), t.shape, strict=True)):
             raise RuntimeError(
-                f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
-                "to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+                f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able "
+                "to compute the numerical gradients correctly. You should call .contiguous on the input before "
+                "passing it to gradcheck."
             )
     return inputs
 
@@ -493,7 +503,9 @@ def cotangent(output, generator, noncontiguous):
 
 
 def central_differences(evaluate, t, eps):
-    """J of `evaluate`, which reads `t`, with a row for each number in `t`; one matrix for each row of numbers it returns."""
+    """J of `evaluate`, which reads `t`, with a row for each number in `t`; one matrix for each row of numbers it
+    returns.
+    """
     data = t.data
     rows = []
     for index in itertools.product(*map(range, t.shape)):
@@ -525,7 +537,8 @@ def mismatch(output, place, numerical, analytical, forward, out, source):
     )
     largest = float((numerical - analytical).abs().max()) if numerical.numel() else 0.0
     return (
-        f"Jacobian{' computed with forward mode' if forward else ''} mismatch for output {output} with respect to input {place},\n"
+        f"Jacobian{' computed with forward mode' if forward else ''} mismatch for output {output} with respect to "
+        f"input {place},\n"
         f"numerical:{numerical}\nanalytical:{analytical}\nThe largest difference is {largest:.3g}.{parts}"
     )
 
@@ -555,7 +568,9 @@ def get_numerical_jacobian_wrt_specific_input(fn, input_idx, inputs, outputs, ep
 
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
-    """(Jacobians, whether backward gives the same twice, the right shapes, the right dtypes) of a result that has its graph."""
+    """(Jacobians, whether backward gives the same twice, the right shapes, the right dtypes) of a result that has its
+    graph.
+    """
     if grad_out != 1.0:
         raise ValueError(
             "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."

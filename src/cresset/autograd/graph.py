@@ -29,7 +29,8 @@ __all__ = [
 
 
 class GradientEdge(namedtuple("GradientEdge", "node output_nr ownership_token", defaults=(None,))):
-    """Where a gradient flows: a node and the number of its result. It can stand for the tensor in `backward` and `grad`.
+    """Where a gradient flows: a node and the number of its result. It can stand for the tensor in `backward` and
+    `grad`.
 
     `ownership_token` is what keeps the node alive.
     """
@@ -60,13 +61,17 @@ def increment_version(tensor):
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled):
-    """Whether to warn when a gradient is added on another stream than its leaf's. Backward runs in the caller's stream, so it never is."""
+    """Whether to warn when a gradient is added on another stream than its leaf's. Backward runs in the caller's stream,
+    so it never is.
+    """
     if not isinstance(enabled, bool):
         raise TypeError(f"set_warn_on_accumulate_grad_stream_mismatch: expected a bool, got {type(enabled).__name__}")
 
 
 def register_hook(node, fn):
-    """Call `fn(grad_inputs, grad_outputs)` after the node's backward; what it returns, unless None, replaces grad_inputs."""
+    """Call `fn(grad_inputs, grad_outputs)` after the node's backward; what it returns, unless None, replaces
+    grad_inputs.
+    """
     return add_hook(node, fn, before=False)
 
 
@@ -198,7 +203,8 @@ class KeptCopy:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
-    """In the block, tensors that backward needs may be changed in place: backward uses what they were. It must run in the block too.
+    """In the block, tensors that backward needs may be changed in place: backward uses what they were. It must run in
+    the block too.
 
     Every saved tensor is copied at once, so the block takes the memory of those copies.
 
@@ -222,7 +228,8 @@ def allow_mutation_on_saved_tensors():
     def unpack(kept):
         if kept.tensor is None:
             raise AssertionError(
-                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded."
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
+                "originally recorded."
             )
         return kept.tensor
 
@@ -264,8 +271,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """Call `fn` in backward when the gradients of several tensors are there.
 
     Args:
-        mode: "all": `fn(grads)`, once in each backward that reaches any of them, when the last of those it reaches is computed;
-            grads has None for the others. "any": `fn(grad)` with the first.
+        mode: "all": `fn(grads)`, once in each backward that reaches any of them, when the last of those it reaches is
+            computed; grads has None for the others. "any": `fn(grad)` with the first.
 
     >>> a, b = cresset.ones(1, requires_grad=True), cresset.ones(1, requires_grad=True)
     >>> _ = register_multi_grad_hook([a, b], lambda grads: print(grads))

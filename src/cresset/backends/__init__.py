@@ -1,4 +1,6 @@
-"""PyTorch's torch.backends: what the build has, and settings of it. A setting keeps its value whether or not its backend is here."""
+"""PyTorch's torch.backends: what the build has, and settings of it. A setting keeps its value whether or not its
+backend is here.
+"""
 
 from . import (
     cpu,
@@ -21,11 +23,15 @@ from .precision import precision_of, set_precision
 from .settings import Made, freeze, is_frozen, make_flags, make_settings
 
 __all__ = [
-    "cpu", "cuda", "cudnn", "cusparselt", "disable_global_flags", "flags", "flags_frozen", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp",
+    "cpu", "cuda", "cudnn", "cusparselt", "disable_global_flags", "flags", "flags_frozen", "kleidiai", "mha", "miopen",
+    "mkl", "mkldnn", "mps", "nnpack", "openmp",
     "opt_einsum", "quantized", "set_flags", "xnnpack",
 ]  # fmt: skip
 
-make_settings(__name__, fp32_precision=Made(lambda: precision_of("generic", "all"), lambda value: set_precision("generic", "all", value)))
+make_settings(
+    __name__,
+    fp32_precision=Made(lambda: precision_of("generic", "all"), lambda value: set_precision("generic", "all", value)),
+)
 set_flags, flags = make_flags(__name__, fp32_precision="none")
 
 

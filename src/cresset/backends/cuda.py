@@ -10,17 +10,26 @@ from .precision import FloatPrecision, on_change
 from .settings import boolean
 
 __all__ = [
-    "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled",
-    "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
-    "fp16_bf16_reduction_math_sdp_allowed", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled",
+    "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "can_use_cudnn_attention", "can_use_efficient_attention",
+    "can_use_flash_attention", "cudnn_sdp_enabled",
+    "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "fp16_bf16_reduction_math_sdp_allowed", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul",
+    "mem_efficient_sdp_enabled",
     "preferred_blas_library", "preferred_linalg_library", "preferred_rocm_fa_library", "sdp_kernel",
 ]  # fmt: skip
 
 
 def _reduction(name, value):
-    """A permission to add up in fewer bits, True or False, and whether a sum may be split: a pair of them, or the first alone."""
+    """A permission to add up in fewer bits, True or False, and whether a sum may be split: a pair of them, or the first
+    alone.
+    """
     parts = (value,) if isinstance(value, bool) else value
-    if not isinstance(parts, (tuple, list)) or not all(isinstance(part, bool) for part in parts) or len(parts) not in (1, 2):
+    if (
+        not isinstance(parts, (tuple, list))
+        or not all(isinstance(part, bool) for part in parts)
+        or len(parts) not in (1, 2)
+    ):
         raise TypeError(f"{name} expects a bool or a tuple/list of bools, but got {type(value)}")
     if parts[1:] == (False,) or parts[1:] == [False]:
         raise RuntimeError(f"{name}: cuBLASLt cannot be kept from splitting a sum here; the second value must be True")
@@ -79,6 +88,7 @@ def is_built():
 
 # ---------------------------------------------------------------- attention
 
+
 def _setting(kind):
     def enabled():
         return allowed[kind]
@@ -132,7 +142,8 @@ def _can_use(form, params, debug):
 
 
 def can_use_flash_attention(params, debug=False):
-    """Whether attention in blocks computes it on tensor cores: half precision on the device, in rows of a multiple of 8 elements and at most 128, without a mask.
+    """Whether attention in blocks computes it on tensor cores: half precision on the device, in rows of a multiple of 8
+    elements and at most 128, without a mask.
 
     With `debug`, a warning says why not.
     """
@@ -140,12 +151,16 @@ def can_use_flash_attention(params, debug=False):
 
 
 def can_use_efficient_attention(params, debug=False):
-    """Whether attention in blocks computes it: tensors on the device, without dropout. With `debug`, a warning says why not."""
+    """Whether attention in blocks computes it: tensors on the device, without dropout. With `debug`, a warning says why
+    not.
+    """
     return _can_use("mem_efficient", params, debug)
 
 
 def can_use_cudnn_attention(params, debug=False):
-    """Whether cuDNN's attention computes it: as can_use_flash_attention, and the library is there. With `debug`, a warning says why not."""
+    """Whether cuDNN's attention computes it: as can_use_flash_attention, and the library is there. With `debug`, a
+    warning says why not.
+    """
     return _can_use("cudnn", params, debug)
 
 
@@ -174,7 +189,8 @@ class _ROCmFABackend(enum.IntEnum):
 # What each name means. A library that this build does not call is refused: choosing it would change nothing.
 _LINALG = {"default": _LinalgBackend.Default, "cusolver": _LinalgBackend.Cusolver, "magma": _LinalgBackend.Magma}
 _BLAS = {
-    "default": _BlasBackend.Cublaslt, "cublas": _BlasBackend.Cublas, "hipblas": _BlasBackend.Cublas, "cublaslt": _BlasBackend.Cublaslt,
+    "default": _BlasBackend.Cublaslt, "cublas": _BlasBackend.Cublas, "hipblas": _BlasBackend.Cublas,
+    "cublaslt": _BlasBackend.Cublaslt,
     "hipblaslt": _BlasBackend.Cublaslt, "ck": _BlasBackend.Ck,
 }  # fmt: skip
 _ROCM = {"default": _ROCmFABackend.Default, "aotriton": _ROCmFABackend.AOTriton, "ck": _ROCmFABackend.Ck}
@@ -191,7 +207,10 @@ def _choose(who, names, given, here):
     elif not isinstance(given, type(here[0])):
         raise RuntimeError("Unknown input value type.")
     if given not in here:
-        raise RuntimeError(f"{who}: Cannot set preferred backend to {given.name}: only {', '.join(one.name for one in here)} is used here")
+        raise RuntimeError(
+            f"{who}: Cannot set preferred backend to {given.name}: only {', '.join(one.name for one in here)} is used "
+            "here"
+        )
     return here[0]
 
 
@@ -211,7 +230,8 @@ def preferred_rocm_fa_library(backend=None):
 
 
 class _PlanCache:
-    """cuFFT's plans of one device: how many are kept (`size`), at most how many (`max_size`), `clear()`. Index it with a device for another's.
+    """cuFFT's plans of one device: how many are kept (`size`), at most how many (`max_size`), `clear()`. Index it with
+    a device for another's.
 
     >>> cresset.backends.cuda.cufft_plan_cache[0].max_size = 32  # doctest: +SKIP
     """

@@ -23,7 +23,8 @@ def _tell_native():
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Use only algorithms whose results are the same in every run. On the CPU, all are; on CUDA, all but some of cuDNN's.
+    """Use only algorithms whose results are the same in every run. On the CPU, all are; on CUDA, all but some of
+    cuDNN's.
 
     Memory that is not initialized (`empty`) is filled then, see `utils.deterministic`.
 
@@ -82,7 +83,8 @@ def get_deterministic_debug_mode():
 
 
 def set_warn_always(b):
-    """Whether warnings that come once a process come each time. Here they come through Python's `warnings`, which decides.
+    """Whether warnings that come once a process come each time. Here they come through Python's `warnings`, which
+    decides.
 
     >>> cresset.set_warn_always(False)
     """
@@ -101,10 +103,14 @@ def is_warn_always_enabled():
 
 
 def alert_not_deterministic(caller):
-    """Say that `caller`, a function of one's own, gives other results in each run: an error if deterministic ones are asked for, or a warning."""
+    """Say that `caller`, a function of one's own, gives other results in each run: an error if deterministic ones are
+    asked for, or a warning.
+    """
     if not _state["deterministic"]:
         return
-    text = f"{caller} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
+    text = (
+        f"{caller} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
+    )
     if _state["warn_only"]:
         warnings.warn(text + ", warn_only=True)'.", stacklevel=2)
     else:

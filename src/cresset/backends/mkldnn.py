@@ -1,4 +1,6 @@
-"""oneDNN, which cresset does not use: its products and convolutions are its own. The settings are kept for programs that set them."""
+"""oneDNN, which cresset does not use: its products and convolutions are its own. The settings are kept for programs
+that set them.
+"""
 
 import warnings
 
@@ -13,7 +15,13 @@ matmul, conv, rnn = (FloatPrecision("mkldnn", operation) for operation in ("matm
 
 def _no_tf32(_, value):
     if value is not None:
-        warnings.warn("mkldnn.allow_tf32: TF32 acceleration on top of oneDNN is available for Intel GPUs only, and there is none here", stacklevel=4)
+        warnings.warn(
+            (
+                "mkldnn.allow_tf32: TF32 acceleration on top of oneDNN is available for Intel GPUs only, and there is "
+                "none here"
+            ),
+            stacklevel=4,
+        )
 
 
 make_settings(
@@ -46,7 +54,10 @@ class verbose:
 
     def __enter__(self):
         if self.level != VERBOSE_OFF:
-            raise RuntimeError(f"mkldnn.verbose: this build has nothing to print at level {self.level}; cresset.profiler tells what runs")
+            raise RuntimeError(
+                f"mkldnn.verbose: this build has nothing to print at level {self.level}; cresset.profiler tells what "
+                "runs"
+            )
         return self
 
     def __exit__(self, *_):

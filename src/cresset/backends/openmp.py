@@ -4,7 +4,8 @@ __all__ = ["is_available"]
 
 
 def is_available():
-    """Whether OpenMP runs the threads of this build: never. `cresset.set_num_threads` and OMP_NUM_THREADS count for cresset's own.
+    """Whether OpenMP runs the threads of this build: never. `cresset.set_num_threads` and OMP_NUM_THREADS count for
+    cresset's own.
 
     >>> cresset.backends.openmp.is_available()
     False

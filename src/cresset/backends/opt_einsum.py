@@ -5,10 +5,12 @@ from .settings import Kept, make_flags, make_settings
 __all__ = ["flags", "get_opt_einsum", "is_available", "set_flags"]
 
 
-
 def _refuse(name, value):
     if value:
-        raise ValueError(f"opt_einsum is not available, so setting `{name}` to {value} would not change how einsum works: it finds the order by itself")
+        raise ValueError(
+            f"opt_einsum is not available, so setting `{name}` to {value} would not change how einsum works: it finds "
+            "the order by itself"
+        )
     return value
 
 

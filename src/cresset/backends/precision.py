@@ -1,13 +1,15 @@
-"""How precise products of float32 are: "ieee" (float32 throughout), "tf32" or "bf16" (fewer bits may be used), or "none" (nothing was said).
+"""How precise products of float32 are: "ieee" (float32 throughout), "tf32" or "bf16" (fewer bits may be used), or
+"none" (nothing was said).
 
-A precision is set for one operation of a backend, for all of a backend's, or for all backends; the nearest word counts. It is a permission:
-cuBLAS and cuDNN use it on a GPU, and this build's CPU products are always exact float32.
+A precision is set for one operation of a backend, for all of a backend's, or for all backends; the nearest word counts.
+It is a permission: cuBLAS and cuDNN use it on a GPU, and this build's CPU products are always exact float32.
 """
 
 import warnings
 
 __all__ = [
-    "FloatPrecision", "get_float32_matmul_precision", "on_change", "precision_of", "set_float32_matmul_precision", "set_precision",
+    "FloatPrecision", "get_float32_matmul_precision", "on_change", "precision_of", "set_float32_matmul_precision",
+    "set_precision",
 ]  # fmt: skip
 
 _KNOWN = ("none", "ieee", "tf32", "bf16")
@@ -17,7 +19,9 @@ on_change = []  # functions that are called after every change
 
 
 def precision_of(backend, operation):
-    """The precision that counts for an operation ("matmul", "conv", "rnn", or "all") of a backend ("cuda", "mkldnn", or "generic")."""
+    """The precision that counts for an operation ("matmul", "conv", "rnn", or "all") of a backend ("cuda", "mkldnn", or
+    "generic").
+    """
     for place in ((backend, operation), (backend, "all"), ("generic", "all")):
         said = _said.get(place, "none")
         if said != "none" and said not in _LACKING.get(backend, ()):
@@ -55,7 +59,11 @@ class FloatPrecision:
         set_precision(self.backend, self.operation, value)
 
 
-_WORDS = {"highest": ("ieee", "ieee"), "high": ("tf32", "tf32"), "medium": ("tf32", "bf16")}  # of CUDA's and oneDNN's products
+_WORDS = {
+    "highest": ("ieee", "ieee"),
+    "high": ("tf32", "tf32"),
+    "medium": ("tf32", "bf16"),
+}  # of CUDA's and oneDNN's products
 
 
 def get_float32_matmul_precision():
@@ -70,7 +78,9 @@ def get_float32_matmul_precision():
 
 
 def set_float32_matmul_precision(precision):
-    """Allow faster products of float32 matrices where a device has them: "highest" (none), "high" (TF32) or "medium" (bfloat16)."""
+    """Allow faster products of float32 matrices where a device has them: "highest" (none), "high" (TF32) or "medium"
+    (bfloat16).
+    """
     if precision not in _WORDS:
         warnings.warn(
             f"{precision!r} is not one of 'highest', 'high', or 'medium'; the current precision is unchanged",

@@ -1,4 +1,6 @@
-"""Engines of quantized operators. One implementation computes them all; the setting keeps the name of an engine for those who ask."""
+"""Engines of quantized operators. One implementation computes them all; the setting keeps the name of an engine for
+those who ask.
+"""
 
 from .settings import Kept, make_settings
 

@@ -1,5 +1,5 @@
-"""How the settings of a backend work: names of a module that are checked when they are set, `flags` that set several for a block, and the
-freezing of all of them."""
+"""How the settings of a backend work: names of a module that are checked when they are set, `flags` that set several
+for a block, and the freezing of all of them."""
 
 import contextlib
 import sys
@@ -51,7 +51,10 @@ class Made:
     def __set__(self, module, value):
         if _frozen[0]:
             name = module.__name__.replace("cresset.", "torch.", 1)
-            raise RuntimeError(f"not allowed to set {name} flags after disable_global_flags; please use flags() context manager instead")
+            raise RuntimeError(
+                f"not allowed to set {name} flags after disable_global_flags; please use flags() context manager "
+                "instead"
+            )
         self.put(value)
 
 
@@ -81,7 +84,8 @@ def make_settings(module_name, **settings):
 
 
 def make_flags(module_name, **defaults):
-    """(set_flags, flags) of a module: a function that sets several of its settings and gives what they were, and its context manager.
+    """(set_flags, flags) of a module: a function that sets several of its settings and gives what they were, and its
+    context manager.
 
     A value of None leaves a setting as it is.
     """

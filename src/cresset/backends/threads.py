@@ -1,6 +1,7 @@
 """The threads that PyTorch keeps for running several operations at once, and what builds can be asked about themselves.
 
-An operation is run by the thread that calls it, here as in PyTorch's eager mode; how many threads work on one is `set_num_threads`.
+An operation is run by the thread that calls it, here as in PyTorch's eager mode; how many threads work on one is
+`set_num_threads`.
 """
 
 import operator
@@ -11,14 +12,18 @@ _chosen = None
 
 
 def get_num_interop_threads():
-    """How many threads may run operations at the same time for one program: what `set_num_interop_threads` was told, else the number of processors."""
+    """How many threads may run operations at the same time for one program: what `set_num_interop_threads` was told,
+    else the number of processors.
+    """
     from ..__config__ import usable_processors
 
     return usable_processors() if _chosen is None else _chosen
 
 
 def set_num_interop_threads(num):
-    """Say how many threads may run operations at the same time; once in a process. Only `get_num_interop_threads` reads it."""
+    """Say how many threads may run operations at the same time; once in a process. Only `get_num_interop_threads` reads
+    it.
+    """
     global _chosen
     try:
         num = operator.index(num)
@@ -28,7 +33,8 @@ def set_num_interop_threads(num):
         raise RuntimeError(f"set_num_interop_threads expects a positive integer, got {num}")
     if _chosen is not None:
         raise RuntimeError(
-            f"set_num_interop_threads: cannot set number of interop threads after set_num_interop_threads called (it is {_chosen})"
+            "set_num_interop_threads: cannot set number of interop threads after set_num_interop_threads called (it "
+            f"is {_chosen})"
         )
     _chosen = num
 

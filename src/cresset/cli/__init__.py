@@ -1,4 +1,5 @@
-"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`. Each command lives in its own file and loads when it is used.
+"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`. Each command lives in its
+own file and loads when it is used.
 
 Exit status: 0 done, 1 it failed (one line on standard error says why), 2 the arguments are wrong, 130 interrupted.
 """
@@ -31,7 +32,9 @@ def make_parser():
     parser = argparse.ArgumentParser(
         prog="cresset",
         description="Deep learning with PyTorch's API. Start with: cresset train digits",
-        epilog="`cresset COMMAND --help` tells more. `python -m cresset script.py` is short for `cresset run script.py`.",
+        epilog=(
+            "`cresset COMMAND --help` tells more. `python -m cresset script.py` is short for `cresset run script.py`."
+        ),
     )
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -39,29 +42,39 @@ def make_parser():
     command = commands.add_parser(
         "run",
         help="run a program written for PyTorch, unmodified",
-        description="Run a program written for PyTorch, unmodified: in it, torch, torchvision and safetensors.torch are cresset. "
+        description="Run a program written for PyTorch, unmodified: in it, torch, torchvision and safetensors.torch "
+        "are cresset. "
         "Everything behind the script's name belongs to the script.",
     )
-    command.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
+    command.add_argument(
+        "-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m"
+    )
     command.add_argument("script", metavar="SCRIPT")
     command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
     command = commands.add_parser(
         "adopt",
         help="put cresset in the place of PyTorch in this environment",
-        description="Put a distribution `torch` into this environment whose package hands over to cresset: every `import torch` finds cresset, and pip sees "
+        description="Put a distribution `torch` into this environment whose package hands over to cresset: every "
+        "`import torch` finds cresset, and pip sees "
         "the requirement torch met. Refused where PyTorch is installed.",
     )
     command.add_argument("--undo", action="store_true", help="take it out again")
     command = commands.add_parser(
         "doctor",
         help="what this machine offers, what is missing, how to get it",
-        description="Look at this machine: processor, threads, memory, optional packages, GPU. Exit status 1 if something that cresset needs does not work.",
+        description=(
+            "Look at this machine: processor, threads, memory, optional packages, GPU. Exit status 1 if "
+            "something that cresset needs does not work."
+        ),
     )
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
     command = commands.add_parser(
         "inspect",
         help="the tensors in a .pt, .safetensors, .npz or .npy file",
-        description="List names, shapes, dtypes and sizes of the tensors in a file. Only descriptions are read, no data; nothing in the file is run.",
+        description=(
+            "List names, shapes, dtypes and sizes of the tensors in a file. Only descriptions are read, no "
+            "data; nothing in the file is run."
+        ),
     )
     command.add_argument("file", metavar="FILE")
     command.add_argument("--json", action="store_true", help="print the list as JSON")
@@ -81,12 +94,19 @@ def add_train(commands):
     digits = models.add_parser(
         "digits",
         help="a convolutional network that reads handwritten digits",
-        description="Teach a small convolutional network to read handwritten digits (1797 pictures that come with cresset).",
+        description=(
+            "Teach a small convolutional network to read handwritten digits (1797 pictures that come with cresset)."
+        ),
     )
     digits.add_argument("--epochs", type=positive, default=20)
     digits.add_argument("--batch", type=positive, default=32, help="pictures a step")
     digits.add_argument("--seed", type=int, default=0)
-    digits.add_argument("--threads", type=positive, default=1, help="how many threads work (default: 1; pictures this small gain nothing from more)")
+    digits.add_argument(
+        "--threads",
+        type=positive,
+        default=1,
+        help="how many threads work (default: 1; pictures this small gain nothing from more)",
+    )
     digits.add_argument("--png", metavar="FILE", help="also draw the curves and some predictions into this picture")
     digits.add_argument("--save", metavar="FILE", help="save the weights (.pt or .safetensors)")
     gpt = models.add_parser(
@@ -143,11 +163,20 @@ def adopt(options):
     except adoption.AdoptionError as error:
         raise CommandError(str(error)) from None
     if options.undo:
-        print(f"removed torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}); `import torch` finds nothing now")
+        print(
+            f"removed torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}); `import torch` "
+            "finds nothing now"
+        )
     else:
-        print(f"wrote torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}): `import torch` finds cresset now")
+        print(
+            f"wrote torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}): `import torch` finds "
+            "cresset now"
+        )
         print("`cresset adopt --undo` or `pip uninstall torch` removes it")
-        print('packages tied to one release of PyTorch are named in the version for 2.13: pip install "torchvision==0.28.*"')
+        print(
+            "packages tied to one release of PyTorch are named in the version for 2.13: pip install "
+            '"torchvision==0.28.*"'
+        )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""`cresset inspect FILE`: names, shapes, dtypes and sizes of the tensors in a file. Descriptions are read, data is not, and no code runs."""
+"""`cresset inspect FILE`: names, shapes, dtypes and sizes of the tensors in a file. Descriptions are read, data is not,
+and no code runs.
+"""
 
 import io
 import json
@@ -44,9 +46,16 @@ def of_numpy_header(file, name, size):
     kinds = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool", "?": "bool", "U": "text", "S": "bytes"}
     width = int(match[2] or 1) * (4 if match[1] == "U" else 1)
     kind = kinds.get(match[1], match[1])
-    dtype = "bool" if kind == "bool" else kind + (str(8 * width) if kind in ("float", "int", "uint", "complex") else match[2])
+    dtype = (
+        "bool"
+        if kind == "bool"
+        else kind + (str(8 * width) if kind in ("float", "int", "uint", "complex") else match[2])
+    )
     if math.prod(shape) * width > size - file.tell():
-        raise ValueError(f"{name!r}: the array is said to have {math.prod(shape) * width} bytes, {max(size - file.tell(), 0)} are there")
+        raise ValueError(
+            f"{name!r}: the array is said to have {math.prod(shape) * width} bytes, {max(size - file.tell(), 0)} are "
+            "there"
+        )
     return entry(name, shape, dtype, math.prod(shape) * width)
 
 
@@ -54,7 +63,9 @@ def of_npz(archive):
     found = []
     for name, record in archive.records.items():
         size = record.size if record.unpacked is None else record.unpacked
-        found.append(of_numpy_header(io.BytesIO(archive.beginning(name, MAX_HEADER + 16)), name.removesuffix(".npy"), size))
+        found.append(
+            of_numpy_header(io.BytesIO(archive.beginning(name, MAX_HEADER + 16)), name.removesuffix(".npy"), size)
+        )
     return found, {}
 
 
@@ -97,7 +108,9 @@ def word(key):
 
 
 def walk(value):
-    """(the tensors in `value`, the plain values beside them). A container is looked into where it is met first: files can name one often, also in itself."""
+    """(the tensors in `value`, the plain values beside them). A container is looked into where it is met first: files
+    can name one often, also in itself.
+    """
     found, others, places = [], {}, {}
     inside = [iter([("", value)])]  # of the containers that are being looked into, the innermost last
     while inside:
@@ -107,7 +120,9 @@ def walk(value):
             continue
         if isinstance(value, cresset.Tensor):
             if len(found) < LISTED:
-                found.append(entry(name or "(the tensor)", value.shape, value.dtype, value.numel() * value.element_size()))
+                found.append(
+                    entry(name or "(the tensor)", value.shape, value.dtype, value.numel() * value.element_size())
+                )
             continue
         if isinstance(value, (dict, list, tuple)):
             if id(value) not in places:
@@ -115,7 +130,9 @@ def walk(value):
                 inside.append(named_items(name, value))
                 continue
             value = f"<the {type(value).__name__} at {places[id(value)] or 'the top'}>"
-        elif not isinstance(value, (int, float, str, bool, type(None))) or (isinstance(value, int) and value.bit_length() > 256):
+        elif not isinstance(value, (int, float, str, bool, type(None))) or (
+            isinstance(value, int) and value.bit_length() > 256
+        ):
             value = f"<{type(value).__name__}>"
         if len(others) < LISTED:
             others[name or "(the value)"] = value
@@ -163,7 +180,15 @@ def run(options):
         return 0
     total = sum(item["bytes"] for item in found)
     elements = sum(math.prod(item["shape"]) for item in found)
-    rows = [(printable(item["name"], NAME), "x".join(map(str, item["shape"])) or "scalar", printable(item["dtype"], TEXT), size_text(item["bytes"])) for item in found]
+    rows = [
+        (
+            printable(item["name"], NAME),
+            "x".join(map(str, item["shape"])) or "scalar",
+            printable(item["dtype"], TEXT),
+            size_text(item["bytes"]),
+        )
+        for item in found
+    ]
     if rows:
         titles = ("name", "shape", "dtype", "size")
         widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(4)]
@@ -176,7 +201,10 @@ def run(options):
         print(f"... and {len(others) - 20} more values (--json lists them)")
     if LISTED in (len(found), len(others)):
         print(f"the file has more than the {LISTED:,} that are listed")
-    print(f"{len(found)} tensors, {elements:,} elements, {size_text(total)} of data in a file of {size_text(os.path.getsize(options.file))}")
+    print(
+        f"{len(found)} tensors, {elements:,} elements, {size_text(total)} of data in a file of "
+        f"{size_text(os.path.getsize(options.file))}"
+    )
     return 0
 
 

@@ -1,7 +1,8 @@
 """`cresset train digits`: a small convolutional network learns to read handwritten digits.
 
-The 1797 pictures of 8 x 8 dots in digits.bin are from "Optical Recognition of Handwritten Digits" by E. Alpaydin and C. Kaynak (UCI Machine
-Learning Repository, CC BY 4.0): zlib-compressed, first the labels, a byte each, then the dots row by row, a byte of 0 to 16 each.
+The 1797 pictures of 8 x 8 dots in digits.bin are from "Optical Recognition of Handwritten Digits" by E. Alpaydin and C.
+Kaynak (UCI Machine Learning Repository, CC BY 4.0): zlib-compressed, first the labels, a byte each, then the dots row
+by row, a byte of 0 to 16 each.
 """
 
 import time
@@ -83,7 +84,8 @@ def train(model, learn, test, epochs, batch, say=None):
         checked, right, _ = evaluate(model, *test)
         history.append((total / len(pictures), checked, right))
         line.keep(
-            f"epoch {epoch:2d} [{bar(epoch, epochs)}] loss {history[-1][0]:.4f}  test loss {checked:.4f}  accuracy {right:6.2%}  {time.perf_counter() - start:.2f} s"
+            f"epoch {epoch:2d} [{bar(epoch, epochs)}] loss {history[-1][0]:.4f}  test loss {checked:.4f}  accuracy "
+            f"{right:6.2%}  {time.perf_counter() - start:.2f} s"
         )
     return history
 
@@ -95,20 +97,26 @@ def draw(history, pictures, labels, guesses, scale=5):
     columns, rows, gap = 10, 4, 14
     cell = SIZE * scale + gap
     canvas = Canvas(columns * cell + gap, 190 + rows * (cell + 12), (250, 250, 248))
-    for number, (values, color) in enumerate([([h[0] for h in history], (44, 95, 168)), ([h[2] for h in history], (34, 139, 84))]):
+    for number, (values, color) in enumerate(
+        [([h[0] for h in history], (44, 95, 168)), ([h[2] for h in history], (34, 139, 84))]
+    ):
         left, width, height = 60 + number * (canvas.width // 2), canvas.width // 2 - 80, 120
         low, high = min(values), max(values)
         reach = (high - low) or 1.0
         canvas.rectangle(left, 30 + height, width, 1, (150, 150, 150))
         canvas.rectangle(left, 30, 1, height, (150, 150, 150))
-        points = [(left + width * i / max(len(values) - 1, 1), 30 + height * (high - v) / reach) for i, v in enumerate(values)]
+        points = [
+            (left + width * i / max(len(values) - 1, 1), 30 + height * (high - v) / reach) for i, v in enumerate(values)
+        ]
         canvas.line(points, color)
         for value, top in ((high, 26), (low, 24 + height)):
             canvas.text(left - 52, top, f"{value:.2f}" if number == 0 else f"{value:.1%}")
     for place in range(min(columns * rows, len(pictures))):
         left, top = gap + place % columns * cell, 175 + place // columns * (cell + 12)
         good = guesses[place] == labels[place]
-        canvas.rectangle(left - 2, top - 2, SIZE * scale + 4, SIZE * scale + 4, (200, 200, 200) if good else (200, 40, 40))
+        canvas.rectangle(
+            left - 2, top - 2, SIZE * scale + 4, SIZE * scale + 4, (200, 200, 200) if good else (200, 40, 40)
+        )
         for y, row in enumerate(pictures[place]):
             for x, value in enumerate(row):
                 canvas.rectangle(left + x * scale, top + y * scale, scale, scale, (255 - int(255 * value),) * 3)
@@ -123,7 +131,10 @@ def run(options):
     learn, test = split_digits()
     model = make_model()
     weights = sum(p.numel() for p in model.parameters())
-    print(f"{len(learn[0])} handwritten digits to learn from, {len(test[0])} for the test; {weights} weights, {options.threads} thread{'s' * (options.threads > 1)}\n")
+    print(
+        f"{len(learn[0])} handwritten digits to learn from, {len(test[0])} for the test; {weights} weights, "
+        f"{options.threads} thread{'s' * (options.threads > 1)}\n"
+    )
     history = train(model, learn, test, options.epochs, options.batch)
     _, right, guesses = evaluate(model, *test)
     print("\n" + curve([h[0] for h in history], title="loss", unit=lambda v: f"{v:.3f}"))
@@ -132,9 +143,15 @@ def run(options):
     pictures, labels, guesses = test[0].squeeze(1).tolist(), test[1].tolist(), guesses.tolist()
     wrong = [i for i in range(len(labels)) if guesses[i] != labels[i]]
     shown = [*wrong[:3], *(i for i in range(len(labels)) if i not in wrong)][:5]
-    captions = [(f"{guesses[i]}" if guesses[i] == labels[i] else f"{guesses[i]}, not {labels[i]}", guesses[i] == labels[i]) for i in shown]
+    captions = [
+        (f"{guesses[i]}" if guesses[i] == labels[i] else f"{guesses[i]}, not {labels[i]}", guesses[i] == labels[i])
+        for i in shown
+    ]
     print(side_by_side([picture(pictures[i]) for i in shown], captions))
-    print(f"\nRead {right:.1%} of the unseen digits correctly ({len(wrong)} wrong of {len(labels)}) after {time.perf_counter() - start:.1f} s.")
+    print(
+        f"\nRead {right:.1%} of the unseen digits correctly ({len(wrong)} wrong of {len(labels)}) after "
+        f"{time.perf_counter() - start:.1f} s."
+    )
     if options.png:
         with open(options.png, "wb") as file:
             file.write(draw(history, pictures, labels, guesses).png())

@@ -44,7 +44,12 @@ def works():
         return finding("cresset", BAD, f"a small gradient failed: {error}", "install cresset again")
     version = cresset.version.__version__
     if not good:
-        return finding("cresset", BAD, f"{version}: a small gradient came out as {x.grad.tolist()}, expected [6.0, 8.0]", "install cresset again")
+        return finding(
+            "cresset",
+            BAD,
+            f"{version}: a small gradient came out as {x.grad.tolist()}, expected [6.0, 8.0]",
+            "install cresset again",
+        )
     return finding("cresset", GOOD, f"{version}, Python {sys.version.split()[0]}")
 
 
@@ -63,13 +68,23 @@ def threads():
     if "OMP_NUM_THREADS" in os.environ:
         text += f" (OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']})"
     if used > usable:
-        return finding("threads", ABSENT, text, "more threads than processors: each operation waits for the slowest; lower OMP_NUM_THREADS")
+        return finding(
+            "threads",
+            ABSENT,
+            text,
+            "more threads than processors: each operation waits for the slowest; lower OMP_NUM_THREADS",
+        )
     try:
         load = os.getloadavg()[0]
     except OSError:
         load = 0.0
     if load > 1.5 * usable:
-        return finding("threads", ABSENT, f"{text}; the machine is busy (load {load:.1f})", "OMP_NUM_THREADS=1 is often quicker on a busy machine")
+        return finding(
+            "threads",
+            ABSENT,
+            f"{text}; the machine is busy (load {load:.1f})",
+            "OMP_NUM_THREADS=1 is often quicker on a busy machine",
+        )
     return finding("threads", GOOD, text)
 
 
@@ -110,8 +125,21 @@ def memory():
 
 def shared_memory():
     if hasattr(os, "memfd_create"):
-        return finding("shared memory", GOOD, "batches of DataLoader workers travel through memory that has no name, wherever /dev/shm is and however small")
-    return finding("shared memory", ABSENT, "not of this system", "workers of DataLoader pass batches through files in the temporary folder instead")
+        return finding(
+            "shared memory",
+            GOOD,
+            (
+                "batches of DataLoader workers travel through memory that has no name, wherever /dev/shm is and "
+                "however "
+                "small"
+            ),
+        )
+    return finding(
+        "shared memory",
+        ABSENT,
+        "not of this system",
+        "workers of DataLoader pass batches through files in the temporary folder instead",
+    )
 
 
 def lapack():
@@ -136,7 +164,12 @@ def packages():
 
 # The CUDA libraries: title, file names, the function that tells the version, what it is for.
 CUDA_LIBRARIES = [
-    ("NVRTC", ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"), "nvrtcVersion", "compiles the kernels for the GPU at hand; nothing runs there without it"),
+    (
+        "NVRTC",
+        ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"),
+        "nvrtcVersion",
+        "compiles the kernels for the GPU at hand; nothing runs there without it",
+    ),
     ("cuBLASLt", ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"), "cublasLtGetVersion", "matrix products"),
     ("cuDNN", ("libcudnn.so.9", "libcudnn.so"), "cudnnGetVersion", "convolutions"),
     ("cuFFT", ("libcufft.so.12", "libcufft.so.11", "libcufft.so"), None, "Fourier transforms"),
@@ -168,14 +201,25 @@ def graphics():
         version = cresset._native.cuda.driver_version()
         yield finding("GPU driver", GOOD, f"for CUDA {version // 1000}.{version // 10 % 100}")
     else:
-        yield finding("GPU driver", ABSENT, problem or "it has no device", "only for NVIDIA GPUs: install NVIDIA's driver, or see CUDA_VISIBLE_DEVICES")
+        yield finding(
+            "GPU driver",
+            ABSENT,
+            problem or "it has no device",
+            "only for NVIDIA GPUs: install NVIDIA's driver, or see CUDA_VISIBLE_DEVICES",
+        )
     for title, names, function, purpose in CUDA_LIBRARIES:
         library, path = open_library(*names)
         if library is not None:
             yield finding(title, GOOD, " ".join(filter(None, [library_version(library, function), path])))
         else:
-            advice = "pip install nvidia-nvtx" if title == "NVTX" else "pip install cresset[cuda], or [cuda12] for drivers before 580"
-            yield finding(title, ABSENT, f"not found ({purpose})", advice if present else f"only for NVIDIA GPUs: {advice}")
+            advice = (
+                "pip install nvidia-nvtx"
+                if title == "NVTX"
+                else "pip install cresset[cuda], or [cuda12] for drivers before 580"
+            )
+            yield finding(
+                title, ABSENT, f"not found ({purpose})", advice if present else f"only for NVIDIA GPUs: {advice}"
+            )
     if not present:
         yield finding("CUDA", ABSENT, "cresset computes on the CPU here", "")
         return
@@ -195,11 +239,28 @@ def device_works():
         (x * x).sum().backward()
         found = x.grad.tolist()
     except Exception as error:
-        return finding("CUDA", BAD, f"a small gradient on the GPU failed: {str(error).splitlines()[0]}", "pip install cresset[cuda], or [cuda12] for drivers before 580")
+        return finding(
+            "CUDA",
+            BAD,
+            f"a small gradient on the GPU failed: {str(error).splitlines()[0]}",
+            "pip install cresset[cuda], or [cuda12] for drivers before 580",
+        )
     if found != [6.0, 8.0]:
-        return finding("CUDA", BAD, f"a small gradient on the GPU came out as {found}, expected [6.0, 8.0]", "install NVIDIA's driver and cresset again")
+        return finding(
+            "CUDA",
+            BAD,
+            f"a small gradient on the GPU came out as {found}, expected [6.0, 8.0]",
+            "install NVIDIA's driver and cresset again",
+        )
     compiled, from_disk, *_ = cresset._native.cuda.compile_statistics()
-    return finding("CUDA", GOOD, f"a small gradient took {time.perf_counter() - start:.2f} s ({compiled} kernels compiled, {from_disk} from the cache)")
+    return finding(
+        "CUDA",
+        GOOD,
+        (
+            f"a small gradient took {time.perf_counter() - start:.2f} s ({compiled} kernels compiled, {from_disk} from "
+            "the cache)"
+        ),
+    )
 
 
 def speed():
@@ -231,5 +292,8 @@ def run(options):
     if options.json:
         print(json.dumps(found, indent=2))
     else:
-        print("\n" + (f"{bad} things that cresset needs do not work." if bad else "cresset works here. Marked -- is optional."))
+        print(
+            "\n"
+            + (f"{bad} things that cresset needs do not work." if bad else "cresset works here. Marked -- is optional.")
+        )
     return int(bad > 0)

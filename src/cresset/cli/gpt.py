@@ -1,4 +1,6 @@
-"""`cresset train gpt`: a small transformer reads the sources of Python's standard library letter by letter, then writes some of its own."""
+"""`cresset train gpt`: a small transformer reads the sources of Python's standard library letter by letter, then writes
+some of its own.
+"""
 
 import math
 import pathlib
@@ -95,12 +97,15 @@ def loss_of(model, x, y):
 
 
 def train(model, data, checked, options):
-    """Train for the given steps; the losses of the steps. The loss on `checked`, a text that is kept aside, is told now and then."""
+    """Train for the given steps; the losses of the steps. The loss on `checked`, a text that is kept aside, is told now
+    and then.
+    """
     line = LiveLine()
     optimizer = optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.99), weight_decay=0.1)
     warm = max(1, options.steps // 20)
     schedule = optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1, (step + 1) / warm) * (0.55 + 0.45 * math.cos(math.pi * min(1, step / options.steps)))
+        optimizer,
+        lambda step: min(1, (step + 1) / warm) * (0.55 + 0.45 * math.cos(math.pi * min(1, step / options.steps))),
     )
     report = max(1, options.steps // 8)
     losses, start = [], time.perf_counter()
@@ -113,7 +118,10 @@ def train(model, data, checked, options):
         schedule.step()
         losses.append(loss.item())
         rate = step * options.batch * options.context / (time.perf_counter() - start)
-        line.show(f"step {step:4d} [{bar(step, options.steps)}] loss {losses[-1]:.3f}  {rate / 1e3:.1f} thousand letters a second")
+        line.show(
+            f"step {step:4d} [{bar(step, options.steps)}] loss {losses[-1]:.3f}  {rate / 1e3:.1f} thousand letters a "
+            "second"
+        )
         if step % report == 0 or step == options.steps:
             recent = losses[-report:]
             with cresset.no_grad():
@@ -121,7 +129,8 @@ def train(model, data, checked, options):
                 unseen = loss_of(model, *checked).item()
                 model.train()
             line.keep(
-                f"step {step:4d} [{bar(step, options.steps)}] loss {sum(recent) / len(recent):.3f}  unseen text {unseen:.3f}  {rate / 1e3:.1f} thousand letters/s"
+                f"step {step:4d} [{bar(step, options.steps)}] loss {sum(recent) / len(recent):.3f}  unseen text "
+                f"{unseen:.3f}  {rate / 1e3:.1f} thousand letters/s"
             )
     return losses
 
@@ -138,7 +147,10 @@ def run(options):
     else:
         text = read_library(options.letters)
     if len(text) < 20 * (options.context + 2):
-        raise CommandError(f"train gpt: the text has {len(text)} letters; a context of {options.context} needs {20 * (options.context + 2)}")
+        raise CommandError(
+            f"train gpt: the text has {len(text)} letters; a context of {options.context} needs "
+            f"{20 * (options.context + 2)}"
+        )
     vocabulary = sorted(set(text) | {"\n"})
     number = {letter: i for i, letter in enumerate(vocabulary)}
     data = cresset.tensor([number[letter] for letter in text])
@@ -148,12 +160,17 @@ def run(options):
     cresset.set_rng_state(generator_state)
     model = CharacterGPT(len(vocabulary), options.context, options.width, options.layers, heads)
     weights = sum(p.numel() for p in model.parameters())
-    print(f"{len(text)} letters, {len(vocabulary)} different ones; {weights} weights, {cresset.get_num_threads()} threads\n")
+    print(
+        f"{len(text)} letters, {len(vocabulary)} different ones; {weights} weights, {cresset.get_num_threads()} "
+        "threads\n"
+    )
     losses = train(model, data[:-kept], checked, options)
     print("\n" + curve(losses, title="loss", unit=lambda v: f"{v:.2f}") + "\n")
     opening = "def " if all(letter in number for letter in "def ") else "\n"
     sys.stdout.write(opening)
-    for chosen in write(model, cresset.tensor([[number[letter] for letter in opening]]), options.sample, options.temperature):
+    for chosen in write(
+        model, cresset.tensor([[number[letter] for letter in opening]]), options.sample, options.temperature
+    ):
         sys.stdout.write(vocabulary[chosen])
         sys.stdout.flush()
     print()

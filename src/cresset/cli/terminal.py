@@ -1,4 +1,6 @@
-"""What a terminal can show: a line that is rewritten while something runs, curves in Braille dots, pictures in half blocks."""
+"""What a terminal can show: a line that is rewritten while something runs, curves in Braille dots, pictures in half
+blocks.
+"""
 
 import os
 import shutil
@@ -82,7 +84,9 @@ def curve(values, width=60, height=8, title="", unit=str, stream=None):
 
 
 def picture(rows, stream=None):
-    """A gray picture (rows of numbers from 0 to 1) as lines of text: half blocks in color where the terminal has it, else letters."""
+    """A gray picture (rows of numbers from 0 to 1) as lines of text: half blocks in color where the terminal has it,
+    else letters.
+    """
     stream = stream or sys.stdout
     if not (has_color(stream) and can_write(stream, "\u2580")):
         return ["".join(SHADES[min(9, int(10 * value))] * 2 for value in row) for row in rows]

@@ -1,5 +1,5 @@
-"""torch.compile and torch.compiler. Code runs eagerly today: `compile` gives a callable with the same results, and what is asked about
-compilation is answered truthfully (nothing is being compiled)."""
+"""torch.compile and torch.compiler. Code runs eagerly today: `compile` gives a callable with the same results, and what
+is asked about compilation is answered truthfully (nothing is being compiled)."""
 
 import contextlib
 import functools
@@ -11,11 +11,19 @@ from .fullgraph import one_graph
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "onnxrt", "openxla", "tvm")
-STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
+STANCES = (
+    "default",
+    "force_eager",
+    "eager_on_recompile",
+    "fail_on_recompile",
+    "eager_then_compile",
+    "aot_eager_then_compile",
+)
 
 
 class OptimizedModule(Module):
-    """What `compile` makes of a module: the module itself is `_orig_mod`, and its attributes can be reached and set here, too.
+    """What `compile` makes of a module: the module itself is `_orig_mod`, and its attributes can be reached and set
+    here, too.
 
     >>> module = cresset.compile(cresset.nn.Linear(2, 1))
     >>> list(module.state_dict())
@@ -61,14 +69,18 @@ class OptimizedModule(Module):
 
 
 def compile(
-    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, recompile_limit=None,
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None,
+    recompile_limit=None,
     isolate_recompiles=False, shapes_spec=None, disable=False,
 ):  # fmt: skip
-    """Give a callable that computes what `model` (a module or a function) computes. Also a decorator, with or without arguments.
+    """Give a callable that computes what `model` (a module or a function) computes. Also a decorator, with or without
+    arguments.
 
-    Code runs eagerly today: nothing is traced and nothing is generated, so that results, errors and speed are those of the model itself.
-    The arguments are PyTorch's and are checked; a backend that is a function of one's own is not called, which a warning says.
-    With fullgraph=True a program whose way depends on the elements of tensors (`if x.sum() > 0`) raises `_dynamo.exc.Unsupported`.
+    Code runs eagerly today: nothing is traced and nothing is generated, so that results, errors and speed are those of
+        the model itself.
+    The arguments are PyTorch's and are checked; a backend that is a function of one's own is not called, which a
+    warning says. With fullgraph=True a program whose way depends on the elements of tensors (`if x.sum() > 0`) raises
+    `_dynamo.exc.Unsupported`.
 
     >>> @cresset.compile(fullgraph=True)
     ... def twice(x):
@@ -85,9 +97,14 @@ def compile(
     if not isinstance(backend, str):
         if not callable(backend):
             raise RuntimeError(f"compile: backend should be a name or a function, got {type(backend).__name__}")
-        warnings.warn(f"compile: the backend {getattr(backend, '__name__', backend)!r} is not called; code runs eagerly", stacklevel=2)
+        warnings.warn(
+            f"compile: the backend {getattr(backend, '__name__', backend)!r} is not called; code runs eagerly",
+            stacklevel=2,
+        )
     if model is None:
-        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend="eager", mode=mode, options=options, disable=disable)
+        return lambda model: compile(
+            model, fullgraph=fullgraph, dynamic=dynamic, backend="eager", mode=mode, options=options, disable=disable
+        )
     if not callable(model):
         raise RuntimeError(f"compile: A callable function is expected, but {type(model)} is provided.")
     if disable:
@@ -97,7 +114,9 @@ def compile(
     if isinstance(model, Module):
         return OptimizedModule(model, fullgraph)
     if isinstance(model, type):
-        raise RuntimeError(f"compile: expected a function or a module, got the class {model.__name__}; compile an object of it")
+        raise RuntimeError(
+            f"compile: expected a function or a module, got the class {model.__name__}; compile an object of it"
+        )
 
     @functools.wraps(model)
     def compiled(*args, **kwargs):
@@ -165,8 +184,12 @@ def nested_compile_region(fn=None, options=None, *, max_reuse_entries=8, reuse_h
     return fn if fn is not None else lambda fn: fn
 
 
-def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False, is_embedded_type=False):
-    """Mark a function as what a tracer should see in place of `original_fn`. Nothing is traced: the decorated function is given back."""
+def substitute_in_graph(
+    original_fn, *, can_constant_fold_through=False, skip_signature_check=False, is_embedded_type=False
+):
+    """Mark a function as what a tracer should see in place of `original_fn`. Nothing is traced: the decorated function
+    is given back.
+    """
     return lambda traceable: traceable
 
 
@@ -184,13 +207,19 @@ def list_backends(exclude_tags=("debug", "experimental")):
 
 
 class set_stance(contextlib.ContextDecorator):
-    """Say how compiled functions behave; every stance runs the code eagerly. A statement, a context manager or a decorator."""
+    """Say how compiled functions behave; every stance runs the code eagerly. A statement, a context manager or a
+    decorator.
+    """
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if stance not in STANCES:
-            raise RuntimeError(f"set_stance: invalid torch.compile stance {stance!r}; the stances are {', '.join(STANCES)}")
+            raise RuntimeError(
+                f"set_stance: invalid torch.compile stance {stance!r}; the stances are {', '.join(STANCES)}"
+            )
         if force_backend is not None and stance != "default":
-            raise RuntimeError(f"set_stance: cannot specify force_backend together with the stance {stance!r}, only with 'default'")
+            raise RuntimeError(
+                f"set_stance: cannot specify force_backend together with the stance {stance!r}, only with 'default'"
+            )
 
     def __enter__(self):
         return self

@@ -1,8 +1,10 @@
 """compile(fullgraph=True): the program has to be one graph, so what it does may not depend on the elements of tensors.
 
-Code runs eagerly, so the program itself shows it: inside of such a call, asking a tensor for its bool (`if x.sum() > 0`, `while`, `and`,
-`bool(x)`) is an error, and so is the list of its elements and `graph_break()`. Functions of cresset may look at values; PyTorch's are one
-operator of the graph, too. A condition on `x.item()` is not noticed: the number does not know where it came from.
+Code runs eagerly, so the program itself shows it: inside of such a call, asking a tensor for its bool (`if x.sum() >
+    0`, `while`, `and`,
+`bool(x)`) is an error, and so is the list of its elements and `graph_break()`. Functions of cresset may look at values;
+PyTorch's are one operator of the graph, too. A condition on `x.item()` is not noticed: the number does not know where
+it came from.
 """
 
 import functools
@@ -36,7 +38,8 @@ def refuse(what, _tensor):
         return
     raise Unsupported(
         f"compile: fullgraph=True allows a single graph, and this needs {what}, which only the data tell: "
-        f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}. Use torch.where, or compile with fullgraph=False"
+        f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}. Use torch.where, or compile with "
+        "fullgraph=False"
     )
 
 
@@ -45,7 +48,10 @@ def graph_break(msg=""):
     watcher = _native.watch_values(None)
     _native.watch_values(watcher)
     if watcher is not None:
-        raise Unsupported(f"compile: fullgraph=True allows a single graph, and the program calls graph_break(){': ' + msg if msg else ''}")
+        raise Unsupported(
+            "compile: fullgraph=True allows a single graph, and the program calls "
+            f"graph_break(){': ' + msg if msg else ''}"
+        )
 
 
 def one_graph(function):

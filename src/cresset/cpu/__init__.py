@@ -6,7 +6,8 @@ import types
 from .. import _native
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "get_capabilities", "is_available", "is_initialized", "set_device",
+    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "get_capabilities",
+    "is_available", "is_initialized", "set_device",
     "stream", "synchronize",
 ]  # fmt: skip
 
@@ -51,9 +52,12 @@ def get_capabilities():
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
         flags = next((set(line.split(":")[1].split()) for line in file if line.startswith("flags")), set())
     names = {
-        "sse4_1": "sse4_1", "sse4_2": "sse4_2", "avx": "avx", "avx2": "avx2", "fma3": "fma", "f16c": "f16c", "bmi": "bmi1", "bmi2": "bmi2", "aes": "aes", "sha": "sha_ni",
-        "avx512_f": "avx512f", "avx512_cd": "avx512cd", "avx512_bw": "avx512bw", "avx512_dq": "avx512dq", "avx512_vl": "avx512vl", "avx512_vnni": "avx512_vnni",
-        "avx512_bf16": "avx512_bf16", "avx512_fp16": "avx512_fp16", "amx_tile": "amx_tile", "amx_bf16": "amx_bf16", "amx_int8": "amx_int8", "avx_vnni": "avx_vnni",
+        "sse4_1": "sse4_1", "sse4_2": "sse4_2", "avx": "avx", "avx2": "avx2", "fma3": "fma", "f16c": "f16c",
+        "bmi": "bmi1", "bmi2": "bmi2", "aes": "aes", "sha": "sha_ni",
+        "avx512_f": "avx512f", "avx512_cd": "avx512cd", "avx512_bw": "avx512bw", "avx512_dq": "avx512dq",
+        "avx512_vl": "avx512vl", "avx512_vnni": "avx512_vnni",
+        "avx512_bf16": "avx512_bf16", "avx512_fp16": "avx512_fp16", "amx_tile": "amx_tile", "amx_bf16": "amx_bf16",
+        "amx_int8": "amx_int8", "avx_vnni": "avx_vnni",
     }  # fmt: skip
     found = {name: flag in flags for name, flag in names.items()}
     return types.MappingProxyType({"architecture": platform.machine(), **found})

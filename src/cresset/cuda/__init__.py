@@ -1,4 +1,6 @@
-"""PyTorch's torch.cuda. Where there is no device it answers as PyTorch's CPU build does: no devices, no memory in use, and an error for the rest."""
+"""PyTorch's torch.cuda. Where there is no device it answers as PyTorch's CPU build does: no devices, no memory in use,
+and an error for the rest.
+"""
 
 from .. import _native
 from . import graphs, memory, nccl, nvtx, profiler, random, streams
@@ -89,7 +91,9 @@ has_half, has_magma = True, False
 
 
 def cudart():
-    """The functions of the CUDA runtime library that programs call: cudaMemGetInfo, cudaProfilerStart, cudaHostRegister ... They go through the driver."""
+    """The functions of the CUDA runtime library that programs call: cudaMemGetInfo, cudaProfilerStart, cudaHostRegister
+    ... They go through the driver.
+    """
     require()
     from . import runtime
 
@@ -118,8 +122,12 @@ class _TensorTypeOfDevice(type):
         if not is_available():
             raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NOT_COMPILED}.")
         if len(args) == 1 and isinstance(args[0], _native.Tensor) and not args[0].is_cuda:
-            raise TypeError(f"torch.cuda.{cls.__name__}: expected a tensor on 'cuda', got one on '{args[0].device}'; use .to()")
-        return _native.Tensor._legacy_new(*args, dtype=cls.dtype, device=_native.device("cuda", device_index(device)), **kwargs)
+            raise TypeError(
+                f"torch.cuda.{cls.__name__}: expected a tensor on 'cuda', got one on '{args[0].device}'; use .to()"
+            )
+        return _native.Tensor._legacy_new(
+            *args, dtype=cls.dtype, device=_native.device("cuda", device_index(device)), **kwargs
+        )
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _native.Tensor) and instance.is_cuda and instance.dtype == cls.dtype
@@ -153,7 +161,9 @@ def _add_types():
 _add_types()
 
 
-_OF_MANAGEMENT = frozenset(["clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"])
+_OF_MANAGEMENT = frozenset(
+    ["clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"]
+)
 
 
 def __getattr__(name):
@@ -171,8 +181,11 @@ def __getattr__(name):
 
 
 __all__ = [
-    "CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext", "amp", "comm", "current_device", "current_stream", "default_stream", "device",
-    "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "graph", "graphs", "init", "is_available",
-    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "memory", "memory_allocated", "memory_reserved", "nccl", "nvtx", "profiler", "random",
+    "CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext", "amp", "comm",
+    "current_device", "current_stream", "default_stream", "device",
+    "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties",
+    "graph", "graphs", "init", "is_available",
+    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "memory", "memory_allocated",
+    "memory_reserved", "nccl", "nvtx", "profiler", "random",
     "set_device", "set_stream", "stream", "streams", "synchronize",
 ]  # fmt: skip

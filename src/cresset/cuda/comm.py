@@ -1,4 +1,6 @@
-"""Copies of tensors between devices: to all of them, from all of them, in pieces. torch.cuda.comm and torch.nn.parallel.comm."""
+"""Copies of tensors between devices: to all of them, from all of them, in pieces. torch.cuda.comm and
+torch.nn.parallel.comm.
+"""
 
 import cresset
 

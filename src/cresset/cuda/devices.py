@@ -6,8 +6,10 @@ from .. import _native
 from .absent import require
 
 __all__ = [
-    "can_device_access_peer", "current_device", "device", "device_count", "device_of", "get_arch_list", "get_device_capability", "get_device_name",
-    "get_device_properties", "get_gencode_flags", "get_sync_debug_mode", "init", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized",
+    "can_device_access_peer", "current_device", "device", "device_count", "device_of", "get_arch_list",
+    "get_device_capability", "get_device_name",
+    "get_device_properties", "get_gencode_flags", "get_sync_debug_mode", "init", "ipc_collect", "is_available",
+    "is_bf16_supported", "is_initialized",
     "is_tf32_supported", "set_device", "set_sync_debug_mode", "synchronize",
 ]  # fmt: skip
 
@@ -42,7 +44,9 @@ def is_tf32_supported():
 
 
 def get_arch_list():
-    """The architectures that kernels are compiled for: those of the devices at hand, since kernels are compiled when first used."""
+    """The architectures that kernels are compiled for: those of the devices at hand, since kernels are compiled when
+    first used.
+    """
     return sorted({"sm_{}{}".format(*get_device_capability(number)) for number in range(device_count())})
 
 
@@ -110,8 +114,10 @@ class _CudaDeviceProperties:
 
     def __repr__(self):
         return (
-            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self.total_memory // 2**20}MB, "
-            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, "
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB, "
+            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, pci_bus_id={self.pci_bus_id}, "
+            f"pci_device_id={self.pci_device_id}, "
             f"pci_domain_id={self.pci_domain_id}, L2_cache_size={self.L2_cache_size // 2**20}MB)"
         )
 
@@ -156,16 +162,20 @@ def get_sync_debug_mode():
 
 
 def set_sync_debug_mode(debug_mode):
-    """Say what happens when an operation makes the host wait for the device: "default" (0, nothing), "warn" (1) or "error" (2).
+    """Say what happens when an operation makes the host wait for the device: "default" (0, nothing), "warn" (1) or
+    "error" (2).
 
-    `item()`, `.cpu()`, printing, `if tensor:`, `nonzero`, copies of memory that is not pinned and `Stream.synchronize` wait; `torch.cuda.synchronize`
-    says so by its name and is not reported. Operators that are computed on the CPU for want of a kernel wait too, and are.
+    `item()`, `.cpu()`, printing, `if tensor:`, `nonzero`, copies of memory that is not pinned and `Stream.synchronize`
+    wait; `torch.cuda.synchronize` says so by its name and is not reported. Operators that are computed on the CPU for
+    want of a kernel wait too, and are.
     """
     require()
     if isinstance(debug_mode, str):
         modes = {"default": 0, "warn": 1, "error": 2}
         if debug_mode not in modes:
-            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {debug_mode!r}")
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {debug_mode!r}"
+            )
         debug_mode = modes[debug_mode]
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1 or 2, got {debug_mode!r}")

@@ -1,4 +1,6 @@
-"""make_graphed_callables: functions and modules whose forward and backward are CUDA graphs, replayed inside of an autograd Function."""
+"""make_graphed_callables: functions and modules whose forward and backward are CUDA graphs, replayed inside of an
+autograd Function.
+"""
 
 import cresset
 
@@ -18,17 +20,29 @@ def _is_module(value):
 
 def _check(callables, sample_args):
     if cresset.is_autocast_enabled("cuda") and cresset.is_autocast_cache_enabled():
-        raise RuntimeError("make_graphed_callables does not support the autocast caching. Please set `cache_enabled=False`.")
+        raise RuntimeError(
+            "make_graphed_callables does not support the autocast caching. Please set `cache_enabled=False`."
+        )
     if len(callables) != len(sample_args):
-        raise ValueError(f"make_graphed_callables: there are {len(callables)} callables and sample_args for {len(sample_args)}")
+        raise ValueError(
+            f"make_graphed_callables: there are {len(callables)} callables and sample_args for {len(sample_args)}"
+        )
     for number, (function, args) in enumerate(zip(callables, sample_args, strict=True)):
         if _is_module(function):
             if function._backward_hooks or function._forward_hooks or function._forward_pre_hooks:
-                raise RuntimeError("Modules must not have hooks registered at the time they are passed. However, registering hooks on modules after passing them through make_graphed_callables is allowed.")
+                raise RuntimeError(
+                    "Modules must not have hooks registered at the time they are passed. However, registering hooks "
+                    "on modules after passing them through make_graphed_callables is allowed."
+                )
             if any(buffer.requires_grad for buffer in function.buffers()):
-                raise RuntimeError("In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only parameters may be trainable. All buffers must have ``requires_grad=False``.")
+                raise RuntimeError(
+                    "In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only parameters may "
+                    "be trainable. All buffers must have ``requires_grad=False``."
+                )
         if not all(isinstance(value, _native.Tensor) and value.is_cuda for value in pytree.tree_leaves(args)):
-            raise TypeError(f"make_graphed_callables: sample_args of callable {number} must be tensors on 'cuda', and nothing else")
+            raise TypeError(
+                f"make_graphed_callables: sample_args of callable {number} must be tensors on 'cuda', and nothing else"
+            )
 
 
 class _Recorded:
@@ -67,14 +81,20 @@ class _Recorded:
     def warm_up(self, allow_unused):
         outputs = self.run()
         if self.differentiable(outputs):
-            self.gradients(outputs, [cresset.empty_like(output) if output.requires_grad else None for output in outputs], allow_unused)
+            self.gradients(
+                outputs,
+                [cresset.empty_like(output) if output.requires_grad else None for output in outputs],
+                allow_unused,
+            )
 
     def record_forward(self, pool):
         with graph(self.forward_graph, pool=pool):
             self.outputs = self.run()
 
     def record_backward(self, pool, allow_unused):
-        self.output_grads = tuple(cresset.empty_like(output) if output.requires_grad else None for output in self.outputs)
+        self.output_grads = tuple(
+            cresset.empty_like(output) if output.requires_grad else None for output in self.outputs
+        )
         self.input_grads = (None,) * len(self.inputs)
         if self.differentiable(self.outputs):
             with graph(self.backward_graph, pool=pool):
@@ -87,12 +107,16 @@ def _replayed(recorded):
     class Graphed(Function):
         @staticmethod
         def forward(ctx, *inputs):
-            for static, given in zip(recorded.inputs[: len(recorded.inputs) - len(recorded.parameters)], inputs, strict=False):
+            for static, given in zip(
+                recorded.inputs[: len(recorded.inputs) - len(recorded.parameters)], inputs, strict=False
+            ):
                 if static.data_ptr() != given.data_ptr():
                     static.detach().copy_(given)
             recorded.forward_graph.replay()
             results = tuple(output.detach() for output in recorded.outputs)
-            ctx.mark_non_differentiable(*(result for result, output in zip(results, recorded.outputs, strict=True) if not output.requires_grad))
+            ctx.mark_non_differentiable(
+                *(result for result, output in zip(results, recorded.outputs, strict=True) if not output.requires_grad)
+            )
             return results
 
         @staticmethod
@@ -112,24 +136,30 @@ def _replayed(recorded):
             raise TypeError("make_graphed_callables: the arguments do not have the form of sample_args")
         for number, (leaf, static) in enumerate(zip(leaves, recorded.inputs, strict=False)):
             if leaf.shape != static.shape or leaf.dtype != static.dtype:
-                raise ValueError(f"make_graphed_callables: argument {number} was recorded as {static.dtype} of shape {tuple(static.shape)}, got {leaf.dtype} of shape {tuple(leaf.shape)}")
+                raise ValueError(
+                    f"make_graphed_callables: argument {number} was recorded as {static.dtype} of shape "
+                    f"{tuple(static.shape)}, got {leaf.dtype} of shape {tuple(leaf.shape)}"
+                )
         return pytree.tree_unflatten(list(Graphed.apply(*leaves, *recorded.parameters)), recorded.form)
 
     return call
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
-    """Functions or modules whose forward and backward are recorded once and then replayed: one launch for all of their work.
+    """Functions or modules whose forward and backward are recorded once and then replayed: one launch for all of their
+    work.
 
     Args:
         callables: a function or module, or a tuple of them in the order in which they will be called.
-        sample_args: a tuple of tensors on 'cuda' for each callable, with the shapes, dtypes and requires_grad of the real arguments.
+        sample_args: a tuple of tensors on 'cuda' for each callable, with the shapes, dtypes and requires_grad of the
+            real arguments.
         num_warmup_iters: calls before recording; kernels are compiled in them.
         allow_unused_input: whether an input may have no influence on the results.
         pool: memory to share with other graphs, from graph_pool_handle.
 
-    Returns the callables' replacements. A module is given back itself, with a forward that replays while it is in the mode (train or eval) it was
-    recorded in. Results and gradients lie in memory of the graphs: the next call overwrites them.
+    Returns the callables' replacements. A module is given back itself, with a forward that replays while it is in the
+    mode (train or eval) it was recorded in. Results and gradients lie in memory of the graphs: the next call overwrites
+    them.
     """
     require()
     single = not isinstance(callables, tuple)

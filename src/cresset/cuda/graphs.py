@@ -42,21 +42,33 @@ class CUDAGraph:
         self = super().__new__(cls)
         self._graph = self._ready = self._pool = 0
         self._index, self._stream, self._keep = None, None, keep_graph
-        self._random, self._random_words = 0, 0  # where a replay finds its start in the random numbers, and how many it uses
+        self._random, self._random_words = (
+            0,
+            0,
+        )  # where a replay finds its start in the random numbers, and how many it uses
         return self
 
     def capture_begin(self, pool=None, capture_error_mode="global", check_input_liveness=False):
-        """Start recording the current stream, which must not be the default one. That inputs stay alive cannot be checked."""
+        """Start recording the current stream, which must not be the default one. That inputs stay alive cannot be
+        checked.
+        """
         if check_input_liveness:
             raise NotImplementedError("capture_begin: check_input_liveness=True is not supported")
         if capture_error_mode not in _MODES:
-            raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}")
+            raise RuntimeError(
+                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
+            )
         if self._ready or self._stream:
-            raise RuntimeError("This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance.")
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
+            )
         self._index = current_device()
         stream = _native_cuda.current_stream(self._index)
         if stream == 0:
-            raise RuntimeError("CUDA graphs must be captured on a non-default stream: use `with torch.cuda.graph(g):` or `with torch.cuda.stream(s):`")
+            raise RuntimeError(
+                "CUDA graphs must be captured on a non-default stream: use `with torch.cuda.graph(g):` or `with "
+                "torch.cuda.stream(s):`"
+            )
         self._pool = _native_cuda.new_pool() if pool is None else pool[1]
         _users[self._index, self._pool] += 1
         self._stream = stream
@@ -126,21 +138,37 @@ class graph:
         cuda_graph: the CUDAGraph.
         pool: memory to share with other graphs, from graph_pool_handle or CUDAGraph.pool.
         stream: the stream to record; one of its own if it is None.
-        capture_error_mode: "global", "thread_local" or "relaxed": which other threads may not wait for the device meanwhile.
+        capture_error_mode: "global", "thread_local" or "relaxed": which other threads may not wait for the device
+            meanwhile.
         enable_annotations, check_input_liveness: not supported: they must be False.
     """
 
     default_capture_stream = None
 
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global", enable_annotations=False, check_input_liveness=False):
+    def __init__(
+        self,
+        cuda_graph,
+        pool=None,
+        stream=None,
+        capture_error_mode="global",
+        enable_annotations=False,
+        check_input_liveness=False,
+    ):
         require_for("graph")
         if enable_annotations or check_input_liveness:
-            raise NotImplementedError("torch.cuda.graph: enable_annotations=True and check_input_liveness=True are not supported")
+            raise NotImplementedError(
+                "torch.cuda.graph: enable_annotations=True and check_input_liveness=True are not supported"
+            )
         if stream is None:
             if graph.default_capture_stream is None:
                 graph.default_capture_stream = Stream()
             stream = graph.default_capture_stream
-        self.cuda_graph, self.pool, self.capture_stream, self.capture_error_mode = cuda_graph, pool, stream, capture_error_mode
+        self.cuda_graph, self.pool, self.capture_stream, self.capture_error_mode = (
+            cuda_graph,
+            pool,
+            stream,
+            capture_error_mode,
+        )
         self.stream_ctx = StreamContext(stream)
 
     def __enter__(self):
@@ -165,12 +193,14 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
 
     Args:
         callables: a function or module, or a tuple of them in the order in which they will be called.
-        sample_args: a tuple of tensors on 'cuda' for each callable, with the shapes, dtypes and requires_grad of the real arguments.
+        sample_args: a tuple of tensors on 'cuda' for each callable, with the shapes, dtypes and requires_grad of the
+            real arguments.
         num_warmup_iters: calls before recording; kernels are compiled in them.
         allow_unused_input: whether an input may have no influence on the results.
         pool: memory to share with other graphs, from graph_pool_handle.
 
-    Returns the callables' replacements; a module is given back itself, with a forward that replays while it is in the mode it was recorded in.
+    Returns the callables' replacements; a module is given back itself, with a forward that replays while it is in the
+    mode it was recorded in.
     """
     require()
     from .graphed import make_graphed_callables as make

@@ -1,4 +1,6 @@
-"""The history of device memory: who allocated what and when, recorded by the allocator, in the form of PyTorch's snapshots."""
+"""The history of device memory: who allocated what and when, recorded by the allocator, in the form of PyTorch's
+snapshots.
+"""
 
 import sys
 
@@ -13,7 +15,8 @@ _recording = {}
 
 
 def _record_memory_history(
-    enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None, clear_history=False, compile_context=False,
+    enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None, clear_history=False,
+    compile_context=False,
     global_record_annotations=False, skip_actions=None, **old,
 ):  # fmt: skip
     """Record every allocation from now on, with the line of the program and the module it is for.
@@ -28,11 +31,21 @@ def _record_memory_history(
         compile_context, global_record_annotations, skip_actions: not supported: they must be left out.
     """
     require()
-    if isinstance(enabled, bool):  # the old way: (enabled, record_context, trace_alloc_max_entries, trace_alloc_record_context)
+    if isinstance(
+        enabled, bool
+    ):  # the old way: (enabled, record_context, trace_alloc_max_entries, trace_alloc_record_context)
         max_entries = old.pop("trace_alloc_max_entries", 1 if max_entries == sys.maxsize else max_entries)
-        old.pop("record_context", None), old.pop("trace_alloc_record_context", None), old.pop("record_context_cpp", None)
+        (
+            old.pop("record_context", None),
+            old.pop("trace_alloc_record_context", None),
+            old.pop("record_context_cpp", None),
+        )
         enabled = "all" if enabled else None
-    for name, value in (("compile_context", compile_context), ("global_record_annotations", global_record_annotations), ("skip_actions", skip_actions)):
+    for name, value in (
+        ("compile_context", compile_context),
+        ("global_record_annotations", global_record_annotations),
+        ("skip_actions", skip_actions),
+    ):
         if value:
             raise NotImplementedError(f"_record_memory_history: {name}={value!r} is not supported; leave it out")
     if old:
@@ -55,7 +68,9 @@ def _record_memory_history(
 
 
 def frames_of(site):
-    """The lines of an allocation, "file.py(12): function" each, in the form of PyTorch's snapshots; the first says its module too."""
+    """The lines of an allocation, "file.py(12): function" each, in the form of PyTorch's snapshots; the first says its
+    module too.
+    """
     frames = []
     for text in site.split("\n") if site else []:
         text, _, module = text.partition(", in module ")
@@ -78,14 +93,22 @@ def segments(mempool_id=None, include_traces=True):
             if mempool_id is not None and mempool_id[1] != pool:
                 continue
             listed = [
-                {"address": at, "size": bytes, "requested_size": wanted, "state": state, "frames": frames_of(site) if include_traces else []}
+                {
+                    "address": at,
+                    "size": bytes,
+                    "requested_size": wanted,
+                    "state": state,
+                    "frames": frames_of(site) if include_traces else [],
+                }
                 for at, bytes, wanted, state, site in blocks
             ]
             used = [b for b in listed if b["state"] == "active_allocated"]
             found.append({
                 "device": index, "address": address, "total_size": size, "allocated_size": sum(b["size"] for b in used),
-                "active_size": sum(b["size"] for b in listed if b["state"] != "inactive"), "requested_size": sum(b["requested_size"] for b in used),
-                "stream": stream, "segment_type": "large" if large else "small", "segment_pool_id": (0, pool), "is_expandable": False, "frames": [],
+                "active_size": sum(b["size"] for b in listed if b["state"] != "inactive"),
+                "requested_size": sum(b["requested_size"] for b in used),
+                "stream": stream, "segment_type": "large" if large else "small", "segment_pool_id": (0, pool),
+                "is_expandable": False, "frames": [],
                 "blocks": listed,
             })  # fmt: skip
     return found
@@ -96,7 +119,14 @@ def _trace(index):
         return []
     events = []
     for action, address, size, time, stream, site in _native_cuda.memory_history(index):
-        event = {"action": action, "addr": address, "size": size, "stream": stream, "time_us": time // 1000, "frames": frames_of(site)}
+        event = {
+            "action": action,
+            "addr": address,
+            "size": size,
+            "stream": stream,
+            "time_us": time // 1000,
+            "frames": frames_of(site),
+        }
         if action == "free_completed":  # the same moment here: memory is given back in the stream's order
             events.append({**event, "action": "free_requested"})
         elif action == "oom":
@@ -106,7 +136,8 @@ def _trace(index):
 
 
 def _snapshot(device=None, augment_with_fx_traces=False):
-    """What memory is held now and, if it was recorded, what happened: plain dictionaries that PyTorch's viewer of snapshots reads.
+    """What memory is held now and, if it was recorded, what happened: plain dictionaries that PyTorch's viewer of
+    snapshots reads.
 
     Args:
         device: must be one of the devices; all are told of.
@@ -119,7 +150,12 @@ def _snapshot(device=None, augment_with_fx_traces=False):
     return {
         "segments": segments(),
         "device_traces": [_trace(index) for index in range(_native_cuda.device_count())],
-        "allocator_settings": {"expandable_segments": False, "garbage_collection_threshold": 0.0, "max_split_size": -1, "roundup_power2_divisions": {}},
+        "allocator_settings": {
+            "expandable_segments": False,
+            "garbage_collection_threshold": 0.0,
+            "max_split_size": -1,
+            "roundup_power2_divisions": {},
+        },
         "external_annotations": [],
     }
 
@@ -134,9 +170,11 @@ def _dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False
 
 
 def timeline(path, device=None, title=None):
-    """Write a page with the memory of a device over time: which module and line held how much, and what was held at the peak.
+    """Write a page with the memory of a device over time: which module and line held how much, and what was held at the
+    peak.
 
-    Call `_record_memory_history()` before the work that is looked at. The page is one HTML file that needs nothing from elsewhere.
+    Call `_record_memory_history()` before the work that is looked at. The page is one HTML file that needs nothing from
+    elsewhere.
 
     Args:
         path: the HTML file.
@@ -151,5 +189,8 @@ def timeline(path, device=None, title=None):
     index = device_index(device)
     kind, most = _recording.get(index, (None, 0))
     if kind != "all":
-        raise RuntimeError(f"timeline: nothing was recorded for cuda:{index}; call torch.cuda.memory._record_memory_history() before the work")
+        raise RuntimeError(
+            f"timeline: nothing was recorded for cuda:{index}; call torch.cuda.memory._record_memory_history() before "
+            "the work"
+        )
     return write_page(path, index, most, title)

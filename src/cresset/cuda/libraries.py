@@ -1,4 +1,6 @@
-"""Where NVIDIA's libraries lie: as Python packages (the extra `cresset[cuda]`), where CRESSET_CUDA_LIBRARIES says, or where the system looks."""
+"""Where NVIDIA's libraries lie: as Python packages (the extra `cresset[cuda]`), where CRESSET_CUDA_LIBRARIES says, or
+where the system looks.
+"""
 
 import functools
 import os
@@ -18,7 +20,9 @@ def package_folders():
 
 @functools.cache
 def open_library(*names):
-    """(the library as ctypes has it, the path or name that was opened), looked for as the native part does; (None, "") when it is not there."""
+    """(the library as ctypes has it, the path or name that was opened), looked for as the native part does; (None, "")
+    when it is not there.
+    """
     import ctypes  # when it is first needed: programs ask torch.cuda.is_available() and go on
 
     wished = [folder for folder in os.environ.get("CRESSET_CUDA_LIBRARIES", "").split(":") if folder]

@@ -1,4 +1,6 @@
-"""What NVIDIA's management library (NVML, part of the driver) tells of a device: load, temperature, power, clock, and who uses its memory."""
+"""What NVIDIA's management library (NVML, part of the driver) tells of a device: load, temperature, power, clock, and
+who uses its memory.
+"""
 
 import ctypes
 import functools
@@ -19,7 +21,12 @@ class Memory(ctypes.Structure):
 
 
 class Process(ctypes.Structure):
-    _fields_ = [("number", ctypes.c_uint), ("bytes", ctypes.c_ulonglong), ("gpu_instance", ctypes.c_uint), ("compute_instance", ctypes.c_uint)]
+    _fields_ = [
+        ("number", ctypes.c_uint),
+        ("bytes", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    ]
 
 
 @functools.cache
@@ -28,7 +35,9 @@ def _library():
         raise ModuleNotFoundError("nvidia-ml-py does not seem to be installed or it can't be imported.")
     library, _ = open_library("libnvidia-ml.so.1")
     if library is None:
-        raise ModuleNotFoundError("libnvidia-ml.so.1, NVIDIA's management library, was not found; it comes with the driver")
+        raise ModuleNotFoundError(
+            "libnvidia-ml.so.1, NVIDIA's management library, was not found; it comes with the driver"
+        )
     _check(library.nvmlInit_v2(), "nvmlInit_v2")
     return library
 
@@ -84,7 +93,10 @@ def list_gpu_processes(device=None):
     except ModuleNotFoundError:
         return "pynvml module not found, please install nvidia-ml-py"
     index = device_index(device)
-    _check(library.nvmlDeviceGetHandleByUUID(f"GPU-{get_device_properties(index).uuid}".encode(), ctypes.byref(handle)), "nvmlDeviceGetHandleByUUID")
+    _check(
+        library.nvmlDeviceGetHandleByUUID(f"GPU-{get_device_properties(index).uuid}".encode(), ctypes.byref(handle)),
+        "nvmlDeviceGetHandleByUUID",
+    )
     count = ctypes.c_uint(0)
     code = library.nvmlDeviceGetComputeRunningProcesses_v3(handle, ctypes.byref(count), None)
     processes = []
@@ -92,5 +104,8 @@ def list_gpu_processes(device=None):
         processes = (Process * count.value)()
         code = library.nvmlDeviceGetComputeRunningProcesses_v3(handle, ctypes.byref(count), processes)
     _check(code, "nvmlDeviceGetComputeRunningProcesses_v3")
-    lines = [f"process {process.number:>10d} uses {process.bytes / 2**20:>12.3f} MB GPU memory" for process in processes[: count.value]]
+    lines = [
+        f"process {process.number:>10d} uses {process.bytes / 2**20:>12.3f} MB GPU memory"
+        for process in processes[: count.value]
+    ]
     return "\n".join([f"GPU:{index}", *(lines or ["no processes are running"])])

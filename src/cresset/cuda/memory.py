@@ -9,11 +9,16 @@ from .devices import device_index, get_device_name
 from .history import _dump_snapshot, _record_memory_history, _snapshot, segments, timeline  # noqa: F401
 
 __all__ = [
-    "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
-    "change_current_allocator", "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction", "host_memory_stats", "host_memory_stats_as_nested_dict",
-    "list_gpu_processes", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
-    "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
-    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats", "reset_peak_memory_stats", "set_per_process_memory_fraction", "timeline", "use_mem_pool",
+    "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
+    "caching_allocator_disabled", "caching_allocator_enable",
+    "change_current_allocator", "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction",
+    "host_memory_stats", "host_memory_stats_as_nested_dict",
+    "list_gpu_processes", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info",
+    "memory_allocated", "memory_cached", "memory_reserved",
+    "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict", "memory_summary",
+    "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats", "reset_peak_memory_stats",
+    "set_per_process_memory_fraction", "timeline", "use_mem_pool",
 ]  # fmt: skip
 
 
@@ -63,7 +68,9 @@ def memory_stats(device=None):
 
 
 def host_memory_stats_as_nested_dict():
-    """Figures of pinned memory, in nested dictionaries: blocks and bytes in use, and with those kept for later ("segment", "reserved_bytes")."""
+    """Figures of pinned memory, in nested dictionaries: blocks and bytes in use, and with those kept for later
+    ("segment", "reserved_bytes").
+    """
     return _native_cuda.pinned_statistics() if _started() else {}
 
 
@@ -84,9 +91,13 @@ def _figure(name, path, doc):
 
 
 memory_allocated = _figure("memory_allocated", ("allocated_bytes", "current"), "Bytes that tensors use.")
-max_memory_allocated = _figure("max_memory_allocated", ("allocated_bytes", "peak"), "The most bytes that tensors used at a time.")
+max_memory_allocated = _figure(
+    "max_memory_allocated", ("allocated_bytes", "peak"), "The most bytes that tensors used at a time."
+)
 memory_reserved = _figure("memory_reserved", ("reserved_bytes", "current"), "Bytes that the allocator holds.")
-max_memory_reserved = _figure("max_memory_reserved", ("reserved_bytes", "peak"), "The most bytes that the allocator held at a time.")
+max_memory_reserved = _figure(
+    "max_memory_reserved", ("reserved_bytes", "peak"), "The most bytes that the allocator held at a time."
+)
 memory_cached = _figure("memory_cached", ("reserved_bytes", "current"), "The old name of memory_reserved.")
 max_memory_cached = _figure("max_memory_cached", ("reserved_bytes", "peak"), "The old name of max_memory_reserved.")
 
@@ -101,10 +112,18 @@ def _reset(name, function, doc):
     return reset
 
 
-reset_peak_memory_stats = _reset("reset_peak_memory_stats", _native_cuda.reset_peak_statistics, "Start the maxima anew.")
-reset_accumulated_memory_stats = _reset("reset_accumulated_memory_stats", _native_cuda.reset_accumulated_statistics, "Start the sums anew.")
-reset_max_memory_allocated = _reset("reset_max_memory_allocated", _native_cuda.reset_peak_statistics, "The old name of reset_peak_memory_stats.")
-reset_max_memory_cached = _reset("reset_max_memory_cached", _native_cuda.reset_peak_statistics, "The old name of reset_peak_memory_stats.")
+reset_peak_memory_stats = _reset(
+    "reset_peak_memory_stats", _native_cuda.reset_peak_statistics, "Start the maxima anew."
+)
+reset_accumulated_memory_stats = _reset(
+    "reset_accumulated_memory_stats", _native_cuda.reset_accumulated_statistics, "Start the sums anew."
+)
+reset_max_memory_allocated = _reset(
+    "reset_max_memory_allocated", _native_cuda.reset_peak_statistics, "The old name of reset_peak_memory_stats."
+)
+reset_max_memory_cached = _reset(
+    "reset_max_memory_cached", _native_cuda.reset_peak_statistics, "The old name of reset_peak_memory_stats."
+)
 
 
 def reset_peak_host_memory_stats():
@@ -133,7 +152,8 @@ def memory_summary(device=None, abbreviated=False):
     index = device_index(device)
     figures = memory_stats_as_nested_dict(index)
     rows = [
-        ("Allocated memory", "allocated_bytes", _size), ("Active memory", "active_bytes", _size), ("Requested memory", "requested_bytes", _size),
+        ("Allocated memory", "allocated_bytes", _size), ("Active memory", "active_bytes", _size),
+        ("Requested memory", "requested_bytes", _size),
         ("Reserved memory", "reserved_bytes", _size), ("Non-releasable memory", "inactive_split_bytes", _size),
         ("Allocations", "allocation", str), ("Active allocs", "active", str), ("Reserved segments", "segment", str),
         ("Non-releasable allocs", "inactive_split", str),
@@ -150,7 +170,11 @@ def memory_summary(device=None, abbreviated=False):
         for pool in ("all",) if abbreviated else ("all", "large_pool", "small_pool"):
             label = title if pool == "all" else f"  from {pool.replace('_', ' ')}"
             one = figures[name][pool]
-            out.append(f"| {label:22} | " + " | ".join(f"{write(one[k]):>12}" for k in ("current", "peak", "allocated", "freed")) + " |")
+            out.append(
+                f"| {label:22} | "
+                + " | ".join(f"{write(one[k]):>12}" for k in ("current", "peak", "allocated", "freed"))
+                + " |"
+            )
     return "\n".join([*out, line, ""])
 
 
@@ -212,7 +236,9 @@ def caching_allocator_delete(mem_ptr):
 def caching_allocator_enable(value=True):
     """Use the cache. It is always used: False is refused."""
     if not value:
-        raise NotImplementedError("caching_allocator_enable: memory always comes from the cache; empty_cache() gives back what it holds")
+        raise NotImplementedError(
+            "caching_allocator_enable: memory always comes from the cache; empty_cache() gives back what it holds"
+        )
 
 
 @contextlib.contextmanager

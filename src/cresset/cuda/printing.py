@@ -1,8 +1,8 @@
 """The formulas of pointwise operators and the steps of optimizers as CUDA text: what kernels include and call.
 
 A formula becomes a function of one element, printed by the printer of the CPU's loops. It computes as the CPU does when
-the kernel is compiled with --fmad=false: what is not fused there must not be here. The build prints what the package has
-(native/generate.py); at run time only the program's own formulas are.
+the kernel is compiled with --fmad=false: what is not fused there must not be here. The build prints what the package
+has (native/generate.py); at run time only the program's own formulas are.
 """
 
 import re
@@ -35,7 +35,8 @@ def formula_source(operator, which, compute):
         RESULT formula(T0 x, T1 y, ..., const Attribute* scalars)
     """
     if isinstance(operator, str):
-        # Not at the top: it needs the native module, and the build, which prints the package's own formulas, has none yet.
+        # Not at the top: it needs the native module, and the build, which prints the package's own formulas, has none
+        # yet.
         from ..ops import formulas
 
         name, operator = operator, formulas.definition(operator)
@@ -76,7 +77,9 @@ def update_source(name, number, compute):
     """
     variants = {variant.number: variant for variant in updates[name].variants()}
     if number not in variants or compute not in COMPUTES:
-        raise ValueError(f"update_source: {name} has the variants {list(variants)} in {COMPUTES}, not {number} in {compute}")
+        raise ValueError(
+            f"update_source: {name} has the variants {list(variants)} in {COMPUTES}, not {number} in {compute}"
+        )
     variant, type = variants[number], TYPE_NAMES[compute]
     results = {tensor: variant.results[compute][tensor] for tensor in variant.written}
     constant = frozenset((*variant.update.singles, *variant.update.numbers))

@@ -1,4 +1,6 @@
-"""Random numbers on CUDA devices: each has a generator of its own. A seed is accepted without a device, so that programs can set it always."""
+"""Random numbers on CUDA devices: each has a generator of its own. A seed is accepted without a device, so that
+programs can set it always.
+"""
 
 from .. import _native
 from .absent import require

@@ -1,4 +1,6 @@
-"""torch.cuda.cudart(): the functions of the CUDA runtime library that programs call, through the driver. There is no runtime library here."""
+"""torch.cuda.cudart(): the functions of the CUDA runtime library that programs call, through the driver. There is no
+runtime library here.
+"""
 
 import ctypes
 import enum

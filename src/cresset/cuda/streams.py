@@ -6,7 +6,17 @@ from .. import _native, accelerator
 from .absent import require, require_for
 from .devices import current_device, device_index
 
-__all__ = ["Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream", "get_stream_from_external", "set_stream", "stream"]
+__all__ = [
+    "Event",
+    "ExternalStream",
+    "Stream",
+    "StreamContext",
+    "current_stream",
+    "default_stream",
+    "get_stream_from_external",
+    "set_stream",
+    "stream",
+]
 
 _native_cuda = _native.cuda
 
@@ -136,7 +146,9 @@ class Event(accelerator.Event):
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False):
         require_for("Event")
         if interprocess or external:
-            raise NotImplementedError(f"torch.cuda.Event: {'interprocess' if interprocess else 'external'}=True is not supported")
+            raise NotImplementedError(
+                f"torch.cuda.Event: {'interprocess' if interprocess else 'external'}=True is not supported"
+            )
         self = object.__new__(cls)
         self.enable_timing, self.blocking, self.cuda_event, self._index = enable_timing, blocking, 0, None
         return self
@@ -169,7 +181,9 @@ class Event(accelerator.Event):
             self.cuda_event = _native_cuda.event_create(index, self.enable_timing, self.blocking)
             self._index = index
         elif self._index != index:
-            raise RuntimeError(f"Event device cuda:{self._index} does not match recording stream's device cuda:{index}.")
+            raise RuntimeError(
+                f"Event device cuda:{self._index} does not match recording stream's device cuda:{index}."
+            )
         _native_cuda.event_record(index, self.cuda_event, handle)
 
     def wait(self, stream=None):
@@ -211,7 +225,11 @@ class Event(accelerator.Event):
             _native_cuda.event_destroy(self._index, self.cuda_event)
 
     def __repr__(self):
-        return f"<torch.cuda.Event {self.cuda_event:#x}>" if self._index is not None else "<torch.cuda.Event uninitialized>"
+        return (
+            f"<torch.cuda.Event {self.cuda_event:#x}>"
+            if self._index is not None
+            else "<torch.cuda.Event uninitialized>"
+        )
 
 
 def _index(device):

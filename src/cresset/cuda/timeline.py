@@ -1,5 +1,5 @@
-"""A page with the memory of a device over time, by holder: the module and line that asked for it. It needs nothing from elsewhere;
-without scripts only the details under the pointer are missing."""
+"""A page with the memory of a device over time, by holder: the module and line that asked for it. It needs nothing from
+elsewhere; without scripts only the details under the pointer are missing."""
 
 import html
 import json
@@ -23,7 +23,8 @@ BEFORE, UNKNOWN = ("", "", 0, "before recording"), ("", "", 0, "outside of Pytho
 class Timeline:
     """What was recorded: events in order, and what was held before the first of them.
 
-    `events` are (nanoseconds, bytes, holder): bytes are negative where memory was freed. A holder is (module, file, line, function).
+    `events` are (nanoseconds, bytes, holder): bytes are negative where memory was freed. A holder is (module, file,
+    line, function).
     """
 
     def __init__(self, history, segments):
@@ -77,7 +78,9 @@ class Timeline:
         return sorted(self.most, key=lambda holder: (-self.at_peak[holder], -self.most[holder], holder))
 
     def columns(self, by_time):
-        """The chart's columns, each (start, nanoseconds, reserved, {holder: bytes}) at its highest moment; start is a time or an event's number."""
+        """The chart's columns, each (start, nanoseconds, reserved, {holder: bytes}) at its highest moment; start is a
+        time or an event's number.
+        """
         count = len(self.events)
         span = max(self.end - self.start, 1)
         held, total, reserved, spent = Counter(self.before), sum(self.before.values()), self.reserved_before, 0
@@ -89,16 +92,34 @@ class Timeline:
                 spent += 1
             held[holder] += size
             total += size
-            slot = (time - self.start) * MOST_COLUMNS // span if by_time else place * MOST_COLUMNS // max(count, MOST_COLUMNS)
+            slot = (
+                (time - self.start) * MOST_COLUMNS // span
+                if by_time
+                else place * MOST_COLUMNS // max(count, MOST_COLUMNS)
+            )
             if slot != last or total > columns[-1][2]:
-                made = [time - self.start if by_time else place + 1, time, total, reserved, {name: n for name, n in held.items() if n}]
+                made = [
+                    time - self.start if by_time else place + 1,
+                    time,
+                    total,
+                    reserved,
+                    {name: n for name, n in held.items() if n},
+                ]
                 if slot != last:
                     columns.append(made)
                 else:
                     columns[-1][1:] = made[1:]
             last = slot
         # What is left after a column's highest moment: the next one, or the end, shows it.
-        columns.append([span if by_time else max(count, 1) + 1, self.end, total, reserved, {name: n for name, n in held.items() if n}])
+        columns.append(
+            [
+                span if by_time else max(count, 1) + 1,
+                self.end,
+                total,
+                reserved,
+                {name: n for name, n in held.items() if n},
+            ]
+        )
         return columns
 
 
@@ -168,19 +189,32 @@ def page(found, title, device, truncated=False):
         }
     names = [name_text(holder) for holder in colored] + ([f"{rest} other holders"] if rest else [])
     data["names"] = names
-    legend = "".join(f'<span class="key"><i class="c{number}"></i>{html.escape(text)}</span>' for number, text in enumerate(names))
+    legend = "".join(
+        f'<span class="key"><i class="c{number}"></i>{html.escape(text)}</span>' for number, text in enumerate(names)
+    )
     legend += '<span class="key"><i class="reserved"></i>reserved by the allocator</span>'
-    note = '<p class="note">The history was full: what was allocated earlier than the first event kept is counted with its holder where that is known.</p>' if truncated else ""
+    note = (
+        (
+            '<p class="note">The history was full: what was allocated earlier than the first event kept is counted '
+            "with "
+            "its holder where that is known.</p>"
+        )
+        if truncated
+        else ""
+    )
     body = (
         f"<h1>{html.escape(title)}</h1>{_facts(found, device)}{note}"
-        '<figure><input type="radio" name="axis" id="axis-events" checked><input type="radio" name="axis" id="axis-time">'
-        '<div class="bar"><b>Allocated memory by holder</b><span class="switch"><label for="axis-events">by event</label><label for="axis-time">by time</label></span></div>'
+        '<figure><input type="radio" name="axis" id="axis-events" checked><input type="radio" name="axis" '
+        'id="axis-time">'
+        '<div class="bar"><b>Allocated memory by holder</b><span class="switch"><label for="axis-events">by '
+        'event</label><label for="axis-time">by time</label></span></div>'
         f'{"".join(charts)}<div class="legend">{legend}</div><div id="tip" hidden></div></figure>'
         f"<h2>Held at the peak</h2>{_table(found, holders, colors)}"
     )
     script = SCRIPT.replace("DATA", json.dumps(data, separators=(",", ":")).replace("</", "<\\/"))
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{html.escape(title)}</title>'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width"><title>{html.escape(title)}</title>'
         f"<style>{STYLE}</style></head><body>{body}<script>{script}</script></body></html>\n"
     )
 
@@ -226,31 +260,44 @@ def _chart(found, columns, rows, by_time):
 
     parts = []
     for size in _nice_steps(top):
-        parts.append(f'<path class="grid" d="M{LEFT} {up(size)}H{WIDTH - RIGHT}"/><text class="tick" x="{LEFT - 8}" y="{up(size) + 4:.1f}" text-anchor="end">{size_text(size)}</text>')
+        parts.append(
+            f'<path class="grid" d="M{LEFT} {up(size)}H{WIDTH - RIGHT}"/><text class="tick" x="{LEFT - 8}" '
+            f'y="{up(size) + 4:.1f}" text-anchor="end">{size_text(size)}</text>'
+        )
     base = [0] * len(columns)
     for number in range(len(rows[0]) if rows else 0):
         above = [low + row[number] for low, row in zip(base, rows, strict=True)]
         if any(row[number] for row in rows):
             parts.append(f'<path class="area c{number}" d="{_steps(xs, above, base, up)}"/>')
         base = above
-    line = "".join(f"{'M' if not place else 'H'}{x}{' ' if not place else 'V'}{up(column[3])}" for place, (x, column) in enumerate(zip(xs, columns, strict=True)))
+    line = "".join(
+        f"{'M' if not place else 'H'}{x}{' ' if not place else 'V'}{up(column[3])}"
+        for place, (x, column) in enumerate(zip(xs, columns, strict=True))
+    )
     parts.append(f'<path class="reserved-line" d="{line}"/>')
     peak = max(range(len(columns)), key=lambda place: columns[place][2])
     anchor, shift = ("end", -6) if xs[peak] > WIDTH * 0.75 else ("start", 6)
     parts.append(
         f'<path class="peak" d="M{xs[peak]} {up(columns[peak][2])}V{HEIGHT - BOTTOM}"/>'
-        f'<text class="label" x="{xs[peak] + shift}" y="{max(up(columns[peak][2]) - 6, 12):.1f}" text-anchor="{anchor}">peak {size_text(columns[peak][2])}</text>'
+        f'<text class="label" x="{xs[peak] + shift}" y="{max(up(columns[peak][2]) - 6, 12):.1f}" '
+        f'text-anchor="{anchor}">peak {size_text(columns[peak][2])}</text>'
     )
     for time, place, size in found.failures:
         x = round(LEFT + (WIDTH - LEFT - RIGHT) * min(time - found.start if by_time else place, last) / last, 1)
         anchor, shift = ("end", -4) if x > WIDTH * 0.75 else ("start", 4)
-        parts.append(f'<path class="failure" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/><text class="failed" x="{x + shift}" y="{TOP + 12}" text-anchor="{anchor}">out of memory: {size_text(size)}</text>')
+        parts.append(
+            f'<path class="failure" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/><text class="failed" x="{x + shift}" '
+            f'y="{TOP + 12}" text-anchor="{anchor}">out of memory: {size_text(size)}</text>'
+        )
     for tick in _round_numbers(last):
         x = LEFT + (WIDTH - LEFT - RIGHT) * tick / last
         text = time_text(tick) if by_time and tick else f"{tick:,}"
         parts.append(f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{text}</text>')
     axis = "time since the first event" if by_time else "allocations and frees, in order"
-    parts.append(f'<path class="axis" d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/><text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{axis}</text>')
+    parts.append(
+        f'<path class="axis" d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/><text class="tick" '
+        f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{axis}</text>'
+    )
     parts.append(f'<path class="cursor" d="M0 {TOP}V{HEIGHT - BOTTOM}" visibility="hidden"/>')
     label = html.escape(f"Allocated memory, at most {size_text(found.peak)}", quote=True)
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>', xs
@@ -275,13 +322,17 @@ def _facts(found, device):
         peak = max(peak, reserved)
     when = time_text(found.events[found.peak_place][0] - found.start) if found.peak_place >= 0 else "the start"
     facts = [
-        ("device", device), ("peak", size_text(found.peak)), ("reached after", when), ("held at the end", size_text(sum(found.at_end.values()))),
-        ("most reserved", size_text(peak)), ("allocations", f"{allocations:,}"), ("frees", f"{len(found.events) - allocations:,}"),
+        ("device", device), ("peak", size_text(found.peak)), ("reached after", when),
+        ("held at the end", size_text(sum(found.at_end.values()))),
+        ("most reserved", size_text(peak)), ("allocations", f"{allocations:,}"),
+        ("frees", f"{len(found.events) - allocations:,}"),
         ("recorded", time_text(found.end - found.start)),
     ]  # fmt: skip
     if found.failures:
         facts.append(("out of memory", f"{len(found.failures)} times" if len(found.failures) > 1 else "once"))
-    return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{html.escape(value)}</dd></div>" for name, value in facts) + "</dl>"
+    return (
+        "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{html.escape(value)}</dd></div>" for name, value in facts) + "</dl>"
+    )
 
 
 def _table(found, holders, colors):
@@ -292,10 +343,14 @@ def _table(found, holders, colors):
         size, blocks = found.at_peak[holder], found.blocks_at_peak[holder]
         number = colors.get(holder, MOST_HOLDERS)
         code = linecache.getline(file, line).strip() if file else ""
-        where = f'<span title="{html.escape(file, quote=True)}">{html.escape(place_text(holder))}</span>' + (f" in {html.escape(function)}" if file else "")
+        where = f'<span title="{html.escape(file, quote=True)}">{html.escape(place_text(holder))}</span>' + (
+            f" in {html.escape(function)}" if file else ""
+        )
         rows.append(
-            f'<tr><td><i class="c{number}"></i></td><td class="number">{size_text(size)}</td><td class="number">{100 * size / max(found.peak, 1):.1f} %</td>'
-            f'<td class="number">{blocks if blocks > 0 else ""}</td><td class="number">{size_text(found.at_end[holder])}</td>'
+            f'<tr><td><i class="c{number}"></i></td><td class="number">{size_text(size)}</td><td '
+            f'class="number">{100 * size / max(found.peak, 1):.1f} %</td>'
+            f'<td class="number">{blocks if blocks > 0 else ""}</td><td '
+            f'class="number">{size_text(found.at_end[holder])}</td>'
             f"<td>{html.escape(module) or '<span class=soft>no module</span>'}</td><td>{where}{f'<code>{html.escape(code)}</code>' if code else ''}</td></tr>"
         )
     left = sum(1 for holder in holders if found.at_peak[holder]) - len(rows)
@@ -306,11 +361,40 @@ def _table(found, holders, colors):
     return f'<div class="wide"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>{more}'
 
 
-LIGHT = ["#2a78d6", "#e8862e", "#3a9d5d", "#c8463f", "#8a63c9", "#97684a", "#d76cae", "#6b8f1a", "#1ba3b5", "#c9a613", "#4c56a8", "#9b9b96"]
-DARK = ["#5b9cec", "#f0a050", "#5fbd80", "#e8716a", "#ab8be0", "#b98a6c", "#e793c8", "#a5c253", "#4fc4d4", "#e0c34a", "#8289d6", "#7d7d78"]
+LIGHT = [
+    "#2a78d6",
+    "#e8862e",
+    "#3a9d5d",
+    "#c8463f",
+    "#8a63c9",
+    "#97684a",
+    "#d76cae",
+    "#6b8f1a",
+    "#1ba3b5",
+    "#c9a613",
+    "#4c56a8",
+    "#9b9b96",
+]
+DARK = [
+    "#5b9cec",
+    "#f0a050",
+    "#5fbd80",
+    "#e8716a",
+    "#ab8be0",
+    "#b98a6c",
+    "#e793c8",
+    "#a5c253",
+    "#4fc4d4",
+    "#e0c34a",
+    "#8289d6",
+    "#7d7d78",
+]
 
 STYLE = (
-    ":root{color-scheme:light dark;--paper:#fcfcfb;--card:#fff;--ink:#1b1b1a;--soft:#62625e;--line:#e4e3de;--bad:#c0281f;"
+    (
+        ":root{color-scheme:light "
+        "dark;--paper:#fcfcfb;--card:#fff;--ink:#1b1b1a;--soft:#62625e;--line:#e4e3de;--bad:#c0281f;"
+    )
     + "".join(f"--c{number}:{color};" for number, color in enumerate(LIGHT))
     + "}@media(prefers-color-scheme:dark){:root{--paper:#161615;--card:#1e1e1d;--ink:#ecebe7;--soft:#a09f99;--line:#363634;--bad:#ff7a70;"
     + "".join(f"--c{number}:{color};" for number, color in enumerate(DARK))

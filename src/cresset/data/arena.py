@@ -1,8 +1,9 @@
 """Memory that a worker and its parent both see, in which batches travel without copies.
 
-One arena a worker. The worker gives out blocks and fills them; the parent makes tensors on them, and when the last tensor of a block is
-gone the block's number goes back to the worker with the next task. The memory never has a name, so that nothing stays behind, however the
-processes end: with `fork` it is anonymous, else it is a file without a name, whose descriptor goes to the worker.
+One arena a worker. The worker gives out blocks and fills them; the parent makes tensors on them, and when the last
+tensor of a block is gone the block's number goes back to the worker with the next task. The memory never has a name, so
+that nothing stays behind, however the processes end: with `fork` it is anonymous, else it is a file without a name,
+whose descriptor goes to the worker.
 """
 
 import ctypes
@@ -22,7 +23,9 @@ NOWHERE = -1
 
 
 class Arena:
-    """Shared memory of `size` bytes. `descriptor` is the file that another process can map, or None when the memory is inherited."""
+    """Shared memory of `size` bytes. `descriptor` is the file that another process can map, or None when the memory is
+    inherited.
+    """
 
     def __init__(self, size, descriptor=None):
         self.size, self.descriptor = size, descriptor
@@ -30,7 +33,9 @@ class Arena:
         self.sizes = {}  # parent: block offset -> size
         self.freed = []  # parent: blocks to give back with the next task
         if descriptor is None:
-            self.memory = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
+            self.memory = mmap.mmap(
+                -1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+            )
         else:
             self.memory = mmap.mmap(descriptor, size)
             weakref.finalize(self, os.close, descriptor).atexit = False
@@ -38,7 +43,9 @@ class Arena:
 
     @classmethod
     def inherited(cls, workers):
-        """For forked workers: as large as the machine allows; untouched pages cost nothing. None if there is no room at all."""
+        """For forked workers: as large as the machine allows; untouched pages cost nothing. None if there is no room at
+        all.
+        """
         return cls._largest(workers, cls)
 
     @classmethod
@@ -76,7 +83,9 @@ class Arena:
     # ---- what the worker is at
 
     def note(self, place, index):
-        struct.pack_into("<qq", self.memory, 0, place, index if type(index) is int and -(2**63) <= index < 2**63 else NOWHERE)
+        struct.pack_into(
+            "<qq", self.memory, 0, place, index if type(index) is int and -(2**63) <= index < 2**63 else NOWHERE
+        )
 
     def noted(self):
         """(place in the epoch, dataset index), NOWHERE for what is not known."""
@@ -85,7 +94,9 @@ class Arena:
     # ---- the parent's side
 
     def region(self, block, offset, size):
-        """The bytes at `offset` as an object with the buffer protocol; the block is in use as long as any such object lives."""
+        """The bytes at `offset` as an object with the buffer protocol; the block is in use as long as any such object
+        lives.
+        """
         region = (ctypes.c_char * size).from_buffer(self.memory, offset)
         arena = weakref.ref(self)
         self.live.setdefault(block, []).append(weakref.ref(region, lambda gone: _let_go(arena, block, gone)))
@@ -117,7 +128,9 @@ def _physical_memory():
 
 
 class Blocks:
-    """The worker's side: which parts of an arena are free. A block is what one batch takes; it grows until the batch is sent."""
+    """The worker's side: which parts of an arena are free. A block is what one batch takes; it grows until the batch is
+    sent.
+    """
 
     def __init__(self, arena, taken=()):
         self.arena = arena
@@ -174,7 +187,11 @@ class Blocks:
         offset = self.allot(count * dtype.itemsize)
         if offset is None:
             return None
-        flat = cresset.frombuffer(self.arena.memory, dtype=dtype, count=count, offset=offset) if count else cresset.empty(0, dtype=dtype)
+        flat = (
+            cresset.frombuffer(self.arena.memory, dtype=dtype, count=count, offset=offset)
+            if count
+            else cresset.empty(0, dtype=dtype)
+        )
         made = flat.view(shape)
         made.arena_offset = offset
         return made

@@ -9,7 +9,9 @@ import cresset
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
-default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
 
 
 def _is_numpy(value):
@@ -73,7 +75,9 @@ def collate(batch, *, collate_fn_map=None):
         return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)))
     if isinstance(first, collections.abc.Sequence):
         if any(len(sample) != len(first) for sample in batch):
-            raise RuntimeError(f"each element in list of batch should be of equal size; they are {sorted({len(s) for s in batch})}")
+            raise RuntimeError(
+                f"each element in list of batch should be of equal size; they are {sorted({len(s) for s in batch})}"
+            )
         columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)]
         return columns if isinstance(first, tuple) else _like(first, columns)
     raise TypeError(default_collate_err_msg_format.format(kind))

@@ -27,8 +27,8 @@ class SizedSamples(Samples[T_co], Sized, Protocol[T_co]):
 class Dataset(Generic[T_co]):
     """A collection that gives sample `index`: subclasses write `__getitem__` and mostly `__len__`.
 
-    A dataset that can fetch many samples at once quicker than one by one may have `__getitems__(indices)` as well, which returns the
-    list of samples.
+    A dataset that can fetch many samples at once quicker than one by one may have `__getitems__(indices)` as well,
+    which returns the list of samples.
 
     >>> class Squares(Dataset):
     ...     def __len__(self):
@@ -47,7 +47,9 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """A stream of samples: subclasses write `__iter__`. With several workers each has a copy: `get_worker_info` says which share is its own."""
+    """A stream of samples: subclasses write `__iter__`. With several workers each has a copy: `get_worker_info` says
+    which share is its own.
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__}: an iterable dataset needs a method __iter__()")
@@ -65,7 +67,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
-            raise AssertionError(f"Size mismatch between tensors: they have {[tensor.size(0) for tensor in tensors]} rows")
+            raise AssertionError(
+                f"Size mismatch between tensors: they have {[tensor.size(0) for tensor in tensors]} rows"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index) -> tuple[Tensor, ...]:
@@ -80,7 +84,10 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
+            )
         if not args and not kwargs:
             raise ValueError("StackDataset: at least one dataset should be passed")
         self.datasets = args or kwargs
@@ -205,9 +212,13 @@ def random_split(dataset: SizedSamples[T], lengths: Sequence[int | float], gener
         lengths = whole
         for i, length in enumerate(lengths):
             if length == 0:
-                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)
+                warnings.warn(
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
+                )
     if sum(lengths) != len(dataset):
-        raise ValueError(f"Sum of input lengths does not equal the length of the input dataset! {sum(lengths)} and {len(dataset)}")
+        raise ValueError(
+            f"Sum of input lengths does not equal the length of the input dataset! {sum(lengths)} and {len(dataset)}"
+        )
     indices = cresset.randperm(sum(lengths), generator=generator).tolist()
     ends = list(itertools.accumulate(lengths))
     return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths, strict=True)]

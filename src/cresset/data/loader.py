@@ -52,7 +52,8 @@ class DataLoader(Generic[T_co]):
         shuffle: a new random order each epoch.
         sampler: gives the order instead, as an iterable of indices.
         batch_sampler: gives whole batches of indices.
-        num_workers: how many workers fetch; 0 fetches in this process. Samples and augmentations are the same for any number.
+        num_workers: how many workers fetch; 0 fetches in this process. Samples and augmentations are the same for any
+            number.
         collate_fn: makes a batch of a list of samples.
         pin_memory: copy batches into pinned memory, where there is a GPU.
         drop_last: leave out a last batch that is not full.
@@ -62,10 +63,11 @@ class DataLoader(Generic[T_co]):
         generator: draws the order and the workers' seeds.
         prefetch_factor: batches each worker prepares ahead; 2 unless given.
         persistent_workers: keep the workers from epoch to epoch.
-        pin_memory_device: PyTorch has deprecated it; given together with pin_memory it is warned about, and the current device is used.
+        pin_memory_device: PyTorch has deprecated it; given together with pin_memory it is warned about, and the current
+            device is used.
         in_order: give batches in the sampler's order; False gives them as they come.
-        worker_type: "process", or "thread" for datasets whose work leaves the interpreter lock; threads share the generators of this
-            process, so their augmentations are not reproducible.
+        worker_type: "process", or "thread" for datasets whose work leaves the interpreter lock; threads share the
+            generators of this process, so their augmentations are not reproducible.
 
     `state_dict` and `load_state_dict` continue an epoch at the exact next batch.
 
@@ -77,39 +79,72 @@ class DataLoader(Generic[T_co]):
     _initialized = False
 
     def __init__(
-        self, dataset: Samples[T_co], batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
-        multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True, worker_type="process",
+        self, dataset: Samples[T_co], batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
+        collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+        multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
+        pin_memory_device="", in_order=True, worker_type="process",
     ):  # fmt: skip
         if num_workers < 0:
-            raise ValueError(f"num_workers option should be non-negative; use num_workers=0 to disable multiprocessing. Got {num_workers}")
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing. Got "
+                f"{num_workers}"
+            )
         if timeout < 0:
             raise ValueError(f"timeout option should be non-negative, got {timeout}")
         if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError("prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None.")
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable "
+                "multiprocessing, otherwise set prefetch_factor to None."
+            )
         if prefetch_factor is not None and prefetch_factor < 0:
             raise ValueError(f"prefetch_factor option should be non-negative, got {prefetch_factor}")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
         if worker_type not in ("process", "thread"):
             raise ValueError(f"worker_type should be 'process' or 'thread', got {worker_type!r}")
-        self.dataset, self.num_workers, self.pin_memory, self.pin_memory_device = dataset, num_workers, pin_memory, pin_memory_device
+        self.dataset, self.num_workers, self.pin_memory, self.pin_memory_device = (
+            dataset,
+            num_workers,
+            pin_memory,
+            pin_memory_device,
+        )
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
-        self.timeout, self.worker_init_fn, self.in_order, self.worker_type = timeout, worker_init_fn, in_order, worker_type
+        self.timeout, self.worker_init_fn, self.in_order, self.worker_type = (
+            timeout,
+            worker_init_fn,
+            in_order,
+            worker_type,
+        )
         if pin_memory and pin_memory_device:
-            warnings.warn(f"pin_memory_device is deprecated, the current accelerator will be used as the device, ignore pin_memory_device={pin_memory_device!r}.", stacklevel=2)
+            warnings.warn(
+                (
+                    "pin_memory_device is deprecated, the current accelerator will be used as the device, ignore "
+                    f"pin_memory_device={pin_memory_device!r}."
+                ),
+                stacklevel=2,
+            )
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         if _is_stream(self):
             if shuffle not in (False, None):
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+                )
             if sampler is not None:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}"
+                )
             if batch_sampler is not None:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}")
+                raise ValueError(
+                    "DataLoader with IterableDataset: expected unspecified batch_sampler option, but got "
+                    f"batch_sampler={batch_sampler}"
+                )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
@@ -120,8 +155,16 @@ class DataLoader(Generic[T_co]):
                 sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size, self.drop_last, self.sampler, self.batch_sampler, self.generator = batch_size, drop_last, sampler, batch_sampler, generator
-        self.collate_fn = collate_fn if collate_fn is not None else default_collate if self._auto_collation else default_convert
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler, self.generator = (
+            batch_size,
+            drop_last,
+            sampler,
+            batch_sampler,
+            generator,
+        )
+        self.collate_fn = (
+            collate_fn if collate_fn is not None else default_collate if self._auto_collation else default_convert
+        )
         self.persistent_workers = persistent_workers
         self.multiprocessing_context = multiprocessing_context
         self._iterator: Any = None
@@ -135,10 +178,22 @@ class DataLoader(Generic[T_co]):
     _IterableDataset_len_called = None  # what PyTorch's iterators warn by; others copy it with the rest
 
     def __getstate__(self):
-        return {**self.__dict__, "_arenas": [], "_iterator": None, "_running": None}  # memory and workers stay with their process
+        return {
+            **self.__dict__,
+            "_arenas": [],
+            "_iterator": None,
+            "_running": None,
+        }  # memory and workers stay with their process
 
     def __setattr__(self, name, value):
-        if self._initialized and name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"):
+        if self._initialized and name in (
+            "batch_size",
+            "batch_sampler",
+            "sampler",
+            "drop_last",
+            "dataset",
+            "persistent_workers",
+        ):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
@@ -150,14 +205,23 @@ class DataLoader(Generic[T_co]):
     def multiprocessing_context(self, context):
         if context is not None:
             if self.num_workers == 0:
-                raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={self.num_workers}")
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
             if isinstance(context, str):
                 known = multiprocessing.get_all_start_methods()
                 if context not in known:
-                    raise ValueError(f"multiprocessing_context option should specify a valid start method in {known!r}, but got multiprocessing_context={context!r}")
+                    raise ValueError(
+                        f"multiprocessing_context option should specify a valid start method in {known!r}, but got "
+                        f"multiprocessing_context={context!r}"
+                    )
                 context = multiprocessing.get_context(context)
             if not isinstance(context, multiprocessing.context.BaseContext):
-                raise TypeError(f"multiprocessing_context option should be a valid context object or a string specifying the start method, but got multiprocessing_context={context}")
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string specifying the "
+                    f"start method, but got multiprocessing_context={context}"
+                )
         self._context = context
 
     @property
@@ -202,7 +266,13 @@ class DataLoader(Generic[T_co]):
         running = self._running
         if running is None or running._finished:
             return {"epoch": self._epoch, "batches": 0, "start": None}
-        return {"epoch": self._epoch, "batches": running._num_yielded, "start": running._start, "drawn": running._drawn(), "order_ended": running._order_ended}
+        return {
+            "epoch": self._epoch,
+            "batches": running._num_yielded,
+            "start": running._start,
+            "drawn": running._drawn(),
+            "order_ended": running._order_ended,
+        }
 
     def load_state_dict(self, state):
         """The next iteration continues where `state` was taken; its random order and augmentations are the same."""
@@ -215,15 +285,19 @@ class DataLoader(Generic[T_co]):
             self._iterator = None
 
     def check_worker_number_rationality(self):
-        """Warn if there are more worker processes than processors that this process may use. Called here, and when an epoch starts."""
+        """Warn if there are more worker processes than processors that this process may use. Called here, and when an
+        epoch starts.
+        """
         if self.num_workers == 0 or self.worker_type != "process":
             return
         from ..__config__ import usable_processors
 
         if self.num_workers > usable_processors():
             warnings.warn(
-                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in current system "
-                f"is {usable_processors()}, the number of processors that this process may use; more of them wait for each other",
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
+                "of worker in current system "
+                f"is {usable_processors()}, the number of processors that this process may use; more of them wait for "
+                "each other",
                 stacklevel=3,
             )
 
@@ -280,7 +354,14 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader):
         if loader.pin_memory and not cresset.cuda.is_available():
-            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=4)
+            warnings.warn(
+                (
+                    "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
+                    "won't be "
+                    "used."
+                ),
+                stacklevel=4,
+            )
         self._loader = loader
         self._begin_epoch(loader)
 
@@ -294,7 +375,11 @@ class _BaseDataLoaderIter:
             with _Start.put_back(loader, self._start):
                 self._draw_order(loader)
                 # As much of the order as was drawn then, ahead of what was given: a sampler may draw as it goes.
-                first = list(itertools.islice(self._sampler_iter, resume.get("drawn", skipped + 1))) if not _is_stream(loader) else []
+                first = (
+                    list(itertools.islice(self._sampler_iter, resume.get("drawn", skipped + 1)))
+                    if not _is_stream(loader)
+                    else []
+                )
                 if resume.get("order_ended"):
                     next(self._sampler_iter, None)
                     self._order_ended = True
@@ -354,8 +439,10 @@ class _BaseDataLoaderIter:
                 expected = len(loader)
                 if self._num_yielded == expected + 1:
                     warnings.warn(
-                        f"Length of IterableDataset {loader.dataset} was reported to be {expected} (when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. "
-                        "With several workers each one iterates over the whole stream unless it takes a share: see get_worker_info.",
+                        f"Length of IterableDataset {loader.dataset} was reported to be {expected} (when accessing "
+                        f"len(dataloader)), but {self._num_yielded} samples have been fetched. "
+                        "With several workers each one iterates over the whole stream unless it takes a share: see "
+                        "get_worker_info.",
                         stacklevel=3,
                     )
 
@@ -370,7 +457,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def _begin_epoch(self, loader):
         super()._begin_epoch(loader)
-        self._fetcher = _DatasetKind.create_fetcher(loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
+        self._fetcher = _DatasetKind.create_fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
         for _ in range(self._skip_in_stream):
             task = self._next_task(0)
             self._fetcher.fetch(task.indices, self._base_seed, task.place)
@@ -401,11 +490,23 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._stacks = stacks = tempfile.TemporaryFile("w+") if forked else None  # noqa: SIM115 - closed with the workers
         try:
             for number in range(loader.num_workers):
-                plan = Plan(loader.dataset, fetcher, loader._auto_collation, loader.collate_fn, loader.drop_last, loader.worker_init_fn, number, loader.num_workers, "process" if processes else "thread")
+                plan = Plan(
+                    loader.dataset,
+                    fetcher,
+                    loader._auto_collation,
+                    loader.collate_fn,
+                    loader.drop_last,
+                    loader.worker_init_fn,
+                    number,
+                    loader.num_workers,
+                    "process" if processes else "thread",
+                )
                 seed = self._base_seed + number
                 if processes:
                     arena = _arena(loader, number, forked)
-                    self._workers.append(ProcessWorker(plan, context, arena, seed, loader.timeout, self._workers, stacks))
+                    self._workers.append(
+                        ProcessWorker(plan, context, arena, seed, loader.timeout, self._workers, stacks)
+                    )
                 else:
                     self._workers.append(ThreadWorker(plan, seed, loader.timeout, self._replied))
         except BaseException:
@@ -490,11 +591,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         deadline = time.monotonic() + self._loader.timeout if self._loader.timeout > 0 else math.inf
         with self._replied:
             while True:
-                at = next((at for at in self._waiting if self._workers[at].over or not self._workers[at].replies.empty()), None)
+                at = next(
+                    (at for at in self._waiting if self._workers[at].over or not self._workers[at].replies.empty()),
+                    None,
+                )
                 if at is not None:
                     break
                 if time.monotonic() >= deadline:
-                    raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: no worker thread has a batch")
+                    raise RuntimeError(
+                        f"DataLoader timed out after {self._loader.timeout} seconds: no worker thread has a batch"
+                    )
                 self._replied.wait(min(1, deadline - time.monotonic()))
         self._waiting.remove(at)
         return at
@@ -526,12 +632,17 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 
 def _arena(loader, number, forked):
-    """A worker's memory, kept from epoch to epoch: its pages are there already. Two iterators at a time have none in common."""
+    """A worker's memory, kept from epoch to epoch: its pages are there already. Two iterators at a time have none in
+    common.
+    """
     kept = [arena for arena in _own(loader, "_arenas", []) if forked or arena.descriptor is not None]
     arena = kept[0] if kept else (Arena.inherited if forked else Arena.sent)(loader.num_workers)
     loader._arenas = [other for other in loader._arenas if other is not arena]
     if arena is None and number == 0:
-        warnings.warn("DataLoader: there is no room for shared memory; batches travel through pipes, which is slower", stacklevel=4)
+        warnings.warn(
+            "DataLoader: there is no room for shared memory; batches travel through pipes, which is slower",
+            stacklevel=4,
+        )
     return arena
 
 
@@ -543,5 +654,9 @@ def _pinned(batch):
     if isinstance(batch, dict):
         return {key: _pinned(value) for key, value in batch.items()}
     if isinstance(batch, (list, tuple)):
-        return type(batch)(_pinned(value) for value in batch) if not hasattr(batch, "_fields") else type(batch)(*map(_pinned, batch))
+        return (
+            type(batch)(_pinned(value) for value in batch)
+            if not hasattr(batch, "_fields")
+            else type(batch)(*map(_pinned, batch))
+        )
     return batch.pin_memory() if hasattr(batch, "pin_memory") else batch

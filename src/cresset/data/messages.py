@@ -1,4 +1,6 @@
-"""What passes between the parent and a worker: pickled, but tensors and large buffers go into the arena and only their places are written."""
+"""What passes between the parent and a worker: pickled, but tensors and large buffers go into the arena and only their
+places are written.
+"""
 
 import contextlib
 import io
@@ -47,7 +49,9 @@ class _Pickler(pickle.Pickler):
 
 
 def pack(message, blocks):
-    """`message` as bytes. The second value is False when something did not fit into the arena and travels in the bytes instead."""
+    """`message` as bytes. The second value is False when something did not fit into the arena and travels in the bytes
+    instead.
+    """
     file = io.BytesIO()
     pickler = _Pickler(file, blocks)
     pickler.dump(message)

@@ -55,7 +55,12 @@ class RandomSampler(Sampler[int]):
         _check_flag("replacement", replacement)
         if num_samples is not None:
             _check_count("num_samples", num_samples)
-        self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
+        self.data_source, self.replacement, self._num_samples, self.generator = (
+            data_source,
+            replacement,
+            num_samples,
+            generator,
+        )
 
     @property
     def num_samples(self):
@@ -105,7 +110,9 @@ class WeightedRandomSampler(Sampler[int]):
         self.weights, self.num_samples, self.replacement, self.generator = weights, num_samples, replacement, generator
 
     def __iter__(self):
-        yield from iter(cresset.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist())
+        yield from iter(
+            cresset.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
+        )
 
     def __len__(self):
         return self.num_samples

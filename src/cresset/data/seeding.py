@@ -1,9 +1,9 @@
 """Random numbers while samples are fetched.
 
 Note [Samples and workers]
-An epoch has one seed. The sample at place k of the epoch is fetched with all generators (cresset's, Python's, NumPy's) set from that seed and
-k, wherever it is fetched: so augmentations are the same for any number of workers and after resuming, and fetching in this process leaves
-the generators of the training loop as they were.
+An epoch has one seed. The sample at place k of the epoch is fetched with all generators (cresset's, Python's, NumPy's)
+set from that seed and k, wherever it is fetched: so augmentations are the same for any number of workers and after
+resuming, and fetching in this process leaves the generators of the training loop as they were.
 """
 
 import functools

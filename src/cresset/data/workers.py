@@ -1,9 +1,10 @@
 """A worker: a process (or a thread) that fetches batches for a DataLoader, and the parent's view of it.
 
 Note [A worker's life]
-The parent sends tasks over one duplex pipe and reads replies from it. In the worker a thread reads the pipe, so that the parent's sends
-never wait and the end of the parent ends the worker at once, whatever it is doing. The parent waits on the pipe and on the process
-itself: a worker that dies for any reason becomes one exception that says how, and at which sample.
+The parent sends tasks over one duplex pipe and reads replies from it. In the worker a thread reads the pipe, so that
+the parent's sends never wait and the end of the parent ends the worker at once, whatever it is doing. The parent waits
+on the pipe and on the process itself: a worker that dies for any reason becomes one exception that says how, and at
+which sample.
 """
 
 import _thread
@@ -120,7 +121,9 @@ class Plan:
         self.drop_last, self.init, self.number, self.workers, self.kind = drop_last, init, number, workers, kind
 
     def collate(self, samples):
-        """Stack straight into shared memory; only the default does, as a function of the user's might keep what it made."""
+        """Stack straight into shared memory; only the default does, as a function of the user's might keep what it
+        made.
+        """
         if self.collate_fn is not default_collate:
             return self.collate_fn(samples)
         _here.blocks = getattr(_here, "arena_blocks", None)
@@ -134,7 +137,9 @@ def serve(plan, receive, reply, blocks, note, seed):
     """Fetch batch after batch until None arrives. `receive` gives tasks, `reply` takes (number, kind, what)."""
     where = f"in DataLoader worker {plan.kind} {plan.number}"
     fetcher = epoch_seed = None
-    _here.info = WorkerInfo(id=plan.number, num_workers=plan.workers, seed=seed, dataset=plan.dataset, worker_type=plan.kind)
+    _here.info = WorkerInfo(
+        id=plan.number, num_workers=plan.workers, seed=seed, dataset=plan.dataset, worker_type=plan.kind
+    )
     _here.arena_blocks = blocks
     failed = None
     try:
@@ -165,7 +170,9 @@ def serve(plan, receive, reply, blocks, note, seed):
 
 
 def start_thread(run):
-    """Call `run` in a daemon thread. One that has no memory to begin ends without a word, and `Thread.start` would wait for it for ever."""
+    """Call `run` in a daemon thread. One that has no memory to begin ends without a word, and `Thread.start` would wait
+    for it for ever.
+    """
     begun, given_up = threading.Event(), threading.Event()
 
     def body():
@@ -211,11 +218,14 @@ def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
         try:
             data, whole = messages.pack(message, blocks)
         except Exception as error:  # what the dataset or collate_fn returned cannot be sent
-            data, whole = messages.pack((message[0], "error", ExceptionText(error, f"in DataLoader worker process {plan.number}")), None)
+            data, whole = messages.pack(
+                (message[0], "error", ExceptionText(error, f"in DataLoader worker process {plan.number}")), None
+            )
         if not whole and not warned and blocks.is_crowded:
             warned = True
             print(
-                f"cresset: DataLoader worker {plan.number}: shared memory is full ({arena.size >> 20} MB); batches now travel through a pipe, "
+                f"cresset: DataLoader worker {plan.number}: shared memory is full ({arena.size >> 20} MB); batches "
+                "now travel through a pipe, "
                 "which is slower. Keep fewer batches alive, or make them smaller.",
                 file=sys.stderr,
             )
@@ -238,8 +248,18 @@ class ProcessWorker:
         self.pipe, theirs = context.Pipe(duplex=True)
         forked = context.get_start_method() == "fork"
         taken = {block: arena.sizes.get(block, 0) for block in arena.live} if arena is not None else {}
-        arguments = (plan, theirs, arena, taken, seed, [w.pipe for w in others] + [self.pipe] if forked else [], stacks if forked else None)
-        self.process = context.Process(target=run_process, args=arguments, daemon=True, name=f"cresset data worker {plan.number}")
+        arguments = (
+            plan,
+            theirs,
+            arena,
+            taken,
+            seed,
+            [w.pipe for w in others] + [self.pipe] if forked else [],
+            stacks if forked else None,
+        )
+        self.process = context.Process(
+            target=run_process, args=arguments, daemon=True, name=f"cresset data worker {plan.number}"
+        )
         gc.freeze()  # what is alive now is not visited, and so not copied, by the worker's collector
         try:
             self.process.start()
@@ -279,10 +299,19 @@ class ProcessWorker:
                 self.fail()
             waited = time.monotonic() - start
             if self.timeout > 0 and waited >= self.timeout:
-                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds: {self.describe()}{self.whereabouts()}\nIt was waiting for{self.where()}.")
+                raise RuntimeError(
+                    f"DataLoader timed out after {self.timeout} seconds: {self.describe()}{self.whereabouts()}\nIt "
+                    f"was waiting for{self.where()}."
+                )
             if not shown and waited >= PATIENCE:
                 shown = True
-                print(f"cresset: still waiting for {self.describe()}, busy with{self.where()} for {waited:.0f} s.{self.whereabouts()}", file=sys.stderr)
+                print(
+                    (
+                        f"cresset: still waiting for {self.describe()}, busy with{self.where()} for {waited:.0f} "
+                        f"s.{self.whereabouts()}"
+                    ),
+                    file=sys.stderr,
+                )
 
     def describe(self):
         return f"DataLoader worker {self.plan.number} (pid {self.pid})"
@@ -326,7 +355,10 @@ class ProcessWorker:
             self.stacks.seek(0)
             text = self.stacks.read()
             crash = _stack(text[text.index("Fatal Python error") :]) if "Fatal Python error" in text else ""
-        raise RuntimeError(f"DataLoader worker (pid(s) {self.pid}) exited unexpectedly: worker {self.plan.number} {how} while it was working on{self.where()}.{crash}")
+        raise RuntimeError(
+            f"DataLoader worker (pid(s) {self.pid}) exited unexpectedly: worker {self.plan.number} {how} while it was "
+            f"working on{self.where()}.{crash}"
+        )
 
     def stop(self):
         """End the worker, whatever it does. It holds nothing that would need to be written down."""
@@ -381,13 +413,15 @@ class ThreadWorker:
                 break
             except queue.Empty:
                 if time.monotonic() >= deadline:
-                    raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds: worker thread {self.plan.number}") from None
+                    raise RuntimeError(
+                        f"DataLoader timed out after {self.timeout} seconds: worker thread {self.plan.number}"
+                    ) from None
                 if was_over:
-                    raise RuntimeError(f"DataLoader: worker thread {self.plan.number} ended without a reply; had it no memory?") from None
+                    raise RuntimeError(
+                        f"DataLoader: worker thread {self.plan.number} ended without a reply; had it no memory?"
+                    ) from None
         self.outstanding -= 1
         return message
 
     def stop(self):
         self.tasks.put(None)
-
-

@@ -9,7 +9,19 @@ from cresset import optim, overrides
 from cresset.nn import hooks
 
 # Their results hold no numbers yet.
-UNFILLED = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_", "set_"})
+UNFILLED = frozenset(
+    {
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+        "set_",
+    }
+)
 
 
 class NonFiniteError(FloatingPointError):
@@ -28,14 +40,22 @@ class NonFiniteError(FloatingPointError):
 
 
 def is_all_finite(tensor):
-    """One pass that reads the tensor once: a sum is finite unless an element is not, or, rarely, the sum itself overflows."""
+    """One pass that reads the tensor once: a sum is finite unless an element is not, or, rarely, the sum itself
+    overflows.
+    """
     if math.isfinite(tensor.sum().item()):
         return True
     return bool(tensor.isfinite().all())
 
 
 def checkable(value):
-    return isinstance(value, cresset.Tensor) and value.layout == cresset.strided and value.is_floating_point() and not value.is_meta and value.numel() > 0
+    return (
+        isinstance(value, cresset.Tensor)
+        and value.layout == cresset.strided
+        and value.is_floating_point()
+        and not value.is_meta
+        and value.numel() > 0
+    )
 
 
 def _floats(value):
@@ -96,12 +116,13 @@ def _place(modules):
 
 
 class nan_guard(overrides.TorchFunctionMode):
-    """A context in which the first operation that makes a NaN or Inf, forward or backward, raises NonFiniteError with its name, the
-    path of its module, the line that called it and the range of its inputs.
+    """A context in which the first operation that makes a NaN or Inf, forward or backward, raises NonFiniteError with
+    its name, the path of its module, the line that called it and the range of its inputs.
 
-    Inside, each call costs some microseconds more and each floating-point result is read once more: a large step hardly notices, one
-    of many small tensors takes several times as long. Outside nothing is watched and nothing is slower. An Inf that was asked for (a mask filled with -inf) and what
-    follows from it is not reported; a NaN that came in from outside (data, weights) is, by the first operation that reads it.
+    Inside, each call costs some microseconds more and each floating-point result is read once more: a large step hardly
+    notices, one of many small tensors takes several times as long. Outside nothing is watched and nothing is slower. An
+    Inf that was asked for (a mask filled with -inf) and what follows from it is not reported; a NaN that came in from
+    outside (data, weights) is, by the first operation that reads it.
 
     Args:
         infinities: report Inf, too, not only NaN.
@@ -164,7 +185,17 @@ class nan_guard(overrides.TorchFunctionMode):
                     if checkable(p) and not is_all_finite(p):
                         kind = "NaN" if _has(p, "NaN") else "Inf"
                         if kind == "NaN" or self.infinities:
-                            raise NonFiniteError(f"{name}: made a parameter {kind} (number {number} of group {at}): {_describe(p)}; lr is {group.get('lr')}", name, "", "step", kind)
+                            raise NonFiniteError(
+                                (
+                                    f"{name}: made a parameter {kind} (number {number} of group {at}): "
+                                    f"{_describe(p)}; lr "
+                                    f"is {group.get('lr')}"
+                                ),
+                                name,
+                                "",
+                                "step",
+                                kind,
+                            )
 
     # ---- forward
 
@@ -217,7 +248,10 @@ class nan_guard(overrides.TorchFunctionMode):
         if not self.modules or isinstance(bad, float):
             return None
         pointer = bad.data_ptr()
-        return next((f"the parameter '{name}'" for name, p in self.modules[0].named_parameters() if p.data_ptr() == pointer), None)
+        return next(
+            (f"the parameter '{name}'" for name, p in self.modules[0].named_parameters() if p.data_ptr() == pointer),
+            None,
+        )
 
     # ---- backward
 
@@ -246,6 +280,10 @@ class nan_guard(overrides.TorchFunctionMode):
                 return  # an earlier derivative made it, and was reported, or was asked to
             if kind == "Inf" and not self.infinities:
                 return
-            given = "; gradients of its results " + ", ".join(_range_text(item.detach()) for item in grad_outputs if checkable(item))
+            given = "; gradients of its results " + ", ".join(
+                _range_text(item.detach()) for item in grad_outputs if checkable(item)
+            )
             message = f"{name}: made the first {kind} of backward{_place(modules)}: {_describe(value)}{given}"
-        raise NonFiniteError(f"{message}; called at {line}" if line else message, name, _path(modules), "backward", kind)
+        raise NonFiniteError(
+            f"{message}; called at {line}" if line else message, name, _path(modules), "backward", kind
+        )

@@ -8,7 +8,9 @@ from cresset.show.summary import Layer, bytes_text, count_text, shapes_text, ten
 
 
 class ModuleCost(Layer):
-    """A module that was called, what it keeps for backward, and how much memory is in use at most while it runs forward."""
+    """A module that was called, what it keeps for backward, and how much memory is in use at most while it runs
+    forward.
+    """
 
     saved_bytes = 0
     kept_so_far = 0  # by all modules up to its end
@@ -21,7 +23,8 @@ class Preflight:
     Attributes:
         problems: sentences; empty if the model can be trained as it is. ok: whether it is empty.
         total_params, trainable_params, parameter_bytes, gradient_bytes, activation_bytes, peak_bytes, multiply_adds.
-        optimizer_bytes: of the optimizer's state after a step; None where a step on shapes cannot tell (LBFGS needs a closure).
+        optimizer_bytes: of the optimizer's state after a step; None where a step on shapes cannot tell (LBFGS needs a
+            closure).
         modules: in the order of their calls, each with path, kind, outputs, saved_bytes, peak_bytes, multiply_adds.
         without_gradient: names of trainable parameters that the loss does not depend on; None if it was not looked for.
         outputs: shapes of what the model returns.
@@ -43,26 +46,52 @@ class Preflight:
 
     @property
     def peak_bytes(self):
-        """Parameters and the optimizer's state, and the most of what comes and goes: forward, what is kept and what flows; backward,
-        module by module from the last, what is still kept, the gradients of its results and inputs, and those of parameters so far."""
+        """Parameters and the optimizer's state, and the most of what comes and goes: forward, what is kept and what
+        flows; backward, module by module from the last, what is still kept, the gradients of its results and inputs,
+        and those of parameters so far."""
         most, gradients = max((module.peak_bytes for module in self.modules), default=0), 0
         for module in reversed([module for module in self.modules if module.is_leaf and module.outputs]):
             gradients += sum(p.numel() * p.dtype.itemsize for p in module.module.parameters() if p.requires_grad)
             flowing = sum(t.numel() * t.dtype.itemsize for t in (*module.inputs, *module.outputs) if t.requires_grad)
             most = max(most, module.kept_so_far + flowing + gradients)
-        return self.parameter_bytes + (self.optimizer_bytes or 0) + max(most, self.activation_bytes, self.gradient_bytes)
+        return (
+            self.parameter_bytes + (self.optimizer_bytes or 0) + max(most, self.activation_bytes, self.gradient_bytes)
+        )
 
     def __str__(self):
         rows = [("module", "output shape", "parameters", "kept for backward", "in use at most", "multiply-adds")]
         for module in self.modules:
             label = "  " * module.depth + (f"{module.name}: {module.kind}" if module.depth else module.kind)
-            rows.append((label, shapes_text(module.outputs), count_text(module.parameters), bytes_text(module.saved_bytes), bytes_text(module.peak_bytes), count_text(module.multiply_adds)))
+            rows.append(
+                (
+                    label,
+                    shapes_text(module.outputs),
+                    count_text(module.parameters),
+                    bytes_text(module.saved_bytes),
+                    bytes_text(module.peak_bytes),
+                    count_text(module.multiply_adds),
+                )
+            )
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        table = ["  ".join(cell.ljust(w) if k < 2 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
+        table = [
+            "  ".join(
+                cell.ljust(w) if k < 2 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
         totals = [
-            f"parameters     {self.total_params:,} ({self.trainable_params:,} trainable), {bytes_text(self.parameter_bytes)}",
-            f"peak memory    {bytes_text(self.peak_bytes)}: parameters {bytes_text(self.parameter_bytes)}, gradients {bytes_text(self.gradient_bytes)}, optimizer {'unknown' if self.optimizer_bytes is None else bytes_text(self.optimizer_bytes)}, kept for backward {bytes_text(self.activation_bytes)}",
+            (
+                f"parameters     {self.total_params:,} ({self.trainable_params:,} trainable), "
+                f"{bytes_text(self.parameter_bytes)}"
+            ),
+            (
+                f"peak memory    {bytes_text(self.peak_bytes)}: parameters {bytes_text(self.parameter_bytes)}, "
+                "gradients "
+                f"{bytes_text(self.gradient_bytes)}, optimizer "
+                f"{'unknown' if self.optimizer_bytes is None else bytes_text(self.optimizer_bytes)}, kept for backward "
+                f"{bytes_text(self.activation_bytes)}"
+            ),
             f"multiply-adds  {count_text(self.multiply_adds)} forward",
         ]
         found = [f"problem: {problem}" for problem in self.problems] or ["no problems found"]
@@ -85,12 +114,13 @@ def _to_meta(value):
 def preflight(model, batch, optimizer=None, *, loss=None):
     """Run the model once on shapes alone, in training mode, and report what training would meet.
 
-    No data is read and no memory is used for tensors, so a model that is far too large can be checked as well. The model, its
-    weights, the optimizer and the generators are left as they are.
+    No data is read and no memory is used for tensors, so a model that is far too large can be checked as well. The
+    model, its weights, the optimizer and the generators are left as they are.
 
     Args:
         model: any Module.
-        batch: an input, or a tuple of inputs; with `loss` the last item is the target. Shapes and dtypes are taken from it.
+        batch: an input, or a tuple of inputs; with `loss` the last item is the target. Shapes and dtypes are taken from
+            it.
         optimizer: to find parameters that nobody updates, and for the memory of its state.
         loss: a function of (prediction, target). Without it the loss is taken to depend on all outputs.
 
@@ -103,7 +133,10 @@ def preflight(model, batch, optimizer=None, *, loss=None):
     found = Preflight(model)
     inputs = tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)
     inputs, target = (inputs[:-1], inputs[-1]) if loss is not None and len(inputs) > 1 else (inputs, None)
-    state = {name: t.detach().to("meta").requires_grad_(t.requires_grad) for name, t in (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))}
+    state = {
+        name: t.detach().to("meta").requires_grad_(t.requires_grad)
+        for name, t in (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    }
     _share(model, state)
     watch = _Watch(model, state)
     generator_state = cresset.get_rng_state()
@@ -184,7 +217,10 @@ class _Watch:
         layer.outputs, layer.kept_so_far = tensors_of(result), self.saved_bytes
         # What is kept so far, what came in, and what goes out, each storage once.
         there = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in (*layer.inputs, *layer.outputs)}
-        layer.peak_bytes = max(layer.peak_bytes, self.saved_bytes + sum(size for storage, size in there.items() if storage not in self.known))
+        layer.peak_bytes = max(
+            layer.peak_bytes,
+            self.saved_bytes + sum(size for storage, size in there.items() if storage not in self.known),
+        )
         for above in self.running:
             above.peak_bytes = max(above.peak_bytes, layer.peak_bytes)
 
@@ -214,9 +250,14 @@ def _check_gradients(found, model, state, results, has_loss):
         if variable is not None:
             reached.add(id(variable))
         waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
-    found.without_gradient = [name for name, p in model.named_parameters() if p.requires_grad and id(state[name]) not in reached]
+    found.without_gradient = [
+        name for name, p in model.named_parameters() if p.requires_grad and id(state[name]) not in reached
+    ]
     if found.without_gradient:
-        found.problems.append(f"{_names(found.without_gradient)} would get no gradient: the {'loss' if has_loss else 'output'} does not depend on {_them(found.without_gradient)}")
+        found.problems.append(
+            f"{_names(found.without_gradient)} would get no gradient: the {'loss' if has_loss else 'output'} does not "
+            f"depend on {_them(found.without_gradient)}"
+        )
 
 
 def _names(names):
@@ -234,14 +275,22 @@ def _check_optimizer(found, model, optimizer):
     held_ids, own = {id(p) for p in held}, {id(p) for p in model.parameters()}
     forgotten = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held_ids]
     if forgotten:
-        found.problems.append(f"the optimizer does not have {_names(forgotten)}, which {'need' if len(forgotten) > 1 else 'needs'} a gradient")
+        found.problems.append(
+            f"the optimizer does not have {_names(forgotten)}, which {'need' if len(forgotten) > 1 else 'needs'} a "
+            "gradient"
+        )
     if strangers := sum(id(p) not in own for p in held):
-        found.problems.append(f"the optimizer has {strangers} parameter{'s' if strangers > 1 else ''} that {'are' if strangers > 1 else 'is'} not the model's; make it after the model got its final parameters")
+        found.problems.append(
+            f"the optimizer has {strangers} parameter{'s' if strangers > 1 else ''} that "
+            f"{'are' if strangers > 1 else 'is'} not the model's; make it after the model got its final parameters"
+        )
     found.optimizer_bytes = _optimizer_bytes(optimizer)
 
 
 def _optimizer_bytes(optimizer):
-    """The size of the state after a step: of the state that is there, or of one step on the meta device; None if that cannot tell."""
+    """The size of the state after a step: of the state that is there, or of one step on the meta device; None if that
+    cannot tell.
+    """
     state = optimizer.state
     if not state:
         groups = []
@@ -253,7 +302,12 @@ def _optimizer_bytes(optimizer):
         try:
             trial = type(optimizer)([group for group in groups if group["params"]], **_defaults(optimizer))
             trial.step()
-        except (TypeError, ValueError, RuntimeError, NotImplementedError):  # one that needs a closure, or arguments of its own
+        except (
+            TypeError,
+            ValueError,
+            RuntimeError,
+            NotImplementedError,
+        ):  # one that needs a closure, or arguments of its own
             return None
         state = trial.state
     return sum(t.numel() * t.dtype.itemsize for values in state.values() for t in tensors_of(values))

@@ -1,1 +1,3 @@
-"""Devices that this build never has. `torch.mps`, `torch.xpu` and `torch.mtia` are modules of the root, since programs import them from there."""
+"""Devices that this build never has. `torch.mps`, `torch.xpu` and `torch.mtia` are modules of the root, since programs
+import them from there.
+"""

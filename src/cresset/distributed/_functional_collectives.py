@@ -1,4 +1,6 @@
-"""torch.distributed._functional_collectives: collectives that give new tensors. They are complete when they return, so that there is nothing to wait for."""
+"""torch.distributed._functional_collectives: collectives that give new tensors. They are complete when they return, so
+that there is nothing to wait for.
+"""
 
 from . import nn
 

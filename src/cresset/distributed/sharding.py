@@ -1,5 +1,5 @@
-"""Tensors and models whose parts lie on several processes: their types, for programs that ask whether something is one. None can be made yet, and
-nothing is one; where a program tries, the error says so.
+"""Tensors and models whose parts lie on several processes: their types, for programs that ask whether something is one.
+None can be made yet, and nothing is one; where a program tries, the error says so.
 """
 
 import dataclasses
@@ -7,12 +7,15 @@ import dataclasses
 from .._native import Tensor
 from ..nn import Module
 
-__all__ = ["CPUOffloadPolicy", "DTensor", "DeviceMesh", "FSDPModule", "FullyShardedDataParallel", "MixedPrecisionPolicy", "OffloadPolicy", "Partial", "Placement", "Replicate", "Shard", "distribute_tensor", "fully_shard", "init_device_mesh"]  # fmt: skip
+__all__ = ["CPUOffloadPolicy", "DTensor", "DeviceMesh", "FSDPModule", "FullyShardedDataParallel",
+    "MixedPrecisionPolicy", "OffloadPolicy", "Partial", "Placement", "Replicate", "Shard", "distribute_tensor",
+    "fully_shard", "init_device_mesh"]  # fmt: skip
 
 
 def _refusal(what):
     return NotImplementedError(
-        f"{what}: tensors and models cannot be spread over processes in this build; DistributedDataParallel, with a copy of the model in each process, can be used"
+        f"{what}: tensors and models cannot be spread over processes in this build; DistributedDataParallel, with a "
+        "copy of the model in each process, can be used"
     )
 
 
@@ -52,7 +55,9 @@ class Shard(Placement):
 
     @staticmethod
     def local_shard_size_and_offset(curr_local_size, num_chunks, rank):
-        """How many of the places along a dimension a process has, and from which one on: equal parts, rounded up, the last ones smaller or empty."""
+        """How many of the places along a dimension a process has, and from which one on: equal parts, rounded up, the
+        last ones smaller or empty.
+        """
         part = -(-curr_local_size // num_chunks)
         first = min(part * rank, curr_local_size)
         return min(part, curr_local_size - first), first

@@ -10,7 +10,8 @@ __all__ = ["Categorical"]
 
 
 class Categorical(ProbsOrLogits, Distribution):
-    """An index below K, with K probabilities (`probs`, which are divided by their sum) or `logits` in the last dimension.
+    """An index below K, with K probabilities (`probs`, which are divided by their sum) or `logits` in the last
+    dimension.
 
     >>> cresset.distributions.Categorical(cresset.tensor([1.0, 3.0])).probs
     tensor([0.2500, 0.7500])

@@ -145,7 +145,8 @@ class _IndependentConstraint(Constraint):
         _expect_constraints([base_constraint])
         if not isinstance(reinterpreted_batch_ndims, int) or reinterpreted_batch_ndims < 0:
             raise AssertionError(
-                f"constraint: expected reinterpreted_batch_ndims to be an int of at least 0, got {reinterpreted_batch_ndims!r}"
+                "constraint: expected reinterpreted_batch_ndims to be an int of at least 0, got "
+                f"{reinterpreted_batch_ndims!r}"
             )
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
         super().__init__()

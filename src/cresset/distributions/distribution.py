@@ -51,7 +51,10 @@ class Distribution:
             conditions = self.arg_constraints
         except NotImplementedError:
             warnings.warn(
-                f"{name}: no arg_constraints to check the parameters with; define them ({{}} for none) or give validate_args=False",
+                (
+                    f"{name}: no arg_constraints to check the parameters with; define them ({{}} for none) or give "
+                    "validate_args=False"
+                ),
                 stacklevel=3,
             )
             return
@@ -93,7 +96,8 @@ class Distribution:
             return _instance
         if type(self).__init__ != cls.__init__:
             raise NotImplementedError(
-                f"{self.__class__.__name__}: a subclass of {cls.__name__} with its own __init__ needs its own expand, too"
+                f"{self.__class__.__name__}: a subclass of {cls.__name__} with its own __init__ needs its own expand, "
+                "too"
             )
         return self.__new__(type(self))
 

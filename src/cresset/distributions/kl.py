@@ -204,7 +204,8 @@ def _(p, q):
     """F(θq) - F(θp) - (θq - θp)·∇F(θp), the Bregman divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"kl_divergence: no formula for p {type(p).__name__} and q {type(q).__name__}, two different exponential families"
+            f"kl_divergence: no formula for p {type(p).__name__} and q {type(q).__name__}, two different exponential "
+            "families"
         )
     p_parameters, normalizer, gradients = p._normalizer_and_gradients()
     q_parameters = q._natural_params
@@ -296,7 +297,8 @@ def _(p, q):
 def _same_events(p, q):
     if p.event_shape != q.event_shape:
         raise ValueError(
-            f"kl_divergence: multivariate normals of different event shapes {tuple(p.event_shape)} and {tuple(q.event_shape)}"
+            f"kl_divergence: multivariate normals of different event shapes {tuple(p.event_shape)} and "
+            f"{tuple(q.event_shape)}"
         )
     return p.event_shape[0]
 

@@ -57,11 +57,13 @@ class LowRankMultivariateNormal(Distribution):
         event_shape = loc.shape[-1:]
         if cov_factor.dim() < 2 or cov_factor.shape[-2:-1] != event_shape:
             raise ValueError(
-                f"LowRankMultivariateNormal: cov_factor must end in the shape {event_shape[0]} x rank, got {tuple(cov_factor.shape)}"
+                f"LowRankMultivariateNormal: cov_factor must end in the shape {event_shape[0]} x rank, got "
+                f"{tuple(cov_factor.shape)}"
             )
         if cov_diag.shape[-1:] != event_shape:
             raise ValueError(
-                f"LowRankMultivariateNormal: cov_diag must end in the shape {tuple(event_shape)}, got {tuple(cov_diag.shape)}"
+                f"LowRankMultivariateNormal: cov_diag must end in the shape {tuple(event_shape)}, got "
+                f"{tuple(cov_diag.shape)}"
             )
         try:
             loc_, self.cov_factor, diag_ = cresset.broadcast_tensors(
@@ -69,7 +71,8 @@ class LowRankMultivariateNormal(Distribution):
             )
         except RuntimeError as error:
             raise ValueError(
-                f"LowRankMultivariateNormal: the batch shapes of loc {tuple(loc.shape)}, cov_factor {tuple(cov_factor.shape)} "
+                f"LowRankMultivariateNormal: the batch shapes of loc {tuple(loc.shape)}, cov_factor "
+                f"{tuple(cov_factor.shape)} "
                 f"and cov_diag {tuple(cov_diag.shape)} do not broadcast"
             ) from error
         self.loc, self.cov_diag = loc_[..., 0], diag_[..., 0]

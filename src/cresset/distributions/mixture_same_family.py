@@ -24,11 +24,13 @@ class MixtureSameFamily(Distribution):
     def __init__(self, mixture_distribution, component_distribution, validate_args=None):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
-                f"MixtureSameFamily: mixture_distribution must be a Categorical, got a {type(mixture_distribution).__name__}"
+                "MixtureSameFamily: mixture_distribution must be a Categorical, got a "
+                f"{type(mixture_distribution).__name__}"
             )
         if not isinstance(component_distribution, Distribution):
             raise ValueError(
-                f"MixtureSameFamily: component_distribution must be a Distribution, got a {type(component_distribution).__name__}"
+                "MixtureSameFamily: component_distribution must be a Distribution, got a "
+                f"{type(component_distribution).__name__}"
             )
         batch, components = mixture_distribution.batch_shape, component_distribution.batch_shape
         for size, other in zip(reversed(batch), reversed(components[:-1])):

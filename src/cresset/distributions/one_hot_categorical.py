@@ -83,7 +83,8 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical whose rsample passes gradients on to the probabilities as if it were the identity (Bengio 2013).
+    """OneHotCategorical whose rsample passes gradients on to the probabilities as if it were the identity (Bengio
+    2013).
 
     >>> cresset.distributions.OneHotCategoricalStraightThrough(cresset.tensor([0.0, 1.0])).rsample()
     tensor([0., 1.])

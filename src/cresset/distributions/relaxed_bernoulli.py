@@ -52,7 +52,8 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers between 0 and 1 that gather at the ends as the `temperature` falls, with gradients for `probs` or `logits`.
+    """Numbers between 0 and 1 that gather at the ends as the `temperature` falls, with gradients for `probs` or
+    `logits`.
 
     >>> draw = cresset.distributions.RelaxedBernoulli(cresset.tensor([0.5]), probs=cresset.tensor([0.9])).rsample()
     >>> bool((draw > 0) & (draw < 1))

@@ -72,7 +72,8 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Probability vectors that gather at the corners as the `temperature` falls, with gradients for `probs` or `logits`.
+    """Probability vectors that gather at the corners as the `temperature` falls, with gradients for `probs` or
+    `logits`.
 
     >>> D = cresset.distributions
     >>> D.RelaxedOneHotCategorical(cresset.tensor(0.5), cresset.ones(3)).rsample().sum().round()

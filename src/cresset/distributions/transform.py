@@ -328,7 +328,8 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = cresset.Size(in_shape), cresset.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError(
-                f"ReshapeTransform: in_shape {tuple(in_shape)} and out_shape {tuple(out_shape)} have different numbers of elements"
+                f"ReshapeTransform: in_shape {tuple(in_shape)} and out_shape {tuple(out_shape)} have different "
+                "numbers of elements"
             )
         super().__init__(cache_size)
 

@@ -1,4 +1,6 @@
-"""All transforms: those of one number stand here, those made of others in transform.py, of vectors in vector_transforms.py."""
+"""All transforms: those of one number stand here, those made of others in transform.py, of vectors in
+vector_transforms.py.
+"""
 
 import math
 

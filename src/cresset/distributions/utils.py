@@ -1,4 +1,6 @@
-"""What the distributions share: broadcasting of parameters, probabilities and logits, lazy properties, triangles of matrices."""
+"""What the distributions share: broadcasting of parameters, probabilities and logits, lazy properties, triangles of
+matrices.
+"""
 
 import functools
 

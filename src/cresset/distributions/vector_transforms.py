@@ -191,7 +191,8 @@ class _PartsTransform(Transform):
     def _expect_size(self, value, size):
         if not -value.dim() <= self.dim < value.dim() or value.size(self.dim) != size:
             raise AssertionError(
-                f"{self.__class__.__name__}: expected size {size} in dimension {self.dim}, got shape {tuple(value.shape)}"
+                f"{self.__class__.__name__}: expected size {size} in dimension {self.dim}, got shape "
+                f"{tuple(value.shape)}"
             )
 
     def _call(self, x):

@@ -1,4 +1,5 @@
-"""torch.export: a module as a graph of aten operators with its parameters, to look at, to change, to save, and to write as C.
+"""torch.export: a module as a graph of aten operators with its parameters, to look at, to change, to save, and to write
+as C.
 
 >>> program = cresset.export.export(nn.Sequential(nn.Linear(4, 2), nn.ReLU()), (cresset.ones(1, 4),))
 >>> [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
@@ -13,12 +14,16 @@ from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection,
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
 __all__ = [
-    "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature",
-    "ShapesCollection", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save", "to_c", "unflatten", "UnflattenedModule", "FlatArgsAdapter",
+    "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+    "ModuleCallEntry", "ModuleCallSignature",
+    "ShapesCollection", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save",
+    "to_c", "unflatten", "UnflattenedModule", "FlatArgsAdapter",
 ]  # fmt: skip
 
 _LATER = {
-    "ExportedProgram": "program", "ModuleCallEntry": "program", "ModuleCallSignature": "program", "export": "exporting", "register_dataclass": "containers", "to_c": "c", "save": "archive", "load": "archive", "unflatten": "unflattening", "UnflattenedModule": "unflattening", "FlatArgsAdapter": "unflattening",
+    "ExportedProgram": "program", "ModuleCallEntry": "program", "ModuleCallSignature": "program", "export": "exporting",
+    "register_dataclass": "containers", "to_c": "c", "save": "archive", "load": "archive", "unflatten": "unflattening",
+    "UnflattenedModule": "unflattening", "FlatArgsAdapter": "unflattening",
 }  # fmt: skip
 
 

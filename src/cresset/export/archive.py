@@ -1,6 +1,8 @@
-"""`.pt2` files: the graph as JSON, tensors as bytes. What PyTorch writes is read here, and what is written here PyTorch reads.
+"""`.pt2` files: the graph as JSON, tensors as bytes. What PyTorch writes is read here, and what is written here PyTorch
+reads.
 
-Nothing of a file is run: operators are looked up by name in a table, sizes are parsed as formulas, and the sample inputs, the one pickled part, go through the data-only reader.
+Nothing of a file is run: operators are looked up by name in a table, sizes are parsed as formulas, and the sample
+    inputs, the one pickled part, go through the data-only reader.
 """
 
 import io
@@ -24,7 +26,8 @@ from .size_text import expression_of, srepr, value_of
 
 # The numbers that the format has for dtypes, layouts and memory formats.
 DTYPES = {
-    "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9, "complex64": 10, "complex128": 11, "bool": 12,
+    "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9,
+    "complex64": 10, "complex128": 11, "bool": 12,
     "bfloat16": 13, "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30, "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32,
 }  # fmt: skip
 DTYPE_NAMES = {number: name for name, number in DTYPES.items()}
@@ -181,8 +184,10 @@ def _tensor_meta(tensor, sizes=None):
         steps.append(step)
         step *= max(size, 1)
     return {
-        "dtype": DTYPES[str(tensor.dtype).removeprefix("torch.")], "sizes": sizes or [{"as_int": size} for size in shape], "requires_grad": bool(tensor.requires_grad),
-        "device": {"type": "cpu", "index": None}, "strides": [{"as_int": s} for s in steps[::-1]], "storage_offset": {"as_int": 0}, "layout": STRIDED,
+        "dtype": DTYPES[str(tensor.dtype).removeprefix("torch.")],
+        "sizes": sizes or [{"as_int": size} for size in shape], "requires_grad": bool(tensor.requires_grad),
+        "device": {"type": "cpu", "index": None}, "strides": [{"as_int": s} for s in steps[::-1]],
+        "storage_offset": {"as_int": 0}, "layout": STRIDED,
     }  # fmt: skip
 
 
@@ -208,7 +213,8 @@ def _read_tensors(reader, names, kind):
         )
         if any(s < 0 for s in (*sizes, *strides, start)) or (last + 1) * item > len(content):
             raise RuntimeError(
-                f"export.load: {name!r} has {len(content)} bytes, too few for sizes {sizes} and strides {strides} of {DTYPE_NAMES[meta['dtype']]}"
+                f"export.load: {name!r} has {len(content)} bytes, too few for sizes {sizes} and strides {strides} of "
+                f"{DTYPE_NAMES[meta['dtype']]}"
             )
         flat = cresset.frombuffer(content, dtype=dtype) if content else cresset.empty(0, dtype=dtype)
         tensor = flat.as_strided(sizes, strides, start).clone() if all(sizes) else cresset.empty(sizes, dtype=dtype)
@@ -232,7 +238,8 @@ class _Serializer:
             for symbol, limits in ep.range_constraints.items()
         }
         return {
-            "graph_module": self.graph_module(), "opset_version": {"aten": 10}, "range_constraints": ranges, "schema_version": {"major": 8, "minor": 20},
+            "graph_module": self.graph_module(), "opset_version": {"aten": 10}, "range_constraints": ranges,
+            "schema_version": {"major": 8, "minor": 20},
             "verifiers": [ep.dialect], "torch_version": "2.13.0", "guards_code": [],
         }  # fmt: skip
 
@@ -262,14 +269,17 @@ class _Serializer:
             )
         return {
             "graph": {
-                "inputs": inputs, "outputs": outputs, "nodes": nodes, "tensor_values": self.tensors, "sym_int_values": self.ints, "sym_bool_values": {},
+                "inputs": inputs, "outputs": outputs, "nodes": nodes, "tensor_values": self.tensors,
+                "sym_int_values": self.ints, "sym_bool_values": {},
                 "is_single_tensor_return": False, "custom_obj_values": {}, "sym_float_values": {},
             },
             "signature": {
                 "input_specs": [self.input_spec(s) for s in self.ep.graph_signature.input_specs],
-                "output_specs": [self.output_spec(s, a) for s, a in zip(self.ep.graph_signature.output_specs, outputs, strict=True)],
+                "output_specs": [self.output_spec(s, a) for s,
+                    a in zip(self.ep.graph_signature.output_specs, outputs, strict=True)],
             },
-            "module_call_graph": entries, "metadata": {f"symbol.{there}": here for here, there in self.symbols.items()}, "treespec_namedtuple_fields": {},
+            "module_call_graph": entries, "metadata": {f"symbol.{there}": here for here, there in self.symbols.items()},
+            "treespec_namedtuple_fields": {},
         }  # fmt: skip
 
     def call_signature(self, given):

@@ -64,7 +64,9 @@ def _swapped(rank, a, b):
 
 
 def decomposed(program, table=None):
-    """The program recorded again: operators of the table are entered, writes are new values, and new values of buffers are outputs."""
+    """The program recorded again: operators of the table are entered, writes are new values, and new values of buffers
+    are outputs.
+    """
     from .exporting import ExportFront, make_program
 
     if program.example_inputs is None:

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import keyword
+from typing import Any
 
 import cresset
 
@@ -29,7 +30,9 @@ class _Hint(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class _DimHint:
-    """A dimension without a name: AUTO may be free, DYNAMIC is free, STATIC is not. Called with min and max it has that range."""
+    """A dimension without a name: AUTO may be free, DYNAMIC is free, STATIC is not. Called with min and max it has that
+    range.
+    """
 
     type: _Hint
     min: int | None = None
@@ -54,7 +57,8 @@ def _check_range(name, low, high):
 
 
 class Dim:
-    """A dimension whose size is free. The same Dim in two places means the same size; `2 * dim` and `dim + 1` follow it.
+    """A dimension whose size is free. The same Dim in two places means the same size; `2 * dim` and `dim + 1` follow
+    it.
 
     Args:
         name: how messages and graphs call it.
@@ -73,7 +77,9 @@ class Dim:
         _check_range(name, min, max)
         self.__name__, self.min, self.max = name, 0 if min is None else min, MOST if max is None else max
 
-    root, factor, offset = property(lambda self: self), 1, 0
+    root: Any = property(lambda self: self)
+    factor: Any = 1
+    offset: Any = 0
 
     def _derived(self, factor, offset):
         return _DerivedDim(self.root, factor, offset)
@@ -140,7 +146,8 @@ class Constraint:
 
 
 class ShapesCollection:
-    """Free dimensions by tensor: `shapes[x] = {0: batch}`, turned into dynamic_shapes by `dynamic_shapes(module, args)`.
+    """Free dimensions by tensor: `shapes[x] = {0: batch}`, turned into dynamic_shapes by `dynamic_shapes(module,
+    args)`.
 
     >>> x, shapes = cresset.ones(4, 3), cresset.export.ShapesCollection()
     >>> shapes[x] = {0: cresset.export.Dim.AUTO}
@@ -234,9 +241,12 @@ def bind(module, args, kwargs):
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):
-    """PyTorch's export suggests new shapes in the text of an error; this one names the dimension instead, so there is nothing to read."""
+    """PyTorch's export suggests new shapes in the text of an error; this one names the dimension instead, so there is
+    nothing to read.
+    """
     raise NotImplementedError(
-        "refine_dynamic_shapes_from_suggested_fixes: errors of export name the dimension that cannot be free; there are no suggested fixes to read"
+        "refine_dynamic_shapes_from_suggested_fixes: errors of export name the dimension that cannot be free; there "
+        "are no suggested fixes to read"
     )
 
 
@@ -257,15 +267,18 @@ def read(inputs, shapes):
     if isinstance(shapes, (tuple, list)):
         if len(shapes) != len(inputs.bound):
             raise ValueError(
-                f"export: dynamic_shapes has {len(shapes)} entries for {len(inputs.bound)} arguments: {list(inputs.bound)}"
+                f"export: dynamic_shapes has {len(shapes)} entries for {len(inputs.bound)} arguments: "
+                f"{list(inputs.bound)}"
             )
         shapes = dict(zip(inputs.bound, shapes, strict=True))
     unknown = [name for name in shapes if name not in inputs.bound]
     missing = [name for name in inputs.bound if name not in shapes]
     if unknown or missing:
         raise ValueError(
-            "export: When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names of `inputs`: "
-            f"{list(inputs.bound)}, but here they are {list(shapes)}. Since here `inputs` is a dict of these names, give None for what is not free"
+            "export: When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names of "
+            "`inputs`: "
+            f"{list(inputs.bound)}, but here they are {list(shapes)}. Since here `inputs` is a dict of these names, "
+            "give None for what is not free"
         )
     position = 0
     for name, value in inputs.bound.items():
@@ -294,7 +307,8 @@ def _pairs(value, spec, where):
     elif isinstance(value, dict):
         if spec is not None and set(spec) - set(value):
             raise ValueError(
-                f"export: dynamic_shapes[{where!r}] names {sorted(set(spec) - set(value))}, which the input does not have: {list(value)}"
+                f"export: dynamic_shapes[{where!r}] names {sorted(set(spec) - set(value))}, which the input does not "
+                f"have: {list(value)}"
             )
         for key, item in value.items():
             yield from _pairs(item, None if spec is None else spec.get(key), f"{where}[{key!r}]")
@@ -329,7 +343,8 @@ def _axes(tensor, spec, name):
         return
     if len(spec) != tensor.ndim:
         raise ValueError(
-            f"export: Expected dynamic shape spec of {name!r} to have the same length as the tensor has dimensions, {tensor.ndim}, but got {len(spec)}"
+            f"export: Expected dynamic shape spec of {name!r} to have the same length as the tensor has dimensions, "
+            f"{tensor.ndim}, but got {len(spec)}"
         )
     yield from enumerate(spec)
 
@@ -340,12 +355,14 @@ def _free(dimension, name, axis, size):
         return None
     if isinstance(dimension, bool) or not isinstance(dimension, (int, str, Dim, _DimHint)):
         raise ValueError(
-            f"export: Unexpected dimension {dimension!r} in dynamic_shapes of {name!r}, dimension {axis}; try a Dim, an int or None"
+            f"export: Unexpected dimension {dimension!r} in dynamic_shapes of {name!r}, dimension {axis}; try a Dim, "
+            "an int or None"
         )
     if isinstance(dimension, int):
         if dimension != size:
             raise ValueError(
-                f"export: Static shape constraint of {dimension} does not match the input's size {size}, in dimension {axis} of {name!r}"
+                f"export: Static shape constraint of {dimension} does not match the input's size {size}, in dimension "
+                f"{axis} of {name!r}"
             )
         return None
     if isinstance(dimension, str):
@@ -357,7 +374,8 @@ def _free(dimension, name, axis, size):
         return (AutoFree if dimension.type is _Hint.AUTO else Free)(f"{name}_dim_{axis}"), low, high
     if not dimension.min <= size <= dimension.max:
         raise ValueError(
-            f"export: {name!r} has size {size} in dimension {axis}, which is not in the range [{dimension.min}, {dimension.max}] of {dimension!r}"
+            f"export: {name!r} has size {size} in dimension {axis}, which is not in the range [{dimension.min}, "
+            f"{dimension.max}] of {dimension!r}"
         )
     rest = size - dimension.offset
     if rest % dimension.factor:

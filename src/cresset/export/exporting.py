@@ -45,16 +45,20 @@ class ExportFront(Front):
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=()):
-    """Record a module on example inputs as an ExportedProgram: a graph of aten operators with its parameters, that runs without the module's source.
+    """Record a module on example inputs as an ExportedProgram: a graph of aten operators with its parameters, that runs
+    without the module's source.
 
-    The module runs several times, with other sizes of the dimensions that are free. Sizes that depend on them become formulas of them; everything else is as it was in these runs.
+    The module runs several times, with other sizes of the dimensions that are free. Sizes that depend on them become
+    formulas of them; everything else is as it was in these runs.
 
     Args:
         mod: a module.
         args, kwargs: example inputs.
-        dynamic_shapes: the free dimensions, in the structure of the arguments: {"x": {0: Dim("batch")}, "y": None}, or a tuple in their order.
+        dynamic_shapes: the free dimensions, in the structure of the arguments: {"x": {0: Dim("batch")}, "y": None}, or
+            a tuple in their order.
         strict: False, or True, which is the same here: Python runs, and is not read.
-        preserve_module_call_signature: names of submodules that `unflatten` gives back with the structure of their own inputs and outputs.
+        preserve_module_call_signature: names of submodules that `unflatten` gives back with the structure of their own
+            inputs and outputs.
 
     >>> batch = cresset.export.Dim("batch")
     >>> program = cresset.export.export(nn.Linear(3, 2), (cresset.ones(4, 3),), dynamic_shapes={"input": {0: batch}})
@@ -63,7 +67,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     """
     if hasattr(mod, "_script_type"):
         raise ValueError(
-            "Exporting a ScriptModule is not supported. Maybe try converting your ScriptModule to an ExportedProgram from the module that it was made of"
+            "Exporting a ScriptModule is not supported. Maybe try converting your ScriptModule to an ExportedProgram "
+            "from the module that it was made of"
         )
     if not isinstance(mod, cresset.nn.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
@@ -157,7 +162,8 @@ def _check_results(leaves):
     for leaf in leaves:
         if not (leaf is None or isinstance(leaf, (cresset.Tensor, bool, int, float, str))):
             raise UserError(
-                f"export: the module gives a {type(leaf).__name__}, which is no tensor, number, text or None, nor a container of them (register_dataclass makes one of a class)"
+                f"export: the module gives a {type(leaf).__name__}, which is no tensor, number, text or None, nor a "
+                "container of them (register_dataclass makes one of a class)"
             )
 
 
@@ -327,7 +333,8 @@ def _user_outputs(writer, outputs, results, mutated=()):
             )
         elif any(type(v) is not type(first) or v != first for v in group):
             raise UserError(
-                f"export: a result is {first!r} in one recording and {next(v for v in group if v != first)!r} in another"
+                f"export: a result is {first!r} in one recording and {next(v for v in group if v != first)!r} in "
+                "another"
             )
         else:
             given.append(first)

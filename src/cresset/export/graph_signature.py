@@ -4,7 +4,8 @@ import dataclasses
 import enum
 
 __all__ = [
-    "ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "SymBoolArgument",
+    "ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "InputKind",
+    "InputSpec", "OutputKind", "OutputSpec", "SymBoolArgument",
     "SymFloatArgument", "SymIntArgument", "TensorArgument", "TokenArgument",
 ]  # fmt: skip
 

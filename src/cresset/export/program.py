@@ -18,7 +18,8 @@ from .dynamic_shapes import MOST
 from .graph_signature import InputKind, OutputKind
 
 DTYPES = {
-    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8",
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8",
     "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
 
@@ -86,8 +87,10 @@ class Flatten:
         leaves, spec = tree_flatten((tuple(args), kwargs))
         if spec != self.in_spec:
             raise ValueError(
-                f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\nbut actually got inputs with tree spec of: \n{spec}.\n"
-                "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+                f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\nbut actually got "
+                f"inputs with tree spec of: \n{spec}.\n"
+                "Please check that the inputs have the same number and type of args and kwargs as the ones you used "
+                "when tracing."
             )
         self.check(leaves)
         return leaves
@@ -99,14 +102,16 @@ class Flatten:
             if check.shape is None:
                 if type(leaf) is not type(check.value) or leaf != check.value:
                     raise GuardError(
-                        f"export: {check.path} is {leaf!r}, but the program was exported with {check.value!r} (Guard failed: {check.path} == {check.value!r})"
+                        f"export: {check.path} is {leaf!r}, but the program was exported with {check.value!r} (Guard "
+                        f"failed: {check.path} == {check.value!r})"
                     )
                 continue
             if not isinstance(leaf, cresset.Tensor):
                 raise GuardError(f"export: {check.path} should be a tensor, got {type(leaf).__name__}")
             if leaf.dim() != len(check.shape):
                 raise GuardError(
-                    f"export: {check.path} has {leaf.dim()} dimensions, but the program was exported with {len(check.shape)} (Guard failed: {check.path}.dim() == {len(check.shape)})"
+                    f"export: {check.path} has {leaf.dim()} dimensions, but the program was exported with "
+                    f"{len(check.shape)} (Guard failed: {check.path}.dim() == {len(check.shape)})"
                 )
             if leaf.dtype != check.dtype:
                 raise GuardError(
@@ -125,28 +130,33 @@ class Flatten:
         if not isinstance(expected, Free):
             if size != expected:
                 raise GuardError(
-                    f"export: {has}, but the program was exported with {expected} there (Guard failed: {guard} == {expected}). Make it free with dynamic_shapes"
+                    f"export: {has}, but the program was exported with {expected} there (Guard failed: {guard} == "
+                    f"{expected}). Make it free with dynamic_shapes"
                 )
             return
         symbol, rest = expected.symbol, size - expected.offset
         if rest % expected.factor:
             raise GuardError(
-                f"export: {has}, which is no {expected.factor}*{symbol}{f' + {expected.offset}' * bool(expected.offset)} (Guard failed: {guard})"
+                f"export: {has}, which is no "
+                f"{expected.factor}*{symbol}{f' + {expected.offset}' * bool(expected.offset)} (Guard failed: {guard})"
             )
         root = rest // expected.factor
         known = sizes.setdefault(symbol, (root, guard))
         if known[0] != root:
             raise GuardError(
-                f"export: {has}, so that {symbol} is {root}, but {known[1]} says that it is {known[0]} (Guard failed: {guard} == {known[1]})"
+                f"export: {has}, so that {symbol} is {root}, but {known[1]} says that it is {known[0]} (Guard failed: "
+                f"{guard} == {known[1]})"
             )
         limits = self.ranges.get(symbol)
         if limits is not None and root < limits.lower:
             raise GuardError(
-                f"export: {has}, so that {symbol} is {root}, less than the least, {limits.lower} (Guard failed: {guard} >= {limits.lower})"
+                f"export: {has}, so that {symbol} is {root}, less than the least, {limits.lower} (Guard failed: "
+                f"{guard} >= {limits.lower})"
             )
         if limits is not None and root > limits.upper:
             raise GuardError(
-                f"export: {has}, so that {symbol} is {root}, more than the most, {limits.upper} (Guard failed: {guard} <= {limits.upper})"
+                f"export: {has}, so that {symbol} is {root}, more than the most, {limits.upper} (Guard failed: "
+                f"{guard} <= {limits.upper})"
             )
 
 
@@ -180,9 +190,11 @@ class Unflatten:
 
 
 class ExportedProgram:
-    """A recorded module: `graph` of aten operators, whose inputs are the parameters, the buffers and what the user gives.
+    """A recorded module: `graph` of aten operators, whose inputs are the parameters, the buffers and what the user
+    gives.
 
-    `module()` gives a module that runs it. The graph is a `torch.fx` graph, and `graph_signature` says what its inputs and outputs are.
+    `module()` gives a module that runs it. The graph is a `torch.fx` graph, and `graph_signature` says what its inputs
+    and outputs are.
     """
 
     def __init__(
@@ -304,7 +316,8 @@ class ExportedProgram:
         )
 
     def module(self, check_guards=True):
-        """A module that runs the program. It shares the parameters; inputs that the program was not exported for are refused.
+        """A module that runs the program. It shares the parameters; inputs that the program was not exported for are
+        refused.
 
         Args:
             check_guards: whether sizes are checked.
@@ -383,7 +396,8 @@ class ExportedProgram:
         given = self.graph.output_node().args[0]
         if len(given) != len(self.graph_signature.output_specs):
             raise AssertionError(
-                f"ExportedProgram: the graph has {len(given)} outputs, its signature says {len(self.graph_signature.output_specs)}"
+                f"ExportedProgram: the graph has {len(given)} outputs, its signature says "
+                f"{len(self.graph_signature.output_specs)}"
             )
         for spec in self.graph_signature.input_specs:
             if (
@@ -403,7 +417,8 @@ class ExportedProgram:
 
     def _with(self, graph, signature, state=None, constants=None):
         made = ExportedProgram(
-            None, graph, signature, self._state_dict if state is None else state, dict(self._range_constraints), list(self._module_call_graph), self._example_inputs,
+            None, graph, signature, self._state_dict if state is None else state, dict(self._range_constraints),
+            list(self._module_call_graph), self._example_inputs,
             self._constants if constants is None else constants, verifiers=self._verifiers, checks=self._checks,
         )  # fmt: skip
         return made
@@ -431,7 +446,8 @@ class _OnlyFlatten(Flatten):
 
 def _no_mode(mode=True):
     raise NotImplementedError(
-        "Calling train() or eval() is not supported for exported models: dropout and batch normalization are as they were when it was exported"
+        "Calling train() or eval() is not supported for exported models: dropout and batch normalization are as they "
+        "were when it was exported"
     )
 
 

@@ -16,7 +16,9 @@ class FlatArgsAdapter:
 
 
 class InterpreterModule(cresset.nn.Module):
-    """A module of the tree: it holds parameters, buffers and submodules by their names. The program runs as a whole, in the root."""
+    """A module of the tree: it holds parameters, buffers and submodules by their names. The program runs as a whole, in
+    the root.
+    """
 
     def forward(self, *args, **kwargs):
         raise NotImplementedError("unflatten: a part of an exported program does not run alone; call the whole module")

@@ -9,6 +9,7 @@ from .rearranging import rearrange
 from .vmapping import debug_unwrap, functionalize, vmap
 
 __all__ = [
-    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "rearrange", "replace_all_batch_norm_modules_",
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "linearize", "rearrange", "replace_all_batch_norm_modules_",
     "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

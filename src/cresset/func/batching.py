@@ -1,13 +1,15 @@
-"""How a call with tensors of a batch is computed: `interpret`, which the core asks, and what the rules of the operators share.
+"""How a call with tensors of a batch is computed: `interpret`, which the core asks, and what the rules of the operators
+share.
 
-A rule stands with its operator, in cresset/ops. It gets a Call: the arguments with each tensor of the level replaced by the batch it stands for,
-and beside each its batch dimension, None if every sample is the same. It gives results whose dimension 0 is the batch. Rules that many operators
-share are words, and in words.py. An operator without a rule is run sample by sample, with a warning.
+A rule stands with its operator, in cresset/ops. It gets a Call: the arguments with each tensor of the level replaced by
+the batch it stands for, and beside each its batch dimension, None if every sample is the same. It gives results whose
+dimension 0 is the batch. Rules that many operators share are words, and in words.py. An operator without a rule is run
+sample by sample, with a warning.
 
-Note [Levels]: each open vmap has a frame with a number, the level of its tensors. Interpreting a call at one level makes calls with the
-batches, which may themselves be tensors of a level below. What is recorded for a gradient is recorded at the level at which the call
-was made, if a tensor of that level wants it, and in the calls below otherwise: so grad inside vmap gives a gradient for each
-sample, and grad around vmap the gradient of all.
+Note [Levels]: each open vmap has a frame with a number, the level of its tensors. Interpreting a call at one level
+makes calls with the batches, which may themselves be tensors of a level below. What is recorded for a gradient is
+recorded at the level at which the call was made, if a tensor of that level wants it, and in the calls below otherwise:
+so grad inside vmap gives a gradient for each sample, and grad around vmap the gradient of all.
 """
 
 import functools
@@ -93,7 +95,8 @@ class Unbatched:
 class Call:
     """One call at one level.
 
-    args: in the signature's order; a tensor of the level is its batch. dims: the batch dimension of each, None if it has none;
+    args: in the signature's order; a tensor of the level is its batch. dims: the batch dimension of each, None if it
+        has none;
     for a list of tensors, a list. given: the arguments as they were.
     """
 
@@ -141,7 +144,9 @@ class Call:
         return expanded(self.args[i], self.dims[i], self.size)
 
     def padded(self, i, rank):
-        """A batched argument with the batch first and then dimensions of size one up to `rank` of a sample, to broadcast."""
+        """A batched argument with the batch first and then dimensions of size one up to `rank` of a sample, to
+        broadcast.
+        """
         if self.dims[i] is None:
             return self.args[i]
         value = self.front(i)
@@ -150,7 +155,9 @@ class Call:
         return value
 
     def dim(self, dim, rank=None):
-        """The dimension of the batch for one of a sample, or of another tensor of `rank`: checked, from the front, behind the batch."""
+        """The dimension of the batch for one of a sample, or of another tensor of `rank`: checked, from the front,
+        behind the batch.
+        """
         return wrap_dim(dim, self.rank() if rank is None else rank)
 
     @property
@@ -212,7 +219,11 @@ def run(name, args):
     parts = signature_parts(name)
     positional = [value for value, part in zip(args, parts, strict=True) if not part.keyword_only]
     # That a fresh tensor wants a gradient is said of the tensor of the level, by the core.
-    named = {part.name: value for value, part in zip(args, parts, strict=True) if part.keyword_only and part.name != "requires_grad"}
+    named = {
+        part.name: value
+        for value, part in zip(args, parts, strict=True)
+        if part.keyword_only and part.name != "requires_grad"
+    }
     return _operators[name.partition(".")[0]](*positional, **named)
 
 
@@ -243,7 +254,9 @@ def interpret(name, given, level, out):
 
 @functools.cache
 def rule_of(name):
-    """The rule of an operator, from its own file; None if it says nothing. Formulas and random operators are told by what they are."""
+    """The rule of an operator, from its own file; None if it says nothing. Formulas and random operators are told by
+    what they are.
+    """
     from . import words  # which uses this module
 
     base = name.partition(".")[0]
@@ -266,7 +279,8 @@ def call_pieces(call, found):
 def frame_of(level, name):
     if level > len(_open.frames):
         raise RuntimeError(
-            f"{name}: a tensor of a vmap that is over (level {level}); only what the function returns can be used outside"
+            f"{name}: a tensor of a vmap that is over (level {level}); only what the function returns can be used "
+            "outside"
         )
     return _open.frames[level - 1]
 
@@ -278,8 +292,10 @@ def changes_first(name):
 
 def refuse_unbatched_target(name):
     raise RuntimeError(
-        f"vmap: {name.partition('.')[0]}: an inplace operation is not possible because the tensor it changes is the same for all samples while "
-        "another argument has a value for every sample (it has more elements). Make the tensor from a batched one, for example "
+        f"vmap: {name.partition('.')[0]}: an inplace operation is not possible because the tensor it changes is the "
+        "same for all samples while "
+        "another argument has a value for every sample (it has more elements). Make the tensor from a batched one, "
+        "for example "
         "with x.new_zeros(...), or use the form that is not in place"
     )
 
@@ -290,7 +306,10 @@ def into_out(name, given, level, out):
     results = results if isinstance(results, (tuple, list)) else [results]
     for target, result in zip(out, results, strict=True):
         if level_of(target) < level:
-            raise RuntimeError(f"vmap: {name}: out= was made outside and cannot hold a value for every sample; assign the result instead")
+            raise RuntimeError(
+                f"vmap: {name}: out= was made outside and cannot hold a value for every sample; assign the result "
+                "instead"
+            )
         target.copy_(result)
     return out
 
@@ -301,7 +320,11 @@ def sample_by_sample(call):
     if base not in WITHOUT_RULE_WARNED:
         WITHOUT_RULE_WARNED.add(base)
         warnings.warn(
-            f"There is a performance drop because we have not yet implemented the batching rule for {base}; it runs once for each sample.",
+            (
+                f"There is a performance drop because we have not yet implemented the batching rule for {base}; it "
+                "runs "
+                "once for each sample."
+            ),
             stacklevel=6,
         )
     if not call.size:
@@ -313,7 +336,9 @@ def sample_by_sample(call):
     results = []
     for i in range(call.size):
         args = [
-            [sample(v, d, i) for v, d in zip(value, dim, strict=True)] if isinstance(value, list) else sample(value, dim, i)
+            [sample(v, d, i) for v, d in zip(value, dim, strict=True)]
+            if isinstance(value, list)
+            else sample(value, dim, i)
             for value, dim in zip(call.args, call.dims, strict=True)
         ]
         results.append(call.run(*args))
@@ -347,7 +372,9 @@ def pointwise(call):
 
 
 def promote_as_samples(call, args, places):
-    """A sample that is a single number is weak in type promotion, though the batch of them is not: convert where it matters."""
+    """A sample that is a single number is weak in type promotion, though the batch of them is not: convert where it
+    matters.
+    """
     if len({call.given[i].dtype for i in places}) < 2:
         return
 

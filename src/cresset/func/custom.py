@@ -1,7 +1,7 @@
 """autograd.Function inside vmap: the user's own rule, one made from forward and backward, or leading dimensions.
 
-As any operator's, a call is recorded at the level at which it is made if a tensor of that level wants it, and computed from the batches
-below (Note [Levels] in batching.py).
+As any operator's, a call is recorded at the level at which it is made if a tensor of that level wants it, and computed
+from the batches below (Note [Levels] in batching.py).
 """
 
 from collections import namedtuple
@@ -30,12 +30,15 @@ def apply(function, args, split):
     values, dims = [value for value, _ in pairs], tuple(dim for _, dim in pairs)
     if not (split or issubclass(function, BatchFunction)):
         raise RuntimeError(
-            f"{function.__name__}: In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+            f"{function.__name__}: In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+            "jacrev, ...), it must override the "
             "setup_context staticmethod and take no ctx in forward"
         )
     seen = None
     if all(dim is None for dim in dims):
-        result = tree_map(lambda value: sample_of(value, None, top) if isinstance(value, Tensor) else value, function.apply(*values))
+        result = tree_map(
+            lambda value: sample_of(value, None, top) if isinstance(value, Tensor) else value, function.apply(*values)
+        )
     elif issubclass(function, BatchFunction):
         result, seen = over_leading_dimensions(function, values, dims, frame)
     else:
@@ -73,10 +76,14 @@ def over_leading_dimensions(function, values, dims, frame):
     lead = next(v.dim() - (d is not None) for v, d in zip(values, dims, strict=True) if isinstance(v, Tensor)) - 2
 
     def aligned(value, dim):
-        """Numbers broadcast with the leading dimensions of the first tensor; the others have the same leading dimensions."""
+        """Numbers broadcast with the leading dimensions of the first tensor; the others have the same leading
+        dimensions.
+        """
         if not isinstance(value, Tensor) or (dim is None and not value.dim()):
             return value
-        return expanded(value, dim, frame.batch_size) if value.dim() > 1 or dim is None else value.reshape(-1, *[1] * lead)
+        return (
+            expanded(value, dim, frame.batch_size) if value.dim() > 1 or dim is None else value.reshape(-1, *[1] * lead)
+        )
 
     values = list(map(aligned, values, dims))
     kept = []
@@ -101,7 +108,11 @@ def take_over(ctx, seen, args, outputs, level):
         setattr(ctx, name, getattr(below, name))
     ctx.non_differentiable = tuple(map(risen, below.non_differentiable))
     for name, value in vars(below).items():
-        if name not in vars(ctx) and not name.startswith("_") and name not in ("to_save", "non_differentiable", "needs_input_grad"):
+        if (
+            name not in vars(ctx)
+            and not name.startswith("_")
+            and name not in ("to_save", "non_differentiable", "needs_input_grad")
+        ):
             setattr(ctx, name, tree_map(risen, value))
     ctx.save_for_backward(*map(risen, saved))
 
@@ -111,25 +122,36 @@ def by_rule(function, values, dims, frame):
     name, has_rule = function.__name__, function.vmap is not Function.vmap
     if function.generate_vmap_rule:
         if has_rule:
-            raise RuntimeError(f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. Please set only one of them")
+            raise RuntimeError(
+                f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set only one of them"
+            )
         return generated(function, dims, frame, values)
     if not has_rule:
         raise RuntimeError(
-            f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap staticmethod or set generate_vmap_rule=True"
+            f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the "
+            "vmap staticmethod or set generate_vmap_rule=True"
         )
     with closed_from(frame):
         result = function.vmap(VmapInfo(frame.batch_size, frame.randomness), dims, *values)
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise RuntimeError(f"Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. Got {type(result)}")
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got {type(result)}"
+        )
     output, out_dims = result
     outputs = output if isinstance(output, tuple) else (output,)
     out_dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
-    samples = tuple(sample_of(o, d, frame.number) if isinstance(o, Tensor) else o for o, d in zip(outputs, out_dims, strict=True))
+    samples = tuple(
+        sample_of(o, d, frame.number) if isinstance(o, Tensor) else o for o, d in zip(outputs, out_dims, strict=True)
+    )
     return samples if isinstance(output, tuple) else samples[0]
 
 
 class Samples:
-    """The context that the user's methods see in a generated rule: they keep tensors of samples, the real one keeps batches."""
+    """The context that the user's methods see in a generated rule: they keep tensors of samples, the real one keeps
+    batches.
+    """
 
     def __init__(self, ctx, frame):
         self.__dict__.update(_ctx=ctx, _frame=frame, _dims=(), _outputs=[])
@@ -146,10 +168,14 @@ class Samples:
         self._ctx.save_for_forward(*self._save(tensors))
 
     def mark_non_differentiable(self, *tensors):
-        self._ctx.mark_non_differentiable(*[value for value, sample in self._outputs if any(sample is t for t in tensors)])
+        self._ctx.mark_non_differentiable(
+            *[value for value, sample in self._outputs if any(sample is t for t in tensors)]
+        )
 
     def mark_dirty(self, *tensors):
-        raise RuntimeError("vmap: mark_dirty is not possible with generate_vmap_rule=True; override the vmap staticmethod instead")
+        raise RuntimeError(
+            "vmap: mark_dirty is not possible with generate_vmap_rule=True; override the vmap staticmethod instead"
+        )
 
     def set_materialize_grads(self, value):
         self._ctx.set_materialize_grads(value)
@@ -161,7 +187,10 @@ class Samples:
     @property
     def saved_tensors(self):
         saved = self._ctx.saved_tensors
-        return tuple(t if dim is None and t is None else sample_of(t, dim, self._frame.number) for t, dim in zip(saved, self._dims, strict=True))
+        return tuple(
+            t if dim is None and t is None else sample_of(t, dim, self._frame.number)
+            for t, dim in zip(saved, self._dims, strict=True)
+        )
 
 
 def generated(function, dims, frame, values):
@@ -206,16 +235,21 @@ def generated(function, dims, frame, values):
             pairs = [(value, sample(value, dim)) for value, dim in zip(outputs, out_dims, strict=True)]
             samples._outputs.extend(pairs)
             results = tuple(item for _, item in pairs)
-            function.setup_context(samples, tuple(map(sample, inputs, dims)), results if isinstance(output, tuple) else results[0])
+            function.setup_context(
+                samples, tuple(map(sample, inputs, dims)), results if isinstance(output, tuple) else results[0]
+            )
             samples._outputs.clear()
 
     def backward(ctx, *grads):
         with inside():
-            slopes = function._backward()(ctx.samples, *(None if g is None else sample(g, d) for g, d in zip(grads, out_dims, strict=True)))
+            slopes = function._backward()(
+                ctx.samples, *(None if g is None else sample(g, d) for g, d in zip(grads, out_dims, strict=True))
+            )
             slopes = slopes if isinstance(slopes, tuple) else (slopes,)
             pairs = [(None, None) if slope is None else split(slope) for slope in slopes]
         return tuple(
-            None if value is None else to_input(value, at, dim) for (value, at), dim in zip(pairs, (*dims, *[None] * len(pairs)), strict=False)
+            None if value is None else to_input(value, at, dim)
+            for (value, at), dim in zip(pairs, (*dims, *[None] * len(pairs)), strict=False)
         )
 
     def to_input(value, at, dim):
@@ -226,8 +260,13 @@ def generated(function, dims, frame, values):
 
     def jvp(ctx, *tangents):
         with inside():
-            pushed = function.jvp(ctx.samples, *(sample(t, d) if t is not None else t for t, d in zip(tangents, dims, strict=True)))
-            pairs = [split(t) if t is not None else (None, None) for t in (pushed if isinstance(pushed, tuple) else (pushed,))]
+            pushed = function.jvp(
+                ctx.samples, *(sample(t, d) if t is not None else t for t, d in zip(tangents, dims, strict=True))
+            )
+            pairs = [
+                split(t) if t is not None else (None, None)
+                for t in (pushed if isinstance(pushed, tuple) else (pushed,))
+            ]
         results = tuple(
             value if value is None or dim is None else expanded(value, at, reopened.batch_size).movedim(0, dim)
             for (value, at), dim in zip(pairs, out_dims, strict=True)
@@ -240,6 +279,7 @@ def generated(function, dims, frame, values):
     methods = {name: staticmethod(method) if callable(method) else method for name, method in methods.items()}
     with closed_from(frame):
         result = type("Vmapped" + function.__name__, (Function,), methods).apply(*values)
-    samples = tuple(sample(o, d) for o, d in zip(result if isinstance(result, tuple) else (result,), out_dims, strict=True))
+    samples = tuple(
+        sample(o, d) for o, d in zip(result if isinstance(result, tuple) else (result,), out_dims, strict=True)
+    )
     return samples if isinstance(result, tuple) else samples[0]
-

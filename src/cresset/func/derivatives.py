@@ -1,8 +1,8 @@
 """Derivatives as functions: grad, vjp and jacrev go backward, jvp and jacfwd forward.
 
-Note [Differentiated arguments]: the function is called with fresh tensors in place of the arguments, at the level of the innermost vmap
-(see batching.py), so that what happens to them belongs to this derivative alone. A result that nobody outside can differentiate is
-cut from the graph.
+Note [Differentiated arguments]: the function is called with fresh tensors in place of the arguments, at the level of
+the innermost vmap (see batching.py), so that what happens to them belongs to this derivative alone. A result that
+nobody outside can differentiate is cut from the graph.
 """
 
 import functools
@@ -52,10 +52,13 @@ def grad_and_value(func, argnums=0, has_aux=False):
             args, chosen = reverse.tracked_arguments(args, argnums)
             output, aux = split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
             if not isinstance(output, Tensor):
-                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
+                raise RuntimeError(
+                    f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
+                )
             if output.dim():
                 raise RuntimeError(
-                    f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. "
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{output.dim()} dims. "
                     "Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             leaves, spec = tree_flatten(chosen)
@@ -67,7 +70,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def vjp(func, *primals, has_aux=False):
-    """The result of `func` and the function that multiplies a vector with its Jacobian: `(result, vjp_fn)`, or with `aux` behind.
+    """The result of `func` and the function that multiplies a vector with its Jacobian: `(result, vjp_fn)`, or with
+    `aux` behind.
 
     >>> _, pull = cresset.func.vjp(lambda x: x**2, cresset.tensor([1.0, 2.0]))
     >>> pull(cresset.tensor([1.0, 10.0]))
@@ -90,7 +94,8 @@ def _vjp(func, primals, has_aux, argnums=None):
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {spec}, primal output: {out_spec}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {spec}, primal output: {out_spec}"
             )
         with Reverse(reverse.leaves) as again:
             slopes = again.pull(outputs, leaves, given, retain_graph, create_graph)
@@ -115,7 +120,9 @@ class Reverse:
         self.mode.__exit__(*details)
 
     def tracked_arguments(self, args, argnums):
-        """The arguments with the differentiated ones replaced by fresh tensors; and these, in the structure of `argnums`."""
+        """The arguments with the differentiated ones replaced by fresh tensors; and these, in the structure of
+        `argnums`.
+        """
         places = checked_argnums(argnums, len(args))
         args = list(args)
         for place in places:
@@ -135,7 +142,10 @@ class Reverse:
         recorded = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
         for k, (output, cotangent) in enumerate(zip(outputs, cotangents, strict=True)):
             if output.shape != cotangent.shape:
-                raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of {cotangent.shape} and output[{k}] has a shape of {output.shape}.")
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{k}] has a shape of {cotangent.shape} and output[{k}] has a "
+                    f"shape of {output.shape}."
+                )
         if not recorded or not inputs:
             return [cresset.zeros_like(x) for x in map(detach_raw, inputs)]
         if create_graph is None:
@@ -145,9 +155,17 @@ class Reverse:
                 or not all(_native.depends_only_on(o, tuple(self.leaves)) for o, _ in recorded)
             )
         found = cresset.autograd.grad(
-            [o for o, _ in recorded], inputs, [c for _, c in recorded], retain_graph=retain_graph, create_graph=create_graph, allow_unused=True
+            [o for o, _ in recorded],
+            inputs,
+            [c for _, c in recorded],
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            allow_unused=True,
         )
-        return [cresset.zeros_like(detach_raw(x)) if slope is None else slope for x, slope in zip(inputs, found, strict=True)]
+        return [
+            cresset.zeros_like(detach_raw(x)) if slope is None else slope
+            for x, slope in zip(inputs, found, strict=True)
+        ]
 
     def released(self, tree):
         """Results without what only this derivative could use."""
@@ -185,7 +203,9 @@ def with_tangents_of(tensor, fresh):
 
 
 def checked_argnums(argnums, count):
-    if not isinstance(argnums, (int, tuple)) or not all(isinstance(n, int) for n in (argnums if isinstance(argnums, tuple) else ())):
+    if not isinstance(argnums, (int, tuple)) or not all(
+        isinstance(n, int) for n in (argnums if isinstance(argnums, tuple) else ())
+    ):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     places = (argnums,) if isinstance(argnums, int) else argnums
     if not places:
@@ -227,7 +247,9 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     if not isinstance(primals, tuple):
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
     return _jvp(func, primals, tangents, strict, has_aux)
 
 
@@ -239,7 +261,8 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
     flat_tangents, tangents_spec = tree_flatten(tangents)
     if spec != tangents_spec:
         raise RuntimeError(
-            f"{who}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. "
+            f"{who}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            "tuple of 3 tensors, tangents also must be. "
             f"Got primals with structure {spec} and tangents with structure {tangents_spec}"
         )
     if not flat:
@@ -250,7 +273,9 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
                 raise RuntimeError(f"{who}: Expected {tree} to contain only Tensors, got {type(value)}")
     forward_ad.enter_nested_level()
     try:
-        duals = tree_unflatten([forward_ad.make_dual(lifted(x), t) for x, t in zip(flat, flat_tangents, strict=True)], spec)
+        duals = tree_unflatten(
+            [forward_ad.make_dual(lifted(x), t) for x, t in zip(flat, flat_tangents, strict=True)], spec
+        )
         args = list(primals)
         for place, dual in zip(places, duals, strict=True):
             args[place] = dual
@@ -258,7 +283,9 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
         outputs, out_spec = flat_tensors(output, who)
         pairs = [forward_ad.unpack_dual(item) for item in outputs]
         if strict and any(pair.tangent is None for pair in pairs):
-            raise RuntimeError(f"{who}: The output of f is independent of the inputs. This is not allowed with strict=True.")
+            raise RuntimeError(
+                f"{who}: The output of f is independent of the inputs. This is not allowed with strict=True."
+            )
         values = [pair.primal for pair in pairs]
         slopes = [cresset.zeros_like(pair.primal) if pair.tangent is None else pair.tangent for pair in pairs]
         aux = tree_map(lambda x: forward_ad.unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
@@ -269,7 +296,9 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
 
 
 def unit_tangents(tensors):
-    """For all elements of the tensors, one after another, tensors with a one there and zeros elsewhere: a batch for each tensor."""
+    """For all elements of the tensors, one after another, tensors with a one there and zeros elsewhere: a batch for
+    each tensor.
+    """
     sizes = [tensor.numel() for tensor in tensors]
     total, start, found = sum(sizes), 0, []
     for tensor, size in zip(tensors, sizes, strict=True):
@@ -281,7 +310,8 @@ def unit_tangents(tensors):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """The Jacobian by reverse mode: a row for each element of the results. Its shape is that of the result, then of the argument.
+    """The Jacobian by reverse mode: a row for each element of the results. Its shape is that of the result, then of the
+    argument.
 
     Args:
         chunk_size: how many rows to compute at a time; None: all; 1: one after another, without vmap.
@@ -322,8 +352,8 @@ def _in_chunks(function, batches, total, chunk_size):
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """The Jacobian by forward mode: a column for each element of the arguments. The same result as jacrev; better when there are fewer
-    elements in than out.
+    """The Jacobian by forward mode: a column for each element of the arguments. The same result as jacrev; better when
+    there are fewer elements in than out.
 
     >>> cresset.func.jacfwd(cresset.sin)(cresset.zeros(2))
     tensor([[1., 0.],
@@ -337,11 +367,19 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         chosen, in_spec = tree_flatten(tuple(args[place] for place in places))
         for tensor in chosen:
             if not isinstance(tensor, Tensor):
-                raise RuntimeError(f"jvp(f, primals, tangents): Expected primals to contain only Tensors, got {type(tensor)}")
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected primals to contain only Tensors, got {type(tensor)}"
+                )
         units = unit_tangents(chosen)
 
         def push(*unit):
-            result = _jvp(functools.partial(func, **kwargs), args, tree_unflatten(unit, in_spec), has_aux=has_aux, argnums=tuple(places))
+            result = _jvp(
+                functools.partial(func, **kwargs),
+                args,
+                tree_unflatten(unit, in_spec),
+                has_aux=has_aux,
+                argnums=tuple(places),
+            )
             return (result[1], result[2]) if has_aux else result[1]
 
         columns = vmap(push, randomness=randomness, out_dims=(0, None) if has_aux else 0)(*units)
@@ -392,10 +430,15 @@ def linearize(func, *primals):
     def push(*tangents):
         given, spec = tree_flatten(tangents)
         if spec != in_spec:
-            raise RuntimeError(f"linearize: Expected the tangents {spec} to have the same argspec as the primals {in_spec}")
+            raise RuntimeError(
+                f"linearize: Expected the tangents {spec} to have the same argspec as the primals {in_spec}"
+            )
         for tangent, leaf in zip(given, leaves, strict=True):
             if tangent.shape != leaf.shape:
-                raise RuntimeError(f"linearize: Expected a tangent with the primal's shape {tuple(leaf.shape)}, got {tuple(tangent.shape)}")
+                raise RuntimeError(
+                    f"linearize: Expected a tangent with the primal's shape {tuple(leaf.shape)}, got "
+                    f"{tuple(tangent.shape)}"
+                )
         with Reverse([*reverse.leaves, *vectors]) as again:
             return again.released(tree_unflatten(again.pull(pulled, vectors, given, retain_graph=True), out_spec))
 

@@ -19,10 +19,15 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
     """
     from ..nn.utils.stateless import functional_call as call  # upward: what it calls is a module
 
-    if isinstance(parameter_and_buffer_dicts, (list, tuple)) and not all(isinstance(part, dict) for part in parameter_and_buffer_dicts):
+    if isinstance(parameter_and_buffer_dicts, (list, tuple)) and not all(
+        isinstance(part, dict) for part in parameter_and_buffer_dicts
+    ):
         raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
     if not isinstance(parameter_and_buffer_dicts, (dict, list, tuple)):
-        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(parameter_and_buffer_dicts)}")
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
     return call(module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
@@ -55,7 +60,8 @@ def _buffers(model):
 def _stacked(states):
     """Leaves, so that they can be trained."""
     return {
-        name: cresset.stack([state[name].detach() for state in states]).requires_grad_(first.requires_grad) for name, first in states[0].items()
+        name: cresset.stack([state[name].detach() for state in states]).requires_grad_(first.requires_grad)
+        for name, first in states[0].items()
     }
 
 

@@ -7,7 +7,8 @@ import cresset
 
 
 def rearrange(tensor, pattern, **axes_lengths):
-    """The elements of `tensor` with dimensions as a pattern says: names on the left are its dimensions, on the right those of the result.
+    """The elements of `tensor` with dimensions as a pattern says: names on the left are its dimensions, on the right
+    those of the result.
 
     A group in parentheses is one dimension made of several, `...` stands for any others, `1` for one of size one.
 
@@ -33,7 +34,9 @@ def rearrange(tensor, pattern, **axes_lengths):
     names = [name for group in left for name in group]
     wanted = [name for group in right for name in group]
     if len(set(names)) != len(names) or sorted(names) != sorted(wanted):
-        raise ValueError(f"rearrange: every name must be once on either side of {pattern!r}; they are {names} and {wanted}")
+        raise ValueError(
+            f"rearrange: every name must be once on either side of {pattern!r}; they are {names} and {wanted}"
+        )
     if unknown := set(axes_lengths) - set(names):
         raise ValueError(f"rearrange: sizes are given for {sorted(unknown)}, which {pattern!r} does not name")
     sizes = {}
@@ -73,5 +76,7 @@ def _sizes(group, size, given, pattern):
     missing = [name for name in group if name not in known]
     product = math.prod(known.values())
     if len(missing) > 1 or (missing and (product == 0 or size % product)) or (not missing and product != size):
-        raise ValueError(f"rearrange: a dimension of size {size} does not fit {tuple(group)} of {pattern!r} with sizes {known}")
+        raise ValueError(
+            f"rearrange: a dimension of size {size} does not fit {tuple(group)} of {pattern!r} with sizes {known}"
+        )
     return {**known, **dict.fromkeys(missing, size // product)}

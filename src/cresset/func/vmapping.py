@@ -17,8 +17,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     Inside, tensors have the shape of a sample; each operation is done once, for all samples.
 
     Args:
-        in_dims: which dimension of each argument counts the samples; None: the argument is the same for all. One for all arguments, or a tuple
-            that fits them, nested as they are.
+        in_dims: which dimension of each argument counts the samples; None: the argument is the same for all. One for
+            all arguments, or a tuple that fits them, nested as they are.
         out_dims: where that dimension stands in the results.
         randomness: what random functions do: "error", the "same" numbers for all samples, or "different" ones.
         chunk_size: how many samples to do at a time; None: all.
@@ -45,11 +45,16 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         parts = []
         for start in range(0, size, chunk_size):
             length = min(chunk_size, size - start)
-            some = [leaf if dim is None else leaf.narrow(dim, start, length) for leaf, dim in zip(leaves, dims, strict=True)]
+            some = [
+                leaf if dim is None else leaf.narrow(dim, start, length) for leaf, dim in zip(leaves, dims, strict=True)
+            ]
             results, out_spec = apply(func, some, dims, spec, out_dims, randomness, length)
             parts.append(results)
         where = flat_out_dims(func, out_dims, out_spec)
-        joined = [items[0] if dim is None else cresset.cat(items, dim) for items, dim in zip(zip(*parts, strict=True), where, strict=True)]
+        joined = [
+            items[0] if dim is None else cresset.cat(items, dim)
+            for items, dim in zip(zip(*parts, strict=True), where, strict=True)
+        ]
         return tree_unflatten(joined, out_spec)
 
     return batched
@@ -59,7 +64,9 @@ def apply(func, leaves, dims, spec, out_dims, randomness, size):
     """The results of one pass: flat, with the batch where out_dims says, and their structure."""
     args_spec, kwargs_spec, count = spec
     with opened(size, randomness) as frame:
-        samples = [leaf if dim is None else sample_of(leaf, dim, frame.number) for leaf, dim in zip(leaves, dims, strict=True)]
+        samples = [
+            leaf if dim is None else sample_of(leaf, dim, frame.number) for leaf, dim in zip(leaves, dims, strict=True)
+        ]
         args, kwargs = tree_unflatten(samples[:count], args_spec), tree_unflatten(samples[count:], kwargs_spec)
         outputs, out_spec = tree_flatten(func(*args, **kwargs))
         where = flat_out_dims(func, out_dims, out_spec)
@@ -72,12 +79,15 @@ def gathered(func, output, dim, frame):
         if dim is None:
             return output
         raise ValueError(
-            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(output)}. Did you mean to set out_dims= to None for output?"
+            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(output)}. Did "
+            "you mean to set out_dims= to None for output?"
         )
     value, batch_dim = batch_of(output) if level_of(output) == frame.number else (output, None)
     if dim is None:
         if batch_dim is not None:
-            raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None")
+            raise ValueError(
+                f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None"
+            )
         return value
     rank = output.dim() + 1
     if not -rank <= dim < rank:
@@ -100,28 +110,37 @@ def flat_in_dims(func, in_dims, leaves, spec):
     """The batch dimension of each leaf of the arguments, from the front; None for none."""
     where = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(where + f"expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
+        raise ValueError(
+            where
+            + f"expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
+        )
     if not leaves:
         raise ValueError(
-            f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. "
+            f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
+            "vmap over a function with no inputs. "
             "The latter is unsupported."
         )
     dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
-            where + f"in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+            where
+            + f"in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     found = []
     for leaf, dim in zip(leaves, dims, strict=True):
         if dim is not None and not isinstance(dim, int):
-            raise ValueError(where + f"Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                where + f"Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+            )
         if dim is not None and not isinstance(leaf, Tensor):
             raise ValueError(
-                where + f"Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+                where
+                + f"Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
             )
         if dim is not None and not -leaf.dim() <= dim < leaf.dim():
             raise ValueError(
-                where + f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.dim()} so expected in_dim to satisfy "
+                where
+                + f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.dim()} so expected in_dim to satisfy "
                 f"-{leaf.dim()} <= in_dim < {leaf.dim()}."
             )
         found.append(dim if dim is None else dim % leaf.dim())
@@ -137,10 +156,16 @@ def flat_out_dims(func, out_dims, spec):
         out_dims = out_dims[0]
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
-        raise ValueError(where + f"out_dims is not compatible with the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
+        raise ValueError(
+            where
+            + f"out_dims is not compatible with the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+        )
     for dim in dims:
         if dim is not None and not isinstance(dim, int):
-            raise ValueError(where + f"`out_dims` must be an int, None or a python collection of ints representing where in the outputs the vmapped dimension should appear, got {dim!r}.")
+            raise ValueError(
+                where
+                + f"`out_dims` must be an int, None or a python collection of ints representing where in the outputs the vmapped dimension should appear, got {dim!r}."
+            )
     return dims
 
 
@@ -149,7 +174,10 @@ def batch_size(leaves, dims):
     if not sizes:
         raise ValueError("vmap: at least one input must be a Tensor with an in_dim that is not None")
     if len(set(sizes)) > 1:
-        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
+        )
     return sizes[0]
 
 
@@ -172,9 +200,12 @@ def debug_unwrap(tensor, *, recurse=True):
 def functionalize(func, *, remove="mutations"):
     """A function with the same results as `func`.
 
-    In PyTorch, a trace of it shows no in-place operations. Here it is `func` as it is: nothing is traced, and in-place operations work
-    in all transforms.
+    In PyTorch, a trace of it shows no in-place operations. Here it is `func` as it is: nothing is traced, and in-place
+    operations work in all transforms.
     """
     if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are: remove='mutations' or remove='mutations_and_views'")
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are: "
+            "remove='mutations' or remove='mutations_and_views'"
+        )
     return functools.wraps(func, updated=())(lambda *args, **kwargs: func(*args, **kwargs))

@@ -1,6 +1,7 @@
 """Batching rules that operators name by a word, `batch="along"`, and that of random operators.
 
-Random operators do as vmap's `randomness` says: they are refused, give the same numbers for all samples, or others for each.
+Random operators do as vmap's `randomness` says: they are refused, give the same numbers for all samples, or others for
+each.
 """
 
 import cresset
@@ -19,7 +20,8 @@ def draw(call):
     frame = call.frame
     if frame.randomness == "error":
         raise RuntimeError(
-            f"vmap: called random operation {call.name} while in randomness error mode. Please either use the 'same' or 'different' randomness flags "
+            f"vmap: called random operation {call.name} while in randomness error mode. Please either use the 'same' "
+            "or 'different' randomness flags "
             "on vmap or perform the randomness operation out of vmap"
         )
     tensors = [i for i, value in enumerate(call.given) if isinstance(value, Tensor)]
@@ -40,7 +42,10 @@ def _same(call):
         return [call.front() * kept * scale, Unbatched(kept)]
     if call.name.partition(".")[0].endswith("_like"):
         return Unbatched(call.run(_sample(call), *call.args[1:]))
-    raise RuntimeError(f"vmap: {call.name}: same randomness for all samples is not supported with an input that has a value for every sample")
+    raise RuntimeError(
+        f"vmap: {call.name}: same randomness for all samples is not supported with an input that has a value for "
+        "every sample"
+    )
 
 
 def _sample(call):
@@ -54,7 +59,8 @@ def _different(call, tensors):
     if changes_first(call.name):
         if call.dims[0] is None:
             raise RuntimeError(
-                f"vmap: {call.name}: different random numbers for each sample cannot be written to a tensor that is the same for all; "
+                f"vmap: {call.name}: different random numbers for each sample cannot be written to a tensor that is "
+                "the same for all; "
                 "make it from a batched one, for example with x.new_empty(...)"
             )
         args[0] = call.front(0)
@@ -99,7 +105,8 @@ def leading(call):
 def dynamic(call):
     """Operators whose result may have another shape for every sample."""
     raise RuntimeError(
-        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {call.name}, whose result may have another "
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        f"{call.name}, whose result may have another "
         "shape for every sample"
     )
 

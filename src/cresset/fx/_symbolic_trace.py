@@ -20,7 +20,16 @@ from .graph_module import GraphModule
 from .node import _side_effectful_functions
 from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 
-__all__ = ["PH", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing", "symbolic_trace", "wrap"]
+__all__ = [
+    "PH",
+    "PHWithMeta",
+    "ProxyableClassMeta",
+    "Tracer",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "symbolic_trace",
+    "wrap",
+]
 
 _wrapped_functions = {}  # (id of a module's globals, name) -> those globals
 _wrapped_methods = {}  # (class, name) -> None
@@ -70,14 +79,17 @@ class PHWithMeta(PHBase):
 
 
 def wrap(fn_or_name):
-    """Let calls of a function be recorded as they are instead of being entered. Call it, or use it as a decorator, where the module's
-    names are defined.
+    """Let calls of a function be recorded as they are instead of being entered. Call it, or use it as a decorator,
+    where the module's names are defined.
 
     >>> cresset.fx.wrap("len")
     'len'
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(f"Unsupported type for global function! Must be either a callable or string name; got {type(fn_or_name).__name__}")
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name; got "
+            f"{type(fn_or_name).__name__}"
+        )
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
@@ -125,9 +137,15 @@ _BUILT_IN = set(
 def _recorded(function, name=None, of_library=False):
     """`function`, which is recorded when a proxy is among its arguments.
 
-    One of the library's is not marked as wrapped, and has its defaults written out where PyTorch's is written in Python.
+    One of the library's is not marked as wrapped, and has its defaults written out where PyTorch's is written in
+    Python.
     """
-    complete = of_library and name is None and function in vars(cresset.nn.functional).values() and function.__name__ not in _BUILT_IN
+    complete = (
+        of_library
+        and name is None
+        and function in vars(cresset.nn.functional).values()
+        and function.__name__ not in _BUILT_IN
+    )
 
     @functools.wraps(function)
     def recorded(*args, **kwargs):
@@ -165,7 +183,8 @@ def _with_defaults(function, args, kwargs):
 
 
 class Tracer(TracerBase):
-    """Traces a module or function symbolically. Subclass it to decide what is entered (`is_leaf_module`) and how calls are recorded.
+    """Traces a module or function symbolically. Subclass it to decide what is entered (`is_leaf_module`) and how calls
+    are recorded.
 
     Args:
         autowrap_modules: modules whose functions are recorded when they get proxies; `math` unless said.
@@ -177,7 +196,9 @@ class Tracer(TracerBase):
         super().__init__()
         self._autowrap_functions = {id(f): f for f in autowrap_functions}
         for module in autowrap_modules:
-            self._autowrap_functions.update({id(f): f for name, f in vars(module).items() if not name.startswith("_") and callable(f)})
+            self._autowrap_functions.update(
+                {id(f): f for name, f in vars(module).items() if not name.startswith("_") and callable(f)}
+            )
         self._autowrap_search = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths = None
@@ -226,7 +247,9 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m, module_qualified_name):
         """Whether a module is one node instead of being entered: those of torch.nn are, but Sequential."""
-        return m.__module__.startswith(("cresset.nn", "torch.nn", "cresset.ao.nn", "torch.ao.nn")) and not isinstance(m, cresset.nn.Sequential)
+        return m.__module__.startswith(("cresset.nn", "torch.nn", "cresset.ao.nn", "torch.ao.nn")) and not isinstance(
+            m, cresset.nn.Sequential
+        )
 
     def path_of_module(self, mod):
         """The dotted name of a module in the root."""
@@ -284,7 +307,9 @@ class Tracer(TracerBase):
     # ---- inputs
 
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
-        """Inputs for the parameters of the function: the function to call (with inputs as a flat list, where they were trees) and them."""
+        """Inputs for the parameters of the function: the function to call (with inputs as a flat list, where they were
+        trees) and them.
+        """
         function = inspect.unwrap(root_fn)
         code = function.__code__
         names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
@@ -309,7 +334,9 @@ class Tracer(TracerBase):
 
         if isinstance(concrete_args, tuple):
             if len(names) != len(concrete_args):
-                raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments")
+                raise RuntimeError(
+                    f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments"
+                )
             concrete_args = dict(zip(names, concrete_args))
         args += [input_of(name) for name in names]
         starred = []
@@ -318,12 +345,17 @@ class Tracer(TracerBase):
         if code.co_flags & inspect.CO_VARKEYWORDS:
             starred.append("**" + code.co_varnames[len(names) + is_module + len(starred)])
         star_values = [input_of(name) for name in starred]
-        if any(isinstance(value, (tuple, list, dict)) and _has_proxy(value) for value in args) or concrete_args is not None:
+        if (
+            any(isinstance(value, (tuple, list, dict)) and _has_proxy(value) for value in args)
+            or concrete_args is not None
+        ):
             return self._flattened(function, names, args, is_module)
         if not starred:
             positional = args[: code.co_argcount]
             keywords = dict(zip(names[code.co_argcount - is_module :], args[code.co_argcount :]))
-            return (lambda *given: function(*given, **keywords)) if keywords else root_fn if not is_module else function, positional
+            return (
+                lambda *given: function(*given, **keywords)
+            ) if keywords else root_fn if not is_module else function, positional
         keywords = dict(zip(names[code.co_argcount - is_module :], args[code.co_argcount :]))
         return _call_with_stars(function, starred, star_values, keywords), args[: code.co_argcount]
 
@@ -374,7 +406,9 @@ class Tracer(TracerBase):
             if isinstance(root, Module):
                 self.root = root
                 if not hasattr(type(root), self.traced_func_name):
-                    raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
+                    raise AssertionError(
+                        f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
+                    )
                 function = getattr(type(root), self.traced_func_name)
                 self.root_module_name = root._get_name()
                 self.submodule_paths = {module: name for name, module in root.named_modules()}
@@ -411,11 +445,21 @@ class Tracer(TracerBase):
                 patches.item(table, name, _recorded(function))
         for owner, name in _wrapped_methods:
             patches.attribute(owner, name, _recorded(getattr(owner, name), name))
-        # Tensor-like arguments answer for themselves where an operator is called. Functions made of operators are recorded whole.
+        # Tensor-like arguments answer for themselves where an operator is called. Functions made of operators are
+        # recorded whole.
         libraries = [vars(place) for place in (cresset.nn.functional, cresset.linalg, cresset.fft)]
-        made_of_others = {id(value): value for table in libraries for value in table.values() if isinstance(value, (types.FunctionType, _OVERRIDABLE))}
+        made_of_others = {
+            id(value): value
+            for table in libraries
+            for value in table.values()
+            if isinstance(value, (types.FunctionType, _OVERRIDABLE))
+        }
         places = [function_globals, *(vars(module) for module in self._autowrap_search), *libraries]
-        places += [vars(sys.modules[type(module).__module__]) for module in self.root.modules() if type(module).__module__.partition(".")[0] not in ("cresset", "torch")]
+        places += [
+            vars(sys.modules[type(module).__module__])
+            for module in self.root.modules()
+            if type(module).__module__.partition(".")[0] not in ("cresset", "torch")
+        ]
         for table in {id(table): table for table in places}.values():
             for name, value in list(table.items()):
                 if name.startswith("_") or not callable(value):
@@ -516,4 +560,3 @@ def symbolic_trace(root, concrete_args=None):
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
-

@@ -17,13 +17,17 @@ PythonCode = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,)
 # How operators are written. In-place forms change what the first operand's name stands for.
 MAGIC = {
     "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}", "ge": "{} >= {}",
-    "pos": "+{}", "neg": "-{}", "invert": "~{}", "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}",
-    "truediv": "{} / {}", "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}",
+    "pos": "+{}", "neg": "-{}", "invert": "~{}", "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}",
+    "floordiv": "{} // {}",
+    "truediv": "{} / {}", "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}",
+    "and_": "{} & {}",
     "or_": "{} | {}", "xor": "{} ^ {}", "getitem": "{}[{}]", "matmul": "{} @ {}",
 }  # fmt: skip
 IN_PLACE = {
-    "iadd": "{} += {}", "iand": "{} &= {}", "ifloordiv": "{} //= {}", "ilshift": "{} <<= {}", "imod": "{} %= {}", "imul": "{} *= {}",
-    "imatmul": "{} @= {}", "ior": "{} |= {}", "ipow": "{} **= {}", "irshift": "{} >>= {}", "isub": "{} -= {}", "itruediv": "{} /= {}",
+    "iadd": "{} += {}", "iand": "{} &= {}", "ifloordiv": "{} //= {}", "ilshift": "{} <<= {}", "imod": "{} %= {}",
+    "imul": "{} *= {}",
+    "imatmul": "{} @= {}", "ior": "{} |= {}", "ipow": "{} **= {}", "irshift": "{} >>= {}", "isub": "{} -= {}",
+    "itruediv": "{} /= {}",
     "ixor": "{} ^= {}", "setitem": "{}[{}] = {}",
 }  # fmt: skip
 _SOURCE = "torch.fx._symbolic_trace"
@@ -85,7 +89,16 @@ class CodeGen:
         """Names that the code of a subclass needs, as (name, object) pairs."""
         return []
 
-    def python_code(self, graph, root_module, verbose=False, include_stride=False, include_device=False, colored=False, expanded_def=False):
+    def python_code(
+        self,
+        graph,
+        root_module,
+        verbose=False,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+        expanded_def=False,
+    ):
         writer = _Writer(self, graph, root_module)
         if verbose:
             writer.seen = _Seen(include_stride, include_device, colored)
@@ -112,7 +125,11 @@ class _PyTreeCodeGen(CodeGen):
         first = super().gen_fn_def(list(self.pytree_info.orig_args), maybe_return_annotation)
         given = [name for name in self.pytree_info.orig_args if name != "self"]
         given = [name.lstrip("*").partition(":")[0].partition("=")[0].strip() for name in given]
-        return f"{first}\n    {', '.join(names)}, = fx_pytree.tree_flatten_spec([{', '.join(given)}], self._in_spec)" if names else first
+        return (
+            f"{first}\n    {', '.join(names)}, = fx_pytree.tree_flatten_spec([{', '.join(given)}], self._in_spec)"
+            if names
+            else first
+        )
 
     def generate_output(self, output_args):
         if self.pytree_info.out_spec is None:
@@ -133,7 +150,13 @@ class _Writer:
         self.namespace = _Namespace()
         self.globals = _Globals(self.namespace)
         self.free, self.body, self.result = [], [], ""
-        for name, thing in [("inf", math.inf), ("nan", math.nan), ("NoneType", type(None)), ("torch", cresset), ("device", cresset.device)]:
+        for name, thing in [
+            ("inf", math.inf),
+            ("nan", math.nan),
+            ("NoneType", type(None)),
+            ("torch", cresset),
+            ("device", cresset.device),
+        ]:
             self.globals.by_name[name] = thing
         for name, thing in codegen.additional_globals():
             self.globals.by_name[name] = thing
@@ -166,7 +189,9 @@ class _Writer:
         return repr(value)
 
     def arguments(self, args, kwargs):
-        return ", ".join([*map(self.argument, args), *(f"{key} = {self.argument(value)}" for key, value in kwargs.items())])
+        return ", ".join(
+            [*map(self.argument, args), *(f"{key} = {self.argument(value)}" for key, value in kwargs.items())]
+        )
 
     def attribute(self, path):
         text = self.root
@@ -215,7 +240,9 @@ class _Writer:
         if target is getattr and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
             return f"{left}{self.argument(node.args[0])}.{node.args[1]}"
         qualified = _get_qualified_name(target)
-        used = self.globals.add(qualified.replace("operator.", "_operator.") if qualified.startswith("operator.") else qualified, target)
+        used = self.globals.add(
+            qualified.replace("operator.", "_operator.") if qualified.startswith("operator.") else qualified, target
+        )
         if node.meta.get("is_wrapped"):
             self.globals.wrapped.setdefault(used)
         return f"{left}{used}({self.arguments(node.args, node.kwargs)})"
@@ -234,7 +261,11 @@ class _Writer:
             line = self.line(node)
             if line is None:
                 continue
-            done = [] if node.op in ("placeholder", "output") else sorted(freed.get(node, []), key=list(node._input_nodes).index)
+            done = (
+                []
+                if node.op in ("placeholder", "output")
+                else sorted(freed.get(node, []), key=list(node._input_nodes).index)
+            )
             if node.op not in ("placeholder", "output") and not node.users:
                 done.append(node)
             self.body.append(line + (f";  {' = '.join(one.name for one in done)} = None" if done else "") + "\n")
@@ -244,7 +275,11 @@ class _Writer:
         if expanded_def:
             first, _, rest = prologue.partition("(")
             inside, end, tail = rest.partition(")")
-            prologue = f"{first}(\n        " + ",\n        ".join(part.strip() for part in inside.split(",")) + f",\n    {end}{tail}"
+            prologue = (
+                f"{first}(\n        "
+                + ",\n        ".join(part.strip() for part in inside.split(","))
+                + f",\n    {end}{tail}"
+            )
         text = "".join(f"    {line}" for part in body or ["pass\n"] for line in part.splitlines(keepends=True))
         return PythonCode(f"\n{wraps}\n\n{prologue}\n{text}    ", dict(self.globals.by_name))
 
@@ -252,7 +287,20 @@ class _Writer:
 class _Seen:
     """What verbose code says beside the names: what values are and where they came from."""
 
-    SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8", "complex64": "c64", "complex128": "c128"}
+    SHORT = {
+        "float32": "f32",
+        "float64": "f64",
+        "float16": "f16",
+        "bfloat16": "bf16",
+        "int64": "i64",
+        "int32": "i32",
+        "int16": "i16",
+        "int8": "i8",
+        "uint8": "u8",
+        "bool": "b8",
+        "complex64": "c64",
+        "complex128": "c128",
+    }
 
     def __init__(self, stride, device, colored):
         self.stride, self.device, self.colored = stride, device, colored
@@ -287,10 +335,11 @@ class _Text:
 
 
 def compiled(code, defaults, keyword_defaults, filename):
-    """The function that a graph's source defines. The source is made from nodes; what stands around the function is not run."""
+    """The function that a graph's source defines. The source is made from nodes; what stands around the function is not
+    run.
+    """
     module = builtins.compile(code.src, filename, "exec")
     body = next(part for part in module.co_consts if isinstance(part, types.CodeType) and part.co_name == "forward")
     function = types.FunctionType(body, code.globals, "forward", defaults or None)
     function.__kwdefaults__ = keyword_defaults or None
     return function
-

@@ -162,7 +162,11 @@ class Graph:
         node = Node(self, name, op, target, args, kwargs, type_expr)
         for used in node._input_nodes:
             if used.graph is not self:
-                raise RuntimeError(f"Argument '{used}' of Node '{name}' does not belong to this Graph, but was used as an argument! If you are copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values")
+                raise RuntimeError(
+                    f"Argument '{used}' of Node '{name}' does not belong to this Graph, but was used as an argument! "
+                    "If you are copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() "
+                    "to remap values"
+                )
         self._graph_namespace.associate_name_with_obj(name, node)
         self._insert(node)
         self._len += 1
@@ -186,7 +190,14 @@ class Graph:
         """A parameter, buffer or other attribute of the module, by its dotted name."""
         module = self.owning_module
         if module is not None and not _has_attribute(module, qualified_name):
-            warnings.warn(f"Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! {qualified_name} is not a submodule, parameter or buffer of it; call add_submodule, or add the attribute", stacklevel=2)
+            warnings.warn(
+                (
+                    "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
+                    f"{qualified_name} is not a submodule, parameter or buffer of it; call add_submodule, or add the "
+                    "attribute"
+                ),
+                stacklevel=2,
+            )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
@@ -198,7 +209,14 @@ class Graph:
     def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
         module = self.owning_module
         if module is not None and not _has_attribute(module, module_name):
-            warnings.warn(f"Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call GraphModule.add_submodule to add {module_name}", stacklevel=2)
+            warnings.warn(
+                (
+                    "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! "
+                    "Call "
+                    f"GraphModule.add_submodule to add {module_name}"
+                ),
+                stacklevel=2,
+            )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def output(self, result, type_expr=None):
@@ -214,7 +232,9 @@ class Graph:
         return copied
 
     def graph_copy(self, g, val_map, return_output_node=False):
-        """Copy all nodes of `g` but its output here. `val_map` says what stands for nodes of g, and is filled. Returns what g's output is here."""
+        """Copy all nodes of `g` but its output here. `val_map` says what stands for nodes of g, and is filled. Returns
+        what g's output is here.
+        """
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -235,7 +255,9 @@ class Graph:
         return _InsertPoint(self, n.prepend)
 
     def inserting_after(self, n=None):
-        """`with graph.inserting_after(n):` new nodes go after `n`, the later ones after the earlier; at the end if it is None."""
+        """`with graph.inserting_after(n):` new nodes go after `n`, the later ones after the earlier; at the end if it
+        is None.
+        """
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:
@@ -245,7 +267,10 @@ class Graph:
     def erase_node(self, to_erase):
         """Take a node out that nobody uses."""
         if to_erase.users:
-            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!")
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
+                f"{to_erase.users}!"
+            )
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
@@ -270,22 +295,32 @@ class Graph:
     # ---- checking
 
     def lint(self):
-        """Raise RuntimeError where the graph is no program: a value used before it is made, a name twice, a target that is not there."""
+        """Raise RuntimeError where the graph is no program: a value used before it is made, a name twice, a target that
+        is not there.
+        """
         seen, names = set(), {}
         for node in self.nodes:
             if node.graph is not self:
                 raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
             for used in node._input_nodes:
                 if used.graph is not self:
-                    raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument!")
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an "
+                        "argument!"
+                    )
                 if used not in seen:
-                    raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are topologically ordered\n{self}")
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that "
+                        f"Nodes in the graph are topologically ordered\n{self}"
+                    )
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")
             seen.add(node)
             names[node.name] = node
             if node.op == "call_function" and not callable(node.target):
-                raise ValueError(f"Node {node} target {node.target} has type {type(node.target)} but a Callable is expected")
+                raise ValueError(
+                    f"Node {node} target {node.target} has type {type(node.target)} but a Callable is expected"
+                )
             if node.op != "call_function" and not isinstance(node.target, str):
                 raise ValueError(f"Node {node} target {node.target} has type {type(node.target)} but a str is expected")
         module = self.owning_module
@@ -297,31 +332,57 @@ class Graph:
                 for part in node.target.split("."):
                     path.append(part)
                     if not hasattr(place, part):
-                        raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {'.'.join(path[:-1])}")
+                        raise RuntimeError(
+                            f"Node {node} target {node.target} references nonexistent attribute {part} of "
+                            f"{'.'.join(path[:-1])}"
+                        )
                     place = getattr(place, part)
                 if node.op == "call_module" and not isinstance(place, cresset.nn.Module):
-                    raise RuntimeError(f"Node {node} target {node.target} {'.'.join(path)} of  does not reference an nn.Module")
+                    raise RuntimeError(
+                        f"Node {node} target {node.target} {'.'.join(path)} of  does not reference an nn.Module"
+                    )
 
     # ---- printing
 
-    def python_code(self, root_module, *, verbose=False, include_stride=False, include_device=False, colored=False, expanded_def=False):
+    def python_code(
+        self,
+        root_module,
+        *,
+        verbose=False,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+        expanded_def=False,
+    ):
         """The graph as Python: `.src`, and the `.globals` that it needs.
 
         Args:
             root_module: the name of the module, "self".
-            verbose: with the dtype and shape of values where they are known, and the lines of the program that made them.
+            verbose: with the dtype and shape of values where they are known, and the lines of the program that made
+                them.
             include_stride, include_device: these, too, if verbose.
             colored: for a terminal; such code is to be read, not run.
             expanded_def: each parameter on a line of its own.
         """
-        return self._codegen.python_code(self, root_module, verbose, include_stride, include_device, colored, expanded_def)
+        return self._codegen.python_code(
+            self, root_module, verbose, include_stride, include_device, colored, expanded_def
+        )
 
     def __str__(self):
         return "graph():" + "".join(f"\n    {node.format_node()}" for node in self.nodes)
 
     def print_tabular(self):
         """Print a table of the nodes."""
-        rows = [[node.op, node.name, str(node.target) if isinstance(node.target, str) else _short(node.target), str(node.args), str(node.kwargs)] for node in self.nodes]
+        rows = [
+            [
+                node.op,
+                node.name,
+                str(node.target) if isinstance(node.target, str) else _short(node.target),
+                str(node.args),
+                str(node.kwargs),
+            ]
+            for node in self.nodes
+        ]
         head = ["opcode", "name", "target", "args", "kwargs"]
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(5)]
         line = lambda row: "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
@@ -370,8 +431,24 @@ class Graph:
         return g
 
     def __getstate__(self):
-        rows = [(node.name, node.op, _Function.of(node.target), map_arg(node.args, _Reference), map_arg(node.kwargs, _Reference), node.type, _picklable(node.meta)) for node in self.nodes]
-        return {"rows": rows, "codegen": self._codegen, "tracer_cls": self._tracer_cls, "tracer_extras": self._tracer_extras}
+        rows = [
+            (
+                node.name,
+                node.op,
+                _Function.of(node.target),
+                map_arg(node.args, _Reference),
+                map_arg(node.kwargs, _Reference),
+                node.type,
+                _picklable(node.meta),
+            )
+            for node in self.nodes
+        ]
+        return {
+            "rows": rows,
+            "codegen": self._codegen,
+            "tracer_cls": self._tracer_cls,
+            "tracer_extras": self._tracer_extras,
+        }
 
     def __setstate__(self, state):
         self.__init__(tracer_cls=state["tracer_cls"], tracer_extras=state["tracer_extras"])
@@ -379,7 +456,14 @@ class Graph:
         made = {}
         resolve = lambda a: map_aggregate(a, lambda x: made[x.name] if isinstance(x, _Reference) else x)
         for name, op, target, args, kwargs, kind, meta in state["rows"]:
-            made[name] = self.create_node(op, target.found() if isinstance(target, _Function) else target, resolve(args), dict(resolve(kwargs)), name, kind)
+            made[name] = self.create_node(
+                op,
+                target.found() if isinstance(target, _Function) else target,
+                resolve(args),
+                dict(resolve(kwargs)),
+                name,
+                kind,
+            )
             made[name].meta = meta
 
 
@@ -421,4 +505,8 @@ def _has_attribute(module, path):
 
 
 def _short(function):
-    return f"<built-in function {function.__name__}>" if getattr(operator, function.__name__, None) is function else repr(function)
+    return (
+        f"<built-in function {function.__name__}>"
+        if getattr(operator, function.__name__, None) is function
+        else repr(function)
+    )

@@ -97,7 +97,9 @@ class GraphModule(Module):
             wanted = [node.target for node in graph.nodes if node.op in ("get_attr", "call_module")]
             for target in wanted:
                 if target not in root:
-                    raise RuntimeError(f"Node target {target} is referenced by the graph but was not provided in ``root``!")
+                    raise RuntimeError(
+                        f"Node target {target} is referenced by the graph but was not provided in ``root``!"
+                    )
             for target in sorted(wanted, key=lambda target: target.count(".")):
                 _assign_attr(root[target], self, target)
         else:
@@ -129,7 +131,11 @@ class GraphModule(Module):
         filename = f"<fx graph {next(_numbers)}>"
         linecache.cache[filename] = (len(self._code), None, self._code.splitlines(True), filename)
         inputs = [node for node in self._graph.nodes if node.op == "placeholder" and not node.target.startswith("*")]
-        defaults = () if isinstance(self._graph._codegen, _PyTreeCodeGen) else tuple(node.args[0] for node in inputs if node.args)
+        defaults = (
+            ()
+            if isinstance(self._graph._codegen, _PyTreeCodeGen)
+            else tuple(node.args[0] for node in inputs if node.args)
+        )
         function = compiled(python_code, defaults, None, filename)
         function.__annotations__ = {node.target: node.type for node in inputs if node.type is not None}
         type(self).forward = function
@@ -142,22 +148,44 @@ class GraphModule(Module):
             raise RuntimeError("Code has not been generated! Please report a bug")
         return self._code
 
-    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, *, fast_sympy_print=False, expanded_def=False):
+    def print_readable(
+        self,
+        print_output=True,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+        *,
+        fast_sympy_print=False,
+        expanded_def=False,
+    ):
         """The class with its code, and where each line came from if that was recorded."""
         if fast_sympy_print:
-            raise NotImplementedError("print_readable: fast_sympy_print is about sizes as formulas of SymPy, which graphs here do not hold")
-        shown = {"include_stride": include_stride, "include_device": include_device, "colored": colored, "expanded_def": expanded_def}
+            raise NotImplementedError(
+                "print_readable: fast_sympy_print is about sizes as formulas of SymPy, which graphs here do not hold"
+            )
+        shown = {
+            "include_stride": include_stride,
+            "include_device": include_device,
+            "colored": colored,
+            "expanded_def": expanded_def,
+        }
         code = self._graph.python_code("self", verbose=True, **shown).src.lstrip("\n")
-        text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join("    " + line if line.strip() else line for line in code.splitlines())
+        text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join(
+            "    " + line if line.strip() else line for line in code.splitlines()
+        )
         for name, child in self.named_children():
             if isinstance(child, GraphModule):
-                text += f"\n\n    class {name}(torch.nn.Module):\n" + "\n".join("        " + line for line in child.code.lstrip("\n").splitlines())
+                text += f"\n\n    class {name}(torch.nn.Module):\n" + "\n".join(
+                    "        " + line for line in child.code.lstrip("\n").splitlines()
+                )
         if print_output:
             print(text)
         return text
 
     def __str__(self):
-        return "\n".join([super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"])
+        return "\n".join(
+            [super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"]
+        )
 
     # ---- submodules
 
@@ -195,7 +223,9 @@ class GraphModule(Module):
                 parts = node.target.split(".")
                 used.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
                 if node.op == "call_module":
-                    with_children = [f"{node.target}.{name}" for name, _ in self.get_submodule(node.target).named_modules() if name]
+                    with_children = [
+                        f"{node.target}.{name}" for name, _ in self.get_submodule(node.target).named_modules() if name
+                    ]
                     used.update(with_children)
         for name in [name for name, _ in self.named_modules() if name]:
             if name not in used:
@@ -251,17 +281,30 @@ class GraphModule(Module):
         """Write the module as Python source beside its tensors: `from folder import FxModule`."""
         os.makedirs(folder, exist_ok=True)
         cresset.save(self.state_dict(), os.path.join(folder, "state_dict.pt"))
-        lines = ["import torch", "from torch.nn import *", "", f"class {module_name}(torch.nn.Module):", "    def __init__(self):", "        super().__init__()"]
+        lines = [
+            "import torch",
+            "from torch.nn import *",
+            "",
+            f"class {module_name}(torch.nn.Module):",
+            "    def __init__(self):",
+            "        super().__init__()",
+        ]
         for name, child in self.named_children():
             file = os.path.join(folder, f"{name}.pt")
             cresset.save(child, file)
             lines.append(f"        self.{name} = torch.load({file!r}, weights_only=False)  # {type(child).__name__}")
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                lines.append(f"        self.register_buffer({name!r}, torch.empty({list(buffer.shape)}, dtype={str(buffer.dtype).replace('cresset', 'torch')}))")
+                lines.append(
+                    f"        self.register_buffer({name!r}, torch.empty({list(buffer.shape)}, "
+                    f"dtype={str(buffer.dtype).replace('cresset', 'torch')}))"
+                )
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                lines.append(f"        self.{name} = torch.nn.Parameter(torch.empty({list(parameter.shape)}, dtype={str(parameter.dtype).replace('cresset', 'torch')}))")
+                lines.append(
+                    f"        self.{name} = torch.nn.Parameter(torch.empty({list(parameter.shape)}, "
+                    f"dtype={str(parameter.dtype).replace('cresset', 'torch')}))"
+                )
         lines.append(f"        self.load_state_dict(torch.load({os.path.join(folder, 'state_dict.pt')!r}))")
         lines += ["    " + line if line.strip() else "" for line in self.code.strip("\n").splitlines()]
         with open(os.path.join(folder, "module.py"), "w", encoding="utf-8") as file:
@@ -279,4 +322,3 @@ def reduce_graph_module(state, class_name="GraphModule"):
     made.__dict__.update(state)
     made.graph = graph
     return made
-

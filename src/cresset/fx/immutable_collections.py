@@ -8,8 +8,10 @@ __all__ = ["immutable_dict", "immutable_list"]
 def _refuse(self, *args, **kwargs):
     name = type(self).__name__
     raise TypeError(
-        f"'{name}' object does not support mutation. If you are attempting to modify the kwargs or args of a torch.fx.Node object, "
-        "instead create a new copy of it and assign the copy to the node: new_args = ...  # copy and mutate args; node.args = new_args"
+        f"'{name}' object does not support mutation. If you are attempting to modify the kwargs or args of a "
+        "torch.fx.Node object, "
+        "instead create a new copy of it and assign the copy to the node: new_args = ...  # copy and mutate args; "
+        "node.args = new_args"
     )
 
 
@@ -40,4 +42,6 @@ class immutable_dict(dict):
 
 
 pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda values, _: immutable_list(values))
-pytree.register_pytree_node(immutable_dict, lambda x: (list(x.values()), list(x)), lambda values, keys: immutable_dict(zip(keys, values)))
+pytree.register_pytree_node(
+    immutable_dict, lambda x: (list(x.values()), list(x)), lambda values, keys: immutable_dict(zip(keys, values))
+)

@@ -81,7 +81,9 @@ class Interpreter:
         except StopIteration:
             if args:
                 return args[0]
-            raise RuntimeError(f"Expected positional argument for parameter {target}, but one was not passed in!") from None
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from None
 
     def get_attr(self, target, args, kwargs):
         return self.fetch_attr(target)
@@ -118,7 +120,9 @@ class Interpreter:
     def map_nodes_to_values(self, args, n):
         def value(node):
             if node not in self.env:
-                raise RuntimeError(f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose such issues")
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose such issues"
+                )
             return self.env[node]
 
         return map_arg(args, value)
@@ -159,4 +163,3 @@ class Transformer(Interpreter):
             written = pytree.tree_map(lambda part: part.node if isinstance(part, Proxy) else part, result)
             self.new_graph.output(written)
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)
-

@@ -14,7 +14,18 @@ __all__ = ["Node", "Argument", "Target", "base_types", "has_side_effect", "map_a
 
 Target = object  # a callable for call_function, a name for the others
 Argument = object
-base_types = (str, int, float, bool, complex, cresset.dtype, cresset.Tensor, cresset.device, cresset.memory_format, cresset.layout)
+base_types = (
+    str,
+    int,
+    float,
+    bool,
+    complex,
+    cresset.dtype,
+    cresset.Tensor,
+    cresset.device,
+    cresset.memory_format,
+    cresset.layout,
+)
 OPCODES = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root")
 
 _side_effectful_functions = {cresset._assert, cresset._assert_async}  # and _assert_is_none of _symbolic_trace.py
@@ -52,7 +63,13 @@ def map_arg(a, fn):
 
 def _public_names():
     """Every function of the public namespaces, by identity: its name as PyTorch's programs write it."""
-    places = {"torch": cresset, "torch.nn.functional": cresset.nn.functional, "torch.linalg": cresset.linalg, "torch.fft": cresset.fft, "torch.special": cresset.special}
+    places = {
+        "torch": cresset,
+        "torch.nn.functional": cresset.nn.functional,
+        "torch.linalg": cresset.linalg,
+        "torch.fft": cresset.fft,
+        "torch.special": cresset.special,
+    }
     found = {}
     for place, namespace in places.items():
         for name in dir(namespace):
@@ -81,7 +98,10 @@ def _get_qualified_name(func):
         return func.__name__
     if (public := _public_name(func)) is not None:
         return public
-    if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) and getattr(func, "__objclass__", None) is _native.Tensor:
+    if (
+        isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType))
+        and getattr(func, "__objclass__", None) is _native.Tensor
+    ):
         return f"torch.Tensor.{func.__name__}"
     name = func.__name__
     module = getattr(func, "__module__", None) or getattr(operator, name, None) is func and "operator" or "builtins"
@@ -102,7 +122,11 @@ def _type_repr(kind):
     if isinstance(kind, type) and not isinstance(kind, types.GenericAlias):
         if kind.__module__ == "builtins":
             return kind.__qualname__
-        module = "torch" + kind.__module__[len("cresset") :] if kind.__module__.partition(".")[0] == "cresset" else kind.__module__
+        module = (
+            "torch" + kind.__module__[len("cresset") :]
+            if kind.__module__.partition(".")[0] == "cresset"
+            else kind.__module__
+        )
         return f"{module}.{kind.__qualname__}"
     if kind is ...:
         return "..."
@@ -125,20 +149,28 @@ def _format_arg(arg):
 class Node:
     """One step of a graph.
 
-    `op` is one of placeholder (an input; `target` is its name), get_attr (a parameter or attribute of the module), call_function,
-    call_module, call_method and output. `users` are the nodes that read it, `meta` is free for passes to write in.
+    `op` is one of placeholder (an input; `target` is its name), get_attr (a parameter or attribute of the module),
+    call_function, call_module, call_method and output. `users` are the nodes that read it, `meta` is free for passes to
+    write in.
     """
 
     __slots__ = ("__dict__", "__weakref__", "graph", "meta", "name", "op", "target", "type", "users")
 
     def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
         if op not in OPCODES:
-            raise AssertionError(f"Node [graph = {graph}, name = '{name}'] op {op!r} must be one of {', '.join(OPCODES)}")
+            raise AssertionError(
+                f"Node [graph = {graph}, name = '{name}'] op {op!r} must be one of {', '.join(OPCODES)}"
+            )
         if op == "call_function":
             if not callable(target):
-                raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a Callable is expected")
+                raise ValueError(
+                    f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a Callable "
+                    "is expected"
+                )
         elif not isinstance(target, str):
-            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a str is expected")
+            raise ValueError(
+                f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a str is expected"
+            )
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
         self._input_nodes, self.users = {}, {}
         self._prev = self._next = self
@@ -252,10 +284,15 @@ class Node:
         self._update_args_kwargs(map_arg(self.args, replaced), map_arg(self.kwargs, replaced))
 
     def replace_all_uses_with(self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False):
-        """Let all users (for which `delete_user_cb` says so) read `replace_with` instead. Returns those that were changed."""
+        """Let all users (for which `delete_user_cb` says so) read `replace_with` instead. Returns those that were
+        changed.
+        """
         if propagate_meta:
             if replace_with.meta:
-                raise AssertionError("Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has .meta keys")
+                raise AssertionError(
+                    "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already "
+                    "has .meta keys"
+                )
             replace_with.meta.update(self.meta)
         changed = [user for user in list(self.users) if delete_user_cb(user)]
         for user in changed:
@@ -278,7 +315,9 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            schema_is_written = getattr(self.target, "__name__", "").endswith("_") and _get_qualified_name(self.target).startswith("torch.")
+            schema_is_written = getattr(self.target, "__name__", "").endswith("_") and _get_qualified_name(
+                self.target
+            ).startswith("torch.")
             return self.target in _side_effectful_functions or schema_is_written or "out" in self.kwargs
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
@@ -297,7 +336,9 @@ class Node:
         from .operator_schemas import normalize_function, normalize_module
 
         if self.op == "call_function":
-            return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs)
+            return normalize_function(
+                self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
+            )
         if self.op == "call_module":
             return normalize_module(root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs)
         return None

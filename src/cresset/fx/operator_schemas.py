@@ -23,7 +23,9 @@ def get_signature_for_torch_op(op, return_schemas=False):
 
 
 def normalize_function(target, args, kwargs=None, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):
-    """The arguments of a call by name (those that must be given by place stay there unless all go by name); None where no signature fits."""
+    """The arguments of a call by name (those that must be given by place stay there unless all go by name); None where
+    no signature fits.
+    """
     kwargs = kwargs or {}
     if not callable(target):
         raise AssertionError(f"normalize_function: expected a callable, got {type(target)}")
@@ -48,12 +50,20 @@ def normalize_function(target, args, kwargs=None, arg_types=None, kwarg_types=No
 def _types_fit(signature, arg_types, kwarg_types):
     """Whether a form of an operator takes arguments of these types, where types are given."""
     try:
-        bound = signature.bind(*(arg_types or ()), **(kwarg_types or {})) if arg_types else signature.bind_partial(**(kwarg_types or {}))
+        bound = (
+            signature.bind(*(arg_types or ()), **(kwarg_types or {}))
+            if arg_types
+            else signature.bind_partial(**(kwarg_types or {}))
+        )
     except TypeError:
         return False
     for name, kind in bound.arguments.items():
         wanted = str(signature.parameters[name].annotation)
-        if wanted.startswith("Tensor") and isinstance(kind, type) and not issubclass(kind, (cresset.Tensor, int, float)):
+        if (
+            wanted.startswith("Tensor")
+            and isinstance(kind, type)
+            and not issubclass(kind, (cresset.Tensor, int, float))
+        ):
             return False
         if wanted in ("int", "bool", "float") and isinstance(kind, type) and issubclass(kind, cresset.Tensor):
             return False
@@ -65,7 +75,9 @@ def normalize_module(root, target, args, kwargs=None, normalize_to_only_use_kwar
     try:
         module = root.get_submodule(target)
     except AttributeError:
-        raise RuntimeError(f"Tried to normalize arguments for module target {target} but root did not have that target!") from None
+        raise RuntimeError(
+            f"Tried to normalize arguments for module target {target} but root did not have that target!"
+        ) from None
     return _bound(inspect.signature(module.forward), args, kwargs or {}, normalize_to_only_use_kwargs)
 
 

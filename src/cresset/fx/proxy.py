@@ -13,7 +13,16 @@ from . import traceback as fx_traceback
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, base_types
 
-__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager", "TraceError", "TracerBase"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "Scope",
+    "ScopeContextManager",
+    "TraceError",
+    "TracerBase",
+]
 
 PACKAGE = cresset.__path__[0]
 
@@ -99,7 +108,14 @@ class TracerBase:
             return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
         if isinstance(a, range):
             return range(*(self.create_arg(part) for part in (a.start, a.stop, a.step)))
-        if isinstance(a, base_types) or a is None or a is ... or isinstance(a, (type, cresset.Generator)) or inspect.isfunction(a) or inspect.isbuiltin(a):
+        if (
+            isinstance(a, base_types)
+            or a is None
+            or a is ...
+            or isinstance(a, (type, cresset.Generator))
+            or inspect.isfunction(a)
+            or inspect.isbuiltin(a)
+        ):
             return a
         if hasattr(a, "__dataclass_fields__"):
             keywords = {name: self.create_arg(getattr(a, name)) for name in a.__dataclass_fields__}
@@ -126,8 +142,10 @@ class TracerBase:
         if count is not None:
             return iter([obj[i] for i in range(count)])
         raise TraceError(
-            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. "
-            "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced, and check out the "
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
+            "**kwargs function argument. "
+            "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can "
+            "be traced, and check out the "
             "Proxy docstring for help troubleshooting Proxy iteration errors"
         )
 
@@ -173,8 +191,8 @@ def _users_stack():
 class Proxy:
     """Stands for the value of a node while a program is traced. What is done to it becomes nodes.
 
-    Control flow that depends on a proxy cannot be recorded (TraceError): give the value with `concrete_args`, or keep the part in a
-    function marked with `torch.fx.wrap` or in a leaf module.
+    Control flow that depends on a proxy cannot be recorded (TraceError): give the value with `concrete_args`, or keep
+    the part in a function marked with `torch.fx.wrap` or in a leaf module.
     """
 
     def __init__(self, node, tracer=None):
@@ -202,7 +220,10 @@ class Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
 
     def __len__(self):
-        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call torch.fx.wrap('len') at module scope")
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
+            "torch.fx.wrap('len') at module scope"
+        )
 
     def __deepcopy__(self, memo):
         return Proxy(self.node, self.tracer)
@@ -216,11 +237,15 @@ class Proxy:
         tracers = {}
         _find_tracers((args, kwargs), tracers)
         if len(tracers) != 1:
-            raise RuntimeError(f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}")
+            raise RuntimeError(
+                f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}"
+            )
         tracer = next(iter(tracers))
         if _is_tensor_method(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
-        return tracer.create_proxy("call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__))
+        return tracer.create_proxy(
+            "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__)
+        )
 
 
 def _find_tracers(a, found):

@@ -165,13 +165,15 @@ class Writer:
             formula = shifted(size, self.seen.items())
             if formula is None:
                 raise self.front.error(
-                    f"{self.front.name}: a number that is {', '.join(map(str, size.samples))} for four choices of sizes is no formula of the free dimensions that "
+                    f"{self.front.name}: a number that is {', '.join(map(str, size.samples))} for four choices of "
+                    "sizes is no formula of the free dimensions that "
                     f"can be found; {self.call.name}, {self.call.place}. Leave one of them out of {self.front.free}"
                 )
             node = self._size_of(*formula.dimensions[0])
             text = node.meta["expression"]
         steps = (
-            (operator.mul, "*", formula.factor, 1), (operator.add, " + ", formula.before, 0), (operator.floordiv, "//", formula.divisor, 1),
+            (operator.mul, "*", formula.factor, 1), (operator.add, " + ", formula.before, 0),
+            (operator.floordiv, "//", formula.divisor, 1),
             (operator.mod, " % ", formula.modulus, 0), (operator.add, " + ", formula.after, 0),
         )  # fmt: skip
         for function, sign, number, neutral in steps:
@@ -222,7 +224,8 @@ class Writer:
         found = value.solve([samples for samples, _ in self.symbols.dimensions])
         if found is None:
             raise self.front.error(
-                f"{self.front.name}: a number that is {', '.join(map(str, value.samples))} for four choices of sizes is no formula of the free dimensions that can be found; "
+                f"{self.front.name}: a number that is {', '.join(map(str, value.samples))} for four choices of sizes "
+                "is no formula of the free dimensions that can be found; "
                 f"{self.call.name}, {self.call.place}"
             )
         above, below, power = (self.number(v) if isinstance(v, Size) else v for v in found)

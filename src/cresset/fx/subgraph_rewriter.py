@@ -39,7 +39,12 @@ class _Matcher:
         inside = {found[p] for p in found if p.op != "placeholder"}
         results = {found[anchor] for anchor in self.anchors}
         for p, n in found.items():
-            if p.op != "placeholder" and p.op != "get_attr" and n not in results and any(user not in inside for user in n.users):
+            if (
+                p.op != "placeholder"
+                and p.op != "get_attr"
+                and n not in results
+                and any(user not in inside for user in n.users)
+            ):
                 return None
         return found
 
@@ -55,7 +60,9 @@ class _Matcher:
         if p.op != n.op or p.target != n.target or len(p.args) != len(n.args) or set(p.kwargs) != set(n.kwargs):
             return False
         found[p] = n
-        return all(self._same(a, b, found) for a, b in zip(p.args, n.args)) and all(self._same(p.kwargs[key], n.kwargs[key], found) for key in p.kwargs)
+        return all(self._same(a, b, found) for a, b in zip(p.args, n.args)) and all(
+            self._same(p.kwargs[key], n.kwargs[key], found) for key in p.kwargs
+        )
 
     def _bind(self, p, n, found):
         if p in found:
@@ -67,15 +74,17 @@ class _Matcher:
         if isinstance(a, Node):
             return self._fits(a, b, found)
         if isinstance(a, (tuple, list)):
-            return isinstance(b, (tuple, list)) and len(a) == len(b) and all(self._same(x, y, found) for x, y in zip(a, b))
+            return (
+                isinstance(b, (tuple, list)) and len(a) == len(b) and all(self._same(x, y, found) for x, y in zip(a, b))
+            )
         if isinstance(a, dict):
             return isinstance(b, dict) and set(a) == set(b) and all(self._same(a[key], b[key], found) for key in a)
         return not isinstance(b, Node) and (self.ignore_literals or type(a) is type(b) and a == b)
 
 
 def replace_pattern(gm, pattern, replacement):
-    """Replace every occurrence of `pattern` in the graph of `gm` by `replacement`; both are functions, modules or graphs with the same
-    inputs. Returns the matches.
+    """Replace every occurrence of `pattern` in the graph of `gm` by `replacement`; both are functions, modules or
+    graphs with the same inputs. Returns the matches.
 
     >>> gm = cresset.fx.symbolic_trace(lambda x: cresset.relu(x) + 1)
     >>> _ = cresset.fx.replace_pattern(gm, lambda x: cresset.relu(x), lambda x: cresset.sigmoid(x))
@@ -85,12 +94,25 @@ def replace_pattern(gm, pattern, replacement):
     return [Match(found.anchor, found.nodes_map) for found in _replace(gm, pattern, replacement)]
 
 
-def replace_pattern_with_filters(gm, pattern, replacement=None, match_filters=None, ignore_literals=False, replacement_callback=None, node_name_match=""):
-    """replace_pattern where `match_filters` (functions of match, original graph and pattern graph) say which matches count."""
+def replace_pattern_with_filters(
+    gm,
+    pattern,
+    replacement=None,
+    match_filters=None,
+    ignore_literals=False,
+    replacement_callback=None,
+    node_name_match="",
+):
+    """replace_pattern where `match_filters` (functions of match, original graph and pattern graph) say which matches
+    count.
+    """
     if replacement is None and replacement_callback is None:
         raise AssertionError("replace_pattern_with_filters: give a replacement or a replacement_callback")
     if node_name_match:
-        raise NotImplementedError(f"replace_pattern_with_filters: node_name_match={node_name_match!r} is not supported; test names in match_filters")
+        raise NotImplementedError(
+            f"replace_pattern_with_filters: node_name_match={node_name_match!r} is not supported; test names in "
+            "match_filters"
+        )
     return _replace(gm, pattern, replacement, match_filters or [], ignore_literals, replacement_callback)
 
 
@@ -130,7 +152,9 @@ def _insert(graph, new_graph, matcher, found):
     """Copy the replacement before the place of the pattern's last node."""
     inputs = [node for node in new_graph.nodes if node.op == "placeholder"]
     if len(inputs) != len(matcher.inputs):
-        raise RuntimeError(f"replace_pattern: the pattern has {len(matcher.inputs)} inputs, the replacement {len(inputs)}")
+        raise RuntimeError(
+            f"replace_pattern: the pattern has {len(matcher.inputs)} inputs, the replacement {len(inputs)}"
+        )
     val_map = {new: found[old] for new, old in zip(inputs, matcher.inputs)}
     last = max((found[anchor] for anchor in matcher.anchors), key=list(graph.nodes).index)
     made = []

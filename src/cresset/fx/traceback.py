@@ -4,7 +4,17 @@ import contextlib
 import functools
 import traceback
 
-__all__ = ["annotate", "annotate_fn", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "reset_grad_fn_seq_nr", "set_current_meta", "set_stack_trace"]
+__all__ = [
+    "annotate",
+    "annotate_fn",
+    "format_stack",
+    "get_current_meta",
+    "has_preserved_node_meta",
+    "preserve_node_meta",
+    "reset_grad_fn_seq_nr",
+    "set_current_meta",
+    "set_stack_trace",
+]
 
 current_meta = {}
 should_preserve_node_meta = False
@@ -62,7 +72,11 @@ def set_stack_trace(stack):
 
 def format_stack():
     """Where the program is, or where the node that is being run came from."""
-    return [current_meta["stack_trace"]] if should_preserve_node_meta and "stack_trace" in current_meta else traceback.format_list(traceback.extract_stack()[:-1])
+    return (
+        [current_meta["stack_trace"]]
+        if should_preserve_node_meta and "stack_trace" in current_meta
+        else traceback.format_list(traceback.extract_stack()[:-1])
+    )
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Which aten operator a call is: what a program calls, as PyTorch's recordings name it.
 
-`call_of` finds the overload and its arguments in the schema's order. Functions of layers that take their arguments otherwise are in `FORMS`; indexing is made of
-views and `index` by `REWRITTEN`. What is found neither here nor in the table is entered, if it is made of operators.
+`call_of` finds the overload and its arguments in the schema's order. Functions of layers that take their arguments
+otherwise are in `FORMS`; indexing is made of views and `index` by `REWRITTEN`. What is found neither here nor in the
+table is entered, if it is made of operators.
 """
 
 import inspect
@@ -35,7 +36,8 @@ SWAPPED = {
     "logical_xor",
 }
 TYPES = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64", "short": "int16",
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
+    "short": "int16",
     "char": "int8", "byte": "uint8", "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
 
@@ -174,7 +176,8 @@ def call_of(func, name, args, kwargs, scalars=False):
     """(schema, arguments in its order) of the aten operator that a call is. None: there is none for it.
 
     Args:
-        func: what was called. A function that is written in Python is bound by the names of its parameters, an operator by their order.
+        func: what was called. A function that is written in Python is bound by the names of its parameters, an operator
+            by their order.
     """
     kwargs = {key: value for key, value in kwargs.items() if not (key == "generator" and value is None)}
     own = FORMS.get((_is_layer_function(func), name))
@@ -238,7 +241,8 @@ def _is_default(parameter, value):
 
 # ---- functions of layers, and others, whose arguments aten has in another form
 
-FORMS = {}  # (whether it is a function of layers, name) -> function of the call's arguments: (aten name, args[, kwargs])
+# (whether it is a function of layers, name) -> function of the call's arguments: (aten name, args[, kwargs])
+FORMS = {}
 
 
 def _form(*names, layers=True):
@@ -285,7 +289,8 @@ def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 def _embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     if max_norm is not None:
         raise RuntimeError(
-            "embedding: max_norm writes to the table while it is read, which a recording cannot hold; leave max_norm out"
+            "embedding: max_norm writes to the table while it is read, which a recording cannot hold; leave max_norm "
+            "out"
         )
     place = -1 if padding_idx is None else padding_idx % weight.shape[0]
     return "embedding", (weight, input, place, scale_grad_by_freq, sparse)

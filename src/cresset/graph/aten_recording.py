@@ -1,6 +1,7 @@
 """Recording in aten's operators, for jit.trace, export and make_fx.
 
-Calls are recorded as they are made: a write in place is a call that writes, and a view is a call that gives one, so what runs the recording shares memory as the program does.
+Calls are recorded as they are made: a write in place is a call that writes, and a view is a call that gives one, so
+    what runs the recording shares memory as the program does.
 A Value follows its tensor: after `x.add_(1)`, x is the result of that call.
 """
 
@@ -23,8 +24,10 @@ class AtenRecorder(Recorder):
     """Records aten operators.
 
     Args:
-        scalars: take overloads for numbers (`add.Scalar`), as TorchScript's text does; PyTorch's exported programs have `add.Tensor` with a number.
-        decompositions: {"aten::name.overload": function} of operators that are entered: what the function calls is recorded in their place.
+        scalars: take overloads for numbers (`add.Scalar`), as TorchScript's text does; PyTorch's exported programs have
+            `add.Tensor` with a number.
+        decompositions: {"aten::name.overload": function} of operators that are entered: what the function calls is
+            recorded in their place.
     """
 
     def __init__(self, front, parameters, *, scalars=False, decompositions=None):
@@ -63,7 +66,8 @@ class AtenRecorder(Recorder):
                 return known
         if any(known.value.depends and _address(known.tensor) == address for known in self.known.values()):
             raise self.front.error(
-                f"{self.front.name}: a tensor of shape {tuple(tensor.shape)} is part of one that depends on the inputs, but no recorded operator made it; {self.place()}"
+                f"{self.front.name}: a tensor of shape {tuple(tensor.shape)} is part of one that depends on the "
+                f"inputs, but no recorded operator made it; {self.place()}"
             )
         return None
 

@@ -16,7 +16,8 @@ def free_sizes(inputs, dynamic_axes, dynamic_shapes, output_names):
         is_input = name in inputs.names
         if not is_input and name not in (output_names or ()):
             raise ValueError(
-                f"{inputs.front.name}: dynamic_axes names {name!r}, which is no input ({inputs.names}) and no output ({list(output_names or [])})"
+                f"{inputs.front.name}: dynamic_axes names {name!r}, which is no input ({inputs.names}) and no output "
+                f"({list(output_names or [])})"
             )
         if not hasattr(axes, "items"):
             axes = {axis: f"{name}_dynamic_axes_{k + 1}" for k, axis in enumerate(axes)}

@@ -1,4 +1,6 @@
-"""A recording as a Graph: every call a node with all arguments of its schema, numbers and lists as constants, parameters by their path from `self`."""
+"""A recording as a Graph: every call a node with all arguments of its schema, numbers and lists as constants,
+parameters by their path from `self`.
+"""
 
 import cresset
 
@@ -152,7 +154,8 @@ class Writer:
             raise AssertionError("from_recording: a value that nothing made")
         elif value.data.requires_grad:
             raise RuntimeError(
-                f"{self.recorder.front.name}: Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching the gradient; "
+                f"{self.recorder.front.name}: Cannot insert a Tensor that requires grad as a constant. Consider "
+                "making it a parameter or input, or detaching the gradient; "
                 f"its shape is {tuple(value.data.shape)}"
             )
         else:

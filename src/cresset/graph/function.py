@@ -4,7 +4,9 @@ from .types import AnyType, TupleType
 
 
 class Argument:
-    """A parameter of a function. `has_default` says whether `default_value` is one (None may be one); a single value stands for a list of `broadcast`."""
+    """A parameter of a function. `has_default` says whether `default_value` is one (None may be one); a single value
+    stands for a list of `broadcast`.
+    """
 
     __slots__ = ("broadcast", "default_value", "has_default", "kwarg_only", "name", "type")
 

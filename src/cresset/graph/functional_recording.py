@@ -1,4 +1,6 @@
-"""Recording without writes: a write in place gives its tensor, and what it is a view of, a new Value. See Note [Writes and views] in recording.py."""
+"""Recording without writes: a write in place gives its tensor, and what it is a view of, a new Value. See Note [Writes
+and views] in recording.py.
+"""
 
 import cresset
 
@@ -23,7 +25,9 @@ SAME_ORDER = {
 
 
 class FunctionalRecorder(AtenRecorder):
-    """Records aten operators that write nothing. `input_tensors` are the inputs, whose Values at the end tell whether they were written to."""
+    """Records aten operators that write nothing. `input_tensors` are the inputs, whose Values at the end tell whether
+    they were written to.
+    """
 
     def __init__(self, front, parameters, *, decompositions=None):
         super().__init__(front, parameters, decompositions=decompositions)
@@ -113,7 +117,8 @@ class FunctionalRecorder(AtenRecorder):
             self.give("permute", (part, [order.index(d) for d in range(len(order))]), whole)
         else:
             raise self.front.error(
-                f"{self.front.name}: a tensor that {name} made as a view is written to in place; clone it before. {Place()}"
+                f"{self.front.name}: a tensor that {name} made as a view is written to in place; clone it before. "
+                f"{Place()}"
             )
 
     def give(self, name, arguments, value):

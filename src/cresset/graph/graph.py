@@ -1,9 +1,11 @@
 """Graph, Block, Node and Value.
 
-A Value is made once, by a Node or as the input of a Block. A Node has a kind (`aten::add`, `prim::If`), inputs, outputs, attributes that are plain data, and
-blocks for control flow. The names of the methods are those that programs use on PyTorch's graphs.
+A Value is made once, by a Node or as the input of a Block. A Node has a kind (`aten::add`, `prim::If`), inputs,
+outputs, attributes that are plain data, and blocks for control flow. The names of the methods are those that programs
+use on PyTorch's graphs.
 
-Control flow: `prim::If` takes a bool; its two blocks take nothing and give the node's outputs. `prim::Loop` takes (most rounds, whether to begin, carried values...); its block
+Control flow: `prim::If` takes a bool; its two blocks take nothing and give the node's outputs. `prim::Loop` takes (most
+    rounds, whether to begin, carried values...); its block
 takes (round, carried...) and gives (whether to go on, carried...).
 """
 
@@ -95,8 +97,9 @@ class Value:
 class Node:
     """A call of an operator, or control flow.
 
-    `schema` is the aten operator's schema that the call was resolved to (an `ops.namespaces.Schema`), None for prim nodes that have none. `attributes` holds plain data: `name` of
-    GetAttr, SetAttr and CallMethod, `value` of Constant (numbers, text, lists, tensors, devices, None), `function` of a constant function.
+    `schema` is the aten operator's schema that the call was resolved to (an `ops.namespaces.Schema`), None for prim
+    nodes that have none. `attributes` holds plain data: `name` of GetAttr, SetAttr and CallMethod, `value` of Constant
+    (numbers, text, lists, tensors, devices, None), `function` of a constant function.
     """
 
     __slots__ = (
@@ -487,7 +490,9 @@ class Graph:
         return other
 
     def lint(self):
-        """Raise RuntimeError if the graph is no graph: a value used before it is made, blocks that do not fit their node."""
+        """Raise RuntimeError if the graph is no graph: a value used before it is made, blocks that do not fit their
+        node.
+        """
         from .lint import lint
 
         lint(self)
@@ -500,7 +505,9 @@ class Graph:
 
 
 def copy_block(source, target, values):
-    """Copy the nodes of one block to the end of another. `values`: what stands for each value of the source; it is added to."""
+    """Copy the nodes of one block to the end of another. `values`: what stands for each value of the source; it is
+    added to.
+    """
     for value in source._param._outputs:
         if value not in values:
             values[value] = target.addInputToBlock(value._type, value._name)

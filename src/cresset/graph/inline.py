@@ -5,7 +5,9 @@ from .types import ClassType, FunctionType, InterfaceType
 
 
 def inlined(function):
-    """A copy of the function's graph in which no calls are left but those of interfaces, of Python, and of functions that call themselves."""
+    """A copy of the function's graph in which no calls are left but those of interfaces, of Python, and of functions
+    that call themselves.
+    """
     graph = function.ensure_defined().graph.copy()
     _inline_nodes(graph.nodes(), [function])
     graph.eliminate_dead_code()

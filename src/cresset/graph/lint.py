@@ -5,9 +5,12 @@ from .types import BoolType, IntType
 
 # Kinds that do something besides making their outputs.
 EFFECTS = {
-    "prim::RaiseException", "prim::SetAttr", "prim::Print", "prim::CallMethod", "prim::CallFunction", "prim::PythonOp", "prim::Enter", "prim::Exit", "prim::fork", "aten::wait",
-    "aten::warn", "aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::popitem", "aten::clear", "aten::remove", "aten::reverse", "aten::update", "aten::setdefault",
-    "aten::Delete", "aten::_set_item", "aten::manual_seed", "aten::backward", "aten::sort", "aten::set_grad_enabled", "prim::rpc_async", "aten::save",
+    "prim::RaiseException", "prim::SetAttr", "prim::Print", "prim::CallMethod", "prim::CallFunction", "prim::PythonOp",
+    "prim::Enter", "prim::Exit", "prim::fork", "aten::wait",
+    "aten::warn", "aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::popitem", "aten::clear",
+    "aten::remove", "aten::reverse", "aten::update", "aten::setdefault",
+    "aten::Delete", "aten::_set_item", "aten::manual_seed", "aten::backward", "aten::sort", "aten::set_grad_enabled",
+    "prim::rpc_async", "aten::save",
 }  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""Several recordings of one model with different sizes become one list of calls, in which the integers that differ are Sizes."""
+"""Several recordings of one model with different sizes become one list of calls, in which the integers that differ are
+Sizes.
+"""
 
 import cresset
 
@@ -20,7 +22,8 @@ def merge(recordings, outputs, describe):
         outputs: for each, the list of output Values.
         describe: what the sizes of a recording were, as words: describe(k).
 
-    Returns: (calls, outputs). Calls that depend neither on the inputs nor on free sizes are gone: their results are constants.
+    Returns: (calls, outputs). Calls that depend neither on the inputs nor on free sizes are gone: their results are
+        constants.
     """
     first = recordings[0]
     front = first.front
@@ -52,7 +55,8 @@ def merge(recordings, outputs, describe):
 
 def _depends_on_sizes(front, what, call):
     return front.error(
-        f"{front.name}: the model {what}, at {call.name} ({call.place}). What is recorded cannot depend on a free dimension: "
+        f"{front.name}: the model {what}, at {call.name} ({call.place}). What is recorded cannot depend on a free "
+        "dimension: "
         f"leave it out of {front.free}, or compute it without a loop or a condition on the size"
     )
 
@@ -101,7 +105,8 @@ def _merge_value(front, values, made):
     first = values[0]
     if len({(len(v.shape), v.dtype) for v in values}) > 1:
         raise front.error(
-            f"{front.name}: a tensor has another dtype or number of dimensions for other sizes: {[v.shape for v in values]}"
+            f"{front.name}: a tensor has another dtype or number of dimensions for other sizes: "
+            f"{[v.shape for v in values]}"
         )
     first.shape = tuple(Size.of(sizes) for sizes in zip(*(v.shape for v in values), strict=True))
     if first.data is None or all(v.data is first.data for v in values):
@@ -116,7 +121,8 @@ def _merge_value(front, values, made):
         ]
         if len(numbers) != len(values) or first.data.ndim > 1 or len({len(n) for n in numbers}) > 1:
             raise front.error(
-                f"{front.name}: a constant of shape {tuple(first.data.shape)} is another one when the inputs are others; what makes it is no recorded "
+                f"{front.name}: a constant of shape {tuple(first.data.shape)} is another one when the inputs are "
+                "others; what makes it is no recorded "
                 "operator (an array of another library, or a list of numbers computed from the inputs)"
             )
         first.parameter = [

@@ -1,9 +1,9 @@
 """Recording a model: which operators it calls, on which values.
 
-A function mode sees every call. Functions that are made of operators are entered, so that what is recorded are operators alone. A
-tensor is known by its identity; what nobody made before is a constant. Note [Writes and views]: a Value never changes. A write in
-place gives the tensor a new Value; where the tensor is a view, its base gets one too, by the inverse of what made the view, and the
-other views of that base are made anew when they are next used.
+A function mode sees every call. Functions that are made of operators are entered, so that what is recorded are
+operators alone. A tensor is known by its identity; what nobody made before is a constant. Note [Writes and views]: a
+Value never changes. A write in place gives the tensor a new Value; where the tensor is a view, its base gets one too,
+by the inverse of what made the view, and the other views of that base are made anew when they are next used.
 """
 
 import sys
@@ -16,8 +16,11 @@ from .places import PACKAGE, Place, asserts
 
 # Operators whose results are no function of their arguments.
 RANDOM = {
-    "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial",
-    "_fused_dropout", "native_dropout", "dropout", "dropout_", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "rrelu", "_sample_dirichlet", "_standard_gamma", "uniform_", "normal_", "exponential_", "random_", "cauchy_",
+    "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "bernoulli",
+    "multinomial", "poisson", "binomial",
+    "_fused_dropout", "native_dropout", "dropout", "dropout_", "alpha_dropout", "feature_dropout",
+    "feature_alpha_dropout", "rrelu", "_sample_dirichlet", "_standard_gamma", "uniform_", "normal_", "exponential_",
+    "random_", "cauchy_",
     "geometric_", "log_normal_", "bernoulli_",
 }  # fmt: skip
 
@@ -177,7 +180,8 @@ class Recorder(TorchFunctionMode):
                     if other.value.depends and _address(other.tensor) == address:
                         if _layout(other.tensor) != _layout(tensor):
                             raise self.front.error(
-                                f"{self.front.name}: a tensor of shape {tuple(tensor.shape)} is part of one that depends on the inputs, but no recorded "
+                                f"{self.front.name}: a tensor of shape {tuple(tensor.shape)} is part of one that "
+                                "depends on the inputs, but no recorded "
                                 f"operator made it; {Place()}"
                             )
                         value = self.refresh(other)
@@ -192,7 +196,8 @@ class Recorder(TorchFunctionMode):
         if known.version != known.storage.version:
             if known.parent is None:
                 raise self.front.error(
-                    f"{self.front.name}: a tensor of shape {known.value.shape} shares memory that is written to in place; clone it. {Place()}"
+                    f"{self.front.name}: a tensor of shape {known.value.shape} shares memory that is written to in "
+                    f"place; clone it. {Place()}"
                 )
             name, operator, args, kwargs, position, count = known.made_by
             parent = self.refresh(known.parent)
@@ -252,7 +257,9 @@ class Recorder(TorchFunctionMode):
         self.calls.append(Call(name, func, refs[0], refs[1], tuple(values), Place()))
 
     def enter_function(self, func, name, args, kwargs):
-        """A function made of operators: what it calls is recorded. What it makes of the inputs otherwise would be lost, and is an error."""
+        """A function made of operators: what it calls is recorded. What it makes of the inputs otherwise would be lost,
+        and is an error.
+        """
         with self:
             result = func.__wrapped__(*args, **kwargs)
         given = [t for t in leaves((args, kwargs)) if isinstance(t, cresset.Tensor) and id(t) in self.known]
@@ -265,7 +272,9 @@ class Recorder(TorchFunctionMode):
     # ---- writes
 
     def before_write(self, tensor):
-        """Keep the elements that a write is about to change where they are still needed: of constants and of the model's state."""
+        """Keep the elements that a write is about to change where they are still needed: of constants and of the
+        model's state.
+        """
         self.value_of(tensor)
         storage = self.known[id(tensor)].storage
         for known in self.known.values():
@@ -311,7 +320,8 @@ class Recorder(TorchFunctionMode):
             self.append("__place__", None, ((old, self.value_of(places), part), {}), [whole])
         else:
             raise self.front.error(
-                f"{self.front.name}: a tensor that {name} made as a view is written to in place; clone it before. {Place()}"
+                f"{self.front.name}: a tensor that {name} made as a view is written to in place; clone it before. "
+                f"{Place()}"
             )
 
     # ---- what cannot be recorded
@@ -332,7 +342,8 @@ class Recorder(TorchFunctionMode):
         if frame.f_code.co_filename.startswith(PACKAGE) or asserts(frame):
             return
         raise self.front.error(
-            f"{self.front.name}: the model asks for {what} that depends on its inputs, which a recording cannot hold; {Place()}. Use torch.where, or compute it outside"
+            f"{self.front.name}: the model asks for {what} that depends on its inputs, which a recording cannot hold; "
+            f"{Place()}. Use torch.where, or compute it outside"
         )
 
 

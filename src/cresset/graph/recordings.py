@@ -108,7 +108,8 @@ def record(model, inputs, free, start, outputs_of, ranges=None):
         size = (inputs.tensors[inputs.names.index(name)].shape[axis] - dimension.offset) // dimension.factor
         if example.setdefault(dimension.symbol, size) != size:
             raise ValueError(
-                f"{front.name}: the free dimension {dimension.symbol!r} is {example[dimension.symbol]} in one input and {size} in {name!r}, dimension {axis}"
+                f"{front.name}: the free dimension {dimension.symbol!r} is {example[dimension.symbol]} in one input "
+                f"and {size} in {name!r}, dimension {axis}"
             )
     plans = sizes_to_try(example, list(example)) if free else [{}]
     inside = [
@@ -137,13 +138,16 @@ def record(model, inputs, free, start, outputs_of, ranges=None):
     record_once(model, inputs, inputs.tensors, start, outputs_of)  # a model that cannot run at all says so itself
     tried = ", ".join(f"{symbol} = {sizes[k]}" for k in range(1) for symbol, sizes in plans[0].items())
     raise front.error(
-        f"{front.name}: the model runs with the example inputs but not when its free dimensions have other sizes (tried: {tried}, and others): {failure}. "
+        f"{front.name}: the model runs with the example inputs but not when its free dimensions have other sizes "
+        f"(tried: {tried}, and others): {failure}. "
         f"Leave those out of {front.free} that are fixed, or give an example with larger sizes"
     ) from failure
 
 
 def _resized(inputs, free, sizes, k):
-    """The example inputs, repeated or cut to the sizes of recording k. Numbers differ a little, so that what is no constant shows."""
+    """The example inputs, repeated or cut to the sizes of recording k. Numbers differ a little, so that what is no
+    constant shows.
+    """
     found = []
     for name, tensor in zip(inputs.names, inputs.tensors, strict=True):
         t = tensor.detach()

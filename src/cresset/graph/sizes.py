@@ -1,10 +1,12 @@
 """Sizes that are free in a recording.
 
 Note [Free dimensions]
-A program sees sizes as plain integers, so a recorded call does not say where its integers come from. The model is recorded several
-times with other sizes of the free dimensions. An integer that is the same in all recordings is a constant. One that differs is a
-`Size`: the numbers it was, one a recording. Arithmetic on sizes is arithmetic on those numbers. When a size has to be written down, `solve` looks for a formula of known dimensions (those of the inputs, or of a tensor at hand) that gives these numbers in
-every recording. There are more recordings than a formula has unknowns, so that a formula that fits by chance is found out.
+A program sees sizes as plain integers, so a recorded call does not say where its integers come from. The model is
+recorded several times with other sizes of the free dimensions. An integer that is the same in all recordings is a
+constant. One that differs is a `Size`: the numbers it was, one a recording. Arithmetic on sizes is arithmetic on those
+numbers. When a size has to be written down, `solve` looks for a formula of known dimensions (those of the inputs, or of
+a tensor at hand) that gives these numbers in every recording. There are more recordings than a formula has unknowns, so
+that a formula that fits by chance is found out.
 """
 
 import itertools
@@ -78,7 +80,8 @@ class Fraction:
         return samples[0] if all(s == samples[0] or s != s for s in samples) else Fraction(samples)
 
     def solve(self, known):
-        """(above, below, power): (above / below) ** power, where both are sizes or whole numbers. None if there is no such form.
+        """(above, below, power): (above / below) ** power, where both are sizes or whole numbers. None if there is no
+        such form.
 
         Args:
             known: samples of sizes that may be above or below, with 1 subtracted or not.
@@ -113,9 +116,11 @@ class Formula:
 
 
 def solve(size, dimensions, *, rounding=False):
-    """A Formula of some of `dimensions`, a list of (samples, where it is read), that gives `size`; None if there is none.
+    """A Formula of some of `dimensions`, a list of (samples, where it is read), that gives `size`; None if there is
+    none.
 
-    Tried are a dimension, a multiple, a product of up to three, with a constant added; with `rounding` also quotients and remainders.
+    Tried are a dimension, a multiple, a product of up to three, with a constant added; with `rounding` also quotients
+    and remainders.
     """
     wanted = size.samples
     for samples, source in dimensions:
@@ -196,9 +201,10 @@ def sizes_to_try(example, symbols):
         example: the size of each symbol in the example inputs.
         symbols: their order.
 
-    A size of one broadcasts, and so is never recorded. Sizes are odd and even, no two symbols are equal in a recording, and none is a
-    linear function of another. Models have limits (a longest sequence, a picture that is halved five times), so there are ways close
-    by, smaller, in large steps, and with symbols tied together that have the same size in the example.
+    A size of one broadcasts, and so is never recorded. Sizes are odd and even, no two symbols are equal in a recording,
+    and none is a linear function of another. Models have limits (a longest sequence, a picture that is halved five
+    times), so there are ways close by, smaller, in large steps, and with symbols tied together that have the same size
+    in the example.
     """
     plans = []
     up, down, halved, large = (
@@ -222,7 +228,9 @@ def sizes_to_try(example, symbols):
 
 
 def _apart(size, step, steps, others):
-    """RECORDINGS sizes near `size`, in steps, that are no linear function of the others, and differ from them in every recording."""
+    """RECORDINGS sizes near `size`, in steps, that are no linear function of the others, and differ from them in every
+    recording.
+    """
     for shift in range(0, 40, 7):
         for order in itertools.permutations(steps):
             samples = [size + step * (d + shift) for d in order]

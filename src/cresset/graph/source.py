@@ -29,7 +29,9 @@ class Source:
 
 
 class SourceRange:
-    """From `line`, `column` to `end_line`, `end_column` of a source; lines count from 1 at the text's beginning, columns from 0."""
+    """From `line`, `column` to `end_line`, `end_column` of a source; lines count from 1 at the text's beginning,
+    columns from 0.
+    """
 
     __slots__ = ("column", "end_column", "end_line", "line", "source")
 

@@ -1,6 +1,8 @@
-"""Pictures of graphs: operators as boxes from top to bottom, shapes on the lines between them, modules as frames around what they call.
+"""Pictures of graphs: operators as boxes from top to bottom, shapes on the lines between them, modules as frames around
+what they call.
 
-The layout is simple: an operator stands below all it reads, and beside others of its row in the order of what they read. Every picture is one SVG text without scripts.
+The layout is simple: an operator stands below all it reads, and beside others of its row in the order of what they
+    read. Every picture is one SVG text without scripts.
 """
 
 from xml.sax.saxutils import escape
@@ -20,7 +22,9 @@ STYLE = (
 
 
 class Box:
-    """What is drawn: a title, a line below it, its kind, the module it belongs to, and the boxes it reads with what is written on the lines."""
+    """What is drawn: a title, a line below it, its kind, the module it belongs to, and the boxes it reads with what is
+    written on the lines.
+    """
 
     def __init__(self, key, title, kind, note="", module=""):
         self.key, self.title, self.kind, self.note, self.module = key, title, kind, note, module
@@ -54,9 +58,15 @@ def svg(boxes, title=""):
         ]
     )
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left - 12:.0f} -30 {right - left + 24:.0f} {height + 48:.0f}" width="{right - left + 24:.0f}" height="{height + 48:.0f}">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left - 12:.0f} -30 {right - left + 24:.0f} '
+            f'{height + 48:.0f}" width="{right - left + 24:.0f}" height="{height + 48:.0f}">'
+        ),
         f"<style>{STYLE}</style>",
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#8a94a0"/></marker></defs>',
+        (
+            '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+            'orient="auto"><path d="M0 0L8 4L0 8z" fill="#8a94a0"/></marker></defs>'
+        ),
         f'<rect x="{left - 12:.0f}" y="-30" width="100%" height="100%" fill="#fbfcfd"/>',
     ]
     if title:
@@ -64,7 +74,8 @@ def svg(boxes, title=""):
     for x0, y0, x1, y1, name, depth in frames:
         fill = "#f1f4f8" if depth % 2 else "#f6f8fb"
         parts.append(
-            f'<rect x="{x0:.0f}" y="{y0:.0f}" width="{x1 - x0:.0f}" height="{y1 - y0:.0f}" rx="10" fill="{fill}" stroke="#d5dce4"/>'
+            f'<rect x="{x0:.0f}" y="{y0:.0f}" width="{x1 - x0:.0f}" height="{y1 - y0:.0f}" rx="10" fill="{fill}" '
+            'stroke="#d5dce4"/>'
         )
         parts.append(f'<text class="frame" x="{x0 + 9:.0f}" y="{y0 + 14:.0f}">{escape(name)}</text>')
     parts += [line for line, _ in lines] + [_drawn(box) for box in boxes] + [label for _, label in lines]
@@ -187,14 +198,20 @@ def _drawn(box):
     center = box.x + box.width / 2
     radius = box.height / 2 if box.kind in ("input", "output") else 6
     parts = [
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="{radius:.1f}" fill="{fill}" stroke="{stroke}"/>'
+        (
+            f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
+            f'rx="{radius:.1f}" '
+            f'fill="{fill}" stroke="{stroke}"/>'
+        )
     ]
     parts.append(
-        f'<text x="{center:.1f}" y="{box.y + (LINE + 1 if box.note else box.height / 2 + 4.5):.1f}" text-anchor="middle">{escape(box.title)}</text>'
+        f'<text x="{center:.1f}" y="{box.y + (LINE + 1 if box.note else box.height / 2 + 4.5):.1f}" '
+        f'text-anchor="middle">{escape(box.title)}</text>'
     )
     if box.note:
         parts.append(
-            f'<text class="small" x="{center:.1f}" y="{box.y + 2 * LINE + 1:.1f}" text-anchor="middle">{escape(box.note)}</text>'
+            f'<text class="small" x="{center:.1f}" y="{box.y + 2 * LINE + 1:.1f}" '
+            f'text-anchor="middle">{escape(box.note)}</text>'
         )
     return "".join(parts)
 

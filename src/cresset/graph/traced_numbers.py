@@ -1,7 +1,9 @@
-"""Numbers that remember where they come from, while jit.trace records: the sizes of tensors, and what is computed from them.
+"""Numbers that remember where they come from, while jit.trace records: the sizes of tensors, and what is computed from
+them.
 
-Inside of a trace `x.shape` and `x.size()` give TracedInts. They are ints in every respect; sums, products and quotients of them are recorded, so that `x.view(x.size(0), -1)`
-follows the size of a later input. A comparison gives a plain bool: a branch on it is frozen, of which a warning tells.
+Inside of a trace `x.shape` and `x.size()` give TracedInts. They are ints in every respect; sums, products and quotients
+of them are recorded, so that `x.view(x.size(0), -1)` follows the size of a later input. A comparison gives a plain
+bool: a branch on it is frozen, of which a warning tells.
 """
 
 import operator
@@ -102,7 +104,7 @@ def _negative(self):
     return self.recorder.compute("aten::neg.int", (self,), -int(self)) if self.recorder.is_open else -int(self)
 
 
-TracedInt.__neg__ = _negative
+TracedInt.__neg__ = _negative  # type: ignore[method-assign]
 
 
 def _comparison(name):
@@ -120,7 +122,8 @@ def _comparison(name):
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     for _class in (TracedInt, TracedFloat):
         setattr(_class, f"__{_name}__", _comparison(_name))
-TracedInt.__hash__, TracedFloat.__hash__ = int.__hash__, float.__hash__
+for _class, _kind in ((TracedInt, int), (TracedFloat, float)):
+    setattr(_class, "__hash__", _kind.__hash__)  # noqa: B010
 
 
 class SizeRecorder(AtenRecorder):

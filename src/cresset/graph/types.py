@@ -1,14 +1,16 @@
 """The types of a graph's values, TorchScript's: what they are called, which fits where, which one covers two.
 
-`str(type)` is the form of a graph's text (`int[]`, `Dict(str, Tensor)`, `Tensor?`), `annotation_str` that of source (`List[int]`). Types are values:
-two that say the same are equal. A class is equal to itself alone.
+`str(type)` is the form of a graph's text (`int[]`, `Dict(str, Tensor)`, `Tensor?`), `annotation_str` that of source
+(`List[int]`). Types are values: two that say the same are equal. A class is equal to itself alone.
 """
 
 import re
 
 __all__ = [
-    "AnyEnumType", "AnyListType", "AnyTupleType", "AnyType", "BoolType", "CapsuleType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType", "FunctionType",
-    "FutureType", "GeneratorType", "IntType", "InterfaceType", "ListType", "NamedTupleType", "NoneType", "NumberType", "OptionalType", "PyObjectType", "RRefType", "StorageType",
+    "AnyEnumType", "AnyListType", "AnyTupleType", "AnyType", "BoolType", "CapsuleType", "ClassType", "ComplexType",
+    "DeviceObjType", "DictType", "EnumType", "FloatType", "FunctionType",
+    "FutureType", "GeneratorType", "IntType", "InterfaceType", "ListType", "NamedTupleType", "NoneType", "NumberType",
+    "OptionalType", "PyObjectType", "RRefType", "StorageType",
     "StreamObjType", "StringType", "TensorType", "TupleType", "Type", "UnionType", "VarType", "AwaitType",
     "parse_schema_type", "substitute", "match_variables", "unify",
 ]  # fmt: skip
@@ -18,7 +20,7 @@ class Type:
     """A type. Subclasses say what they are made of in `_parts`, which is also what makes two of them equal."""
 
     __slots__ = ()
-    name = None  # the same in a graph's text and in source, where there is but one name
+    name: str | None = None  # the same in a graph's text and in source, where there is but one name
     _parts = ()
 
     @classmethod
@@ -159,8 +161,10 @@ class TensorType(Type):
 
 
 _DTYPE_NAMES = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-    "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "complex32": "ComplexHalf", "qint8": "QInt8", "quint8": "QUInt8", "qint32": "QInt32",
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
+    "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "complex32": "ComplexHalf",
+    "qint8": "QInt8", "quint8": "QUInt8", "qint32": "QInt32",
 }  # fmt: skip
 
 
@@ -501,7 +505,8 @@ class ClassType(Type):
     """
 
     __slots__ = (
-        "attributes", "buffers", "constants", "failed", "forward_hooks", "forward_pre_hooks", "ignored", "is_module", "methods", "overloads", "parameters", "properties", "python_class",
+        "attributes", "buffers", "constants", "failed", "forward_hooks", "forward_pre_hooks", "ignored", "is_module",
+        "methods", "overloads", "parameters", "properties", "python_class",
         "qualified_name", "static_methods", "__weakref__",
     )  # fmt: skip
 
@@ -568,9 +573,12 @@ class InterfaceType(ClassType):
 # ---- types of schemas
 
 _NAMES = {
-    "Tensor": TensorType, "int": IntType, "SymInt": IntType, "float": FloatType, "bool": BoolType, "SymBool": BoolType, "str": StringType, "complex": ComplexType, "Scalar": NumberType,
-    "number": NumberType, "NoneType": NoneType, "None": NoneType, "Any": AnyType, "Device": DeviceObjType, "ScalarType": IntType, "Layout": IntType, "MemoryFormat": IntType,
-    "QScheme": IntType, "Generator": GeneratorType, "Stream": StreamObjType, "Storage": StorageType, "AnyEnumType": AnyEnumType, "AnyListType": AnyListType, "PyObject": PyObjectType,
+    "Tensor": TensorType, "int": IntType, "SymInt": IntType, "float": FloatType, "bool": BoolType, "SymBool": BoolType,
+    "str": StringType, "complex": ComplexType, "Scalar": NumberType,
+    "number": NumberType, "NoneType": NoneType, "None": NoneType, "Any": AnyType, "Device": DeviceObjType,
+    "ScalarType": IntType, "Layout": IntType, "MemoryFormat": IntType,
+    "QScheme": IntType, "Generator": GeneratorType, "Stream": StreamObjType, "Storage": StorageType,
+    "AnyEnumType": AnyEnumType, "AnyListType": AnyListType, "PyObject": PyObjectType,
     "Capsule": CapsuleType, "list": AnyListType, "tuple": AnyTupleType, "AnyClassType": AnyType, "Dimname": StringType,
 }  # fmt: skip
 

@@ -1,6 +1,8 @@
-"""torch.jit: programs compiled from Python source (script) or recorded (trace) into a Graph, run without Python, saved with their parameters.
+"""torch.jit: programs compiled from Python source (script) or recorded (trace) into a Graph, run without Python, saved
+with their parameters.
 
-The marks that source carries (`ignore`, `export`, `is_scripting`, ...) are here at once; the compiler loads when it is first used.
+The marks that source carries (`ignore`, `export`, `is_scripting`, ...) are here at once; the compiler loads when it is
+first used.
 """
 
 import importlib as _importlib

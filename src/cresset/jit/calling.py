@@ -1,4 +1,6 @@
-"""The door of a compiled function: arguments of a call become what its schema says, or the call is refused with PyTorch's words."""
+"""The door of a compiled function: arguments of a call become what its schema says, or the call is refused with
+PyTorch's words.
+"""
 
 from ..graph.types import TensorType
 from .lowering import program
@@ -23,7 +25,8 @@ class Door:
         if function.owner is not None:
             self._checks[0] = _as_it_is  # a method is found through its object
         self._give = give(self._schema.returns)
-        # How many tensors it takes, if it takes nothing else and what it gives needs no change: then a call needs one look at each. Else -1.
+        # How many tensors it takes, if it takes nothing else and what it gives needs no change: then a call needs one
+        # look at each. Else -1.
         plain = self._give is None and all(isinstance(argument.type, TensorType) for argument in arguments)
         self.tensors = len(arguments) if plain else -1
 
@@ -42,7 +45,8 @@ class Door:
         name, arguments = self._schema.name, self._schema.arguments
         if len(args) > len(arguments):
             raise RuntimeError(
-                f"{name}() expected at most {len(arguments)} argument(s) but received {len(args)} argument(s). Declaration: {self._schema}"
+                f"{name}() expected at most {len(arguments)} argument(s) but received {len(args)} argument(s). "
+                f"Declaration: {self._schema}"
             )
         values, used = list(args), 0
         for argument in arguments[len(args) :]:
@@ -72,6 +76,7 @@ class Door:
             except Mismatch:
                 argument = self._schema.arguments[position]
                 raise RuntimeError(
-                    f"{self._schema.name}() Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' but instead found type '{type(value).__name__}'.\n"
+                    f"{self._schema.name}() Expected a value of type '{argument.type.annotation_str}' for argument "
+                    f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
                     f"Position: {position}\nValue: {value!r}\nDeclaration: {self._schema}"
                 ) from None

@@ -1,7 +1,8 @@
-"""Graphs as TorchScript source: what `.code` shows, and what the `code/` files of archives hold for PyTorch and for our own compiler to read.
+"""Graphs as TorchScript source: what `.code` shows, and what the `code/` files of archives hold for PyTorch and for our
+own compiler to read.
 
-A value that is used once, by the next statement, stands inside it; other values get a name. Tensors, and text that is not plain ASCII, are numbered constants
-(`CONSTANTS.c0`), which an archive keeps beside the source.
+A value that is used once, by the next statement, stands inside it; other values get a name. Tensors, and text that is
+not plain ASCII, are numbered constants (`CONSTANTS.c0`), which an archive keeps beside the source.
 """
 
 import keyword
@@ -24,14 +25,19 @@ from .steps import ALIASES
 from .typed_values import Mismatch, accept
 
 _RESERVED = {
-    *keyword.kwlist, "torch", "ops", "CONSTANTS", "self", "fork", "inf", "nan", "infj", "nanj", "print", "range", "getattr", "annotate", "isinstance", "uninitialized",
-    "unchecked_cast", "unchecked_unwrap_optional", "int", "float", "bool", "complex", "str", "len", "Tensor", "List", "Dict", "Tuple", "Optional", "Union", "Any", "Final", "Module",
-    "device", "awaitable", "min", "max", "abs", "rpc_async", "rpc_sync", "rpc_remote", "tuple", "list", "dict", "NoneType", "number", "Device", "Generator", "Future", "RRef", "prim",
+    *keyword.kwlist, "torch", "ops", "CONSTANTS", "self", "fork", "inf", "nan", "infj", "nanj", "print", "range",
+    "getattr", "annotate", "isinstance", "uninitialized",
+    "unchecked_cast", "unchecked_unwrap_optional", "int", "float", "bool", "complex", "str", "len", "Tensor", "List",
+    "Dict", "Tuple", "Optional", "Union", "Any", "Final", "Module",
+    "device", "awaitable", "min", "max", "abs", "rpc_async", "rpc_sync", "rpc_remote", "tuple", "list", "dict",
+    "NoneType", "number", "Device", "Generator", "Future", "RRef", "prim",
     "aten", "__torch__",
 }  # fmt: skip
 _CASTS = {"aten::Bool": "bool", "aten::Int": "int", "aten::Float": "float", "aten::Complex": "complex"}
-_IMPLICIT = {"aten::IntImplicit": "int", "aten::FloatImplicit": "float", "aten::ComplexImplicit": "complex", "aten::ScalarImplicit": "number"}  # fmt: skip
-_STATEMENTS = {"prim::If", "prim::Loop", "prim::SetAttr", "prim::Print", "prim::RaiseException", "prim::Enter", "prim::Exit", "prim::fork", "prim::CreateObject", "aten::_set_item"}  # fmt: skip
+_IMPLICIT = {"aten::IntImplicit": "int", "aten::FloatImplicit": "float", "aten::ComplexImplicit": "complex",
+    "aten::ScalarImplicit": "number"}  # fmt: skip
+_STATEMENTS = {"prim::If", "prim::Loop", "prim::SetAttr", "prim::Print", "prim::RaiseException", "prim::Enter",
+    "prim::Exit", "prim::fork", "prim::CreateObject", "aten::_set_item"}  # fmt: skip
 
 
 class ConstMap:
@@ -195,7 +201,8 @@ def _is_name(text):
 
 
 def _quoted(text):
-    escapes = {"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}  # fmt: skip
+    escapes = {"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a": "\\a", "\b": "\\b",
+        "\f": "\\f", "\v": "\\v"}  # fmt: skip
     return '"' + "".join(escapes.get(c) or (c if " " <= c <= "~" else f"\\{ord(c):03o}") for c in text) + '"'
 
 
@@ -343,7 +350,9 @@ class _Printer:
         return len(self.lines) > before
 
     def _choose_inlined(self, nodes, block):
-        """Values that may stand inside the statement that uses them: used once, by what comes next, so that nothing changes its order."""
+        """Values that may stand inside the statement that uses them: used once, by what comes next, so that nothing
+        changes its order.
+        """
         readers = {}
         for node in nodes:
             for value in node.inputs():
@@ -544,7 +553,9 @@ class _Printer:
 
 
 def _defaulted(arguments):
-    """The parameters whose defaults source can say: those at the end whose defaults have the parameter's type (one number for a list has not). Calls give all arguments."""
+    """The parameters whose defaults source can say: those at the end whose defaults have the parameter's type (one
+    number for a list has not). Calls give all arguments.
+    """
     found = []
     for argument in reversed(arguments):
         if not argument.has_default:
@@ -623,8 +634,10 @@ def _tuple_part(printer, node, texts):
 
 def _python_call(printer, node, texts):
     raise RuntimeError(
-        f"Could not export Python function call '{node.attributes.get('name')}'. Remove calls to Python functions before export. "
-        "Did you forget to add @script or @script_method annotation? If this is a nn.ModuleList, add it to __constants__"
+        f"Could not export Python function call '{node.attributes.get('name')}'. Remove calls to Python functions "
+        "before export. "
+        "Did you forget to add @script or @script_method annotation? If this is a nn.ModuleList, add it to "
+        "__constants__"
     )
 
 
@@ -641,12 +654,15 @@ _EXPRESSIONS = {
     "prim::TupleSlice": _tuple_part,
     "prim::isinstance": _is_one_of,
     "prim::PythonOp": _python_call,
-    "prim::unchecked_cast": lambda printer, node, texts: f"unchecked_cast({annotation(node.output().type(), printer.found)}, {texts[0]})",
+    "prim::unchecked_cast": lambda printer, node,
+    texts: f"unchecked_cast({annotation(node.output().type(), printer.found)}, {texts[0]})",
     "prim::unchecked_unwrap_optional": lambda printer, node, texts: f"unchecked_unwrap_optional({texts[0]})",
-    "prim::Uninitialized": lambda printer, node, texts: f"uninitialized({annotation(node.output().type(), printer.found)})",
+    "prim::Uninitialized": lambda printer, node,
+    texts: f"uninitialized({annotation(node.output().type(), printer.found)})",
     "prim::EnumName": lambda printer, node, texts: f"{texts[0]}.name",
     "prim::EnumValue": lambda printer, node, texts: f"{texts[0]}.value",
-    "prim::tolist": lambda printer, node, texts: f"annotate({annotation(node.output().type(), printer.found)}, {texts[0]}.tolist())",
+    "prim::tolist": lambda printer, node,
+    texts: f"annotate({annotation(node.output().type(), printer.found)}, {texts[0]}.tolist())",
     "aten::__getitem__": lambda printer, node, texts: f"{texts[0]}[{texts[1]}]",
     "aten::format": lambda printer, node, texts: f"torch.format({', '.join(texts)})",
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""torch.jit.CompilationUnit: functions from text. Names in it are operators, Python's types, and the text's own functions; nothing of the program around it."""
+"""torch.jit.CompilationUnit: functions from text. Names in it are operators, Python's types, and the text's own
+functions; nothing of the program around it.
+"""
 
 import ast
 

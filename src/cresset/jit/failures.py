@@ -21,7 +21,9 @@ def raise_exception(message, class_name=None):
 
 
 class _Failed(RuntimeError):
-    """An operator's exception with the places that led to it. Callers see a RuntimeError, or a subclass that PyTorch has for it."""
+    """An operator's exception with the places that led to it. Callers see a RuntimeError, or a subclass that PyTorch
+    has for it.
+    """
 
 
 def _text(frames, kind, message):

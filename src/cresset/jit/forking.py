@@ -1,5 +1,5 @@
-"""`torch.jit.fork` in a compiled program: a function that runs beside the caller. A wait for one that no thread has begun runs it itself, so that functions that fork and wait
-inside each other cannot starve.
+"""`torch.jit.fork` in a compiled program: a function that runs beside the caller. A wait for one that no thread has
+begun runs it itself, so that functions that fork and wait inside each other cannot starve.
 """
 
 import threading

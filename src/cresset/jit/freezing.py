@@ -1,6 +1,7 @@
 """torch.jit.freeze: a compiled module whose attributes have become constants of its graph.
 
-With the attributes known, branches on them are decided, dropout is gone, and a batch norm that follows a convolution or a linear layer is folded into its weights.
+With the attributes known, branches on them are decided, dropout is gone, and a batch norm that follows a convolution or
+a linear layer is folded into its weights.
 """
 
 import operator
@@ -13,8 +14,10 @@ from ..graph.inline import inlined
 from .objects import RecursiveScriptModule, ScriptModule
 
 _PURE = {
-    "aten::eq": operator.eq, "aten::ne": operator.ne, "aten::lt": operator.lt, "aten::gt": operator.gt, "aten::le": operator.le, "aten::ge": operator.ge, "aten::__not__": operator.not_,
-    "aten::__is__": operator.is_, "aten::__isnot__": operator.is_not, "aten::__and__": operator.and_, "aten::__or__": operator.or_, "aten::add": operator.add, "aten::sub": operator.sub,
+    "aten::eq": operator.eq, "aten::ne": operator.ne, "aten::lt": operator.lt, "aten::gt": operator.gt,
+    "aten::le": operator.le, "aten::ge": operator.ge, "aten::__not__": operator.not_,
+    "aten::__is__": operator.is_, "aten::__isnot__": operator.is_not, "aten::__and__": operator.and_,
+    "aten::__or__": operator.or_, "aten::add": operator.add, "aten::sub": operator.sub,
     "aten::mul": operator.mul, "aten::floordiv": operator.floordiv,
 }  # fmt: skip
 _PLAIN = (bool, int, float, str, type(None))
@@ -30,11 +33,13 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """
     if not isinstance(mod, ScriptModule):
         raise RuntimeError(
-            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your "
+            "'nn.Module'."
         )
     if mod.training:
         raise RuntimeError(
-            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module "
+            "before freezing."
         )
     kept = list(preserved_attrs or ())
     old = mod._script_type
@@ -92,10 +97,13 @@ def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """`freeze`, for a module that only infers from now on. A module in training mode is put into eval mode first, as a copy."""
+    """`freeze`, for a module that only infers from now on. A module in training mode is put into eval mode first, as a
+    copy.
+    """
     if not isinstance(mod, ScriptModule):
         raise RuntimeError(
-            "optimize_for_inference expects ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+            "optimize_for_inference expects ScriptModule as input. Please use torch.jit.script or torch.jit.trace to "
+            "script your 'nn.Module'."
         )
     if mod.training:
         import copy
@@ -116,7 +124,9 @@ def _frozen_graph(mod, function, kept, optimize_numerics):
 
 
 def _write_attributes(graph, value, module, written, kept):
-    """Constants in the places of what is read from a module and the modules inside of it; what is written to, or kept, is still read."""
+    """Constants in the places of what is read from a module and the modules inside of it; what is written to, or kept,
+    is still read.
+    """
     for use in value.uses():
         node = use.user
         if node.kind() != "prim::GetAttr" or node.attributes["name"] in written or node.attributes["name"] in kept:
@@ -157,7 +167,9 @@ def _constant(value):
 
 
 def _decide(graph, block):
-    """Compute what is made of plain constants, and put the branch that is taken in the place of an `if` whose condition is one."""
+    """Compute what is made of plain constants, and put the branch that is taken in the place of an `if` whose condition
+    is one.
+    """
     for node in block.nodes():
         for inner in node.blocks():
             _decide(graph, inner)

@@ -32,9 +32,13 @@ class FrontendTypeError(FrontendError):
 def _words(name):
     """'AsyncFunctionDef' -> 'async function definitions', for the kinds that people meet."""
     known = {
-        "AsyncFunctionDef": "async function definitions", "Yield": "yield expressions", "YieldFrom": "yield from expressions", "Lambda": "lambda functions", "Import": "import statements",
-        "ImportFrom": "import statements", "ClassDef": "class definitions", "Try": "try blocks", "Global": "global variables", "Nonlocal": "nonlocal variables", "With": "with statements",
-        "AsyncFor": "async for loops", "AsyncWith": "async with statements", "GeneratorExp": "generator expressions", "Set": "sets", "SetComp": "set comprehensions",
-        "NamedExpr": "assignment expressions", "FunctionDef": "function definitions", "Match": "match statements", "Await": "await expressions",
+        "AsyncFunctionDef": "async function definitions", "Yield": "yield expressions",
+        "YieldFrom": "yield from expressions", "Lambda": "lambda functions", "Import": "import statements",
+        "ImportFrom": "import statements", "ClassDef": "class definitions", "Try": "try blocks",
+        "Global": "global variables", "Nonlocal": "nonlocal variables", "With": "with statements",
+        "AsyncFor": "async for loops", "AsyncWith": "async with statements", "GeneratorExp": "generator expressions",
+        "Set": "sets", "SetComp": "set comprehensions",
+        "NamedExpr": "assignment expressions", "FunctionDef": "function definitions", "Match": "match statements",
+        "Await": "await expressions",
     }  # fmt: skip
     return known.get(name, name)

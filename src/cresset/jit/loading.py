@@ -1,4 +1,6 @@
-"""torch.jit.load: TorchScript archives, ours and PyTorch's. The source inside is compiled by our own compiler and never run by Python; the pickles are read as data."""
+"""torch.jit.load: TorchScript archives, ours and PyTorch's. The source inside is compiled by our own compiler and never
+run by Python; the pickles are read as data.
+"""
 
 import os
 import pickle
@@ -20,7 +22,8 @@ _SLACK = 1 << 20  # bytes that a record may have beyond the size of the file
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """Read a module that torch.jit.save, also PyTorch's, has written. The model's Python source is not needed, and no code of the file runs in Python.
+    """Read a module that torch.jit.save, also PyTorch's, has written. The model's Python source is not needed, and no
+    code of the file runs in Python.
 
     Args:
         f: a path, or an object with `read` and `seek`.
@@ -42,7 +45,8 @@ def load_from(source, restore, extra_files=None):
     """The module in a FileSource; `restore` puts storages in their places."""
     if source.size < 4 or source.read(0, 4) != ZIP_MAGIC:
         raise RuntimeError(
-            f"PytorchStreamReader failed reading zip archive: failed finding central directory ({source.name}); the file is no archive, truncated or damaged"
+            f"PytorchStreamReader failed reading zip archive: failed finding central directory ({source.name}); the "
+            "file is no archive, truncated or damaged"
         )
     archive = ArchiveReader(source, packed=True)
     if "constants.pkl" not in archive:
@@ -67,12 +71,14 @@ def _check_version(archive):
     version = int(text)
     if version > FORMAT_VERSION:
         raise RuntimeError(
-            f"Attempted to read a PyTorch file with version {version}, but the maximum supported version for reading is {FORMAT_VERSION}. "
+            f"Attempted to read a PyTorch file with version {version}, but the maximum supported version for reading "
+            f"is {FORMAT_VERSION}. "
             "The file was written by a newer PyTorch; install a newer cresset or save it with an older PyTorch"
         )
     if version < 1:
         raise RuntimeError(
-            f"Attempted to read a PyTorch file with version {version}, but the minimum supported version for reading is 1"
+            f"Attempted to read a PyTorch file with version {version}, but the minimum supported version for reading "
+            "is 1"
         )
 
 
@@ -85,7 +91,11 @@ def _unpacked(archive, name):
     if record.unpacked > most:
         raise RuntimeError(
             printable(
-                f"jit.load: the record {name!r} is said to unpack to {record.unpacked} bytes, {archive.source.name} has {archive.source.size}",
+                (
+                    f"jit.load: the record {name!r} is said to unpack to {record.unpacked} bytes, "
+                    f"{archive.source.name} "
+                    f"has {archive.source.size}"
+                ),
                 500,
             )
         )
@@ -172,7 +182,8 @@ _MAKERS = {
     "build_tensorlist": _one_list,
     "restore_type_tag": _tagged,
 }
-_PLAIN = {"torch.device", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_parameter", "collections.OrderedDict", "builtins.complex", "torch.storage.UntypedStorage"}  # fmt: skip
+_PLAIN = {"torch.device", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_parameter",
+    "collections.OrderedDict", "builtins.complex", "torch.storage.UntypedStorage"}  # fmt: skip
 
 
 def _compile(function):
@@ -230,7 +241,9 @@ class ModuleLoad(ArchiveLoad):
         return module
 
     def compile_all(self, root):
-        """Compile the methods, as PyTorch does. What is wrong with the module's forward is told now, what is wrong with others when they are called: they may never be."""
+        """Compile the methods, as PyTorch does. What is wrong with the module's forward is told now, what is wrong with
+        others when they are called: they may never be.
+        """
         done = set()
         while pending := [function for function in self.functions() if function not in done]:
             for function in pending:
@@ -376,7 +389,10 @@ class ModuleLoad(ArchiveLoad):
                 except Mismatch:
                     raise RuntimeError(
                         printable(
-                            f"jit.load: the attribute {name!r} of {type_.qualified_name} should be {kind.annotation_str}, and is {type(value).__name__}",
+                            (
+                                f"jit.load: the attribute {name!r} of {type_.qualified_name} should be "
+                                f"{kind.annotation_str}, and is {type(value).__name__}"
+                            ),
                             300,
                         )
                     ) from None
@@ -405,7 +421,9 @@ class ModuleLoad(ArchiveLoad):
         return self.parameters[id(value)][1]
 
     def plain(self, value):
-        """The value with objects in the places of shells. Each part is paid for each time it is met: parts that hold each other many times would be copied as often."""
+        """The value with objects in the places of shells. Each part is paid for each time it is met: parts that hold
+        each other many times would be copied as often.
+        """
         self.budget.spend(_COST_OF_PART)
         if isinstance(value, _Shell):
             return self.object(value)

@@ -1,7 +1,8 @@
 """A Graph becomes a native Program: blocks become jumps, values become registers that are freed after their last use.
 
-The instructions are described in native/bindings/program.cpp. A value's register is free for another value as soon as the last node that reads it has run; a value
-whose last reader is one branch of an `if` is released at the beginning of the other.
+The instructions are described in native/bindings/program.cpp. A value's register is free for another value as soon as
+the last node that reads it has run; a value whose last reader is one branch of an `if` is released at the beginning of
+the other.
 """
 
 import weakref
@@ -49,7 +50,9 @@ def last_lowered():
 
 
 def lower(graph, name, qualified_name=None):
-    """The Program of a graph. It takes the graph's inputs by position and gives its output; several outputs give a tuple."""
+    """The Program of a graph. It takes the graph's inputs by position and gives its output; several outputs give a
+    tuple.
+    """
     global _last
     _last = weakref.ref(graph)
     return _Lowering(graph, name, qualified_name or name).result
@@ -106,7 +109,9 @@ class _Lowering:
                 self.aliases[node.output()] = node.inputsAt(0)
 
     def _find_last_readers(self, graph):
-        """For each value: the node, in the block that made it, that reads it last, itself or in a block inside. Later readers overwrite earlier ones."""
+        """For each value: the node, in the block that made it, that reads it last, itself or in a block inside. Later
+        readers overwrite earlier ones.
+        """
 
         def walk(block):
             for value in block.inputs():
@@ -191,7 +196,9 @@ class _Lowering:
         return self.constant(self.constant_value(value)) if self.is_constant(value) else self.registers[value]
 
     def reads(self, node, values, keep=()):
-        """The operands for what a node's instruction reads, marked where nobody reads the value later; `keep`: values that its blocks read."""
+        """The operands for what a node's instruction reads, marked where nobody reads the value later; `keep`: values
+        that its blocks read.
+        """
         operands, dying = [], {}
         for value in values:
             operand, root = self.read(value), self.root(value)

@@ -1,6 +1,8 @@
-"""What programs tell the compiler of torch.jit: decorators on functions and methods, annotations of values, and the questions `is_scripting` and `is_tracing`.
+"""What programs tell the compiler of torch.jit: decorators on functions and methods, annotations of values, and the
+questions `is_scripting` and `is_tracing`.
 
-A decorator leaves a word in `_torchscript_modifier` of the function, where the compiler reads it; in Python the function runs as before.
+A decorator leaves a word in `_torchscript_modifier` of the function, where the compiler reads it; in Python the
+function runs as before.
 """
 
 import functools
@@ -14,7 +16,8 @@ from ..futures import Future
 from . import _state
 
 __all__ = [
-    "Attribute", "Final", "FunctionModifiers", "annotate", "export", "fork", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "script_if_tracing", "unused", "wait",
+    "Attribute", "Final", "FunctionModifiers", "annotate", "export", "fork", "ignore", "interface", "is_scripting",
+    "is_tracing", "isinstance", "script_if_tracing", "unused", "wait",
 ]  # fmt: skip
 
 _builtin_isinstance = isinstance
@@ -76,7 +79,9 @@ def unused(fn):
 
 
 def ignore(drop=False, **kwargs):
-    """Do not compile this function: the compiled program calls it in Python, and cannot be saved. With `drop=True`, as `unused`."""
+    """Do not compile this function: the compiled program calls it in Python, and cannot be saved. With `drop=True`, as
+    `unused`.
+    """
     if callable(drop):
         return _mark(drop, FunctionModifiers.IGNORE)
     if not _builtin_isinstance(drop, bool):
@@ -139,7 +144,9 @@ def _unwrap_optional(x):
 
 
 def interface(obj):
-    """A class of which only the methods' signatures count: an attribute of this type holds any module or object that has them."""
+    """A class of which only the methods' signatures count: an attribute of this type holds any module or object that
+    has them.
+    """
     if not inspect.isclass(obj):
         raise RuntimeError("interface must be applied to a class")
     if obj.__bases__ not in ((object,),) and not any(
@@ -221,7 +228,11 @@ def isinstance(obj, target_type):
         return False
     if origin in (list, dict) and not obj:
         warnings.warn(
-            f"The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, an empty {origin.__name__} is taken for any {target_type}.",
+            (
+                "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, "
+                "an "
+                f"empty {origin.__name__} is taken for any {target_type}."
+            ),
             stacklevel=2,
         )
     if origin is list:
@@ -238,7 +249,9 @@ def isinstance(obj, target_type):
 
 
 def fork(func, *args, **kwargs):
-    """Begin a call of which the result is asked for later, with `wait`. In Python it runs at once; compiled programs may run it beside the rest."""
+    """Begin a call of which the result is asked for later, with `wait`. In Python it runs at once; compiled programs
+    may run it beside the rest.
+    """
     future = Future()
     future.set_result(func(*args, **kwargs))
     return future
@@ -250,7 +263,9 @@ def wait(future):
 
 
 def script_if_tracing(fn):
-    """Compile the function when it is first called while torch.jit.trace records, so that its loops and branches stay in the recording."""
+    """Compile the function when it is first called while torch.jit.trace records, so that its loops and branches stay
+    in the recording.
+    """
 
     @functools.wraps(fn)
     def wrapper(*args, **kwargs):

@@ -1,7 +1,9 @@
 """What `script`, `trace` and `load` give: functions and modules that run as programs.
 
-A RecursiveScriptModule is an nn.Module: its parameters, buffers and submodules are registered as in any other, so that everything that is done to modules can be done to
-it. What it computes is its ClassType: methods with graphs. Plain attributes live in its `__dict__`, and have the types that the ClassType says.
+A RecursiveScriptModule is an nn.Module: its parameters, buffers and submodules are registered as in any other, so that
+    everything that is done to modules can be done to
+it. What it computes is its ClassType: methods with graphs. Plain attributes live in its `__dict__`, and have the types
+    that the ClassType says.
 """
 
 import copy
@@ -197,7 +199,9 @@ def new_object(class_type):
 
 
 def as_object(value, type_):
-    """The value as an object of this class, or None if it is none. An object of the Python class that was compiled is taken over."""
+    """The value as an object of this class, or None if it is none. An object of the Python class that was compiled is
+    taken over.
+    """
     found = class_of(value)
     if found is not None:
         return value if found.isSubtypeOf(type_) else None
@@ -235,7 +239,9 @@ class RecursiveScriptModule(ScriptModule, _Methods):
 
     @classmethod
     def _from(cls, class_type, module, memo=None):
-        """Wrap a Python module: its tensors are shared, its plain attributes copied, its submodules wrapped. A submodule that has two names is wrapped once."""
+        """Wrap a Python module: its tensors are shared, its plain attributes copied, its submodules wrapped. A
+        submodule that has two names is wrapped once.
+        """
         memo = {} if memo is None else memo
         if id(module) in memo:
             return memo[id(module)]
@@ -412,7 +418,8 @@ class RecursiveScriptModule(ScriptModule, _Methods):
 
     def __getstate__(self):
         raise pickle.PickleError(
-            "ScriptModules cannot be saved using torch.save. Mixed serialization of script and non-script modules is not supported. "
+            "ScriptModules cannot be saved using torch.save. Mixed serialization of script and non-script modules is "
+            "not supported. "
             "For purely script modules use my_script_module.save(<filename>) instead."
         )
 
@@ -484,7 +491,8 @@ def _typed(name, kind, value):
         return accept(kind)(value)
     except Mismatch:
         raise RuntimeError(
-            f"Expected a value of type '{kind.annotation_str}' for attribute '{name}' but instead found type '{type(value).__name__}'"
+            f"Expected a value of type '{kind.annotation_str}' for attribute '{name}' but instead found type "
+            f"'{type(value).__name__}'"
         ) from None
 
 

@@ -1,6 +1,8 @@
-"""What runs an operator node: an instruction of the native program where it has one, else a function, with the arguments that it needs.
+"""What runs an operator node: an instruction of the native program where it has one, else a function, with the
+arguments that it needs.
 
-An argument that has its default's value is left out. In a graph a dtype, a layout and a memory format are numbers, as in PyTorch's files; operators get the objects.
+An argument that has its default's value is left out. In a graph a dtype, a layout and a memory format are numbers, as
+in PyTorch's files; operators get the objects.
 """
 
 from .. import _native
@@ -17,8 +19,10 @@ LAST_USE = _native.program_format()["last_use"]
 class Resolved:
     """How to run a node.
 
-    instruction: the instruction and its plain numbers, or None. function: what to call else. values: the inputs that it gets; names: those of the last ones, as keywords.
-    converted: (number of the value, function that converts it first). gives_list: the result is to become a list. result_types: of several results.
+    instruction: the instruction and its plain numbers, or None. function: what to call else. values: the inputs that it
+        gets; names: those of the last ones, as keywords.
+    converted: (number of the value, function that converts it first). gives_list: the result is to become a list.
+        result_types: of several results.
     """
 
     __slots__ = ("converted", "function", "gives_list", "instruction", "names", "result_types", "values")
@@ -166,7 +170,9 @@ def _custom(namespace, name, node):
 
 
 class Missing:
-    """An operator that nothing here runs. A program may name it in a branch that is never taken, so that only running it is an error."""
+    """An operator that nothing here runs. A program may name it in a branch that is never taken, so that only running
+    it is an error.
+    """
 
     def __init__(self, kind):
         self.kind = kind

@@ -1,7 +1,7 @@
 """torch.jit.save: a compiled module as a TorchScript archive, which PyTorch reads too.
 
-`code/` has the source of its classes and functions, `data.pkl` the module's attributes with the tensors' storages in `data/`, `constants.pkl` and `constants/` the tensors that
-the source names, `extra/` files of the user.
+`code/` has the source of its classes and functions, `data.pkl` the module's attributes with the tensors' storages in
+`data/`, `constants.pkl` and `constants/` the tensors that the source names, `extra/` files of the user.
 """
 
 import enum
@@ -26,7 +26,8 @@ FORMAT_VERSION = 10  # the meaning of operators that the source relies on: PyTor
 
 
 def save(m, f, _extra_files=None):
-    """Write a compiled module or function to a file that torch.jit.load, also PyTorch's, reads without the model's source.
+    """Write a compiled module or function to a file that torch.jit.load, also PyTorch's, reads without the model's
+    source.
 
     Args:
         m: what torch.jit.script or trace gave.
@@ -49,7 +50,8 @@ def to_bytes(m, _extra_files=None, folder="archive"):
         m = _placeholder(m)
     if not isinstance(m, RecursiveScriptModule):
         raise AttributeError(
-            f"'{type(m).__name__}' object has no attribute 'save_to_buffer': jit.save writes what torch.jit.script or trace gave; save others with torch.save"
+            f"'{type(m).__name__}' object has no attribute 'save_to_buffer': jit.save writes what torch.jit.script or "
+            "trace gave; save others with torch.save"
         )
     data = ObjectWriter()
     data.value(m, m._script_type)
@@ -102,7 +104,9 @@ _LISTS = {"int": "build_intlist", "float": "build_doublelist", "bool": "build_bo
 
 
 class ObjectWriter:
-    """The pickle of typed values, as PyTorch's C++ reads it: objects by their class's name and attributes, lists with their types."""
+    """The pickle of typed values, as PyTorch's C++ reads it: objects by their class's name and attributes, lists with
+    their types.
+    """
 
     def __init__(self):
         self._out = [pickle.PROTO + b"\x02"]
@@ -302,7 +306,8 @@ class ObjectWriter:
         plain = type(tensor) is _native.Tensor or type(tensor).__name__ in ("Parameter", "Buffer", "Tensor")
         if tensor.layout != _native.strided or not plain:
             raise RuntimeError(
-                f"jit.save: a tensor of type {type(tensor).__name__} and layout {tensor.layout} cannot be written to an archive; make it dense first"
+                f"jit.save: a tensor of type {type(tensor).__name__} and layout {tensor.layout} cannot be written to "
+                "an archive; make it dense first"
             )
         storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
         _, kind, key, location, count = self._storages.describe(storage)

@@ -35,7 +35,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         )
     if example_inputs is not None:
         raise NotImplementedError(
-            "script: example_inputs asks to find out types by running the program, which is not supported; annotate the parameters"
+            "script: example_inputs asks to find out types by running the program, which is not supported; annotate "
+            "the parameters"
         )
     if isinstance(obj, (RecursiveScriptModule, ScriptFunction)):
         return obj
@@ -44,7 +45,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):
             raise RuntimeError(
-                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
+                "instead"
             )
         obj.__torch_script_class__ = True
         unit.class_type(obj)
@@ -55,7 +57,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         raise RuntimeError(f"script: expected a function, a module or a class, got {type(obj).__name__}")
     if inspect.ismethod(obj):
         raise RuntimeError(
-            f"script: {obj.__qualname__} is a method of an object; script the module, and mark the method with torch.jit.export"
+            f"script: {obj.__qualname__} is a method of an object; script the module, and mark the method with "
+            "torch.jit.export"
         )
     return _script_function(obj)
 
@@ -82,7 +85,8 @@ def _script_function(function):
 def script_method(fn):
     """The form of old programs: a method of a ScriptModule. Mark methods with torch.jit.export instead."""
     raise NotImplementedError(
-        f"script_method: {fn.__qualname__}: write an nn.Module and call torch.jit.script on it; mark further methods with torch.jit.export"
+        f"script_method: {fn.__qualname__}: write an nn.Module and call torch.jit.script on it; mark further methods "
+        "with torch.jit.export"
     )
 
 

@@ -1,4 +1,6 @@
-"""The settings of PyTorch's fusers and executors. There is one way to run a program here, so they are kept and read back, and change nothing."""
+"""The settings of PyTorch's fusers and executors. There is one way to run a program here, so they are kept and read
+back, and change nothing.
+"""
 
 import contextlib
 

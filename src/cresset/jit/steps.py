@@ -1,4 +1,6 @@
-"""The instructions of each kind of node that is not control flow: the structural `prim::` kinds here, operators by what `operators` finds for them."""
+"""The instructions of each kind of node that is not control flow: the structural `prim::` kinds here, operators by what
+`operators` finds for them.
+"""
 
 from ..graph.types import ClassType, InterfaceType, ListType, NamedTupleType
 from . import forking, operators, typed_values

@@ -1,6 +1,7 @@
 """torch.jit.trace: run a program once on example inputs, and keep what it calls.
 
-The recorder is `cresset.graph`'s. What Python decides on the way (branches, loops, numbers taken out of tensors) is kept as it was in that run; warnings say where.
+The recorder is `cresset.graph`'s. What Python decides on the way (branches, loops, numbers taken out of tensors) is
+kept as it was in that run; warnings say where.
 """
 
 import contextlib
@@ -24,7 +25,8 @@ from ..pytree import tree_leaves
 from . import _state, objects
 
 CONTAINERS = (
-    "Encountering a {} at the output of the tracer might cause the trace to be incorrect: it holds only while the structure does not depend on the inputs. "
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect: it holds only while the "
+    "structure does not depend on the inputs. "
     "Give a tuple (a NamedTuple for a dict), or pass strict=False to trace()"
 )
 
@@ -68,7 +70,8 @@ class TraceFront(Front):
 
     def unsupported(self, operator, place):
         return self.error(
-            f"jit.trace: the operator {operator} has no form that TorchScript has; {place}. Write it with other operators"
+            f"jit.trace: the operator {operator} has no form that TorchScript has; {place}. Write it with other "
+            "operators"
         )
 
     def froze(self, what, frame):
@@ -138,7 +141,8 @@ def _constants_told(front):
             frame = sys._getframe(1)
             if _state.tracing() is not None and not frame.f_code.co_filename.startswith(PACKAGE):
                 front.warn(
-                    f"torch.{name} results are registered as constants in the trace. That is right where they are the same every time this function is called; "
+                    f"torch.{name} results are registered as constants in the trace. That is right where they are the "
+                    "same every time this function is called; "
                     "in any other case the trace might be incorrect",
                     frame,
                 )
@@ -211,7 +215,8 @@ def _check_inputs(args, kwargs):
                 "Tensor" if isinstance(a, cresset.Tensor) else type(a).__name__ for a in (*args, *kwargs.values())
             )
             raise RuntimeError(
-                f"Type 'Tuple[{kinds}]' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
+                f"Type 'Tuple[{kinds}]' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples "
+                "of Tensors can be traced"
             )
 
 
@@ -220,11 +225,13 @@ def _check_result(tree, strict, frame, front):
         return
     if tree is None:
         raise RuntimeError(
-            "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+            "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a "
+            "no-op."
         )
     if not isinstance(tree, (tuple, list, dict)):
         raise RuntimeError(
-            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got {type(tree).__name__}"
+            "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, "
+            f"got {type(tree).__name__}"
         )
     if strict and isinstance(tree, dict):
         raise RuntimeError(CONTAINERS.format("dict"))
@@ -233,7 +240,8 @@ def _check_result(tree, strict, frame, front):
     for item in tree.values() if isinstance(tree, dict) else tree:
         if item is None:
             raise RuntimeError(
-                "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got None"
+                "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced "
+                "functions, got None"
             )
         _check_result(item, strict, frame, front)
     if isinstance(tree, (list, dict)) and type_of(tree) is None:
@@ -316,12 +324,15 @@ def _warn_of_optimize(optimize):
 
 
 def trace(
-    func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True, _force_outplace=False,
+    func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+    _force_outplace=False,
     _module_class=None, _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True,
 ):  # fmt: skip
-    """Run a function or a module on example inputs and give what it computed as a ScriptFunction or ScriptModule, which runs without its source.
+    """Run a function or a module on example inputs and give what it computed as a ScriptFunction or ScriptModule, which
+    runs without its source.
 
-    Branches and loops are kept as they went in this run. Sizes of the inputs are followed where they are used in arithmetic. Parameters are shared with the module.
+    Branches and loops are kept as they went in this run. Sizes of the inputs are followed where they are used in
+    arithmetic. Parameters are shared with the module.
 
     Args:
         example_inputs: a tuple of tensors, or of tuples, lists and dicts of them; one tensor for one input.
@@ -356,7 +367,8 @@ def trace(
         if func.__name__ == "forward":
             return _trace_module(owner, {"forward": (args, kwargs)}, check_trace, check_inputs, check_tolerance, strict)
         raise AttributeError(
-            f"trace doesn't support compiling individual module's functions.\nPlease use trace_module; it was given {type(owner).__name__}.{func.__name__}"
+            "trace doesn't support compiling individual module's functions.\nPlease use trace_module; it was given "
+            f"{type(owner).__name__}.{func.__name__}"
         )
     if not callable(func):
         raise TypeError(f"jit.trace: expected a function or a module, got {type(func).__name__}")
@@ -373,7 +385,8 @@ def trace(
 
 
 def trace_module(
-    mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True, _force_outplace=False,
+    mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+    _force_outplace=False,
     _module_class=None, _compilation_unit=None, example_inputs_is_kwarg=False, _store_inputs=True,
 ):  # fmt: skip
     """Trace several methods of a module: `inputs` has example inputs by the method's name.
@@ -464,7 +477,8 @@ def _check(traced, function, once, inputs, tolerance, module, frame, made=None):
             lines = "\n".join("\t" + repr(node).strip() for node in random[:20])
             front.warn(
                 f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{lines}\n"
-                "This may cause errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+                "This may cause errors in trace checking. To disable trace checking, pass check_trace=False to "
+                "torch.jit.trace()",
                 frame,
             )
         with kept(module), cresset.no_grad():
@@ -479,7 +493,10 @@ def _check(traced, function, once, inputs, tolerance, module, frame, made=None):
                 )
             except AssertionError as error:
                 front.warn(
-                    f"Output nr {number}. of the traced function does not match the corresponding output of the Python function. Detailed error:\n{error}",
+                    (
+                        f"Output nr {number}. of the traced function does not match the corresponding output of the "
+                        f"Python function. Detailed error:\n{error}"
+                    ),
                     frame,
                 )
 

@@ -1,4 +1,6 @@
-"""Python values and TorchScript's types: which fit, what they become at the door of a compiled program, and what comes back."""
+"""Python values and TorchScript's types: which fit, what they become at the door of a compiled program, and what comes
+back.
+"""
 
 import operator
 
@@ -18,7 +20,9 @@ class Mismatch(Exception):
 
 
 def accept(type_):
-    """A function that gives the value as the program takes it, or raises Mismatch. Lists and dicts are copied, as a program may change them."""
+    """A function that gives the value as the program takes it, or raises Mismatch. Lists and dicts are copied, as a
+    program may change them.
+    """
     maker = _ACCEPT.get(type(type_))
     return maker(type_) if maker is not None else _anything
 
@@ -229,7 +233,9 @@ _ACCEPT = {
 
 
 def give(type_):
-    """A function that gives the program's value to Python, or None where the value is given as it is. Lists and dicts are copied: the program may keep them."""
+    """A function that gives the program's value to Python, or None where the value is given as it is. Lists and dicts
+    are copied: the program may keep them.
+    """
     if isinstance(type_, t.OptionalType):
         inner = give(type_.element)
         return None if inner is None else lambda value: None if value is None else inner(value)
@@ -372,5 +378,6 @@ class PythonCall:
             return self.check(value)
         except Mismatch:
             raise RuntimeError(
-                f"{self.name}: a Python function that a program calls was declared to return {self.type.annotation_str}, and returned a value of type {type(value).__name__}"
+                f"{self.name}: a Python function that a program calls was declared to return "
+                f"{self.type.annotation_str}, and returned a value of type {type(value).__name__}"
             ) from None

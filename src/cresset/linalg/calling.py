@@ -1,4 +1,6 @@
-"""How functions of linalg are called: with tensors, with out=, into which results are copied, and with or without derivatives."""
+"""How functions of linalg are called: with tensors, with out=, into which results are copied, and with or without
+derivatives.
+"""
 
 import functools
 import inspect

@@ -49,7 +49,8 @@ def check_square_shape(who, tensor, name="A"):
         )
     if tensor.size(-1) != tensor.size(-2):
         raise RuntimeError(
-            f"{who}: {name} must be batches of square matrices, but they are {tensor.size(-2)} by {tensor.size(-1)} matrices"
+            f"{who}: {name} must be batches of square matrices, but they are {tensor.size(-2)} by {tensor.size(-1)} "
+            "matrices"
         )
 
 

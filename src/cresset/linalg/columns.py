@@ -5,7 +5,9 @@ import cresset
 
 def column_major(tensor):
     """A fresh copy of matrices in which columns are contiguous, whatever the sizes; conjugation is carried out."""
-    rows_first = cresset.empty((*tensor.shape[:-2], tensor.size(-1), tensor.size(-2)), dtype=tensor.dtype, device=tensor.device)
+    rows_first = cresset.empty(
+        (*tensor.shape[:-2], tensor.size(-1), tensor.size(-2)), dtype=tensor.dtype, device=tensor.device
+    )
     return rows_first.copy_(tensor.detach().mT).mT
 
 

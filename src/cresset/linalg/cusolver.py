@@ -1,7 +1,8 @@
-"""cuSOLVER and cuBLAS for tensors of a CUDA device: routines with the names, arguments and results of those in lapack.py.
+"""cuSOLVER and cuBLAS for tensors of a CUDA device: routines with the names, arguments and results of those in
+lapack.py.
 
-Each takes tensors that its caller has checked and works on column-major copies. Nothing here is recorded for derivatives, and
-nothing waits for the device, except where singular values have not converged.
+Each takes tensors that its caller has checked and works on column-major copies. Nothing here is recorded for
+derivatives, and nothing waits for the device, except where singular values have not converged.
 """
 
 import functools
@@ -21,7 +22,10 @@ def _is_there():
     problem = _solver.problem()
     if problem:
         warnings.warn(
-            f"linalg: cuSOLVER is not there, so matrices are factorized on the CPU: {problem}. pip install cresset[cuda] brings it",
+            (
+                f"linalg: cuSOLVER is not there, so matrices are factorized on the CPU: {problem}. pip install "
+                "cresset[cuda] brings it"
+            ),
             stacklevel=2,
         )
     return not problem
@@ -39,7 +43,8 @@ def routine(name, args):
 
 
 _ROUTINES = {
-    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "ormqr", "potrf", "row_order", "syevd", "sytrf", "sytrs", "trsm",
+    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "ormqr", "potrf", "row_order", "syevd",
+    "sytrf", "sytrs", "trsm",
 }  # fmt: skip
 
 
@@ -79,7 +84,9 @@ def potrf(A, upper):
 
 def trsm(A, B, upper, left, unitriangular):
     X, A = column_major(B), A.detach()
-    if X.numel() and A.is_contiguous() and not A.is_conj():  # row after row: what lies column after column is the transpose
+    if (
+        X.numel() and A.is_contiguous() and not A.is_conj()
+    ):  # row after row: what lies column after column is the transpose
         _solver.trsm(A.mT, X, not upper, left, unitriangular, "T")
     elif X.numel():
         _solver.trsm(in_columns(A), X, upper, left, unitriangular, "N")
@@ -117,7 +124,10 @@ def _adjoint(a):
 
 def _no_hermitian(who, A, hermitian):
     if hermitian and A.is_complex():
-        raise RuntimeError(f"{who}: complex tensors with hermitian=True are not supported on CUDA: cuSOLVER has symmetric matrices only; call it on the CPU")
+        raise RuntimeError(
+            f"{who}: complex tensors with hermitian=True are not supported on CUDA: cuSOLVER has symmetric matrices "
+            "only; call it on the CPU"
+        )
 
 
 def sytrf(A, hermitian):
@@ -146,7 +156,9 @@ def syevd(A, upper, vectors):
 
 
 def gesdd(A, vectors, full_matrices=False, driver=None):
-    """By Jacobi's rotations; if those of a matrix have not converged, by QR. `driver` "gesvd" or "gesvdj": only by one of them."""
+    """By Jacobi's rotations; if those of a matrix have not converged, by QR. `driver` "gesvd" or "gesvdj": only by one
+    of them.
+    """
     if driver == "gesvd" and min(A.shape[-2:]):
         U, S, Vh, info = _by_bidiagonals(A, vectors, full_matrices)
     else:

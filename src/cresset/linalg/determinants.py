@@ -33,8 +33,8 @@ class Determinant(BatchFunction):
     def backward(ctx, grad):
         """gA = g conj(det) A⁻ᴴ: the conjugate of the cofactors, which a singular matrix has as well.
 
-        To be differentiated again they are taken from the singular values, U diag(the products of all others) Vᴴ; otherwise from
-        A = P L U, where a zero on the diagonal of U gives way to a tiny number.
+        To be differentiated again they are taken from the singular values, U diag(the products of all others) Vᴴ;
+        otherwise from A = P L U, where a zero on the diagonal of U gives way to a tiny number.
         """
         A, value = ctx.saved_tensors
         if not A.numel():
@@ -89,7 +89,9 @@ class SignAndLog(BatchFunction):
 
     @staticmethod
     def backward(ctx, grad_sign, grad_log):
-        """gA = c A⁻ᴴ with c = g_log, and for complex A the imaginary part -Im(conj(g_sign) sign): d log det = tr(A⁻¹ dA)."""
+        """gA = c A⁻ᴴ with c = g_log, and for complex A the imaginary part -Im(conj(g_sign) sign): d log det = tr(A⁻¹
+        dA).
+        """
         A, sign = ctx.saved_tensors
         factor = grad_log
         if A.is_complex():

@@ -1,7 +1,7 @@
 """Eigenvalues and singular values, and the vectors that belong to them.
 
-In the derivatives, gX is the gradient of X and E the table of differences of the values. Vectors have a free sign (complex
-ones: phase), so a loss that depends on it has no derivative.
+In the derivatives, gX is the gradient of X and E the table of differences of the values. Vectors have a free sign
+(complex ones: phase), so a loss that depends on it has no derivative.
 """
 
 from typing import Any
@@ -57,8 +57,9 @@ class SVD(BatchFunction):
     def backward(ctx, gU, gS, gVh):
         """gA = U X Vᴴ + (I - U Uᴴ) gU S⁻¹ Vᴴ + U S⁻¹ gVᴴ (I - V Vᴴ), with
 
-        X = (skew(Uᴴ gU) S + S skew(Vᴴ gV)) / E + diag(gS), E of the squares of S, skew(M) = M - Mᴴ, and for complex A also
-        the diagonal of skew(Uᴴ gU) / 2S. The second and third terms are zero unless A is tall and wide, respectively.
+        X = (skew(Uᴴ gU) S + S skew(Vᴴ gV)) / E + diag(gS), E of the squares of S, skew(M) = M - Mᴴ, and for complex A
+        also the diagonal of skew(Uᴴ gU) / 2S. The second and third terms are zero unless A is tall and wide,
+        respectively.
         """
         if gU is None and gS is None and gVh is None:
             return None, None, None
@@ -127,8 +128,8 @@ def svd(A, full_matrices=True, *, driver=None) -> Any:
 
     Args:
         full_matrices: U and Vh are square; else they have min(m, n) columns and rows.
-        driver: on CUDA, cuSOLVER's routine: "gesvdj" (rotations), "gesvd" (QR); by default the first, and the second where it does
-            not converge. "gesvda" stands for the default.
+        driver: on CUDA, cuSOLVER's routine: "gesvdj" (rotations), "gesvd" (QR); by default the first, and the second
+            where it does not converge. "gesvda" stands for the default.
 
     >>> cresset.linalg.svd(cresset.tensor([[0.0, 2.0], [1.0, 0.0]])).S
     tensor([2., 1.])

@@ -59,7 +59,8 @@ def cholesky_ex(A, *, upper=False, check_errors=False) -> Any:
 @autocast(cpu="float32")
 @with_out
 def cholesky(A, *, upper=False):
-    """The lower triangular L with A = L Lᴴ, for a Hermitian positive-definite A (`upper`: Lᴴ). One triangle of A is read.
+    """The lower triangular L with A = L Lᴴ, for a Hermitian positive-definite A (`upper`: Lᴴ). One triangle of A is
+    read.
 
     >>> cresset.linalg.cholesky(cresset.tensor([[4.0, 2.0], [2.0, 2.0]]))
     tensor([[2., 0.],
@@ -231,7 +232,8 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False) -> Any:
 
 @with_out
 def ldl_factor(A, *, hermitian=False) -> Any:
-    """A = L D Lᵀ (`hermitian`: L D Lᴴ) for symmetric A, in LAPACK's form, for `ldl_solve`. The lower triangle of A is read.
+    """A = L D Lᵀ (`hermitian`: L D Lᴴ) for symmetric A, in LAPACK's form, for `ldl_solve`. The lower triangle of A is
+    read.
 
     >>> cresset.linalg.ldl_factor(cresset.tensor([[2.0, 0.0], [0.0, 3.0]])).LD
     tensor([[2., 0.],
@@ -290,7 +292,8 @@ class QR(BatchFunction):
     def backward(ctx, gQ, gR):
         """Not wide: gA = (gQ + Q sym(triu(gR Rᴴ - Qᴴ gQ))) R⁻ᴴ, where sym mirrors the triangle.
 
-        If A is wide, the part right of the square, R₂ = Qᴴ A₂, gives gA₂ = Q gR₂ and adds A₂ gR₂ᴴ to gQ, where A₂ = Q R₂.
+        If A is wide, the part right of the square, R₂ = Qᴴ A₂, gives gA₂ = Q gR₂ and adds A₂ gR₂ᴴ to gQ, where A₂ = Q
+        R₂.
         """
         if ctx.mode == "r":
             raise RuntimeError(

@@ -1,7 +1,7 @@
 """LAPACK for matrices and batches of them, reached with ctypes in the OpenBLAS that NumPy or scipy-openblas64 brings.
 
-Each function takes tensors that its caller has checked, works on column-major copies and loops over the batch. Nothing here
-is recorded for derivatives. `info` is an int32 tensor with LAPACK's number for each matrix: 0 is success.
+Each function takes tensors that its caller has checked, works on column-major copies and loops over the batch. Nothing
+here is recorded for derivatives. `info` is an int32 tensor with LAPACK's number for each matrix: 0 is success.
 """
 
 import ctypes
@@ -32,8 +32,9 @@ def _candidates():
             yield from sorted(path for path in (home / folder).glob("*openblas64*") if path.suffix != ".a")
 
 
-# OpenBLAS ends the process when it cannot have a buffer (32 MiB for each of its threads when it is loaded, and one for a caller), and
-# interrupts it when it cannot start a thread (8 MiB of stack each, once more after a fork). So nobody calls it without that much room.
+# OpenBLAS ends the process when it cannot have a buffer (32 MiB for each of its threads when it is loaded, and one for
+# a caller), and interrupts it when it cannot start a thread (8 MiB of stack each, once more after a fork). So nobody
+# calls it without that much room.
 _BUFFER, _STACK, _REST = 32 << 20, 8 << 20, 16 << 20
 _LIBRARY = 64 << 20  # its code and tables, as the loader maps them
 
@@ -42,7 +43,10 @@ def _check_room(size):
     if not _native.has_room(size):
         _native.empty_host_cache()
         if not _native.has_room(size):
-            raise MemoryError(f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which cannot be had")
+            raise MemoryError(
+                f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which "
+                "cannot be had"
+            )
 
 
 @functools.cache
@@ -92,7 +96,9 @@ def _call(name, letter, *arguments):
 
 
 def over_samples(function):
-    """Inside vmap, the batch is the first of the leading dimensions. Tensors of a device are for cuSOLVER's routine of the same name."""
+    """Inside vmap, the batch is the first of the leading dimensions. Tensors of a device are for cuSOLVER's routine of
+    the same name.
+    """
 
     @functools.wraps(function)
     def batched(*args):
@@ -102,7 +108,11 @@ def over_samples(function):
         pairs = [_native.batch_of(arg) if _native.level_of(arg) == level else (arg, None) for arg in args]
         size = next((value.size(dim) for value, dim in pairs if dim is not None), None)
         values = [
-            value if size is None or not isinstance(value, cresset.Tensor) else value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
+            value
+            if size is None or not isinstance(value, cresset.Tensor)
+            else value.expand(size, *value.shape)
+            if dim is None
+            else value.movedim(dim, 0)
             for value, dim in pairs
         ]
         results = batched(*values)
@@ -120,7 +130,8 @@ def _common_device(args):
     for arg in args[1:]:
         if isinstance(arg, cresset.Tensor) and arg.device != device:
             raise RuntimeError(
-                f"linalg: Expected all tensors to be on the same device, but found at least two devices, {device} and {arg.device}!"
+                f"linalg: Expected all tensors to be on the same device, but found at least two devices, {device} and "
+                f"{arg.device}!"
             )
     return device
 
@@ -140,7 +151,10 @@ def _on_cpu(function, args):
     device = args[0].device
     _native.cuda.note_host(f"linalg: {function.__name__}", device.index)
     results = function(*(arg.cpu() if isinstance(arg, cresset.Tensor) else arg for arg in args))
-    back = tuple(r.to(device) if isinstance(r, cresset.Tensor) else r for r in (results if isinstance(results, tuple) else (results,)))
+    back = tuple(
+        r.to(device) if isinstance(r, cresset.Tensor) else r
+        for r in (results if isinstance(results, tuple) else (results,))
+    )
     return back if isinstance(results, tuple) else back[0]
 
 
@@ -169,7 +183,9 @@ def _workspace(ask, dtype):
     # Single precision may round the size down: two more per million are never missing.
     size = int(work.real.item() if work.is_complex() else work.item())
     size = max(1, size + size // 500_000 + 1)
-    return cresset.empty(size, dtype=dtype, device="cpu"), cresset.empty(max(1, int(integers.item())), dtype=cresset.int64, device="cpu")
+    return cresset.empty(size, dtype=dtype, device="cpu"), cresset.empty(
+        max(1, int(integers.item())), dtype=cresset.int64, device="cpu"
+    )
 
 
 @over_samples
@@ -200,7 +216,9 @@ def getrs(lu, pivots, B, trans=b"N"):
 def row_order(pivots, m):
     """Which of m rows stands where after getrf's exchanges: exchange i is of the rows i and pivots[i], from 1."""
     rows = []
-    for exchanges in pivots.reshape(-1, pivots.size(-1)).tolist() if pivots.numel() else [[]] * math.prod(pivots.shape[:-1]):
+    for exchanges in (
+        pivots.reshape(-1, pivots.size(-1)).tolist() if pivots.numel() else [[]] * math.prod(pivots.shape[:-1])
+    ):
         order = list(range(m))
         for i, other in enumerate(exchanges):
             order[i], order[other - 1] = order[other - 1], order[i]
@@ -259,7 +277,9 @@ def orgqr(a, tau, columns):
 
 @over_samples
 def ormqr(a, tau, C, left, adjoint):
-    """Q C, or C Q unless `left`, where Q is the whole product of geqrf's reflectors (`adjoint`: Qᴴ). All have the same batch."""
+    """Q C, or C Q unless `left`, where Q is the whole product of geqrf's reflectors (`adjoint`: Qᴴ). All have the same
+    batch.
+    """
     a, tau, C, letter = column_major(a), tau.detach().contiguous().resolve_conj(), column_major(C), _LETTERS[a.dtype]
     (m, n), k = C.shape[-2:], tau.size(-1)
     if not (C.numel() and k):
@@ -367,7 +387,9 @@ def geev(A, vectors):
 
 
 def paired(V, imaginary):
-    """Real matrices' eigenvectors: of a pair of conjugate values, geev gives the real and the imaginary part as columns."""
+    """Real matrices' eigenvectors: of a pair of conjugate values, geev gives the real and the imaginary part as
+    columns.
+    """
     # Column j opens a pair if its value's imaginary part is positive; column j + 1 then closes it.
     opens, closes = (imaginary > 0).unsqueeze(-2), (imaginary < 0).unsqueeze(-2)
     following, previous = V.roll(-1, -1), V.roll(1, -1)
@@ -407,7 +429,8 @@ def sytrs(ld, pivots, B, hermitian):
 
 @over_samples
 def least_squares(A, B, rcond, driver):
-    """The X that makes ‖A X − B‖ least, by gels, gelsy, gelsd or gelss: (max(m, n) rows of which n are X, rank, singular values).
+    """The X that makes ‖A X − B‖ least, by gels, gelsy, gelsd or gelss: (max(m, n) rows of which n are X, rank,
+    singular values).
 
     The rank is None for gels, the singular values for gels and gelsy.
     """
@@ -434,7 +457,9 @@ def least_squares(A, B, rcond, driver):
         integer_work = [cresset.empty(3 * k * levels + 11 * k, dtype=cresset.int64, device="cpu")]
         if is_complex:
             count = 10 * max(m, n) + 2 * 25 * max(m, n) + 8 * max(m, n) * levels + 3 * 25 * columns
-            real_work = [cresset.empty(count + max(26**2, max(m, n) * (1 + columns) + 2 * columns), dtype=real, device="cpu")]
+            real_work = [
+                cresset.empty(count + max(26**2, max(m, n) * (1 + columns) + 2 * columns), dtype=real, device="cpu")
+            ]
 
     def run(i, work, size):
         matrices = (m, n, columns, _at(a, i), m, _at(X, i), max(m, n))

@@ -22,7 +22,8 @@ def cross(input, other, *, dim=-1):
     dim = wrap_dim(dim, input.ndim, who)
     if not input.ndim or input.size(dim) != 3 or other.size(dim) != 3:
         raise RuntimeError(
-            f"{who}: inputs dimension {dim} must have length 3. Got shapes {tuple(input.shape)} and {tuple(other.shape)}"
+            f"{who}: inputs dimension {dim} must have length 3. Got shapes {tuple(input.shape)} and "
+            f"{tuple(other.shape)}"
         )
     return cresset.cross(*cresset.broadcast_tensors(input, other), dim=dim)
 
@@ -41,7 +42,8 @@ def vecdot(x, y, *, dim=-1):
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
     if x.ndim == y.ndim == 1 and x.numel() != y.numel():
         raise RuntimeError(
-            f"linalg.vecdot: inconsistent tensor size, expected two vectors to have the same number of elements, but got {x.numel()} and {y.numel()}"
+            "linalg.vecdot: inconsistent tensor size, expected two vectors to have the same number of elements, but "
+            f"got {x.numel()} and {y.numel()}"
         )
     dim = 0 if x.ndim == y.ndim == 1 else dim  # of two vectors there is only one, whatever was asked for
     return ((x.conj() if x.is_complex() else x) * y).sum(dim, dtype=x.dtype)

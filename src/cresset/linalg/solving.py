@@ -340,7 +340,9 @@ class LeastSquares(BatchFunction):
         n, real = A.size(-1), real_dtype(A.dtype)
         X = X[..., :n, :].clone()
         # Residuals are given where the solution is unique and leaves some: never by gelsy, as in PyTorch.
-        ctx.has_residuals = driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((all_samples(rank) == n).all()))
+        ctx.has_residuals = (
+            driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((all_samples(rank) == n).all()))
+        )
         residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else A.new_empty(0, dtype=real)
         rank = A.new_empty(0, dtype=cresset.int64) if rank is None else rank
         values = A.new_empty(0, dtype=real) if values is None else values
@@ -352,7 +354,8 @@ class LeastSquares(BatchFunction):
     def backward(ctx, gX, g_residuals, *_):
         """X = A⁺ B: gB = A⁺ᴴ gX, and gA comes through A⁺ with gP = gX Bᴴ.
 
-        Residuals ‖A X - B‖² depend on X only in second order, so they add D Xᴴ to gA and take D from gB, D = 2 (A X - B) g.
+        Residuals ‖A X - B‖² depend on X only in second order, so they add D Xᴴ to gA and take D from gB, D = 2 (A X -
+        B) g.
         """
         A, B, X = ctx.saved_tensors
         P = pinv(A)
@@ -368,12 +371,14 @@ class LeastSquares(BatchFunction):
 @autocast(cpu="float32")
 @with_out
 def lstsq(A, B, rcond=None, *, driver=None) -> Any:
-    """The X that makes ‖A X - B‖ least, with the squared residuals, the rank and the singular values where they are known.
+    """The X that makes ‖A X - B‖ least, with the squared residuals, the rank and the singular values where they are
+    known.
 
     Args:
-        rcond: singular values up to rcond times the largest count as zero; the dtype's epsilon times the larger size of A
-            if None.
-        driver: LAPACK's routine: "gels" (A has full rank), "gelsy" (the default), "gelsd", "gelss". On CUDA only "gels".
+        rcond: singular values up to rcond times the largest count as zero; the dtype's epsilon times the larger size of
+            A if None.
+        driver: LAPACK's routine: "gels" (A has full rank), "gelsy" (the default), "gelsd", "gelss". On CUDA only
+            "gels".
 
     >>> A = cresset.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     >>> cresset.linalg.lstsq(A, cresset.tensor([[1.0], [4.0], [0.0]])).solution
@@ -388,7 +393,9 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
     drivers = ("gels",) if A.is_cuda else ("gelsy", "gels", "gelsd", "gelss")
     driver = drivers[0] if driver is None else driver
     if driver not in drivers:
-        raise RuntimeError(f"{who}: parameter `driver` should be one of ({', '.join(sorted(drivers))}) on {A.device}, got {driver}")
+        raise RuntimeError(
+            f"{who}: parameter `driver` should be one of ({', '.join(sorted(drivers))}) on {A.device}, got {driver}"
+        )
     of_vectors = B.ndim == A.ndim - 1
     if of_vectors:
         B = B.unsqueeze(-1)

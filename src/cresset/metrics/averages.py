@@ -44,7 +44,10 @@ class MeanSquaredError(Metric):
 
     def update(self, preds, target):
         if preds.shape != target.shape:
-            raise ValueError(f"MeanSquaredError: predictions of shape {tuple(preds.shape)} and targets of shape {tuple(target.shape)}")
+            raise ValueError(
+                f"MeanSquaredError: predictions of shape {tuple(preds.shape)} and targets of shape "
+                f"{tuple(target.shape)}"
+            )
         self.total += (preds.detach().double() - target.double()).square().sum().item()
         self.count += target.numel()
 
@@ -74,10 +77,15 @@ class Perplexity(Metric):
     def update(self, preds, target):
         """`preds` are logits (..., vocabulary), `target` are tokens (...)."""
         if preds.shape[:-1] != target.shape:
-            raise ValueError(f"Perplexity: logits of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}; expected {(*target.shape, preds.shape[-1])}")
+            raise ValueError(
+                f"Perplexity: logits of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}; "
+                f"expected {(*target.shape, preds.shape[-1])}"
+            )
         ignored = -100 if self.ignore_index is None else self.ignore_index
         flat = target.reshape(-1)
-        loss = cresset.nn.functional.cross_entropy(preds.detach().reshape(-1, preds.shape[-1]).float(), flat, ignore_index=ignored, reduction="sum")
+        loss = cresset.nn.functional.cross_entropy(
+            preds.detach().reshape(-1, preds.shape[-1]).float(), flat, ignore_index=ignored, reduction="sum"
+        )
         self.total += loss.item()
         self.count += int((flat != ignored).sum())
 

@@ -1,4 +1,6 @@
-"""Metrics of classification, all but the area under the curve computed from one table: how often class i was taken for class j."""
+"""Metrics of classification, all but the area under the curve computed from one table: how often class i was taken for
+class j.
+"""
 
 import cresset
 
@@ -6,7 +8,9 @@ from .metric import Metric
 
 
 def _classes(preds, target):
-    """Predicted classes: of logits or probabilities (N, C, ...) the largest, of scores in two classes those above a half."""
+    """Predicted classes: of logits or probabilities (N, C, ...) the largest, of scores in two classes those above a
+    half.
+    """
     if preds.dim() == target.dim() + 1:
         return preds.argmax(1)
     if preds.is_floating_point():
@@ -35,7 +39,9 @@ class ConfusionMatrix(Metric):
         if task not in (None, "binary", "multiclass"):
             raise ValueError(f"{type(self).__name__}: task should be 'binary' or 'multiclass', got {task!r}")
         if not isinstance(num_classes, int) or num_classes < 2:
-            raise ValueError(f"{type(self).__name__}: num_classes should be an integer of at least 2, got {num_classes!r}")
+            raise ValueError(
+                f"{type(self).__name__}: num_classes should be an integer of at least 2, got {num_classes!r}"
+            )
         self.num_classes, self.ignore_index = num_classes, ignore_index
         super().__init__()
 
@@ -46,14 +52,21 @@ class ConfusionMatrix(Metric):
         target = target.detach().cpu()
         found = _classes(preds.detach().cpu(), target)
         if found.shape != target.shape:
-            raise ValueError(f"{type(self).__name__}: predictions of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}")
+            raise ValueError(
+                f"{type(self).__name__}: predictions of shape {tuple(preds.shape)} do not fit targets of shape "
+                f"{tuple(target.shape)}"
+            )
         found, target = found.reshape(-1).long(), target.reshape(-1).long()
         if self.ignore_index is not None:
             kept = target != self.ignore_index
             found, target = found[kept], target[kept]
         for name, classes in (("prediction", found), ("target", target)):
             if classes.numel() and not 0 <= int(classes.min()) <= int(classes.max()) < self.num_classes:
-                raise ValueError(f"{type(self).__name__}: a {name} of class {int(classes.max() if classes.max() >= self.num_classes else classes.min())}, but there are {self.num_classes} classes")
+                raise ValueError(
+                    f"{type(self).__name__}: a {name} of class "
+                    f"{int(classes.max() if classes.max() >= self.num_classes else classes.min())}, but there are "
+                    f"{self.num_classes} classes"
+                )
         counts = cresset.bincount(target * self.num_classes + found, minlength=self.num_classes**2)
         self.table = self.table + counts.view(self.num_classes, self.num_classes)
 
@@ -65,7 +78,9 @@ class ConfusionMatrix(Metric):
 
 
 class _OfTheTable(ConfusionMatrix):
-    """A quotient for each class, averaged: 'micro' over samples, 'macro' over classes, 'weighted' by how many samples a class has."""
+    """A quotient for each class, averaged: 'micro' over samples, 'macro' over classes, 'weighted' by how many samples a
+    class has.
+    """
 
     default_average = "macro"
 
@@ -74,7 +89,9 @@ class _OfTheTable(ConfusionMatrix):
         if task == "binary" and average == "":
             self.average = "binary"
         if self.average not in ("micro", "macro", "weighted", "binary", "none", None):
-            raise ValueError(f"{type(self).__name__}: average should be 'micro', 'macro', 'weighted' or 'none', got {average!r}")
+            raise ValueError(
+                f"{type(self).__name__}: average should be 'micro', 'macro', 'weighted' or 'none', got {average!r}"
+            )
         super().__init__(task, num_classes, ignore_index=ignore_index)
 
     def compute(self):
@@ -166,7 +183,10 @@ class Accuracy(_OfTheTable):
         else:
             found = _classes(preds, target)
             if found.shape != target.shape:
-                raise ValueError(f"Accuracy: predictions of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}")
+                raise ValueError(
+                    f"Accuracy: predictions of shape {tuple(preds.shape)} do not fit targets of shape "
+                    f"{tuple(target.shape)}"
+                )
             hit = found == target
         kept = cresset.ones_like(hit) if self.ignore_index is None else target != self.ignore_index
         self.right += int((hit & kept).sum())
@@ -184,7 +204,8 @@ class Accuracy(_OfTheTable):
 
 
 class AUROC(Metric):
-    """The area under the curve of hits against false alarms: the chance that a positive sample scores above a negative one.
+    """The area under the curve of hits against false alarms: the chance that a positive sample scores above a negative
+    one.
 
     >>> area = cresset.metrics.AUROC()
     >>> area.update(cresset.tensor([0.1, 0.4, 0.35, 0.8]), cresset.tensor([0, 0, 1, 1]))
@@ -205,7 +226,10 @@ class AUROC(Metric):
 
     def update(self, preds, target):
         if preds.shape[0] != target.shape[0] or preds.dim() not in (1, 2):
-            raise ValueError(f"AUROC: scores of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}; expected (N,) or (N, C) and (N,)")
+            raise ValueError(
+                f"AUROC: scores of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}; "
+                "expected (N,) or (N, C) and (N,)"
+            )
         if self.task is not None and self.task != ("binary" if preds.dim() == 1 else "multiclass"):
             raise ValueError(f"AUROC: task={self.task!r} does not fit scores of shape {tuple(preds.shape)}")
         if self.num_classes is not None and preds.dim() == 2 and preds.shape[1] != self.num_classes:
@@ -223,7 +247,11 @@ class AUROC(Metric):
         if self.average in (None, "none"):
             return areas.float()
         present = areas.isfinite()
-        weights = present.double() if self.average == "macro" else cresset.bincount(targets, minlength=len(areas)).double() * present
+        weights = (
+            present.double()
+            if self.average == "macro"
+            else cresset.bincount(targets, minlength=len(areas)).double() * present
+        )
         return ((areas.nan_to_num() * weights).sum() / weights.sum()).float()
 
 

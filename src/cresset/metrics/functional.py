@@ -3,7 +3,16 @@
 from .averages import MeanSquaredError, Perplexity
 from .classification import AUROC, F1, Accuracy, ConfusionMatrix, Precision, Recall
 
-__all__ = ["accuracy", "auroc", "confusion_matrix", "f1_score", "mean_squared_error", "perplexity", "precision", "recall"]
+__all__ = [
+    "accuracy",
+    "auroc",
+    "confusion_matrix",
+    "f1_score",
+    "mean_squared_error",
+    "perplexity",
+    "precision",
+    "recall",
+]
 
 
 def _once(metric, preds, target):

@@ -4,7 +4,9 @@ import cresset
 
 
 class Metric:
-    """A number about many batches. Subclasses name their sums in `reset`, add to them in `update`, and divide in `compute`."""
+    """A number about many batches. Subclasses name their sums in `reset`, add to them in `update`, and divide in
+    `compute`.
+    """
 
     def __init__(self):
         self.reset()

@@ -1,4 +1,6 @@
-"""torch.multiprocessing: Python's multiprocessing, whose queues and pipes send tensors through shared memory, and `spawn`."""
+"""torch.multiprocessing: Python's multiprocessing, whose queues and pipes send tensors through shared memory, and
+`spawn`.
+"""
 
 import multiprocessing
 from multiprocessing import *  # noqa: F403
@@ -15,9 +17,11 @@ from .spawning import (
 )
 
 __all__ = [
-    *multiprocessing.__all__, "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies",
+    *multiprocessing.__all__, "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException",
+    "SpawnContext", "get_all_sharing_strategies",
     "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
+
 
 def get_all_sharing_strategies():
     """The ways to share memory that there are."""
@@ -37,7 +41,9 @@ def get_sharing_strategy():
 
 
 def set_sharing_strategy(new_strategy):
-    """Choose how memory is shared. There is one way, "file_descriptor"; "file_system", which PyTorch has to spare descriptors, is accepted and does the same."""
+    """Choose how memory is shared. There is one way, "file_descriptor"; "file_system", which PyTorch has to spare
+    descriptors, is accepted and does the same.
+    """
     if new_strategy not in ("file_descriptor", "file_system"):
         raise AssertionError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
     _strategy[0] = new_strategy

@@ -1,4 +1,6 @@
-"""How tensors travel between processes: their memory moves into a shared block once, and only its file descriptor is sent."""
+"""How tensors travel between processes: their memory moves into a shared block once, and only its file descriptor is
+sent.
+"""
 
 from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
@@ -14,15 +16,27 @@ def reduce_tensor(tensor):
     """Send a tensor: both processes see the same memory afterwards."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process boundaries. "
-            "If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue)."
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries. "
+            "If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "
+            "on the queue)."
         )
-    if type(tensor) not in (cresset.Tensor, Parameter, Buffer) or tensor.device.type != "cpu" or tensor.layout != cresset.strided:
+    if (
+        type(tensor) not in (cresset.Tensor, Parameter, Buffer)
+        or tensor.device.type != "cpu"
+        or tensor.layout != cresset.strided
+    ):
         return tensor.__reduce_ex__(2)
     plain = tensor.detach()
     block = shared_memory.share(plain)
     layout = str(plain.dtype).removeprefix("torch."), tuple(plain.shape), plain.stride(), plain.storage_offset()
-    return rebuild_tensor, (type(tensor).__name__, reduction.DupFd(block.descriptor), plain.untyped_storage().nbytes(), layout, tensor.requires_grad)
+    return rebuild_tensor, (
+        type(tensor).__name__,
+        reduction.DupFd(block.descriptor),
+        plain.untyped_storage().nbytes(),
+        layout,
+        tensor.requires_grad,
+    )
 
 
 def rebuild_tensor(kind, duplicate, bytes, layout, requires_grad):

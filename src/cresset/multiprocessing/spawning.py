@@ -85,11 +85,17 @@ class ProcessContext:
         told = self._told(failed)
         self._forget_files()
         if told is not None:
-            raise ProcessRaisedException(f"\n\n-- Process {failed} terminated with the following error:\n{told}", failed, process.pid)
+            raise ProcessRaisedException(
+                f"\n\n-- Process {failed} terminated with the following error:\n{told}", failed, process.pid
+            )
         if process.exitcode < 0:
             name = signal.Signals(-process.exitcode).name
-            raise ProcessExitedException(f"process {failed} terminated with signal {name}", failed, process.pid, process.exitcode, name)
-        raise ProcessExitedException(f"process {failed} terminated with exit code {process.exitcode}", failed, process.pid, process.exitcode)
+            raise ProcessExitedException(
+                f"process {failed} terminated with signal {name}", failed, process.pid, process.exitcode, name
+            )
+        raise ProcessExitedException(
+            f"process {failed} terminated with exit code {process.exitcode}", failed, process.pid, process.exitcode
+        )
 
     def _end_others(self, grace_period):
         until = time.monotonic() + (grace_period or 0)
@@ -140,11 +146,18 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     """Run fn(i, *args) in `nprocs` new processes, i = 0, 1, ….
 
-    If one fails, the others are ended and its exception is raised here with its traceback. With join=False a ProcessContext is given,
-    whose `join` waits.
+    If one fails, the others are ended and its exception is raised here with its traceback. With join=False a
+    ProcessContext is given, whose `join` waits.
     """
     if start_method != "spawn":
         import warnings
 
-        warnings.warn(f"spawn: this always starts processes by 'spawn', got start_method={start_method!r}; use start_processes for others", stacklevel=2)
+        warnings.warn(
+            (
+                f"spawn: this always starts processes by 'spawn', got start_method={start_method!r}; use "
+                "start_processes "
+                "for others"
+            ),
+            stacklevel=2,
+        )
     return start_processes(fn, args, nprocs, join, daemon, "spawn")

@@ -8,7 +8,14 @@ import cresset
 from . import rules  # noqa: F401  they enter their rules
 from .tensor import NestedTensor, from_items, nested, padded
 
-__all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged", "to_padded_tensor"]
+__all__ = [
+    "as_nested_tensor",
+    "masked_select",
+    "narrow",
+    "nested_tensor",
+    "nested_tensor_from_jagged",
+    "to_padded_tensor",
+]
 
 
 def _layout(layout):
@@ -33,7 +40,10 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
     if isinstance(tensor_list, NestedTensor):
         tensor_list = tensor_list.unbind()
     parts = [
-        t.detach().to(dtype=dtype, device=device) if isinstance(t, cresset.Tensor) else cresset.tensor(t, dtype=dtype, device=device) for t in tensor_list
+        t.detach().to(dtype=dtype, device=device)
+        if isinstance(t, cresset.Tensor)
+        else cresset.tensor(t, dtype=dtype, device=device)
+        for t in tensor_list
     ]
     if dtype is None and parts and any(t.dtype != parts[0].dtype for t in parts):
         parts = [t.to(parts[0].dtype) for t in parts]
@@ -58,7 +68,10 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
             return ts if dtype is None else ts.to(dtype)
         return from_items(ts.unbind(), _layout(layout))
     if not isinstance(ts, (list, tuple, cresset.Tensor)):
-        raise TypeError(f"as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors, got {type(ts).__name__}")
+        raise TypeError(
+            "as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors, got "
+            f"{type(ts).__name__}"
+        )
     if isinstance(ts, cresset.Tensor):
         if ts.dim() < 2:
             raise RuntimeError(f"as_nested_tensor(): Expected tensor argument to have dim() > 1, got {ts.dim()}")
@@ -69,7 +82,10 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
 def _check_lengths(lengths, least, most):
     """Compare what a caller says of the lengths with what they are."""
     if (least is not None and least > min(lengths)) or (most is not None and most < max(lengths)):
-        raise RuntimeError(f"nested_tensor_from_jagged(): min_seqlen={least} and max_seqlen={most} do not fit lengths from {min(lengths)} to {max(lengths)}")
+        raise RuntimeError(
+            f"nested_tensor_from_jagged(): min_seqlen={least} and max_seqlen={most} do not fit lengths from "
+            f"{min(lengths)} to {max(lengths)}"
+        )
 
 
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
@@ -91,7 +107,9 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
         offsets, lengths = cresset.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
     ragged = 1 if jagged_dim is None else jagged_dim
     if not 1 <= ragged <= values.dim():
-        raise RuntimeError(f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}")
+        raise RuntimeError(
+            f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}"
+        )
     offsets = offsets.detach()
     places = offsets.tolist()
     if lengths is None and len(places) > 1:
@@ -101,12 +119,26 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
     size = values.shape[ragged - 1]
     if lengths is not None:
         if lengths.numel() != offsets.numel() - 1:
-            raise AssertionError(f"offsets and lengths batch sizes must match: offsets.shape[0] - 1 = {offsets.numel() - 1}, lengths.shape[0] = {lengths.numel()}")
+            raise AssertionError(
+                f"offsets and lengths batch sizes must match: offsets.shape[0] - 1 = {offsets.numel() - 1}, "
+                f"lengths.shape[0] = {lengths.numel()}"
+            )
         ends = (offsets[:-1] + lengths).tolist()
         if any(not 0 <= begin <= end <= size for begin, end in zip(places, ends, strict=False)):
-            raise RuntimeError(f"nested_tensor_from_jagged(): offsets {places} and lengths {lengths.tolist()} go beyond the {size} values")
-    elif not places or places[0] != 0 or places[-1] > size or any(a > b for a, b in zip(places, places[1:], strict=False)):
-        raise RuntimeError(f"nested_tensor_from_jagged(): offsets must begin with 0, not decrease and end within the {size} values, got {places}")
+            raise RuntimeError(
+                f"nested_tensor_from_jagged(): offsets {places} and lengths {lengths.tolist()} go beyond the {size} "
+                "values"
+            )
+    elif (
+        not places
+        or places[0] != 0
+        or places[-1] > size
+        or any(a > b for a, b in zip(places, places[1:], strict=False))
+    ):
+        raise RuntimeError(
+            f"nested_tensor_from_jagged(): offsets must begin with 0, not decrease and end within the {size} values, "
+            f"got {places}"
+        )
     elif places[-1] < size:
         values = values.narrow(ragged - 1, 0, places[-1])
     if not values.requires_grad:

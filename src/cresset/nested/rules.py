@@ -1,4 +1,6 @@
-"""What operators do with nested tensors. Those that leave the ragged dimension alone work on the packed values, others on each component."""
+"""What operators do with nested tensors. Those that leave the ragged dimension alone work on the packed values, others
+on each component.
+"""
 
 import cresset
 from cresset import _native
@@ -27,11 +29,15 @@ def same_layout(name, a, b):
     """Two nested tensors can meet element by element when their components have the same shapes."""
     if component_shapes(a) != component_shapes(b):
         shapes = tuple([tuple(shape) for shape in component_shapes(t)] for t in (a, b))
-        raise RuntimeError(f"cannot call binary pointwise function {name} with inputs of shapes {shapes[0]} and {shapes[1]}")
+        raise RuntimeError(
+            f"cannot call binary pointwise function {name} with inputs of shapes {shapes[0]} and {shapes[1]}"
+        )
 
 
 def packed_operand(whole, other):
-    """What stands for a dense operand beside packed values, as a packed tensor that broadcasts; None if only components will do."""
+    """What stands for a dense operand beside packed values, as a packed tensor that broadcasts; None if only components
+    will do.
+    """
     if not isinstance(other, cresset.Tensor) or other.dim() == 0:
         return other
     if whole.is_flat or whole._lengths is not None:
@@ -60,14 +66,18 @@ def elementwise(name):
         others = [a for a in args if isinstance(a, NestedTensor) and a is not whole]
         for other in others:
             same_layout(name, whole, other)
-        aligned = all(a._ragged == whole._ragged and a.is_flat == whole.is_flat and a._lengths is None for a in (whole, *others))
+        aligned = all(
+            a._ragged == whole._ragged and a.is_flat == whole.is_flat and a._lengths is None for a in (whole, *others)
+        )
         if aligned:
             operands = [a._recorded if isinstance(a, NestedTensor) else packed_operand(whole, a) for a in args]
             if all(operand is not None or a is None for operand, a in zip(operands, args, strict=True)):
                 return whole._with(function(*operands, **kwargs))
         count = whole.size(0)
         columns = [operand_items(a, count, whole.dim()) for a in args]
-        return from_items([function(*row, **kwargs) for row in zip(*columns, strict=True)], whole._layout, whole._ragged)
+        return from_items(
+            [function(*row, **kwargs) for row in zip(*columns, strict=True)], whole._layout, whole._ragged
+        )
 
     return apply
 
@@ -84,8 +94,10 @@ def operand_items(value, count, rank):
 for _name in definitions:
     if _name in _operators:
         rules[_name] = elementwise(_name)
-for _name in ("add", "sub", "mul", "div", "pow", "where", "clone", "to", "to_dtype", "contiguous", "float", "double", "half", "bfloat16", "long", "int", "bool",
-              "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "floor_divide", "remainder", "masked_fill", "cpu"):  # fmt: skip
+for _name in ("add", "sub", "mul", "div", "pow", "where", "clone", "to", "to_dtype", "contiguous", "float", "double",
+    "half", "bfloat16", "long", "int", "bool",
+              "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "floor_divide",
+              "remainder", "masked_fill", "cpu"):  # fmt: skip
     if _name in _operators:
         rules[_name] = elementwise(_name)
 
@@ -149,11 +161,15 @@ def permute(input, *dims):
     dims = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
     order = [d % input.dim() for d in dims]
     if sorted(order) != list(range(input.dim())) or order[0] != 0:
-        raise RuntimeError(f"permute: expected an order of all {input.dim()} dimensions with the batch first, got {dims}")
+        raise RuntimeError(
+            f"permute: expected an order of all {input.dim()} dimensions with the batch first, got {dims}"
+        )
     inner = [d - 1 for d in order[1:]]
     if input.is_flat:
         return mapped(input, lambda item: item.permute(inner))
-    return nested(input._packed.permute(inner), input._layout, input._offsets, order.index(input._ragged), input._lengths)
+    return nested(
+        input._packed.permute(inner), input._layout, input._offsets, order.index(input._ragged), input._lengths
+    )
 
 
 @rule("unsqueeze")
@@ -177,7 +193,13 @@ def squeeze(input, dim):
         return mapped(input, lambda item: item.squeeze(dim % input.dim() - 1)) if input.is_flat else input
     if input._packed.shape[at] != 1:
         return input
-    return nested(input._packed.squeeze(at), input._layout, input._offsets, input._ragged - (at + 1 < input._ragged), input._lengths)
+    return nested(
+        input._packed.squeeze(at),
+        input._layout,
+        input._offsets,
+        input._ragged - (at + 1 < input._ragged),
+        input._lengths,
+    )
 
 
 @rule("reshape", "view")
@@ -185,11 +207,17 @@ def reshape(input, *size):
     """The dimensions behind the ragged one in another shape; the batch and the ragged dimension (its size, or -1) stay."""
     size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
     if input.is_flat or input._ragged != 1 or len(size) < 2 or size[0] not in (input.size(0), -1) or int(size[1]) != -1:
-        raise RuntimeError(f"reshape: expected ({input.size(0)}, -1 or the ragged size, ...) for a nested tensor whose first dimension is ragged, got {tuple(size)}")
+        raise RuntimeError(
+            f"reshape: expected ({input.size(0)}, -1 or the ragged size, ...) for a nested tensor whose first "
+            f"dimension is ragged, got {tuple(size)}"
+        )
     inner = size[2:]
-    packed = input._packed.reshape(input._packed.shape[0], *inner) if inner else input._packed.reshape(input._packed.shape[0])
+    packed = (
+        input._packed.reshape(input._packed.shape[0], *inner)
+        if inner
+        else input._packed.reshape(input._packed.shape[0])
+    )
     return nested(packed, input._layout, input._offsets, 1, input._lengths)
-
 
 
 def unflatten(input, dim, sizes):
@@ -198,8 +226,13 @@ def unflatten(input, dim, sizes):
     if at is None:
         raise RuntimeError("unflatten: the ragged dimension cannot be split")
     extra = len(sizes) - 1
-    return nested(input._packed.unflatten(at, sizes), input._layout, input._offsets, input._ragged + extra * (at + 1 < input._ragged), input._lengths)
-
+    return nested(
+        input._packed.unflatten(at, sizes),
+        input._layout,
+        input._offsets,
+        input._ragged + extra * (at + 1 < input._ragged),
+        input._lengths,
+    )
 
 
 def flatten(input, start_dim=0, end_dim=-1):
@@ -247,8 +280,18 @@ def select(input, dim, index):
     if place is None:
         inner = dim % input.dim() - 1
         picked = [item.select(inner, index) for item in items(input)]
-        return cresset.stack(picked) if len({tuple(item.shape) for item in picked}) == 1 else from_items(picked, input._layout)
-    return nested(input._packed.select(place, index), input._layout, input._offsets, input._ragged - (place + 1 < input._ragged), input._lengths)
+        return (
+            cresset.stack(picked)
+            if len({tuple(item.shape) for item in picked}) == 1
+            else from_items(picked, input._layout)
+        )
+    return nested(
+        input._packed.select(place, index),
+        input._layout,
+        input._offsets,
+        input._ragged - (place + 1 < input._ragged),
+        input._lengths,
+    )
 
 
 @rule("cat", "concat", "concatenate")
@@ -257,7 +300,11 @@ def cat(tensors, dim=0):
     tensors = list(tensors)
     whole = next(t for t in tensors if isinstance(t, NestedTensor))
     if dim % whole.dim() == 0:
-        return from_items([item for t in tensors for item in (items(t) if isinstance(t, NestedTensor) else t.unbind(0))], whole._layout, whole._ragged)
+        return from_items(
+            [item for t in tensors for item in (items(t) if isinstance(t, NestedTensor) else t.unbind(0))],
+            whole._layout,
+            whole._ragged,
+        )
     inner = dim % whole.dim() - 1
     rows = zip(*(items(t) if isinstance(t, NestedTensor) else t.unbind(0) for t in tensors), strict=True)
     return from_items([cresset.cat(list(row), inner) for row in rows], whole._layout, whole._ragged)
@@ -267,19 +314,31 @@ def cat(tensors, dim=0):
 
 
 def reduction(name):
-    """The rule of an operator that reduces: over all elements, over regular dimensions, or over the ragged one of each component."""
+    """The rule of an operator that reduces: over all elements, over regular dimensions, or over the ragged one of each
+    component.
+    """
     function = _operators[name]
 
     def apply(input, dim=None, keepdim=False, **kwargs):
         if dim is None:
-            return function(input._recorded if input._lengths is None else cresset.cat([item.reshape(-1) for item in items(input)]), **kwargs)
+            return function(
+                input._recorded if input._lengths is None else cresset.cat([item.reshape(-1) for item in items(input)]),
+                **kwargs,
+            )
         dims = sorted({d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim)})
         if dims == list(range(input.dim())):
             return apply(input, **kwargs)
         if 0 in dims:
-            raise RuntimeError(f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for nested tensors")
+            raise RuntimeError(
+                f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for "
+                "nested tensors"
+            )
         inner = [d - 1 for d in dims] if not isinstance(dim, int) else dims[0] - 1
-        results = [function(item, inner, keepdim, **kwargs) for item in items(input)] if input.is_flat or input._ragged in dims or input._lengths is not None else None
+        results = (
+            [function(item, inner, keepdim, **kwargs) for item in items(input)]
+            if input.is_flat or input._ragged in dims or input._lengths is not None
+            else None
+        )
         if results is None:
             ragged = input._ragged - (0 if keepdim else sum(d < input._ragged for d in dims))
             return nested(function(input._packed, inner, keepdim, **kwargs), input._layout, input._offsets, ragged)
@@ -324,7 +383,10 @@ def matmul(input, other):
             return from_items(products, layout)
         except RuntimeError:
             shapes = [tuple(p.shape) for p in products]
-            raise RuntimeError(f"matmul(): not supported for nested tensors of layout torch.jagged whose products differ in two dimensions: {shapes}; use torch.strided") from None
+            raise RuntimeError(
+                "matmul(): not supported for nested tensors of layout torch.jagged whose products differ in two "
+                f"dimensions: {shapes}; use torch.strided"
+            ) from None
     if isinstance(input, NestedTensor):
         if other.dim() == 2 and not input.is_flat and input._ragged != input.dim() - 1:
             return input._with(input._packed @ other)
@@ -338,7 +400,9 @@ def matmul(input, other):
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Layer norm over trailing dimensions that are regular."""
     if input.is_flat or input._ragged > input.dim() - 1 - len(normalized_shape):
-        raise RuntimeError(f"layer_norm: the ragged dimension cannot be normalized over, normalized_shape is {tuple(normalized_shape)}")
+        raise RuntimeError(
+            f"layer_norm: the ragged dimension cannot be normalized over, normalized_shape is {tuple(normalized_shape)}"
+        )
     result, mean, rstd = cresset.native_layer_norm(input._packed, normalized_shape, weight, bias, eps)
     return input._with(result), mean, rstd
 
@@ -355,7 +419,9 @@ def embedding(weight, indices, *args, **kwargs):
     """Rows of a table for ragged indices."""
     rows = cresset.embedding(weight, indices._recorded, *args, **kwargs)
     if indices.is_flat:
-        return nested(rows.reshape(-1), indices._layout, shapes=[(*shape, weight.shape[1]) for shape in indices._shapes])
+        return nested(
+            rows.reshape(-1), indices._layout, shapes=[(*shape, weight.shape[1]) for shape in indices._shapes]
+        )
     return nested(rows, indices._layout, indices._offsets, indices._ragged, indices._lengths)
 
 
@@ -363,7 +429,9 @@ def embedding(weight, indices, *args, **kwargs):
 def attention(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
     """Attention of each sequence to itself alone."""
     if attn_mask is not None:
-        raise RuntimeError("scaled_dot_product_attention: nested tensors take no attn_mask; each sequence sees itself alone")
+        raise RuntimeError(
+            "scaled_dot_product_attention: nested tensors take no attn_mask; each sequence sees itself alone"
+        )
     rows = zip(items(query), items(key), items(value), strict=True)
     results = [cresset._attention(q, k, v, None, is_causal, scale, enable_gqa)[0] for q, k, v in rows]
     return from_items(results, query._layout, query._ragged), None

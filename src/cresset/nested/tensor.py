@@ -1,6 +1,7 @@
 """NestedTensor: a batch of tensors that differ in size, in one packed tensor.
 
-Packed: the components lie one after the other along the dimension in which they differ, the ragged one, and `offsets` says where each
+Packed: the components lie one after the other along the dimension in which they differ, the ragged one, and `offsets`
+    says where each
 begins. Components that differ in several dimensions (layout strided only) lie flat, with their shapes beside them.
 """
 
@@ -17,7 +18,9 @@ _numbers = itertools.count(1)
 
 
 class RaggedSize(int):
-    """The size of a ragged dimension: no number, but the same for all tensors of the same offsets. As an integer it is -1, "what fits"."""
+    """The size of a ragged dimension: no number, but the same for all tensors of the same offsets. As an integer it is
+    -1, "what fits".
+    """
 
     def __new__(cls, number):
         size = super().__new__(cls, -1)
@@ -92,14 +95,21 @@ class NestedTensor(InterpretedTensor):
         return self._packed.dim() + 1
 
     def size(self, dim=None):
-        """The sizes; that of the ragged dimension is a symbol. In the strided layout a dimension must be regular to have a size."""
+        """The sizes; that of the ragged dimension is a symbol. In the strided layout a dimension must be regular to
+        have a size.
+        """
         if dim is None:
             if self._layout == cresset.jagged:
                 return tuple(self.size(d) for d in range(self.dim()))
-            raise RuntimeError("size: a nested tensor of the strided layout has no size as a whole; ask for one dimension, size(0), or unbind() it")
+            raise RuntimeError(
+                "size: a nested tensor of the strided layout has no size as a whole; ask for one dimension, size(0), "
+                "or unbind() it"
+            )
         rank = self.dim()
         if not -rank <= dim < rank:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+            )
         dim %= rank
         if dim == 0:
             return self._offsets.numel() - 1 if self._shapes is None else len(self._shapes)
@@ -112,7 +122,9 @@ class NestedTensor(InterpretedTensor):
 
     def numel(self):
         """The number of elements of all components."""
-        return self._packed.numel() if self._lengths is None else sum(math.prod(shape) for shape in component_shapes(self))
+        return (
+            self._packed.numel() if self._lengths is None else sum(math.prod(shape) for shape in component_shapes(self))
+        )
 
     nelement = numel
 
@@ -126,7 +138,9 @@ class NestedTensor(InterpretedTensor):
     def is_contiguous(self, memory_format=None):
         """Whether the components lie one after the other without gaps."""
         if memory_format not in (None, cresset.contiguous_format):
-            raise RuntimeError(f"is_contiguous: a nested tensor has no memory format but torch.contiguous_format, got {memory_format}")
+            raise RuntimeError(
+                f"is_contiguous: a nested tensor has no memory format but torch.contiguous_format, got {memory_format}"
+            )
         return self._lengths is None and self._packed.is_contiguous()
 
     def _nested_tensor_size(self):
@@ -153,7 +167,9 @@ class NestedTensor(InterpretedTensor):
 
     def _only_jagged(self, name):
         if self._layout != cresset.jagged:
-            raise AttributeError(f"{name}: only nested tensors of layout torch.jagged have them, this one is {self._layout}")
+            raise AttributeError(
+                f"{name}: only nested tensors of layout torch.jagged have them, this one is {self._layout}"
+            )
 
     @property
     def _ragged_idx(self):
@@ -162,7 +178,9 @@ class NestedTensor(InterpretedTensor):
     def unbind(self, dim=0):
         """The components."""
         if dim != 0:
-            raise RuntimeError(f"unbind: NestedTensor can only be unbound along dimension 0, got dimension {dim} instead.")
+            raise RuntimeError(
+                f"unbind: NestedTensor can only be unbound along dimension 0, got dimension {dim} instead."
+            )
         return list(items(self))
 
     def __iter__(self):
@@ -177,7 +195,10 @@ class NestedTensor(InterpretedTensor):
             item = items(self)[first]
             return item[tuple(rest)] if rest else item
         if first is Ellipsis or first == slice(None):
-            chosen = [item[(...,) + tuple(rest) if first is Ellipsis else tuple(rest)] if rest else item for item in items(self)]
+            chosen = [
+                item[(...,) + tuple(rest) if first is Ellipsis else tuple(rest)] if rest else item
+                for item in items(self)
+            ]
             return from_items(chosen, self._layout)
         if isinstance(first, slice) and not rest:
             return from_items(list(items(self))[first], self._layout)
@@ -206,7 +227,13 @@ class NestedTensor(InterpretedTensor):
         return items(self)[0].item()
 
     def __repr__(self, *, tensor_contents=None):
-        history = f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ", requires_grad=True" if self.requires_grad else ""
+        history = (
+            f", grad_fn=<{self.grad_fn.name()}>"
+            if self.grad_fn is not None
+            else ", requires_grad=True"
+            if self.requires_grad
+            else ""
+        )
         if self._layout == cresset.jagged:
             sizes = ", ".join(str(n) for n in self.size())
             return f"NestedTensor(size=({sizes}), offsets={self._offsets}, contiguous={self.is_contiguous()}{history})"
@@ -221,14 +248,28 @@ class NestedTensor(InterpretedTensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return rebuild_nested, (self._packed, str(self._layout)[6:], self._offsets, self._ragged, self._lengths, self._shapes)
+        return rebuild_nested, (
+            self._packed,
+            str(self._layout)[6:],
+            self._offsets,
+            self._ragged,
+            self._lengths,
+            self._shapes,
+        )
 
 
 def nested(packed, layout, offsets=None, ragged=1, lengths=None, shapes=None):
     """A nested tensor of parts that are known to fit."""
     rank = packed.dim() + 1 if shapes is None else 1 + (len(shapes[0]) if shapes else 0)
     new = make(NestedTensor, (1,) * rank, packed.dtype, packed.device)
-    new._packed, new._layout, new._offsets, new._ragged, new._lengths, new._shapes = packed, layout, offsets, ragged, lengths, shapes
+    new._packed, new._layout, new._offsets, new._ragged, new._lengths, new._shapes = (
+        packed,
+        layout,
+        offsets,
+        ragged,
+        lengths,
+        shapes,
+    )
     return new
 
 
@@ -275,17 +316,22 @@ def from_items(tensors, layout, ragged=None):
     for place, item in enumerate(tensors):
         if item.dim() != first.dim():
             raise RuntimeError(
-                f"All Tensors given to nested_tensor must have the same dimension. Found dimension {item.dim()} for Tensor at index {place} "
+                f"All Tensors given to nested_tensor must have the same dimension. Found dimension {item.dim()} for "
+                f"Tensor at index {place} "
                 f"and dimension {first.dim()} for Tensor at index 0."
             )
     differ = [d for d in range(first.dim()) if len({item.shape[d] for item in tensors}) > 1]
     if first.dim() == 0 or len(differ) > 1 or (layout == cresset.jagged and ragged is None and differ not in ([], [0])):
         if layout == cresset.jagged:
             raise RuntimeError(
-                "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only allows for a "
-                f"single ragged dimension, (B, *, D_0, ..., D_N). The components have shapes {[tuple(item.shape) for item in tensors]}."
+                "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged "
+                "layout only allows for a "
+                "single ragged dimension, (B, *, D_0, ..., D_N). The components have shapes "
+                f"{[tuple(item.shape) for item in tensors]}."
             )
-        return nested(cresset.cat([item.reshape(-1) for item in tensors]), layout, shapes=[tuple(item.shape) for item in tensors])
+        return nested(
+            cresset.cat([item.reshape(-1) for item in tensors]), layout, shapes=[tuple(item.shape) for item in tensors]
+        )
     dim = differ[0] if differ else (ragged or 1) - 1
     offsets = cresset.tensor([0, *itertools.accumulate(item.shape[dim] for item in tensors)], dtype=cresset.int64)
     return nested(cresset.cat(tensors, dim), layout, offsets, dim + 1)
@@ -300,7 +346,10 @@ def padded(tensor, padding, output_size=None):
     if output_size is not None:
         output_size = [n if wanted in (-1, None) else wanted for n, wanted in zip(size, output_size, strict=False)]
         if len(output_size) != len(size) or any(have > want for have, want in zip(size, output_size, strict=True)):
-            raise RuntimeError(f"to_padded_tensor: Value in output_size is less than NestedTensor padded size. Truncation is not supported: {output_size} for {size}")
+            raise RuntimeError(
+                "to_padded_tensor: Value in output_size is less than NestedTensor padded size. Truncation is not "
+                f"supported: {output_size} for {size}"
+            )
         size = output_size
     filled = cresset.full(size, padding, dtype=tensor.dtype, device=tensor.device)
     if tensor._shapes is None and tensor._ragged == 1 and tensor._lengths is None:

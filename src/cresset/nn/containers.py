@@ -375,7 +375,8 @@ def _described(value, name_of_type):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters, in the order of insertion (a plain dictionary's are inserted by name); tensors become parameters, other values stay.
+    """A dictionary of parameters, in the order of insertion (a plain dictionary's are inserted by name); tensors become
+    parameters, other values stay.
 
     >>> nn.ParameterDict({"scale": cresset.ones(1)})["scale"].requires_grad
     True
@@ -401,7 +402,8 @@ class ParameterDict(Module):
     def _name(self, key):
         if not isinstance(key, str):
             raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')."
+                "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}')."
             )
         return key
 
@@ -479,7 +481,9 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters):
-        """Add the values of a mapping, or of pairs of key and value; existing keys get new values. A plain dictionary's are added by name."""
+        """Add the values of a mapping, or of pairs of key and value; existing keys get new values. A plain dictionary's
+        are added by name.
+        """
         pairs = _pairs(parameters, "ParameterDict")
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             pairs = sorted(pairs, key=lambda pair: pair[0])

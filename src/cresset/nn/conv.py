@@ -17,12 +17,14 @@ class _ConvNd(Module):
     """What all convolutions share: their settings, their parameters and how they print."""
 
     __constants__ = [
-        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels", "kernel_size",
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels",
+        "kernel_size",
     ]  # fmt: skip
     _dimensions = 0
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias,
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
+        bias,
         padding_mode, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
@@ -114,12 +116,14 @@ class _Conv(_ConvNd):
     """
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+        padding_mode="zeros",
         device=None, dtype=None,
     ):  # fmt: skip
         each = _of_dimensions[self._dimensions]
         super().__init__(
-            in_channels, out_channels, each(kernel_size), each(stride), padding if isinstance(padding, str) else each(padding),
+            in_channels, out_channels, each(kernel_size), each(stride),
+            padding if isinstance(padding, str) else each(padding),
             each(dilation), False, each(0), groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
@@ -175,14 +179,16 @@ class _ConvTransposeNd(_ConvNd):
     """
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+        dilation=1,
         padding_mode="zeros", device=None, dtype=None,
     ):  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         each = _of_dimensions[self._dimensions]
         super().__init__(
-            in_channels, out_channels, each(kernel_size), each(stride), each(padding), each(dilation), True, each(output_padding),
+            in_channels, out_channels, each(kernel_size), each(stride), each(padding), each(dilation), True,
+            each(output_padding),
             groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
@@ -273,7 +279,8 @@ class _LazyConvNd(LazyModuleMixin):
 
 class _LazyConv(_LazyConvNd):
     def __init__(
-        self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None,
+        self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+        device=None,
         dtype=None,
     ):  # fmt: skip
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)

@@ -124,7 +124,8 @@ class EmbeddingBag(_Table):
     ]  # fmt: skip
 
     def __init__(
-        self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
+        self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean",
+        sparse=False,
         _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()

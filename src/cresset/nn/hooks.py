@@ -59,7 +59,8 @@ def _choose_kind(is_full):
     global _kind_of_backward_hooks
     if BACKWARD_HOOKS and _kind_of_backward_hooks is not is_full:
         raise RuntimeError(
-            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
         )
     _kind_of_backward_hooks = is_full
 
@@ -124,7 +125,10 @@ class BackwardHook:
             outputs = tuple(result)
         else:
             warnings.warn(
-                f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received {type(result)}",
+                (
+                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+                    f"received {type(result)}"
+                ),
                 stacklevel=4,
             )
             return result
@@ -174,7 +178,8 @@ class BackwardHook:
                 for hook in self.hooks:
                     if hook(self.module, inputs, outputs) is not None:
                         raise RuntimeError(
-                            "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
+                            "Backward hook for Modules where no input requires gradient should always return None or "
+                            "None for all gradients."
                         )
                 self.grad_outputs = None
             return tuple(outputs[i] for i in self.output_places)
@@ -193,7 +198,8 @@ class BackwardHook:
                 replaced = replaced if isinstance(replaced, tuple) else (replaced,)
                 if len(replaced) != len(inputs):
                     raise RuntimeError(
-                        f"Backward hook returned an invalid number of grad_input, got {len(replaced)}, but expected {len(inputs)}"
+                        f"Backward hook returned an invalid number of grad_input, got {len(replaced)}, but expected "
+                        f"{len(inputs)}"
                     )
                 inputs = replaced
             self.grad_outputs = None

@@ -15,7 +15,11 @@ class LazyModuleMixin:
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
         warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen at any moment.",
+            (
+                "Lazy modules are a new feature under heavy development so changes to the API or functionality can "
+                "happen "
+                "at any moment."
+            ),
             stacklevel=2,
         )
 
@@ -55,6 +59,7 @@ class LazyModuleMixin:
 
     def _replicate_for_data_parallel(self):
         raise RuntimeError(
-            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly "
+            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to "
+            "correctly "
             "initialize the modules"
         )

@@ -142,7 +142,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 
     def __init__(
-        self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None, reduction="mean", weight=None,
+        self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None, reduction="mean",
+        weight=None,
         ignore_index=None, label_smoothing=0.0, options=None,
     ):  # fmt: skip
         super().__init__(weight, reduction=reduction)
@@ -164,7 +165,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         shape = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return F.linear_cross_entropy(
-            input, self.linear.weight.reshape(*shape, -1), target, linear_bias=None if bias is None else bias.reshape(shape),
+            input, self.linear.weight.reshape(*shape, -1), target,
+            linear_bias=None if bias is None else bias.reshape(shape),
             weight=self.weight, reduction=self.reduction, ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing, options=self.options,
         )  # fmt: skip

@@ -154,7 +154,8 @@ class Module:
                             result = self._run_forward_hook(key, hook, args, kwargs, result)
                         except Exception as error:
                             warnings.warn(
-                                f"forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                                "forward hook with ``always_call=True`` raised an exception that was silenced as "
+                                "another "
                                 f"error was raised in forward: {error}",
                                 stacklevel=3,
                             )
@@ -167,7 +168,8 @@ class Module:
                 if replaced is not None:
                     if not (isinstance(replaced, tuple) and len(replaced) == 2):
                         raise RuntimeError(
-                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
+                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
+                            f"{replaced}."
                         )
                     args, kwargs = replaced
             else:
@@ -291,7 +293,8 @@ class Module:
         self.__dict__.update(state)
         # What was pickled by an older version may lack some kinds of hooks.
         for name in (
-            "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+            "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
+            "_forward_hooks_always_called",
             "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
             "_backward_pre_hooks",
         ):  # fmt: skip
@@ -323,7 +326,8 @@ class Module:
                 )
             if param.grad_fn:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    "explicitly. "
                     f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
             for hook in PARAMETER_REGISTRATION_HOOKS.values():
@@ -576,11 +580,15 @@ class Module:
         return self._apply(lambda t: t.xpu(device))
 
     def mtia(self, device=None):
-        """Move all parameters and buffers to one of Meta's accelerators; there is no support for them, so that is an error."""
+        """Move all parameters and buffers to one of Meta's accelerators; there is no support for them, so that is an
+        error.
+        """
         return self._apply(lambda t: t.mtia(device))
 
     def ipu(self, device=None):
-        """Move all parameters and buffers to one of Graphcore's processors; there is no support for them, so that is an error."""
+        """Move all parameters and buffers to one of Graphcore's processors; there is no support for them, so that is an
+        error.
+        """
         return self._apply(lambda t: t.ipu(device))
 
     def share_memory(self):
@@ -651,7 +659,8 @@ class Module:
     def _choose_backward_kind(self, is_full):
         if self._is_full_backward_hook is (not is_full):
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
             )
         self._is_full_backward_hook = is_full
 
@@ -676,7 +685,9 @@ class Module:
         return _add_hook(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook, False)
 
     def register_load_state_dict_pre_hook(self, hook):
-        """Call hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) first."""
+        """Call hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        first.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook):
@@ -776,7 +787,8 @@ class Module:
     def _load_tensor(self, name, tensor, key, saved, local_metadata, error_msgs):
         if not isinstance(saved, cresset.Tensor):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                "checkpoint "
                 f"but received {type(saved)}"
             )
             return
@@ -792,8 +804,10 @@ class Module:
             return
         if tensor.is_meta and not saved.is_meta and not assign:
             warnings.warn(
-                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
-                "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                "model, "
+                "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to "
+                "their "
                 "corresponding key in the module instead of copying them in place?)",
                 stacklevel=4,
             )
@@ -844,7 +858,8 @@ class Module:
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
                     raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                        "values, "
                         "if incompatible_keys need to be modified, it should be done inplace."
                     )
 
@@ -922,7 +937,8 @@ def _parse_to(*args, **kwargs):
     kwargs.pop("copy", None)
     if kwargs:
         raise TypeError(
-            f"to() received an invalid combination of arguments - got an unexpected keyword argument {next(iter(kwargs))!r}"
+            "to() received an invalid combination of arguments - got an unexpected keyword argument "
+            f"{next(iter(kwargs))!r}"
         )
     flags = []
     for value in args:

@@ -94,7 +94,8 @@ class _BatchNorm(_NormBase):
         of_batch = self.training or (self.running_mean is None and self.running_var is None)
         use_running = not self.training or self.track_running_stats
         return F.batch_norm(
-            input, self.running_mean if use_running else None, self.running_var if use_running else None, self.weight, self.bias,
+            input, self.running_mean if use_running else None, self.running_var if use_running else None, self.weight,
+            self.bias,
             of_batch, factor, self.eps,
         )  # fmt: skip
 
@@ -131,7 +132,8 @@ class SyncBatchNorm(_BatchNorm):
     """BatchNorm over the batches of all processes of a group. In a single process it is an ordinary BatchNorm."""
 
     def __init__(
-        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None,
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
+        device=None,
         dtype=None, *, bias=True,
     ):  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
@@ -153,7 +155,9 @@ class SyncBatchNorm(_BatchNorm):
         shape = [1, -1] + [1] * (input.dim() - 2)
         exact = input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input
         here = input.numel() // input.size(1)
-        count = all_reduce(cresset.tensor([float(here)], dtype=exact.dtype, device=input.device), group=self.process_group)
+        count = all_reduce(
+            cresset.tensor([float(here)], dtype=exact.dtype, device=input.device), group=self.process_group
+        )
         mean = all_reduce(exact.sum(dims), group=self.process_group) / count
         centered = exact - mean.view(shape)
         variance = all_reduce((centered * centered).sum(dims), group=self.process_group) / count
@@ -236,7 +240,8 @@ class _InstanceNorm(_NormBase):
 
     def _normalize(self, input):
         return F.instance_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
+            input, self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats,
             0.0 if self.momentum is None else self.momentum, self.eps,
         )  # fmt: skip
 
@@ -249,9 +254,11 @@ class _InstanceNorm(_NormBase):
             if found:
                 names = " and ".join(f'"{key}"' for key in found)
                 error_msgs.append(
-                    f"Unexpected running stats buffer(s) {names} for {type(self).__name__} with track_running_stats=False. "
+                    f"Unexpected running stats buffer(s) {names} for {type(self).__name__} with "
+                    "track_running_stats=False. "
                     "If state_dict is a checkpoint saved before 0.4.0, this may be expected because "
-                    f"{type(self).__name__} does not track running stats by default since 0.4.0. Please remove these keys."
+                    f"{type(self).__name__} does not track running stats by default since 0.4.0. Please remove these "
+                    "keys."
                 )
                 for key in found:
                     state_dict.pop(key)

@@ -38,8 +38,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
-                f"instance of the same type, but return type {type(marked).__name__} was found instead. To use the type as a "
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
+                "an "
+                f"instance of the same type, but return type {type(marked).__name__} was found instead. To use the "
+                "type as a "
                 "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
             )
         marked._is_param = True
@@ -117,7 +119,8 @@ class UninitializedTensorMixin:
     """A parameter or buffer without shape, until `materialize` gives it one."""
 
     _allowed = frozenset(
-        ["__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int",
+        ["__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short",
+            "int",
          "long", "cuda", "cpu", "to", "get_device", "__get__", "__set__"]
     )  # fmt: skip
 
@@ -160,7 +163,8 @@ class UninitializedTensorMixin:
             finally:
                 _native.set_torch_function_enabled(before)
         raise ValueError(
-            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or "
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+            "`LazyModule` or "
             f"explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules "
             "Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
         )

@@ -43,7 +43,8 @@ class Unflatten(Module):
             for number, size in enumerate(unflattened_size):
                 if not isinstance(size, int):
                     raise TypeError(
-                        f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {number}"
+                        f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at "
+                        f"pos {number}"
                     )
         elif isinstance(dim, str):
             if not isinstance(unflattened_size, tuple) or not all(

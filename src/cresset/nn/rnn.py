@@ -30,11 +30,13 @@ class RNNBase(Module):
     """
 
     __constants__ = [
-        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size",
+        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
+        "proj_size",
     ]  # fmt: skip
 
     def __init__(
-        self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
+        self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+        bidirectional=False,
         proj_size=0, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
@@ -47,7 +49,8 @@ class RNNBase(Module):
             )
         if dropout > 0 and num_layers == 1:
             warnings.warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                "num_layers "
                 f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
                 stacklevel=3,
             )
@@ -102,7 +105,9 @@ class RNNBase(Module):
         return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": weights}
 
     def __setstate__(self, state):
-        super().__setstate__({name: value for name, value in state.items() if name not in ("_flat_weights_names", "_flat_weights")})
+        super().__setstate__(
+            {name: value for name, value in state.items() if name not in ("_flat_weights_names", "_flat_weights")}
+        )
 
     @property
     def all_weights(self):
@@ -178,7 +183,9 @@ class RNNBase(Module):
         weights = [getattr(self, name) for names in self._all_weights for name in names]
         settings = (weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         run, start = getattr(cresset, self.mode.lower()), self._unwrapped(state)
-        output, *final = run(data, batch_sizes, start, *settings) if packed else run(data, start, *settings, batch_first)
+        output, *final = (
+            run(data, batch_sizes, start, *settings) if packed else run(data, start, *settings, batch_first)
+        )
         final = tuple(final)
 
         if packed:
@@ -209,7 +216,8 @@ class RNNBase(Module):
             if h.dim() != 3:
                 if self.mode == "LSTM":
                     raise RuntimeError(
-                        f"For batched 3-D input, hx and cx should also be 3-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+                        f"For batched 3-D input, hx and cx should also be 3-D but got ({hx[0].dim()}-D, "
+                        f"{hx[1].dim()}-D) tensors"
                     )
                 raise RuntimeError(f"For batched 3-D input, hx should also be 3-D but got {h.dim()}-D tensor")
 

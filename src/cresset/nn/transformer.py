@@ -29,7 +29,9 @@ def _activation(activation):
 
 
 def _number_of(activation):
-    """What PyTorch notes beside an encoder layer's activation, and reads from files: 1 for relu, 2 for gelu, 0 for others."""
+    """What PyTorch notes beside an encoder layer's activation, and reads from files: 1 for relu, 2 for gelu, 0 for
+    others.
+    """
     if activation is F.relu or isinstance(activation, ReLU):
         return 1
     return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
@@ -73,7 +75,8 @@ class TransformerEncoderLayer(Module):
     __constants__ = ["norm_first"]
 
     def __init__(
-        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5, batch_first=False,
+        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
+        batch_first=False,
         norm_first=False, bias=True, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
@@ -151,7 +154,8 @@ class TransformerDecoderLayer(Module):
     __constants__ = ["norm_first"]
 
     def __init__(
-        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5, batch_first=False,
+        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
+        batch_first=False,
         norm_first=False, bias=True, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
@@ -227,7 +231,8 @@ class TransformerDecoder(Module):
         for layer in self.layers:
             output = layer(
                 output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+                memory_is_causal=memory_is_causal,
             )  # fmt: skip
         return output if self.norm is None else self.norm(output)
 
@@ -246,12 +251,14 @@ class Transformer(Module):
 
     def __init__(
         self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,
-        activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False,
+        activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False,
+        norm_first=False,
         bias=True, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
         settings = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype,
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device,
+            dtype,
         )  # fmt: skip
         made = {"device": device, "dtype": dtype}
         if custom_encoder is not None:
@@ -277,7 +284,8 @@ class Transformer(Module):
                 init.xavier_uniform_(parameter)
 
     def forward(
-        self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
+        self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
+        tgt_key_padding_mask=None,
         memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False,
     ):  # fmt: skip
         """Encode `src` and decode `tgt`."""
@@ -290,7 +298,8 @@ class Transformer(Module):
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
         )  # fmt: skip
 
     @staticmethod

@@ -117,13 +117,15 @@ def export(
 
     Args:
         model: a module, or a function of tensors.
-        args: example inputs, a tuple (or one tensor). Tensors become inputs of the file, other arguments are constants of it.
+        args: example inputs, a tuple (or one tensor). Tensors become inputs of the file, other arguments are constants
+            of it.
         f: where to write: a path or an open binary file; None only gives the program.
         kwargs: example inputs by name.
         verbose: print the program's nodes.
         input_names, output_names: the names in the file, in order; else the parameters' names and "output".
         opset_version: the version of ONNX's operators, 14 to 23; 18 by default.
-        external_data: the weights may lie in a file beside, `<f>.data`. They do when one file cannot hold them (2 GiB); False makes that an error.
+        external_data: the weights may lie in a file beside, `<f>.data`. They do when one file cannot hold them (2 GiB);
+            False makes that an error.
         dynamic_axes: the free dimensions: {"x": {0: "batch"}} or {"x": [0]}. The same name means the same size.
         dynamic_shapes: the same for the model's parameters in order or by name: ({0: "batch"}, None).
         verify: run the program in ONNX Runtime on the example and compare.
@@ -131,7 +133,8 @@ def export(
         keep_initializers_as_inputs: list the weights as inputs, too.
         training: EVAL (default), TRAINING, or PRESERVE: the mode in which the model is.
         custom_opsets: versions of other domains that rules of your own use.
-        dynamo, optimize, do_constant_folding, autograd_inlining: accepted; there is one way to export, and what is constant is folded.
+        dynamo, optimize, do_constant_folding, autograd_inlining: accepted; there is one way to export, and what is
+            constant is folded.
 
     Returns: an `ONNXProgram`.
 
@@ -147,7 +150,8 @@ def export(
     from .program import ONNXProgram
 
     for name, value in (("report", report), ("profile", profile), ("dump_exported_program", dump_exported_program),
-                        ("export_modules_as_functions", export_modules_as_functions), ("custom_translation_table", custom_translation_table)):  # fmt: skip
+                        ("export_modules_as_functions", export_modules_as_functions),
+                        ("custom_translation_table", custom_translation_table)):  # fmt: skip
         if value:
             raise NotImplementedError(f"onnx.export: {name} is not supported; leave it out")
     if operator_export_type not in (OperatorExportTypes.ONNX, OperatorExportTypes.ONNX_ATEN_FALLBACK):
@@ -158,12 +162,18 @@ def export(
     if kwargs is None and args and isinstance(args[-1], dict) and _takes(model, args[:-1], args[-1]):
         args, kwargs = args[:-1], args[-1]  # the older way to give arguments by name
     graph, inputs, outputs, example = export_program(
-        model, args, dict(kwargs or {}), input_names=input_names, output_names=output_names, opset_version=opset_version, dynamic_axes=dynamic_axes,
+        model, args, dict(kwargs or {}), input_names=input_names, output_names=output_names,
+        opset_version=opset_version, dynamic_axes=dynamic_axes,
         dynamic_shapes=dynamic_shapes, training=getattr(training, "name", str(training)), exporting=_exporting,
     )  # fmt: skip
     graph.opsets.update(custom_opsets or {})
     program = ONNXProgram(
-        graph, inputs, outputs, export_params=export_params, keep_initializers_as_inputs=keep_initializers_as_inputs, flatten=_tensors
+        graph,
+        inputs,
+        outputs,
+        export_params=export_params,
+        keep_initializers_as_inputs=keep_initializers_as_inputs,
+        flatten=_tensors,
     )
     if verbose:
         for node in graph.nodes:
@@ -203,7 +213,10 @@ def _verify(program, model, example):
         expected = [t for _, t in _outputs(model(*example.args, **example.kwargs))]
     for name, got, want in zip(program.output_names, program(*example.args, **example.kwargs), expected, strict=True):
         if not cresset.allclose(got.to(want.dtype), want, rtol=1e-3, atol=1e-3, equal_nan=True):
-            raise OnnxExporterError(f"onnx.export: ONNX Runtime gives another {name!r} than the model; the largest difference is {(got - want).abs().max().item()}")
+            raise OnnxExporterError(
+                f"onnx.export: ONNX Runtime gives another {name!r} than the model; the largest difference is "
+                f"{(got - want).abs().max().item()}"
+            )
 
 
 def __getattr__(name):

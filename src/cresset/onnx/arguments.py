@@ -21,7 +21,13 @@ class Parameter:
         self.type, _, self.name = declared.rpartition(" ")
         self.keyword_only = keyword_only
         self.required = "=" not in text
-        self.default = _DEFAULTS.get(default, default) if not re.fullmatch(r"-?[\d.e+-]+", default) else float(default) if "." in default or "e" in default else int(default)
+        self.default = (
+            _DEFAULTS.get(default, default)
+            if not re.fullmatch(r"-?[\d.e+-]+", default)
+            else float(default)
+            if "." in default or "e" in default
+            else int(default)
+        )
 
     def fits(self, value, numbers):
         """Whether a value may be given; `numbers`: a number may stand for a tensor, too."""
@@ -35,7 +41,9 @@ class Parameter:
         if kind == "Operand":
             return isinstance(value, (Value, *NUMBERS))
         if kind.startswith("int["):
-            return isinstance(value, (tuple, list)) or (kind != "int[]" and isinstance(value, (int, Size)) and not isinstance(value, bool))
+            return isinstance(value, (tuple, list)) or (
+                kind != "int[]" and isinstance(value, (int, Size)) and not isinstance(value, bool)
+            )
         if kind in ("int", "bool"):
             return isinstance(value, (int, Size)) and (kind == "bool") == isinstance(value, bool)
         if kind in ("Scalar", "float"):

@@ -29,8 +29,14 @@ class OnnxFront(Front):
         self.opset = opset
 
     def unsupported(self, operator, place):
-        fix = "Say how it is written with register_custom_op_symbolic" if "::" in operator else "Write it with other operators, or leave it out of the model"
-        return UnsupportedOperatorError(operator, self.opset, None, f"onnx.export: the operator {operator} has no ONNX form here; {place}. {fix}")
+        fix = (
+            "Say how it is written with register_custom_op_symbolic"
+            if "::" in operator
+            else "Write it with other operators, or leave it out of the model"
+        )
+        return UnsupportedOperatorError(
+            operator, self.opset, None, f"onnx.export: the operator {operator} has no ONNX form here; {place}. {fix}"
+        )
 
     def start(self, parameters):
         functions = {name: functools.partial(accepts, self.opset) for name, accepts in operators.functions.items()}
@@ -52,7 +58,9 @@ def _mode(model, training):
             module.training = was
 
 
-def export_program(model, args, kwargs, *, input_names, output_names, opset_version, dynamic_axes, dynamic_shapes, training, exporting):
+def export_program(
+    model, args, kwargs, *, input_names, output_names, opset_version, dynamic_axes, dynamic_shapes, training, exporting
+):
     """Record the model and write it as a graph."""
     opset = _opset(opset_version)
     front = OnnxFront(opset)
@@ -78,7 +86,11 @@ def export_program(model, args, kwargs, *, input_names, output_names, opset_vers
     graph.remove_unused(names)
     symbols = {samples: symbol for symbol, samples in reversed(sizes.items())}
     described_inputs = [
-        (name, dtype_name(v.dtype), [free.get((name, axis), s) if isinstance(s, Size) else s for axis, s in enumerate(v.shape)])
+        (
+            name,
+            dtype_name(v.dtype),
+            [free.get((name, axis), s) if isinstance(s, Size) else s for axis, s in enumerate(v.shape)],
+        )
         for name, v in zip(inputs.names, first.inputs, strict=True)
     ]
     described_outputs = []
@@ -98,7 +110,11 @@ def _opset(asked):
     if not isinstance(asked, int) or asked < 1 or asked > LAST_OPSET:
         raise ValueError(f"onnx.export: opset_version has to be from {LEAST_OPSET} to {LAST_OPSET}, got {asked}")
     if asked < LEAST_OPSET:
-        warnings.warn(f"onnx.export: opset {asked} is too old; the file has opset {LEAST_OPSET}", OnnxExporterWarning, stacklevel=4)
+        warnings.warn(
+            f"onnx.export: opset {asked} is too old; the file has opset {LEAST_OPSET}",
+            OnnxExporterWarning,
+            stacklevel=4,
+        )
     return max(asked, LEAST_OPSET)
 
 
@@ -117,7 +133,10 @@ def _outputs(result, path=()):
     else:
         pairs = list(enumerate(tree_leaves(result)))
         if len(pairs) == 1 and pairs[0][1] is result:
-            raise OnnxExporterError(f"onnx.export: the model gives a {type(result).__name__}; tensors in tuples, lists and dicts can be exported")
+            raise OnnxExporterError(
+                f"onnx.export: the model gives a {type(result).__name__}; tensors in tuples, lists and dicts can be "
+                "exported"
+            )
     return [found for name, item in pairs for found in _outputs(item, (*path, str(name)))]
 
 
@@ -185,5 +204,3 @@ def _name_outputs(graph, outputs, names):
         else:
             graph.op("Identity", renamed.get(old, old))
             graph.nodes[-1].outputs = [name]
-
-

@@ -10,7 +10,13 @@ from ..graph.sizes import Fraction, Size, shifted, solve
 from . import messages
 from .errors import OnnxExporterError
 
-SEEN_AS = {"bfloat16": cresset.int16, "float8_e4m3fn": cresset.uint8, "float8_e5m2": cresset.uint8, "float8_e4m3fnuz": cresset.uint8, "float8_e5m2fnuz": cresset.uint8}
+SEEN_AS = {
+    "bfloat16": cresset.int16,
+    "float8_e4m3fn": cresset.uint8,
+    "float8_e5m2": cresset.uint8,
+    "float8_e4m3fnuz": cresset.uint8,
+    "float8_e5m2fnuz": cresset.uint8,
+}
 
 
 # Nodes whose later results need not be computed.
@@ -44,7 +50,14 @@ class Node:
     __slots__ = ("attributes", "domain", "inputs", "kind", "name", "outputs")
 
     def __init__(self, kind, domain, inputs, outputs, attributes, name):
-        self.kind, self.domain, self.inputs, self.outputs, self.attributes, self.name = kind, domain, inputs, outputs, attributes, name
+        self.kind, self.domain, self.inputs, self.outputs, self.attributes, self.name = (
+            kind,
+            domain,
+            inputs,
+            outputs,
+            attributes,
+            name,
+        )
 
 
 class Graph:
@@ -106,12 +119,17 @@ class Graph:
         if value.name is None:
             if isinstance(value.parameter, list):
                 known = self.sizes(value.parameter)
-                value.name = self.cast(known if value.shape else self.op("Squeeze", known, self.ints([0])), cresset.int64, value.dtype)
+                value.name = self.cast(
+                    known if value.shape else self.op("Squeeze", known, self.ints([0])), cresset.int64, value.dtype
+                )
             elif value.data is not None:
                 value.name = self.initializer(value.data, value.parameter)
             else:
                 user = f"{self.call.name} uses" if self.call else "the model gives"
-                raise OnnxExporterError(f"onnx.export: {user} a result of an operator that ONNX does not compute; {self.call.place if self.call else ''}")
+                raise OnnxExporterError(
+                    f"onnx.export: {user} a result of an operator that ONNX does not compute; "
+                    f"{self.call.place if self.call else ''}"
+                )
         return value.name
 
     def is_size(self, value):
@@ -149,7 +167,11 @@ class Graph:
             if found is None:
                 raise self.no_formula(value)
             above, below, power = found
-            quotient = self.number(above, dtype) if below == 1 else self.op("Div", self.number(above, dtype), self.number(below, dtype))
+            quotient = (
+                self.number(above, dtype)
+                if below == 1
+                else self.op("Div", self.number(above, dtype), self.number(below, dtype))
+            )
             return quotient if power == 1 else self.op("Pow", quotient, self.number(power, dtype))
         if not dtype.is_floating_point and isinstance(value, float) and value not in (float("inf"), float("-inf")):
             value = int(value)
@@ -201,7 +223,8 @@ class Graph:
 
     def no_formula(self, size):
         return OnnxExporterError(
-            f"onnx.export: a number that is {', '.join(map(str, size.samples))} for four choices of sizes is no formula of the free dimensions that can be "
+            f"onnx.export: a number that is {', '.join(map(str, size.samples))} for four choices of sizes is no "
+            "formula of the free dimensions that can be "
             f"found; {self.call.name}, {self.call.place}. Leave one of them out of dynamic_axes"
         )
 
@@ -244,7 +267,11 @@ class Graph:
             if before is not None and isinstance(size, Size) and k < len(before) and before[k] == size:
                 shape[k] = 0  # as it was
         free = [k for k, size in enumerate(shape) if isinstance(size, Size)]
-        if len(free) == 1 and -1 not in [s for s in shape if isinstance(s, int)] and not (before is not None and 0 in [s for s in before if isinstance(s, int)]):
+        if (
+            len(free) == 1
+            and -1 not in [s for s in shape if isinstance(s, int)]
+            and not (before is not None and 0 in [s for s in before if isinstance(s, int)])
+        ):
             shape[free[0]] = -1
         return self.op("Reshape", x, self.sizes(shape))
 
@@ -279,7 +306,9 @@ class Graph:
         return self.reduce(kind, x, axes, keepdim)
 
     def moments(self, input, axes, correction, keepdim):
-        """The variance (the sum of squares divided by the count less `correction`), the mean along axes, and how far each element is from it."""
+        """The variance (the sum of squares divided by the count less `correction`), the mean along axes, and how far
+        each element is from it.
+        """
         center = self.reduce("ReduceMean", input, axes)
         apart = self.op("Sub", input, center)
         squares = self.op("Mul", apart, apart)
@@ -296,7 +325,11 @@ class Graph:
 
     def places(self, index):
         """Indices in a dtype that ONNX takes."""
-        return self.cast(index, index.dtype, cresset.int64) if index.dtype not in (cresset.int64, cresset.int32) else self.name(index)
+        return (
+            self.cast(index, index.dtype, cresset.int64)
+            if index.dtype not in (cresset.int64, cresset.int32)
+            else self.name(index)
+        )
 
     def filled(self, value):
         """The result, all of one value."""

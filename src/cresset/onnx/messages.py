@@ -1,15 +1,17 @@
 """Writing ONNX files: the few messages of onnx.proto that a model is made of.
 
-The numbers of the fields are those of the ONNX specification. Whole messages are bytes; a message inside of another is a field
-that holds them.
+The numbers of the fields are those of the ONNX specification. Whole messages are bytes; a message inside of another is
+a field that holds them.
 """
 
 from ..utils.protobuf import integer, message, single
 
 # TensorProto.DataType
 DATA_TYPES = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
-    "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18,
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+    "float64": 11,
+    "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16, "float8_e4m3fn": 17,
+    "float8_e4m3fnuz": 18,
     "float8_e5m2": 19, "float8_e5m2fnuz": 20,
 }  # fmt: skip
 
@@ -56,7 +58,9 @@ def attribute(name, value):
 
 
 def tensor(name, dtype, shape, raw=None, external=None):
-    """A TensorProto with its elements (little-endian) inside, or in a file beside: `external` is (file, offset, length)."""
+    """A TensorProto with its elements (little-endian) inside, or in a file beside: `external` is (file, offset,
+    length).
+    """
     parts = [integer(1, size) for size in shape] + [integer(2, DATA_TYPES[dtype]), message(8, name)]
     if external is None:
         parts.append(message(9, raw))

@@ -65,7 +65,8 @@ class ONNXProgram:
         Args:
             include_initializers: False leaves the weights out: they become inputs.
             keep_initializers_as_inputs: weights are inputs as well, with the stored ones as defaults.
-            external_data: True writes the weights to `<destination>.data`; None and False only if one file cannot hold them (None) or never.
+            external_data: True writes the weights to `<destination>.data`; None and False only if one file cannot hold
+                them (None) or never.
         """
         include = self.export_params if include_initializers is None else include_initializers
         keep = self.keep_initializers_as_inputs if keep_initializers_as_inputs is None else keep_initializers_as_inputs
@@ -74,7 +75,8 @@ class ONNXProgram:
         is_file = hasattr(destination, "write")
         if total > MOST_INSIDE and (is_file or external_data is False):
             raise ValueError(
-                f"onnx.export: the weights have {total} bytes, and one file holds less than 2 GiB; give a path and external_data=True"
+                f"onnx.export: the weights have {total} bytes, and one file holds less than 2 GiB; give a path and "
+                "external_data=True"
             )
         external = {}
         if external_data or total > MOST_INSIDE:
@@ -106,7 +108,9 @@ class ONNXProgram:
         return onnx.load_from_string(self.to_bytes(include_initializers=self.export_params))
 
     def initialize_inference_session(self, initializer=None):
-        """Prepare to run the model with ONNX Runtime, which has to be installed; `initializer(bytes)` may make the session."""
+        """Prepare to run the model with ONNX Runtime, which has to be installed; `initializer(bytes)` may make the
+        session.
+        """
         if initializer is None:
             import onnxruntime
 
@@ -122,7 +126,9 @@ class ONNXProgram:
         if self._session is None:
             self.initialize_inference_session()
         tensors = self._flatten(args, kwargs)
-        found = self._session.run(None, {name: t.detach().cpu().numpy() for name, t in zip(self.input_names, tensors, strict=True)})
+        found = self._session.run(
+            None, {name: t.detach().cpu().numpy() for name, t in zip(self.input_names, tensors, strict=True)}
+        )
         return tuple(cresset.from_numpy(f) for f in found)
 
     def release(self):

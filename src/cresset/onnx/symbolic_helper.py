@@ -1,7 +1,8 @@
-"""torch.onnx.symbolic_helper: what symbolic functions of one's own are written with (see `register_custom_op_symbolic`).
+"""torch.onnx.symbolic_helper: what symbolic functions of one's own are written with (see
+`register_custom_op_symbolic`).
 
-A symbolic function gets tensors as values of the graph and all other arguments as they are, numbers and lists; so that `parse_args` checks them, and
-`_get_const` finds them known.
+A symbolic function gets tensors as values of the graph and all other arguments as they are, numbers and lists; so that
+`parse_args` checks them, and `_get_const` finds them known.
 """
 
 import functools
@@ -16,8 +17,10 @@ from .graph import data_type
 __all__ = ["cast_pytorch_to_onnx", "parse_args", "scalar_type_to_onnx"]
 
 _DTYPES = {
-    "Byte": cresset.uint8, "Char": cresset.int8, "Short": cresset.int16, "Int": cresset.int32, "Long": cresset.int64, "Half": cresset.float16, "Float": cresset.float32,
-    "Double": cresset.float64, "ComplexHalf": cresset.complex32, "ComplexFloat": cresset.complex64, "ComplexDouble": cresset.complex128, "Bool": cresset.bool,
+    "Byte": cresset.uint8, "Char": cresset.int8, "Short": cresset.int16, "Int": cresset.int32, "Long": cresset.int64,
+    "Half": cresset.float16, "Float": cresset.float32,
+    "Double": cresset.float64, "ComplexHalf": cresset.complex32, "ComplexFloat": cresset.complex64,
+    "ComplexDouble": cresset.complex128, "Bool": cresset.bool,
 }  # fmt: skip
 _SHORT = {"Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "ComplexFloat", "ComplexDouble", "Bool"}
 
@@ -96,7 +99,8 @@ def _parse_arg(value, desc, arg_name=None, node_name=None):
     if isinstance(value, (Value, str)) and data is None and not (desc == "s" and isinstance(value, str)):
         where = f" of {node_name}" if node_name else ""
         raise _Unsupported(
-            f"onnx.export: the argument {arg_name or ''!r}{where} must be known when the model is exported, and depends on its inputs"
+            f"onnx.export: the argument {arg_name or ''!r}{where} must be known when the model is exported, and "
+            "depends on its inputs"
         )
     if data is not None:
         value = data.tolist()
@@ -111,8 +115,8 @@ def parse_args(*arg_descriptors):
     """Decorator of a symbolic function: what its arguments behind the graph are to be.
 
     Args:
-        arg_descriptors: for each argument "v" (a value of the graph), "i", "f", "b", "s" (an int, float, bool, string), "is", "fs" (lists), "t" (a tensor),
-            or "none" (as it is).
+        arg_descriptors: for each argument "v" (a value of the graph), "i", "f", "b", "s" (an int, float, bool, string),
+            "is", "fs" (lists), "t" (a tensor), or "none" (as it is).
     """
 
     def decorate(function):
@@ -122,7 +126,8 @@ def parse_args(*arg_descriptors):
         def checked(g, *args, **kwargs):
             if len(args) > len(arg_descriptors):
                 raise AssertionError(
-                    f"{function.__name__}: got {len(args)} arguments, and parse_args says what {len(arg_descriptors)} are: "
+                    f"{function.__name__}: got {len(args)} arguments, and parse_args says what {len(arg_descriptors)} "
+                    "are: "
                     "a mismatch between the number of arguments and their descriptors"
                 )
             found = [
@@ -144,14 +149,16 @@ def _onnx_unsupported(op_name, value=None):
 def _onnx_opset_unsupported(op_name, current_opset, supported_opset, value=None):
     """Say that an operator can be written from another opset on."""
     raise _Unsupported(
-        f"onnx.export: Unsupported: ONNX export of {op_name} in opset {current_opset}. Please try opset version {supported_opset}."
+        f"onnx.export: Unsupported: ONNX export of {op_name} in opset {current_opset}. Please try opset version "
+        f"{supported_opset}."
     )
 
 
 def _onnx_opset_unsupported_detailed(op_name, current_opset, supported_opset, reason, value=None):
     """The same with a reason."""
     raise _Unsupported(
-        f"onnx.export: Unsupported: ONNX export of {op_name} in opset {current_opset}. {reason}. Please try opset version {supported_opset}."
+        f"onnx.export: Unsupported: ONNX export of {op_name} in opset {current_opset}. {reason}. Please try opset "
+        f"version {supported_opset}."
     )
 
 

@@ -1,4 +1,6 @@
-"""torch.onnx.symbolic_opset9: operators for symbolic functions of one's own. The nodes are those of the opsets that are written here, 14 and later."""
+"""torch.onnx.symbolic_opset9: operators for symbolic functions of one's own. The nodes are those of the opsets that are
+written here, 14 and later.
+"""
 
 import cresset
 
@@ -25,7 +27,9 @@ def select(g, self, dim, index):
 
 
 def expand(g, self, size, implicit=None):
-    """The tensor as if it had been repeated up to a size: a value of the graph or a list of ints, in which -1 keeps what is there."""
+    """The tensor as if it had been repeated up to a size: a value of the graph or a list of ints, in which -1 keeps
+    what is there.
+    """
     if not _is_value(size):
         # ONNX broadcasts both ways: a 1 keeps what is there, as -1 does here.
         size = g.op(

@@ -1,4 +1,6 @@
-"""What each operator is: formulas, derivatives, functions made of others. Importing a topic puts its names into the registry."""
+"""What each operator is: formulas, derivatives, functions made of others. Importing a topic puts its names into the
+registry.
+"""
 
 import importlib
 import importlib.util
@@ -7,9 +9,12 @@ from . import autocast, registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
-    "formulas", "view", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan", "softmax", "normalization", "loss", "indexing", "scatter",
-    "sorting", "matmul", "matmul_contraction", "attention", "recurrence", "convolution", "pooling", "rearrange", "join", "diagonal", "statistics",
-    "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse", "sparse_layout", "segment", "check",
+    "formulas", "view", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan", "softmax",
+    "normalization", "loss", "indexing", "scatter",
+    "sorting", "matmul", "matmul_contraction", "attention", "recurrence", "convolution", "pooling", "rearrange", "join",
+    "diagonal", "statistics",
+    "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
+    "sparse_layout", "segment", "check",
     "bits", "quantize", "resampling",
 )  # fmt: skip
 
@@ -23,7 +28,9 @@ for _names in (functions, methods):
 
 
 def __getattr__(name):
-    """`torch.ops.<namespace>`: the operators that programs define (see namespaces.py), and parts of this package not loaded yet."""
+    """`torch.ops.<namespace>`: the operators that programs define (see namespaces.py), and parts of this package not
+    loaded yet.
+    """
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if importlib.util.find_spec(f"{__name__}.{name}") is not None:

@@ -5,17 +5,23 @@ from cresset.tensors.tensor import refuse_gradient
 
 from .registry import alias, function, functions, functions_in_place, methods, operator
 
-operator("floor_divide", """input / other rounded down: what Python's // gives.
+operator(
+    "floor_divide",
+    """input / other rounded down: what Python's // gives.
 
 It has no derivative, other than `div(rounding_mode="floor")`, whose is zero.
 
 >>> cresset.floor_divide(cresset.tensor([7, -7]), 2)
 tensor([ 3, -4])
-""")
+""",
+)
 for _name, _others in {
-    "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "abs": ("absolute",), "neg": ("negative",),
-    "clamp": ("clip",), "ne": ("not_equal",), "lt": ("less",), "le": ("less_equal",), "gt": ("greater",), "ge": ("greater_equal",), "trunc": ("fix",),
-    "acos": ("arccos",), "asin": ("arcsin",), "atan": ("arctan",), "atan2": ("arctan2",), "acosh": ("arccosh",), "asinh": ("arcsinh",), "atanh": ("arctanh",),
+    "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "abs": ("absolute",),
+    "neg": ("negative",),
+    "clamp": ("clip",), "ne": ("not_equal",), "lt": ("less",), "le": ("less_equal",), "gt": ("greater",),
+    "ge": ("greater_equal",), "trunc": ("fix",),
+    "acos": ("arccos",), "asin": ("arcsin",), "atan": ("arctan",), "atan2": ("arctan2",), "acosh": ("arccosh",),
+    "asinh": ("arcsinh",), "atanh": ("arctanh",),
 }.items():  # fmt: skip
     alias(_name, *_others)
 for _table in (functions, methods):
@@ -42,7 +48,9 @@ def float_power(input, exponent):
     >>> cresset.float_power(cresset.tensor([2]), 3)
     tensor([8.], dtype=torch.float64)
     """
-    complex_wanted = any(isinstance(v, complex) or (isinstance(v, cresset.Tensor) and v.is_complex()) for v in (input, exponent))
+    complex_wanted = any(
+        isinstance(v, complex) or (isinstance(v, cresset.Tensor) and v.is_complex()) for v in (input, exponent)
+    )
     dtype = cresset.complex128 if complex_wanted else cresset.float64
     base = input.to(dtype) if isinstance(input, cresset.Tensor) else cresset.tensor(input, dtype=dtype)
     return base ** (exponent.to(dtype) if isinstance(exponent, cresset.Tensor) else exponent)
@@ -57,7 +65,10 @@ def float_power_(input, exponent):
     """
     result = float_power(input, exponent)
     if input.dtype != result.dtype:
-        raise RuntimeError(f"float_power_: the base given to float_power_ has dtype {input.dtype} but the operation's result requires dtype {result.dtype}")
+        raise RuntimeError(
+            f"float_power_: the base given to float_power_ has dtype {input.dtype} but the operation's result "
+            f"requires dtype {result.dtype}"
+        )
     return input.copy_(result)
 
 
@@ -107,7 +118,8 @@ _nan_to_num, _nan_to_num_ = functions["nan_to_num"], methods["nan_to_num_"]
 
 @function(method=True)
 def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
-    """The elements with nan replaced by `nan` (0), and infinities by `posinf` and `neginf` (the largest number of that sign).
+    """The elements with nan replaced by `nan` (0), and infinities by `posinf` and `neginf` (the largest number of that
+    sign).
 
     >>> cresset.nan_to_num(cresset.tensor([1.0, float("nan")]))
     tensor([1., 0.])
@@ -127,7 +139,8 @@ _where = functions["where"]
 
 @function(method=False)
 def where(condition, input=None, other=None, *, out=None):
-    """Elements of `input` where `condition` holds, of `other` elsewhere; with the condition alone, the places where it holds.
+    """Elements of `input` where `condition` holds, of `other` elsewhere; with the condition alone, the places where it
+    holds.
 
     >>> cresset.where(cresset.tensor([True, False]), 1.0, 2.0)
     tensor([1., 2.])
@@ -175,7 +188,9 @@ def _polygamma_in_place(self, n):
     """In-place form of `polygamma`."""
     result = polygamma(n, self)
     if not cresset.can_cast(result.dtype, self.dtype):
-        raise RuntimeError(f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}")
+        raise RuntimeError(
+            f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}"
+        )
     return self.copy_(result)
 
 

@@ -1,5 +1,5 @@
-"""Operators of PyTorch's `aten` whose arguments differ from those of the functions that programs call: reductions and modes as numbers,
-padding by kind, resizing by kind. Each is made of ours. Files of recorded programs name these.
+"""Operators of PyTorch's `aten` whose arguments differ from those of the functions that programs call: reductions and
+modes as numbers, padding by kind, resizing by kind. Each is made of ours. Files of recorded programs name these.
 """
 
 import importlib
@@ -226,7 +226,8 @@ def stride(input, dim=None):
 def _to_copy(input, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     if layout not in (None, input.layout):
         raise RuntimeError(
-            f"_to_copy: to(options) doesn't support converting to a different layout, but got self.layout being {input.layout} and options.layout set as {layout}"
+            "_to_copy: to(options) doesn't support converting to a different layout, but got self.layout being "
+            f"{input.layout} and options.layout set as {layout}"
         )
     copied = input.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True, memory_format=memory_format)
     return copied.pin_memory() if pin_memory else copied
@@ -246,7 +247,8 @@ def to(
     """Tensor.to, with the arguments of all its overloads."""
     if layout not in (None, input.layout):
         raise RuntimeError(
-            f"to: doesn't support converting to a different layout, but got self.layout being {input.layout} and options.layout set as {layout}"
+            f"to: doesn't support converting to a different layout, but got self.layout being {input.layout} and "
+            f"options.layout set as {layout}"
         )
     names = ("non_blocking", "copy", "memory_format")
     options = {
@@ -303,7 +305,8 @@ def embedding_bag(
 ) -> tuple:
     """nn.functional.embedding_bag, with the mode as a number. Only the first result is computed."""
     found = _functional().embedding_bag(
-        indices, weight, offsets, scale_grad_by_freq=scale_grad_by_freq, mode=("sum", "mean", "max")[mode], sparse=sparse,
+        indices, weight, offsets, scale_grad_by_freq=scale_grad_by_freq, mode=("sum", "mean", "max")[mode],
+        sparse=sparse,
         per_sample_weights=per_sample_weights, include_last_offset=include_last_offset, padding_idx=padding_idx,
     )  # fmt: skip
     return (found, *(indices.new_empty(0) for _ in range(3)))
@@ -338,36 +341,63 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
 
 forms = {
     **{name: _mean_by_default(name, *names) for name, names in _LOSSES.items()},
-    "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax, "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
-    "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit, "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
-    "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss, "binary_cross_entropy": binary_cross_entropy,
-    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits, "kl_div": kl_div, "mse_loss": mse_loss, "l1_loss": l1_loss, "smooth_l1_loss": smooth_l1_loss,
-    "huber_loss": huber_loss, "soft_margin_loss": soft_margin_loss, "multi_margin_loss": multi_margin_loss, "multilabel_margin_loss": multilabel_margin_loss,
-    "pad": pad, **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)}, **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
-    "upsample_nearest1d": _resized("nearest", False), "upsample_nearest2d": _resized("nearest", False), "upsample_nearest3d": _resized("nearest", False),
+    "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax,
+    "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
+    "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit,
+    "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
+    "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss,
+    "binary_cross_entropy": binary_cross_entropy,
+    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits, "kl_div": kl_div, "mse_loss": mse_loss,
+    "l1_loss": l1_loss, "smooth_l1_loss": smooth_l1_loss,
+    "huber_loss": huber_loss, "soft_margin_loss": soft_margin_loss, "multi_margin_loss": multi_margin_loss,
+    "multilabel_margin_loss": multilabel_margin_loss,
+    "pad": pad, **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "upsample_nearest1d": _resized("nearest", False), "upsample_nearest2d": _resized("nearest", False),
+    "upsample_nearest3d": _resized("nearest", False),
     **{f"_upsample_nearest_exact{n}d": _resized("nearest-exact", False) for n in (1, 2, 3)},
-    "upsample_linear1d": _resized("linear", True), "upsample_bilinear2d": _resized("bilinear", True), "upsample_bicubic2d": _resized("bicubic", True),
-    "upsample_trilinear3d": _resized("trilinear", True), "_upsample_bilinear2d_aa": _resized_smoothly("bilinear"), "_upsample_bicubic2d_aa": _resized_smoothly("bicubic"),
-    "size": size, "stride": stride, "sym_size": size, "sym_stride": stride, "sym_numel": lambda input: input.numel(), "numel": lambda input: input.numel(),
-    "dim": lambda input: input.dim(), "item": lambda input: input.item(), "_local_scalar_dense": lambda input: input.item(),
-    "is_contiguous": lambda input: input.is_contiguous(), "element_size": lambda input: input.element_size(), "storage_offset": lambda input: input.storage_offset(),
-    "is_pinned": lambda input: input.is_pinned(), "requires_grad_": lambda input, requires_grad=True: input.requires_grad_(requires_grad),
-    "_version": lambda input: input._version, "is_leaf": lambda input: input.is_leaf, "result_type": lambda a, b: cresset.result_type(a, b),
-    "mT": lambda input: input.mT, "mH": lambda input: input.mH, "matrix_H": lambda input: input.H, "numpy_T": lambda input: input.T,
-    "_to_copy": _to_copy, "to": to, "_unsafe_view": lambda input, size: input.reshape(size).clone(), "lift_fresh": lambda input: input, "lift": lambda input: input,
-    "lift_fresh_copy": lambda input: input.clone(), "data": lambda input: input.data, "pin_memory": lambda input, device=None: input.pin_memory(),
-    "_reshape_alias": lambda input, size, stride: input.as_strided(size, stride), "_unsafe_index": lambda input, indices: cresset.ops.aten.index(input, indices),
-    "scaled_dot_product_attention": scaled_dot_product_attention, "gelu": gelu, "embedding_bag": embedding_bag, "max_pool2d_with_indices": max_pool2d_with_indices,
-    **{name: _pooled(name) for name in ("avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d")}, "im2col": im2col, "col2im": col2im,
-    "__and__": lambda a, b: a & b, "__or__": lambda a, b: a | b, "__xor__": lambda a, b: a ^ b, "__lshift__": lambda a, b: a << b, "__rshift__": lambda a, b: a >> b,
-    "__iand__": lambda a, b: a.__iand__(b), "__ior__": lambda a, b: a.__ior__(b), "__ixor__": lambda a, b: a.__ixor__(b),
-    "one_hot": lambda input, num_classes=-1: _functional().one_hot(input, num_classes), "log_sigmoid": lambda input: _functional().logsigmoid(input),
-    "glu": lambda input, dim=-1: _functional().glu(input, dim), "cuda": lambda input: input.cuda(), "cpu": lambda input: input.cpu(),
+    "upsample_linear1d": _resized("linear", True), "upsample_bilinear2d": _resized("bilinear", True),
+    "upsample_bicubic2d": _resized("bicubic", True),
+    "upsample_trilinear3d": _resized("trilinear", True), "_upsample_bilinear2d_aa": _resized_smoothly("bilinear"),
+    "_upsample_bicubic2d_aa": _resized_smoothly("bicubic"),
+    "size": size, "stride": stride, "sym_size": size, "sym_stride": stride, "sym_numel": lambda input: input.numel(),
+    "numel": lambda input: input.numel(),
+    "dim": lambda input: input.dim(), "item": lambda input: input.item(),
+    "_local_scalar_dense": lambda input: input.item(),
+    "is_contiguous": lambda input: input.is_contiguous(), "element_size": lambda input: input.element_size(),
+    "storage_offset": lambda input: input.storage_offset(),
+    "is_pinned": lambda input: input.is_pinned(), "requires_grad_": lambda input,
+    requires_grad=True: input.requires_grad_(requires_grad),
+    "_version": lambda input: input._version, "is_leaf": lambda input: input.is_leaf, "result_type": lambda a,
+    b: cresset.result_type(a, b),
+    "mT": lambda input: input.mT, "mH": lambda input: input.mH, "matrix_H": lambda input: input.H,
+    "numpy_T": lambda input: input.T,
+    "_to_copy": _to_copy, "to": to, "_unsafe_view": lambda input, size: input.reshape(size).clone(),
+    "lift_fresh": lambda input: input, "lift": lambda input: input,
+    "lift_fresh_copy": lambda input: input.clone(), "data": lambda input: input.data, "pin_memory": lambda input,
+    device=None: input.pin_memory(),
+    "_reshape_alias": lambda input, size, stride: input.as_strided(size, stride), "_unsafe_index": lambda input,
+    indices: cresset.ops.aten.index(input, indices),
+    "scaled_dot_product_attention": scaled_dot_product_attention, "gelu": gelu, "embedding_bag": embedding_bag,
+    "max_pool2d_with_indices": max_pool2d_with_indices,
+    **{name: _pooled(name) for name in ("avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d",
+        "max_pool3d")}, "im2col": im2col, "col2im": col2im,
+    "__and__": lambda a, b: a & b, "__or__": lambda a, b: a | b, "__xor__": lambda a, b: a ^ b, "__lshift__": lambda a,
+    b: a << b, "__rshift__": lambda a, b: a >> b,
+    "__iand__": lambda a, b: a.__iand__(b), "__ior__": lambda a, b: a.__ior__(b), "__ixor__": lambda a,
+    b: a.__ixor__(b),
+    "one_hot": lambda input, num_classes=-1: _functional().one_hot(input, num_classes),
+    "log_sigmoid": lambda input: _functional().logsigmoid(input),
+    "glu": lambda input, dim=-1: _functional().glu(input, dim), "cuda": lambda input: input.cuda(),
+    "cpu": lambda input: input.cpu(),
     "add": lambda a, b, alpha=1: cresset.add(a, b, alpha=alpha), "add_": lambda a, b, alpha=1: a.add_(b, alpha=alpha),
     "sub": lambda a, b, alpha=1: cresset.sub(a, b, alpha=alpha), "sub_": lambda a, b, alpha=1: a.sub_(b, alpha=alpha),
-    "linalg_norm": lambda *args, **kwargs: cresset.linalg.norm(*args, **kwargs), "broadcast_tensors": lambda tensors: cresset.broadcast_tensors(*tensors),
-    "block_diag": lambda tensors: cresset.block_diag(*tensors), "cartesian_prod": lambda tensors: cresset.cartesian_prod(*tensors),
-    "meshgrid": lambda tensors, indexing="ij": cresset.meshgrid(*tensors, indexing=indexing), "einsum": lambda equation, tensors, path=None: cresset.einsum(equation, *tensors),
+    "linalg_norm": lambda *args, **kwargs: cresset.linalg.norm(*args, **kwargs),
+    "broadcast_tensors": lambda tensors: cresset.broadcast_tensors(*tensors),
+    "block_diag": lambda tensors: cresset.block_diag(*tensors),
+    "cartesian_prod": lambda tensors: cresset.cartesian_prod(*tensors),
+    "meshgrid": lambda tensors, indexing="ij": cresset.meshgrid(*tensors, indexing=indexing), "einsum": lambda equation,
+    tensors, path=None: cresset.einsum(equation, *tensors),
 }  # fmt: skip
 
 _PREFIXES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}

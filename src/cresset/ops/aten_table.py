@@ -1,7 +1,8 @@
 """`torch.ops.aten`: our operators under PyTorch's names and schemas.
 
-`aten_schemas.txt` has PyTorch's schemas of what programs in its files call, one a line (`tools/aten_schemas.py` prints it). Tracing, scripting, files
-of programs and exported programs all look here: which overloads a name has, what their arguments are, and what runs them.
+`aten_schemas.txt` has PyTorch's schemas of what programs in its files call, one a line (`tools/aten_schemas.py` prints
+it). Tracing, scripting, files of programs and exported programs all look here: which overloads a name has, what their
+arguments are, and what runs them.
 """
 
 import functools
@@ -15,7 +16,8 @@ from .registry import functions, methods
 
 TABLE = Path(__file__).with_name("aten_schemas.txt")
 
-# Operators that take a number where the schema says Tensor; PyTorch's functions do not offer their overloads for numbers.
+# Operators that take a number where the schema says Tensor; PyTorch's functions do not offer their overloads for
+# numbers.
 NUMBERS_AS_TENSORS = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
 
 
@@ -47,7 +49,8 @@ def find(qualified):
         if schema.overload_name == ("" if overload == "default" else overload):
             return schema
     raise KeyError(
-        f"aten: there is no operator {qualified!r}; {name} has the overloads {[s.overload_name for s in overloads(name)]}"
+        f"aten: there is no operator {qualified!r}; {name} has the overloads "
+        f"{[s.overload_name for s in overloads(name)]}"
     )
 
 

@@ -1,4 +1,6 @@
-"""The two operators that PyTorch's scripted attention layers call when no gradient is needed: attention with its projections, and a whole encoder layer."""
+"""The two operators that PyTorch's scripted attention layers call when no gradient is needed: attention with its
+projections, and a whole encoder layer.
+"""
 
 import cresset
 
@@ -41,7 +43,8 @@ def _native_multi_head_attention(
 
 def _transformer_encoder_layer_fwd(
     src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps,
-    norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask=None, mask_type=None,
+    norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
+    mask=None, mask_type=None,
 ):  # fmt: skip
     """nn.TransformerEncoderLayer without dropout."""
     functional = _functional()
@@ -51,7 +54,18 @@ def _transformer_encoder_layer_fwd(
 
     def attention(x):
         found, _ = _native_multi_head_attention(
-            x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, mask_type=mask_type
+            x,
+            x,
+            x,
+            embed_dim,
+            num_heads,
+            qkv_weight,
+            qkv_bias,
+            proj_weight,
+            proj_bias,
+            mask,
+            False,
+            mask_type=mask_type,
         )
         return found
 

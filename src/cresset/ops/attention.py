@@ -1,4 +1,5 @@
-"""Attention in blocks, native: documentation and derivative. `nn.functional.scaled_dot_product_attention` is the function for users.
+"""Attention in blocks, native: documentation and derivative. `nn.functional.scaled_dot_product_attention` is the
+function for users.
 
 A gradient is one fused kernel that computes the weights again, block by block; when it shall itself be differentiated
 (create_graph) it is made of ordinary operators instead, and then holds the whole matrix of weights.

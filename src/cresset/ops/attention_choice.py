@@ -1,7 +1,9 @@
-"""The forms of scaled_dot_product_attention, by PyTorch's names: which are allowed, which is tried first, and what each can compute.
+"""The forms of scaled_dot_product_attention, by PyTorch's names: which are allowed, which is tried first, and what each
+can compute.
 
-"math" is made of ordinary operators. The others are one fused operator, which works in blocks: "flash" is what it is on the CPU, and on tensor
-cores on CUDA, "mem_efficient" on CUDA's other units, "cudnn" what it leaves to that library. "overrideable" is PyTorch's place for others.
+"math" is made of ordinary operators. The others are one fused operator, which works in blocks: "flash" is what it is on
+the CPU, and on tensor cores on CUDA, "mem_efficient" on CUDA's other units, "cudnn" what it leaves to that library.
+"overrideable" is PyTorch's place for others.
 """
 
 import contextlib

@@ -7,9 +7,10 @@
     plain       run as called, and what it is made of, too
     unsafe      refuse low-precision arguments
 
-`operator(..., autocast="lower")` says it for both kinds of device, `autocast={"cuda": "float32"}` for one; formulas and functions made of others take
-the same. A native operator gets its policy as a byte (native/dispatch/autocast.h). A function made of others is wrapped: while autocast is off that
-costs one look at a flag. What says nothing runs as it is called, and what it is made of follows its own policy.
+`operator(..., autocast="lower")` says it for both kinds of device, `autocast={"cuda": "float32"}` for one; formulas and
+functions made of others take the same. A native operator gets its policy as a byte (native/dispatch/autocast.h). A
+function made of others is wrapped: while autocast is off that costs one look at a flag. What says nothing runs as it is
+called, and what it is made of follows its own policy.
 """
 
 import functools
@@ -37,8 +38,8 @@ def set_policy(name, policy):
 
 @functools.cache
 def read_formulas():
-    """Tell the core what autocast does to formulas, which are loaded for it. That is something on CUDA alone, so that it is asked for when
-    autocast is first enabled there."""
+    """Tell the core what autocast does to formulas, which are loaded for it. That is something on CUDA alone, so that
+    it is asked for when autocast is first enabled there."""
     from .pointwise import definitions
 
     for definition in definitions.values():
@@ -47,7 +48,9 @@ def read_formulas():
 
 
 def autocast(policy=None, /, **of_devices):
-    """Decorator: the policy of a function made of others. `apply` gives the namespace that offers it the form that obeys."""
+    """Decorator: the policy of a function made of others. `apply` gives the namespace that offers it the form that
+    obeys.
+    """
 
     def mark(function):
         function.autocast = by_device(policy or of_devices)
@@ -59,7 +62,9 @@ def autocast(policy=None, /, **of_devices):
 def apply(namespace):
     """Replace the functions of a namespace that have a policy by their form that obeys it."""
     for name, value in namespace.items():
-        policy = getattr(value, "autocast", None) if callable(value) and not isinstance(value, _native.Operator) else None
+        policy = (
+            getattr(value, "autocast", None) if callable(value) and not isinstance(value, _native.Operator) else None
+        )
         if isinstance(policy, dict) and value not in _forms:
             if value not in _wrapped:
                 _wrapped[value] = _knowing_autocast(value, [policy.get(device) for device in DEVICES])
@@ -97,8 +102,10 @@ def _call(function, policies, args, kwargs):
     elif policy == "unsafe":
         if low:
             raise RuntimeError(
-                f"torch.nn.functional.{function.__name__} and torch.nn.BCELoss are unsafe to autocast. Many models use a sigmoid layer right before the binary "
-                "cross entropy layer. In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
+                f"torch.nn.functional.{function.__name__} and torch.nn.BCELoss are unsafe to autocast. Many models "
+                "use a sigmoid layer right before the binary "
+                "cross entropy layer. In this case, combine the two layers using "
+                "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
             )
     elif policy != "plain":
         to = _native.float32

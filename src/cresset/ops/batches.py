@@ -15,12 +15,17 @@ def all_samples(tensor):
 
 
 def copy_for(source, input):
-    """A copy of `input` that `source` can be written to, with the same strides: one for each sample, if `source` has that.
+    """A copy of `input` that `source` can be written to, with the same strides: one for each sample, if `source` has
+    that.
 
     >>> copy_for(cresset.ones(2), cresset.zeros(2))
     tensor([0., 0.])
     """
     if _native.level_of(source) <= _native.level_of(input):
         has_gaps = input.numel() < 1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride()))
-        return input.new_empty_strided(input.shape, input.stride()).copy_(input) if has_gaps and 0 not in input.stride() else input.clone()
+        return (
+            input.new_empty_strided(input.shape, input.stride()).copy_(input)
+            if has_gaps and 0 not in input.stride()
+            else input.clone()
+        )
     return source.new_empty(input.shape, dtype=input.dtype).copy_(input)

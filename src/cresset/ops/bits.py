@@ -69,7 +69,9 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     else:
         bits = input.view(cresset.int64) if input.dtype == cresset.uint64 else input.to(cresset.int64)
     kept = [d for d in range(input.ndim) if d not in dims]
-    bits = bits.permute([*kept, *dims]).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
+    bits = bits.permute([*kept, *dims]).reshape(
+        [input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)]
+    )
     while (count := bits.shape[-1]) > 1:  # fold the second half onto the first
         half = count // 2
         folded = bits[..., :half] ^ bits[..., half : 2 * half]
@@ -78,7 +80,9 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     return result.reshape([1 if d in dims else size for d, size in enumerate(input.shape)]) if keepdim else result
 
 
-_nextafter = registry.functions["nextafter"]  # of float and double; between two numbers of half precision lie thousands of floats
+_nextafter = registry.functions[
+    "nextafter"
+]  # of float and double; between two numbers of half precision lie thousands of floats
 
 
 @function(method=True, inplace=True, out=True)

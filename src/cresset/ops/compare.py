@@ -70,7 +70,9 @@ def isin(elements=None, test_elements=None, *, assume_unique=False, invert=False
     """
     for name, value, other in (("element", element, elements), ("test_element", test_element, test_elements)):
         if value is not None and (other is not None or isinstance(value, cresset.Tensor)):
-            raise TypeError(f"isin(): {name} is a number instead of {name}s, got {type(value).__name__} and {type(other).__name__}")
+            raise TypeError(
+                f"isin(): {name} is a number instead of {name}s, got {type(value).__name__} and {type(other).__name__}"
+            )
     elements = element if elements is None else elements
     tests = test_element if test_elements is None else test_elements
     for name, value in (("elements", elements), ("test_elements", tests)):

@@ -108,9 +108,7 @@ def _numbers(who, name, value):
             return (index(value),)
         return tuple(map(index, value))
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{who}(): argument '{name}' must be tuple of ints, not {type(value).__name__}"
-        ) from None
+        raise TypeError(f"{who}(): argument '{name}' must be tuple of ints, not {type(value).__name__}") from None
 
 
 def _check_rank(who, input, weight, rank):
@@ -294,12 +292,16 @@ def _(call):
     if call.dims[0] is None and call.dims[1] is None:
         result = call.run(input, weight, None, *rest)
     elif call.dims[1] is None:
-        result = call.run(_in_images(call.front(0)), weight, bias if call.dims[2] is None else None, *rest).unflatten(0, (call.size, -1))
+        result = call.run(_in_images(call.front(0)), weight, bias if call.dims[2] is None else None, *rest).unflatten(
+            0, (call.size, -1)
+        )
     else:
         if call.dims[0] is None and groups == 1 and not transposed:
             result = call.run(input, call.in_channels(call.front(1), 0), None, *rest)
         else:
-            result = call.run(call.in_channels(call.full(0)), call.in_channels(call.front(1), 0), None, *rest[:5], groups * call.size)
+            result = call.run(
+                call.in_channels(call.full(0)), call.in_channels(call.front(1), 0), None, *rest[:5], groups * call.size
+            )
         result = call.out_of_channels(result)
     if bias is None or (call.dims[1] is None and call.dims[2] is None):
         return result
@@ -311,16 +313,26 @@ def _(call):
 def _(call):
     grad, weight, (images, channels, *spatial), *rest, groups = call.args
     if call.dims[1] is None:
-        return call.run(_in_images(call.front(0)), weight, (images * call.size, channels, *spatial), *rest, groups).unflatten(0, (call.size, -1))
+        return call.run(
+            _in_images(call.front(0)), weight, (images * call.size, channels, *spatial), *rest, groups
+        ).unflatten(0, (call.size, -1))
     size = (images, channels * call.size, *spatial)
-    result = call.run(call.in_channels(call.full(0)), call.in_channels(call.front(1), 0), size, *rest, groups * call.size)
+    result = call.run(
+        call.in_channels(call.full(0)), call.in_channels(call.front(1), 0), size, *rest, groups * call.size
+    )
     return call.out_of_channels(result)
 
 
 @batch("_convolution_weight_gradient")
 def _(call):
     _, _, (out, *others), *rest, groups = call.args
-    result = call.run(call.in_channels(call.full(0)), call.in_channels(call.full(1)), (out * call.size, *others), *rest, groups * call.size)
+    result = call.run(
+        call.in_channels(call.full(0)),
+        call.in_channels(call.full(1)),
+        (out * call.size, *others),
+        *rest,
+        groups * call.size,
+    )
     return result.unflatten(0, (call.size, -1))
 
 
@@ -343,7 +355,11 @@ def _(g, input, weight, bias, stride, padding, dilation, transposed, output_padd
     batched = len(input.shape) == rank + 2
     pads = spread(padding, rank) * 2
     attributes = {
-        "kernel_shape": list(weight.shape[2:]), "strides": spread(stride, rank), "pads": pads, "dilations": spread(dilation, rank), "group": groups
+        "kernel_shape": list(weight.shape[2:]),
+        "strides": spread(stride, rank),
+        "pads": pads,
+        "dilations": spread(dilation, rank),
+        "group": groups,
     }
     if not batched:
         x = g.unsqueeze(x, [0])

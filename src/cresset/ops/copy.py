@@ -15,7 +15,9 @@ clone = operator("clone", """A copy with memory of its own; gradients flow throu
     >>> cresset.tensor([1.0, 2.0]).clone()
     tensor([1., 2.])
     """)  # fmt: skip
-contiguous = operator("contiguous", """The tensor itself if its elements lie in row-major order, otherwise a copy that does.""")
+contiguous = operator(
+    "contiguous", """The tensor itself if its elements lie in row-major order, otherwise a copy that does."""
+)
 
 
 @clone.derivative
@@ -381,8 +383,8 @@ batch("set_", "resize_")("refused")
 
 @batch("to", "to.dtype", "clone", "contiguous", *NAMED)
 def batch_of_converted(call):
-    """The batch converted whole. A layout of channels is that of a sample and cannot be asked of a batch, which has more dimensions; and the
-    samples of a copy lie one after another, as those of a fresh tensor do."""
+    """The batch converted whole. A layout of channels is that of a sample and cannot be asked of a batch, which has
+    more dimensions; and the samples of a copy lie one after another, as those of a fresh tensor do."""
     args = [call.front(), *call.args[1:]]
     place = call.place("memory_format")
     if place is not None and (args[place] in (cresset.channels_last, cresset.channels_last_3d) or call.dims[0]):
@@ -403,7 +405,10 @@ def _(call):
     if call.dims[1] is not None:
         source = call.padded(1, call.rank())
         if source.dim() > target.dim():
-            raise RuntimeError(f"{call.name}: a sample of shape {tuple(call.given[1].shape)} does not broadcast to {tuple(call.given[0].shape)}")
+            raise RuntimeError(
+                f"{call.name}: a sample of shape {tuple(call.given[1].shape)} does not broadcast to "
+                f"{tuple(call.given[0].shape)}"
+            )
     target.copy_(source)
 
 

@@ -261,7 +261,9 @@ batch("complex")("pointwise")
 
 @batch("fill")
 def _(call):
-    return cresset.full_like(call.full(), 0).copy_(call.padded(1, call.rank()) if call.dims[1] is not None else call.args[1])
+    return cresset.full_like(call.full(), 0).copy_(
+        call.padded(1, call.rank()) if call.dims[1] is not None else call.args[1]
+    )
 
 
 @batch("new_zeros", "new_ones", "new_empty", "new_full")
@@ -303,7 +305,13 @@ def _(g, s):
 @onnx("arange")
 def _(g, end, start=0, step=1):
     dtype = g.result.dtype
-    wide = cresset.int64 if not dtype.is_floating_point else cresset.float32 if dtype in (cresset.float16, cresset.bfloat16) else dtype
+    wide = (
+        cresset.int64
+        if not dtype.is_floating_point
+        else cresset.float32
+        if dtype in (cresset.float16, cresset.bfloat16)
+        else dtype
+    )
     start = 0 if start is None else start
     found = g.op("Range", g.number(start, wide), g.number(end, wide), g.number(1 if step is None else step, wide))
     return g.cast(found, wide, dtype)
@@ -315,7 +323,9 @@ def _(g, start, end, steps):
     places = g.op("Range", g.number(0, cresset.int64), g.number(steps, cresset.int64), g.number(1, cresset.int64))
     width = g.op("Sub", g.number(end, dtype), g.number(start, dtype))
     intervals = g.number(steps - 1 if steps != 1 else 1, dtype)
-    return g.op("Add", g.number(start, dtype), g.op("Div", g.op("Mul", g.cast(places, cresset.int64, dtype), width), intervals))
+    return g.op(
+        "Add", g.number(start, dtype), g.op("Div", g.op("Mul", g.cast(places, cresset.int64, dtype), width), intervals)
+    )
 
 
 @onnx("eye")

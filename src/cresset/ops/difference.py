@@ -183,7 +183,9 @@ def _areas(y, x, dx, dim):
             )
         x = x.reshape([-1] + [1] * (y.ndim - 1 - dim))
     x = x.reshape([1] * (y.ndim - x.ndim) + list(x.shape))
-    return sums * (_but_first(x, dim) - _but_last(x, dim)), 0.5  # `dim` counts from the front, also where x has more of them
+    return sums * (
+        _but_first(x, dim) - _but_last(x, dim)
+    ), 0.5  # `dim` counts from the front, also where x has more of them
 
 
 def _but_first(tensor, dim):

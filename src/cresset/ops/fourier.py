@@ -1,11 +1,15 @@
-"""The discrete Fourier transform, native, with its derivatives, and the short-time transform made of it. `torch.fft` is in cresset/fft.py."""
+"""The discrete Fourier transform, native, with its derivatives, and the short-time transform made of it. `torch.fft` is
+in cresset/fft.py.
+"""
 
 import cresset
 
 from .batches import all_samples
 from .registry import batch, function, operator
 
-fft_complex = operator("fft_complex", """The Fourier transform of a complex tensor along the dimensions `dim`, times `scale`.""")
+fft_complex = operator(
+    "fft_complex", """The Fourier transform of a complex tensor along the dimensions `dim`, times `scale`."""
+)
 
 
 @fft_complex.derivative
@@ -14,7 +18,10 @@ def _(grad, dim, forward, scale):
     yield lambda: cresset.fft_complex(grad, dim, not forward, scale)
 
 
-fft_from_real = operator("fft_from_real", """The Fourier transform of a real tensor along the dimensions `dim`, times `scale`: half of the last of them.""")
+fft_from_real = operator(
+    "fft_from_real",
+    """The Fourier transform of a real tensor along the dimensions `dim`, times `scale`: half of the last of them.""",
+)
 
 
 @fft_from_real.derivative
@@ -29,7 +36,10 @@ def _(grad, dim, forward, scale, input_info):
     yield back
 
 
-fft_to_real = operator("fft_to_real", """The Fourier transform to a real tensor from half of its spectrum, times `scale`: `size` elements of the last of the dimensions `dim`.""")
+fft_to_real = operator(
+    "fft_to_real",
+    """The Fourier transform to a real tensor from half of its spectrum, times `scale`: `size` elements of the last of the dimensions `dim`.""",
+)
 
 
 @fft_to_real.derivative

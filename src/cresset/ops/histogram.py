@@ -108,7 +108,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False) -> Any:
 def _histogram(who, points, bins, bounds, weight, density):
     """The histogram of the rows of `points`, and the tuple of edges."""
     points = points.detach()
-    halves = points.dtype in (cresset.float16, cresset.bfloat16) and all(isinstance(bin, cresset.Tensor) for bin in bins)
+    halves = points.dtype in (cresset.float16, cresset.bfloat16) and all(
+        isinstance(bin, cresset.Tensor) for bin in bins
+    )
     if points.dtype not in (cresset.float32, cresset.float64) and not halves:
         raise NotImplementedError(f"{who}: not implemented for {points.dtype}")
     if weight is not None and weight.dtype != points.dtype:
@@ -185,7 +187,9 @@ def _(g, input, weights, minlength):
     if g.result.shape != (minlength,):
         raise g.unsupported("the number of counts depends on the elements; give minlength")
     row = g.op("Range", g.number(0, cresset.int64), g.number(minlength, cresset.int64), g.number(1, cresset.int64))
-    hits = g.cast(g.op("Equal", g.unsqueeze(g.cast(input, input.dtype, cresset.int64), [1]), row), cresset.bool, g.result.dtype)
+    hits = g.cast(
+        g.op("Equal", g.unsqueeze(g.cast(input, input.dtype, cresset.int64), [1]), row), cresset.bool, g.result.dtype
+    )
     if weights is not None:
         hits = g.op("Mul", hits, g.unsqueeze(g.cast(weights, weights.dtype, g.result.dtype), [1]))
     return g.reduce("ReduceSum", hits, [0], False)

@@ -17,8 +17,12 @@ def _(grad, input_info, indices):
 
 
 def onto_zeros(name, info, grad, *args):
-    """Zeros in the shape of an operator's argument on which `name` has collected its gradient, in place unless inside vmap."""
-    inside = any(map(_native.level_of, (grad, *args))) or any(map(_native.level_of, args[0] if isinstance(args[0], list) else ()))
+    """Zeros in the shape of an operator's argument on which `name` has collected its gradient, in place unless inside
+    vmap.
+    """
+    inside = any(map(_native.level_of, (grad, *args))) or any(
+        map(_native.level_of, args[0] if isinstance(args[0], list) else ())
+    )
     return getattr(grad.new_zeros(info.shape), name if inside else name + "_")(*args)
 
 
@@ -172,7 +176,8 @@ batch("nonzero", "nonzero_numpy", "masked_select")("dynamic")
 class Indices:
     """The indices of a call: masks as numbers, those with a batch aligned to broadcast with those without.
 
-    entries: an index or None for each dimension. first: where the indexed dimensions of a sample's result stand: at the place of the
+    entries: an index or None for each dimension. first: where the indexed dimensions of a sample's result stand: at the
+        place of the
     first index if the indices are neighbors, else in front. shape: what a sample's indices broadcast to.
     """
 
@@ -182,8 +187,10 @@ class Indices:
             if given is not None and given.dtype in (cresset.bool, cresset.uint8):
                 if dim is not None:
                     raise RuntimeError(
-                        "vmap: It looks like you're attempting to index with a mask that has a value for every sample; its result would have another shape "
-                        "for each, and we do not support batching operators that can output dynamic shape. Use torch.where instead"
+                        "vmap: It looks like you're attempting to index with a mask that has a value for every "
+                        "sample; its result would have another shape "
+                        "for each, and we do not support batching operators that can output dynamic shape. Use "
+                        "torch.where instead"
                     )
                 pairs += [(places, None) for places in value.nonzero().unbind(1)]
                 shapes += [pairs[-1][0].shape] * given.dim()
@@ -205,7 +212,9 @@ class Indices:
         return value.reshape(value.shape[0], *[1] * (len(self.shape) + 1 - value.dim()), *value.shape[1:])
 
     def with_samples(self, size):
-        """The entries for a batch with `size` samples in front; results have the samples and the indexed dimensions first."""
+        """The entries for a batch with `size` samples in front; results have the samples and the indexed dimensions
+        first.
+        """
         return [cresset.arange(size).reshape(size, *[1] * len(self.shape)), *self.entries]
 
 
@@ -219,7 +228,11 @@ def _(call):
     if call.dims[0] is None:
         return call.run(call.args[0], indices.entries).movedim(indices.first, 0)
     result = call.run(call.front(), indices.with_samples(call.size))
-    return result.movedim(tuple(range(1, 1 + count)), tuple(range(1 + indices.first, 1 + indices.first + count))) if indices.first else result
+    return (
+        result.movedim(tuple(range(1, 1 + count)), tuple(range(1 + indices.first, 1 + indices.first + count)))
+        if indices.first
+        else result
+    )
 
 
 @gather.batch
@@ -312,8 +325,14 @@ def _(g, input, index):
 
 @onnx("masked_select")
 def _(g, input, mask):
-    whole = g.op("Shape", g.op("And", g.op("Cast", g.op("Equal", input, input), to=9), mask)) if input.shape != mask.shape else None
-    x, m = (g.name(input), g.name(mask)) if whole is None else (g.op("Expand", input, whole), g.op("Expand", mask, whole))
+    whole = (
+        g.op("Shape", g.op("And", g.op("Cast", g.op("Equal", input, input), to=9), mask))
+        if input.shape != mask.shape
+        else None
+    )
+    x, m = (
+        (g.name(input), g.name(mask)) if whole is None else (g.op("Expand", input, whole), g.op("Expand", mask, whole))
+    )
     return g.op("Compress", g.reshape(x, [-1]), g.reshape(m, [-1]), axis=0)
 
 

@@ -366,7 +366,12 @@ def _(call):
     values = [
         call.expanded(value, dim)
         for given, value, dim in zip(call.given[0], call.args[0], call.dims[0], strict=True)
-        if not (call.name == "cat" and given.dim() == 1 and given.numel() == 0 and any(other.dim() > 1 for other in call.given[0]))
+        if not (
+            call.name == "cat"
+            and given.dim() == 1
+            and given.numel() == 0
+            and any(other.dim() > 1 for other in call.given[0])
+        )
     ]
     rank = values[0].dim() - 1
     if call.name == "cat" and not rank:

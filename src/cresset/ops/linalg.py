@@ -29,7 +29,9 @@ def logdet(input):
     sign, logabsdet = cresset.linalg.slogdet(input)
     if input.is_complex():
         return sign.log() + logabsdet
-    return cresset.where(sign == -1, cresset.full((), math.nan, dtype=logabsdet.dtype, device=logabsdet.device), logabsdet)
+    return cresset.where(
+        sign == -1, cresset.full((), math.nan, dtype=logabsdet.dtype, device=logabsdet.device), logabsdet
+    )
 
 
 @function(method=True, out=True)
@@ -147,7 +149,8 @@ def svd(input, some=True, compute_uv=True) -> Any:
 
 @function(method=True, autocast={"cpu": "float32"})
 def lu(A, pivot=True, get_infos=False) -> Any:
-    """A = P L U in compact form: an older form of `linalg.lu_factor` that takes singular matrices, with LAPACK's numbers if `get_infos`.
+    """A = P L U in compact form: an older form of `linalg.lu_factor` that takes singular matrices, with LAPACK's
+    numbers if `get_infos`.
 
     >>> LU, pivots = cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))
     >>> LU
@@ -198,7 +201,8 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
 def geqrf(input) -> Any:
-    """Householder's form of A = Q R, for `linalg.householder_product` and `ormqr`: R above the reflectors, and their factors.
+    """Householder's form of A = Q R, for `linalg.householder_product` and `ormqr`: R above the reflectors, and their
+    factors.
 
     >>> cresset.geqrf(cresset.tensor([[3.0], [4.0]])).a[0].abs()
     tensor([5.])
@@ -283,7 +287,8 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False):
 
 @function
 def svd_lowrank(A, q=6, niter=2, M=None) -> tuple:
-    """U, S and V of the `q` largest singular values of A (of A - M), found by random projection (Halko and others, 2009).
+    """U, S and V of the `q` largest singular values of A (of A - M), found by random projection (Halko and others,
+    2009).
 
     Args:
         niter: how often the projection is improved.
@@ -310,7 +315,8 @@ def svd_lowrank(A, q=6, niter=2, M=None) -> tuple:
 
 @function
 def pca_lowrank(A, q=None, center=True, niter=2) -> tuple:
-    """Principal components of the rows of A, by `svd_lowrank` of the centered rows: (U, S, V), V's columns the directions.
+    """Principal components of the rows of A, by `svd_lowrank` of the centered rows: (U, S, V), V's columns the
+    directions.
 
     >>> U, S, V = cresset.pca_lowrank(cresset.tensor([[1.0, 0.0], [3.0, 0.0]]), q=1)
     >>> V.abs()

@@ -91,7 +91,9 @@ def _(call):
     if call.dims[2] is not None:
         return NotImplemented
     _, _, weight, reduction, *others = call.args
-    losses, _, *statistics = call.run(_joined(call, 0), _joined(call, 1).reshape(_target_shape(call)), weight, NONE, *others)
+    losses, _, *statistics = call.run(
+        _joined(call, 0), _joined(call, 1).reshape(_target_shape(call)), weight, NONE, *others
+    )
     total = _total_weights(call, 0)
     if reduction == NONE:
         losses = losses if call.rank() == 1 else losses.unflatten(0, (call.size, -1))
@@ -119,7 +121,14 @@ def _(call):
     statistics = [call.full(total + 1).movedim(0, 1).flatten(1)] if total + 1 < len(call.args) else []
     others = others[: total - 5]
     result = call.run(
-        grad.reshape(shape), _joined(call, 1), _joined(call, 2).reshape(shape), weight, NONE, *others, grad.new_ones((), dtype=cresset.float64), *statistics
+        grad.reshape(shape),
+        _joined(call, 1),
+        _joined(call, 2).reshape(shape),
+        weight,
+        NONE,
+        *others,
+        grad.new_ones((), dtype=cresset.float64),
+        *statistics,
     )
     return result if call.rank(1) == 1 else result.unflatten(0, (call.size, -1))
 
@@ -132,7 +141,11 @@ def _(g, input, target, weight, reduction, ignore_index, label_smoothing):
     if label_smoothing or target.dtype.is_floating_point or len(input.shape) < 2:
         raise g.unsupported("label smoothing, targets that are probabilities, and inputs without a batch")
     kind = {0: "none", 1: "mean", 2: "sum"}[reduction]
-    return [g.op("SoftmaxCrossEntropyLoss", input, target, weight, reduction=kind, ignore_index=ignore_index), None, None]
+    return [
+        g.op("SoftmaxCrossEntropyLoss", input, target, weight, reduction=kind, ignore_index=ignore_index),
+        None,
+        None,
+    ]
 
 
 @onnx("_nll_loss")

@@ -236,9 +236,21 @@ operator(
 
 @function(out=True)
 def _scaled_mm_v2(
-    input, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, contraction_dim=(), use_fast_accum=False
+    input,
+    mat2,
+    scale_a,
+    recipe_a,
+    swizzle_a,
+    scale_b,
+    recipe_b,
+    swizzle_b,
+    bias,
+    out_dtype,
+    contraction_dim=(),
+    use_fast_accum=False,
 ):
-    """`_scaled_mm` with lists of scales and of how each is laid out: 0 for one of the whole matrix, 1 for one of each row.
+    """`_scaled_mm` with lists of scales and of how each is laid out: 0 for one of the whole matrix, 1 for one of each
+    row.
 
     >>> x = cresset.tensor([[1.0, 2.0]]).to(cresset.float8_e4m3fn)
     >>> half = cresset.tensor(0.5)
@@ -249,14 +261,17 @@ def _scaled_mm_v2(
     counts = {0: [1, 1], 1: [input.size(0), mat2.size(-1)]}
     if len(set(recipes)) != 1 or [scale.numel() for scale in scales] != counts.get(recipes[0]):
         raise ValueError(
-            "_scaled_mm_v2: Invalid scaling configuration. Both recipes must be 0 (one scale for the matrix) or both 1 (one for "
-            f"each row and column), with one tensor each; got recipes {recipes} and scales of {[list(s.shape) for s in scales]}"
+            "_scaled_mm_v2: Invalid scaling configuration. Both recipes must be 0 (one scale for the matrix) or both "
+            "1 (one for "
+            f"each row and column), with one tensor each; got recipes {recipes} and scales of "
+            f"{[list(s.shape) for s in scales]}"
         )
     if any(swizzle_a) or any(swizzle_b):
         raise ValueError(f"_scaled_mm_v2: does not support swizzle; got {list(swizzle_a)} and {list(swizzle_b)}")
     if contraction_dim and [dim % 2 for dim in contraction_dim] != [1, 0]:
         raise ValueError(
-            "_scaled_mm_v2: contraction_dim must have exactly 2 elements, the columns of input and the rows of mat2: (1, 0); "
+            "_scaled_mm_v2: contraction_dim must have exactly 2 elements, the columns of input and the rows of mat2: "
+            "(1, 0); "
             f"got {tuple(contraction_dim)}"
         )
     return cresset._scaled_mm(input, mat2, *scales, bias, None, out_dtype, use_fast_accum)
@@ -267,7 +282,9 @@ def _scaled_mm_v2(
 
 @batch("matmul", "mm", "bmm", "mv")
 def _(call):
-    """The batch joins the leading dimensions. A factor without one stays as it is, so that it is one large product where that can be."""
+    """The batch joins the leading dimensions. A factor without one stays as it is, so that it is one large product
+    where that can be.
+    """
     a, b = call.front(0), call.front(1)
     a_rank, b_rank = call.rank(0), call.rank(1)
     _check_sizes(call)
@@ -295,9 +312,14 @@ def _check_sizes(call):
     """Names the sizes of a sample, before those of the batch are named."""
     a, b = call.given[:2]
     if not a.dim() or not b.dim():
-        raise RuntimeError(f"{call.name}: both arguments need to be at least 1D, but they are {a.dim()}D and {b.dim()}D")
+        raise RuntimeError(
+            f"{call.name}: both arguments need to be at least 1D, but they are {a.dim()}D and {b.dim()}D"
+        )
     if a.shape[-1] != b.shape[-1 if b.dim() == 1 else -2]:
-        raise RuntimeError(f"{call.name}: mat1 and mat2 shapes cannot be multiplied: a sample has {tuple(a.shape)} and {tuple(b.shape)}")
+        raise RuntimeError(
+            f"{call.name}: mat1 and mat2 shapes cannot be multiplied: a sample has {tuple(a.shape)} and "
+            f"{tuple(b.shape)}"
+        )
 
 
 @batch("addmm", "baddbmm")

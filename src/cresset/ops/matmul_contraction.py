@@ -578,7 +578,9 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def _with_older_order(today):
-    """Take the factors as numbers in front of what they multiply, too: addr(beta, input, alpha, vec1, vec2), x.addr(beta, alpha, vec1, vec2)."""
+    """Take the factors as numbers in front of what they multiply, too: addr(beta, input, alpha, vec1, vec2),
+    x.addr(beta, alpha, vec1, vec2).
+    """
 
     @functools.wraps(today)
     def either_order(*args, **kwargs):
@@ -586,9 +588,14 @@ def _with_older_order(today):
             return today(*args, **kwargs)
         *factors, first, second = args
         input = factors.pop(0 if isinstance(factors[0], cresset.Tensor) else 1)
-        if isinstance(first, cresset.Tensor) and not any(isinstance(factor, cresset.Tensor) and factor.dim() for factor in factors):
+        if isinstance(first, cresset.Tensor) and not any(
+            isinstance(factor, cresset.Tensor) and factor.dim() for factor in factors
+        ):
             name = today.__name__
-            warnings.warn(f"This overload of {name} is deprecated; write {name}(input, first, second, beta=beta, alpha=alpha)", stacklevel=2)
+            warnings.warn(
+                f"This overload of {name} is deprecated; write {name}(input, first, second, beta=beta, alpha=alpha)",
+                stacklevel=2,
+            )
             return today(input, first, second, **dict(zip(("beta", "alpha"), factors, strict=False)), **kwargs)
         return today(*args, **kwargs)
 

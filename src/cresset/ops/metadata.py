@@ -33,7 +33,11 @@ def is_neg(input) -> bool:
 def is_nonzero(input) -> bool:
     """Whether the only element is not zero."""
     if input.numel() != 1:
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if input.numel() else "Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError(
+            "Boolean value of Tensor with more than one value is ambiguous"
+            if input.numel()
+            else "Boolean value of Tensor with no values is ambiguous"
+        )
     return bool(input)
 
 

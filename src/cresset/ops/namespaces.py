@@ -1,6 +1,8 @@
-"""`torch.ops.<namespace>.<name>.<overload>`: operators by their schemas, those defined by programs (torch.library) and, under `aten`, ours.
+"""`torch.ops.<namespace>.<name>.<overload>`: operators by their schemas, those defined by programs (torch.library) and,
+under `aten`, ours.
 
-A schema is text such as `mylib::scale(Tensor x, float by=1.0, *, Tensor(a!) out) -> Tensor`; `(a!)` marks an argument that is written to.
+A schema is text such as `mylib::scale(Tensor x, float by=1.0, *, Tensor(a!) out) -> Tensor`; `(a!)` marks an argument
+that is written to.
 """
 
 import re
@@ -61,7 +63,9 @@ class Schema:
             arguments.append(argument.text)
         results = ", ".join(result.text for result in self.returns)
         results = results if len(self.returns) == 1 and not results.startswith("(") else f"({results})"
-        return f"{self.name}{'.' + self.overload_name if self.overload_name else ''}({', '.join(arguments)}) -> {results}"
+        return (
+            f"{self.name}{'.' + self.overload_name if self.overload_name else ''}({', '.join(arguments)}) -> {results}"
+        )
 
     __repr__ = __str__
 
@@ -69,11 +73,16 @@ class Schema:
         """The arguments in order, defaults filled in."""
         positional = [argument for argument in self.arguments if not argument.keyword_only]
         if len(args) > len(positional):
-            raise RuntimeError(f"{self.name}() expected at most {len(positional)} argument(s) but received {len(args)} argument(s). Declaration: {self}")
+            raise RuntimeError(
+                f"{self.name}() expected at most {len(positional)} argument(s) but received {len(args)} argument(s). "
+                f"Declaration: {self}"
+            )
         given = dict(zip((argument.name for argument in positional), args, strict=False))
         for name, value in kwargs.items():
             if name in given or all(name != argument.name for argument in self.arguments):
-                raise RuntimeError(f"{self.name}() got an unexpected or repeated argument '{name}'. Declaration: {self}")
+                raise RuntimeError(
+                    f"{self.name}() got an unexpected or repeated argument '{name}'. Declaration: {self}"
+                )
             given[name] = value
         values = []
         for argument in self.arguments:
@@ -82,7 +91,9 @@ class Schema:
             elif argument.has_default:
                 values.append(argument.default)
             else:
-                raise RuntimeError(f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}")
+                raise RuntimeError(
+                    f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"
+                )
         return values
 
 
@@ -99,9 +110,12 @@ def _split(text):
     return [part for part in parts if part]
 
 
-# A type: a word, or one of parts such as Dict(str, t), and after it which memory it shares, and whether it is a list of these or optional.
+# A type: a word, or one of parts such as Dict(str, t), and after it which memory it shares, and whether it is a list of
+# these or optional.
 _TYPE = r"([\w.]+(?:\((?:[^()]|\([^()]*\))*\))?[\w\[\]?()!|*>\- ]*?|\((?:[^()]|\([^()]*\))*\)(?:\([^()]*\))?[\[\]?]*)"
-_ALIAS = re.compile(r"(?<!Future)(?<!RRef)(?<!Await)\((?:[a-z]!?|[a-z*]!?(?:\|[a-z])*(?: ?-> ?[*a-z|]+)?)\)")  # (a), (a!), (a -> *), (b|a): which memory
+_ALIAS = re.compile(
+    r"(?<!Future)(?<!RRef)(?<!Await)\((?:[a-z]!?|[a-z*]!?(?:\|[a-z])*(?: ?-> ?[*a-z|]+)?)\)"
+)  # (a), (a!), (a -> *), (b|a): which memory
 
 
 def _argument(piece, keyword_only):
@@ -111,7 +125,9 @@ def _argument(piece, keyword_only):
     if match is None:
         raise RuntimeError(f"a parameter of a schema reads `Type name` or `Type name=default`, got {piece!r}")
     type_text, name, default = match.groups()
-    return Argument(name, _ALIAS.sub("", type_text), _default(default), default is not None, keyword_only, "!" in type_text, piece)
+    return Argument(
+        name, _ALIAS.sub("", type_text), _default(default), default is not None, keyword_only, "!" in type_text, piece
+    )
 
 
 def _result(piece):
@@ -141,8 +157,10 @@ def _default(text):
 
 
 _CHECKS = {
-    "Tensor": _native.Tensor, "int": int, "SymInt": int, "float": (int, float), "bool": bool, "str": str, "Scalar": (int, float, complex), "ScalarType": _native.dtype,
-    "Device": (_native.device, str), "Layout": _native.layout, "MemoryFormat": _native.memory_format, "Generator": _native.Generator,
+    "Tensor": _native.Tensor, "int": int, "SymInt": int, "float": (int, float), "bool": bool, "str": str,
+    "Scalar": (int, float, complex), "ScalarType": _native.dtype,
+    "Device": (_native.device, str), "Layout": _native.layout, "MemoryFormat": _native.memory_format,
+    "Generator": _native.Generator,
 }  # fmt: skip
 
 
@@ -157,13 +175,19 @@ def _checked(schema, argument, value):
     if match:
         items = value if isinstance(value, (list, tuple)) else [value]
         element = match[1].removesuffix("?")
-        fits = all(isinstance(item, _CHECKS.get(element, object)) or (item is None and match[1].endswith("?")) for item in items)
+        fits = all(
+            isinstance(item, _CHECKS.get(element, object)) or (item is None and match[1].endswith("?"))
+            for item in items
+        )
         fits = fits and (isinstance(value, (list, tuple)) or not isinstance(value, _native.Tensor))
     else:
-        fits = isinstance(value, _CHECKS.get(kind, object)) and not (kind in ("int", "SymInt", "float") and isinstance(value, bool) and kind == "float")
+        fits = isinstance(value, _CHECKS.get(kind, object)) and not (
+            kind in ("int", "SymInt", "float") and isinstance(value, bool) and kind == "float"
+        )
     if not fits and not hasattr(type(value), "__torch_function__"):
         raise RuntimeError(
-            f"{schema.name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead found type '{type(value).__name__}'. Declaration: {schema}"
+            f"{schema.name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead "
+            f"found type '{type(value).__name__}'. Declaration: {schema}"
         )
     return list(value) if match and isinstance(value, tuple) and kind.startswith("Tensor") else value
 
@@ -273,7 +297,9 @@ def namespace(name):
 
 
 def load_library(path):
-    """The operators of a compiled library. Those of some packages are known and stood in for; others are compiled for PyTorch and cannot be loaded."""
+    """The operators of a compiled library. Those of some packages are known and stood in for; others are compiled for
+    PyTorch and cannot be loaded.
+    """
     from ..standing_in import (
         compiled_libraries,  # upward: a library of another package is asked for by its path, when a program names it
     )

@@ -1,7 +1,8 @@
 """Normalization over layers, groups and batches: documentation, derivatives, and the functions of PyTorch's `torch`
 namespace over the native operators.
 
-A gradient is one fused kernel; when it shall itself be differentiated (create_graph) it is made of ordinary operators instead.
+A gradient is one fused kernel; when it shall itself be differentiated (create_graph) it is made of ordinary operators
+instead.
 """
 
 import math
@@ -42,7 +43,9 @@ def _standardized_backward(grad, standard, rstd, dims, centered=True):
 # --- layer and RMS normalization ---
 
 native_layer_norm = operator(
-    "native_layer_norm", """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`.""", autocast={"cuda": "float32"}
+    "native_layer_norm",
+    """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`.""",
+    autocast={"cuda": "float32"},
 )
 
 
@@ -111,7 +114,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 # --- group normalization ---
 
 native_group_norm = operator(
-    "native_group_norm", """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`.""", autocast={"cuda": "float32"}
+    "native_group_norm",
+    """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`.""",
+    autocast={"cuda": "float32"},
 )
 
 
@@ -215,7 +220,8 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     """Normalize each channel of each sample over its places, then scale by `weight` and shift by `bias`.
 
     Args:
-        running_mean, running_var: means over the samples; used if `use_input_stats` is false, else updated by `momentum`.
+        running_mean, running_var: means over the samples; used if `use_input_stats` is false, else updated by
+            `momentum`.
 
     >>> cresset.instance_norm(cresset.tensor([[[1.0, 3.0]]]), None, None, None, None, True, 0.1, 0.0, False)
     tensor([[[-1.,  1.]]])
@@ -251,10 +257,14 @@ def _(call):
     for i in (3, 4):
         if training and call.args[i] is not None and call.dims[i] is None:
             raise RuntimeError(
-                "batch_norm: Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not "
-                "batched. Inside vmap, use eval() mode, track_running_stats=False, or torch.func.replace_all_batch_norm_modules_"
+                "batch_norm: Batch norm got a batched tensor as input while the running_mean or running_var, which "
+                "will be updated in place, were not "
+                "batched. Inside vmap, use eval() mode, track_running_stats=False, or "
+                "torch.func.replace_all_batch_norm_modules_"
             )
-    output, *statistics = call.run(call.in_channels(call.full(0)), *(_channels(call, i) for i in range(1, 5)), training, momentum, eps)
+    output, *statistics = call.run(
+        call.in_channels(call.full(0)), *(_channels(call, i) for i in range(1, 5)), training, momentum, eps
+    )
     return [call.out_of_channels(output), *(_per_sample(part, call.size) for part in statistics)]
 
 
@@ -273,7 +283,14 @@ def _(call):
 def _(call):
     count, channels, pixels, groups, eps = call.args[3:]
     output, *statistics = call.run(
-        call.in_channels(call.full(0)), _channels(call, 1), _channels(call, 2), count, channels * call.size, pixels, groups * call.size, eps
+        call.in_channels(call.full(0)),
+        _channels(call, 1),
+        _channels(call, 2),
+        count,
+        channels * call.size,
+        pixels,
+        groups * call.size,
+        eps,
     )
     return [call.out_of_channels(part) for part in (output, *statistics)]
 
@@ -282,7 +299,9 @@ def _(call):
 def _(call):
     count, channels, pixels, groups = call.args[5:]
     grad, input, mean, rstd = (call.in_channels(call.full(i)) for i in range(4))
-    to_input, *to_weights = call.run(grad, input, mean, rstd, _channels(call, 4), count, channels * call.size, pixels, groups * call.size)
+    to_input, *to_weights = call.run(
+        grad, input, mean, rstd, _channels(call, 4), count, channels * call.size, pixels, groups * call.size
+    )
     return [call.out_of_channels(to_input), *(_per_sample(part, call.size) for part in to_weights)]
 
 
@@ -301,7 +320,9 @@ def _(call):
 
 @batch("_normalize_backward")
 def _(call):
-    """A weight for each sample is multiplied before. The gradients of weight and bias are sums over the leading dimensions, one for each sample."""
+    """A weight for each sample is multiplied before. The gradients of weight and bias are sums over the leading
+    dimensions, one for each sample.
+    """
     _, _, shape, mean, _, weight, parameters = call.args
     grad, input, rstd = call.full(0), call.full(1), call.full(4)
     mean = None if mean is None else call.full(3)
@@ -338,7 +359,15 @@ def _(g, input, weight, bias, running_mean, running_var, training, eps):
             found = g.op("Mul", found, _on_channels(g, weight, rank))
         return [found if bias is None else g.op("Add", found, _on_channels(g, bias, rank)), None, None]
     ones, zeros = (g.initializer(cresset.full((channels,), v, dtype=running_mean.dtype)) for v in (1.0, 0.0))
-    found = g.op("BatchNormalization", input, ones if weight is None else weight, zeros if bias is None else bias, running_mean, running_var, epsilon=float(eps))
+    found = g.op(
+        "BatchNormalization",
+        input,
+        ones if weight is None else weight,
+        zeros if bias is None else bias,
+        running_mean,
+        running_var,
+        epsilon=float(eps),
+    )
     return [found, None, None]
 
 

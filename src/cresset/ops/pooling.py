@@ -495,7 +495,9 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 # --- inside vmap ---
 
 
-_SPATIAL = {f"_{kind}{n}d": n for n in (1, 2, 3) for kind in ("avg_pool", "max_pool", "adaptive_avg_pool", "adaptive_max_pool")}
+_SPATIAL = {
+    f"_{kind}{n}d": n for n in (1, 2, 3) for kind in ("avg_pool", "max_pool", "adaptive_avg_pool", "adaptive_max_pool")
+}
 
 
 @batch(*_SPATIAL)
@@ -522,7 +524,9 @@ def _(call):
     if call.rank() == spatial + 1:
         return call.run(*values, _with_lead(sizes, values[0].shape[:2], spatial), *call.args[tensors + 1 :])
     values = [value.flatten(0, 1) for value in values]
-    return call.run(*values, _with_lead(sizes, values[0].shape[:2], spatial), *call.args[tensors + 1 :]).unflatten(0, (call.size, -1))
+    return call.run(*values, _with_lead(sizes, values[0].shape[:2], spatial), *call.args[tensors + 1 :]).unflatten(
+        0, (call.size, -1)
+    )
 
 
 def _with_lead(sizes, lead, spatial):
@@ -546,7 +550,8 @@ def _max_pool_as_onnx(rank):
     def rule(g, input, kernel_size, stride, padding, dilation, ceil_mode):
         x = g.cast(input, input.dtype, cresset.float32) if not input.dtype.is_floating_point else g.name(input)
         settings = {
-            "kernel_shape": spread(kernel_size, rank), "strides": spread(stride or kernel_size, rank), "pads": spread(padding, rank) * 2,
+            "kernel_shape": spread(kernel_size, rank), "strides": spread(stride or kernel_size, rank),
+            "pads": spread(padding, rank) * 2,
             "dilations": spread(dilation, rank), "ceil_mode": int(ceil_mode),
         }  # fmt: skip
         values, places = _pooled_as_onnx(g, "MaxPool", x, input, rank, outputs=2, **settings)
@@ -570,7 +575,8 @@ def _avg_pool_as_onnx(rank):
         if ceil_mode and g.opset < 19:
             raise g.unsupported(f"ceil_mode=True divides by another count in opset {g.opset}; opset 19 agrees")
         return _pooled_as_onnx(
-            g, "AveragePool", g.name(input), input, rank, kernel_shape=spread(kernel_size, rank), strides=spread(stride or kernel_size, rank),
+            g, "AveragePool", g.name(input), input, rank, kernel_shape=spread(kernel_size, rank),
+            strides=spread(stride or kernel_size, rank),
             pads=spread(padding, rank) * 2, ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad),
         )[0]  # fmt: skip
 
@@ -600,7 +606,9 @@ def _adaptive_as_onnx(rank, kind):
         if any(s % w for s, w in zip(sizes, wanted, strict=True)):
             return [_by_windows_as_onnx(g, input, sizes, wanted, kind), None][: len(g.call.results)]
         steps = [s // w for s, w in zip(sizes, wanted, strict=True)]
-        return [_pooled_as_onnx(g, kind, g.name(input), input, rank, kernel_shape=steps, strides=steps)[0], None][: len(g.call.results)]
+        return [_pooled_as_onnx(g, kind, g.name(input), input, rank, kernel_shape=steps, strides=steps)[0], None][
+            : len(g.call.results)
+        ]
 
     return rule
 

@@ -84,7 +84,9 @@ def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
 
 
 def _of_quantized(name, what, is_function=True):
-    """A method of quantized tensors, which have their own: what is here is the function, and the error of other tensors."""
+    """A method of quantized tensors, which have their own: what is here is the function, and the error of other
+    tensors.
+    """
 
     def ask(input):
         if input.is_quantized:
@@ -110,7 +112,9 @@ _of_quantized("qscheme", "Whether there is one scale for all or one for each cha
 
 def _bounds(who, quant_min, quant_max):
     if quant_min > quant_max:
-        raise RuntimeError(f"{who}: `quant_min` should be less than or equal to `quant_max`, got {quant_min} and {quant_max}")
+        raise RuntimeError(
+            f"{who}: `quant_min` should be less than or equal to `quant_max`, got {quant_min} and {quant_max}"
+        )
 
 
 def _imitated(input, scale, zero_point, quant_min, quant_max):
@@ -128,7 +132,8 @@ def _imitated(input, scale, zero_point, quant_min, quant_max):
 
 @function
 def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
-    """What quantizing to the integers from `quant_min` to `quant_max` and back gives, with a gradient of one within the bounds.
+    """What quantizing to the integers from `quant_min` to `quant_max` and back gives, with a gradient of one within the
+    bounds.
 
     >>> cresset.fake_quantize_per_tensor_affine(cresset.tensor([0.12, 9.0]), 0.1, 0, 0, 15)
     tensor([0.1000, 1.5000])
@@ -136,7 +141,8 @@ def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_m
     _bounds("fake_quantize_per_tensor_affine", quant_min, quant_max)
     if not isinstance(zero_point, cresset.Tensor) and not quant_min <= zero_point <= quant_max:
         raise RuntimeError(
-            f"fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and `quant_max`, got {zero_point}, {quant_min} and {quant_max}"
+            "fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and `quant_max`, got "
+            f"{zero_point}, {quant_min} and {quant_max}"
         )
     scale = scale if isinstance(scale, cresset.Tensor) else cresset.tensor(scale, dtype=cresset.float32)
     return _imitated(input, scale.detach(), zero_point, quant_min, quant_max)
@@ -153,7 +159,10 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     """
     _bounds("fake_quantize_per_channel_affine", quant_min, quant_max)
     if scale.numel() != input.shape[axis] or zero_point.numel() != input.shape[axis]:
-        raise RuntimeError(f"fake_quantize_per_channel_affine: dimensions of scale and zero-point are not consistent with the {input.shape[axis]} channels")
+        raise RuntimeError(
+            "fake_quantize_per_channel_affine: dimensions of scale and zero-point are not consistent with the "
+            f"{input.shape[axis]} channels"
+        )
     shape = [1] * input.dim()
     shape[axis] = -1
     return _imitated(input, scale.detach().reshape(shape), zero_point.reshape(shape), quant_min, quant_max)

@@ -337,7 +337,9 @@ def _random_as_onnx(kind, **attributes):
         shape = g.result.shape
         dtype = 1 if g.result.dtype is not cresset.float64 else 11
         if any(g.is_size(s) for s in shape):
-            found = g.op(kind + "Like", g.op("Expand", g.number(0.0, cresset.float32), g.sizes(shape)), dtype=dtype, **attributes)
+            found = g.op(
+                kind + "Like", g.op("Expand", g.number(0.0, cresset.float32), g.sizes(shape)), dtype=dtype, **attributes
+            )
         else:
             found = g.op(kind, shape=list(shape), dtype=dtype, **attributes)
         return g.cast(found, cresset.float64 if dtype == 11 else cresset.float32, g.result.dtype)

@@ -157,7 +157,10 @@ def movedim(input, source, destination):
     torch.Size([3, 4, 2])
     """
     ndim = input.ndim
-    source, destination = ((int(d),) if isinstance(d, int) or (isinstance(d, cresset.Tensor) and d.ndim == 0) else tuple(d) for d in (source, destination))
+    source, destination = (
+        (int(d),) if isinstance(d, int) or (isinstance(d, cresset.Tensor) and d.ndim == 0) else tuple(d)
+        for d in (source, destination)
+    )
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same "
@@ -530,7 +533,9 @@ def _(g, input, dims):
     if not axes:
         return input
     count = len(axes)
-    return g.op("Slice", input, g.ints([-1] * count), g.ints([-(2**63) + 1] * count), g.ints(axes), g.ints([-1] * count))
+    return g.op(
+        "Slice", input, g.ints([-1] * count), g.ints([-(2**63) + 1] * count), g.ints(axes), g.ints([-1] * count)
+    )
 
 
 @onnx("roll")
@@ -563,6 +568,8 @@ def _(g, repeats):
 def _(g, input, diagonal):
     upper = int(g.call.name == "triu")
     if input.dtype is cresset.bool:  # runtimes have it for numbers
-        found = g.op("Trilu", g.cast(input, cresset.bool, cresset.int64), g.number(diagonal, cresset.int64), upper=upper)
+        found = g.op(
+            "Trilu", g.cast(input, cresset.bool, cresset.int64), g.number(diagonal, cresset.int64), upper=upper
+        )
         return g.cast(found, cresset.int64, cresset.bool)
     return g.op("Trilu", input, g.number(diagonal, cresset.int64), upper=upper)

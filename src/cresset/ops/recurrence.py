@@ -1,7 +1,10 @@
-"""Recurrent networks: the step of each kind of cell, a layer over all steps, and networks of several layers and directions.
+"""Recurrent networks: the step of each kind of cell, a layer over all steps, and networks of several layers and
+directions.
 
-A layer in one direction is one native operator, with a native derivative: for float and double, and on CUDA for half precision too. When that
-shall itself be differentiated (create_graph), and for other dtypes and devices, the layer is made of ordinary operators, step by step.
+A layer in one direction is one native operator, with a native derivative: for float and double, and on CUDA for half
+    precision too. When that
+shall itself be differentiated (create_graph), and for other dtypes and devices, the layer is made of ordinary
+operators, step by step.
 """
 
 import functools
@@ -60,7 +63,9 @@ def _(grads, input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode, rev
 
 
 def _differentiable_gradients(grads, tensors, batch_sizes, mode, reverse, needs):
-    """The gradients of `tensors`, of ordinary operators. Those in `needs` may come from forward mode and then want no gradient yet."""
+    """The gradients of `tensors`, of ordinary operators. Those in `needs` may come from forward mode and then want no
+    gradient yet.
+    """
     tensors = [
         t.detach().requires_grad_() if need and not t.requires_grad else t
         for t, need in zip(tensors, needs, strict=True)
@@ -241,7 +246,8 @@ def _layer(mode, data, batch_sizes, state, weights, reverse):
 
     Args:
         data: (steps, batch, features); or packed, the inputs of all times one after the other.
-        batch_sizes: of packed data, how many sequences are still running at each time; they are sorted, the longest first.
+        batch_sizes: of packed data, how many sequences are still running at each time; they are sorted, the longest
+            first.
         state: the tensors of the starting state, (sequences, features) each.
         weights: w_ih, w_hh, b_ih, b_hh, w_hr; None for those there are not.
 
@@ -366,8 +372,8 @@ def _bound(name, args, kwargs):
 
 @function(autocast="lower")
 def lstm(*args, **kwargs) -> tuple:
-    """An LSTM network: (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or for packed
-    sequences (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
+    """An LSTM network: (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or for
+    packed sequences (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
 
     Args:
         hx: (h, c), each (layers * directions, batch, features).
@@ -450,7 +456,17 @@ def _(g, input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode, reverse
     if mode == "GRU":
         outputs, h = g.op("GRU", input, *weights, bias, None, state, outputs=2, linear_before_reset=1, **settings)
     else:
-        outputs, h = g.op("RNN", input, *weights, bias, None, state, outputs=2, activations=["Tanh" if mode == "RNN_TANH" else "Relu"], **settings)
+        outputs, h = g.op(
+            "RNN",
+            input,
+            *weights,
+            bias,
+            None,
+            state,
+            outputs=2,
+            activations=["Tanh" if mode == "RNN_TANH" else "Relu"],
+            **settings,
+        )
     return [g.squeeze(outputs, [1]), g.squeeze(h, [0]), None, None]
 
 

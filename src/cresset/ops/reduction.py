@@ -9,7 +9,9 @@ from .registry import batch, onnx, operator
 
 
 def _with_dims(grad, info, dim, keepdim):
-    """The gradient of a reduction with the reduced dimensions put back, of size one, so that it broadcasts with the input."""
+    """The gradient of a reduction with the reduced dimensions put back, of size one, so that it broadcasts with the
+    input.
+    """
     ndim = len(info.shape)
     if keepdim or ndim == 0 or dim is None or dim == ():
         return grad
@@ -367,7 +369,10 @@ def _(grad, input, output, unbiased):
 def _(grads, input, dim, correction, keepdim):
     dim = _as_dims(dim)
     yield (
-        lambda: _where_given(_var_backward(grads[0], input, dim, correction, keepdim), grads[0], input, dim, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+        lambda: (
+            _where_given(_var_backward(grads[0], input, dim, correction, keepdim), grads[0], input, dim, keepdim)
+            + _mean_backward(grads[1], input, dim, keepdim)
+        )
     )
 
 
@@ -376,7 +381,8 @@ def _(grads, input, dim, unbiased, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
-            _where_given(_var_backward(grads[0], input, dim, int(unbiased), keepdim), grads[0], input, dim, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+            _where_given(_var_backward(grads[0], input, dim, int(unbiased), keepdim), grads[0], input, dim, keepdim)
+            + _mean_backward(grads[1], input, dim, keepdim)
         )
     )
 
@@ -385,7 +391,8 @@ def _(grads, input, dim, unbiased, keepdim):
 def _(grads, input, unbiased):
     yield (
         lambda: (
-            _where_given(_var_backward(grads[0], input, None, int(unbiased), False), grads[0], input, None, False) + _mean_backward(grads[1], input, None, False)
+            _where_given(_var_backward(grads[0], input, None, int(unbiased), False), grads[0], input, None, False)
+            + _mean_backward(grads[1], input, None, False)
         )
     )
 
@@ -395,7 +402,9 @@ def _(grads, input, outputs, dim, correction, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
-            _where_given(_std_backward(grads[0], input, outputs[0], dim, correction, keepdim), grads[0], input, dim, keepdim)
+            _where_given(
+                _std_backward(grads[0], input, outputs[0], dim, correction, keepdim), grads[0], input, dim, keepdim
+            )
             + _mean_backward(grads[1], input, dim, keepdim)
         )
     )
@@ -406,7 +415,9 @@ def _(grads, input, outputs, dim, unbiased, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
-            _where_given(_std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim), grads[0], input, dim, keepdim)
+            _where_given(
+                _std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim), grads[0], input, dim, keepdim
+            )
             + _mean_backward(grads[1], input, dim, keepdim)
         )
     )
@@ -416,7 +427,9 @@ def _(grads, input, outputs, dim, unbiased, keepdim):
 def _(grads, input, outputs, unbiased):
     yield (
         lambda: (
-            _where_given(_std_backward(grads[0], input, outputs[0], None, int(unbiased), False), grads[0], input, None, False)
+            _where_given(
+                _std_backward(grads[0], input, outputs[0], None, int(unbiased), False), grads[0], input, None, False
+            )
             + _mean_backward(grads[1], input, None, False)
         )
     )
@@ -466,14 +479,17 @@ def _(grad, input, output, ord, dim, keepdim, dtype):
 
 # Over some dimensions (or all), with keepdim.
 _OVER_DIMS = (
-    "sum", "mean", "nansum", "amax", "amin", "all.dim", "any.dim", "count_nonzero", "logsumexp", "linalg_vector_norm", "std", "std.dim", "var", "var.dim", "std_mean", "std_mean.dim",
-    "var_mean", "var_mean.dim", "aminmax", "argmax", "argmin", "max.dim", "min.dim", "median.dim", "nanmedian.dim", "prod.dim",
+    "sum", "mean", "nansum", "amax", "amin", "all.dim", "any.dim", "count_nonzero", "logsumexp", "linalg_vector_norm",
+    "std", "std.dim", "var", "var.dim", "std_mean", "std_mean.dim",
+    "var_mean", "var_mean.dim", "aminmax", "argmax", "argmin", "max.dim", "min.dim", "median.dim", "nanmedian.dim",
+    "prod.dim",
 )  # fmt: skip
 
 
 # Over all of it: the name of the form with `dim`.
 _OVER_ALL = {
-    "sum.all": "sum", "mean.all": "mean", "prod": "prod.dim", "max": "max.dim", "min": "min.dim", "median": "median.dim", "nanmedian": "nanmedian.dim", "all": "all.dim",
+    "sum.all": "sum", "mean.all": "mean", "prod": "prod.dim", "max": "max.dim", "min": "min.dim",
+    "median": "median.dim", "nanmedian": "nanmedian.dim", "all": "all.dim",
     "any": "any.dim",
 }  # fmt: skip
 
@@ -568,7 +584,11 @@ def _(g, input, dim=None, keepdim=False, other=None):
 
 
 def _place(g, kind, input, dim, keepdim):
-    dtype = input.dtype if input.dtype in (cresset.float32, cresset.float64, cresset.int32, cresset.int64) else cresset.float32
+    dtype = (
+        input.dtype
+        if input.dtype in (cresset.float32, cresset.float64, cresset.int32, cresset.int64)
+        else cresset.float32
+    )
     return g.op(kind, g.cast(input, input.dtype, dtype), axis=dim % len(input.shape), keepdims=int(keepdim))
 
 

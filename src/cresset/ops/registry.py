@@ -14,8 +14,12 @@ from .autocast import by_device, set_policy
 
 functions: dict[str, Any] = {}  # name -> callable, becomes cresset.<name>
 methods: dict[str, Any] = {}  # name -> callable, becomes Tensor.<name>
-batch_rules: dict[str, Any] = {}  # name or name.overload -> rule(call) for vmap, or the word for one that many share: see func/words.py
-export_rules: dict[str, Any] = {}  # name -> rule(g, arguments by name): how it is written as ONNX, on the graph of onnx/graph.py
+batch_rules: dict[
+    str, Any
+] = {}  # name or name.overload -> rule(call) for vmap, or the word for one that many share: see func/words.py
+export_rules: dict[
+    str, Any
+] = {}  # name -> rule(g, arguments by name): how it is written as ONNX, on the graph of onnx/graph.py
 
 _operators = _native.operators()
 
@@ -69,7 +73,9 @@ def operator(name, doc=None, *, autocast=None, batch=None):
 
 
 def batch(*names):
-    """Decorator: what these operators (or overloads, `name.overload`) do inside vmap; `rule` is a function of a Call, or a word as in `operator`."""
+    """Decorator: what these operators (or overloads, `name.overload`) do inside vmap; `rule` is a function of a Call,
+    or a word as in `operator`.
+    """
 
     def enter(rule):
         batch_rules.update(dict.fromkeys(names, rule))
@@ -79,7 +85,9 @@ def batch(*names):
 
 
 def onnx(*names):
-    """Decorator: how these operators are written as ONNX. The rule gets the graph (onnx/graph.py) and the arguments that it names."""
+    """Decorator: how these operators are written as ONNX. The rule gets the graph (onnx/graph.py) and the arguments
+    that it names.
+    """
 
     def enter(rule):
         export_rules.update(dict.fromkeys(names, rule))
@@ -100,7 +108,14 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
         autocast: what autocast does to it; see autocast.py.
     """
     if definition is None:
-        options = {"method": method, "inplace": inplace, "out": out, "name": name, "asks_others": asks_others, "autocast": autocast}
+        options = {
+            "method": method,
+            "inplace": inplace,
+            "out": out,
+            "name": name,
+            "asks_others": asks_others,
+            "autocast": autocast,
+        }
         return functools.partial(function, **options)
     public = name or definition.__name__
     offered = _with_out(definition, public) if out else definition
@@ -118,12 +133,16 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
 
 
 def let_others_answer(table, prefix=""):
-    """Let the functions in a table, but for a module's private ones, ask modes and arguments with __torch_function__ first, as operators do.
+    """Let the functions in a table, but for a module's private ones, ask modes and arguments with __torch_function__
+    first, as operators do.
 
-    With a `prefix`, that of PyTorch's names for the functions of the module, they are asked about by these: `linalg_inv`.
+    With a `prefix`, that of PyTorch's names for the functions of the module, they are asked about by these:
+    `linalg_inv`.
     """
     for name, offered in table.items():
-        if isinstance(offered, types.FunctionType) and (table is functions or table is methods or not name.startswith("_")):
+        if isinstance(offered, types.FunctionType) and (
+            table is functions or table is methods or not name.startswith("_")
+        ):
             if offered not in _overridable:
                 offered.__name__ = prefix + name if prefix else offered.__name__
                 _overridable[offered] = _native.overridable(offered)
@@ -153,9 +172,15 @@ def _store(public, out, result):
         stored = [_store(public, o, r) for o, r in zip(out, result, strict=True)]
         return type(result)(*stored) if hasattr(result, "_fields") else type(result)(stored)
     if not _native.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"{public}: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(out.dtype)[6:]}")
+        raise RuntimeError(
+            f"{public}: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
+            f"{str(out.dtype)[6:]}"
+        )
     if (out.requires_grad or result.requires_grad) and _native.is_grad_enabled():
-        raise RuntimeError(f"{public}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+        raise RuntimeError(
+            f"{public}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
     if _native.storage_info(out)[0] == _native.storage_info(result)[0]:
         result = result.clone()
     if out.shape != result.shape:
@@ -168,7 +193,10 @@ def _in_place(definition, public):
     def in_place(input, *args, **kwargs):
         result = definition(input, *args, **kwargs)
         if not _native.can_cast(result.dtype, input.dtype):
-            raise RuntimeError(f"{public}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(input.dtype)[6:]}")
+            raise RuntimeError(
+                f"{public}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
+                f"{str(input.dtype)[6:]}"
+            )
         return input.copy_(result)
 
     in_place.__name__ = in_place.__qualname__ = public + "_"
@@ -200,7 +228,8 @@ def alias(name, *others):
 
 
 _KINDS = {
-    "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str", "ScalarType": "dtype",
+    "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float",
+    "bool": "bool", "str": "str", "ScalarType": "dtype",
     "Device": "device", "Layout": "layout", "MemoryFormat": "memory_format", "Generator": "Generator",
 }  # fmt: skip
 

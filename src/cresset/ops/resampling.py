@@ -1,4 +1,6 @@
-"""Images in another size: what nn.functional.interpolate asks of bytes. Other dtypes are resized by products and sums there."""
+"""Images in another size: what nn.functional.interpolate asks of bytes. Other dtypes are resized by products and sums
+there.
+"""
 
 from .registry import operator
 

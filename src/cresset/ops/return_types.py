@@ -16,7 +16,9 @@ def return_type(name, fields):
     def __new__(cls, *values):
         values = tuple(values[0]) if len(values) == 1 else values
         if len(values) != len(fields):
-            raise TypeError(f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(values)}-sequence given)")
+            raise TypeError(
+                f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(values)}-sequence given)"
+            )
         return tuple.__new__(cls, values)
 
     def __repr__(self):

@@ -1,4 +1,6 @@
-"""What a GradScaler does to gradients and to its scale, as functions: on CUDA one launch each, and the host does not wait."""
+"""What a GradScaler does to gradients and to its scale, as functions: on CUDA one launch each, and the host does not
+wait.
+"""
 
 import math
 

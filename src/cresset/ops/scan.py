@@ -84,7 +84,8 @@ def _(grad, input, output, dim):
             return grad
         if input.is_complex():
             return part(grad.log())
-        # Logarithms know no signs: what is positive and what is negative go separately. The lowest number stands for log(0).
+        # Logarithms know no signs: what is positive and what is negative go separately. The lowest number stands for
+        # log(0).
         nothing = cresset.finfo(grad.dtype).min
         return part(cresset.where(grad > 0, grad.log(), nothing)) - part(
             cresset.where(grad < 0, (-grad).log(), nothing)
@@ -121,6 +122,7 @@ def _(grad, indices, dim):
 def _(grad, indices, dim):
     yield lambda: _to_where_it_came_from(grad, indices, dim)
 
+
 batch("cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp")("along")
 
 
@@ -128,7 +130,9 @@ batch("cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp")("alo
 
 
 def _triangle(g, input, dim, filler):
-    """For each place along `dim`, the elements up to it in a last dimension of their own; `filler` stands for those after it."""
+    """For each place along `dim`, the elements up to it in a last dimension of their own; `filler` stands for those
+    after it.
+    """
     if not input.shape:
         raise g.unsupported("a tensor without dimensions")
     if input.dtype is cresset.bool:

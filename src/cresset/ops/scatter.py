@@ -282,7 +282,11 @@ def _(grad, mask, source_info):
     def back():
         used = grad.masked_select(mask)
         rest = source_info.numel() - used.numel()
-        return cresset.cat([used, used.new_zeros(rest)]).reshape(source_info.shape) if rest else used.reshape(source_info.shape)
+        return (
+            cresset.cat([used, used.new_zeros(rest)]).reshape(source_info.shape)
+            if rest
+            else used.reshape(source_info.shape)
+        )
 
     yield lambda: grad.masked_fill(mask, 0)
     yield None
@@ -333,7 +337,8 @@ def _(grad, indices, accumulate):
 
 batch("masked_fill", "masked_fill_")("pointwise")
 batch(
-    "scatter", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_", "scatter_.value", "scatter_.reduce", "scatter_.value_reduce", "scatter_add",
+    "scatter", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_", "scatter_.value",
+    "scatter_.reduce", "scatter_.value_reduce", "scatter_add",
     "scatter_add_", "scatter_reduce", "scatter_reduce_",
 )(batch_along_indices)  # fmt: skip
 
@@ -355,7 +360,11 @@ def _(call):
 def _(call):
     indices = Indices(call, 1)
     target = call.front(0) if call.in_place else call.full(0)
-    rest = [size for size, entry in zip(call.given[0].shape, indices.entries + [None] * call.rank(), strict=False) if entry is None]
+    rest = [
+        size
+        for size, entry in zip(call.given[0].shape, indices.entries + [None] * call.rank(), strict=False)
+        if entry is None
+    ]
     count = len(indices.shape)
     shape = (*rest[: indices.first], *indices.shape, *rest[indices.first :])
     values = call.padded(2, len(shape)).expand(call.size, *shape)
@@ -371,7 +380,8 @@ def _put(input, dim, places, values, accumulate=False):
 
 
 @batch(
-    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_fill.Tensor", "index_fill_.Tensor", "index_reduce", "index_reduce_",
+    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_fill.Tensor",
+    "index_fill_.Tensor", "index_reduce", "index_reduce_",
 )  # fmt: skip
 def _(call):
     base = call.name.partition(".")[0].removesuffix("_")
@@ -389,7 +399,11 @@ def _(call):
     def changed(input, _, places, value, alpha=1):
         if base == "index_add":
             return _put(input, dim, places, value if alpha == 1 else value * alpha, accumulate=True)
-        value = value if isinstance(value, cresset.Tensor) else cresset.tensor(value, dtype=input.dtype, device=input.device)
+        value = (
+            value
+            if isinstance(value, cresset.Tensor)
+            else cresset.tensor(value, dtype=input.dtype, device=input.device)
+        )
         return _put(input, dim, places, value.to(input.dtype))
 
     result = call.made_of(changed)
@@ -419,7 +433,13 @@ def _(g, input, indices, values, accumulate):
     places = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=rank)
     rest = input.shape[len(tensors) :]
     wanted = g.op("Concat", common, g.sizes(rest), axis=0) if rest else common
-    return g.op("ScatterND", input, g.cast(places, cresset.int64, cresset.int64), g.op("Expand", value, wanted), reduction="add" if accumulate else None)
+    return g.op(
+        "ScatterND",
+        input,
+        g.cast(places, cresset.int64, cresset.int64),
+        g.op("Expand", value, wanted),
+        reduction="add" if accumulate else None,
+    )
 
 
 @onnx("scatter")

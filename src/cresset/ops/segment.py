@@ -16,7 +16,8 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         lengths: of the segments; its leading dimensions are those of `data` before `axis`.
         offsets: where the segments start, and where the last one ends, instead.
         unsafe: do not check that the segments cover the dimension.
-        initial: takes part in every segment; what an empty segment gives (else 0, nan, 1, -inf, inf in the order above).
+        initial: takes part in every segment; what an empty segment gives (else 0, nan, 1, -inf, inf in the order
+            above).
 
     >>> cresset.segment_reduce(cresset.tensor([1.0, 2.0, 3.0, 4.0]), "sum", lengths=cresset.tensor([1, 3]))
     tensor([1., 9.])
@@ -30,24 +31,37 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     axis = axis + data.ndim if axis < 0 else axis
     borders = lengths if offsets is None else offsets
     if borders.ndim != axis + 1:
-        raise RuntimeError(f"segment_reduce(): Expected lengths or offsets to have {axis + 1} dimensions for axis={axis}, got {borders.ndim}")
+        raise RuntimeError(
+            f"segment_reduce(): Expected lengths or offsets to have {axis + 1} dimensions for axis={axis}, got "
+            f"{borders.ndim}"
+        )
     if borders.shape[:-1] != data.shape[:axis]:
-        raise RuntimeError(f"segment_reduce(): lengths or offsets of shape {tuple(borders.shape)} do not fit data of shape {tuple(data.shape)}")
+        raise RuntimeError(
+            f"segment_reduce(): lengths or offsets of shape {tuple(borders.shape)} do not fit data of shape "
+            f"{tuple(data.shape)}"
+        )
     size = data.size(axis)
     if offsets is None:
         if not unsafe and lengths.numel() and int(lengths.min()) < 0:
             raise RuntimeError(f"lengths contains negative value {int(lengths.min())}")
         if not unsafe and lengths.numel() and int(lengths.max()) > size:  # sums of such lengths could wrap
-            raise RuntimeError(f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {size}, got a length {int(lengths.max())}")
+            raise RuntimeError(
+                f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {size}, got a "
+                f"length {int(lengths.max())}"
+            )
         ends = lengths.cumsum(-1)
         starts = ends - lengths
     else:
         starts, ends = offsets[..., :-1], offsets[..., 1:]
     if not unsafe and ends.numel() and bool((ends[..., -1] != size).any()):
-        raise RuntimeError(f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {size}")
+        raise RuntimeError(
+            f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {size}"
+        )
     count = ends.size(-1)
     places = cresset.arange(size, device=data.device).expand(*ends.shape[:-1], size).contiguous()
-    which = cresset.searchsorted(ends.contiguous(), places, right=True)  # the segment of each place; `count` past the last
+    which = cresset.searchsorted(
+        ends.contiguous(), places, right=True
+    )  # the segment of each place; `count` past the last
     which = which.masked_fill(places < starts[..., :1], count) if count else which
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     index = which.reshape(*which.shape, *[1] * (data.ndim - axis - 1)).expand(data.shape)

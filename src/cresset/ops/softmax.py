@@ -1,4 +1,6 @@
-"""Softmax and its logarithm: documentation and derivatives. The gradient is one fused kernel, and has a derivative of its own."""
+"""Softmax and its logarithm: documentation and derivatives. The gradient is one fused kernel, and has a derivative of
+its own.
+"""
 
 import cresset
 

@@ -157,7 +157,11 @@ def _(g, input, dim, descending):
     if not input.shape:
         return [input, g.number(0, cresset.int64)]
     axis = dim % len(input.shape)
-    wide = g.cast(input, input.dtype, cresset.int32) if input.dtype in (cresset.bool, cresset.uint8, cresset.int8, cresset.int16) else input
+    wide = (
+        g.cast(input, input.dtype, cresset.int32)
+        if input.dtype in (cresset.bool, cresset.uint8, cresset.int8, cresset.int16)
+        else input
+    )
     values, places = _top(g, wide, input.shape[axis], axis, descending)
     return [g.cast(values, cresset.int32, input.dtype) if wide is not input else values, places]
 

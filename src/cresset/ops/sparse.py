@@ -1,6 +1,8 @@
-"""Products with sparse matrices, and their derivatives. A matrix is given by its rows: where each begins, the columns, the values.
+"""Products with sparse matrices, and their derivatives. A matrix is given by its rows: where each begins, the columns,
+the values.
 
-With C = A B, A sparse: dA = dC Bᴴ at the places of A alone, and dB = Aᴴ dC. The two operators are each other's derivatives.
+With C = A B, A sparse: dA = dC Bᴴ at the places of A alone, and dB = Aᴴ dC. The two operators are each other's
+derivatives.
 """
 
 import cresset

@@ -12,7 +12,16 @@ _LAYOUT_WORDS = {"torch.strided": "Strided", "torch.sparse_coo": "Sparse"}
 
 @function
 def sparse_coo_tensor(
-    indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None
+    indices=None,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
 ):
     """A sparse tensor of coordinates: `values` at `indices`, zero elsewhere. Values at one index add up.
 
@@ -37,7 +46,17 @@ def sparse_coo_tensor(
 
 @function
 def sparse_compressed_tensor(
-    compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None
+    compressed_indices,
+    plain_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
 ):
     """A sparse tensor of one of the compressed layouts: CSR, CSC, BSR or BSC.
 
@@ -54,7 +73,8 @@ def sparse_compressed_tensor(
     from ..sparse.compressed import sparse_compressed_tensor as make
 
     return make(
-        compressed_indices, plain_indices, values, size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+        compressed_indices, plain_indices, values, size, dtype=dtype, layout=layout, device=device,
+        pin_memory=pin_memory,
         requires_grad=requires_grad, check_invariants=check_invariants,
     )  # fmt: skip
 
@@ -145,7 +165,10 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     if not _is_strided(self):
         if sparse_dim == self.sparse_dim():
             return to_layout(self, cresset.sparse_coo)
-        raise RuntimeError(f"to_sparse: the tensor is sparse already, with {self.sparse_dim()} sparse dimensions; to_dense() it first to have {sparse_dim}")
+        raise RuntimeError(
+            f"to_sparse: the tensor is sparse already, with {self.sparse_dim()} sparse dimensions; to_dense() it "
+            f"first to have {sparse_dim}"
+        )
     return dense_to_coo(self, sparse_dim)
 
 
@@ -244,7 +267,10 @@ def dense_dim(self):
 
 def _only_for(name, wanted):
     def refuse(self, *args, **kwargs):
-        raise RuntimeError(f"{name} expected {wanted} tensor layout but got {_LAYOUT_WORDS.get(str(self.layout), self.layout)}; call to_sparse() first")
+        raise RuntimeError(
+            f"{name} expected {wanted} tensor layout but got {_LAYOUT_WORDS.get(str(self.layout), self.layout)}; call "
+            "to_sparse() first"
+        )
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Of {wanted} tensors alone; see torch.sparse."

@@ -1,5 +1,5 @@
-"""Statistics: quantiles, covariance, means that pass over nan. Plain moments and extremes are in `reduction.py`, histograms in
-`histogram.py`, distances in `distance.py`, finite differences in `difference.py`."""
+"""Statistics: quantiles, covariance, means that pass over nan. Plain moments and extremes are in `reduction.py`,
+histograms in `histogram.py`, distances in `distance.py`, finite differences in `difference.py`."""
 
 import math
 
@@ -211,7 +211,10 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     if not input.is_floating_point():
         raise RuntimeError(f"nanmean(): expected input to have floating point dtype but got {input.dtype}")
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: {dtype}")
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex "
+            f"dtype. Got: {dtype}"
+        )
     count = input.isnan().logical_not().sum(None if _all_dims(dim) else dim, keepdim=keepdim)
     return input.nansum(dim, keepdim, dtype=dtype) / count
 

@@ -165,7 +165,9 @@ view.operator.derivative(_reshape_back, overload="")
 reshape.derivative(_reshape_back)
 
 
-as_strided = operator("as_strided", """A view with the given sizes, strides and offset into the storage, all in elements.""")
+as_strided = operator(
+    "as_strided", """A view with the given sizes, strides and offset into the storage, all in elements."""
+)
 
 
 @as_strided.derivative
@@ -174,20 +176,28 @@ def _(grad, input_info, size, stride, storage_offset):
 
 
 def _as_strided_back(grad, input, size, stride, storage_offset):
-    """Scatter into a flat picture of the storage, adding where elements overlap, then read the input's elements back from it."""
+    """Scatter into a flat picture of the storage, adding where elements overlap, then read the input's elements back
+    from it.
+    """
     offset = input.storage_offset() if storage_offset is None else storage_offset
     first = min(offset, input.storage_offset())
 
     def reach(sizes, strides, start):
         return start + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1 if 0 not in sizes else start
 
-    flat = grad.new_zeros(max(reach(size, stride, offset), reach(input.shape, input.stride(), input.storage_offset())) - first)
+    flat = grad.new_zeros(
+        max(reach(size, stride, offset), reach(input.shape, input.stride(), input.storage_offset())) - first
+    )
     places = cresset.arange(flat.numel())
     written = places.as_strided(size, stride, offset - first).reshape(-1)
     flat = flat.index_add(0, written, grad.reshape(-1))
     seen = places.as_strided(input.shape, input.stride(), input.storage_offset() - first)
-    if any(s == 0 and n > 1 for n, s in zip(input.shape, input.stride(), strict=True)):  # elements of the input that share memory share the gradient
-        count = cresset.zeros_like(flat).index_add(0, seen.reshape(-1), cresset.ones_like(seen.reshape(-1), dtype=flat.dtype))
+    if any(
+        s == 0 and n > 1 for n, s in zip(input.shape, input.stride(), strict=True)
+    ):  # elements of the input that share memory share the gradient
+        count = cresset.zeros_like(flat).index_add(
+            0, seen.reshape(-1), cresset.ones_like(seen.reshape(-1), dtype=flat.dtype)
+        )
         flat = flat / count.clamp(min=1)
     return flat[seen]
 
@@ -299,7 +309,11 @@ def _(grad):
     yield lambda: cresset.view_as_complex(grad.contiguous())
 
 
-view_as_complex = operator("view_as_complex", """A real tensor with a last dimension of size two as a complex one.""", autocast={"cpu": "float32"})
+view_as_complex = operator(
+    "view_as_complex",
+    """A real tensor with a last dimension of size two as a complex one.""",
+    autocast={"cpu": "float32"},
+)
 
 
 @view_as_complex.derivative
@@ -327,7 +341,8 @@ def _(grad, input_info):
 def _become(name, input, view):
     if input.is_inference() and not _native.is_inference_mode_enabled():
         raise RuntimeError(
-            f"{name}_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+            f"{name}_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
+            "to "
             "get a normal tensor before doing inplace update."
         )
     whole = input if input._base is None else input._base
@@ -384,7 +399,8 @@ def resize(input, *sizes):
     sizes = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     if cresset.Size(sizes).numel() != input.numel():
         raise RuntimeError(
-            f"resize: a tensor of shape {tuple(input.shape)} has {input.numel()} elements, shape {sizes} has another number; "
+            f"resize: a tensor of shape {tuple(input.shape)} has {input.numel()} elements, shape {sizes} has another "
+            "number; "
             "only resize_, in place, may change it"
         )
     return input.reshape(sizes)
@@ -417,7 +433,19 @@ def _(call):
     return call.along()
 
 
-@batch("split", "split.sizes", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "narrow", "select", "slice", "unbind")
+@batch(
+    "split",
+    "split.sizes",
+    "split_with_sizes",
+    "chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "unsafe_chunk",
+    "narrow",
+    "select",
+    "slice",
+    "unbind",
+)
 def _(call):
     if not call.rank():
         error = RuntimeError if call.name == "unbind" else IndexError
@@ -451,7 +479,10 @@ def _(call):
 def _(call):
     rank, dims = call.rank(), call.args[1]
     if len(dims) != rank:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions: {rank} and {len(dims)}")
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions: {rank} and {len(dims)}"
+        )
     return call.front().permute(0, *(call.dim(dim) for dim in dims))
 
 
@@ -487,7 +518,10 @@ def _(call):
 def _(call):
     size = call.args[1]
     if len(size) < call.rank():
-        raise RuntimeError(f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor ({call.rank()})")
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
+            f"in the tensor ({call.rank()})"
+        )
     return call.padded(0, len(size)).expand(call.size, *size)
 
 
@@ -564,7 +598,9 @@ def _(g, input, dim, index):
 
 @onnx("slice")
 def _(g, input, dim, start, end, step):
-    return g.slice(input, dim % len(input.shape), 0 if start is None else start, 2**63 - 1 if end is None else end, step)
+    return g.slice(
+        input, dim % len(input.shape), 0 if start is None else start, 2**63 - 1 if end is None else end, step
+    )
 
 
 @onnx("narrow")

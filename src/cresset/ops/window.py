@@ -16,7 +16,11 @@ from .registry import function
 def _window(who, formula, length, periodic, dtype, layout, device, pin_memory, requires_grad):
     """`formula(places, last place)` over the window's places."""
     only_strided(who, layout)
-    if isinstance(length, cresset.Tensor) and length.ndim == 0 and not (length.is_floating_point() or length.is_complex()):
+    if (
+        isinstance(length, cresset.Tensor)
+        and length.ndim == 0
+        and not (length.is_floating_point() or length.is_complex())
+    ):
         length = int(length)
     if not isinstance(length, int):
         raise TypeError(f"{who}(): argument 'window_length' must be int, not {type(length).__name__}")
@@ -48,7 +52,9 @@ def bartlett_window(
         rising = place * (2 / last)
         return cresset.where(place <= last // 2, rising, 2 - rising)
 
-    return _window("bartlett_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
+    return _window(
+        "bartlett_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad
+    )
 
 
 @function(out=True)
@@ -65,7 +71,9 @@ def blackman_window(
         half_turn = place * (math.pi / last)
         return (half_turn * 4).cos() * 0.08 - (half_turn * 2).cos() * 0.5 + 0.42
 
-    return _window("blackman_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
+    return _window(
+        "blackman_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad
+    )
 
 
 @function(out=True)

@@ -23,7 +23,8 @@ class Adadelta(ByFormula):
             raise ValueError(f"Invalid rho value: {rho}")
         check_at_least_zero(epsilon=eps, weight_decay=weight_decay)
         super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "capturable": capturable,
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "capturable": capturable,
             "foreach": foreach, "differentiable": differentiable,
         })  # fmt: skip
 

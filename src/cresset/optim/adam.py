@@ -26,7 +26,8 @@ class Adam(ByFormula):
     _about_sparse = ", please consider SparseAdam instead"
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
+        maximize=False,
         capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
     ):  # fmt: skip
         check_lr(lr, foreach, capturable)
@@ -35,7 +36,8 @@ class Adam(ByFormula):
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "maximize": maximize,
             "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         })  # fmt: skip
@@ -69,7 +71,8 @@ class AdamW(Adam):
     """Adam that shrinks the weights by lr * weight_decay, apart from the gradient."""
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
+        foreach=None,
         capturable=False, differentiable=False, fused=None,
     ):  # fmt: skip
         super().__init__(

@@ -23,7 +23,8 @@ class Adamax(ByFormula):
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize,
             "differentiable": differentiable, "capturable": capturable,
         })  # fmt: skip
 

@@ -120,7 +120,9 @@ class ByFormula(Optimizer):
         read = {name: value.clone() for name, value in tensors.items()} if record else tensors  # backward may need it
         counts = singles
         if not group.get("capturable"):  # numbers, but for what has a gradient
-            counts = {n: value.clone() if record and value.requires_grad else number(value) for n, value in singles.items()}
+            counts = {
+                n: value.clone() if record and value.requires_grad else number(value) for n, value in singles.items()
+            }
         for name, value in formula(**read, **counts, **numbers, **flags).items():
             target = singles.get(name) if name in singles else tensors.get(name)
             if target is not None and value is not read.get(name):

@@ -1,4 +1,6 @@
-"""L-BFGS: a quasi-Newton method that remembers its last steps, with a line search that looks for the strong Wolfe conditions."""
+"""L-BFGS: a quasi-Newton method that remembers its last steps, with a line search that looks for the strong Wolfe
+conditions.
+"""
 
 import cresset
 
@@ -189,8 +191,8 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
 def _strong_wolfe(evaluate, t, d, f, g, slope, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_calls=25):
     """A length t along d at which the loss has fallen enough and the slope is small enough.
 
-    First the interval is widened until it brackets such a point, then it is narrowed. Returns the loss, the gradient and
-    the length found, and the number of evaluations.
+    First the interval is widened until it brackets such a point, then it is narrowed. Returns the loss, the gradient
+    and the length found, and the number of evaluations.
     """
     slope = float(slope)
     longest = float(d.abs().max())

@@ -14,14 +14,17 @@ from .optimizer import Optimizer
 
 __all__ = [
     "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR",
-    "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts", "OneCycleLR",
+    "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts",
+    "OneCycleLR",
     "PolynomialLR", "LRScheduler",
 ]  # fmt: skip
 
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used "
-    "instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use case: "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used "
+    "instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use "
+    "case: "
     "https://github.com/pytorch/pytorch/issues/new/choose."
 )
 
@@ -65,8 +68,10 @@ class LRScheduler:
                 if "initial_lr" not in group:
                     raise KeyError(
                         f"param 'initial_lr' is not specified in param_groups[{number}] when resuming scheduler with "
-                        f"last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a checkpoint "
-                        "but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training "
+                        "last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a "
+                        "checkpoint "
+                        "but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh "
+                        "training "
                         "run (not recommended)"
                     )
         self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
@@ -123,15 +128,18 @@ class LRScheduler:
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
                 warnings.warn(
-                    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
+                    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
+                    "Please, make "
                     "sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
                     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
                     stacklevel=2,
                 )
             elif not getattr(self.optimizer, "_opt_called", False):
                 warnings.warn(
-                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call "
-                    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result "
+                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, "
+                    "you should call "
+                    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this "
+                    "will result "
                     "in PyTorch skipping the first value of the learning rate schedule. See more details at "
                     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
                     stacklevel=2,
@@ -175,7 +183,9 @@ def _one_for_each_group(value, optimizer, name):
 
 
 class _ByFunction(LRScheduler):
-    """A schedule by functions of the epoch. Functions are not saved; objects that can be called are, by their attributes."""
+    """A schedule by functions of the epoch. Functions are not saved; objects that can be called are, by their
+    attributes.
+    """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         self.optimizer = optimizer
@@ -439,18 +449,22 @@ class SequentialLR(LRScheduler):
                 raise TypeError(f"{name} at index {number} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                    "specified "
                     f"when calling `step`, but got one at index {number} in the given schedulers sequence."
                 )
             if optimizer is not scheduler.optimizer:
                 raise ValueError(
                     f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
+                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from "
+                    f"{type(optimizer).__name__}."
                 )
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, "
-                f"but got number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                "milestone points, "
+                f"but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
+                f"{len(milestones)}"
             )
         self.optimizer, self._schedulers, self._milestones = optimizer, list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
@@ -506,13 +520,15 @@ class ChainedScheduler(LRScheduler):
                 raise TypeError(f"{name} at index {number} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                    "specified "
                     f"when calling `step`, but got one at index {number} in the given schedulers sequence."
                 )
             if optimizer is not scheduler.optimizer:
                 raise ValueError(
                     f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
+                    f"{type(scheduler).__name__} at index {number} has {scheduler.optimizer}, which is different from "
+                    f"{type(optimizer).__name__}."
                 )
         self._schedulers, self.optimizer = list(schedulers), optimizer
         self._last_lr = [_copied(group["lr"]) for group in optimizer.param_groups]
@@ -599,7 +615,8 @@ class ReduceLROnPlateau(LRScheduler):
                 raise RuntimeError(
                     "The number of param groups in the `optimizer` "
                     f"({len(self.optimizer.param_groups)}) differs from when `ReduceLROnPlateau` was initialized "
-                    f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the "
+                    f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please "
+                    "modify the "
                     "`min_lrs` field to match the length of the `optimizer` param groups."
                 )
             self.min_lrs = [self.default_min_lr] * len(self.optimizer.param_groups)
@@ -632,7 +649,8 @@ class CyclicLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
+        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
+        scale_fn=None,
         scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1,
     ):  # fmt: skip
         _check_optimizer(optimizer)
@@ -727,8 +745,10 @@ class OneCycleLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
-        cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
+        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
+        anneal_strategy="cos",
+        cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4,
+        three_phase=False,
         last_epoch=-1,
     ):  # fmt: skip
         _check_optimizer(optimizer)
@@ -755,7 +775,8 @@ class OneCycleLR(LRScheduler):
         end = ("min_lr", "max_momentum")
         if three_phase:
             self._schedule_phases = [
-                _phase(rise, start, top), _phase(float(2 * pct_start * self.total_steps) - 2, top, start), _phase(last, start, end),
+                _phase(rise, start, top), _phase(float(2 * pct_start * self.total_steps) - 2, top, start),
+                _phase(last, start, end),
             ]  # fmt: skip
         else:
             self._schedule_phases = [_phase(rise, start, top), _phase(last, top, end)]
@@ -808,5 +829,6 @@ class OneCycleLR(LRScheduler):
 
 def _phase(end_step, start, end):
     return {
-        "end_step": end_step, "start_lr": start[0], "end_lr": end[0], "start_momentum": start[1], "end_momentum": end[1],
+        "end_step": end_step, "start_lr": start[0], "end_lr": end[0], "start_momentum": start[1],
+        "end_momentum": end[1],
     }  # fmt: skip

@@ -25,7 +25,8 @@ class NAdam(ByFormula):
         check_at_least_zero(weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable,
             "differentiable": differentiable,
         })  # fmt: skip
 

@@ -54,7 +54,10 @@ def _with_hooks(step):
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
         # A subclass that never calls Optimizer.__init__ has no hooks of its own.
-        before, after = self.__dict__.get("_optimizer_step_pre_hooks", {}), self.__dict__.get("_optimizer_step_post_hooks", {})
+        before, after = (
+            self.__dict__.get("_optimizer_step_pre_hooks", {}),
+            self.__dict__.get("_optimizer_step_post_hooks", {}),
+        )
         if not (before or after or _global_pre_hooks or _global_post_hooks):
             return step(self, *args, **kwargs)
         for hook in (*_global_pre_hooks.values(), *before.values()):
@@ -83,7 +86,9 @@ class Optimizer:
         defaults: the settings of groups that do not say otherwise.
     """
 
-    OptimizerPreHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None]
+    OptimizerPreHook: TypeAlias = Callable[
+        [Any, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None
+    ]
     OptimizerPostHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
     def __init_subclass__(cls, **kwargs):
@@ -147,7 +152,8 @@ class Optimizer:
             params = [params]
         elif isinstance(params, set):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+                "sets will "
                 "change between runs. Please use a list instead."
             )
         params = list(params)
@@ -175,7 +181,8 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
             raise ValueError(
-                "all optimizer param groups should be with/without names. cannot add param group with names to the optimizer "
+                "all optimizer param groups should be with/without names. cannot add param group with names to the "
+                "optimizer "
                 "that has groups without, or the other way round"
             )
         self.param_groups.append(param_group)
@@ -274,7 +281,8 @@ class Optimizer:
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
-        """Lists that belong together, split by the device and dtype of the first's tensors: {(device, dtype): (lists, places)}.
+        """Lists that belong together, split by the device and dtype of the first's tensors: {(device, dtype): (lists,
+        places)}.
 
         Args:
             with_indices: say at which places the tensors stood; the places are [] without.
@@ -295,10 +303,14 @@ def _get_capturable_supported_devices(supports_xla=True):
 
 
 def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
-    """(fused, foreach) for an optimizer of one's own that was told neither: whether one loop over all parameters pays, which it does on a GPU."""
+    """(fused, foreach) for an optimizer of one's own that was told neither: whether one loop over all parameters pays,
+    which it does on a GPU.
+    """
     if differentiable:
         return False, False
-    on_device = bool(params) and all(p is None or (type(p) in (cresset.Tensor, cresset.nn.Parameter) and p.device.type == "cuda") for p in params)
+    on_device = bool(params) and all(
+        p is None or (type(p) in (cresset.Tensor, cresset.nn.Parameter) and p.device.type == "cuda") for p in params
+    )
     fused = use_fused and on_device and all(p is None or p.is_floating_point() for p in params)
     return fused, on_device and not fused
 

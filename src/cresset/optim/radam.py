@@ -15,7 +15,8 @@ class RAdam(ByFormula):
     _formula = "radam"
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
+        foreach=None,
         maximize=False, capturable=False, differentiable=False,
     ):  # fmt: skip
         check_lr(lr)
@@ -23,8 +24,10 @@ class RAdam(ByFormula):
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
         })  # fmt: skip
 
     def _settings(self, group):

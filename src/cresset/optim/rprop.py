@@ -17,7 +17,8 @@ class Rprop(ByFormula):
     _formula = "rprop"
 
     def __init__(
-        self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, maximize=False,
+        self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
+        maximize=False,
         differentiable=False,
     ):  # fmt: skip
         check_lr(lr)

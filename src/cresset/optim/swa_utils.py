@@ -11,7 +11,8 @@ from ..nn.norm import _BatchNorm
 from .lr_scheduler import LRScheduler, _one_for_each_group
 
 __all__ = [
-    "AveragedModel", "update_bn", "SWALR", "get_ema_multi_avg_fn", "get_swa_multi_avg_fn", "get_ema_avg_fn", "get_swa_avg_fn",
+    "AveragedModel", "update_bn", "SWALR", "get_ema_multi_avg_fn", "get_swa_multi_avg_fn", "get_ema_avg_fn",
+    "get_swa_avg_fn",
 ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
     Args:
         optimizer: one that has made a step, so that its state is there.
         swapin_parameters: a dictionary of tensors, in the order of the optimizer's parameters.
-        swapin_optim_state: what `state_dict` gives. Its tensors are changed in place by a step; nothing else of it is changed.
+        swapin_optim_state: what `state_dict` gives. Its tensors are changed in place by a step; nothing else of it is
+            changed.
 
     >>> weight = cresset.ones(1, requires_grad=True)
     >>> optimizer = cresset.optim.SGD([weight], lr=0.5, momentum=0.9)
@@ -29,7 +30,8 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
     tensors = list(swapin_parameters.values())
     if len(tensors) < sum(len(group["params"]) for group in groups):
         raise RuntimeError(
-            f"{_WHO} requires the explicit parameter state to match optimizer.param_groups ordering: it has {len(tensors)} tensors, "
+            f"{_WHO} requires the explicit parameter state to match optimizer.param_groups ordering: it has "
+            f"{len(tensors)} tensors, "
             f"the optimizer {sum(len(group['params']) for group in groups)}"
         )
     before, states = [dict(group) for group in optimizer.param_groups], optimizer.state
@@ -56,25 +58,35 @@ def _checked_groups(optimizer, state):
         raise RuntimeError(f"{_WHO} requires initialized optimizer state. Make one step first.")
     groups = state.get("param_groups")
     if not isinstance(groups, list):
-        raise RuntimeError(f"{_WHO} requires swapin_optim_state['param_groups'] to be a list of param-group dicts, got {type(groups).__name__}.")
+        raise RuntimeError(
+            f"{_WHO} requires swapin_optim_state['param_groups'] to be a list of param-group dicts, got "
+            f"{type(groups).__name__}."
+        )
     own = optimizer.param_groups
     if len(groups) != len(own):
-        raise RuntimeError(f"swapin_optim_state has a different number of parameter groups than the live optimizer: {len(groups)} and {len(own)}.")
+        raise RuntimeError(
+            f"swapin_optim_state has a different number of parameter groups than the live optimizer: {len(groups)} "
+            f"and {len(own)}."
+        )
     for i, (mine, other) in enumerate(zip(own, groups, strict=True)):
         if mine.keys() != other.keys():
             raise RuntimeError(
-                f"{_WHO} requires optimizer.state_dict()-style param group keys to exactly match the live optimizer group keys for group {i}. "
-                f"Keys only in swap-in: {sorted(other.keys() - mine.keys())}. Keys only in live: {sorted(mine.keys() - other.keys())}."
+                f"{_WHO} requires optimizer.state_dict()-style param group keys to exactly match the live optimizer "
+                f"group keys for group {i}. "
+                f"Keys only in swap-in: {sorted(other.keys() - mine.keys())}. Keys only in live: "
+                f"{sorted(mine.keys() - other.keys())}."
             )
         if len(mine["params"]) != len(other["params"]):
             raise RuntimeError(
-                f"swapin_optim_state param group {i} has a different number of params than the live optimizer param group: "
+                f"swapin_optim_state param group {i} has a different number of params than the live optimizer param "
+                "group: "
                 f"{len(other['params'])} and {len(mine['params'])}."
             )
     extra = sorted(set(state["state"]) - {number for group in groups for number in group["params"]}, key=str)
     if extra:
         raise RuntimeError(
-            f"{_WHO} requires swapin_optim_state['state'] to be keyed only by packed parameter ids from param_groups[*]['params']; "
+            f"{_WHO} requires swapin_optim_state['state'] to be keyed only by packed parameter ids from "
+            "param_groups[*]['params']; "
             f"got extra keys {extra}."
         )
     return groups

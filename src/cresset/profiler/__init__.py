@@ -1,7 +1,8 @@
 """The profiler: what ran, how long it took, and how much memory it wanted.
 
 with profile(activities=[ProfilerActivity.CPU]) as prof: ...; print(prof.key_averages().table(sort_by="cpu_time_total"))
-Operators, the nodes of backward passes and ranges of record_function are recorded natively; nothing is paid while nobody records.
+Operators, the nodes of backward passes and ranges of record_function are recorded natively; nothing is paid while
+nobody records.
 """
 
 from .events import DeviceType, EventList, FunctionEvent, FunctionEventAvg

@@ -15,7 +15,9 @@ def trace_of(events, metadata=None, record_shapes=False, profile_memory=False, w
         arguments = {"External id": event.id, "Ev Idx": event.id - 1}
         if event.input_shapes:
             arguments["Input Dims"] = event.input_shapes
-            arguments["Input type"] = [str(dtype).removeprefix("torch.") if dtype is not None else "" for dtype in event.input_dtypes]
+            arguments["Input type"] = [
+                str(dtype).removeprefix("torch.") if dtype is not None else "" for dtype in event.input_dtypes
+            ]
         if event.cpu_memory_usage:
             arguments["Bytes"] = event.cpu_memory_usage
         if event.flops:
@@ -24,12 +26,21 @@ def trace_of(events, metadata=None, record_shapes=False, profile_memory=False, w
             arguments["Call stack"] = ";".join(event.stack)
         rows.append(
             {
-                "ph": "X", "cat": CATEGORIES.get(event.kind, "cpu_op"), "name": event.name, "pid": pid, "tid": getattr(event, "system_thread", event.thread),
-                "ts": round(event.time_range.start, 3), "dur": round(event.cpu_time_total, 3), "args": arguments,
+                "ph": "X",
+                "cat": CATEGORIES.get(event.kind, "cpu_op"),
+                "name": event.name,
+                "pid": pid,
+                "tid": getattr(event, "system_thread", event.thread),
+                "ts": round(event.time_range.start, 3),
+                "dur": round(event.cpu_time_total, 3),
+                "args": arguments,
             }  # fmt: skip
         )
     named = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
-    named += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": system, "args": {"name": f"thread {system} (python)"}} for system in threads]
+    named += [
+        {"ph": "M", "name": "thread_name", "pid": pid, "tid": system, "args": {"name": f"thread {system} (python)"}}
+        for system in threads
+    ]
     return {
         "schemaVersion": 1,
         "deviceProperties": [],

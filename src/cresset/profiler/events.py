@@ -1,4 +1,6 @@
-"""What was recorded: one FunctionEvent a call, FunctionEventAvg for calls of one kind, and EventList, which sums them up."""
+"""What was recorded: one FunctionEvent a call, FunctionEventAvg for calls of one kind, and EventList, which sums them
+up.
+"""
 
 import enum
 from collections import defaultdict
@@ -26,7 +28,9 @@ class Interval:
 
 
 class _Times:
-    """The times and sizes that follow from others, as text and numbers. There are no kernels of other devices: their share is zero."""
+    """The times and sizes that follow from others, as text and numbers. There are no kernels of other devices: their
+    share is zero.
+    """
 
     @property
     def cpu_time(self):
@@ -48,16 +52,34 @@ class _Times:
     def self_cpu_time_total_str(self):
         return tables.format_time(self.self_cpu_time_total)
 
-    device_time_str = device_time_total_str = self_device_time_total_str = property(lambda self: tables.format_time(0.0))
+    device_time_str = device_time_total_str = self_device_time_total_str = property(
+        lambda self: tables.format_time(0.0)
+    )
 
 
 class FunctionEvent(_Times):
     """One call of an operator, one node of a backward pass, or one range of record_function.
 
-    Its times are in microseconds, its memory in bytes. `cpu_children` are the events inside it, `cpu_parent` the one around it.
+    Its times are in microseconds, its memory in bytes. `cpu_children` are the events inside it, `cpu_parent` the one
+    around it.
     """
 
-    def __init__(self, id, name, thread, start_us, end_us, *, kind="operation", input_shapes=None, input_dtypes=None, result_shapes=None, stack=None, cpu_memory_usage=0, flops=None):
+    def __init__(
+        self,
+        id,
+        name,
+        thread,
+        start_us,
+        end_us,
+        *,
+        kind="operation",
+        input_shapes=None,
+        input_dtypes=None,
+        result_shapes=None,
+        stack=None,
+        cpu_memory_usage=0,
+        flops=None,
+    ):
         self.id, self.name, self.trace_name, self.overload_name = id, name, name, ""
         self.kind = kind
         self.time_range = Interval(start_us, end_us)
@@ -65,7 +87,11 @@ class FunctionEvent(_Times):
         self.node_id, self.sequence_nr, self.scope = -1, -1, {"range": 7, "node": 1}.get(kind, 0)
         self.count = 1
         self.kernels, self.cpu_children, self.cpu_parent = [], [], None
-        self.input_shapes, self.input_dtypes, self.result_shapes = input_shapes or [], input_dtypes or [], result_shapes or []
+        self.input_shapes, self.input_dtypes, self.result_shapes = (
+            input_shapes or [],
+            input_dtypes or [],
+            result_shapes or [],
+        )
         self.stack = stack or []
         self.cpu_memory_usage = cpu_memory_usage
         self.is_async = self.is_remote = self.is_legacy = False
@@ -97,8 +123,10 @@ class FunctionEvent(_Times):
 
     def __repr__(self):
         return (
-            f"<FunctionEvent id={self.id} name={self.name} device_type=DeviceType.{self.device_type.name} cpu_time={self.cpu_time_str} "
-            f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} cpu_children={[child.id for child in self.cpu_children]} "
+            f"<FunctionEvent id={self.id} name={self.name} device_type=DeviceType.{self.device_type.name} "
+            f"cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
+            f"cpu_children={[child.id for child in self.cpu_children]} "
             f"thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage}>"
         )
 
@@ -120,7 +148,11 @@ class FunctionEventAvg(_Times):
         """Add one call, or the calls of another average."""
         if self.key is None:
             self.key, self.input_shapes, self.stack = other.key, other.input_shapes, other.stack
-            self.scope, self.device_type, self.is_user_annotation = other.scope, other.device_type, other.is_user_annotation
+            self.scope, self.device_type, self.is_user_annotation = (
+                other.scope,
+                other.device_type,
+                other.is_user_annotation,
+            )
         self.count += other.count
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
@@ -133,7 +165,8 @@ class FunctionEventAvg(_Times):
 
     def __repr__(self):
         return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str} "
             f"count={self.count} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage}>"
         )
 
@@ -151,10 +184,14 @@ class EventList(list):
         return sum(event.self_cpu_time_total for event in self)
 
     def _alike(self, events):
-        return EventList(events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        return EventList(
+            events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
+        )
 
     def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Add up the calls with the same name (and the same input shapes, and the same innermost `group_by_stack_n` lines of Python)."""
+        """Add up the calls with the same name (and the same input shapes, and the same innermost `group_by_stack_n`
+        lines of Python).
+        """
         groups = defaultdict(FunctionEventAvg)
         for event in self:
             key = (event.key, event.is_user_annotation)
@@ -178,13 +215,16 @@ class EventList(list):
         return total
 
     def table(
-        self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False,
+        self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
+        max_shapes_column_width=80, header=None, top_level_events_only=False,
         time_unit=None,
     ):  # fmt: skip
-        """The events as a table for people; `sort_by` is one of cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage,
-        self_cpu_memory_usage, count (and PyTorch's names for other devices, whose columns are not there)."""
+        """The events as a table for people; `sort_by` is one of cpu_time, cpu_time_total, self_cpu_time_total,
+        cpu_memory_usage, self_cpu_memory_usage, count (and PyTorch's names for other devices, whose columns are not
+        there)."""
         return tables.build(
-            self, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header, top_level_events_only, time_unit,
+            self, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
+            top_level_events_only, time_unit,
             memory=self._profile_memory, flops=self._with_flops,
         )  # fmt: skip
 
@@ -201,7 +241,9 @@ class EventList(list):
     def export_stacks(self, path, metric):
         """Write "frame;frame;operator value" lines, which flame graph tools read; `metric` is "self_cpu_time_total"."""
         if metric not in self.supported_export_stacks_metrics():
-            raise ValueError(f"export_stacks: metric should be one of {self.supported_export_stacks_metrics()}, got {metric!r}")
+            raise ValueError(
+                f"export_stacks: metric should be one of {self.supported_export_stacks_metrics()}, got {metric!r}"
+            )
         translate = str.maketrans(" ;\t\n", "____")
         sums = defaultdict(int)
         for event in self:
@@ -219,7 +261,8 @@ def from_records(records, *, began, profile_memory=False, with_flops=False, reco
     threads = {}
     for number, (name, kind, start, end, thread, parent, memory, shapes, dtypes, results, stack) in enumerate(records):
         event = FunctionEvent(
-            number + 1, name, threads.setdefault(thread, len(threads) + 1), (start - began) / 1000, (end - began) / 1000, kind=kind,
+            number + 1, name, threads.setdefault(thread, len(threads) + 1), (start - began) / 1000,
+            (end - began) / 1000, kind=kind,
             input_shapes=shapes if record_shapes else [], input_dtypes=dtypes, result_shapes=results, stack=stack,
             cpu_memory_usage=memory if profile_memory else 0,
         )  # fmt: skip

@@ -1,4 +1,6 @@
-"""How many floating-point operations a call takes, from its name and its shapes. A multiplication with its addition counts as two."""
+"""How many floating-point operations a call takes, from its name and its shapes. A multiplication with its addition
+counts as two.
+"""
 
 from math import prod
 
@@ -30,7 +32,9 @@ def _convolution(shapes, results):
     """
     input, weight, result = shapes[0], shapes[1], results[0]
     channels = -len(weight) + 1
-    transposed = weight[0] == input[channels] and (result[channels] != weight[0] or prod(result[channels + 1 :]) > prod(input[channels + 1 :]))
+    transposed = weight[0] == input[channels] and (
+        result[channels] != weight[0] or prod(result[channels + 1 :]) > prod(input[channels + 1 :])
+    )
     moved = input if transposed else result
     return 2 * prod(moved) // moved[channels] * prod(weight)
 
@@ -51,7 +55,9 @@ def _attention(shapes, results):
 
 
 def _attention_gradient(shapes, results):
-    """Scores again and the gradients of query and key, of one size; the gradients of the scores and of the value, of the other."""
+    """Scores again and the gradients of query and key, of one size; the gradients of the scores and of the value, of
+    the other.
+    """
     query, key, value = shapes[1], shapes[2], shapes[3]
     return 2 * prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])
 
@@ -62,9 +68,11 @@ def _elementwise(shapes, results):
 
 # The formulas by the operator's name.
 PRODUCTS = {
-    "mm": _mm, "_int_mm": _mm, "bmm": _mm, "mv": lambda shapes, results: 2 * prod(shapes[0]), "dot": lambda shapes, results: 2 * prod(shapes[0]),
+    "mm": _mm, "_int_mm": _mm, "bmm": _mm, "mv": lambda shapes, results: 2 * prod(shapes[0]), "dot": lambda shapes,
+    results: 2 * prod(shapes[0]),
     "matmul": _matmul, "addmm": _added, "baddbmm": _added, "linear": _linear, "convolution": _convolution,
-    "_convolution_input_gradient": _input_gradient, "_convolution_weight_gradient": _weight_gradient, "_attention": _attention,
+    "_convolution_input_gradient": _input_gradient, "_convolution_weight_gradient": _weight_gradient,
+    "_attention": _attention,
     "_attention_backward": _attention_gradient,
 }  # fmt: skip
 ELEMENTWISE = {"add": _elementwise, "mul": _elementwise}

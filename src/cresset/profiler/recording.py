@@ -48,8 +48,8 @@ def kineto_available():
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
     """A function from the number of a step to what the profiler does in it.
 
-    After `skip_first` steps it repeats, `repeat` times or for ever: `wait` idle steps, `warmup` steps that are recorded and thrown away,
-    `active` steps that are kept. With `skip_first_wait` the first round has no waiting.
+    After `skip_first` steps it repeats, `repeat` times or for ever: `wait` idle steps, `warmup` steps that are recorded
+    and thrown away, `active` steps that are kept. With `skip_first_wait` the first round has no waiting.
 
     >>> plan = cresset.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
     >>> [plan(step).name for step in range(5)]
@@ -57,7 +57,8 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError(
-            f"schedule: expected active > 0 and the others not negative, got wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, skip_first={skip_first}"
+            f"schedule: expected active > 0 and the others not negative, got wait={wait}, warmup={warmup}, "
+            f"active={active}, repeat={repeat}, skip_first={skip_first}"
         )
     if warmup == 0:
         warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
@@ -84,12 +85,16 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
 
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
-    """A function for `on_trace_ready` that writes each trace to a file in `dir_name`, where TensorBoard's profiler looks for it."""
+    """A function for `on_trace_ready` that writes each trace to a file in `dir_name`, where TensorBoard's profiler
+    looks for it.
+    """
 
     def handle(prof):
         os.makedirs(dir_name, exist_ok=True)
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
+        prof.export_chrome_trace(
+            os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else ""))
+        )
 
     return handle
 
@@ -121,7 +126,8 @@ class profile:
 
     Args:
         activities: of ProfilerActivity; the CPU is what can be recorded here.
-        schedule: which steps to record (see `schedule`); call `step()` at the end of each. Without one everything inside is recorded.
+        schedule: which steps to record (see `schedule`); call `step()` at the end of each. Without one everything
+            inside is recorded.
         on_trace_ready: called with the profiler each time a recording is whole.
         record_shapes: keep the shapes of the inputs.
         profile_memory: keep how much memory each call took and gave back.
@@ -137,21 +143,35 @@ class profile:
     """
 
     def __init__(
-        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
-        with_modules=False, experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None, custom_trace_id_callback=None,
+        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
+        with_stack=False, with_flops=False,
+        with_modules=False, experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
+        custom_trace_id_callback=None,
         post_processing_timeout_s=None,
     ):  # fmt: skip
         if execution_trace_observer is not None:
-            raise NotImplementedError("profile: execution_trace_observer is not supported; on_trace_ready gets the profiler with its events")
+            raise NotImplementedError(
+                "profile: execution_trace_observer is not supported; on_trace_ready gets the profiler with its events"
+            )
         self.activities = set(activities) if activities is not None else supported_activities()
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-            self.activities = self.activities | {ProfilerActivity.CUDA} if use_cuda else self.activities - {ProfilerActivity.CUDA}
+            self.activities = (
+                self.activities | {ProfilerActivity.CUDA} if use_cuda else self.activities - {ProfilerActivity.CUDA}
+            )
         if not self.activities:
             raise AssertionError("profile: no valid activities, got an empty list; give ProfilerActivity.CPU")
         if schedule is not None and not callable(schedule):
-            raise TypeError(f"profile: schedule should be a function from a step to a ProfilerAction, got {type(schedule).__name__}")
-        self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules = record_shapes, profile_memory, with_stack, with_flops, with_modules
+            raise TypeError(
+                f"profile: schedule should be a function from a step to a ProfilerAction, got {type(schedule).__name__}"
+            )
+        self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules = (
+            record_shapes,
+            profile_memory,
+            with_stack,
+            with_flops,
+            with_modules,
+        )
         self.schedule = schedule if schedule is not None else lambda step: ProfilerAction.RECORD
         self.record_steps = schedule is not None
         self.on_trace_ready, self.acc_events = on_trace_ready, acc_events
@@ -161,7 +181,9 @@ class profile:
         for activity in sorted(self.activities - supported_activities()):
             warnings.warn(f"{activity.name} is not available, disabling {activity.name} profiling", stacklevel=2)
         if ProfilerActivity.CPU not in self.activities:
-            raise AssertionError("No activities specified for the profiler: only ProfilerActivity.CPU can be recorded here")
+            raise AssertionError(
+                "No activities specified for the profiler: only ProfilerActivity.CPU can be recorded here"
+            )
         self._recording, self._events, self._step = None, None, None
 
     def __enter__(self):
@@ -199,7 +221,9 @@ class profile:
 
     def _change(self, action):
         if not isinstance(action, ProfilerAction):
-            raise TypeError(f"profile: the schedule gave {action!r} for step {self.step_num}, which is no ProfilerAction")
+            raise TypeError(
+                f"profile: the schedule gave {action!r} for step {self.step_num}, which is no ProfilerAction"
+            )
         records = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         if action in records and self.current_action not in records:
             self._end(keep=False)  # what was recorded to warm up
@@ -220,7 +244,12 @@ class profile:
 
     def _begin(self):
         self._trace_id = new_trace_id(self.custom_trace_id_callback)
-        self._recording = Recording(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops)
+        self._recording = Recording(
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
+        )
         self._recording.start()
 
     def _end(self, keep):
@@ -262,7 +291,8 @@ class profile:
     def export_chrome_trace(self, path):
         """Write a trace that chrome://tracing and Perfetto show; compressed if the name ends in .gz."""
         chrome_trace.write(
-            path, self._recorded(), metadata={**self.preset_metadata, **self.metadata}, record_shapes=self.record_shapes, profile_memory=self.profile_memory,
+            path, self._recorded(), metadata={**self.preset_metadata, **self.metadata},
+            record_shapes=self.record_shapes, profile_memory=self.profile_memory,
             with_flops=self.with_flops, with_stack=self.with_stack,
         )  # fmt: skip
 
@@ -271,11 +301,18 @@ class profile:
         self._recorded().export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):
-        """Write how much of the CPU's memory was in use over time: a JSON list of [microseconds, bytes since the beginning]."""
+        """Write how much of the CPU's memory was in use over time: a JSON list of [microseconds, bytes since the
+        beginning].
+        """
         if device is not None and _native.device(device).type != "cpu":
-            raise RuntimeError(f"export_memory_timeline: the memory of the CPU was recorded, not that of {device}; torch.cuda.memory.timeline shows a GPU's")
+            raise RuntimeError(
+                f"export_memory_timeline: the memory of the CPU was recorded, not that of {device}; "
+                "torch.cuda.memory.timeline shows a GPU's"
+            )
         if not (self.profile_memory and self.record_shapes and self.with_stack):
-            raise AssertionError("export_memory_timeline: needs record_shapes=True, profile_memory=True and with_stack=True")
+            raise AssertionError(
+                "export_memory_timeline: needs record_shapes=True, profile_memory=True and with_stack=True"
+            )
         in_use, line = 0, []
         for event in sorted(self._recorded(), key=lambda event: event.time_range.end):
             if event.cpu_parent is None:
@@ -319,8 +356,10 @@ class legacy_profile:
     """
 
     def __init__(
-        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
-        use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None,
+        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
+        profile_memory=False, with_stack=False, with_modules=False,
+        use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False, custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
         activity_filters=None,
     ):  # fmt: skip
         if not use_cpu and not use_kineto:
@@ -329,7 +368,13 @@ class legacy_profile:
             warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
             use_cuda = False
         self.enabled, self.use_cuda, self.use_device, self.entered = enabled, use_cuda, use_device, False
-        self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.with_modules = record_shapes, with_flops, profile_memory, with_stack, with_modules
+        self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.with_modules = (
+            record_shapes,
+            with_flops,
+            profile_memory,
+            with_stack,
+            with_modules,
+        )
         self._recording, self.trace_id, self._new_trace_id = None, "", custom_trace_id_callback
 
     def __enter__(self):
@@ -339,7 +384,12 @@ class legacy_profile:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
         self.trace_id = new_trace_id(self._new_trace_id)
-        self._recording = Recording(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops)
+        self._recording = Recording(
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
+        )
         self._recording.start()
         return self
 

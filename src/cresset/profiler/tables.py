@@ -1,8 +1,10 @@
 """Events as a table of text, with PyTorch's columns."""
 
 SORT_KEYS = {
-    "cpu_time", "cuda_time", "xpu_time", "device_time", "cpu_time_total", "cuda_time_total", "xpu_time_total", "device_time_total", "self_cpu_time_total",
-    "self_cuda_time_total", "self_xpu_time_total", "self_device_time_total", "cpu_memory_usage", "cuda_memory_usage", "xpu_memory_usage", "device_memory_usage",
+    "cpu_time", "cuda_time", "xpu_time", "device_time", "cpu_time_total", "cuda_time_total", "xpu_time_total",
+    "device_time_total", "self_cpu_time_total",
+    "self_cuda_time_total", "self_xpu_time_total", "self_device_time_total", "cpu_memory_usage", "cuda_memory_usage",
+    "xpu_memory_usage", "device_memory_usage",
     "self_cpu_memory_usage", "self_cuda_memory_usage", "self_xpu_memory_usage", "self_device_memory_usage", "count",
 }  # fmt: skip
 
@@ -45,7 +47,8 @@ def flops_unit(largest):
 
 
 def build(
-    events, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header, top_level_events_only, time_unit, memory, flops,
+    events, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
+    top_level_events_only, time_unit, memory, flops,
 ):  # fmt: skip
     """The table; see EventList.table."""
     if len(events) == 0:
@@ -72,7 +75,10 @@ def build(
         ("CPU time avg", lambda e: format_time(e.cpu_time, time_unit)),
     ]
     if memory:
-        columns += [("CPU Mem", lambda e: format_memory(e.cpu_memory_usage)), ("Self CPU Mem", lambda e: format_memory(e.self_cpu_memory_usage))]
+        columns += [
+            ("CPU Mem", lambda e: format_memory(e.cpu_memory_usage)),
+            ("Self CPU Mem", lambda e: format_memory(e.self_cpu_memory_usage)),
+        ]
     columns.append(("# of Calls", lambda e: str(e.count)))
     if any(event.input_shapes for event in events):
         columns.append(("Input Shapes", lambda e: cut(str(e.input_shapes), max_shapes_column_width)))

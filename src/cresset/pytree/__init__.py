@@ -1,6 +1,8 @@
-"""Trees of containers: taking the leaves out of nested tuples, lists, dicts and registered types, and putting others in.
+"""Trees of containers: taking the leaves out of nested tuples, lists, dicts and registered types, and putting others
+in.
 
-A tree is a container of trees, or a leaf: anything that is no registered container, None among them. Its TreeSpec is what is
+A tree is a container of trees, or a leaf: anything that is no registered container, None among them. Its TreeSpec is
+    what is
 left when the leaves are taken out.
 """
 
@@ -61,10 +63,14 @@ from .containers import (  # noqa: F401
 )
 
 __all__ = [
-    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "LeafSpec", "PyTree", "PyTreeSpec", "ToDumpableContextFn", "TreeSpec", "UnflattenFn",
-    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr",
-    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter",
-    "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "LeafSpec", "PyTree", "PyTreeSpec",
+    "ToDumpableContextFn", "TreeSpec", "UnflattenFn",
+    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq", "is_structseq_class",
+    "is_structseq_instance", "key_get", "keystr",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf", "tree_iter",
+    "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
+    "tree_map_with_path", "tree_structure", "tree_unflatten",
     "treespec_dumps", "treespec_loads", "treespec_pprint",
 ]  # fmt: skip
 
@@ -114,12 +120,15 @@ class TreeSpec:
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
             raise ValueError(
-                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds {self.num_leaves} items ({self})."
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+                f"holds {self.num_leaves} items ({self})."
             )
         return self._filled(iter(leaves))
 
     def _filled(self, leaves):
-        return SUPPORTED_NODES[self.type].unflatten_fn([child._filled(leaves) for child in self._children], self._context)
+        return SUPPORTED_NODES[self.type].unflatten_fn(
+            [child._filled(leaves) for child in self._children], self._context
+        )
 
     def flatten_up_to(self, tree):
         """The parts of `tree` that stand where this structure has leaves."""
@@ -142,7 +151,9 @@ class TreeSpec:
                 raise ValueError(f"Node keys mismatch; missing key(s): {missing}; extra key(s): {extra}.")
             children = [tree[key] for key in keys]
         elif self.type is not deque and context != self._context:
-            raise ValueError(f"Node context mismatch for node type {self.type!r}: expected {self._context!r}, got {context!r}.")
+            raise ValueError(
+                f"Node context mismatch for node type {self.type!r}: expected {self._context!r}, got {context!r}."
+            )
         for child, spec in zip(children, self._children, strict=True):
             spec._collect(child, found)
 
@@ -345,7 +356,10 @@ def _with_paths(tree, path, is_leaf):
     kind = _get_node_type(tree)
     flatten = SUPPORTED_NODES[kind].flatten_with_keys_fn
     if flatten is None:
-        raise ValueError(f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to register_pytree_node.")
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to "
+            "register_pytree_node."
+        )
     for key, child in flatten(tree)[0]:
         yield from _with_paths(child, (*path, key), is_leaf)
 
@@ -382,7 +396,9 @@ def _to_json(spec):
         return {"type": None, "context": None, "children_spec": []}
     known = SUPPORTED_SERIALIZED_TYPES[spec.type]
     if known.serialized_type_name == NO_SERIALIZED_TYPE_NAME_FOUND:
-        raise NotImplementedError(f"No registered serialization name for {spec.type} found. Please register it with a `serialized_type_name`.")
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.type} found. Please register it with a `serialized_type_name`."
+        )
     if known.to_dumpable_context is not None:
         context = json.dumps(known.to_dumpable_context(spec.context))
     else:
@@ -390,9 +406,14 @@ def _to_json(spec):
             context = json.dumps(spec.context)
         except TypeError as error:
             raise TypeError(
-                f"Unable to serialize context. Please make the context json dump-able, or register a custom serializer using register_pytree_node: {spec.context!r}"
+                "Unable to serialize context. Please make the context json dump-able, or register a custom "
+                f"serializer using register_pytree_node: {spec.context!r}"
             ) from error
-    return {"type": known.serialized_type_name, "context": context, "children_spec": [_to_json(child) for child in spec.children_specs]}
+    return {
+        "type": known.serialized_type_name,
+        "context": context,
+        "children_spec": [_to_json(child) for child in spec.children_specs],
+    }
 
 
 def _of_json(value):

@@ -1,4 +1,6 @@
-"""The containers that trees descend into: how each is taken apart and put together, and the keys that lead from the root to a leaf."""
+"""The containers that trees descend into: how each is taken apart and put together, and the keys that lead from the
+root to a leaf.
+"""
 
 import dataclasses
 import functools
@@ -17,7 +19,9 @@ FlattenWithKeysFn = FlattenWithKeysFunc = Callable[[PyTree], tuple[list[tuple[An
 ToDumpableContextFn = FromDumpableContextFn = Callable[[Any], Any]
 
 NodeDef = namedtuple("NodeDef", "type flatten_fn unflatten_fn flatten_with_keys_fn")
-_SerializeNodeDef = namedtuple("_SerializeNodeDef", "typ serialized_type_name to_dumpable_context from_dumpable_context")
+_SerializeNodeDef = namedtuple(
+    "_SerializeNodeDef", "typ serialized_type_name to_dumpable_context from_dumpable_context"
+)
 
 SUPPORTED_NODES = {}  # type -> NodeDef
 SUPPORTED_SERIALIZED_TYPES = {}  # type -> _SerializeNodeDef
@@ -119,14 +123,26 @@ def register_pytree_node(
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
-    _register(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn, serialized_type_name, to_dumpable_context, from_dumpable_context)
+    _register(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        flatten_with_keys_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+    )
 
 
-def _register(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn=None, name=None, to_dumpable=None, from_dumpable=None):
+def _register(
+    cls, flatten_fn, unflatten_fn, flatten_with_keys_fn=None, name=None, to_dumpable=None, from_dumpable=None
+):
     if (to_dumpable is None) != (from_dumpable is None):
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
-    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, name or NO_SERIALIZED_TYPE_NAME_FOUND, to_dumpable, from_dumpable)
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(
+        cls, name or NO_SERIALIZED_TYPE_NAME_FOUND, to_dumpable, from_dumpable
+    )
     if name is not None:
         SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
 
@@ -142,10 +158,15 @@ def _deregister_pytree_node(cls):
 
 
 def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
-    """Register a dataclass: its fields are the children; those that are None, or in `drop_field_names`, belong to the context."""
+    """Register a dataclass: its fields are the children; those that are None, or in `drop_field_names`, belong to the
+    context.
+    """
     if field_names is None:
         if not dataclasses.is_dataclass(cls):
-            raise ValueError(f"field_names must be specified with a list of all fields used to initialize the class, as it is not a dataclass: {cls!r}")
+            raise ValueError(
+                "field_names must be specified with a list of all fields used to initialize the class, as it is not "
+                f"a dataclass: {cls!r}"
+            )
         field_names = [field.name for field in dataclasses.fields(cls) if field.init]
     names = [name for name in field_names if name not in set(drop_field_names or ())]
 
@@ -161,7 +182,9 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
         given, missing = context
         return cls(**dict(zip(given, children, strict=True)), **dict.fromkeys(missing))
 
-    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=flatten_with_keys)
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=flatten_with_keys
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +198,12 @@ def register_constant(cls):
     """Let objects of a class count as part of the structure, without leaves. They must have `__eq__` and `__hash__`."""
     if cls.__eq__ is object.__eq__ or cls.__hash__ is None:
         raise TypeError(f"register_constant: {cls} needs an __eq__ and a __hash__ of its own")
-    register_pytree_node(cls, lambda x: ([], ConstantNode(x)), lambda _, context: context.value, flatten_with_keys_fn=lambda x: ([], ConstantNode(x)))
+    register_pytree_node(
+        cls,
+        lambda x: ([], ConstantNode(x)),
+        lambda _, context: context.value,
+        flatten_with_keys_fn=lambda x: ([], ConstantNode(x)),
+    )
     CONSTANT_NODES.add(cls)
 
 
@@ -188,7 +216,11 @@ def is_namedtuple_class(cls):
     if not (isinstance(cls, type) and issubclass(cls, tuple)):
         return False
     fields = getattr(cls, "_fields", None)
-    return isinstance(fields, tuple) and all(isinstance(field, str) for field in fields) and callable(getattr(cls, "_make", None))
+    return (
+        isinstance(fields, tuple)
+        and all(isinstance(field, str) for field in fields)
+        and callable(getattr(cls, "_make", None))
+    )
 
 
 def is_namedtuple_instance(obj):
@@ -209,7 +241,9 @@ def is_structseq_class(cls):
     return (
         isinstance(cls, type)
         and cls.__bases__ == (tuple,)
-        and all(isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
+        and all(
+            isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields")
+        )
     )
 
 
@@ -279,7 +313,10 @@ def _namedtuple_unflatten(values, context):
 
 
 def _namedtuple_flatten_with_keys(d):
-    return [(GetAttrKey(name), value) for name, value in zip(getattr(d, "_fields", None) or type(d).__match_args__, d, strict=True)], type(d)
+    return [
+        (GetAttrKey(name), value)
+        for name, value in zip(getattr(d, "_fields", None) or type(d).__match_args__, d, strict=True)
+    ], type(d)
 
 
 def _defaultdict_flatten(d):
@@ -323,12 +360,25 @@ def _class_of_text(text):
 _register(tuple, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys, "builtins.tuple")
 _register(list, _list_flatten, _list_unflatten, _list_flatten_with_keys, "builtins.list")
 _register(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys, "builtins.dict")
-_register(namedtuple, _namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys, "collections.namedtuple", _class_to_text, _class_of_text)
-_register(OrderedDict, _ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys, "collections.OrderedDict")
 _register(
-    defaultdict, _defaultdict_flatten, _defaultdict_unflatten, _defaultdict_flatten_with_keys, "collections.defaultdict",
-    lambda context: {"default_factory_module": context[0].__module__, "default_factory_name": context[0].__qualname__, "dict_context": context[1]},
-    lambda context: [_class_of_text(f"{context['default_factory_module']}.{context['default_factory_name']}"), context["dict_context"]],
+    namedtuple,
+    _namedtuple_flatten,
+    _namedtuple_unflatten,
+    _namedtuple_flatten_with_keys,
+    "collections.namedtuple",
+    _class_to_text,
+    _class_of_text,
+)
+_register(
+    OrderedDict, _ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys, "collections.OrderedDict"
+)
+_register(
+    defaultdict, _defaultdict_flatten, _defaultdict_unflatten, _defaultdict_flatten_with_keys,
+    "collections.defaultdict",
+    lambda context: {"default_factory_module": context[0].__module__, "default_factory_name": context[0].__qualname__,
+        "dict_context": context[1]},
+    lambda context: [_class_of_text(f"{context['default_factory_module']}.{context['default_factory_name']}"),
+        context["dict_context"]],
 )  # fmt: skip
 _register(deque, _deque_flatten, _deque_unflatten, _deque_flatten_with_keys, "collections.deque")
 

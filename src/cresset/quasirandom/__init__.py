@@ -1,11 +1,11 @@
 """Quasi-random points: SobolEngine, which gives PyTorch's points, scrambled ones too for the same seed.
 
-Note [Direction numbers]: `sobol_directions.bin` holds the primitive polynomials and initial direction numbers of Joe and
-Kuo (new-joe-kuo-6.21201; S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better two-dimensional projections",
-SIAM J. Sci. Comput. 30, 2008), packed from the table in SciPy (BSD license). It is one stream of bits, lowest first.
-For each dimension after the first, with a polynomial x^m + a_1 x^(m-1) + ... + a_(m-1) x + 1 of degree m, come the
-m - 1 bits a_(m-1) ... a_1, and then m odd numbers v_1 ... v_m, of which v_i has i bits and is stored without its last.
-The polynomials come by degree, _OF_DEGREE[m] of each.
+Note [Direction numbers]: `sobol_directions.bin` holds the primitive polynomials and initial direction numbers of Joe
+and Kuo (new-joe-kuo-6.21201; S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better two-dimensional
+projections", SIAM J. Sci. Comput. 30, 2008), packed from the table in SciPy (BSD license). It is one stream of bits,
+lowest first. For each dimension after the first, with a polynomial x^m + a_1 x^(m-1) + ... + a_(m-1) x + 1 of degree m,
+come the m - 1 bits a_(m-1) ... a_1, and then m odd numbers v_1 ... v_m, of which v_i has i bits and is stored without
+its last. The polynomials come by degree, _OF_DEGREE[m] of each.
 """
 
 import pathlib
@@ -123,7 +123,8 @@ class SobolEngine:
         total = self.num_generated + n
         if total & (total - 1):
             raise ValueError(
-                f"SobolEngine: {self.num_generated} points were drawn; with 2**{m} more, their number {total} is not a power of 2, "
+                f"SobolEngine: {self.num_generated} points were drawn; with 2**{m} more, their number {total} is not "
+                "a power of 2, "
                 "and the points are not balanced. draw() gives them all the same"
             )
         return self.draw(n=n, out=out, dtype=dtype)
@@ -148,7 +149,9 @@ class SobolEngine:
         return count ^ (count >> 1)
 
     def _points(self, n):
-        """The `n` points after the current one, as integers. Point k is the sum of the directions in the Gray code of k."""
+        """The `n` points after the current one, as integers. Point k is the sum of the directions in the Gray code of
+        k.
+        """
         start = max(self.num_generated - 1, 0)
         counts = cresset.arange(start + 1, start + n + 1)
         return self._moved((counts ^ (counts >> 1)) ^ self._gray(start))
@@ -183,5 +186,6 @@ class SobolEngine:
         if self.seed is not None:
             parts.append(f"seed={self.seed}")
         return f"{self.__class__.__name__}({', '.join(parts)})"
+
 
 __getattr__ = _missing_names.of(__name__)

@@ -1,4 +1,6 @@
-"""PyTorch's torch.serialization: save and load, and what surrounds them. No file that is loaded runs code (see constructors.py)."""
+"""PyTorch's torch.serialization: save and load, and what surrounds them. No file that is loaded runs code (see
+constructors.py).
+"""
 
 # ruff: noqa: F401  (the names are here to be imported)
 

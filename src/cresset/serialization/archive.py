@@ -1,6 +1,8 @@
-"""PyTorch's archives: zip files whose records are stored plainly, each from a multiple of 64 bytes on, under one folder.
+"""PyTorch's archives: zip files whose records are stored plainly, each from a multiple of 64 bytes on, under one
+folder.
 
-The reader trusts nothing that the file says about itself: each record must lie inside the file, apart from the others, uncompressed, where both of its
+The reader trusts nothing that the file says about itself: each record must lie inside the file, apart from the others,
+    uncompressed, where both of its
 headers say, and have its checksum. So no record is larger in memory than in the file.
 """
 
@@ -25,7 +27,9 @@ _BIG = 0xFFFFFFFF
 
 
 class FileSource:
-    """A file seen as bytes at positions: a path, or an object with read and seek, whose current position counts as its start."""
+    """A file seen as bytes at positions: a path, or an object with read and seek, whose current position counts as its
+    start.
+    """
 
     def __init__(self, file, name=None):
         self.file, self.name = file, name or getattr(file, "name", None) or type(file).__name__
@@ -38,7 +42,8 @@ class FileSource:
         """`count` bytes from position `at` on."""
         if at < 0 or count < 0 or at + count > self.size:
             raise RuntimeError(
-                f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the file is truncated or damaged"
+                f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the "
+                "file is truncated or damaged"
             )
         self.file.seek(self.start + at)
         data = self.file.read(count)
@@ -54,7 +59,8 @@ class FileSource:
             return
         if at < 0 or at + count > self.size:
             raise RuntimeError(
-                f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the file is truncated or damaged"
+                f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the "
+                "file is truncated or damaged"
             )
         self.file.seek(self.start + at)
         done = 0
@@ -72,7 +78,9 @@ class FileSource:
 
 
 class Record:
-    """One file of the archive: `size` bytes from position `at` on; `unpacked` is None, or what a compressed one is said to have."""
+    """One file of the archive: `size` bytes from position `at` on; `unpacked` is None, or what a compressed one is said
+    to have.
+    """
 
     __slots__ = ("name", "at", "size", "checksum", "unpacked")
 
@@ -96,7 +104,8 @@ class ArchiveReader:
 
     def _fail(self, what):
         raise RuntimeError(
-            f"PytorchStreamReader failed reading zip archive: {what} ({self.source.name}); the file is truncated or damaged"
+            f"PytorchStreamReader failed reading zip archive: {what} ({self.source.name}); the file is truncated or "
+            "damaged"
         )
 
     def _read_directory(self):
@@ -149,7 +158,8 @@ class ArchiveReader:
 
     def _refuse_packed(self, name, method=8):
         self._fail(
-            f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store it anew"
+            f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store "
+            "it anew"
         )
 
     def check_unpacked(self):
@@ -311,7 +321,8 @@ class ArchiveWriter:
             shown = min(size, _BIG)
             version = 45 if extra else 0
             self._write(
-                _CENTRAL.pack(b"PK\x01\x02", version, version, 0x0800, 0, 0, 0x21, checksum, shown, shown, len(title), len(extra), 0, 0, 0, 0, min(header, _BIG))
+                _CENTRAL.pack(b"PK\x01\x02", version, version, 0x0800, 0, 0, 0x21, checksum, shown, shown, len(title),
+                    len(extra), 0, 0, 0, 0, min(header, _BIG))
                 + title + extra
             )  # fmt: skip
         size, count = self.at - start, len(self.entries)

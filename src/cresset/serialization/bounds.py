@@ -1,8 +1,9 @@
 """How much memory, and how much time, a file may take: a budget that grows with the file's size.
 
-Values cost more in memory than in a file (an empty set is one byte there, and 232 here), so no reader can promise to take no more memory than a file has
-bytes. The promise is 16 times the size and 16 MB. Three quarters of it are the budget for values; the rest is for the file's own bytes and for what is
-there for a moment only, such as a dictionary's old table while its new one is filled.
+Values cost more in memory than in a file (an empty set is one byte there, and 232 here), so no reader can promise to
+take no more memory than a file has bytes. The promise is 16 times the size and 16 MB. Three quarters of it are the
+budget for values; the rest is for the file's own bytes and for what is there for a moment only, such as a dictionary's
+old table while its new one is filled.
 """
 
 import itertools
@@ -55,7 +56,9 @@ class Budget:
         return value
 
     def size_before(self, container):
-        """The size of a container that is about to grow. A full table doubles at once, so there must be room for another one like it."""
+        """The size of a container that is about to grow. A full table doubles at once, so there must be room for
+        another one like it.
+        """
         size = sys.getsizeof(container)
         if size > self.left and size < _FULL * (len(container) + _BATCH):
             self.spend(size)
@@ -121,7 +124,9 @@ class Budget:
 
 
 def read_json(data, **settings):
-    """The value of JSON in bytes; a ValueError if it takes more memory than a file of this size may, or is none. `settings` are those of json.loads."""
+    """The value of JSON in bytes; a ValueError if it takes more memory than a file of this size may, or is none.
+    `settings` are those of json.loads.
+    """
     if json_cost(data) > promised(len(data)):
         raise ValueError(f"its values take more memory than {TIMES} times its {len(data)} bytes and {FREE >> 20} MB")
     try:
@@ -138,4 +143,6 @@ def json_cost(text):
     True
     """
     lists, objects, pairs, quotes, elements = (text.count(mark) for mark in (b"[", b"{", b":", b'"', b","))
-    return 88 * lists + 240 * objects + 45 * pairs + 32 * quotes + 40 * elements + len(text) * (1 if text.isascii() else 8)
+    return (
+        88 * lists + 240 * objects + 45 * pairs + 32 * quotes + 40 * elements + len(text) * (1 if text.isascii() else 8)
+    )

@@ -1,7 +1,8 @@
 """The closed list: what a file may name, and how each name is built from data.
 
-`Constructors` serves one load. A name that is not in TABLE is refused unless the user has added it (`add_safe_globals`), or, with weights_only=False,
-if it is a class of modules that this process has loaded, or one of the standard library's containers of data.
+`Constructors` serves one load. A name that is not in TABLE is refused unless the user has added it
+(`add_safe_globals`), or, with weights_only=False, if it is a class of modules that this process has loaded, or one of
+the standard library's containers of data.
 """
 
 import collections
@@ -111,8 +112,10 @@ def _fill_table():
 
 # With weights_only=False these come back, too: containers of data in the standard library.
 STANDARD = {
-    "argparse.Namespace", "types.SimpleNamespace", "collections.deque", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta",
-    "datetime.timezone", "decimal.Decimal", "fractions.Fraction", "pathlib.Path", "pathlib.PosixPath", "pathlib.PurePosixPath", "pathlib.WindowsPath",
+    "argparse.Namespace", "types.SimpleNamespace", "collections.deque", "datetime.date", "datetime.datetime",
+    "datetime.time", "datetime.timedelta",
+    "datetime.timezone", "decimal.Decimal", "fractions.Fraction", "pathlib.Path", "pathlib.PosixPath",
+    "pathlib.PurePosixPath", "pathlib.WindowsPath",
     "pathlib.PureWindowsPath", "uuid.UUID", "ipaddress.IPv4Address", "ipaddress.IPv6Address",
 }  # fmt: skip
 
@@ -183,11 +186,19 @@ class Constructors:
             )
         value = owner
         for part in name.split("."):
-            # The plain dictionary: an attribute that is computed, or a module that loads others when asked, would run code for the file.
+            # The plain dictionary: an attribute that is computed, or a module that loads others when asked, would run
+            # code for the file.
             held = value.__dict__ if isinstance(value, (type, types.ModuleType)) else {}
             if part not in held:
                 raise AttributeError(
-                    printable(f"load: the file names {title}, but the module {module} has no {name}; import or define the class first", 500)
+                    printable(
+                        (
+                            f"load: the file names {title}, but the module {module} has no {name}; import or define "
+                            "the "
+                            "class first"
+                        ),
+                        500,
+                    )
                 )
             value = held[part]
         from cresset.nn import Module
@@ -214,7 +225,9 @@ class Constructors:
         return maker(())
 
     def get(self, value, new=False):
-        """The function that applies what GLOBAL gave to arguments; None: there is none. `new` is NEWOBJ's way, without __init__."""
+        """The function that applies what GLOBAL gave to arguments; None: there is none. `new` is NEWOBJ's way, without
+        __init__.
+        """
         if not isinstance(value, (type, Function)) and not callable(value):
             return None  # not even looked up: hashing what a file made can take long
         maker = self.added.get(("new", value) if new else value)
@@ -259,8 +272,12 @@ class Constructors:
 
     def standard(self, kind, arguments):
         """Arguments for a container of data of the standard library."""
-        if kind.__name__ == "Fraction" and any(isinstance(part, str) and not _RATIO.fullmatch(part) for part in arguments):
-            raise pickle.UnpicklingError("a Fraction is read from whole numbers, as 'a/b'")  # "1e999999999" has as many digits
+        if kind.__name__ == "Fraction" and any(
+            isinstance(part, str) and not _RATIO.fullmatch(part) for part in arguments
+        ):
+            raise pickle.UnpicklingError(
+                "a Fraction is read from whole numbers, as 'a/b'"
+            )  # "1e999999999" has as many digits
         return self.plain(arguments)
 
     # ---- containers and numbers
@@ -287,7 +304,9 @@ class Constructors:
         return tuple(self.elements(arguments))
 
     def filled(self, made, arguments):
-        """The dictionary `made` with the items of the one dictionary or list of pairs in `arguments`; as it is if there is none."""
+        """The dictionary `made` with the items of the one dictionary or list of pairs in `arguments`; as it is if there
+        is none.
+        """
         items = self.elements(arguments)
         if not isinstance(items, dict):
             for pair in items:
@@ -547,7 +566,9 @@ class Constructors:
             for name, value in attributes.items():
                 if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
                     said = printable(name, 200) if type(name) is str else f"named by a {type(name).__name__}"
-                    raise pickle.UnpicklingError(f"the attribute {said} of {type(instance).__name__} cannot come from a file")
+                    raise pickle.UnpicklingError(
+                        f"the attribute {said} of {type(instance).__name__} cannot come from a file"
+                    )
                 if attributes is slots:
                     setattr(instance, name, value)
                 else:
@@ -556,7 +577,9 @@ class Constructors:
 
 
 def _function_of_tensors(module, name):
-    """A function that layers keep as their activation, under PyTorch's names for it. It is a value here: no file can have it called."""
+    """A function that layers keep as their activation, under PyTorch's names for it. It is a value here: no file can
+    have it called.
+    """
     if module in ("torch.nn.functional", "torch._C._nn"):
         from cresset.nn import functional
 

@@ -1,4 +1,6 @@
-"""torch.load: archives, the stream format before them, and the pickles inside, read as data (see pickles.py and constructors.py)."""
+"""torch.load: archives, the stream format before them, and the pickles inside, read as data (see pickles.py and
+constructors.py).
+"""
 
 import os
 import pickle
@@ -25,10 +27,11 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
     Args:
         f: a path, or an object with `read` and `seek`.
-        map_location: where storages go: a device, its name, a dictionary from tag to tag, or a function of (storage, tag).
+        map_location: where storages go: a device, its name, a dictionary from tag to tag, or a function of (storage,
+            tag).
         pickle_module: only Python's pickle, and it is not used: files are read as data.
-        weights_only: False also reads instances of modules, if their classes are imported, and some containers of the standard library.
-            Other classes must be allowed with serialization.add_safe_globals, whatever this says.
+        weights_only: False also reads instances of modules, if their classes are imported, and some containers of the
+            standard library. Other classes must be allowed with serialization.add_safe_globals, whatever this says.
         mmap: leave the data in the file and read it when it is looked at. Only for a path.
 
     >>> import io
@@ -40,7 +43,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     """
     if pickle_module is not None and pickle_module is not pickle:
         raise RuntimeError(
-            f"load: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; files are read as data, never by a pickle module"
+            f"load: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; "
+            "files are read as data, never by a pickle module"
         )
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports"}
     if unknown:
@@ -80,7 +84,8 @@ def _load(source, mapped, settings):
         return ArchiveLoad(archive, mapped, settings).read()
     if mapped:
         raise RuntimeError(
-            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint with this option"
+            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please "
+            "torch.save your checkpoint with this option"
         )
     return StreamLoad(source, settings).read()
 
@@ -89,14 +94,19 @@ def _load_program(source, settings):
     """A TorchScript archive, which jit.load reads."""
     if not settings["trusting"]:
         raise RuntimeError(
-            f"Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: {source.name} is one. Read it with torch.jit.load, or pass weights_only=False"
+            f"Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: {source.name} is "
+            "one. Read it with torch.jit.load, or pass weights_only=False"
         )
     import warnings
 
     from ..jit import loading  # upward: PyTorch's load reads these files too
 
     warnings.warn(
-        "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call 'torch.jit.load' directly to silence this warning)",
+        (
+            "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' "
+            "(call "
+            "'torch.jit.load' directly to silence this warning)"
+        ),
         UserWarning,
         stacklevel=4,
     )
@@ -147,7 +157,10 @@ class ArchiveLoad(Load):
     def __init__(self, archive, mapped, settings):
         if "data.pkl" not in archive:
             if "model.json" in archive:
-                raise RuntimeError(f"load: {archive.source.name} is a TorchScript archive of PyTorch before 1.4, which is not read; save it anew with a newer PyTorch")
+                raise RuntimeError(
+                    f"load: {archive.source.name} is a TorchScript archive of PyTorch before 1.4, which is not read; "
+                    "save it anew with a newer PyTorch"
+                )
             archive.record("data.pkl")
         super().__init__(settings, archive.source.size)
         self.archive = archive
@@ -179,7 +192,8 @@ class ArchiveLoad(Load):
         record = self.archive.record(f"{folder}/{key}")
         if size > record.size:
             raise RuntimeError(
-                f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged"
+                f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is "
+                "damaged"
             )
         self.budget.spend(_COST_OF_STORAGE + size)
         if self.memory is not None and not self.swap and record.at % dtype.itemsize == 0 and size:
@@ -238,7 +252,8 @@ class StreamLoad(Load):
             self.announced += count * dtype.itemsize
             if self.announced > len(self.data):
                 raise RuntimeError(
-                    f"load: the storages up to {key!r} are said to have {self.announced} bytes, the file has {len(self.data)}"
+                    f"load: the storages up to {key!r} are said to have {self.announced} bytes, the file has "
+                    f"{len(self.data)}"
                 )
             self.budget.spend(_COST_OF_STORAGE + count * dtype.itemsize)
             self.wanted[key] = (UntypedStorage(count * dtype.itemsize), dtype, location)
@@ -274,7 +289,8 @@ class StreamLoad(Load):
             size = storage.nbytes()
             if count * dtype.itemsize != size or len(self.data) - at - 8 < size:
                 raise RuntimeError(
-                    f"load: the storage {key!r} has {count} elements and {len(self.data) - at - 8} bytes left in {self.name}, {size} bytes were announced"
+                    f"load: the storage {key!r} has {count} elements and {len(self.data) - at - 8} bytes left in "
+                    f"{self.name}, {size} bytes were announced"
                 )
             if size:
                 memoryview(storage._bytes)[:] = memoryview(self.data)[at + 8 : at + 8 + size]

@@ -1,4 +1,6 @@
-"""Where a storage was when it was saved, and where it goes when it is loaded: tags such as "cpu" and "cuda:0", and map_location."""
+"""Where a storage was when it was saved, and where it goes when it is loaded: tags such as "cpu" and "cuda:0", and
+map_location.
+"""
 
 import cresset
 from cresset.storage import TypedStorage, UntypedStorage
@@ -49,7 +51,8 @@ def default_restore_location(storage, location):
         if result is not None:
             return result
     raise RuntimeError(
-        f"don't know how to restore data location of {type(storage).__name__} (tagged with {printable(location, 100)}); give map_location='cpu'"
+        f"don't know how to restore data location of {type(storage).__name__} (tagged with "
+        f"{printable(location, 100)}); give map_location='cpu'"
     )
 
 
@@ -92,12 +95,14 @@ def validate_cuda_device(location):
     if not cresset.cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
-            "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
+            "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
+            "map your storages to the CPU."
         )
     number = cresset.device(location).index or 0
     if number >= cresset.cuda.device_count():
         raise RuntimeError(
-            f"Attempting to deserialize object on CUDA device {number} but torch.cuda.device_count() is {cresset.cuda.device_count()}. "
+            f"Attempting to deserialize object on CUDA device {number} but torch.cuda.device_count() is "
+            f"{cresset.cuda.device_count()}. "
             "Please use torch.load with map_location to map your storages to an existing device."
         )
     return number
@@ -106,7 +111,8 @@ def validate_cuda_device(location):
 def validate_hpu_device(location):
     """HPU devices are not supported: always an error."""
     raise RuntimeError(
-        f"Attempting to deserialize object on an HPU device ({printable(location, 100)}), which is not supported; use map_location='cpu'"
+        f"Attempting to deserialize object on an HPU device ({printable(location, 100)}), which is not supported; use "
+        "map_location='cpu'"
     )
 
 

@@ -19,7 +19,8 @@ def _title(item):
 
 
 def add_safe_globals(safe_globals):
-    """Let files name these classes and functions. A file can then build the classes and call the functions with arguments of its choice.
+    """Let files name these classes and functions. A file can then build the classes and call the functions with
+    arguments of its choice.
 
     Args:
         safe_globals: a list of them, or of pairs (callable, "module.name as it stands in the file").

@@ -5,7 +5,8 @@ import enum
 import mmap
 
 __all__ = [
-    "LoadEndianness", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "set_crc32_options", "set_default_load_endianness",
+    "LoadEndianness", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+    "set_crc32_options", "set_default_load_endianness",
     "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
@@ -54,7 +55,8 @@ class set_default_mmap_options:
     def __init__(self, flags):
         if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
             raise ValueError(
-                f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                f"mmap.MAP_SHARED, but got {flags}"
             )
         self.before = _settings["mmap"]
         _settings["mmap"] = flags
@@ -72,7 +74,9 @@ def get_crc32_options():
 
 
 def set_crc32_options(compute_crc32):
-    """Whether save writes checksums and load compares them. Without them large files are quicker, and damage goes unseen."""
+    """Whether save writes checksums and load compares them. Without them large files are quicker, and damage goes
+    unseen.
+    """
     _settings["checksums"] = bool(compute_crc32)
 
 

@@ -1,7 +1,9 @@
-"""Reading pickles as data: an interpreter of the opcodes that builds values and calls nothing but the constructors it was given.
+"""Reading pickles as data: an interpreter of the opcodes that builds values and calls nothing but the constructors it
+was given.
 
-Python's own unpickler imports and calls whatever a file names. This one looks each name up in a closed list (`names`), so a file can only choose among
-constructors of data. Lengths are compared with the bytes that are there before anything is made of them, and what the values take is counted (`bounds`).
+Python's own unpickler imports and calls whatever a file names. This one looks each name up in a closed list (`names`),
+so a file can only choose among constructors of data. Lengths are compared with the bytes that are there before anything
+is made of them, and what the values take is counted (`bounds`).
 """
 
 import codecs
@@ -12,7 +14,9 @@ import sys
 
 __all__ = ["PickleReader", "global_names"]
 
-_SLOT = 20  # what a place on the stack takes: the list's slot, its spare room, and the slice that is taken off at a MARK
+_SLOT = (
+    20  # what a place on the stack takes: the list's slot, its spare room, and the slice that is taken off at a MARK
+)
 _SLOTS = 1000  # places that are counted at once
 _LIST_SLOT = _MEMO_SLOT = 12
 _READ_INT, _READ_UINT, _READ_UINT8, _READ_DOUBLE = (struct.Struct(f).unpack_from for f in ("<i", "<I", "<Q", ">d"))
@@ -31,7 +35,8 @@ class PickleReader:
     Args:
         budget: what its values may take.
         names: called with (module, name), gives what a GLOBAL puts on the stack, or raises.
-        makers: `makers.get(value, new)` is the function of a tuple of arguments that REDUCE (or NEWOBJ: `new`) applies; None refuses.
+        makers: `makers.get(value, new)` is the function of a tuple of arguments that REDUCE (or NEWOBJ: `new`) applies;
+            None refuses.
         persistent: called with a persistent id, gives the object.
         build: called with (instance, state) for BUILD on anything but a plain container.
         encoding: of the byte strings of Python 2.
@@ -173,7 +178,9 @@ class PickleReader:
 
 
 class Memo:
-    """What PUT has noted, by number. Picklers count from zero, so a list is enough for them; other numbers are kept apart."""
+    """What PUT has noted, by number. Picklers count from zero, so a list is enough for them; other numbers are kept
+    apart.
+    """
 
     def __init__(self, budget):
         self.row, self.others, self.budget = [], {}, budget
@@ -205,7 +212,8 @@ def _kind(value):
 
 def _refusal(opcode):
     name = {
-        0x69: "INST", 0x6F: "OBJ", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+        0x69: "INST", 0x6F: "OBJ", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER",
+        0x98: "READONLY_BUFFER",
     }.get(opcode)  # fmt: skip
     if name is None:
         return f"{opcode:#04x} is not an opcode; the file is damaged, or is not a pickle"
@@ -215,10 +223,14 @@ def _refusal(opcode):
 # ---------------------------------------------------------------- the opcodes
 
 _HANDLERS = [None] * 256
-_COSTS = [0] * 256  # bytes of memory that an opcode takes whatever its argument; small numbers, None, True, False and () are there already
+_COSTS = (
+    [0] * 256
+)  # bytes of memory that an opcode takes whatever its argument; small numbers, None, True, False and () are there already
 for _code, _cost in {
-    pickle.BININT: 32, pickle.BININT2: 32, pickle.BINFLOAT: 32, pickle.FLOAT: 32, pickle.TUPLE1: 80, pickle.TUPLE2: 80, pickle.TUPLE3: 96,
-    pickle.EMPTY_LIST: 88, pickle.EMPTY_DICT: 96, pickle.DICT: 96, pickle.EMPTY_SET: 240, pickle.LIST: 96, pickle.TUPLE: 96, pickle.FROZENSET: 240,
+    pickle.BININT: 32, pickle.BININT2: 32, pickle.BINFLOAT: 32, pickle.FLOAT: 32, pickle.TUPLE1: 80, pickle.TUPLE2: 80,
+    pickle.TUPLE3: 96,
+    pickle.EMPTY_LIST: 88, pickle.EMPTY_DICT: 96, pickle.DICT: 96, pickle.EMPTY_SET: 240, pickle.LIST: 96,
+    pickle.TUPLE: 96, pickle.FROZENSET: 240,
 }.items():  # fmt: skip
     _COSTS[_code[0]] = _cost
 

@@ -56,7 +56,8 @@ class PyTorchFileReader:
         """A tensor with the elements of a record, whose storage is the record."""
         if numel * dtype.itemsize > self._archive.record(name).size:
             raise RuntimeError(
-                f"get_storage_from_record: {name!r} has {self._archive.record(name).size} bytes, fewer than {numel} elements of {dtype}"
+                f"get_storage_from_record: {name!r} has {self._archive.record(name).size} bytes, fewer than {numel} "
+                f"elements of {dtype}"
             )
         storage = UntypedStorage(numel * dtype.itemsize)
         if numel:

@@ -1,6 +1,8 @@
-"""The safetensors format: a length, a JSON header with name, dtype, shape and place of each tensor, then the data, without gaps.
+"""The safetensors format: a length, a JSON header with name, dtype, shape and place of each tensor, then the data,
+without gaps.
 
-Files are mapped into memory, and a tensor's bytes are read when they are looked at. The functions have the names of the safetensors package.
+Files are mapped into memory, and a tensor's bytes are read when they are looked at. The functions have the names of the
+safetensors package.
 """
 
 import json
@@ -21,8 +23,10 @@ __all__ = ["SafetensorError", "load", "load_file", "load_model", "safe_open", "s
 _MAX_HEADER = 100_000_000
 # In the order of the safetensors package: a file has the tensors of the last dtype first, so that all are aligned.
 _DTYPES = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu",
-    "I16": "int16", "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32", "F32": "float32", "C64": "complex64",
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn",
+    "F8_E8M0": "float8_e8m0fnu",
+    "I16": "int16", "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32",
+    "F32": "float32", "C64": "complex64",
     "F64": "float64", "I64": "int64", "U64": "uint64",
 }  # fmt: skip
 _PLACES = {word: place for place, word in enumerate(_DTYPES)}
@@ -57,13 +61,16 @@ def read_header(read, size, who):
         )
     if length > size - 8:
         raise SafetensorError(
-            f"{who}: InvalidHeaderLength: the header is said to have {length} bytes, the file has {size - 8} behind its length"
+            f"{who}: InvalidHeaderLength: the header is said to have {length} bytes, the file has {size - 8} behind "
+            "its length"
         )
     text = read(8, length)
     if text[:1] != b"{":
         raise SafetensorError(f"{who}: InvalidHeaderStart: the header does not start with a brace")
     if json_cost(text) > promised(size):
-        raise SafetensorError(f"{who}: HeaderTooLarge: the header's values take more memory than {TIMES} times the file's {size} bytes")
+        raise SafetensorError(
+            f"{who}: HeaderTooLarge: the header's values take more memory than {TIMES} times the file's {size} bytes"
+        )
     try:
         header = json.loads(str(text, "utf-8"), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -103,10 +110,13 @@ def _entry(name, described, who):
         )
     numbers = shape + offsets if isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2 else None
     if numbers is None or not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or offsets[0] > offsets[1]:
-        raise SafetensorError(f"{who}: the tensor {name!r} has a shape and data_offsets that are not lists of sizes below 2**62")
+        raise SafetensorError(
+            f"{who}: the tensor {name!r} has a shape and data_offsets that are not lists of sizes below 2**62"
+        )
     if len(shape) > 64 or math.prod(shape) * _DTYPES[word].itemsize != offsets[1] - offsets[0]:
         raise SafetensorError(
-            f"{who}: TensorInvalidInfo: the tensor {name!r} of shape {shape} and dtype {word} does not have {offsets[1] - offsets[0]} bytes"
+            f"{who}: TensorInvalidInfo: the tensor {name!r} of shape {shape} and dtype {word} does not have "
+            f"{offsets[1] - offsets[0]} bytes"
         )
     return Entry(_DTYPES[word], tuple(shape), *offsets)
 
@@ -205,7 +215,9 @@ class Slice:
 
 
 def load_file(filename, device="cpu"):
-    """The tensors of a file, by name. Their bytes stay in the file until they are looked at; changing them does not change the file."""
+    """The tensors of a file, by name. Their bytes stay in the file until they are looked at; changing them does not
+    change the file.
+    """
     with safe_open(filename, device=device) as file:
         return file.get_tensors()
 
@@ -223,7 +235,9 @@ def load(data):
 
 
 def load_model(model, filename, strict=True, device="cpu"):
-    """Load a file into a module; (missing names, unexpected names). Names that save_model left out because they share memory are not missing."""
+    """Load a file into a module; (missing names, unexpected names). Names that save_model left out because they share
+    memory are not missing.
+    """
     tensors = load_file(filename, device)
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     missing = set(missing)
@@ -232,7 +246,8 @@ def load_model(model, filename, strict=True, device="cpu"):
             missing -= shared
     if strict and (missing or unexpected):
         raise RuntimeError(
-            f"Error(s) in loading state_dict for {type(model).__name__}: missing {sorted(missing)}, unexpected {sorted(unexpected)}"
+            f"Error(s) in loading state_dict for {type(model).__name__}: missing {sorted(missing)}, unexpected "
+            f"{sorted(unexpected)}"
         )
     return missing, list(unexpected)
 
@@ -269,7 +284,8 @@ def _check(tensors):
             raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
         if tensor.layout != cresset.strided:
             raise ValueError(
-                f"You are trying to save a sparse tensors: `{name}` which this library does not support. Call .to_dense() before."
+                f"You are trying to save a sparse tensors: `{name}` which this library does not support. Call "
+                ".to_dense() before."
             )
         if tensor.dtype not in _WORDS:
             raise ValueError(f"save_file: the format has no dtype for {tensor.dtype} of {name!r}")
@@ -277,12 +293,14 @@ def _check(tensors):
             raise ValueError(f"save_file: {name!r} is on the meta device and has no data")
         if not tensor.is_contiguous():
             raise ValueError(
-                f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. Call `.contiguous()` first, or clone it."
+                f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. Call `.contiguous()` "
+                "first, or clone it."
             )
     shared = shared_names(tensors)
     if shared:
         raise RuntimeError(
-            f"Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them again: {[sorted(s) for s in shared]}. "
+            "Some tensors share memory, this will lead to duplicate memory on disk and potential differences when "
+            f"loading them again: {[sorted(s) for s in shared]}. "
             "A potential way to correctly save your model is to use `save_model`, or to clone them."
         )
 
@@ -328,7 +346,9 @@ def save_file(tensors, filename, metadata=None):
 
 
 def save_model(model, filename, metadata=None, force_contiguous=True):
-    """Write a module's state_dict to a file. Of tensors that share memory the largest is written, the others are noted in the metadata."""
+    """Write a module's state_dict to a file. Of tensors that share memory the largest is written, the others are noted
+    in the metadata.
+    """
     tensors, metadata = dict(model.state_dict()), dict(metadata or {})
     for shared in shared_names(tensors):
         kept = min(shared, key=lambda name: (-tensors[name].numel(), name))

@@ -48,7 +48,9 @@ _SMALL_INTEGERS = [pickle.BININT1 + bytes([number]) for number in range(256)]
 
 
 class Pickler(pickle._Pickler):
-    """Python's pickler, with PyTorch's names for what is cresset's, and a function that gives storages their persistent ids."""
+    """Python's pickler, with PyTorch's names for what is cresset's, and a function that gives storages their persistent
+    ids.
+    """
 
     dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)
 
@@ -204,7 +206,8 @@ def save(
 ):
     """Write an object to a file that cresset and PyTorch load.
 
-    A path is written whole or not at all: the data goes to a new file in the same folder, which takes the place of the old one in one step.
+    A path is written whole or not at all: the data goes to a new file in the same folder, which takes the place of the
+        old one in one step.
 
     Args:
         obj: tensors, modules' and optimizers' state_dicts, and containers of them.
@@ -221,7 +224,8 @@ def save(
     """
     if pickle_module is not pickle:
         raise ValueError(
-            f"save: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; the names in the file are PyTorch's"
+            f"save: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; "
+            "the names in the file are PyTorch's"
         )
     write = _write_archive if _use_new_zipfile_serialization else _write_stream
     settings = {"protocol": pickle_protocol, "byteorder": not _disable_byteorder_record}
@@ -327,9 +331,10 @@ def replaced_when_whole(path):
 
 
 # Note [Files of killed saves]
-# A save that is killed cannot remove its temporary file; the next save into the folder does. As long as a process writes it, the file is locked with
-# flock, which the system gives up for a process that dies, whoever it was: what can be locked has no owner. Folders are shared between machines, and not
-# every network file system shares locks, so the name carries the machine, and only files of this one are looked at.
+# A save that is killed cannot remove its temporary file; the next save into the folder does. As long as a process
+# writes it, the file is locked with flock, which the system gives up for a process that dies, whoever it was: what can
+# be locked has no owner. Folders are shared between machines, and not every network file system shares locks, so the
+# name carries the machine, and only files of this one are looked at.
 
 
 def _machine():
@@ -370,7 +375,9 @@ def clear_abandoned(folder):
             if not (entry.name.endswith(".tmp") and temporary.fullmatch(entry.name)):
                 continue
             with contextlib.suppress(OSError):
-                descriptor = os.open(entry.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+                descriptor = os.open(
+                    entry.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+                )
                 with open(descriptor, "r+b") as file:
                     if stat.S_ISREG(os.fstat(descriptor).st_mode) and _lock(file, wait=False):
                         os.unlink(entry.path)

@@ -1,6 +1,7 @@
 """`draw`: the graph of a model's layers as an SVG picture, with the shapes of the tensors on the edges.
 
-The model runs once on shapes, with gradients recorded: which layer feeds which is read from the recorded graph, so that additions,
+The model runs once on shapes, with gradients recorded: which layer feeds which is read from the recorded graph, so that
+    additions,
 concatenations and other functions between layers are followed too.
 """
 
@@ -146,9 +147,16 @@ def render(vertices, title):
     width += 130 if skips else 0
     height = max(top(v) for v in vertices) + BOX_HEIGHT + MARGIN
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 '
+            f"{width:.0f} "
+            f'{height:.0f}" role="img">'
+        ),
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#8a97ad"/></marker></defs>',
+        (
+            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+            'orient="auto"><path d="M0 0L8 4L0 8z" fill="#8a97ad"/></marker></defs>'
+        ),
     ]
     labeled = set()
     for vertex in vertices:
@@ -169,14 +177,14 @@ def render(vertices, title):
     for vertex in vertices:
         x, y = center(vertex), top(vertex)
         parts.append(
-            f'<g class="{vertex.role}"><rect class="box" x="{x - BOX_WIDTH / 2:.1f}" y="{y:.1f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7"/>'
+            f'<g class="{vertex.role}"><rect class="box" x="{x - BOX_WIDTH / 2:.1f}" y="{y:.1f}" width="{BOX_WIDTH}" '
+            f'height="{BOX_HEIGHT}" rx="7"/>'
             f'<text class="kind" x="{x:.1f}" y="{y + 19:.1f}" text-anchor="middle">{html.escape(vertex.title)}</text>'
-            f'<text class="path" x="{x:.1f}" y="{y + 35:.1f}" text-anchor="middle">{html.escape(_shortened(vertex.subtitle))}</text></g>'
+            f'<text class="path" x="{x:.1f}" y="{y + 35:.1f}" '
+            f'text-anchor="middle">{html.escape(_shortened(vertex.subtitle))}</text></g>'
         )
     return "\n".join([*parts, "</svg>"])
 
 
 def _shortened(text, most=27):
     return text if len(text) <= most else "…" + text[1 - most :]
-
-

@@ -1,4 +1,5 @@
-"""What a module says to a name it does not have: AttributeError, with the nearest name that is there if the two differ by a slip of the hand.
+"""What a module says to a name it does not have: AttributeError, with the nearest name that is there if the two differ
+by a slip of the hand.
 
 `__getattr__ = missing_names.of(__name__)` is all that a module needs. The words are made when they are read, so that
 `hasattr` costs nothing. On a tensor, Python itself adds "Did you mean" to the error it prints.
@@ -46,7 +47,9 @@ def digits(text):
 
 
 def distance(a, b, limit):
-    """How many letters must be added, left out, changed or swapped with their neighbor to make `b` of `a`; `limit` + 1 if more than `limit`."""
+    """How many letters must be added, left out, changed or swapped with their neighbor to make `b` of `a`; `limit` + 1
+    if more than `limit`.
+    """
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     before, last = [], list(range(len(b) + 1))

@@ -52,7 +52,11 @@ class Layer:
             long = -2 if query.dim() == 2 else 1 if module.batch_first else 0
             tokens, width = math.prod(query.shape[:-1]), module.embed_dim
             others = math.prod(key.shape[:-1])
-            return 2 * tokens * width * width + others * width * (module.kdim + module.vdim) + 2 * tokens * key.shape[long] * width
+            return (
+                2 * tokens * width * width
+                + others * width * (module.kdim + module.vdim)
+                + 2 * tokens * key.shape[long] * width
+            )
         return None
 
 
@@ -94,7 +98,10 @@ def record(model, args, kwargs=None, after=None):
         handles.append(module.register_forward_pre_hook(begin, with_kwargs=True))
         handles.append(module.register_forward_hook(end, with_kwargs=True))
     was_training = {module: module.training for module in layers}
-    state = {name: t.detach().to("meta").requires_grad_(t.requires_grad) for name, t in (*model.named_parameters(), *model.named_buffers())}
+    state = {
+        name: t.detach().to("meta").requires_grad_(t.requires_grad)
+        for name, t in (*model.named_parameters(), *model.named_buffers())
+    }
     try:
         model.eval()
         nn.utils.stateless.functional_call(model, state, tuple(args), kwargs or {})
@@ -153,12 +160,21 @@ class Summary:
         for layer in self.layers:
             label = f"{layer.name}: {layer.kind}" if layer.depth else layer.kind
             shown = layer.parameters if layer.is_leaf or layer.parameters else None
-            yield layer.depth, label, shapes_text(layer.outputs), count_text(shown), bytes_text(layer.output_bytes), count_text(layer.multiply_adds)
+            yield (
+                layer.depth,
+                label,
+                shapes_text(layer.outputs),
+                count_text(shown),
+                bytes_text(layer.output_bytes),
+                count_text(layer.multiply_adds),
+            )
 
     def totals(self):
         frozen = self.total_params - self.trainable_params
         return [
-            f"parameters      {self.total_params:,}" + (f" ({self.trainable_params:,} trainable, {frozen:,} frozen)" if frozen else "") + f", {bytes_text(self.parameter_bytes)}",
+            f"parameters      {self.total_params:,}"
+            + (f" ({self.trainable_params:,} trainable, {frozen:,} frozen)" if frozen else "")
+            + f", {bytes_text(self.parameter_bytes)}",
             f"activations     {bytes_text(self.activation_bytes)}",
             f"multiply-adds   {count_text(self.total_mult_adds)}",
         ]
@@ -166,7 +182,12 @@ class Summary:
     def __str__(self):
         table = [self.HEADINGS] + [("  " * depth + label, *rest) for depth, label, *rest in self.rows()]
         widths = [max(len(row[k]) for row in table) for k in range(len(self.HEADINGS))]
-        lines = ["  ".join(cell.ljust(w) if k < 2 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in table]
+        lines = [
+            "  ".join(
+                cell.ljust(w) if k < 2 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
         return "\n".join([lines[0], rule, *lines[1:], rule, *self.totals()])
 
@@ -174,10 +195,18 @@ class Summary:
 
     def _repr_html_(self):
         cells = "".join(
-            "<tr>" + f'<td style="text-align:left;padding-left:{8 + 16 * depth}px">{html.escape(label)}</td>' + "".join(f'<td style="text-align:{"left" if k == 0 else "right"}">{html.escape(c)}</td>' for k, c in enumerate(rest)) + "</tr>"
+            "<tr>"
+            + f'<td style="text-align:left;padding-left:{8 + 16 * depth}px">{html.escape(label)}</td>'
+            + "".join(
+                f'<td style="text-align:{"left" if k == 0 else "right"}">{html.escape(c)}</td>'
+                for k, c in enumerate(rest)
+            )
+            + "</tr>"
             for depth, label, *rest in self.rows()
         )
-        heads = "".join(f'<th style="text-align:{"left" if k < 2 else "right"}">{h}</th>' for k, h in enumerate(self.HEADINGS))
+        heads = "".join(
+            f'<th style="text-align:{"left" if k < 2 else "right"}">{h}</th>' for k, h in enumerate(self.HEADINGS)
+        )
         totals = "<br>".join(html.escape(line) for line in self.totals())
         return f'<table style="border-collapse:collapse;font-variant-numeric:tabular-nums"><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table><p style="white-space:pre;font-family:monospace">{totals}</p>'
 

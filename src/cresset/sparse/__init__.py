@@ -14,7 +14,8 @@ from .reducing import spdiags
 from .tensor import SparseTensor
 
 __all__ = [
-    "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "solve", "spdiags", "spsolve", "sum",
+    "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
+    "solve", "spdiags", "spsolve", "sum",
 ]  # fmt: skip
 
 
@@ -27,7 +28,8 @@ def mm(mat1, mat2, reduce="sum"):
     """The product of a sparse matrix with a dense or sparse one.
 
     Args:
-        reduce: how the terms of an element are combined: "sum", or of a CSR matrix "mean", "amax" or "amin" of the terms it has.
+        reduce: how the terms of an element are combined: "sum", or of a CSR matrix "mean", "amax" or "amin" of the
+            terms it has.
 
     >>> a = cresset.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse()
     >>> cresset.sparse.mm(a, cresset.ones(2, 3))
@@ -117,14 +119,21 @@ def as_sparse_gradcheck(gradcheck):
         kwargs.pop("masked", None)
 
         def of_values(*parts):
-            return function(*(given._with(part) if isinstance(given, SparseTensor) else part for given, part in zip(inputs, parts, strict=True)))
+            return function(
+                *(
+                    given._with(part) if isinstance(given, SparseTensor) else part
+                    for given, part in zip(inputs, parts, strict=True)
+                )
+            )
 
         def dense(*parts):
             result = of_values(*parts)
             results = result if isinstance(result, (tuple, list)) else (result,)
             return tuple(r.to_dense() if isinstance(r, SparseTensor) else r for r in results)
 
-        parts = tuple(t._recorded.detach().requires_grad_(t.requires_grad) if isinstance(t, SparseTensor) else t for t in inputs)
+        parts = tuple(
+            t._recorded.detach().requires_grad_(t.requires_grad) if isinstance(t, SparseTensor) else t for t in inputs
+        )
         return gradcheck(dense, parts, **kwargs)
 
     return check
@@ -144,7 +153,7 @@ def _legacy(word, dtype):
     return Named
 
 
-for _word, _dtype in (("Float", "float32"), ("Double", "float64"), ("Half", "float16"), ("BFloat16", "bfloat16"), ("Long", "int64"),
+for _word, _dtype in (("Float", "float32"), ("Double", "float64"), ("Half", "float16"), ("BFloat16", "bfloat16"),
+    ("Long", "int64"),
                       ("Int", "int32"), ("Short", "int16"), ("Char", "int8"), ("Byte", "uint8")):  # fmt: skip
     globals()[_word + "Tensor"] = _legacy(_word, getattr(cresset, _dtype))
-

@@ -1,4 +1,6 @@
-"""Elementwise rules of sparse tensors. A function that leaves zero at zero is one of the values; others would make the tensor dense."""
+"""Elementwise rules of sparse tensors. A function that leaves zero at zero is one of the values; others would make the
+tensor dense.
+"""
 
 import cresset
 from cresset import _native
@@ -12,8 +14,10 @@ from .tensor import SparseTensor, check_format, rule, rules
 _operators = _native.operators()
 
 KEEP_ZERO = (
-    "abs", "sgn", "sign", "sin", "sinh", "asin", "asinh", "tan", "tanh", "atan", "atanh", "sqrt", "square", "ceil", "floor", "round", "trunc",
-    "frac", "expm1", "log1p", "erf", "erfinv", "deg2rad", "rad2deg", "relu", "isnan", "isinf", "isposinf", "isneginf", "signbit", "nan_to_num",
+    "abs", "sgn", "sign", "sin", "sinh", "asin", "asinh", "tan", "tanh", "atan", "atanh", "sqrt", "square", "ceil",
+    "floor", "round", "trunc",
+    "frac", "expm1", "log1p", "erf", "erfinv", "deg2rad", "rad2deg", "relu", "isnan", "isinf", "isposinf", "isneginf",
+    "signbit", "nan_to_num",
     "angle", "conj_physical", "leaky_relu", "silu", "gelu", "bitwise_not",
 )  # fmt: skip
 LINEAR = ("neg", "clone", "conj", "real", "imag", "contiguous", "detach", "resolve_conj", "resolve_neg", "alias")
@@ -55,7 +59,9 @@ def to(input, *args, dtype=None, device=None, **kwargs):
         return input.to(dtype=args[0].dtype, device=args[0].device)
     if args and isinstance(args[0], InterpretedTensor):
         dtype, device, args = args[0].dtype, args[0].device, args[1:]
-    values = input._recorded.to(*args, **{k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}, **kwargs)
+    values = input._recorded.to(
+        *args, **{k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}, **kwargs
+    )
     if values is input._recorded:
         return input
     new = input._with(values)
@@ -68,7 +74,8 @@ def _cast(name):
     return lambda input, *args, **kwargs: to(input, getattr(cresset, name))
 
 
-for _method, _dtype in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("long", "int64"),
+for _method, _dtype in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"),
+    ("long", "int64"),
                         ("int", "int32"), ("short", "int16"), ("char", "int8"), ("byte", "uint8"), ("bool", "bool"),
                         ("cfloat", "complex64"), ("cdouble", "complex128")):  # fmt: skip
     rules[_method] = _cast(_dtype)
@@ -91,7 +98,9 @@ def is_number(value):
 
 def same_size(name, a, b):
     if a.shape != b.shape:
-        raise RuntimeError(f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}")
+        raise RuntimeError(
+            f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
+        )
 
 
 def like(result, layout_of):
@@ -107,14 +116,19 @@ def add(input, other, *, alpha=1):
     if not isinstance(input, SparseTensor) or not isinstance(other, SparseTensor):
         sparse = input if isinstance(input, SparseTensor) else other
         if is_number(input) or is_number(other):
-            raise RuntimeError(f"add: a number and a {sparse.kind} tensor would make a dense result; call to_dense() first")
+            raise RuntimeError(
+                f"add: a number and a {sparse.kind} tensor would make a dense result; call to_dense() first"
+            )
         if sparse is other and input.shape == other.shape:
             return add_to_dense(input, other, alpha)
         return cresset.add(input.to_dense(), other.to_dense(), alpha=alpha)
     same_size("add", input, other)
     a, b = to_coo(input), to_coo(other)
     if a.sparse_dim() != b.sparse_dim():
-        raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != {b.sparse_dim()}")
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != "
+            f"{b.sparse_dim()}"
+        )
     dtype = cresset.result_type(a._recorded, b._recorded)
     second = b._recorded.to(dtype)
     second = second if alpha == 1 else second * alpha
@@ -184,15 +198,27 @@ def mul(input, other):
     if not isinstance(other, SparseTensor):
         return times_dense(input, other)
     same_size("mul", input, other)
-    if isinstance(input, CooTensor) and isinstance(other, CooTensor) and input._indices() is other._indices() and input.is_coalesced():
+    if (
+        isinstance(input, CooTensor)
+        and isinstance(other, CooTensor)
+        and input._indices() is other._indices()
+        and input.is_coalesced()
+    ):
         return input._with(input._recorded * other._recorded)
     a, b = to_coo(input).coalesce(), to_coo(other).coalesce()
     if a.sparse_dim() != b.sparse_dim():
-        raise RuntimeError(f"mul: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != {b.sparse_dim()}")
+        raise RuntimeError(
+            f"mul: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != "
+            f"{b.sparse_dim()}"
+        )
     sizes = a.shape[: a.sparse_dim()]
     left, right = flattened(a._indices(), sizes), flattened(b._indices(), sizes)
     place = cresset.searchsorted(right, left)
-    found = right[place.clamp(max=max(right.numel() - 1, 0))] == left if right.numel() else cresset.zeros_like(left, dtype=cresset.bool)
+    found = (
+        right[place.clamp(max=max(right.numel() - 1, 0))] == left
+        if right.numel()
+        else cresset.zeros_like(left, dtype=cresset.bool)
+    )
     values = a._recorded[found] * b._recorded[place[found]]
     return like(coo(a._indices()[:, found], values, a.shape, True), input)
 
@@ -200,7 +226,10 @@ def mul(input, other):
 def times_dense(sparse, dense):
     """The values times the dense elements at their places, which broadcast."""
     if dense.dim() > sparse.dim() or cresset.broadcast_shapes(sparse.shape, dense.shape) != sparse.shape:
-        raise RuntimeError(f"mul: a dense tensor of shape {list(dense.shape)} does not broadcast to the {sparse.kind} tensor's {list(sparse.shape)}")
+        raise RuntimeError(
+            f"mul: a dense tensor of shape {list(dense.shape)} does not broadcast to the {sparse.kind} tensor's "
+            f"{list(sparse.shape)}"
+        )
     full = dense.expand(sparse.shape)
     if isinstance(sparse, CompressedTensor):
         part = to_coo(sparse)
@@ -215,7 +244,9 @@ def div(input, other, *, rounding_mode=None):
     """Values over a number."""
     if not is_number(other) or not isinstance(input, SparseTensor):
         shape = list(getattr(other, "shape", []))
-        raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
+        raise RuntimeError(
+            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+        )
     if rounding_mode is not None and isinstance(input, CooTensor):
         input = input.coalesce()
     return input._with(cresset.div(input._recorded, other, rounding_mode=rounding_mode))
@@ -245,9 +276,15 @@ def copy_(input, other, non_blocking=False):
     if not isinstance(input, SparseTensor):
         return input.copy_(other.to_dense(), non_blocking)
     if not isinstance(other, SparseTensor):
-        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = sparse and src type = dense; use to_sparse()")
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = sparse and src type = "
+            "dense; use to_sparse()"
+        )
     if input.layout != other.layout or input.shape != other.shape:
-        raise RuntimeError(f"copy_: expected a {input.kind} tensor of shape {list(input.shape)}, got {other.kind} of shape {list(other.shape)}")
+        raise RuntimeError(
+            f"copy_: expected a {input.kind} tensor of shape {list(input.shape)}, got {other.kind} of shape "
+            f"{list(other.shape)}"
+        )
     input._become(other.clone().to(input.dtype, non_blocking=non_blocking))
     return input
 
@@ -257,7 +294,9 @@ def zero_(input):
     """Drop all values (of a compressed layout, set them to zero), in place."""
     from .creating import zeros_like
 
-    input._become(zeros_like(input) if isinstance(input, CooTensor) else input._with(cresset.zeros_like(input._recorded)))
+    input._become(
+        zeros_like(input) if isinstance(input, CooTensor) else input._with(cresset.zeros_like(input._recorded))
+    )
     return input
 
 

@@ -19,7 +19,9 @@ LAYOUTS = (_native.sparse_csr, _native.sparse_csc, *BLOCKED)
 
 
 class CompressedTensor(SparseTensor):
-    """A sparse tensor whose rows (or columns) are compressed: where each begins, the columns (rows) of the values, the values."""
+    """A sparse tensor whose rows (or columns) are compressed: where each begins, the columns (rows) of the values, the
+    values.
+    """
 
     is_sparse = False
     _sparse_dim = 2
@@ -113,7 +115,9 @@ class CompressedTensor(SparseTensor):
         self._refuse("is_coalesced")
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """The tensor with all its zeros. Gradients have the tensor's indices only (masked_grad=False, if they are recorded, is an error)."""
+        """The tensor with all its zeros. Gradients have the tensor's indices only (masked_grad=False, if they are
+        recorded, is an error).
+        """
         from .converting import compressed_to_dense
 
         check_masked(self, masked_grad)
@@ -141,7 +145,9 @@ def rebuild_compressed(first, second, values, size, layout):
 def empty_compressed(size, layout, dtype, device, block=(1, 1), index_dtype=cresset.int64):
     """A compressed tensor without values."""
     if len(size) < 2:
-        raise RuntimeError(f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}")
+        raise RuntimeError(
+            f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}"
+        )
     *batch, rows, columns = size
     count = rows // block[0] if layout in BY_ROW else columns // block[1]
     first = cresset.zeros((*batch, count + 1), dtype=index_dtype, device=device)
@@ -155,29 +161,52 @@ def check_parts(first, second, values, size, layout, order):
     names = ("crow_indices", "col_indices") if layout in BY_ROW else ("ccol_indices", "row_indices")
     blocked = layout in BLOCKED
     if first.dtype != second.dtype or first.dtype not in (cresset.int32, cresset.int64):
-        raise RuntimeError(f"{names[0]} and {names[1]} dtype must be Int or Long, and the same, but got {first.dtype} and {second.dtype}")
+        raise RuntimeError(
+            f"{names[0]} and {names[1]} dtype must be Int or Long, and the same, but got {first.dtype} and "
+            f"{second.dtype}"
+        )
     batch = first.dim() - 1
     if batch < 0 or second.dim() != first.dim() or values.dim() < first.dim() + 2 * blocked:
         raise RuntimeError(
-            f"{names[0]}, {names[1]} and values must have dimensions that fit, but got {first.dim()}, {second.dim()} and {values.dim()}"
+            (
+                f"{names[0]}, {names[1]} and values must have dimensions that fit, but got {first.dim()}, "
+                f"{second.dim()} "
+                f"and {values.dim()}"
+            )
             + (" (blocks take two of the values' dimensions)" if blocked else "")
         )
     dense = values.dim() - 1 - batch - 2 * blocked
     if len(size) != batch + 2 + dense:
-        raise RuntimeError(f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) but got {len(size)}")
+        raise RuntimeError(
+            f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) "
+            f"but got {len(size)}"
+        )
     nnz = second.shape[-1]
-    if values.shape[batch] != nnz or second.shape[:-1] != first.shape[:-1] or tuple(size[:batch]) != tuple(first.shape[:-1]) or tuple(values.shape[:batch]) != tuple(size[:batch]):
-        raise RuntimeError(f"number of dimensions and sizes of {names[0]} {list(first.shape)}, {names[1]} {list(second.shape)} and values {list(values.shape)} do not fit size {list(size)}")
+    if (
+        values.shape[batch] != nnz
+        or second.shape[:-1] != first.shape[:-1]
+        or tuple(size[:batch]) != tuple(first.shape[:-1])
+        or tuple(values.shape[:batch]) != tuple(size[:batch])
+    ):
+        raise RuntimeError(
+            f"number of dimensions and sizes of {names[0]} {list(first.shape)}, {names[1]} {list(second.shape)} and "
+            f"values {list(values.shape)} do not fit size {list(size)}"
+        )
     if tuple(size[batch + 2 :]) != tuple(values.shape[values.dim() - dense :]):
         raise RuntimeError(f"values has incorrect dense sizes: {list(values.shape)} for size {list(size)}")
     block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
     rows, columns = size[batch : batch + 2]
     if rows % block[0] or columns % block[1]:
-        raise RuntimeError(f"tensor shape[{batch}:{batch + 2}] = {[rows, columns]} must be divisible with blocksize {list(block)}")
+        raise RuntimeError(
+            f"tensor shape[{batch}:{batch + 2}] = {[rows, columns]} must be divisible with blocksize {list(block)}"
+        )
     counts = (rows // block[0], columns // block[1])
     along, across = counts if layout in BY_ROW else counts[::-1]
     if first.shape[-1] != along + 1:
-        raise RuntimeError(f"{names[0]}.shape[-1] must be equal to the number of compressed dimensions plus one, {along + 1}, but got {first.shape[-1]}")
+        raise RuntimeError(
+            f"{names[0]}.shape[-1] must be equal to the number of compressed dimensions plus one, {along + 1}, but "
+            f"got {first.shape[-1]}"
+        )
     if first.is_meta:
         return
     if bool((first[..., 0] != 0).any()):
@@ -186,7 +215,10 @@ def check_parts(first, second, values, size, layout, order):
         raise RuntimeError(f"`{names[0]}[..., -1] == nnz` is not satisfied.")
     steps = first[..., 1:] - first[..., :-1]
     if steps.numel() and (int(steps.min()) < 0 or int(steps.max()) > max(across, 0)):
-        raise RuntimeError(f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.")
+        raise RuntimeError(
+            f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {'ncols' if layout in BY_ROW else 'nrows'}` is not "
+            "satisfied."
+        )
     if nnz and (int(second.min()) < 0 or int(second.max()) >= across):
         raise RuntimeError(f"`0 <= {names[1]} < {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.")
     if order and nnz:
@@ -194,17 +226,35 @@ def check_parts(first, second, values, size, layout, order):
             starts = cresset.zeros(nnz + 1, dtype=cresset.bool)
             starts[begin.long()] = True
             if bool(((index[1:] <= index[:-1]) & ~starts[1:-1]).any()):
-                raise RuntimeError(f"`{names[1]}[..., {names[0]}[..., i - 1]:{names[0]}[..., i]] for all i = 1, ..., {along} are sorted and distinct along the last dimension values` is not satisfied.")
+                raise RuntimeError(
+                    f"`{names[1]}[..., {names[0]}[..., i - 1]:{names[0]}[..., i]] for all i = 1, ..., {along} are "
+                    "sorted and distinct along the last dimension values` is not satisfied."
+                )
 
 
-def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None):
+def sparse_compressed_tensor(
+    compressed_indices,
+    plain_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
     """See cresset.sparse_compressed_tensor."""
     if pin_memory:
         given = {"dtype": dtype, "layout": layout, "device": device, "check_invariants": check_invariants}
         pinned = sparse_compressed_tensor(compressed_indices, plain_indices, values, size, **given).pin_memory()
         return pinned.requires_grad_() if requires_grad else pinned
     if layout not in LAYOUTS:
-        raise RuntimeError(f"sparse_compressed_tensor: expected layout to be SparseCsr, SparseCsc, SparseBsr or SparseBsc, got {layout}")
+        raise RuntimeError(
+            "sparse_compressed_tensor: expected layout to be SparseCsr, SparseCsc, SparseBsr or SparseBsc, got "
+            f"{layout}"
+        )
     if isinstance(values, cresset.Tensor) and device is None:
         device = values.device
     first, second = as_index(compressed_indices, device), as_index(plain_indices, device)
@@ -213,7 +263,9 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     if size is None:
         blocked = layout in BLOCKED
         if batch < 0 or values.dim() < batch + 1 + 2 * blocked:
-            raise RuntimeError(f"sparse_compressed_tensor: values of {values.dim()} dimensions do not fit indices of {first.dim()}")
+            raise RuntimeError(
+                f"sparse_compressed_tensor: values of {values.dim()} dimensions do not fit indices of {first.dim()}"
+            )
         block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
         by_row = layout in BY_ROW
         across = (int(second.max()) + 1 if second.numel() else 0) * block[1 if by_row else 0]
@@ -231,7 +283,9 @@ def batch_items(tensor):
     n = tensor.batch_dim
     matrix = tensor.shape[n:]
     count = math.prod(tensor.shape[:n])
-    parts = zip(first.reshape(count, -1), second.reshape(count, -1), values.reshape(count, *values.shape[n:]), strict=True)
+    parts = zip(
+        first.reshape(count, -1), second.reshape(count, -1), values.reshape(count, *values.shape[n:]), strict=True
+    )
     return [compressed(a, b, v, matrix, tensor._layout) for a, b, v in parts]
 
 

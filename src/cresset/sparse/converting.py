@@ -13,17 +13,24 @@ from .tensor import LAYOUT_NAMES
 
 def to_layout(tensor, layout, blocksize=None, dense_dim=None):
     """The tensor in another layout; the tensor itself if it has it."""
-    blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else None if blocksize is None else tuple(blocksize)
+    blocksize = (
+        (blocksize, blocksize) if isinstance(blocksize, int) else None if blocksize is None else tuple(blocksize)
+    )
     if layout in BLOCKED:
         if blocksize is None:
             if getattr(tensor, "_layout", None) in BLOCKED:
                 blocksize = tensor.block
             else:
-                raise RuntimeError(f"to_sparse: conversion from {LAYOUT_NAMES[str(tensor.layout)]} to {LAYOUT_NAMES[str(layout)]} requires blocksize specified")
+                raise RuntimeError(
+                    f"to_sparse: conversion from {LAYOUT_NAMES[str(tensor.layout)]} to {LAYOUT_NAMES[str(layout)]} "
+                    "requires blocksize specified"
+                )
         if len(blocksize) != 2 or min(blocksize) <= 0:
             raise RuntimeError(f"to_sparse: blocksize needs to be a tuple of two positive integers, got {blocksize}")
     elif blocksize is not None:
-        raise RuntimeError(f"to_sparse: conversion to {LAYOUT_NAMES[str(layout)]} does not use blocksize, got {blocksize}")
+        raise RuntimeError(
+            f"to_sparse: conversion to {LAYOUT_NAMES[str(layout)]} does not use blocksize, got {blocksize}"
+        )
     if tensor.layout == layout and (blocksize is None or tensor.block == blocksize):
         return tensor
     if layout == cresset.strided:
@@ -35,7 +42,9 @@ def to_layout(tensor, layout, blocksize=None, dense_dim=None):
     if not isinstance(tensor, (CooTensor, CompressedTensor)):
         return dense_to_compressed(tensor, layout, blocksize, dense_dim)
     if isinstance(tensor, CompressedTensor) and tensor.batch_dim:
-        return batched([to_layout(item, layout, blocksize) for item in batch_items(tensor)], tensor.shape[: tensor.batch_dim])
+        return batched(
+            [to_layout(item, layout, blocksize) for item in batch_items(tensor)], tensor.shape[: tensor.batch_dim]
+        )
     return coo_to_compressed(to_coo(tensor), layout, blocksize)
 
 
@@ -43,7 +52,10 @@ def dense_to_compressed(tensor, layout, blocksize, dense_dim):
     """The compressed form of a dense tensor; what stands before the matrix dimensions is a batch."""
     dense = 0 if dense_dim is None else dense_dim
     if tensor.dim() < 2 + dense:
-        raise RuntimeError(f"to_sparse: expected a tensor of at least {2 + dense} dimensions for {LAYOUT_NAMES[str(layout)]}, got {tensor.dim()}")
+        raise RuntimeError(
+            f"to_sparse: expected a tensor of at least {2 + dense} dimensions for {LAYOUT_NAMES[str(layout)]}, got "
+            f"{tensor.dim()}"
+        )
     batch = tensor.shape[: tensor.dim() - 2 - dense]
     if not batch:
         return coo_to_compressed(dense_to_coo(tensor, 2), layout, blocksize)
@@ -85,7 +97,9 @@ def to_coo(tensor):
 def coo_to_compressed(tensor, layout, blocksize=None):
     """The compressed form of a matrix of coordinates (with dense dimensions, if any)."""
     if tensor.sparse_dim() != 2:
-        raise RuntimeError(f"to_sparse: only matrices can be compressed: expected 2 sparse dimensions, got {tensor.sparse_dim()}")
+        raise RuntimeError(
+            f"to_sparse: only matrices can be compressed: expected 2 sparse dimensions, got {tensor.sparse_dim()}"
+        )
     tensor = tensor.coalesce()
     (rows, columns), values = tensor._parts[0].unbind(0), tensor._parts[1]
     if layout in BLOCKED:
@@ -100,7 +114,9 @@ def coo_to_compressed(tensor, layout, blocksize=None):
 def coo_to_blocks(rows, columns, values, size, layout, blocksize):
     high, wide = blocksize
     if size[0] % high or size[1] % wide:
-        raise RuntimeError(f"to_sparse: tensor sparse size ({size[0]},{size[1]}) must be divisible by given blocksize ({high},{wide})")
+        raise RuntimeError(
+            f"to_sparse: tensor sparse size ({size[0]},{size[1]}) must be divisible by given blocksize ({high},{wide})"
+        )
     counts = (size[0] // high, size[1] // wide)
     block_row, block_column = rows // high, columns // wide
     key = block_row * counts[1] + block_column if layout in BY_ROW else block_column * counts[0] + block_row

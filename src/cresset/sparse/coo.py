@@ -1,4 +1,6 @@
-"""The coordinate layout: for each value, its index in every sparse dimension. An index may occur several times; its values add up."""
+"""The coordinate layout: for each value, its index in every sparse dimension. An index may occur several times; its
+values add up.
+"""
 
 import math
 
@@ -71,7 +73,9 @@ class CooTensor(SparseTensor):
         return self if self._is_coalesced else coalesced(self)
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """The tensor with all its zeros. Gradients have the tensor's indices only (masked_grad=False, if they are recorded, is an error)."""
+        """The tensor with all its zeros. Gradients have the tensor's indices only (masked_grad=False, if they are
+        recorded, is an error).
+        """
         check_masked(self, masked_grad)
         return to_dense(self, dtype)
 
@@ -80,25 +84,33 @@ class CooTensor(SparseTensor):
         if self._nnz() and (sparse_dim != self.sparse_dim() or dense_dim != self.dense_dim()):
             raise RuntimeError(
                 f"changing the number of {'sparse' if sparse_dim != self.sparse_dim() else 'dense'} dimensions "
-                f"(from {(self.sparse_dim(), self.dense_dim())} to {(sparse_dim, dense_dim)}) on a non-empty sparse tensor is not supported; clear it first"
+                f"(from {(self.sparse_dim(), self.dense_dim())} to {(sparse_dim, dense_dim)}) on a non-empty sparse "
+                "tensor is not supported; clear it first"
             )
         if len(size) != sparse_dim + dense_dim:
-            raise RuntimeError(f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}")
+            raise RuntimeError(
+                f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
+            )
         if self._nnz() and any(new < old for new, old in zip(size, self.shape, strict=True)):
             raise RuntimeError(
-                f"shrinking the size of sparse dimensions (from {list(self.shape)} to {list(size)}) on a non-empty sparse tensor is not supported; clear it first"
+                f"shrinking the size of sparse dimensions (from {list(self.shape)} to {list(size)}) on a non-empty "
+                "sparse tensor is not supported; clear it first"
             )
         indices, values = self._parts
         grown = values.new_zeros((self._nnz(), *size[sparse_dim:]))
         if self._nnz():
             grown[tuple(slice(n) for n in values.shape)] = values
-        self._become(coo(indices if self._nnz() else indices.new_zeros((sparse_dim, 0)), grown, size, self._is_coalesced))
+        self._become(
+            coo(indices if self._nnz() else indices.new_zeros((sparse_dim, 0)), grown, size, self._is_coalesced)
+        )
         return self
 
     def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
         """Change the shape in place and drop the values."""
         if len(size) != sparse_dim + dense_dim:
-            raise RuntimeError(f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}")
+            raise RuntimeError(
+                f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
+            )
         self._become(empty_coo(size, sparse_dim, self.dtype, self.device))
         return self
 
@@ -189,17 +201,27 @@ def to_dense(tensor, dtype=None):
 
 
 def check_parts(indices, values, size):
-    """The parts fit each other and the size. Indices beyond the size would be writes beyond memory, so they are always looked at."""
+    """The parts fit each other and the size. Indices beyond the size would be writes beyond memory, so they are always
+    looked at.
+    """
     if indices.dim() != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if values.dim() == 0 or values.shape[0] != indices.shape[1]:
         got = values.shape[0] if values.dim() else "a 0-d tensor"
-        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: {got}")
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: "
+            f"{got}"
+        )
     sparse_dim, dense_dim = indices.shape[0], values.dim() - 1
     if len(size) != sparse_dim + dense_dim:
-        raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}")
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{sparse_dim}, dense_dim = {dense_dim}"
+        )
     if tuple(size[sparse_dim:]) != tuple(values.shape[1:]):
-        raise RuntimeError(f"values has incorrect size, expected {[indices.shape[1], *size[sparse_dim:]]}, got {list(values.shape)}")
+        raise RuntimeError(
+            f"values has incorrect size, expected {[indices.shape[1], *size[sparse_dim:]]}, got {list(values.shape)}"
+        )
     if indices.numel() == 0 or indices.is_meta:
         return
     least, greatest = indices.amin(1).tolist(), indices.amax(1).tolist()
@@ -207,7 +229,9 @@ def check_parts(indices, values, size):
         if least[dim] < 0:
             raise RuntimeError(f"found negative index {least[dim]} for dim {dim}")
         if greatest[dim] >= size[dim]:
-            raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {greatest[dim]}")
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {greatest[dim]}"
+            )
 
 
 def as_index(value, device):
@@ -231,17 +255,38 @@ def recorded_values(values, dtype, device, requires_grad):
     return given.view(given.shape) if given.requires_grad and cresset.is_grad_enabled() else given.detach()
 
 
-def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None):
+def sparse_coo_tensor(
+    indices=None,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
+):
     """See cresset.sparse_coo_tensor."""
     if pin_memory:
-        given = {"dtype": dtype, "device": device, "requires_grad": False, "check_invariants": check_invariants, "is_coalesced": is_coalesced}
+        given = {
+            "dtype": dtype,
+            "device": device,
+            "requires_grad": False,
+            "check_invariants": check_invariants,
+            "is_coalesced": is_coalesced,
+        }
         pinned = sparse_coo_tensor(indices, values, size, **given).pin_memory()
         return pinned.requires_grad_() if requires_grad else pinned
     if values is None:
         if indices is not None and size is not None:
             raise TypeError("sparse_coo_tensor(): expected indices and values, or a size alone")
         size = indices if size is None else size
-        size = (int(size),) if isinstance(size, int) or (isinstance(size, cresset.Tensor) and size.dim() == 0) else tuple(size)
+        size = (
+            (int(size),)
+            if isinstance(size, int) or (isinstance(size, cresset.Tensor) and size.dim() == 0)
+            else tuple(size)
+        )
         new = empty_coo(size, len(size), dtype or cresset.get_default_dtype(), device)
         return new.requires_grad_() if requires_grad else new
     if isinstance(values, cresset.Tensor) and device is None:
@@ -257,7 +302,11 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
             raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(index.shape)}")
         if index.numel() and int(index.min()) < 0:
             raise RuntimeError(f"found negative index {int(index.min())}")
-        size = (*(index.amax(1) + 1).tolist(), *values.shape[1:]) if index.shape[1] else (*(0,) * index.shape[0], *values.shape[1:])
+        size = (
+            (*(index.amax(1) + 1).tolist(), *values.shape[1:])
+            if index.shape[1]
+            else (*(0,) * index.shape[0], *values.shape[1:])
+        )
     check_parts(index, values, tuple(size))
     if is_coalesced and (check_invariants or (check_invariants is None and invariants.is_enabled())):
         flat = flattened(index, size)
@@ -267,10 +316,15 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
 
 
 def dense_to_coo(tensor, sparse_dim=None):
-    """The coordinate form of a dense tensor: its elements (or, with fewer sparse dimensions, its slices) that are not zero."""
+    """The coordinate form of a dense tensor: its elements (or, with fewer sparse dimensions, its slices) that are not
+    zero.
+    """
     sparse_dim = tensor.dim() if sparse_dim is None else sparse_dim
     if not 0 <= sparse_dim <= tensor.dim() or (sparse_dim == 0 and tensor.dim() > 0):
-        raise RuntimeError(f"sparse_dim argument for to_sparse must be in > 0 and <= {tensor.dim()} (the number of dimensions), got {sparse_dim}")
+        raise RuntimeError(
+            f"sparse_dim argument for to_sparse must be in > 0 and <= {tensor.dim()} (the number of dimensions), got "
+            f"{sparse_dim}"
+        )
     with cresset.no_grad():
         mask = tensor.detach() != 0
         if sparse_dim < tensor.dim():

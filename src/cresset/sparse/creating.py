@@ -8,7 +8,9 @@ from .tensor import check_format, rule
 
 
 @rule("zeros_like", "empty_like")
-def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
+def zeros_like(
+    input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
+):
     """A tensor of the same shape and layout without values (of another layout, if asked for)."""
     check_format("zeros_like", memory_format)
     dtype, device = dtype or input.dtype, device or input.device

@@ -1,4 +1,6 @@
-"""Whether new sparse tensors are checked beyond what memory safety asks for: torch.sparse.check_sparse_tensor_invariants."""
+"""Whether new sparse tensors are checked beyond what memory safety asks for:
+torch.sparse.check_sparse_tensor_invariants.
+"""
 
 import functools
 
@@ -43,7 +45,9 @@ class check_sparse_tensor_invariants:
     def __enter__(self):
         global _enabled
         if self.before is not None:
-            raise RuntimeError("check_sparse_tensor_invariants: this context is already entered; make another one to nest them")
+            raise RuntimeError(
+                "check_sparse_tensor_invariants: this context is already entered; make another one to nest them"
+            )
         self.before, _enabled = _enabled, self.state
 
     def __exit__(self, *_):

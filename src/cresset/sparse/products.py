@@ -1,4 +1,6 @@
-"""Products with sparse matrices. Those with dense ones go to native code by rows; that of two sparse ones is made of their pairs."""
+"""Products with sparse matrices. Those with dense ones go to native code by rows; that of two sparse ones is made of
+their pairs.
+"""
 
 import math
 
@@ -14,7 +16,10 @@ from .tensor import SparseTensor, rule
 
 def check_matrices(name, a, b):
     if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
-        raise RuntimeError(f"{name}: cannot multiply shapes {list(a.shape)} and {list(b.shape)}; expected matrices with the same inner size")
+        raise RuntimeError(
+            f"{name}: cannot multiply shapes {list(a.shape)} and {list(b.shape)}; expected matrices with the same "
+            "inner size"
+        )
 
 
 def one_dtype(name, a, b):
@@ -54,12 +59,21 @@ def reduced_product(matrix, dense, reduce):
     check_matrices("sparse.mm", matrix, dense)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"sparse.mm: reduce must be 'sum', 'mean', 'amax' or 'amin', got {reduce!r}")
-    if not isinstance(matrix, CompressedTensor) or matrix.layout != cresset.sparse_csr or isinstance(dense, SparseTensor):
-        raise RuntimeError(f"sparse.mm: with reduce={reduce!r} expected a SparseCsr and a strided matrix, got {matrix.layout} and {dense.layout}")
+    if (
+        not isinstance(matrix, CompressedTensor)
+        or matrix.layout != cresset.sparse_csr
+        or isinstance(dense, SparseTensor)
+    ):
+        raise RuntimeError(
+            f"sparse.mm: with reduce={reduce!r} expected a SparseCsr and a strided matrix, got {matrix.layout} and "
+            f"{dense.layout}"
+        )
     crow, col, values = matrix._parts
     terms = values.unsqueeze(1) * dense[col.long()]
     index = row_of_each(crow).unsqueeze(1).expand(terms.shape)
-    return terms.new_zeros((matrix.shape[0], dense.shape[1])).scatter_reduce(0, index, terms, reduce, include_self=False)
+    return terms.new_zeros((matrix.shape[0], dense.shape[1])).scatter_reduce(
+        0, index, terms, reduce, include_self=False
+    )
 
 
 @rule("mv")
@@ -83,7 +97,9 @@ def dot(input, other):
 def bmm(input, mat2):
     """A batch of products."""
     if input.dim() != 3 or mat2.dim() != 3 or input.shape[0] != mat2.shape[0]:
-        raise RuntimeError(f"bmm: expected two batches of matrices of one length, got {list(input.shape)} and {list(mat2.shape)}")
+        raise RuntimeError(
+            f"bmm: expected two batches of matrices of one length, got {list(input.shape)} and {list(mat2.shape)}"
+        )
     results = [mm(a, b) for a, b in zip(matrices(input), matrices(mat2), strict=True)]
     return cresset.stack(results)
 
@@ -113,15 +129,25 @@ def matmul(input, other):
         batch = cresset.broadcast_shapes(input.shape[:-2], other.shape[:-2])
         if tuple(batch) == tuple(input.shape[:-2]):
             right = other.expand(*batch, *other.shape[-2:]).reshape(math.prod(batch), *other.shape[-2:])
-            return cresset.stack([mm(a, b) for a, b in zip(batch_items(input), right, strict=True)]).reshape(*batch, input.shape[-2], other.shape[-1])
+            return cresset.stack([mm(a, b) for a, b in zip(batch_items(input), right, strict=True)]).reshape(
+                *batch, input.shape[-2], other.shape[-1]
+            )
     if isinstance(input, SparseTensor) and dims[0] == 2 and not isinstance(other, SparseTensor):
         # one sparse matrix for all: the batch goes into the columns
         batch = other.shape[:-2]
         columns = other.reshape(-1, *other.shape[-2:]).permute(1, 0, 2).reshape(other.shape[-2], -1)
-        return mm(input, columns).reshape(input.shape[0], -1, other.shape[-1]).permute(1, 0, 2).reshape(*batch, input.shape[0], other.shape[-1])
+        return (
+            mm(input, columns)
+            .reshape(input.shape[0], -1, other.shape[-1])
+            .permute(1, 0, 2)
+            .reshape(*batch, input.shape[0], other.shape[-1])
+        )
     if dims[1] == 2 and not isinstance(input, SparseTensor):
         return mm(input.reshape(-1, input.shape[-1]), other).reshape(*input.shape[:-1], other.shape[-1])
-    raise RuntimeError(f"matmul: not implemented for sparse tensors of shapes {list(input.shape)} and {list(other.shape)}; call to_dense() first")
+    raise RuntimeError(
+        f"matmul: not implemented for sparse tensors of shapes {list(input.shape)} and {list(other.shape)}; call "
+        "to_dense() first"
+    )
 
 
 @rule("addmm")
@@ -130,7 +156,9 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     result = mm(mat1, mat2)
     result = result if alpha == 1 else result * alpha
     if isinstance(input, SparseTensor) and not isinstance(result, SparseTensor):
-        raise RuntimeError("addmm: a sparse input and a dense product have no common layout; call to_dense() on the input")
+        raise RuntimeError(
+            "addmm: a sparse input and a dense product have no common layout; call to_dense() on the input"
+        )
     if beta == 0:
         return result
     scaled = input if beta == 1 else input * beta
@@ -146,7 +174,11 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
 @rule("linear")
 def linear(input, weight, bias=None):
     """input @ weight.T + bias."""
-    result = matmul(input, weight.t()) if isinstance(input, SparseTensor) else mm(weight, input.reshape(-1, input.shape[-1]).t()).t()
+    result = (
+        matmul(input, weight.t())
+        if isinstance(input, SparseTensor)
+        else mm(weight, input.reshape(-1, input.shape[-1]).t()).t()
+    )
     result = result.reshape(*input.shape[:-1], weight.shape[0])
     return result if bias is None else result + bias
 
@@ -193,17 +225,22 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0):
     if isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
         raise RuntimeError("sampled_addmm: Expected mat1 and mat2 to be strided tensors")
     if mat1.dim() != input.dim() or mat2.dim() != input.dim() or mat1.shape[-1] != mat2.shape[-2]:
-        raise RuntimeError(f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({list(mat1.shape)} and {list(mat2.shape)})")
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({list(mat1.shape)} and {list(mat2.shape)})"
+        )
     if (*mat1.shape[:-1], mat2.shape[-1]) != tuple(input.shape):
-        raise RuntimeError(f"sampled_addmm: self has shape {list(input.shape)}, mat1 @ mat2 {[*mat1.shape[:-1], mat2.shape[-1]]}")
+        raise RuntimeError(
+            f"sampled_addmm: self has shape {list(input.shape)}, mat1 @ mat2 {[*mat1.shape[:-1], mat2.shape[-1]]}"
+        )
     if input.batch_dim:
         count = math.prod(input.shape[:-2])
         left, right = mat1.reshape(count, *mat1.shape[-2:]), mat2.reshape(count, *mat2.shape[-2:])
-        items = [sampled_addmm(s, a, b, beta=beta, alpha=alpha) for s, a, b in zip(batch_items(input), left, right, strict=True)]
+        items = [
+            sampled_addmm(s, a, b, beta=beta, alpha=alpha)
+            for s, a, b in zip(batch_items(input), left, right, strict=True)
+        ]
         return batched(items, input.shape[:-2])
     crow, col, values = input._parts
     found = sampled_product(crow, col, mat1, mat2.mT)
     found = found if alpha == 1 else found * alpha
     return input._with(found if beta == 0 else values * beta + found)
-
-

@@ -1,4 +1,6 @@
-"""Sums, norms and softmax of sparse tensors. Only values that are kept count in softmax; the others are minus infinity there."""
+"""Sums, norms and softmax of sparse tensors. Only values that are kept count in softmax; the others are minus infinity
+there.
+"""
 
 import cresset
 
@@ -59,7 +61,9 @@ def total(input, dim=None, keepdim=False, *, dtype=None):
 def any_of(input, dim=None, keepdim=False):
     """Whether some element is not zero."""
     if dim is not None:
-        raise NotImplementedError("any: along a dimension it is not implemented for sparse tensors; call to_dense() first")
+        raise NotImplementedError(
+            "any: along a dimension it is not implemented for sparse tensors; call to_dense() first"
+        )
     if keepdim:
         raise TypeError("any: keepdim needs a dim")
     return input._recorded.any()
@@ -70,10 +74,17 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
     """The norm of all elements; the zeros that are not kept count for no order above zero."""
     values = (input.coalesce() if isinstance(input, CooTensor) else input)._recorded
     if dim is not None and len(as_dims(dim, input.dim())) != input.dim():
-        raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input")
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "
+            "dimensions of the input"
+        )
     if isinstance(ord, (int, float)) and ord < 0:
         raise RuntimeError(f"norm: a norm of order {ord} is zero wherever a zero is not kept; call to_dense() first")
-    result = cresset.linalg.vector_norm(values, 2 if ord in (None, "fro") else ord, dtype=dtype) if values.numel() else values.abs().sum()
+    result = (
+        cresset.linalg.vector_norm(values, 2 if ord in (None, "fro") else ord, dtype=dtype)
+        if values.numel()
+        else values.abs().sum()
+    )
     return result.reshape((1,) * input.dim()) if keepdim else result
 
 
@@ -106,9 +117,15 @@ def spdiags(diagonals, offsets, shape, layout=None):
     diagonals = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
     offsets = offsets.reshape(-1)
     if diagonals.dim() != 2 or len(shape) != 2:
-        raise RuntimeError(f"spdiags: Diagonals must be vector or matrix and the output 2-D, got {diagonals.dim()} dimensions and shape {tuple(shape)}")
+        raise RuntimeError(
+            f"spdiags: Diagonals must be vector or matrix and the output 2-D, got {diagonals.dim()} dimensions and "
+            f"shape {tuple(shape)}"
+        )
     if offsets.numel() != diagonals.shape[0]:
-        raise RuntimeError(f"spdiags: Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets ({offsets.numel()})")
+        raise RuntimeError(
+            f"spdiags: Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets "
+            f"({offsets.numel()})"
+        )
     if offsets.unique().numel() != offsets.numel():
         raise RuntimeError("spdiags: Offset tensor contains duplicate values")
     rows, columns, values = [], [], []

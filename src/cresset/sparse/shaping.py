@@ -7,12 +7,19 @@ from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened
 from .tensor import SparseTensor, rule
 
-FLIPPED = {"sparse_csr": "sparse_csc", "sparse_csc": "sparse_csr", "sparse_bsr": "sparse_bsc", "sparse_bsc": "sparse_bsr"}
+FLIPPED = {
+    "sparse_csr": "sparse_csc",
+    "sparse_csc": "sparse_csr",
+    "sparse_bsr": "sparse_bsc",
+    "sparse_bsc": "sparse_bsr",
+}
 
 
 def wrapped(dim, rank):
     if not -max(rank, 1) <= dim < max(rank, 1):
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, {max(rank, 1) - 1}], but got {dim})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, {max(rank, 1) - 1}], but got {dim})"
+        )
     return dim % max(rank, 1)
 
 
@@ -26,14 +33,19 @@ def t(input):
 
 @rule("transpose", "swapaxes", "swapdims")
 def transpose(input, dim0, dim1):
-    """Two dimensions exchanged, both sparse or both dense. The transpose of a compressed layout is the other one, of the same parts."""
+    """Two dimensions exchanged, both sparse or both dense. The transpose of a compressed layout is the other one, of
+    the same parts.
+    """
     a, b = wrapped(dim0, input.dim()), wrapped(dim1, input.dim())
     if a == b:
         return input
     if isinstance(input, CompressedTensor):
         n = input.batch_dim
         if {a, b} != {n, n + 1}:
-            raise RuntimeError(f"transpose(): can only transpose the two matrix dimensions of a {input.kind} tensor, got {dim0} and {dim1}")
+            raise RuntimeError(
+                f"transpose(): can only transpose the two matrix dimensions of a {input.kind} tensor, got {dim0} and "
+                f"{dim1}"
+            )
         first, second, values = input._parts
         if input._layout in BLOCKED:
             values = values.transpose(n + 1, n + 2)
@@ -51,7 +63,10 @@ def permute(input, *dims):
     dims = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
     order = [wrapped(d, input.dim()) for d in dims]
     if sorted(order) != list(range(input.dim())):
-        raise RuntimeError(f"permute(sparse): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions, or they repeat: {dims}")
+        raise RuntimeError(
+            "permute(sparse): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions, or they repeat: {dims}"
+        )
     if isinstance(input, CompressedTensor):
         n = input.batch_dim
         if order == [*range(n), n + 1, n, *range(n + 2, input.dim())]:
@@ -59,12 +74,20 @@ def permute(input, *dims):
         input = to_coo(input)
     k = input.sparse_dim()
     if sorted(order[:k]) != list(range(k)):
-        raise RuntimeError(f"permute(sparse): transpositions between sparse and dense dimensions are not allowed; got {dims} with {k} sparse dimensions")
+        raise RuntimeError(
+            f"permute(sparse): transpositions between sparse and dense dimensions are not allowed; got {dims} with "
+            f"{k} sparse dimensions"
+        )
     indices, values = input._parts
     same = order[:k] == list(range(k))
     values = values.permute(0, *(d - k + 1 for d in order[k:]))
     size = [input.shape[d] for d in order]
-    return coo(indices if same else indices[cresset.tensor(order[:k], dtype=cresset.int64)], values, size, same and input._is_coalesced)
+    return coo(
+        indices if same else indices[cresset.tensor(order[:k], dtype=cresset.int64)],
+        values,
+        size,
+        same and input._is_coalesced,
+    )
 
 
 @rule("unsqueeze")
@@ -91,7 +114,12 @@ def squeeze(input, dim=None):
     indices, values = input._parts
     kept = [d for d in range(k) if d not in gone]
     values = values.reshape(values.shape[0], *(n for d, n in enumerate(input.shape[k:], k) if d not in gone))
-    return coo(indices[cresset.tensor(kept, dtype=cresset.int64)], values, [n for d, n in enumerate(input.shape) if d not in gone], input._is_coalesced)
+    return coo(
+        indices[cresset.tensor(kept, dtype=cresset.int64)],
+        values,
+        [n for d, n in enumerate(input.shape) if d not in gone],
+        input._is_coalesced,
+    )
 
 
 @rule("select")
@@ -100,7 +128,9 @@ def select(input, dim, index):
     at = wrapped(dim, input.dim())
     n = input.shape[at]
     if not -n <= index < n:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {at}")
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {at}"
+        )
     index %= n
     input = to_coo(input)
     k = input.sparse_dim()
@@ -133,7 +163,11 @@ def narrow(input, dim, start, length):
         moved = indices[:, found].clone()
         moved[at] -= start
         result = coo(moved, values[found], size, input._is_coalesced)
-    return result if isinstance(source, CooTensor) else to_layout(result, source.layout, source.block if source._layout in BLOCKED else None)
+    return (
+        result
+        if isinstance(source, CooTensor)
+        else to_layout(result, source.layout, source.block if source._layout in BLOCKED else None)
+    )
 
 
 @rule("index_select")
@@ -141,7 +175,10 @@ def index_select(input, dim, index):
     """The named places of a dimension, in their order, which may repeat."""
     at = wrapped(dim, input.dim())
     if index.dim() > 1 or index.dtype not in (cresset.int32, cresset.int64):
-        raise IndexError(f"index_select(): Expected a vector of int32 or int64 for index, got {index.dtype} of shape {list(index.shape)}")
+        raise IndexError(
+            f"index_select(): Expected a vector of int32 or int64 for index, got {index.dtype} of shape "
+            f"{list(index.shape)}"
+        )
     index = index.reshape(-1).long()
     n = input.shape[at]
     if index.numel() and not (-n <= int(index.min()) and int(index.max()) < n):
@@ -182,9 +219,13 @@ def cat(tensors, dim=0):
     first = tensors[0]
     at, k = wrapped(dim, first.dim()), first.sparse_dim()
     for place, item in enumerate(tensors):
-        if [*item.shape[:at], *item.shape[at + 1 :]] != [*first.shape[:at], *first.shape[at + 1 :]] or item.sparse_dim() != k:
+        if [*item.shape[:at], *item.shape[at + 1 :]] != [
+            *first.shape[:at],
+            *first.shape[at + 1 :],
+        ] or item.sparse_dim() != k:
             raise RuntimeError(
-                f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), but found shape: {list(item.shape)} at position {place}"
+                f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), "
+                f"but found shape: {list(item.shape)} at position {place}"
             )
     dtype = first.dtype
     for item in tensors[1:]:
@@ -197,7 +238,9 @@ def cat(tensors, dim=0):
         for item in tensors:
             values = item._recorded.to(dtype)
             before = values.new_zeros((*values.shape[: at - k + 1], offset, *values.shape[at - k + 2 :]))
-            after = values.new_zeros((*values.shape[: at - k + 1], size[at] - offset - item.shape[at], *values.shape[at - k + 2 :]))
+            after = values.new_zeros(
+                (*values.shape[: at - k + 1], size[at] - offset - item.shape[at], *values.shape[at - k + 2 :])
+            )
             parts.append(cresset.cat([before, values, after], at - k + 1))
             offset += item.shape[at]
         return coo(cresset.cat([item._indices() for item in tensors], 1), cresset.cat(parts), size)
@@ -208,7 +251,11 @@ def cat(tensors, dim=0):
         offset += item.shape[at]
         moved.append(index)
     joined = coo(cresset.cat(moved, 1), cresset.cat([item._recorded.to(dtype) for item in tensors]), size)
-    return joined if isinstance(source, CooTensor) else to_layout(joined, source.layout, source.block if source._layout in BLOCKED else None)
+    return (
+        joined
+        if isinstance(source, CooTensor)
+        else to_layout(joined, source.layout, source.block if source._layout in BLOCKED else None)
+    )
 
 
 @rule("stack")
@@ -228,7 +275,10 @@ def getitem(tensor, index):
             chosen = chosen.nonzero().squeeze(1) if chosen.dtype == cresset.bool else chosen
             if chosen.dim() == 1:
                 return index_select(tensor, 0, chosen)
-        raise NotImplementedError(f"index: a {tensor.kind} tensor takes integers, ranges, None and one vector of indices; call to_dense() first")
+        raise NotImplementedError(
+            f"index: a {tensor.kind} tensor takes integers, ranges, None and one vector of indices; call to_dense() "
+            "first"
+        )
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > tensor.dim():
         raise IndexError(f"too many indices for tensor of dimension {tensor.dim()}")
@@ -259,7 +309,10 @@ def sparse_mask(tensor, mask):
     if not isinstance(mask, SparseTensor):
         raise RuntimeError(f"sparse_mask: expected a sparse mask, got {mask.layout}")
     if tensor.shape != mask.shape:
-        raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; self has size {list(tensor.shape)} but mask has size {list(mask.shape)}")
+        raise RuntimeError(
+            f"sparse_mask(): operands have incompatible sizes; self has size {list(tensor.shape)} but mask has size "
+            f"{list(mask.shape)}"
+        )
     places = to_coo(mask)
     if isinstance(tensor, SparseTensor):
         k = places.sparse_dim()
@@ -269,7 +322,9 @@ def sparse_mask(tensor, mask):
         near = place.clamp(max=max(have.numel() - 1, 0))
         found = (have[near] == want) if have.numel() else cresset.zeros_like(want, dtype=cresset.bool)
         values = source._recorded.new_zeros((want.numel(), *tensor.shape[k:]))
-        values = values.index_put((found.nonzero().squeeze(1),), source._recorded[near[found]]) if have.numel() else values
+        values = (
+            values.index_put((found.nonzero().squeeze(1),), source._recorded[near[found]]) if have.numel() else values
+        )
     else:
         k = places.sparse_dim()
         values = tensor[tuple(places._indices().unbind(0))] if k else tensor.unsqueeze(0)

@@ -1,4 +1,6 @@
-"""What sparse tensors of all layouts share: their rules for operators, and the errors of those who ask the wrong layout."""
+"""What sparse tensors of all layouts share: their rules for operators, and the errors of those who ask the wrong
+layout.
+"""
 
 import cresset
 
@@ -8,7 +10,8 @@ rules = {}  # operator name -> rule, for all sparse layouts
 
 # What messages call a layout.
 LAYOUT_NAMES = {
-    "torch.strided": "Strided", "torch.sparse_coo": "Sparse", "torch.sparse_csr": "SparseCsr", "torch.sparse_csc": "SparseCsc",
+    "torch.strided": "Strided", "torch.sparse_coo": "Sparse", "torch.sparse_csr": "SparseCsr",
+    "torch.sparse_csc": "SparseCsc",
     "torch.sparse_bsr": "SparseBsr", "torch.sparse_bsc": "SparseBsc", "torch.jagged": "Jagged",
 }  # fmt: skip
 
@@ -27,13 +30,18 @@ def rule(*names):
 def check_masked(tensor, masked_grad):
     """Refuse gradients of elements that are not specified, which are not computed."""
     if masked_grad is False and tensor.requires_grad and cresset.is_grad_enabled():
-        raise NotImplementedError("to_dense: masked_grad=False is not supported for a tensor that requires gradients; they have its indices only")
+        raise NotImplementedError(
+            "to_dense: masked_grad=False is not supported for a tensor that requires gradients; they have its indices "
+            "only"
+        )
 
 
 def check_format(who, memory_format):
     """Refuse a memory format other than torch.preserve_format, which strided tensors alone have."""
     if memory_format not in (None, cresset.preserve_format):
-        raise RuntimeError(f"{who}: memory format option is only supported by strided tensors, got {memory_format} for a sparse one")
+        raise RuntimeError(
+            f"{who}: memory format option is only supported by strided tensors, got {memory_format} for a sparse one"
+        )
 
 
 def layout_error(name, wanted, tensor):

@@ -1,12 +1,13 @@
-"""cresset in the place of PyTorch: after `install()`, `import torch` and every `torch.x.y` find cresset, under PyTorch's names.
+"""cresset in the place of PyTorch: after `install()`, `import torch` and every `torch.x.y` find cresset, under
+PyTorch's names.
 
-`cresset run` does it for one program, `cresset adopt` for an environment. torchvision and safetensors are the installed packages; where they are
-missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors.
+`cresset run` does it for one program, `cresset adopt` for an environment. torchvision and safetensors are the installed
+packages; where they are missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors.
 
 Note [Two names for a module]
-A module is loaded once, as cresset.x.y, and is in `sys.modules` under both names. Then `__name__` and the `__module__` of its classes are PyTorch's
-(homes.py knows where PyTorch keeps a class), so that reprs, pickles and `inspect` say torch. `__spec__` and `__package__` stay cresset's: relative
-imports go by them.
+A module is loaded once, as cresset.x.y, and is in `sys.modules` under both names. Then `__name__` and the `__module__`
+of its classes are PyTorch's (homes.py knows where PyTorch keeps a class), so that reprs, pickles and `inspect` say
+torch. `__spec__` and `__package__` stay cresset's: relative imports go by them.
 """
 
 import importlib
@@ -195,7 +196,9 @@ def install(adopted=False):
 
 
 def install_for_processes():
-    """The same for the Python processes that this one starts. They read no finder, but they read the path: stand_ins/ has a torch.py that installs one."""
+    """The same for the Python processes that this one starts. They read no finder, but they read the path: stand_ins/
+    has a torch.py that installs one.
+    """
     package = os.path.dirname(PACKAGE)
     if STAND_INS not in sys.path:
         sys.path.insert(1, STAND_INS)  # behind the program's own folder, before the installed packages

@@ -1,6 +1,7 @@
 """`cresset adopt`: a distribution `torch` in this environment whose package hands over to cresset, and its removal.
 
-What is written is what pip would have written for a wheel: the package, and a .dist-info with a RECORD of all files. So pip sees the requirement
+What is written is what pip would have written for a wheel: the package, and a .dist-info with a RECORD of all files. So
+    pip sees the requirement
 `torch` met, and `pip uninstall torch` takes it out again.
 """
 
@@ -51,7 +52,8 @@ def adopt():
         )
     if there is not None:
         raise AdoptionError(
-            f"adopt: {there[0]} {there[1]} is installed in {there[2]}, and stays; uninstall it first (pip uninstall torch), use another environment, "
+            f"adopt: {there[0]} {there[1]} is installed in {there[2]}, and stays; uninstall it first (pip uninstall "
+            "torch), use another environment, "
             "or run single programs with `cresset run`"
         )
     folder, has_torchrun = site_packages(), is_there("cresset.distributed.run")

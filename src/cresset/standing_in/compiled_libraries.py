@@ -1,6 +1,7 @@
 """Compiled libraries of other packages that `torch.ops.load_library` is asked for, and what stands in their place.
 
-They are compiled for PyTorch's own C++ and cannot be loaded. torchvision's operators are ours; torchaudio's library holds loops, which are here.
+They are compiled for PyTorch's own C++ and cannot be loaded. torchvision's operators are ours; torchaudio's library
+holds loops, which are here.
 """
 
 import os
@@ -65,7 +66,9 @@ def _define_torchaudio():
 
 
 def _filter_loop(input, coefficients, padded_output):
-    """A recursive filter: out[t] = input[t] - sum over k of coefficients[k] out[t - order + k]. (batch, channels, time); coefficients (channels, order + 1)."""
+    """A recursive filter: out[t] = input[t] - sum over k of coefficients[k] out[t - order + k]. (batch, channels,
+    time); coefficients (channels, order + 1).
+    """
     order = coefficients.shape[1]
     for t in range(input.shape[2]):
         before = padded_output[:, :, t : t + order]

@@ -1,4 +1,6 @@
-"""What `importlib.metadata` says about the packages that cresset stands in for, where no distribution is installed that says it."""
+"""What `importlib.metadata` says about the packages that cresset stands in for, where no distribution is installed that
+says it.
+"""
 
 import importlib.metadata
 import os

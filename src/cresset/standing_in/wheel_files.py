@@ -1,4 +1,6 @@
-"""The files of the distribution `torch` that hands over to cresset. Uses the standard library only: packaging/torch builds a wheel with it, too."""
+"""The files of the distribution `torch` that hands over to cresset. Uses the standard library only: packaging/torch
+builds a wheel with it, too.
+"""
 
 import os
 

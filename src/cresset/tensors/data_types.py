@@ -59,7 +59,10 @@ class finfo:
         dtype = _native.get_default_dtype() if type is None else _named_by_python(type)
         name = _COMPONENT.get(_name(dtype), _name(dtype))
         if name not in _FLOATS:
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type.__class__.__name__}'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                f"'{type.__class__.__name__}'"
+            )
         self.bits, self.eps, self.max, self.smallest_normal, self.smallest_subnormal, self.resolution = _FLOATS[name]
         self.min, self.tiny, self.dtype = -self.max, self.smallest_normal, name
         if name == "float8_e8m0fnu":  # has no sign
@@ -67,7 +70,8 @@ class finfo:
 
     def __repr__(self):
         return (
-            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, "
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, "
             f"tiny={self.tiny:g}, dtype={self.dtype})"
         )
 

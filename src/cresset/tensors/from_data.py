@@ -19,7 +19,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         raise RuntimeError(f"tensor: names={names!r} was given, and named tensors are not supported")
     if isinstance(data, Tensor):
         warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), "
             "rather than torch.tensor(sourceTensor).",
             stacklevel=2,
         )
@@ -38,12 +39,16 @@ def from_numpy(ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     if not ndarray.flags.writeable:
         warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in undefined behavior. "
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior. "
             "You may want to copy the array to protect its data or make it writable before converting it to a tensor.",
             stacklevel=2,
         )
     if ndarray.dtype.byteorder == ">":
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported."
+        )
     return _native.from_buffer(ndarray)
 
 
@@ -52,7 +57,11 @@ def as_tensor(data, dtype=None, device=None):
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype)
     if hasattr(data, "__array_interface__") and hasattr(data, "flags"):
-        shared = _native.from_buffer(data) if data.dtype.byteorder != ">" else _native.make_tensor(data.tolist(), dtype, device)
+        shared = (
+            _native.from_buffer(data)
+            if data.dtype.byteorder != ">"
+            else _native.make_tensor(data.tolist(), dtype, device)
+        )
         return shared.to(device=device, dtype=dtype)
     return _made(data, dtype, device)
 
@@ -86,7 +95,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
     converted = made.to(device=device, dtype=dtype)
     if copy is False and converted is not made:
-        raise ValueError(f"can't alias a {made.dtype} {made.device} tensor into {dtype or made.dtype} on {device or made.device}")
+        raise ValueError(
+            f"can't alias a {made.dtype} {made.device} tensor into {dtype or made.dtype} on {device or made.device}"
+        )
     if copy and converted is made:
         converted = made.clone()
     if requires_grad and not converted.requires_grad and (converted.is_floating_point() or converted.is_complex()):
@@ -103,11 +114,15 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     try:
         view = memoryview(buffer)
     except TypeError:
-        raise ValueError(f"frombuffer: a {type(buffer).__name__} object does not implement Python buffer protocol.") from None
+        raise ValueError(
+            f"frombuffer: a {type(buffer).__name__} object does not implement Python buffer protocol."
+        ) from None
     if view.readonly:
         warnings.warn(
-            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying (supposedly non-writable) buffer "
-            "using the tensor. You may want to copy the buffer to protect its data or make it writable before converting it to a tensor.",
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+            "write to the underlying (supposedly non-writable) buffer "
+            "using the tensor. You may want to copy the buffer to protect its data or make it writable before "
+            "converting it to a tensor.",
             stacklevel=2,
         )
     dtype = _native.as_dtype(dtype)
@@ -116,12 +131,20 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if offset < 0 or offset >= size:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
     if count > 0:
         if offset + count * width > size:
-            raise ValueError(f"requested buffer length ({count} * {width} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)")
+            raise ValueError(
+                f"requested buffer length ({count} * {width} bytes) after offset ({offset} bytes) must not be greater "
+                f"than actual buffer length ({size} bytes)"
+            )
     elif (size - offset) % width:
-        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({width})")
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({width})"
+        )
     n = count if count > 0 else (size - offset) // width
     made = _native.from_buffer(view.cast("B")[offset : offset + n * width]).view(dtype)
     return made.requires_grad_() if requires_grad else made
@@ -140,7 +163,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     """
     if not hasattr(ext_tensor, "__dlpack__"):
         if device is not None or copy is not None:
-            raise AssertionError("from_dlpack: device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+            raise AssertionError(
+                "from_dlpack: device and copy kwargs not supported when ext_tensor is already a DLPack capsule."
+            )
         return _native.from_dlpack_capsule(ext_tensor)
     if device is not None and not isinstance(device, (str, _native.device)):
         raise AssertionError(f"from_dlpack: unsupported device type: {type(device)}")
@@ -156,7 +181,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if device is not None:
         there = made.to(device)
         if copy is False and there.device != made.device:
-            raise ValueError(f"from_dlpack: cannot move DLPack tensor from device {made.device} to {there.device} without copying. Set copy=None or copy=True.")
+            raise ValueError(
+                f"from_dlpack: cannot move DLPack tensor from device {made.device} to {there.device} without copying. "
+                "Set copy=None or copy=True."
+            )
         made, copy = there, copy and there.device == made.device
     return made.clone() if copy else made
 
@@ -188,7 +216,10 @@ def set_default_tensor_type(t):
         from ..cuda import is_available
 
         if not is_available():
-            raise TypeError(f"type {t if isinstance(t, str) else 'torch.cuda.' + t.__name__} not available. Torch not compiled with CUDA enabled.")
+            raise TypeError(
+                f"type {t if isinstance(t, str) else 'torch.cuda.' + t.__name__} not available. Torch not compiled "
+                "with CUDA enabled."
+            )
     _native.set_default_dtype(getattr(_native, _LEGACY[word]))
     if on_device:
         _native.set_default_device_raw(_native.device("cuda"))

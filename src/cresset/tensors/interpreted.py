@@ -1,11 +1,12 @@
 """Tensors whose elements lie in other tensors: sparse, nested and quantized ones. Their class interprets every call.
 
 Note [Interpreted tensors]
-An interpreted tensor is an object of a subclass of Tensor that has a shape, a dtype and a device, and no memory of its own. What it is made
-of are ordinary tensors, its parts. A call of an operator on it goes to the operator's rule in the table of its class; what has no rule is an
-error. One part is the recorded one (the values): autograd sees only it. So rules are made of ordinary differentiable operators on the parts,
-nothing is differentiated twice, and `requires_grad`, `grad` and `backward` of the whole are those of that part, seen in the whole's layout.
-See docs/decisions/0007-tensors-that-interpret.md.
+An interpreted tensor is an object of a subclass of Tensor that has a shape, a dtype and a device, and no memory of its
+own. What it is made of are ordinary tensors, its parts. A call of an operator on it goes to the operator's rule in the
+table of its class; what has no rule is an error. One part is the recorded one (the values): autograd sees only it. So
+rules are made of ordinary differentiable operators on the parts, nothing is differentiated twice, and `requires_grad`,
+`grad` and `backward` of the whole are those of that part, seen in the whole's layout. See
+docs/decisions/0007-tensors-that-interpret.md.
 """
 
 import cresset
@@ -15,7 +16,9 @@ from .._native import Tensor
 
 
 class InterpretedTensor(Tensor):
-    """The base of tensors that are made of others. A subclass has `rules`, `kind` and the methods that raise NotImplementedError here."""
+    """The base of tensors that are made of others. A subclass has `rules`, `kind` and the methods that raise
+    NotImplementedError here.
+    """
 
     rules = {}  # operator name -> rule(*args, **kwargs)
     kind = "interpreted"  # what messages call it
@@ -44,14 +47,22 @@ class InterpretedTensor(Tensor):
         kwargs = dict(kwargs or {})
         out = kwargs.pop("out", None)
         rule = cls.rules.get(name)
-        if out is not None and _kind_in((args, list(kwargs.values()))) is None:  # only the place of the result is interpreted
+        if (
+            out is not None and _kind_in((args, list(kwargs.values()))) is None
+        ):  # only the place of the result is interpreted
             result = func(*args, **kwargs)
         elif rule is None and name.endswith("_") and not name.endswith("__") and name[:-1] in cls.rules:
             if not isinstance(args[0], InterpretedTensor):
-                raise NotImplementedError(f"{name}: a dense tensor cannot be changed in place by a {_kind_in(args)} one; call {cls.instead} first")
+                raise NotImplementedError(
+                    f"{name}: a dense tensor cannot be changed in place by a {_kind_in(args)} one; call {cls.instead} "
+                    "first"
+                )
             result, out = cls.rules[name[:-1]](*args, **kwargs), args[0]
         elif rule is None:
-            raise NotImplementedError(f"{name}: not implemented for {_kind_in((args, list(kwargs.values())))} tensors; call {cls.instead} first")
+            raise NotImplementedError(
+                f"{name}: not implemented for {_kind_in((args, list(kwargs.values())))} tensors; call {cls.instead} "
+                "first"
+            )
         else:
             result = rule(*args, **kwargs)
         return result if out is None else _store(name, out, result)
@@ -171,7 +182,9 @@ class InterpretedTensor(Tensor):
 
     def __bool__(self):
         if self.numel() != 1:
-            raise RuntimeError(f"Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is ambiguous")
+            raise RuntimeError(
+                f"Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is ambiguous"
+            )
         return bool(self.item())
 
     def __float__(self):
@@ -194,7 +207,13 @@ _native.set_interpreted_type(InterpretedTensor)
 def _kind_in(values):
     """What the first interpreted tensor among (nested) arguments is called; None if there is none."""
     for value in values:
-        found = value.kind if isinstance(value, InterpretedTensor) else _kind_in(value) if isinstance(value, (tuple, list)) else None
+        found = (
+            value.kind
+            if isinstance(value, InterpretedTensor)
+            else _kind_in(value)
+            if isinstance(value, (tuple, list))
+            else None
+        )
         if found:
             return found
     return None
@@ -215,9 +234,14 @@ def resize(tensor, size):
 def _store(name, out, result):
     if isinstance(out, InterpretedTensor):
         if type(result) is not type(out):
-            raise RuntimeError(f"{name}: the result is not {out.kind} as the tensor it is to be stored in; call {out.instead} first")
+            raise RuntimeError(
+                f"{name}: the result is not {out.kind} as the tensor it is to be stored in; call {out.instead} first"
+            )
         if not _native.can_cast(result.dtype, out.dtype):
-            raise RuntimeError(f"{name}: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(out.dtype)[6:]}")
+            raise RuntimeError(
+                f"{name}: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
+                f"{str(out.dtype)[6:]}"
+            )
         out._become(result if result.dtype == out.dtype else result.to(out.dtype))
         return out
     if out.shape != result.shape:

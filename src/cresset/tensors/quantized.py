@@ -1,6 +1,8 @@
-"""Quantized tensors: integers that stand for (integer - zero_point) * scale, with one scale for all or one for each channel.
+"""Quantized tensors: integers that stand for (integer - zero_point) * scale, with one scale for all or one for each
+channel.
 
-A quantized tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. Rules that only move elements move the
+A quantized tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. Rules that
+    only move elements move the
 integers; everything else is said in floating point, by `dequantize()`.
 """
 
@@ -31,7 +33,13 @@ def _scheme(name):
 
 schemes = {
     name: qscheme(name)
-    for name in ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams")
+    for name in (
+        "per_tensor_affine",
+        "per_channel_affine",
+        "per_tensor_symmetric",
+        "per_channel_symmetric",
+        "per_channel_affine_float_qparams",
+    )
 }
 globals().update(schemes)
 rules = {}
@@ -74,7 +82,10 @@ class QuantizedTensor(InterpretedTensor):
 
     def _need(self, name, per_channel):
         if (self._axis is not None) != per_channel:
-            raise RuntimeError(f"{name}: expected a tensor with one scale for {'each channel' if per_channel else 'all'}, got {self.qscheme()}")
+            raise RuntimeError(
+                f"{name}: expected a tensor with one scale for {'each channel' if per_channel else 'all'}, got "
+                f"{self.qscheme()}"
+            )
 
     def q_scale(self):
         """The scale."""
@@ -103,7 +114,11 @@ class QuantizedTensor(InterpretedTensor):
 
     def is_contiguous(self, memory_format=None):
         """Whether the integers lie in order."""
-        return self._integers.is_contiguous() if memory_format is None else self._integers.is_contiguous(memory_format=memory_format)
+        return (
+            self._integers.is_contiguous()
+            if memory_format is None
+            else self._integers.is_contiguous(memory_format=memory_format)
+        )
 
     def stride(self, dim=None):
         """The strides of the integers."""
@@ -127,7 +142,9 @@ class QuantizedTensor(InterpretedTensor):
 
     def __getitem__(self, index):
         if self._axis is not None:
-            raise RuntimeError("index: a tensor with one scale for each channel cannot be indexed; call dequantize() first")
+            raise RuntimeError(
+                "index: a tensor with one scale for each channel cannot be indexed; call dequantize() first"
+            )
         return self._with(self._integers[index])
 
     def __iter__(self):
@@ -137,7 +154,8 @@ class QuantizedTensor(InterpretedTensor):
         from ..show.printing import described
 
         suffixes = [
-            f"size={tuple(self.shape)}", f"dtype={self._dtype}", f"quantization_scheme={self.qscheme()}", f"scale={self._scale}",
+            f"size={tuple(self.shape)}", f"dtype={self._dtype}", f"quantization_scheme={self.qscheme()}",
+            f"scale={self._scale}",
             f"zero_point={self._zero_point}",
         ]  # fmt: skip
         return described(dequantized(self), suffixes if self._axis is None else [*suffixes, f"axis={self._axis}"])
@@ -178,21 +196,27 @@ def along(parameter, rank, axis):
 
 
 def to_integers(input, scale, zero_point, low, high, held):
-    """round(x / scale) + zero_point, within bounds. The division is a product with 1 / scale, as PyTorch's kernels do it."""
+    """round(x / scale) + zero_point, within bounds. The division is a product with 1 / scale, as PyTorch's kernels do
+    it.
+    """
     return (cresset.round(input * (1.0 / scale)) + zero_point).clamp(low, high).to(held)
 
 
 def quantize_per_tensor(input, scale, zero_point, dtype):
     """See cresset.quantize_per_tensor."""
     if isinstance(input, (list, tuple)):
-        return [quantize_per_tensor(x, float(s), int(z), dtype) for x, s, z in zip(input, scale, zero_point, strict=True)]
+        return [
+            quantize_per_tensor(x, float(s), int(z), dtype) for x, s, z in zip(input, scale, zero_point, strict=True)
+        ]
     held, low, high = held_by(dtype, "quantize_per_tensor")
     scale, zero_point = float(scale), int(zero_point)
     check_float("quantize_per_tensor", input)
     if not scale > 0:
         raise RuntimeError(f"quantize_per_tensor: scale must be positive, got {scale}")
     if not low <= zero_point <= high:
-        raise RuntimeError(f"quantize_per_tensor: zero_point {zero_point} is out of bounds for {dtype}, [{low}, {high}]")
+        raise RuntimeError(
+            f"quantize_per_tensor: zero_point {zero_point} is out of bounds for {dtype}, [{low}, {high}]"
+        )
     work = cresset.float64 if held == cresset.int32 else cresset.float32
     inverse = (cresset.ones((), dtype=cresset.float32) / cresset.tensor(scale, dtype=cresset.float32)).to(work)
     integers = (cresset.round(input.detach().to(work) * inverse) + zero_point).clamp(low, high).to(held)
@@ -209,11 +233,17 @@ def quantize_per_channel(input, scales, zero_points, axis, dtype):
     held, low, high = held_by(dtype, "quantize_per_channel")
     check_float("quantize_per_channel", input)
     if not -input.dim() <= axis < input.dim():
-        raise RuntimeError(f"quantize_per_channel: Channel axis out of range in per channel affine quantization: {axis} for {input.dim()} dimensions")
+        raise RuntimeError(
+            f"quantize_per_channel: Channel axis out of range in per channel affine quantization: {axis} for "
+            f"{input.dim()} dimensions"
+        )
     axis %= input.dim()
     channels = input.shape[axis]
     if scales.numel() != channels or zero_points.numel() != channels:
-        raise RuntimeError(f"quantize_per_channel: length of scales and zero_points must equal the {channels} channels, got {scales.numel()} and {zero_points.numel()}")
+        raise RuntimeError(
+            f"quantize_per_channel: length of scales and zero_points must equal the {channels} channels, got "
+            f"{scales.numel()} and {zero_points.numel()}"
+        )
     spread = (along(1.0 / scales.float(), input.dim(), axis), along(zero_points.float(), input.dim(), axis))
     integers = (cresset.round(input.detach() * spread[0]) + spread[1]).clamp(low, high).to(held)
     return quantized(integers, dtype, scales.detach().double(), zero_points.detach().long(), axis)
@@ -223,13 +253,19 @@ def dequantized(tensor):
     """(integer - zero_point) * scale in float32."""
     integers = tensor._integers
     if tensor._axis is None:
-        return (integers.to(cresset.float32 if integers.itemsize == 1 else cresset.float64) - tensor._zero_point).float() * tensor._scale
+        return (
+            integers.to(cresset.float32 if integers.itemsize == 1 else cresset.float64) - tensor._zero_point
+        ).float() * tensor._scale
     rank = integers.dim()
-    return (integers.float() - along(tensor._zero_point.float(), rank, tensor._axis)) * along(tensor._scale.float(), rank, tensor._axis)
+    return (integers.float() - along(tensor._zero_point.float(), rank, tensor._axis)) * along(
+        tensor._scale.float(), rank, tensor._axis
+    )
 
 
 def choose_parameters(least, greatest, low, high):
-    """The scale and the zero point with which the integers from `low` to `high` cover the numbers from `least` to `greatest`, and zero."""
+    """The scale and the zero point with which the integers from `low` to `high` cover the numbers from `least` to
+    `greatest`, and zero.
+    """
     least, greatest = min(float(least), 0.0), max(float(greatest), 0.0)
     scale = (greatest - least) / (high - low)
     single = float(cresset.tensor(scale, dtype=cresset.float32))
@@ -263,13 +299,16 @@ def _moving(name):
 
     def apply(input, *args, **kwargs):
         if input._axis is not None and name not in ("clone", "detach", "contiguous"):
-            raise RuntimeError(f"{name}: not implemented for tensors with one scale for each channel; call dequantize() first")
+            raise RuntimeError(
+                f"{name}: not implemented for tensors with one scale for each channel; call dequantize() first"
+            )
         return input._with(function(input._integers, *args, **kwargs))
 
     return apply
 
 
-for _name in ("clone", "detach", "contiguous", "reshape", "view", "transpose", "permute", "t", "select", "narrow", "squeeze", "unsqueeze", "flatten", "index_select",
+for _name in ("clone", "detach", "contiguous", "reshape", "view", "transpose", "permute", "t", "select", "narrow",
+    "squeeze", "unsqueeze", "flatten", "index_select",
               "expand", "repeat", "flip", "cpu"):  # fmt: skip
     if _name in _native.operators():
         rules[_name] = _moving(_name)
@@ -285,7 +324,13 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "mean", "amax", 
 
 
 def _relu(input):
-    return input._with(input._integers.clamp(min=input._zero_point) if input._axis is None else cresset.maximum(input._integers, along(input._zero_point, input.dim(), input._axis).to(input._integers.dtype)))
+    return input._with(
+        input._integers.clamp(min=input._zero_point)
+        if input._axis is None
+        else cresset.maximum(
+            input._integers, along(input._zero_point, input.dim(), input._axis).to(input._integers.dtype)
+        )
+    )
 
 
 rules["relu"] = _relu
@@ -307,7 +352,11 @@ def _copy_(input, other, non_blocking=False):
         return input.copy_(dequantized(other))
     if isinstance(other, QuantizedTensor):
         other = dequantized(other)
-    same = quantize_per_tensor(other, input._scale, input._zero_point, input._dtype) if input._axis is None else quantize_per_channel(other, input._scale, input._zero_point, input._axis, input._dtype)
+    same = (
+        quantize_per_tensor(other, input._scale, input._zero_point, input._dtype)
+        if input._axis is None
+        else quantize_per_channel(other, input._scale, input._zero_point, input._axis, input._dtype)
+    )
     input._become(same)
     return input
 

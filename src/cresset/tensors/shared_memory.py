@@ -1,4 +1,6 @@
-"""Memory that several processes see: each block is a file without a name, which goes to another process as a file descriptor."""
+"""Memory that several processes see: each block is a file without a name, which goes to another process as a file
+descriptor.
+"""
 
 import ctypes
 import mmap

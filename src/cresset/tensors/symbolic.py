@@ -1,10 +1,13 @@
-"""SymInt, SymFloat and SymBool, of which there are none: sizes are known here. The sym_ functions work on plain numbers."""
+"""SymInt, SymFloat and SymBool, of which there are none: sizes are known here. The sym_ functions work on plain
+numbers.
+"""
 
 import builtins
 import math
 
 __all__ = [
-    "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+    "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
+    "sym_sum",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ Tensor = _native.Tensor
 
 # ---------------------------------------------------------------- printing
 
+
 def __repr__(self, *, tensor_contents=None):
     from ..show.printing import tensor_repr
 
@@ -45,6 +46,7 @@ class _without_overrides:
 
 
 # ---------------------------------------------------------------- Python protocols
+
 
 def __iter__(self):
     if self.dim() == 0:
@@ -81,6 +83,7 @@ def tolist(self):
 
 # ---------------------------------------------------------------- other libraries
 
+
 def numpy(self, *, force=False):
     """The tensor as a NumPy array that shares its memory. force=True: whatever it takes (detach, copy to the host)."""
     import numpy as np
@@ -90,9 +93,17 @@ def numpy(self, *, force=False):
     elif self.requires_grad and _native.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self.device.type != "cpu":
-        raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
-    if self.dtype in (_native.bfloat16, _native.complex32) or (self.dtype.is_floating_point and self.dtype.itemsize == 1):
-        raise TypeError(f"Got unsupported ScalarType {str(self.dtype)[6:]}; NumPy has no such type. Convert it first, for example with .float()")
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
+    if self.dtype in (_native.bfloat16, _native.complex32) or (
+        self.dtype.is_floating_point and self.dtype.itemsize == 1
+    ):
+        raise TypeError(
+            f"Got unsupported ScalarType {str(self.dtype)[6:]}; NumPy has no such type. Convert it first, for example "
+            "with .float()"
+        )
     array = np.asarray(memoryview(self.detach() if self.requires_grad else self))
     _native.forbid_resizing(self)
     return array
@@ -121,7 +132,10 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
         if reader != writer:
             reader.wait_stream(writer)
     if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-        raise BufferError(f"__dlpack__: the tensor is on {self.device}, DLPack's {self.__dlpack_device__()}, and cannot be exported on {tuple(dl_device)}; move it with .to() first")
+        raise BufferError(
+            f"__dlpack__: the tensor is on {self.device}, DLPack's {self.__dlpack_device__()}, and cannot be exported "
+            f"on {tuple(dl_device)}; move it with .to() first"
+        )
     return _native.to_dlpack(self.clone() if copy else self)
 
 
@@ -132,21 +146,35 @@ def __dlpack_device__(self):
 
 
 _ARRAY_TYPES = {
-    "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16", "uint8": "|u1", "int8": "|i1",
-    "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1", "bfloat16": "<f2",
+    "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16", "uint8": "|u1",
+    "int8": "|i1",
+    "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1",
+    "bfloat16": "<f2",
 }  # fmt: skip
 
 
 def __cuda_array_interface__(self):
     """The memory of a tensor on a CUDA device for other libraries (Numba, CuPy)."""
     if not self.is_cuda:
-        raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()}. If CUDA data is required use tensor.cuda() to copy tensor to device memory.")
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()}. If CUDA data is required use "
+            "tensor.cuda() to copy tensor to device memory."
+        )
     if self.requires_grad:
-        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use var.detach() to get Variable that doesn't require grad.")
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+            "var.detach() to get Variable that doesn't require grad."
+        )
     width = self.element_size()
     strides = None if self.is_contiguous() else tuple(step * width for step in self.stride())
     data = (self.data_ptr() if self.numel() else 0, False)
-    return {"typestr": _ARRAY_TYPES[str(self.dtype)[6:]], "shape": tuple(self.shape), "strides": strides, "data": data, "version": 2}
+    return {
+        "typestr": _ARRAY_TYPES[str(self.dtype)[6:]],
+        "shape": tuple(self.shape),
+        "strides": strides,
+        "data": data,
+        "version": 2,
+    }
 
 
 Tensor.__cuda_array_interface__ = property(__cuda_array_interface__)
@@ -160,6 +188,7 @@ def __array_namespace__(self, *, api_version=None):
 
 # ---------------------------------------------------------------- attributes made of operators
 
+
 def _matrix_only(self, name):
     if self.dim() == 1:
         raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
@@ -168,8 +197,10 @@ def _matrix_only(self, name):
 def _T(self):
     if self.dim() not in (0, 2):
         warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
-            "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. "
+            "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
+            "reverse the dimensions of a tensor.",
             stacklevel=2,
         )
     return self.t() if self.dim() == 2 else self.permute(tuple(range(self.dim() - 1, -1, -1)))
@@ -201,6 +232,7 @@ def _set_imag(self, value):
 
 # ---------------------------------------------------------------- copying, pickling, storage
 
+
 def __deepcopy__(self, memo):
     if id(self) in memo:
         return memo[id(self)]
@@ -225,7 +257,9 @@ def __deepcopy__(self, memo):
         if self.grad is not None:
             new.grad = copy.deepcopy(self.grad, memo)
         memo[id(self)] = new
-        new.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}, memo))
+        new.__dict__.update(
+            copy.deepcopy({k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}, memo)
+        )
     return new
 
 
@@ -245,11 +279,17 @@ def __reduce_ex__(self, protocol):
         return reduce_tensor(self)
     with _without_overrides():
         function, arguments = reduce_tensor(self)
-    return _rebuild_from_type_v2, (function, None if kind is Tensor else kind, arguments, state)  # pickle cannot name Tensor: it would look in torch
+    return _rebuild_from_type_v2, (
+        function,
+        None if kind is Tensor else kind,
+        arguments,
+        state,
+    )  # pickle cannot name Tensor: it would look in torch
 
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Use other memory from now on: that of a tensor or a storage, in the given sizes and strides; empty without `source`.
+    """Use other memory from now on: that of a tensor or a storage, in the given sizes and strides; empty without
+    `source`.
 
     >>> cresset.zeros(3).set_(cresset.arange(6.0).untyped_storage(), 1, (2, 2), (2, 1))
     tensor([[1., 2.],
@@ -260,7 +300,10 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if self.requires_grad and _native.is_grad_enabled():
         raise RuntimeError("set_: derivative for set_ is not implemented: the tensor is recorded; detach it first")
     if self.is_inference() and not _native.is_inference_mode_enabled():
-        raise RuntimeError("set_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.")
+        raise RuntimeError(
+            "set_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+            "get a normal tensor before doing inplace update."
+        )
     version = None if self.is_inference() else self._version
     _native.bump_version(self)  # to those that share the memory up to now, one of them has changed
     try:
@@ -296,9 +339,14 @@ def _use_memory(self, source, storage_offset, size, stride):
 def as_strided_(self, size, stride, storage_offset=None):
     """The tensor itself with other sizes and strides into its storage, in place."""
     if self.requires_grad and _native.is_grad_enabled():
-        raise RuntimeError("as_strided_: the tensor requires grad, which this operation does not record; use as_strided")
+        raise RuntimeError(
+            "as_strided_: the tensor requires grad, which this operation does not record; use as_strided"
+        )
     if self.is_inference() and not _native.is_inference_mode_enabled():
-        raise RuntimeError("as_strided_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.")
+        raise RuntimeError(
+            "as_strided_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
+            "clone to get a normal tensor before doing inplace update."
+        )
     view = self.as_strided(size, stride, storage_offset)
     _native.bump_version(self)
     return _native.set_storage(self, _native.storage_bytes(self), view.storage_offset(), tuple(size), tuple(stride))
@@ -306,7 +354,11 @@ def as_strided_(self, size, stride, storage_offset=None):
 
 def is_set_to(self, tensor):
     """Whether both are the same view of the same memory."""
-    same_view = (self.shape, self.stride(), self.storage_offset()) == (tensor.shape, tensor.stride(), tensor.storage_offset())
+    same_view = (self.shape, self.stride(), self.storage_offset()) == (
+        tensor.shape,
+        tensor.stride(),
+        tensor.storage_offset(),
+    )
     mine, other = _native.storage_info(self), _native.storage_info(tensor)
     return same_view and (mine[0] == other[0] or (mine[2] > 0 and mine[1:3] == other[1:3]))
 
@@ -378,7 +430,8 @@ def pin_memory(self, device=None):
 
 
 _LEGACY = {
-    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
+    "Short": "int16", "Char": "int8",
     "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
 }  # fmt: skip
 
@@ -433,14 +486,18 @@ def new(self, *args, **kwargs):
 
 
 def _legacy_new(*args, device=None, dtype=None):
-    """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor or a sequence, of the default dtype or of `dtype`."""
+    """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor or a sequence, of the default dtype or
+    of `dtype`.
+    """
     import cresset
 
     wanted, dtype = dtype, dtype or _native.get_default_dtype()
     if not args or all(isinstance(a, int) for a in args):
         return cresset.empty(args or (0,), device=device, dtype=dtype)
     if len(args) > 1:
-        raise TypeError(f"new(): expected sizes, a tensor or a sequence, got {', '.join(a.__class__.__name__ for a in args)}")
+        raise TypeError(
+            f"new(): expected sizes, a tensor or a sequence, got {', '.join(a.__class__.__name__ for a in args)}"
+        )
     (data,) = args
     if isinstance(data, _native.Size):
         return cresset.empty(data, device=device, dtype=dtype)
@@ -464,7 +521,11 @@ class tensortype(builtins.type):
 
 
 legacy_types: dict[str, builtins.type] = {
-    word + "Tensor": tensortype(word + "Tensor", (), {"dtype": getattr(_native, name), "layout": _native.strided, "is_cuda": False, "__module__": "torch"})
+    word + "Tensor": tensortype(
+        word + "Tensor",
+        (),
+        {"dtype": getattr(_native, name), "layout": _native.strided, "is_cuda": False, "__module__": "torch"},
+    )
     for word, name in _LEGACY.items()
     if not word.startswith("Complex")
 }
@@ -529,21 +590,29 @@ def dim_order(self, ambiguity_check=False):
     """The dimensions from the outermost in memory to the innermost; one that is expanded stays where it is.
 
     Args:
-        ambiguity_check: True for an error if another order would do as well; a list of memory formats for one unless exactly one of them holds.
+        ambiguity_check: True for an error if another order would do as well; a list of memory formats for one unless
+            exactly one of them holds.
 
     >>> cresset.ones(2, 3).t().dim_order()
     (1, 0)
     """
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
-    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(one, _native.memory_format) for one in formats):
+    if not isinstance(ambiguity_check, (bool, list)) or not all(
+        isinstance(one, _native.memory_format) for one in formats
+    ):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     if ambiguity_check is not False:
         ambiguous = any(a == b for a, b in zip(self.stride(), self.stride()[1:], strict=False)) or 1 in self.shape
         if ambiguous and sum(self.is_contiguous(memory_format=one) for one in formats) != 1:
-            raise RuntimeError(f"The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: sizes {tuple(self.shape)}, strides {self.stride()}")
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: "
+                f"sizes {tuple(self.shape)}, strides {self.stride()}"
+            )
     if self.is_contiguous():
         return tuple(range(self.dim()))
-    if self.dim() in (4, 5) and self.is_contiguous(memory_format=_native.channels_last if self.dim() == 4 else _native.channels_last_3d):
+    if self.dim() in (4, 5) and self.is_contiguous(
+        memory_format=_native.channels_last if self.dim() == 4 else _native.channels_last_3d
+    ):
         return (0, *range(2, self.dim()), 1)
 
     def outside(a, b):
@@ -567,7 +636,9 @@ def dim_order(self, ambiguity_check=False):
 
 
 def resize_as_(self, other, memory_format=None):
-    """Give the tensor the size of `other`, in place; contiguous, in the memory format that is given, or like `other` (preserve_format)."""
+    """Give the tensor the size of `other`, in place; contiguous, in the memory format that is given, or like `other`
+    (preserve_format).
+    """
     if self.shape == other.shape and memory_format is None and not self.requires_grad:
         return self
     if memory_format is not _native.preserve_format or self.layout is not _native.strided:
@@ -585,7 +656,10 @@ def refuse_gradient(name, *tensors):
 def map_(self, other, callable):
     """Replace each element by callable(element, element of other)."""
     refuse_gradient("map_", self, other)
-    flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other.expand_as(self).reshape(-1).tolist(), strict=True)]
+    flat = [
+        callable(a, b)
+        for a, b in zip(self.reshape(-1).tolist(), other.expand_as(self).reshape(-1).tolist(), strict=True)
+    ]
     return self.copy_(_native.make_tensor(flat, self.dtype, None).reshape(self.shape))
 
 
@@ -598,8 +672,11 @@ def apply_(self, callable):
 
 # ---------------------------------------------------------------- subclasses
 
+
 def __torch_function__(cls, func, types, args=(), kwargs=None):
-    """Run `func` and give its results the subclass `cls`. Subclasses override this to see every call on their instances."""
+    """Run `func` and give its results the subclass `cls`. Subclasses override this to see every call on their
+    instances.
+    """
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     with _without_overrides() as here:
@@ -626,7 +703,10 @@ def _ours_for(func):
     for part in (name or "").split(".")[1:]:
         ours = getattr(ours, part, None)
     if ours is None or ours is func:
-        raise TypeError(f"{name or getattr(func, '__name__', func)}: a function of another library got a cresset tensor; there is none of its name here")
+        raise TypeError(
+            f"{name or getattr(func, '__name__', func)}: a function of another library got a cresset tensor; there is "
+            "none of its name here"
+        )
     return ours
 
 
@@ -646,9 +726,12 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
 
 
 METHODS = [
-    __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
-    __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage, _typed_storage, element_size, is_shared,
-    share_memory_, is_pinned, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order, resize_as_, map_, apply_,
+    __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy,
+    __array__, __array_wrap__, __dlpack__, __dlpack_device__,
+    __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage,
+    _typed_storage, element_size, is_shared,
+    share_memory_, is_pinned, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order,
+    resize_as_, map_, apply_,
 ]  # fmt: skip
 
 

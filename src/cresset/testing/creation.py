@@ -20,7 +20,8 @@ def make_tensor(
     exclude_zero=False,
     memory_format=None,
 ):
-    """Uniform random numbers from `low` up to, but without, `high` (-9 to 9 for numbers, 10 for integers, all for bool).
+    """Uniform random numbers from `low` up to, but without, `high` (-9 to 9 for numbers, 10 for integers, all for
+    bool).
 
     The same seed gives PyTorch's numbers.
 

@@ -66,7 +66,9 @@ class FileCheck:
         return self._add("highlighted", text)
 
     def run(self, *texts):
-        """Check a text; or, with two, read the checks from the comments of the first (`# CHECK: ...`) and check the second."""
+        """Check a text; or, with two, read the checks from the comments of the first (`# CHECK: ...`) and check the
+        second.
+        """
         if len(texts) == 2:
             checks = FileCheck._of_comments(str(texts[0]))
             return checks.run(texts[1])

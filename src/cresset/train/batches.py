@@ -27,15 +27,22 @@ def size_of(batch):
 
 
 def step_of(model, loss, step):
-    """A function of a batch that gives (loss, prediction, target, values): from a loss function or from the user's step function."""
+    """A function of a batch that gives (loss, prediction, target, values): from a loss function or from the user's step
+    function.
+    """
     if (loss is None) == (step is None):
-        raise TypeError("fit: give either loss, a function of (prediction, target), or step, a function of (model, batch)")
+        raise TypeError(
+            "fit: give either loss, a function of (prediction, target), or step, a function of (model, batch)"
+        )
     if step is None:
 
         def pairs(batch):
             if not isinstance(batch, (list, tuple)) or len(batch) < 2:
                 kind = f"{len(batch)} item(s)" if isinstance(batch, (list, tuple)) else type(batch).__name__
-                raise TypeError(f"fit: a batch should be (inputs…, target) to be used with loss, got {kind}; give step=, a function of (model, batch), for others")
+                raise TypeError(
+                    f"fit: a batch should be (inputs…, target) to be used with loss, got {kind}; give step=, a "
+                    "function of (model, batch), for others"
+                )
             target = batch[-1]
             prediction = model(*batch[:-1])
             return loss(prediction, target), prediction, target, None
@@ -91,7 +98,9 @@ def as_metrics(metrics):
 
 def update_metrics(metrics, prediction, target):
     if prediction is None:
-        raise TypeError("fit: metrics need the prediction; let step return a dict with 'loss', 'prediction' and 'target'")
+        raise TypeError(
+            "fit: metrics need the prediction; let step return a dict with 'loss', 'prediction' and 'target'"
+        )
     with cresset.no_grad():
         for metric in metrics.values():
             metric.update(prediction) if target is None else metric.update(prediction, target)
@@ -99,4 +108,7 @@ def update_metrics(metrics, prediction, target):
 
 def metric_values(metrics):
     """Numbers where a metric is one, lists where it has several."""
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in ((name, m.compute()) for name, m in metrics.items())}
+    return {
+        name: value.tolist() if hasattr(value, "tolist") else value
+        for name, value in ((name, m.compute()) for name, m in metrics.items())
+    }

@@ -1,10 +1,13 @@
-"""Checkpoint: everything a run needs to go on, in one file that is either the old one or the new one, never half of each.
+"""Checkpoint: everything a run needs to go on, in one file that is either the old one or the new one, never half of
+each.
 
 Note [The same bits]
-A resumed run gives the bits of one that never stopped if nothing that the next step reads is missing from the file: weights and
-buffers, the optimizer's moments, the schedule, the scale, the place in the epoch, and all generators from which somebody draws:
-cresset's, Python's, NumPy's, the GPUs', and those that a loader or its sampler owns. The loader draws the order of a running epoch
-again from the state its generators had when the epoch began, and goes to its place; then the generators get the state of the file.
+A resumed run gives the bits of one that never stopped if nothing that the next step reads is missing from the file:
+    weights and
+buffers, the optimizer's moments, the schedule, the scale, the place in the epoch, and all generators from which
+somebody draws: cresset's, Python's, NumPy's, the GPUs', and those that a loader or its sampler owns. The loader draws
+the order of a running epoch again from the state its generators had when the epoch began, and goes to its place; then
+the generators get the state of the file.
 """
 
 import os
@@ -20,10 +23,11 @@ class Checkpoint:
     """The state of a run in the file `path`: of every object that is given, and of the generators.
 
     Args:
-        path: the file. It is replaced in one step when the new one is whole, so a process that dies while it writes loses nothing.
+        path: the file. It is replaced in one step when the new one is whole, so a process that dies while it writes
+            loses nothing.
         generators: keep the random numbers, too.
-        objects: what has `state_dict()` and `load_state_dict()`, by name: model, optimizer, scheduler, scaler, loader, …;
-            None stands for "not used in this run".
+        objects: what has `state_dict()` and `load_state_dict()`, by name: model, optimizer, scheduler, scaler, loader,
+            …; None stands for "not used in this run".
 
     >>> model = nn.Linear(2, 1)
     >>> checkpoint = cresset.train.Checkpoint("run.pt", model=model, optimizer=cresset.optim.SGD(model.parameters(), lr=0.1))
@@ -47,7 +51,9 @@ class Checkpoint:
         return os.path.isfile(self.path)
 
     def save(self, **user):
-        """Write the file. `user` is kept beside the objects and comes back from `load`: numbers, text, lists, dicts, tensors."""
+        """Write the file. `user` is kept beside the objects and comes back from `load`: numbers, text, lists, dicts,
+        tensors.
+        """
         states = {name: value.state_dict() for name, value in self.objects.items()}
         content = {"cresset_checkpoint": FORMAT, "objects": states, "user": user}
         if self.generators:
@@ -62,13 +68,17 @@ class Checkpoint:
 
         Args:
             map_location: where tensors go, as in cresset.load.
-            only: names of the objects to load, others and the generators are left alone: `only=["model"]` for a finished run.
+            only: names of the objects to load, others and the generators are left alone: `only=["model"]` for a
+                finished run.
         """
         content = cresset.load(self.path, map_location=map_location)
         if not isinstance(content, dict) or "cresset_checkpoint" not in content:
             raise ValueError(f"Checkpoint: {self.path} was not written by Checkpoint.save; read it with cresset.load")
         if content["cresset_checkpoint"] > FORMAT:
-            raise ValueError(f"Checkpoint: {self.path} has format {content['cresset_checkpoint']}, this version of cresset reads up to {FORMAT}")
+            raise ValueError(
+                f"Checkpoint: {self.path} has format {content['cresset_checkpoint']}, this version of cresset reads "
+                f"up to {FORMAT}"
+            )
         saved = content["objects"]
         wanted = list(self.objects) if only is None else list(only)
         missing = [name for name in wanted if name not in saved]
@@ -81,7 +91,11 @@ class Checkpoint:
         return content["user"]
 
     def _loaders(self):
-        return {name: value for name, value in self.objects.items() if hasattr(value, "sampler") or hasattr(value, "generator")}
+        return {
+            name: value
+            for name, value in self.objects.items()
+            if hasattr(value, "sampler") or hasattr(value, "generator")
+        }
 
     def __repr__(self):
         return f"Checkpoint({self.path!r}, {', '.join(self.objects)})"
@@ -110,7 +124,13 @@ def generator_states(loaders=None):
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         kind, key, place, has_spare, spare = numpy.random.get_state()
-        states["numpy"] = [kind, cresset.tensor(key.tolist(), dtype=cresset.int64), int(place), int(has_spare), float(spare)]
+        states["numpy"] = [
+            kind,
+            cresset.tensor(key.tolist(), dtype=cresset.int64),
+            int(place),
+            int(has_spare),
+            float(spare),
+        ]
     if cresset.cuda.is_available():
         states["cuda"] = cresset.cuda.get_rng_state_all()
     return states

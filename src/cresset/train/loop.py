@@ -26,7 +26,8 @@ class Run:
 
     Attributes:
         model, optimizer, scheduler, scaler: what is trained.
-        epoch: epochs that are done; batch: batches of the running epoch that are done; step: optimizer steps that are done.
+        epoch: epochs that are done; batch: batches of the running epoch that are done; step: optimizer steps that are
+            done.
         loss: of the last batch.
         history: one dict an epoch: means, metrics, learning rate.
         best, best_epoch: the best value of the monitored number, and when it was.
@@ -34,7 +35,13 @@ class Run:
     """
 
     def __init__(self, model, optimizer, scheduler, scaler, folder):
-        self.model, self.optimizer, self.scheduler, self.scaler, self.folder = model, optimizer, scheduler, scaler, folder
+        self.model, self.optimizer, self.scheduler, self.scaler, self.folder = (
+            model,
+            optimizer,
+            scheduler,
+            scaler,
+            folder,
+        )
         self.epoch = self.batch = self.step = self.waited = 0
         self.history, self.best, self.best_epoch = [], None, None
         self.loss = self.grad_norm = self.reason = None
@@ -50,12 +57,16 @@ class Run:
     def load_best(self):
         """Give the model the weights of its best epoch; the run needs a folder."""
         if self.folder is None or not os.path.exists(self.path("best.pt")):
-            raise RuntimeError("Run.load_best: there is no best checkpoint; call fit with folder= and at least one epoch")
+            raise RuntimeError(
+                "Run.load_best: there is no best checkpoint; call fit with folder= and at least one epoch"
+            )
         Checkpoint(self.path("best.pt"), model=self.model).load(only=["model"])
 
     def state(self):
         """What a checkpoint keeps beside the objects."""
-        return {name: getattr(self, name) for name in ("epoch", "batch", "step", "waited", "history", "best", "best_epoch")} | {"means": self.means.state_dict()}
+        return {
+            name: getattr(self, name) for name in ("epoch", "batch", "step", "waited", "history", "best", "best_epoch")
+        } | {"means": self.means.state_dict()}
 
     def set_state(self, state):
         self.means.load_state_dict(state["means"])
@@ -118,7 +129,10 @@ class _Handlers:
         self.callbacks = [callbacks] if callable(callbacks) or not hasattr(callbacks, "__iter__") else list(callbacks)
         for callback in self.callbacks:
             if not callable(callback) and not any(hasattr(callback, event) for event in EVENTS):
-                raise TypeError(f"fit: a callback should have one of {', '.join(EVENTS)} or be a function of the run, got {type(callback).__name__}")
+                raise TypeError(
+                    f"fit: a callback should have one of {', '.join(EVENTS)} or be a function of the run, got "
+                    f"{type(callback).__name__}"
+                )
         for event in EVENTS:
             setattr(self, event, [found for callback in self.callbacks if (found := self._handler(callback, event))])
 
@@ -129,7 +143,11 @@ class _Handlers:
 
     def with_state(self):
         """Callbacks that have a state to keep, by name."""
-        found = [callback for callback in self.callbacks if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict")]
+        found = [
+            callback
+            for callback in self.callbacks
+            if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict")
+        ]
         return {f"callback {at} ({type(callback).__name__})": callback for at, callback in enumerate(found)}
 
 
@@ -173,8 +191,10 @@ def _evaluate(model, loader, compute, metrics, device, region):
 
 
 def fit(
-    model, loader, loss=None, optimizer=None, *, epochs=1, step=None, validation=None, metrics=None, train_metrics=None, scheduler=None, schedule="epoch",
-    accumulate=1, clip_norm=None, clip_value=None, amp=None, monitor=None, mode="min", patience=None, min_delta=0.0, folder=None, save_every=None, resume=False,
+    model, loader, loss=None, optimizer=None, *, epochs=1, step=None, validation=None, metrics=None, train_metrics=None,
+    scheduler=None, schedule="epoch",
+    accumulate=1, clip_norm=None, clip_value=None, amp=None, monitor=None, mode="min", patience=None, min_delta=0.0,
+    folder=None, save_every=None, resume=False,
     callbacks=(), seed=None, device=None, progress="auto", log_every=50, allow_nan=False,
 ):  # fmt: skip
     """Train `model` on `loader` for `epochs` epochs.
@@ -185,21 +205,25 @@ def fit(
         loss: a function of (prediction, target).
         optimizer: of the model's parameters.
         epochs: how many in all, those before a resume included.
-        step: a function of (model, batch), in place of `loss`. It returns the loss, or a dict with "loss", perhaps "prediction" and
-            "target" (for metrics), and other numbers, which are averaged and recorded.
+        step: a function of (model, batch), in place of `loss`. It returns the loss, or a dict with "loss", perhaps
+            "prediction" and "target" (for metrics), and other numbers, which are averaged and recorded.
         validation: a loader that is run through in eval mode after each epoch; its numbers are named "val_…".
         metrics: of the validation: cresset.metrics by name. train_metrics: the same for the training batches.
-        scheduler: a learning-rate schedule, stepped once per `schedule`, "epoch" or "step". ReduceLROnPlateau is given the monitored number.
+        scheduler: a learning-rate schedule, stepped once per `schedule`, "epoch" or "step". ReduceLROnPlateau is given
+            the monitored number.
         accumulate: batches whose gradients are averaged for one step of the optimizer.
         clip_norm, clip_value: limits of the gradient's norm, and of its elements.
         amp: mixed precision: True, "bfloat16" or "float16" (with a GradScaler).
-        monitor: the number that decides which epoch is best; "val_loss" with a validation loader, else "loss". mode: "min" or "max".
+        monitor: the number that decides which epoch is best; "val_loss" with a validation loader, else "loss". mode:
+            "min" or "max".
         patience: stop after so many epochs in which it did not improve by more than `min_delta`.
         folder: for "run.jsonl" (the record), "last.pt" and "best.pt" (checkpoints). Without it nothing is written.
         save_every: write "last.pt" after so many optimizer steps, too, and not only after epochs.
-        resume: go on from folder's "last.pt", if it is there, with the bits of a run that never stopped; see Checkpoint.
-        callbacks: functions of the run, called after each epoch, or objects with some of on_start, on_epoch_start, on_step, on_epoch_end,
-            on_checkpoint, on_end. run.stop() ends the run. Those with state_dict and load_state_dict are kept in checkpoints.
+        resume: go on from folder's "last.pt", if it is there, with the bits of a run that never stopped; see
+            Checkpoint.
+        callbacks: functions of the run, called after each epoch, or objects with some of on_start, on_epoch_start,
+            on_step, on_epoch_end, on_checkpoint, on_end. run.stop() ends the run. Those with state_dict and
+            load_state_dict are kept in checkpoints.
         seed: start all generators from it, before the first batch is drawn.
         device: where model and batches go; where the model is, unless given.
         progress: "auto", "terminal", "notebook", "log" or "none".
@@ -220,17 +244,31 @@ def fit(
         raise ValueError(f"fit: schedule should be 'epoch' or 'step', got {schedule!r}")
     if mode not in ("min", "max"):
         raise ValueError(f"fit: mode should be 'min' or 'max', got {mode!r}")
-    for name, value in (("accumulate", accumulate), ("log_every", log_every), ("save_every", save_every), ("patience", patience)):
+    for name, value in (
+        ("accumulate", accumulate),
+        ("log_every", log_every),
+        ("save_every", save_every),
+        ("patience", patience),
+    ):
         if value is not None and value < 1:
             raise ValueError(f"fit: {name} should be at least 1, got {value}")
     if metrics and validation is None:
-        raise ValueError("fit: metrics are of the validation, which is not given; use train_metrics for the training batches")
+        raise ValueError(
+            "fit: metrics are of the validation, which is not given; use train_metrics for the training batches"
+        )
     device = _device_of(model, device)
     region, scaler = _precision(amp, device)
     run = Run(model, optimizer, scheduler, scaler, None if folder is None else os.fspath(folder))
-    trainer = _Trainer(run, loader, step_of(model, loss, step), device, region, as_metrics(train_metrics), _Handlers(callbacks))
+    trainer = _Trainer(
+        run, loader, step_of(model, loss, step), device, region, as_metrics(train_metrics), _Handlers(callbacks)
+    )
     trainer.accumulate, trainer.clip_norm, trainer.clip_value = accumulate, clip_norm, clip_value
-    trainer.schedule, trainer.save_every, trainer.log_every, trainer.allow_nan = schedule, save_every, log_every, allow_nan
+    trainer.schedule, trainer.save_every, trainer.log_every, trainer.allow_nan = (
+        schedule,
+        save_every,
+        log_every,
+        allow_nan,
+    )
     trainer.monitor = monitor or ("val_loss" if validation is not None else "loss")
     trainer.mode, trainer.patience, trainer.min_delta = mode, patience, min_delta
     metrics = as_metrics(metrics)
@@ -241,7 +279,11 @@ def fit(
         trainer.run_epochs(epochs)
         run.reason = run.reason or "finished"
     except BaseException as error:
-        run.reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}".splitlines()[0]
+        run.reason = (
+            "interrupted"
+            if isinstance(error, KeyboardInterrupt)
+            else f"{type(error).__name__}: {error}".splitlines()[0]
+        )
         raise
     finally:
         trainer.end()
@@ -266,12 +308,25 @@ class _Trainer:
         self.checkpoint, after = None, None
         if run.folder is not None:
             has_state = hasattr(self.loader, "state_dict") and hasattr(self.loader, "load_state_dict")
-            metrics = {f"metric {name}": metric for name, metric in self.metrics.items() if hasattr(metric, "state_dict")}
-            self.kept = dict(model=run.model, optimizer=run.optimizer, scheduler=run.scheduler, scaler=run.scaler, loader=self.loader if has_state else None, **metrics, **self.handlers.with_state())
+            metrics = {
+                f"metric {name}": metric for name, metric in self.metrics.items() if hasattr(metric, "state_dict")
+            }
+            self.kept = dict(
+                model=run.model,
+                optimizer=run.optimizer,
+                scheduler=run.scheduler,
+                scaler=run.scaler,
+                loader=self.loader if has_state else None,
+                **metrics,
+                **self.handlers.with_state(),
+            )
             self.checkpoint = Checkpoint(run.path("last.pt"), **self.kept)
             if self.checkpoint.exists():
                 if not resume:
-                    raise FileExistsError(f"fit: {run.folder} holds a run already; resume=True continues it, another folder starts a new one")
+                    raise FileExistsError(
+                        f"fit: {run.folder} holds a run already; resume=True continues it, another folder starts a "
+                        "new one"
+                    )
                 run.set_state(self.checkpoint.load(map_location=self.device))
                 after = (run.step, run.epoch)
         if after is None and seed is not None:
@@ -279,7 +334,10 @@ class _Trainer:
         self.progress = make_progress(progress)
         self.records = Records(run.path("run.jsonl"), after=after)
         if after is None:
-            self.records.write("start", model=type(run.model).__name__, parameters=sum(p.numel() for p in run.model.parameters()), optimizer=type(run.optimizer).__name__, epochs=epochs, batches=_length(self.loader), seed=seed, device=str(self.device), cresset=cresset.__version__, monitor=self.monitor, mode=self.mode)  # fmt: skip
+            self.records.write("start", model=type(run.model).__name__,
+                parameters=sum(p.numel() for p in run.model.parameters()), optimizer=type(run.optimizer).__name__,
+                epochs=epochs, batches=_length(self.loader), seed=seed, device=str(self.device),
+                cresset=cresset.__version__, monitor=self.monitor, mode=self.mode)  # fmt: skip
         else:
             self.records.write("resume", epoch=run.epoch, step=run.step)
             self.progress.say(f"fit: goes on after epoch {run.epoch}, batch {run.batch} ({run.step} steps)")
@@ -289,7 +347,14 @@ class _Trainer:
     def end(self):
         self.progress.close()
         self._tell(self.handlers.on_end)
-        self.records.write("end", reason=self.run.reason, step=self.run.step, epoch=self.run.epoch, best=self.run.best, best_epoch=self.run.best_epoch)
+        self.records.write(
+            "end",
+            reason=self.run.reason,
+            step=self.run.step,
+            epoch=self.run.epoch,
+            best=self.run.best,
+            best_epoch=self.run.best_epoch,
+        )
         self.records.close()
 
     def _tell(self, handlers):
@@ -401,7 +466,9 @@ class _Trainer:
             if metrics:
                 update_metrics(metrics, prediction, target)
             if accumulate > 1:
-                loss = loss / (accumulate if whole_groups is None or run.batch < whole_groups else length - whole_groups)
+                loss = loss / (
+                    accumulate if whole_groups is None or run.batch < whole_groups else length - whole_groups
+                )
             (loss if scaler is None else scaler.scale(loss)).backward()
             run.batch += 1
             pending += 1
@@ -455,7 +522,16 @@ class _Trainer:
         loss = float(run.loss)
         if loss != loss and not self.allow_nan:
             self._refuse_nan()
-        self.records.write("step", step=run.step, epoch=run.epoch + 1, batch=run.batch, loss=loss, lr=run.lr, samples_per_second=round(rate, 1), **extra)
+        self.records.write(
+            "step",
+            step=run.step,
+            epoch=run.epoch + 1,
+            batch=run.batch,
+            loss=loss,
+            lr=run.lr,
+            samples_per_second=round(rate, 1),
+            **extra,
+        )
 
     def _refuse_nan(self):
         run = self.run

@@ -1,4 +1,6 @@
-"""How a run tells where it is: one live line in a terminal, a live text in a notebook, and lines that stay in a log file."""
+"""How a run tells where it is: one live line in a terminal, a live text in a notebook, and lines that stay in a log
+file.
+"""
 
 import math
 import os
@@ -44,7 +46,9 @@ def short(value):
 
 
 def words(values):
-    return "  ".join(f"{printable(name)} {short(value)}" for name, value in values.items() if isinstance(value, (int, float)))
+    return "  ".join(
+        f"{printable(name)} {short(value)}" for name, value in values.items() if isinstance(value, (int, float))
+    )
 
 
 def duration(seconds):
@@ -160,7 +164,11 @@ class NotebookText(Progress):
 
         from IPython.display import HTML
 
-        return HTML('<pre style="line-height:1.4;color:inherit;background:none">' + escape("\n".join([*self.lines, live])) + "</pre>")
+        return HTML(
+            '<pre style="line-height:1.4;color:inherit;background:none">'
+            + escape("\n".join([*self.lines, live]))
+            + "</pre>"
+        )
 
     def show(self, batch, values):
         self.next_time = time.perf_counter() + 2 * LIVE_SECONDS

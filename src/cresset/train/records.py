@@ -1,8 +1,10 @@
 """The record of a run: one local file, one JSON object a line.
 
-The kinds of line: "start" (what is run, and where), "step" (every so many steps: loss, learning rate, samples a second), "epoch"
-(means and metrics), "checkpoint", "resume" and "end". Numbers that are not finite are written as the strings "nan", "inf", "-inf".
-The file may come from somebody else: what is read has the types below, and takes no more memory than any other file may.
+The kinds of line: "start" (what is run, and where), "step" (every so many steps: loss, learning rate, samples a
+    second), "epoch"
+(means and metrics), "checkpoint", "resume" and "end". Numbers that are not finite are written as the strings "nan",
+"inf", "-inf". The file may come from somebody else: what is read has the types below, and takes no more memory than any
+other file may.
 """
 
 import json
@@ -49,7 +51,9 @@ class Records:
     """Appends to the file `path`; with None it writes nothing."""
 
     def __init__(self, path, *, after=None):
-        """`after`: a resumed run's (steps, epochs) done; lines beyond them were written by a process that died, and are dropped."""
+        """`after`: a resumed run's (steps, epochs) done; lines beyond them were written by a process that died, and are
+        dropped.
+        """
         self.path, self.file = path, None
         if path is None:
             return
@@ -98,7 +102,9 @@ def read_records(path):
     with open(path, "rb") as file:
         data = file.read()
     if json_cost(data) > promised(len(data)):
-        raise ValueError(f"read_records: {os.fspath(path)} has values that take much more memory than the file's {len(data)} bytes")
+        raise ValueError(
+            f"read_records: {os.fspath(path)} has values that take much more memory than the file's {len(data)} bytes"
+        )
     lines, found = data.split(b"\n"), []
     for at, text in enumerate(lines):
         if not text.strip():
@@ -109,7 +115,9 @@ def read_records(path):
         except (ValueError, RecursionError) as error:
             if at == len(lines) - 1:  # whole lines end with a line break
                 break
-            raise ValueError(f"read_records: line {at + 1} of {os.fspath(path)} is not a record of a run ({error})") from error
+            raise ValueError(
+                f"read_records: line {at + 1} of {os.fspath(path)} is not a record of a run ({error})"
+            ) from error
         found.append(line)
     return found
 
@@ -124,7 +132,9 @@ def check(line):
             raise ValueError(f"a line of the kind {kind} has no {name}")
     for name in ("step", "epoch", *WHOLE.get(kind, ())):
         value = line.get(name)
-        if name in line and not (type(value) is int and abs(value) < 2**63 or value is None and name in WHOLE.get(kind, ())):
+        if name in line and not (
+            type(value) is int and abs(value) < 2**63 or value is None and name in WHOLE.get(kind, ())
+        ):
             raise ValueError(f"{name} should be a whole number below 2**63, got {_said(value)}")
     for name in TEXTS.get(kind, ()):
         if not isinstance(line.get(name), (str, type(None))):

@@ -1,5 +1,5 @@
-"""The report of a run: one HTML file with its curves as SVG. It needs no script and nothing from elsewhere, and follows the
-reader's choice of light or dark."""
+"""The report of a run: one HTML file with its curves as SVG. It needs no script and nothing from elsewhere, and follows
+the reader's choice of light or dark."""
 
 import html
 import math
@@ -54,7 +54,9 @@ def write_report(run_path, out_path=None):
     if os.path.isdir(run_path):
         run_path = os.path.join(run_path, "run.jsonl")
     if not os.path.exists(run_path):
-        raise FileNotFoundError(f"write_report: there is no record of a run at {run_path}; fit writes one when it is given folder=")
+        raise FileNotFoundError(
+            f"write_report: there is no record of a run at {run_path}; fit writes one when it is given folder="
+        )
     out_path = os.path.join(os.path.dirname(run_path), "report.html") if out_path is None else os.fspath(out_path)
     lines = read_records(run_path)
     if not lines:
@@ -71,7 +73,9 @@ def report_html(lines, name):
     last_step = max((line["step"] for line in lines if "step" in line), default=1)
     name = _text(name)
     charts = "".join(chart(title, curves, last_step) for title, curves in charts_of(lines))
-    body = f"<h1>{name}</h1>{_facts(lines)}<main>{charts or '<p>No numbers were recorded yet.</p>'}</main>{_table(lines)}"
+    body = (
+        f"<h1>{name}</h1>{_facts(lines)}<main>{charts or '<p>No numbers were recorded yet.</p>'}</main>{_table(lines)}"
+    )
     return f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title><style>{STYLE}</style></head><body>{body}</body></html>\n'
 
 
@@ -132,15 +136,26 @@ def chart(title, curves, last_step):
     parts = []
     for tick in up.ticks():
         y = up(tick)
-        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/><text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_tick_text(tick)}</text>')
+        parts.append(
+            f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/><text class="tick" x="{LEFT - 8}" '
+            f'y="{y + 4:.1f}" text-anchor="end">{_tick_text(tick)}</text>'
+        )
     for tick in across.ticks(whole=True):
-        parts.append(f'<text class="tick" x="{across(tick):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_tick_text(tick)}</text>')
-    parts.append(f'<path class="axis" d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/><text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">steps</text>')
+        parts.append(
+            f'<text class="tick" x="{across(tick):.1f}" y="{HEIGHT - BOTTOM + 16}" '
+            f'text-anchor="middle">{_tick_text(tick)}</text>'
+        )
+    parts.append(
+        f'<path class="axis" d="M{LEFT} {HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/><text class="tick" '
+        f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">steps</text>'
+    )
     for curve in curves:
         parts.append(_line(curve, across, up))
     legend = ""
     if len(curves) > 1 or curves[0].color == "validation":
-        legend = "".join(f'<span class="key"><i class="{curve.color}"></i>{_text(curve.name)}</span>' for curve in curves)
+        legend = "".join(
+            f'<span class="key"><i class="{curve.color}"></i>{_text(curve.name)}</span>' for curve in curves
+        )
     log_note = '<span class="note">logarithmic</span>' if is_log else ""
     label = _text(f"{title}: {', '.join(f'{c.name} ends at {short(c.points[-1][1])}' for c in curves)}")
     return f'{heading}{log_note}<span class="legend">{legend}</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg></figure>'
@@ -154,10 +169,20 @@ def _line(curve, across, up):
             runs[-1].append(f"{across(x):.1f},{up(y):.1f}")
         elif runs[-1]:
             runs.append([])
-    lines = "".join(f'<polyline class="{curve.color}" points="{" ".join(run if len(run) > 1 else run * 2)}"/>' for run in runs if run)
+    lines = "".join(
+        f'<polyline class="{curve.color}" points="{" ".join(run if len(run) > 1 else run * 2)}"/>'
+        for run in runs
+        if run
+    )
     if not curve.marks or len(curve.points) > 100:
         return lines
-    marks = "".join(f'<circle class="{curve.color}" cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"><title>{_text(curve.name)} {short(y)} at step {x}</title></circle>' for x, y in curve.finite())
+    marks = "".join(
+        (
+            f'<circle class="{curve.color}" cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"><title>{_text(curve.name)} '
+            f"{short(y)} at step {x}</title></circle>"
+        )
+        for x, y in curve.finite()
+    )
     return lines + marks
 
 
@@ -200,7 +225,12 @@ class Scale:
             if len(decades) >= 3:
                 every = math.ceil(len(decades) / 6)
                 return [10.0**k for k in decades][::every]
-            return [m * 10.0**k for k in range(math.floor(self.low), math.ceil(self.high) + 1) for m in (1, 2, 5) if self.low <= math.log10(m * 10.0**k) <= self.high]
+            return [
+                m * 10.0**k
+                for k in range(math.floor(self.low), math.ceil(self.high) + 1)
+                for m in (1, 2, 5)
+                if self.low <= math.log10(m * 10.0**k) <= self.high
+            ]
         step = 10 ** math.floor(math.log10((self.high - self.low) / 4))
         step *= next(m for m in (1, 2, 5, 10, 20) if (self.high - self.low) / (m * step) <= 5)
         if whole:
@@ -244,14 +274,21 @@ def _facts(lines):
     if steps:
         facts.append(("steps", f"{max(steps):,}"))
     if end and number(end.get("best")) is not None:
-        facts.append((f"best {start.get('monitor') or ''}".strip(), f"{short(number(end['best']))} in epoch {end.get('best_epoch', '?')}"))
+        facts.append(
+            (
+                f"best {start.get('monitor') or ''}".strip(),
+                f"{short(number(end['best']))} in epoch {end.get('best_epoch', '?')}",
+            )
+        )
     times = [time for line in lines if (time := number(line.get("time"))) is not None and abs(time) < 1e15]
     if times:
         facts.append(("time", duration(times[-1] - times[0])))
     if resumed := sum(line["kind"] == "resume" for line in lines):
         facts.append(("resumed", f"{resumed} times" if resumed > 1 else "once"))
     facts.append(("ended", end["reason"] if end else "not yet, or without a word"))
-    return "<dl>" + "".join(f"<div><dt>{_text(key)}</dt><dd>{_text(value)}</dd></div>" for key, value in facts) + "</dl>"
+    return (
+        "<dl>" + "".join(f"<div><dt>{_text(key)}</dt><dd>{_text(value)}</dd></div>" for key, value in facts) + "</dl>"
+    )
 
 
 def _table(lines):
@@ -259,11 +296,18 @@ def _table(lines):
     epochs = [line for line in lines if line["kind"] == "epoch"]
     if not epochs:
         return ""
-    names = list(dict.fromkeys(key for line in epochs for key in line if key not in NOT_CURVES and number(line[key]) is not None))[:MAX_NAMES]
+    names = list(
+        dict.fromkeys(key for line in epochs for key in line if key not in NOT_CURVES and number(line[key]) is not None)
+    )[:MAX_NAMES]
     epochs = epochs[-(MAX_CELLS // (1 + len(names))) :]
     head = "".join(f"<th>{_text(name, 100)}</th>" for name in ["epoch", *names])
-    rows = "".join(f"<tr><td>{line['epoch']}</td>" + "".join(f"<td>{short(number(line[n])) if n in line else ''}</td>" for n in names) + "</tr>" for line in epochs)
-    return f"<details{' open' if len(epochs) <= 20 else ''}><summary>Epochs</summary><div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
+    rows = "".join(
+        f"<tr><td>{line['epoch']}</td>"
+        + "".join(f"<td>{short(number(line[n])) if n in line else ''}</td>" for n in names)
+        + "</tr>"
+        for line in epochs
+    )
+    return f'<details{" open" if len(epochs) <= 20 else ""}><summary>Epochs</summary><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
 
 
 STYLE = """

@@ -7,7 +7,12 @@ __all__ = ["is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type"
 
 def is_traceable_wrapper_subclass_type(t):
     """Whether a class is a subclass of Tensor that can take itself apart into tensors, and put together again."""
-    return issubclass(t, Tensor) and t is not Tensor and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+    return (
+        issubclass(t, Tensor)
+        and t is not Tensor
+        and hasattr(t, "__tensor_flatten__")
+        and hasattr(t, "__tensor_unflatten__")
+    )
 
 
 def is_traceable_wrapper_subclass(t):

@@ -79,7 +79,12 @@ class Measurement:
     """The times of one statement: raw times of `number_per_run` runs each, and what follows from them."""
 
     def __init__(self, number_per_run, raw_times, task_spec, metadata=None):
-        self.number_per_run, self.raw_times, self.task_spec, self.metadata = number_per_run, raw_times, task_spec, metadata
+        self.number_per_run, self.raw_times, self.task_spec, self.metadata = (
+            number_per_run,
+            raw_times,
+            task_spec,
+            metadata,
+        )
 
     def __getattr__(self, name):
         spec = self.__dict__.get("task_spec")
@@ -116,7 +121,9 @@ class Measurement:
         """How many figures of the median the spread leaves trustworthy."""
         from math import floor, log10, sqrt
 
-        interval = self.iqr / 1.35 / sqrt(len(self.times)) * 1.645  # the 90 % interval of a normal distribution's median
+        interval = (
+            self.iqr / 1.35 / sqrt(len(self.times)) * 1.645
+        )  # the 90 % interval of a normal distribution's median
         if interval <= 0 or self.median <= 0:
             return 4
         return max(1, min(4, floor(log10(self.median)) - floor(log10(interval))))
@@ -137,7 +144,11 @@ class Measurement:
         if len(self.times) < 2 or self.median == 0 or self.iqr / self.median <= 0.1:
             return ""
         strong = self.iqr / self.median > 0.25
-        said = "This suggests significant environmental influence." if strong else "This could indicate system fluctuation."
+        said = (
+            "This suggests significant environmental influence."
+            if strong
+            else "This could indicate system fluctuation."
+        )
         return f"  WARNING: Interquartile range is {100 * self.iqr / self.median:.1f}% of the median measurement.\n           {said}"
 
     def __repr__(self):
@@ -146,12 +157,20 @@ class Measurement:
         if len(self.times) > 1:
             lines.append(f"  Median: {self.median / size:.2f} {unit}")
             if len(self.times) > 3:
-                lines.append(f"  IQR:    {self.iqr / size:.2f} {unit} ({self._quartile(0.25) / size:.2f} to {self._quartile(0.75) / size:.2f})")
+                lines.append(
+                    f"  IQR:    {self.iqr / size:.2f} {unit} ({self._quartile(0.25) / size:.2f} to "
+                    f"{self._quartile(0.75) / size:.2f})"
+                )
         else:
             lines.append(f"  {self.median / size:.2f} {unit}")
         many = len(self.times) > 1
-        runs = f"{self.number_per_run} run{'s' if self.number_per_run > 1 else ''}{' per measurement,' if many else ','}"
-        lines.append(f"  {len(self.times)} measurement{'s' if many else ''}, {runs} {self.num_threads} thread{'s' if self.num_threads > 1 else ''}")
+        runs = (
+            f"{self.number_per_run} run{'s' if self.number_per_run > 1 else ''}{' per measurement,' if many else ','}"
+        )
+        lines.append(
+            f"  {len(self.times)} measurement{'s' if many else ''}, {runs} {self.num_threads} "
+            f"thread{'s' if self.num_threads > 1 else ''}"
+        )
         return "\n".join(line for line in [*lines, self._warning()] if line)
 
     @staticmethod
@@ -160,7 +179,10 @@ class Measurement:
         groups = {}
         for one in measurements:
             groups.setdefault((one.task_spec, one.number_per_run), []).append(one)
-        return [Measurement(number, [t for one in group for t in one.raw_times], spec) for (spec, number), group in groups.items()]
+        return [
+            Measurement(number, [t for one in group for t in one.raw_times], spec)
+            for (spec, number), group in groups.items()
+        ]
 
 
 class Timer:
@@ -172,11 +194,14 @@ class Timer:
     """
 
     def __init__(
-        self, stmt="pass", setup="pass", global_setup="", timer=timer, globals=None, label=None, sub_label=None, description=None, env=None, num_threads=1,
+        self, stmt="pass", setup="pass", global_setup="", timer=timer, globals=None, label=None, sub_label=None,
+        description=None, env=None, num_threads=1,
         language=Language.PYTHON,
     ):  # fmt: skip
         if language not in (Language.PYTHON, "py", "python"):
-            raise NotImplementedError(f"Timer: statements of C++ cannot be measured; language should be Language.PYTHON, got {language!r}")
+            raise NotImplementedError(
+                f"Timer: statements of C++ cannot be measured; language should be Language.PYTHON, got {language!r}"
+            )
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
         if global_setup:
@@ -213,7 +238,9 @@ class Timer:
             number *= 10
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Measure blocks of runs until `min_run_time` seconds have passed: many measurements, little overhead of the clock."""
+        """Measure blocks of runs until `min_run_time` seconds have passed: many measurements, little overhead of the
+        clock.
+        """
         with set_torch_threads(self._task_spec.num_threads):
             number, times = self._block_size(min_run_time), []
             while sum(times) < min_run_time or not times:
@@ -230,7 +257,11 @@ class Timer:
                 times.append(self._time(number))
                 if callback is not None:
                     callback(number, times[-1])
-                if len(times) > 3 and sum(times) >= min_run_time and Measurement(number, times, self._task_spec).meets_confidence(threshold):
+                if (
+                    len(times) > 3
+                    and sum(times) >= min_run_time
+                    and Measurement(number, times, self._task_spec).meets_confidence(threshold)
+                ):
                     break
         return Measurement(number, times, self._task_spec)
 
@@ -290,7 +321,10 @@ class Compare:
             table.setdefault(one.num_threads, {}).setdefault(name, {})[one.description or ""] = one
         widest = max(len(name) for rows in table.values() for name in rows) + 6
         cells = {id(one): self._cell(one, size) for one in results}
-        widths = [max(len(column), *(len(cells[id(one)]) for one in results if (one.description or "") == column)) for column in columns]
+        widths = [
+            max(len(column), *(len(cells[id(one)]) for one in results if (one.description or "") == column))
+            for column in columns
+        ]
         head = " " * widest + "  |  " + "  |  ".join(column.center(width) for column, width in zip(columns, widths))
         lines = [f" {label} ".center(len(head) - 2, "-").join("[]"), head]
         for threads, rows in sorted(table.items()):
@@ -300,7 +334,11 @@ class Compare:
                 for column, width in zip(columns, widths):
                     one = row.get(column)
                     text = (cells[id(one)] if one else "").rjust(width)
-                    rivals = row.values() if self._colors is Colorize.ROWWISE else [r[column] for r in rows.values() if column in r]
+                    rivals = (
+                        row.values()
+                        if self._colors is Colorize.ROWWISE
+                        else [r[column] for r in rows.values() if column in r]
+                    )
                     texts.append(_colored(text, one, rivals) if one and self._colors is not Colorize.NONE else text)
                 lines.append(" " * 6 + name.ljust(widest - 6) + "  |  " + "  |  ".join(texts))
         return "\n".join([*lines, "", f"Times are in {unit_to_english(unit)}s ({unit})."])

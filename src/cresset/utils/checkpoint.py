@@ -1,9 +1,11 @@
-"""Checkpointing: keep the inputs of a part of the model instead of its intermediate values, and compute those again in backward.
+"""Checkpointing: keep the inputs of a part of the model instead of its intermediate values, and compute those again in
+backward.
 
 Note [Computing again]
-Inside `checkpoint(f, *args)` every tensor that backward would save is replaced by its number. When backward asks for the first of
-them, f runs again on the same inputs, with the same random numbers; what it saves, in the same order, are the values. f may stop
-as soon as the last one is there. Each value is handed out once; if backward comes a second time, f runs again.
+Inside `checkpoint(f, *args)` every tensor that backward would save is replaced by its number. When backward asks for
+the first of them, f runs again on the same inputs, with the same random numbers; what it saves, in the same order, are
+the values. f may stop as soon as the last one is there. Each value is handed out once; if backward comes a second time,
+f runs again.
 """
 
 import contextlib
@@ -53,8 +55,9 @@ def checkpoint(
     """`function(*args, **kwargs)`, keeping only its inputs for backward, which computes the rest again.
 
     Args:
-        use_reentrant: False, the better one: computes again when backward first needs something. True: an autograd.Function that
-            runs a backward inside backward; then no keyword arguments, no autograd.grad, and an input must require a gradient.
+        use_reentrant: False, the better one: computes again when backward first needs something. True: an
+            autograd.Function that runs a backward inside backward; then no keyword arguments, no autograd.grad, and an
+            input must require a gradient.
         preserve_rng_state: draw the same random numbers again (the default).
         context_fn: gives two contexts, for the first computation and for the second.
         determinism_check: "default" compares shapes, dtypes and devices of what is saved; "none" does not.
@@ -69,7 +72,8 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended; "
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+            "recommended; "
             "without it, use_reentrant=True is taken.",
             stacklevel=2,
         )
@@ -235,7 +239,10 @@ class Part:
                 self.values[len(found) - 1] = tensor.detach()
             elif not self.early_stop:
                 raise CheckpointError(
-                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass."
+                    (
+                        "torch.utils.checkpoint: trying to save more tensors during recomputation than during the "
+                        "original forward pass."
+                    )
                     + self.traces()
                 )
             if self.early_stop and len(found) == needed:
@@ -256,7 +263,8 @@ class Part:
     def compare(self, found):
         if len(found) != len(self.described):
             raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                "recomputation.\n"
                 f"Number of tensors saved during forward: {len(self.described)}\n"
                 f"Number of tensors saved during recomputation: {len(found)}." + self.traces()
             )
@@ -267,7 +275,8 @@ class Part:
                 for i in different
             )
             raise CheckpointError(
-                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                "during the forward "
                 f"pass.\n{lines}" + self.traces()
             )
 
@@ -419,8 +428,10 @@ class CheckpointFunction(Function):
     def backward(ctx, *grads):
         if _native.backward_is_partial():
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
-                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to "
+                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() "
+                "without passing the "
                 "`inputs` argument."
             )
         inputs = list(ctx.others)

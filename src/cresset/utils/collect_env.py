@@ -1,4 +1,6 @@
-"""`python -m cresset.utils.collect_env`: what a bug report should say about the machine. Looks, and loads nothing heavy."""
+"""`python -m cresset.utils.collect_env`: what a bug report should say about the machine. Looks, and loads nothing
+heavy.
+"""
 
 import ctypes.util
 import importlib.metadata
@@ -62,7 +64,9 @@ def get_pretty_env_info():
 def run(command):
     """Run a command (a list, or one line without a shell): its exit status, output and errors."""
     try:
-        done = subprocess.run(shlex.split(command) if isinstance(command, str) else command, capture_output=True, text=True)
+        done = subprocess.run(
+            shlex.split(command) if isinstance(command, str) else command, capture_output=True, text=True
+        )
     except OSError as error:
         return 127, "", str(error)
     return done.returncode, done.stdout.strip(), done.stderr.strip()

@@ -9,7 +9,9 @@ from ..backends import determinism
 class _Settings(types.ModuleType):
     @property
     def fill_uninitialized_memory(self):
-        """Fill `empty` tensors with nan (floats), the largest number (integers) or True while algorithms are deterministic."""
+        """Fill `empty` tensors with nan (floats), the largest number (integers) or True while algorithms are
+        deterministic.
+        """
         return determinism._state["fill"]
 
     @fill_uninitialized_memory.setter

@@ -1,4 +1,6 @@
-"""FlopCounterMode: how many floating-point operations products, convolutions and attention take, by module and operator."""
+"""FlopCounterMode: how many floating-point operations products, convolutions and attention take, by module and
+operator.
+"""
 
 from collections import defaultdict
 
@@ -11,13 +13,15 @@ SCOPE = "module: "
 
 
 class FlopCounterMode:
-    """Count the operations of what runs inside: `get_total_flops()`, `get_flop_counts()` by module and operator, and a table at the end.
+    """Count the operations of what runs inside: `get_total_flops()`, `get_flop_counts()` by module and operator, and a
+    table at the end.
 
     Args:
         mods: not needed; modules are found when they are called.
         depth: how deep the table goes.
         display: print the table at the end.
-        custom_mapping: from an operator's name (or the operator) to a function of the shapes of its tensors and of its results.
+        custom_mapping: from an operator's name (or the operator) to a function of the shapes of its tensors and of its
+            results.
 
     A backward pass counts as a whole, under "Global": its operators belong to no module's call.
 
@@ -33,14 +37,20 @@ class FlopCounterMode:
 
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.depth, self.display = depth, display
-        own = {(key if isinstance(key, str) else key.__name__).removeprefix("aten::"): rule for key, rule in (custom_mapping or {}).items()}
+        own = {
+            (key if isinstance(key, str) else key.__name__).removeprefix("aten::"): rule
+            for key, rule in (custom_mapping or {}).items()
+        }
         self._formulas = {**formulas.PRODUCTS, **own}
         self.flop_counts = defaultdict(lambda: defaultdict(int))
         self._first, self._names, self._handles = None, {}, []
 
     def __enter__(self):
         self.flop_counts.clear()
-        self._handles = [register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave, always_call=True)]
+        self._handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        ]
         self._first = _native.profile_start(True)
         return self
 
@@ -98,7 +108,10 @@ class FlopCounterMode:
                 continue
             rows.append(("  " * level + scope, sum(counts.values())))
             rows += [("  " * level + f" - {name}", count) for name, count in counts.items()]
-        cells = [("Module", "FLOP", "% Total"), *((name, f"{count:,}", f"{100 * count / total if total else 0:.2f}%") for name, count in rows)]
+        cells = [
+            ("Module", "FLOP", "% Total"),
+            *((name, f"{count:,}", f"{100 * count / total if total else 0:.2f}%") for name, count in rows),
+        ]
         widths = [max(len(row[i]) for row in cells) for i in range(3)]
         lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in cells]
         return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

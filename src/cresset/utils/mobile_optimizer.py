@@ -27,10 +27,13 @@ class MobileOptimizerType(enum.Enum):
 
 
 def optimize_for_mobile(script_module, optimization_blocklist=None, preserved_methods=None, backend="CPU"):
-    """Refused: the result is for PyTorch's interpreter on phones. Export to ONNX instead; batch normalization is folded there, and dropout left out."""
+    """Refused: the result is for PyTorch's interpreter on phones. Export to ONNX instead; batch normalization is folded
+    there, and dropout left out.
+    """
     name = type(script_module).__name__
     raise NotImplementedError(
-        f"optimize_for_mobile({name}): its result is for PyTorch's own interpreter on phones, which cresset does not write for; export the model with torch.onnx.export"
+        f"optimize_for_mobile({name}): its result is for PyTorch's own interpreter on phones, which cresset does not "
+        "write for; export the model with torch.onnx.export"
     )
 
 
@@ -42,7 +45,10 @@ def generate_mobile_module_lints(script_module):
             lints.append(
                 {
                     "name": LintCode.REQUIRES_GRAD.name,
-                    "message": f"Param {name} requires grad, please set torch.no_grad() to reduce memory usage and improve computation speed during inference phase.",
+                    "message": (
+                        f"Param {name} requires grad, please set torch.no_grad() to reduce memory usage and "
+                        "improve computation speed during inference phase."
+                    ),
                 }
             )
     for name, module in script_module.named_modules():
@@ -52,7 +58,9 @@ def generate_mobile_module_lints(script_module):
                 lints.append(
                     {
                         "name": code.name,
-                        "message": f"{kind} {name!r} is in training mode, please call eval() before the module is exported.",
+                        "message": (
+                            f"{kind} {name!r} is in training mode, please call eval() before the module is exported."
+                        ),
                     }
                 )
     return lints

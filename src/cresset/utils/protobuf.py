@@ -1,4 +1,6 @@
-"""Protobuf's wire format: a message is a sequence of fields, each its number and layout, then the value. Each function gives the bytes of one field."""
+"""Protobuf's wire format: a message is a sequence of fields, each its number and layout, then the value. Each function
+gives the bytes of one field.
+"""
 
 import struct
 

@@ -1,4 +1,6 @@
-"""Pictures: transforms, datasets, models, boxes and files. torchvision's names; pictures come from Pillow (the extra `vision`)."""
+"""Pictures: transforms, datasets, models, boxes and files. torchvision's names; pictures come from Pillow (the extra
+`vision`).
+"""
 
 import importlib as _importlib
 

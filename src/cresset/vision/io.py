@@ -9,7 +9,8 @@ from cresset import Tensor
 from .pictures import from_bytes_tensor, open_picture, to_bytes_tensor
 
 __all__ = [
-    "ImageReadMode", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "read_file", "read_image", "write_file", "write_jpeg",
+    "ImageReadMode", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "read_file",
+    "read_image", "write_file", "write_jpeg",
     "write_png",
 ]  # fmt: skip
 
@@ -53,10 +54,13 @@ def decode_image(input, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=Fal
         input = read_file(input)
     if input.dtype != cresset.uint8 or input.ndim != 1 or input.numel() == 0:
         raise RuntimeError(
-            f"decode_image: expected a 1-D uint8 tensor that is not empty, got {input.dtype} of shape {tuple(input.shape)}"
+            f"decode_image: expected a 1-D uint8 tensor that is not empty, got {input.dtype} of shape "
+            f"{tuple(input.shape)}"
         )
     mode = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
-    picture = open_picture("decode_image", _io.BytesIO(bytes(memoryview(input.contiguous()))), input.numel(), apply_exif_orientation)
+    picture = open_picture(
+        "decode_image", _io.BytesIO(bytes(memoryview(input.contiguous()))), input.numel(), apply_exif_orientation
+    )
     if mode != ImageReadMode.UNCHANGED:
         picture = picture.convert(_MODES[mode.name])
     elif picture.mode in ("P", "1"):

@@ -1,4 +1,6 @@
-"""torchvision.ops: boxes, and the layers that models share. Boxes are rows (x1, y1, x2, y2) unless a function says otherwise."""
+"""torchvision.ops: boxes, and the layers that models share. Boxes are rows (x1, y1, x2, y2) unless a function says
+otherwise.
+"""
 
 import cresset
 from cresset import Tensor, nn
@@ -8,15 +10,18 @@ from .models.convnext import Permute
 from .models.layers import MLP, Conv2dNormActivation, SqueezeExcitation, StochasticDepth
 
 __all__ = [
-    "MLP", "Conv2dNormActivation", "Permute", "RoIAlign", "SqueezeExcitation", "StochasticDepth", "batched_nms", "box_area", "box_convert", "box_iou",
-    "clip_boxes_to_image", "generalized_box_iou", "masks_to_boxes", "nms", "remove_small_boxes", "roi_align", "sigmoid_focal_loss",
+    "MLP", "Conv2dNormActivation", "Permute", "RoIAlign", "SqueezeExcitation", "StochasticDepth", "batched_nms",
+    "box_area", "box_convert", "box_iou",
+    "clip_boxes_to_image", "generalized_box_iou", "masks_to_boxes", "nms", "remove_small_boxes", "roi_align",
+    "sigmoid_focal_loss",
 ]  # fmt: skip
 
 
 def _check_boxes(who, boxes):
     if not isinstance(boxes, Tensor) or boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ValueError(
-            f"{who}: boxes are a tensor of shape (N, 4), got {tuple(boxes.shape) if isinstance(boxes, Tensor) else type(boxes).__name__}"
+            f"{who}: boxes are a tensor of shape (N, 4), got "
+            f"{tuple(boxes.shape) if isinstance(boxes, Tensor) else type(boxes).__name__}"
         )
 
 
@@ -91,7 +96,8 @@ def generalized_box_iou(boxes1, boxes2):
 
 
 def nms(boxes, scores, iou_threshold):
-    """The indices of the boxes that stay, best first: each takes away later ones that overlap it by more than the threshold.
+    """The indices of the boxes that stay, best first: each takes away later ones that overlap it by more than the
+    threshold.
 
     >>> boxes = cresset.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 2.1], [5.0, 5.0, 6.0, 6.0]])
     >>> cresset.vision.ops.nms(boxes, cresset.tensor([0.5, 0.9, 0.1]), 0.5)
@@ -100,7 +106,8 @@ def nms(boxes, scores, iou_threshold):
     _check_boxes("nms", boxes)
     if scores.ndim != 1 or len(scores) != len(boxes):
         raise RuntimeError(
-            f"nms: boxes and scores should have the same number of elements in dimension 0, got {len(boxes)} and shape {tuple(scores.shape)}"
+            f"nms: boxes and scores should have the same number of elements in dimension 0, got {len(boxes)} and "
+            f"shape {tuple(scores.shape)}"
         )
     left = scores.argsort(descending=True, stable=True)
     kept = []
@@ -157,7 +164,8 @@ def _as_rows(boxes):
 
 
 def roi_align(input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1, aligned=False):
-    """Each box of (N, C, H, W) as a grid of `output_size`: the means of points read between pixels, shape (K, C, height, width).
+    """Each box of (N, C, H, W) as a grid of `output_size`: the means of points read between pixels, shape (K, C,
+    height, width).
 
     Args:
         boxes: for each image a tensor (L, 4), or one tensor (K, 5) whose first column is the index of the image.

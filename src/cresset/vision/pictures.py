@@ -21,15 +21,19 @@ def pillow(who, module="Image"):
 
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "PPM", "TIFF")
-FREE_PIXELS, PIXELS_PER_BYTE = 1 << 24, 275  # deflate packs at most 1032 bytes into one; what is beyond that cannot be whole
+FREE_PIXELS, PIXELS_PER_BYTE = (
+    1 << 24,
+    275,
+)  # deflate packs at most 1032 bytes into one; what is beyond that cannot be whole
 
 
 def open_picture(who, file, size, upright=False):
-    """The picture in an open file of `size` bytes, loaded, and turned as its camera noted if it should be `upright`. Bytes that are no
-    picture, in whatever way, are a RuntimeError.
+    """The picture in an open file of `size` bytes, loaded, and turned as its camera noted if it should be `upright`.
+    Bytes that are no picture, in whatever way, are a RuntimeError.
 
-    Pillow knows formats that it hands to other programs, so only those that are pictures through and through are tried; and a picture's header can name
-    any size, so it is compared with the bytes that are there before memory is taken for it.
+    Pillow knows formats that it hands to other programs, so only those that are pictures through and through are tried;
+    and a picture's header can name any size, so it is compared with the bytes that are there before memory is taken for
+    it.
     """
     image = pillow(who)
     limit = FREE_PIXELS + PIXELS_PER_BYTE * size
@@ -38,7 +42,9 @@ def open_picture(who, file, size, upright=False):
             warnings.simplefilter("ignore", image.DecompressionBombWarning)  # the limit here is stricter
             picture = image.open(file, formats=FORMATS)
             if picture.width * picture.height > limit:
-                raise ValueError(f"{picture.width} x {picture.height} pixels, where {size} bytes can have {limit} at most")
+                raise ValueError(
+                    f"{picture.width} x {picture.height} pixels, where {size} bytes can have {limit} at most"
+                )
             picture.load()
             if upright:
                 picture = pillow(who, "ImageOps").exif_transpose(picture)

@@ -1,4 +1,5 @@
-"""Regions of feature maps as grids of a fixed size: max and mean over their pixels, position-sensitive forms, and convolution at moved places.
+"""Regions of feature maps as grids of a fixed size: max and mean over their pixels, position-sensitive forms, and
+convolution at moved places.
 
 All are made of operators, so that their derivatives come by themselves.
 """
@@ -31,7 +32,8 @@ def _corners(row, spatial_scale):
 
 
 def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
-    """The largest value in each cell of each region, and where it stands in its map (-1: the cell is empty, and its value 0).
+    """The largest value in each cell of each region, and where it stands in its map (-1: the cell is empty, and its
+    value 0).
 
     Args:
         rois: rows (index of the image, x1, y1, x2, y2).
@@ -57,11 +59,14 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
 
 
 def _position_sensitive(maps, pooled_height, pooled_width):
-    """From (K, groups * cells, height, width): in each cell the channel that belongs to it, and those channels' numbers."""
+    """From (K, groups * cells, height, width): in each cell the channel that belongs to it, and those channels'
+    numbers.
+    """
     cells = pooled_height * pooled_width
     if maps.shape[1] % cells:
         raise RuntimeError(
-            f"input channels must be a multiple of pooling height * pooling width: got {maps.shape[1]} channels and {pooled_height} * {pooled_width} cells"
+            f"input channels must be a multiple of pooling height * pooling width: got {maps.shape[1]} channels and "
+            f"{pooled_height} * {pooled_width} cells"
         )
     groups = maps.shape[1] // cells
     numbers = (
@@ -113,7 +118,8 @@ def _read(image, y, x):
 def deform_conv2d(input, weight, offset, mask, bias, stride, padding, dilation, groups, offset_groups, use_mask):
     """A convolution whose kernel reads at places moved by `offset`, weighted by `mask` if `use_mask`.
 
-    Shape: input (N, C, H, W), weight (out, C / groups, h, w), offset (N, 2 * offset_groups * h * w, H', W') with y before x,
+    Shape: input (N, C, H, W), weight (out, C / groups, h, w), offset (N, 2 * offset_groups * h * w, H', W') with y
+        before x,
     mask (N, offset_groups * h * w, H', W'); the output is (N, out, H', W').
     """
     count, channels, _, _ = input.shape

@@ -1,4 +1,5 @@
-"""The operators of torchvision's compiled library, as `torch.ops.torchvision`: what `torch.ops.load_library` finds in the place of that library.
+"""The operators of torchvision's compiled library, as `torch.ops.torchvision`: what `torch.ops.load_library` finds in
+the place of that library.
 
 torchvision itself says what their derivatives are, by the operators `_..._backward` that are here, too.
 """
@@ -14,13 +15,16 @@ _ROI = "Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, Sy
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _ROI_GRAD = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _DEFORM = (
-    "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, "
+    "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt "
+    "pad_h, SymInt pad_w, "
     "SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask"
 )
 
 
 def _gradient(forward, shape, grad):
-    """The gradient of a function that is linear, or piecewise so, in a tensor of this shape, where its result is `grad`."""
+    """The gradient of a function that is linear, or piecewise so, in a tensor of this shape, where its result is
+    `grad`.
+    """
     with cresset.enable_grad():
         input = cresset.zeros(shape, dtype=grad.dtype, device=grad.device, requires_grad=True)
         result = forward(input)
@@ -81,7 +85,8 @@ def _deform_conv2d(
     use_mask,
 ):
     return regions.deform_conv2d(
-        input, weight, offset, mask, bias, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), groups, offset_groups, use_mask
+        input, weight, offset, mask, bias, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), groups,
+        offset_groups, use_mask
     )  # fmt: skip
 
 
@@ -103,7 +108,10 @@ _OPERATORS = {
     f"deform_conv2d({_DEFORM}) -> Tensor": _deform_conv2d,
     f"_roi_align_backward(Tensor grad, Tensor rois, {_ROI_GRAD}, {_SIZES}, int sampling_ratio, bool aligned) -> Tensor": _roi_align_backward,
     f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_ROI_GRAD}, {_SIZES}) -> Tensor": _roi_pool_backward,
-    f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_ROI_GRAD}, int sampling_ratio, {_SIZES}) -> Tensor": _ps_roi_align_backward,
+    (
+        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_ROI_GRAD}, int sampling_ratio, "
+        f"{_SIZES}) -> Tensor"
+    ): _ps_roi_align_backward,
     f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_ROI_GRAD}, {_SIZES}) -> Tensor": _ps_roi_pool_backward,
     f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _deform_conv2d_backward,
     "_cuda_version() -> int": lambda: -1,
@@ -111,7 +119,8 @@ _OPERATORS = {
 # Operators that have no kernel here: calling one says so.
 _WITHOUT_KERNEL = (
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, int rois_zero_point, float spatial_scale, "
+    "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, int "
+    "rois_zero_point, float spatial_scale, "
     "SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
     "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
 )

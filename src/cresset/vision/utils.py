@@ -17,7 +17,8 @@ def make_grid(tensor, nrow=8, padding=2, normalize=False, value_range=None, scal
     Args:
         nrow: images in a row.
         padding: pixels between them, of `pad_value`.
-        normalize: move the numbers from `value_range`, or from their own least and largest, to [0, 1]; of each image alone with `scale_each`.
+        normalize: move the numbers from `value_range`, or from their own least and largest, to [0, 1]; of each image
+            alone with `scale_each`.
 
     >>> cresset.vision.utils.make_grid(cresset.zeros(5, 3, 4, 4), nrow=3).shape
     torch.Size([3, 14, 20])

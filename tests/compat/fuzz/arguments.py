@@ -1,8 +1,9 @@
 """Draws arguments for a public function from the names of its parameters.
 
-A call has one *scene*: a base shape, a dtype and a dimension that its arguments share, so that most calls make sense. Structured
-operations (convolution, pooling, losses, …) have a recipe that sets the scene. A small part of all arguments is then spoilt on purpose.
-Everything is made with PyTorch; `calls.py` moves it over.
+A call has one *scene*: a base shape, a dtype and a dimension that its arguments share, so that most calls make sense.
+    Structured
+operations (convolution, pooling, losses, …) have a recipe that sets the scene. A small part of all arguments is then
+spoilt on purpose. Everything is made with PyTorch; `calls.py` moves it over.
 """
 
 import torch
@@ -20,14 +21,19 @@ class Scene:
         self.rng = rng
         self.shape = self.some_shape()
         kind = rng.random()
-        self.dtype = rng.choice(FLOATS if kind < 0.7 else INTEGERS if kind < 0.85 else [torch.bool] if kind < 0.9 else COMPLEX)
+        self.dtype = rng.choice(
+            FLOATS if kind < 0.7 else INTEGERS if kind < 0.85 else [torch.bool] if kind < 0.9 else COMPLEX
+        )
         self.dim = rng.randrange(-len(self.shape), len(self.shape)) if self.shape else 0
         self.special = rng.random() < 0.1
         self.fixed = {}  # parameters that the recipe decides
 
     def some_shape(self):
         rank = self.rng.choice([0, 1, 1, 2, 2, 2, 3, 3, 4])
-        return tuple(self.rng.choice([0, 1, 1, 2, 3, 3, 4, 5]) if self.rng.random() < 0.3 else self.rng.choice([2, 3, 4]) for _ in range(rank))
+        return tuple(
+            self.rng.choice([0, 1, 1, 2, 3, 3, 4, 5]) if self.rng.random() < 0.3 else self.rng.choice([2, 3, 4])
+            for _ in range(rank)
+        )
 
     # ---- tensors
 
@@ -50,16 +56,23 @@ class Scene:
             low, high = (-5 if dtype.is_signed else 0, 6) if low is None else (low, max(high, low + 1))
             made = torch.randint(low, high, wanted, generator=generator).to(dtype)
         else:
-            made = (torch.randn(wanted, generator=generator, dtype=torch.complex64 if dtype.is_complex else torch.float32) * 2).to(dtype)
+            made = (
+                torch.randn(wanted, generator=generator, dtype=torch.complex64 if dtype.is_complex else torch.float32)
+                * 2
+            ).to(dtype)
             if self.special and made.numel() and not dtype.is_complex:
                 for _ in range(2):
                     made.view(-1)[rng.randrange(made.numel())] = rng.choice(SPECIAL)
         if style < 0.15 and len(shape) >= 2:
             made = made.transpose(-1, -2)
         elif narrow is not None:
-            made = made.narrow(narrow, 1, shape[narrow] * 2)[tuple(slice(None, None, 2) if d == narrow else slice(None) for d in range(len(shape)))]
+            made = made.narrow(narrow, 1, shape[narrow] * 2)[
+                tuple(slice(None, None, 2) if d == narrow else slice(None) for d in range(len(shape)))
+            ]
         elif style < 0.3 and shape and rng.random() < 0.5:
-            made = made[tuple(slice(0, 1) if d == 0 and shape[0] else slice(None) for d in range(len(shape)))].expand(shape)
+            made = made[tuple(slice(0, 1) if d == 0 and shape[0] else slice(None) for d in range(len(shape)))].expand(
+                shape
+            )
         return made
 
     def partner(self):
@@ -70,7 +83,9 @@ class Scene:
                 shape[d] = 1
         if shape and self.rng.random() < 0.15:
             shape = shape[1:]
-        return self.tensor(shape, self.rng.choice([*FLOATS, *INTEGERS, torch.bool]) if self.rng.random() < 0.15 else None)
+        return self.tensor(
+            shape, self.rng.choice([*FLOATS, *INTEGERS, torch.bool]) if self.rng.random() < 0.15 else None
+        )
 
     def number(self):
         return self.rng.choice([0, 1, 2, 3, -1, 0.5, -1.5, 2.0, 1e-3, True])
@@ -111,17 +126,35 @@ def by_name():
     square = lambda s: s.matrix(square=True)  # noqa: E731
     any_matrix = lambda s: s.matrix()  # noqa: E731
     floating = lambda s: s.pick(0.0, 0.5, 1.0, 2.0, 1e-5, -1.0)  # noqa: E731
-    dtype = lambda s: s.pick(torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64, torch.float16, torch.bfloat16, torch.uint8, torch.int32)  # noqa: E731
+    dtype = lambda s: s.pick(
+        torch.float32,
+        torch.float64,
+        torch.int64,
+        torch.bool,
+        torch.complex64,
+        torch.float16,
+        torch.bfloat16,
+        torch.uint8,
+        torch.int32,
+    )  # noqa: E731
     table = {
         same: "input self x tensor condition_like input1 x1 end_tensor elements real imag abs angle",
-        partner: "other input2 x2 y tensor1 tensor2 max_tensor source_like target exponent values_like weight_like anchor positive negative mean_like element test_element test_elements",
+        partner: (
+            "other input2 x2 y tensor1 tensor2 max_tensor source_like target exponent values_like weight_like "
+            "anchor positive negative mean_like element test_element test_elements"
+        ),
         number: "value alpha beta fill_value min max start_number lambd negative_slope threshold_like scalar threshold",
-        flag: "keepdim descending stable sorted unbiased largest right out_int32 return_inverse return_counts hermitian full_matrices upper left unitriangular transpose some compute_uv eigenvectors "
-        "inplace periodic center onesided normalized return_complex align_corners ceil_mode count_include_pad log_target full equal_nan as_tuple with_replacement accumulate training train increasing "
+        flag: "keepdim descending stable sorted unbiased largest right out_int32 return_inverse return_counts "
+        "hermitian full_matrices upper left unitriangular transpose some compute_uv eigenvectors "
+        "inplace periodic center onesided normalized return_complex align_corners ceil_mode count_include_pad "
+        "log_target full equal_nan as_tuple with_replacement accumulate training train increasing "
         "check_errors pivot get_infos assume_unique invert swap log_input include_last_offset",
         dim: "dim dim0 axis axis0 dim1 axis1 dim2 start_dim end_dim",
         small: "offset diagonal start end step shifts k n correction n_mels length q_index blank",
-        positive: "repeats chunks sections split_size kernel_size_like num_samples r groups hop_length upscale_factor downscale_factor niter edge_order",
+        positive: (
+            "repeats chunks sections split_size kernel_size_like num_samples r groups hop_length upscale_factor "
+            "downscale_factor niter edge_order"
+        ),
         dims: "dims source destination",
         sizes: "size sizes shape output_size_like repeat",
         tensors: "tensors matrices",
@@ -136,14 +169,18 @@ def by_name():
         "indices": lambda s: s.indices() if s.rng.random() < 0.7 else s.indices((s.pick(0, 1, 3),)),
         "src": same,
         "source": lambda s: s.tensor(),
-        "mask": lambda s: s.tensor(dtype=torch.bool) if s.rng.random() < 0.7 else s.tensor((1,) * len(s.shape), torch.bool),
+        "mask": lambda s: (
+            s.tensor(dtype=torch.bool) if s.rng.random() < 0.7 else s.tensor((1,) * len(s.shape), torch.bool)
+        ),
         "condition": lambda s: s.tensor(dtype=torch.bool),
         "vec": lambda s: s.tensor((s.size(-1),)),
         "vec1": lambda s: s.tensor((s.size(0),)),
         "vec2": lambda s: s.tensor((s.size(-1),)),
         "batch1": lambda s: s.tensor((2, 3, 4)),
         "batch2": lambda s: s.tensor((2, 4, 3)),
-        "q": lambda s: s.pick(0.5, 0.0, 1.0, torch.tensor([0.25, 0.75], dtype=s.dtype if s.dtype.is_floating_point else torch.float32)),
+        "q": lambda s: s.pick(
+            0.5, 0.0, 1.0, torch.tensor([0.25, 0.75], dtype=s.dtype if s.dtype.is_floating_point else torch.float32)
+        ),
         "reduce": lambda s: s.pick("sum", "prod", "mean", "amax", "amin"),
         "reduction": lambda s: s.pick("none", "mean", "sum"),
         "norm": lambda s: s.pick(None, "ortho", "forward", "backward"),
@@ -219,7 +256,8 @@ def convolution(scene, rank, transposed=False):
     weight = (inputs, outputs // groups, *kernel) if transposed else (outputs, inputs // groups, *kernel)
     scene.fixed = {
         "weight": scene.tensor(weight), "bias": scene.pick(None, scene.tensor((outputs,))), "groups": groups,
-        "stride": scene.pick(1, 2, (1,) * rank), "padding": scene.pick(0, 1, (1,) * rank) if transposed else scene.pick(0, 1, "same", "valid", (1,) * rank),
+        "stride": scene.pick(1, 2, (1,) * rank),
+        "padding": scene.pick(0, 1, (1,) * rank) if transposed else scene.pick(0, 1, "same", "valid", (1,) * rank),
         "dilation": scene.pick(1, 2), "output_padding": scene.pick(0, 0, 1),
     }  # fmt: skip
 
@@ -228,8 +266,10 @@ def pooling(scene, rank):
     scene.dtype = scene.pick(torch.float32, torch.float64, torch.bfloat16)
     scene.shape = (*scene.pick((2,), (1,), ()), 2, *(scene.pick(4, 5, 6) for _ in range(rank)))
     scene.fixed = {
-        "kernel_size": scene.pick(1, 2, 3, (2,) * rank), "stride": scene.pick(None, 1, 2), "padding": scene.pick(0, 0, 1), "dilation": scene.pick(1, 1, 2),
-        "output_size": scene.pick(1, 2, 3, (2,) * rank), "divisor_override": scene.pick(None, None, 2), "output_ratio": None, "return_indices": False, "_random_samples": None, "norm_type": scene.pick(1.0, 2.0),
+        "kernel_size": scene.pick(1, 2, 3, (2,) * rank), "stride": scene.pick(None, 1, 2),
+        "padding": scene.pick(0, 0, 1), "dilation": scene.pick(1, 1, 2),
+        "output_size": scene.pick(1, 2, 3, (2,) * rank), "divisor_override": scene.pick(None, None, 2),
+        "output_ratio": None, "return_indices": False, "_random_samples": None, "norm_type": scene.pick(1.0, 2.0),
     }  # fmt: skip
 
 
@@ -239,14 +279,25 @@ def classification(scene):
     rest = scene.pick((), (), (2,), (2, 3))
     scene.shape = (batch, classes, *rest)
     scene.fixed = {
-        "target": scene.tensor((batch, *rest), torch.int64, 0, classes) if scene.rng.random() < 0.9 else scene.tensor((batch, *rest), torch.int64, -1, classes + 1),
-        "weight": scene.pick(None, scene.tensor((classes,)).abs()), "ignore_index": scene.pick(-100, 0), "label_smoothing": scene.pick(0.0, 0.1), "size_average": None, "reduce": None, "p": scene.pick(1, 2),
+        "target": scene.tensor((batch, *rest), torch.int64, 0,
+            classes) if scene.rng.random() < 0.9 else scene.tensor((batch, *rest), torch.int64, -1, classes + 1),
+        "weight": scene.pick(None, scene.tensor((classes,)).abs()), "ignore_index": scene.pick(-100, 0),
+        "label_smoothing": scene.pick(0.0, 0.1), "size_average": None, "reduce": None, "p": scene.pick(1, 2),
     }  # fmt: skip
 
 
 def regression(scene):
     scene.dtype = scene.pick(torch.float32, torch.float64, torch.bfloat16)
-    scene.fixed = {"target": scene.tensor(), "size_average": None, "reduce": None, "weight": None, "pos_weight": None, "beta": scene.pick(1.0, 0.5), "var": scene.tensor().abs() + 0.1, "delta": 1.0}
+    scene.fixed = {
+        "target": scene.tensor(),
+        "size_average": None,
+        "reduce": None,
+        "weight": None,
+        "pos_weight": None,
+        "beta": scene.pick(1.0, 0.5),
+        "var": scene.tensor().abs() + 0.1,
+        "delta": 1.0,
+    }
 
 
 def two_inputs(scene):
@@ -261,7 +312,8 @@ def normalization(scene):
     scene.shape = (scene.pick(2, 3), 4, *scene.pick((), (3,), (2, 3)))
     channel = lambda: scene.tensor((4,))  # noqa: E731
     scene.fixed = {
-        "running_mean": scene.pick(None, channel()), "weight": scene.pick(None, channel()), "bias": scene.pick(None, channel()), "eps": 1e-5, "momentum": 0.1, "num_groups": scene.pick(1, 2, 4), "size": 2,
+        "running_mean": scene.pick(None, channel()), "weight": scene.pick(None, channel()),
+        "bias": scene.pick(None, channel()), "eps": 1e-5, "momentum": 0.1, "num_groups": scene.pick(1, 2, 4), "size": 2,
         "use_input_stats": True, "alpha": 1e-4, "beta": 0.75, "k": 1.0,
     }  # fmt: skip
     scene.fixed["running_var"] = None if scene.fixed["running_mean"] is None else channel().abs() + 0.5
@@ -272,7 +324,11 @@ def normalization(scene):
 def layer_norm(scene):
     normalization(scene)
     last = scene.shape[-1:]
-    scene.fixed |= {"normalized_shape": last, "weight": scene.pick(None, scene.tensor(last)), "bias": scene.pick(None, scene.tensor(last))}
+    scene.fixed |= {
+        "normalized_shape": last,
+        "weight": scene.pick(None, scene.tensor(last)),
+        "bias": scene.pick(None, scene.tensor(last)),
+    }
 
 
 def product(scene):
@@ -287,7 +343,12 @@ def matrices(scene, batch=()):
     m, k, n = (scene.pick(0, 1, 2, 3, 5) for _ in range(3))
     second = scene.tensor((*batch, k, n))
     scene.shape = (*batch, m, k)
-    scene.fixed = {"mat2": second, "vec": scene.tensor((k,)), "weight": scene.tensor((n, k)), "bias": scene.pick(None, scene.tensor((n,)))}
+    scene.fixed = {
+        "mat2": second,
+        "vec": scene.tensor((k,)),
+        "weight": scene.tensor((n, k)),
+        "bias": scene.pick(None, scene.tensor((n,))),
+    }
 
 
 def added_product(scene, batch=()):
@@ -304,7 +365,8 @@ def lookup(scene):
     scene.shape = scene.pick((3,), (2, 3), (0,), ())
     table = scene.tensor((rows, 3), scene.pick(torch.float32, torch.float64))
     scene.fixed = {
-        "input": scene.tensor(low=0, high=rows), "weight": table, "padding_idx": scene.pick(None, None, 0, -1), "max_norm": None, "sparse": False, "offsets": None, "mode": scene.pick("sum", "mean", "max"),
+        "input": scene.tensor(low=0, high=rows), "weight": table, "padding_idx": scene.pick(None, None, 0, -1),
+        "max_norm": None, "sparse": False, "offsets": None, "mode": scene.pick("sum", "mean", "max"),
         "per_sample_weights": None, "scale_grad_by_freq": False,
     }  # fmt: skip
 
@@ -313,12 +375,18 @@ def resampling(scene):
     scene.dtype = scene.pick(torch.float32, torch.float64)
     rank = scene.pick(1, 2, 2, 3)
     scene.shape = (scene.pick(1, 2), 2, *(scene.pick(2, 3, 4) for _ in range(rank)))
-    modes = {1: ("nearest", "linear", "nearest-exact", "area"), 2: ("nearest", "bilinear", "bicubic", "area", "nearest-exact"), 3: ("nearest", "trilinear", "area")}
+    modes = {
+        1: ("nearest", "linear", "nearest-exact", "area"),
+        2: ("nearest", "bilinear", "bicubic", "area", "nearest-exact"),
+        3: ("nearest", "trilinear", "area"),
+    }
     by_size = scene.pick(True, False)
     mode = scene.pick(*modes[rank])
     scene.fixed = {
-        "size": tuple(scene.pick(1, 3, 5) for _ in range(rank)) if by_size else None, "scale_factor": None if by_size else scene.pick(2.0, 0.5, 1.5), "mode": mode,
-        "align_corners": scene.pick(None, True, False) if "linear" in mode or mode == "bicubic" else None, "recompute_scale_factor": None, "antialias": mode in ("bilinear", "bicubic") and scene.pick(True, False),
+        "size": tuple(scene.pick(1, 3, 5) for _ in range(rank)) if by_size else None,
+        "scale_factor": None if by_size else scene.pick(2.0, 0.5, 1.5), "mode": mode,
+        "align_corners": scene.pick(None, True, False) if "linear" in mode or mode == "bicubic" else None,
+        "recompute_scale_factor": None, "antialias": mode in ("bilinear", "bicubic") and scene.pick(True, False),
     }  # fmt: skip
 
 
@@ -326,7 +394,8 @@ def sampling(scene):
     scene.dtype = scene.pick(torch.float32, torch.float64)
     scene.shape = (2, 3, scene.pick(2, 4), scene.pick(3, 5))
     scene.fixed = {
-        "grid": scene.tensor((2, 3, 2, 2)) / 2, "mode": scene.pick("bilinear", "nearest", "bicubic"), "padding_mode": scene.pick("zeros", "border", "reflection"), "align_corners": scene.pick(True, False),
+        "grid": scene.tensor((2, 3, 2, 2)) / 2, "mode": scene.pick("bilinear", "nearest", "bicubic"),
+        "padding_mode": scene.pick("zeros", "border", "reflection"), "align_corners": scene.pick(True, False),
         "theta": scene.tensor((2, 2, 3)), "size": (2, 3, 4, 5),
     }  # fmt: skip
 
@@ -334,7 +403,11 @@ def sampling(scene):
 def padding(scene):
     scene.shape = (scene.pick(1, 2), 3, *(scene.pick(3, 4) for _ in range(scene.pick(1, 2))))
     mode = scene.pick("constant", "constant", "reflect", "replicate", "circular")
-    scene.fixed = {"mode": mode, "value": scene.pick(None, 0, 1.5) if mode == "constant" else None, "pad": tuple(scene.pick(0, 1, 2) for _ in range(2 * (len(scene.shape) - 2)))}
+    scene.fixed = {
+        "mode": mode,
+        "value": scene.pick(None, 0, 1.5) if mode == "constant" else None,
+        "pad": tuple(scene.pick(0, 1, 2) for _ in range(2 * (len(scene.shape) - 2))),
+    }
 
 
 def attention(scene):
@@ -343,15 +416,22 @@ def attention(scene):
     lead = scene.pick((2, heads), (1, heads), (heads,))
     causal = scene.pick(True, False)
     scene.fixed = {
-        "query": scene.tensor((*lead, length, width)), "key": scene.tensor((*lead, keys, width)), "value": scene.tensor((*lead, keys, width)), "dropout_p": 0.0, "is_causal": causal,
-        "attn_mask": None if causal else scene.pick(None, scene.tensor((length, keys), torch.bool), scene.tensor((length, keys))), "scale": scene.pick(None, 0.5), "enable_gqa": False,
+        "query": scene.tensor((*lead, length, width)), "key": scene.tensor((*lead, keys, width)),
+        "value": scene.tensor((*lead, keys, width)), "dropout_p": 0.0, "is_causal": causal,
+        "attn_mask": None if causal else scene.pick(None, scene.tensor((length, keys), torch.bool),
+            scene.tensor((length, keys))), "scale": scene.pick(None, 0.5), "enable_gqa": False,
     }  # fmt: skip
 
 
 def patches(scene):
     scene.dtype = scene.pick(torch.float32, torch.float64)
     scene.shape = (scene.pick(1, 2), 3, 5, 6)
-    scene.fixed = {"kernel_size": scene.pick(2, (2, 3)), "dilation": 1, "padding": scene.pick(0, 1), "stride": scene.pick(1, 2)}
+    scene.fixed = {
+        "kernel_size": scene.pick(2, (2, 3)),
+        "dilation": 1,
+        "padding": scene.pick(0, 1),
+        "stride": scene.pick(1, 2),
+    }
 
 
 def unfolding(scene):
@@ -361,7 +441,12 @@ def unfolding(scene):
 def two_sets(scene):
     scene.dtype = scene.pick(torch.float32, torch.float64)
     width = scene.pick(1, 3)
-    scene.fixed = {"x1": scene.tensor((scene.pick(0, 2, 3), width)), "x2": scene.tensor((scene.pick(1, 4), width)), "p": scene.pick(0.0, 1.0, 2.0, 3.5, float("inf")), "compute_mode": "use_mm_for_euclid_dist_if_necessary"}
+    scene.fixed = {
+        "x1": scene.tensor((scene.pick(0, 2, 3), width)),
+        "x2": scene.tensor((scene.pick(1, 4), width)),
+        "p": scene.pick(0.0, 1.0, 2.0, 3.5, float("inf")),
+        "compute_mode": "use_mm_for_euclid_dist_if_necessary",
+    }
 
 
 def square_system(scene):
@@ -388,10 +473,20 @@ def one_square(scene):
 RECIPES = {
     **{f"conv{n}d": lambda s, n=n: convolution(s, n) for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": lambda s, n=n: convolution(s, n, transposed=True) for n in (1, 2, 3)},
-    **{f"{kind}_pool{n}d": lambda s, n=n: pooling(s, n) for n in (1, 2, 3) for kind in ("max", "avg", "lp", "adaptive_avg", "adaptive_max")},
+    **{
+        f"{kind}_pool{n}d": lambda s, n=n: pooling(s, n)
+        for n in (1, 2, 3)
+        for kind in ("max", "avg", "lp", "adaptive_avg", "adaptive_max")
+    },
     **dict.fromkeys(["cross_entropy", "nll_loss", "multi_margin_loss"], classification),
-    **dict.fromkeys("mse_loss l1_loss smooth_l1_loss huber_loss kl_div soft_margin_loss poisson_nll_loss gaussian_nll_loss binary_cross_entropy_with_logits multilabel_soft_margin_loss".split(), regression),
-    **dict.fromkeys("cosine_embedding_loss margin_ranking_loss hinge_embedding_loss triplet_margin_loss pairwise_distance cosine_similarity".split(), two_inputs),
+    **dict.fromkeys(
+        "mse_loss l1_loss smooth_l1_loss huber_loss kl_div soft_margin_loss poisson_nll_loss gaussian_nll_loss binary_cross_entropy_with_logits multilabel_soft_margin_loss".split(),
+        regression,
+    ),
+    **dict.fromkeys(
+        "cosine_embedding_loss margin_ranking_loss hinge_embedding_loss triplet_margin_loss pairwise_distance cosine_similarity".split(),
+        two_inputs,
+    ),
     **dict.fromkeys("batch_norm instance_norm group_norm local_response_norm".split(), normalization),
     **dict.fromkeys(["layer_norm", "rms_norm"], layer_norm),
     **dict.fromkeys(["matmul", "__matmul__"], product),
@@ -408,12 +503,19 @@ RECIPES = {
     "Tensor.unfold": unfolding,
     "cdist": two_sets,
     **dict.fromkeys("linalg.solve linalg.solve_ex triangular_solve lu_solve linalg.lstsq".split(), square_system),
-    **dict.fromkeys("cholesky linalg.cholesky linalg.cholesky_ex linalg.eigvalsh linalg.eigh cholesky_inverse".split(), positive_definite),
-    **dict.fromkeys("det logdet slogdet inverse linalg.det linalg.slogdet linalg.inv linalg.inv_ex linalg.matrix_power linalg.matrix_exp matrix_exp matrix_power linalg.cond pinverse linalg.pinv".split(), one_square),
+    **dict.fromkeys(
+        "cholesky linalg.cholesky linalg.cholesky_ex linalg.eigvalsh linalg.eigh cholesky_inverse".split(),
+        positive_definite,
+    ),
+    **dict.fromkeys(
+        "det logdet slogdet inverse linalg.det linalg.slogdet linalg.inv linalg.inv_ex linalg.matrix_power linalg.matrix_exp matrix_exp matrix_power linalg.cond pinverse linalg.pinv".split(),
+        one_square,
+    ),
 }
 
 ODD = [
-    None, 0, -1, 7, 2**31, -(2**63), 2**63 - 1, 2**70, True, 0.5, float("nan"), float("inf"), 1j, "", "mean", b"x", (), [], (0,), (1, 2), [-1, 0], (2, 3, 4), [2**62, 4], [None], {}, slice(None), ...,
+    None, 0, -1, 7, 2**31, -(2**63), 2**63 - 1, 2**70, True, 0.5, float("nan"), float("inf"), 1j, "", "mean", b"x", (),
+    [], (0,), (1, 2), [-1, 0], (2, 3, 4), [2**62, 4], [None], {}, slice(None), ...,
     torch.float32, torch.int64, torch.complex64, torch.bool, torch.channels_last,
 ]  # fmt: skip
 

@@ -2,9 +2,10 @@
 
     python tests/compat/fuzz/calls.py COUNT SEED [--match REGEX] [--all] [--known]
 
-No call may end the process or take long; where PyTorch answers, so must cresset, with the same result, and where it refuses, cresset refuses, too. A process that has imported both
-forks one that makes the calls, with limited memory; when that dies or stands still, the call is named, with who was running it, and the next is forked.
-The last line is: `fuzz: N calls, A answered by both, R refused by both, findings F`.
+No call may end the process or take long; where PyTorch answers, so must cresset, with the same result, and where it
+refuses, cresset refuses, too. A process that has imported both forks one that makes the calls, with limited memory;
+when that dies or stands still, the call is named, with who was running it, and the next is forked. The last line is:
+`fuzz: N calls, A answered by both, R refused by both, findings F`.
 """
 
 import argparse
@@ -29,16 +30,23 @@ MANY = 10**8  # elements, of which copies to compare would not fit into the memo
 SKIPPED = {
     **dict.fromkeys("empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_ resize resize_as new".split(), "uninitialised memory"),
     **dict.fromkeys("data_ptr storage untyped_storage set_ share_memory_ storage_type element_size const_data_ptr is_shared".split(), "about memory, not values"),
-    **dict.fromkeys("seed initial_seed manual_seed get_rng_state set_rng_state fork_rng".split(), "the state of the generator itself"),
-    **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads set_num_interop_threads get_num_threads get_num_interop_threads set_flush_denormal "
-                    "set_grad_enabled set_anomaly_enabled inference_mode set_warn_always use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision "
-                    "autocast_increment_nesting autocast_decrement_nesting set_checkpoint_early_stop set_vital".split(), "settings of the process"),
+    **dict.fromkeys("seed initial_seed manual_seed get_rng_state set_rng_state fork_rng".split(),
+        "the state of the generator itself"),
+    **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads "
+                    "set_num_interop_threads get_num_threads get_num_interop_threads set_flush_denormal "
+                    "set_grad_enabled set_anomaly_enabled inference_mode set_warn_always use_deterministic_algorithms "
+                    "set_deterministic_debug_mode set_float32_matmul_precision "
+                    "autocast_increment_nesting autocast_decrement_nesting set_checkpoint_early_stop set_vital".split(),
+                    "settings of the process"),
     **{f"{verb}_autocast_{what}": "settings of the process" for verb in ("is", "get", "set") for what in
-       ("enabled", "dtype", "cache_enabled", *(f"{device}_{what}" for device in ("cpu", "gpu", "ipu", "xla") for what in ("enabled", "dtype")))},
+       ("enabled", "dtype", "cache_enabled",
+           *(f"{device}_{what}" for device in ("cpu", "gpu", "ipu", "xla") for what in ("enabled", "dtype")))},
     **dict.fromkeys("backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ apply_ map_ map2_ from_file save load compile vmap cond while_loop".split(), "takes functions or files"),
     **dict.fromkeys("lobpcg eig symeig".split(), "not there, or gone"),
-    **dict.fromkeys("as_strided as_strided_ as_strided_copy as_strided_scatter".split(), "reads outside of what was written"),
-    **dict.fromkeys("numpy __array__ __dlpack__ from_dlpack from_numpy asarray tolist frombuffer".split(), "leaves the library"),
+    **dict.fromkeys("as_strided as_strided_ as_strided_copy as_strided_scatter".split(),
+        "reads outside of what was written"),
+    **dict.fromkeys("numpy __array__ __dlpack__ from_dlpack from_numpy asarray tolist frombuffer".split(),
+        "leaves the library"),
     **dict.fromkeys("is_tensor is_storage typename type get_device cuda xpu ipu hpu mtia cpu pin_memory is_pinned is_distributed".split(), "devices and types"),
     **dict.fromkeys("get_default_dtype get_default_device compiled_with_cxx11_abi is_grad_enabled is_inference_mode_enabled".split(), "takes nothing"),
 }  # fmt: skip
@@ -46,7 +54,14 @@ SKIPPED = {
 
 def public_functions(torch, cresset):
     """(name, PyTorch's function, ours), for all that both have."""
-    spaces = [("", ""), ("Tensor", "Tensor."), ("nn.functional", "nn.functional."), ("linalg", "linalg."), ("fft", "fft."), ("special", "special.")]
+    spaces = [
+        ("", ""),
+        ("Tensor", "Tensor."),
+        ("nn.functional", "nn.functional."),
+        ("linalg", "linalg."),
+        ("fft", "fft."),
+        ("special", "special."),
+    ]
     for path, prefix in spaces:
         theirs, ours = (functools.reduce(getattr, filter(None, path.split(".")), lib) for lib in (torch, cresset))
         for name in sorted(set(dir(theirs)) & set(dir(ours))):
@@ -66,7 +81,18 @@ def parameters(function):
     except (TypeError, ValueError):
         return [[("input", None, False, False)]]
     kinds = inspect.Parameter
-    return [[(p.name, "*" if p.kind == kinds.VAR_POSITIONAL else None, p.default is not kinds.empty, p.kind == kinds.KEYWORD_ONLY) for p in listed if p.kind != kinds.VAR_KEYWORD]]
+    return [
+        [
+            (
+                p.name,
+                "*" if p.kind == kinds.VAR_POSITIONAL else None,
+                p.default is not kinds.empty,
+                p.kind == kinds.KEYWORD_ONLY,
+            )
+            for p in listed
+            if p.kind != kinds.VAR_KEYWORD
+        ]
+    ]
 
 
 def native_parameters(signature):
@@ -87,7 +113,9 @@ def draw_call(arguments, rng, name, overloads):
     """Arguments for one call: fitting ones, of which some are left out and few are spoilt."""
     scene = arguments.Scene(rng)
     short = name.rpartition(".")[2]
-    recipe = next((arguments.RECIPES[key] for key in (name, short, short.rstrip("_")) if key in arguments.RECIPES), None)
+    recipe = next(
+        (arguments.RECIPES[key] for key in (name, short, short.rstrip("_")) if key in arguments.RECIPES), None
+    )
     if recipe is not None and rng.random() < 0.95:
         recipe(scene)
     args, kwargs, by_keyword = [], {}, False
@@ -101,7 +129,9 @@ def draw_call(arguments, rng, name, overloads):
             continue
         if parameter in scene.fixed:
             value = scene.fixed[parameter]
-        elif parameter in arguments.BY_NAME and (kind is None or kind.rstrip("?") == "Tensor" or parameter not in ("input", "x")):
+        elif parameter in arguments.BY_NAME and (
+            kind is None or kind.rstrip("?") == "Tensor" or parameter not in ("input", "x")
+        ):
             value = arguments.BY_NAME[parameter](scene)
         elif kind in arguments.BY_TYPE:
             value = arguments.BY_TYPE[kind](scene)
@@ -131,7 +161,9 @@ class Bridge:
         torch, cresset = self.torch, self.cresset
         if isinstance(value, torch.Tensor):
             if value.device.type == "meta":
-                return cresset.empty_strided(value.shape, value.stride(), dtype=getattr(cresset, str(value.dtype)[6:]), device="meta")
+                return cresset.empty_strided(
+                    value.shape, value.stride(), dtype=getattr(cresset, str(value.dtype)[6:]), device="meta"
+                )
             value = value.detach().resolve_conj().resolve_neg()
             raw = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage())
             flat = cresset.from_numpy(raw.numpy()).clone().view(getattr(cresset, str(value.dtype)[6:]))
@@ -153,7 +185,9 @@ class Bridge:
 
 
 def own_copy(torch, value, noise=None, transform=False, least=0.0):
-    """PyTorch's arguments are changed by in-place calls: a copy with the same strides. With `noise`, a generator, each number moves by one unit in its last place."""
+    """PyTorch's arguments are changed by in-place calls: a copy with the same strides. With `noise`, a generator, each
+    number moves by one unit in its last place.
+    """
     if isinstance(value, torch.Tensor):
         if value.device.type == "meta":
             return value
@@ -170,18 +204,33 @@ def own_copy(torch, value, noise=None, transform=False, least=0.0):
 
 
 # Where rounding or overflow on the way decides what infinities, nan and numbers near the end of the range become.
-ORDER_DECIDES = re.compile(r"conv|fft|stft|norm|var|std|cov|corrcoef|linalg|matrix|det|inv|attention|trapz|trapezoid|polynomial|polygamma|lstsq|solve|bilinear|grid|interpolate|cosine|dist|softmax|loss|cross_entropy|kl_div|upsample|logcumsum")
+ORDER_DECIDES = re.compile(
+    r"conv|fft|stft|norm|var|std|cov|corrcoef|linalg|matrix|det|inv|attention|trapz|trapezoid|polynomial|polygamma|lstsq|solve|bilinear|grid|interpolate|cosine|dist|softmax|loss|cross_entropy|kl_div|upsample|logcumsum"
+)
 
 # Where PyTorch's approximation is coarser than the dtype; cresset's is not.
 COARSE = [(r"polygamma", 2e-3), (r"airy_ai", 1e-3), (r"bessel_", 1e-6)]
 
-# What an element may be off, relative to itself: the steps inside one operation. Where more is due, the operation is badly conditioned
-# there, and that shows when its arguments move by one unit in the last place (`noisy` below).
-TOLERANCE = {"float64": 1e-12, "complex128": 1e-12, "float32": 2e-6, "complex64": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+# What an element may be off, relative to itself: the steps inside one operation. Where more is due, the operation is
+# badly conditioned there, and that shows when its arguments move by one unit in the last place (`noisy` below).
+TOLERANCE = {
+    "float64": 1e-12,
+    "complex128": 1e-12,
+    "float32": 2e-6,
+    "complex64": 2e-6,
+    "float16": 2e-3,
+    "bfloat16": 1.6e-2,
+}
 SMALLEST = {"float64": 1e-300, "complex128": 1e-300, "float16": 1.2e-7}
 RERUNS, UNITS = 6, 16
 # Small results of formulas whose terms are near one: those leave some units of one, however small the result.
-NEAR_ONE = [(r"log_softmax|softmin|cross_entropy|digamma|psi|lgamma|gammaln|ndtr|polynomial|logit|log1p|expm1|erf|sinc|entr|nll|loss|shrink", 16), (r"polygamma|zeta|bessel|airy", 64)]
+NEAR_ONE = [
+    (
+        r"log_softmax|softmin|cross_entropy|digamma|psi|lgamma|gammaln|ndtr|polynomial|logit|log1p|expm1|erf|sinc|entr|nll|loss|shrink",
+        16,
+    ),
+    (r"polygamma|zeta|bessel|airy", 64),
+]
 
 
 def along(args, kwargs, position, default=-1):
@@ -194,7 +243,11 @@ def through_places(lib, args, kwargs, result, position, places=1):
     """Values, and those that the places lead to: which of equal elements is named is free."""
     if not isinstance(result, tuple):
         return result
-    led_to = lib.take_along_dim(args[0], *with_dim(result[places], args[0], along(args, kwargs, position))) if args[0].dim() else args[0]
+    led_to = (
+        lib.take_along_dim(args[0], *with_dim(result[places], args[0], along(args, kwargs, position)))
+        if args[0].dim()
+        else args[0]
+    )
     return (*result[:places], led_to)
 
 
@@ -241,11 +294,15 @@ def of_factors(lib, result):
 
 # What two right answers have in common, where the answer is not unique.
 COMMON = {
-    **dict.fromkeys(("sort", "Tensor.sort", "median", "Tensor.median", "nanmedian", "Tensor.nanmedian", "mode", "Tensor.mode"), lambda lib, args, kwargs, r: through_places(lib, args, kwargs, r, 1)),
-    **dict.fromkeys(("topk", "Tensor.topk", "kthvalue", "Tensor.kthvalue"), lambda lib, args, kwargs, r: through_places(lib, args, kwargs, r, 2)),
-    **dict.fromkeys(("argsort", "Tensor.argsort"), lambda lib, args, kwargs, r: through_places(lib, args, kwargs, (r,), 1, 0)),
+    **dict.fromkeys(("sort", "Tensor.sort", "median", "Tensor.median", "nanmedian", "Tensor.nanmedian", "mode",
+        "Tensor.mode"), lambda lib, args, kwargs, r: through_places(lib, args, kwargs, r, 1)),
+    **dict.fromkeys(("topk", "Tensor.topk", "kthvalue", "Tensor.kthvalue"), lambda lib, args, kwargs,
+        r: through_places(lib, args, kwargs, r, 2)),
+    **dict.fromkeys(("argsort", "Tensor.argsort"), lambda lib, args, kwargs,
+        r: through_places(lib, args, kwargs, (r,), 1, 0)),
     **dict.fromkeys(("linalg.svd",), lambda lib, args, kwargs, r: of_singular_values(lib, r)),
-    **dict.fromkeys(("svd", "Tensor.svd", "svd_lowrank", "pca_lowrank"), lambda lib, args, kwargs, r: of_old_singular_values(lib, r)),
+    **dict.fromkeys(("svd", "Tensor.svd", "svd_lowrank", "pca_lowrank"), lambda lib, args, kwargs,
+        r: of_old_singular_values(lib, r)),
     "linalg.eigh": lambda lib, args, kwargs, r: of_eigenvectors(lib, r),
     "linalg.eig": lambda lib, args, kwargs, r: of_any_eigenvectors(lib, args, r),
     **dict.fromkeys(("qr", "Tensor.qr", "linalg.qr"), lambda lib, args, kwargs, r: of_factors(lib, r)),
@@ -254,8 +311,8 @@ COMMON = {
 
 
 def difference(bridge, theirs, ours, noisy=None, only_finite=False, least_tolerance=0.0, near_one=0, path=()):
-    """Why the results are not the same, or None. `noisy()` gives what PyTorch's answer becomes when the arguments move in their last place;
-    `only_finite` leaves out elements that are not ordinary numbers in one of them."""
+    """Why the results are not the same, or None. `noisy()` gives what PyTorch's answer becomes when the arguments move
+    in their last place; `only_finite` leaves out elements that are not ordinary numbers in one of them."""
     torch, cresset = bridge.torch, bridge.cresset
     if isinstance(theirs, torch.Tensor):
         if not isinstance(ours, cresset.Tensor):
@@ -277,7 +334,13 @@ def difference(bridge, theirs, ours, noisy=None, only_finite=False, least_tolera
             wider = torch.complex128 if expected.dtype.is_complex else torch.float64
             expected, got = expected.to(wider), got.to(wider)
             units = near_one * torch.finfo(theirs.dtype).eps if near_one else 0.0
-            same = torch.isclose(got, expected, rtol=tolerance, atol=max(SMALLEST.get(name, 1e-37), units, least_tolerance), equal_nan=True)
+            same = torch.isclose(
+                got,
+                expected,
+                rtol=tolerance,
+                atol=max(SMALLEST.get(name, 1e-37), units, least_tolerance),
+                equal_nan=True,
+            )
             if only_finite:
                 same |= ~(expected.abs() < 1e20) | ~(got.abs() < 1e20)
             if not same.all() and noisy is not None:
@@ -289,7 +352,14 @@ def difference(bridge, theirs, ours, noisy=None, only_finite=False, least_tolera
     if isinstance(theirs, (list, tuple)):
         if not isinstance(ours, (list, tuple)) or len(ours) != len(theirs):
             return f"{type(ours).__name__} of {len(ours) if hasattr(ours, '__len__') else '?'} instead of {type(theirs).__name__} of {len(theirs)}"
-        return next((f"result {i}: {why}" for i, pair in enumerate(zip(theirs, ours, strict=True)) if (why := difference(bridge, *pair, noisy, only_finite, least_tolerance, near_one, (*path, i)))), None)
+        return next(
+            (
+                f"result {i}: {why}"
+                for i, pair in enumerate(zip(theirs, ours, strict=True))
+                if (why := difference(bridge, *pair, noisy, only_finite, least_tolerance, near_one, (*path, i)))
+            ),
+            None,
+        )
     if isinstance(theirs, float) and isinstance(ours, float):
         if theirs == ours or (theirs != theirs and ours != ours) or abs(theirs - ours) <= 1e-6 * abs(theirs):
             return None
@@ -308,7 +378,9 @@ def at(value, path):
 
 
 def within_condition(torch, expected, got, moved):
-    """Where the difference is no larger than some times what a unit in the last place of the arguments makes of the element."""
+    """Where the difference is no larger than some times what a unit in the last place of the arguments makes of the
+    element.
+    """
     spread, unsure = torch.zeros(expected.shape, dtype=torch.float64), torch.zeros(expected.shape, dtype=torch.bool)
     for other in moved:
         if not isinstance(other, torch.Tensor) or other.shape != expected.shape:
@@ -330,8 +402,21 @@ def tensors_in(value, torch):
 
 def not_held(args, torch):
     """Says so when a whole number among `args` is not one of the dtype of another of them."""
-    dtypes = [a.dtype for a in args if isinstance(a, torch.Tensor) and not (a.dtype.is_floating_point or a.dtype.is_complex or a.dtype == torch.bool)]
-    numbers = [int(a) for a in args if type(a) is int or isinstance(a, torch.Tensor) and a.numel() == 1 and a.dtype in dtypes and a.device.type != "meta"]
+    dtypes = [
+        a.dtype
+        for a in args
+        if isinstance(a, torch.Tensor)
+        and not (a.dtype.is_floating_point or a.dtype.is_complex or a.dtype == torch.bool)
+    ]
+    numbers = [
+        int(a)
+        for a in args
+        if type(a) is int
+        or isinstance(a, torch.Tensor)
+        and a.numel() == 1
+        and a.dtype in dtypes
+        and a.device.type != "meta"
+    ]
     outside = [d for d in dtypes if any(not torch.iinfo(d).min <= n <= torch.iinfo(d).max for n in numbers)]
     return f"; a number outside of {outside[0]}" if outside else ""
 
@@ -351,7 +436,9 @@ def rare_numbers(tensor):
 
 def describe(value, torch):
     if isinstance(value, torch.Tensor):
-        data = "" if value.device.type == "meta" else f" {value.tolist()}" if value.numel() <= 12 else rare_numbers(value)
+        data = (
+            "" if value.device.type == "meta" else f" {value.tolist()}" if value.numel() <= 12 else rare_numbers(value)
+        )
         return f"<{tuple(value.shape)} {str(value.dtype)[6:]} {value.stride()}{data}>"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(describe(v, torch) for v in value)}]"
@@ -368,14 +455,20 @@ def prepare(match):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     cresset.set_num_threads(1)
-    functions = [(name, theirs, ours, parameters(ours)) for name, theirs, ours in public_functions(torch, cresset) if re.search(match, name)]
+    functions = [
+        (name, theirs, ours, parameters(ours))
+        for name, theirs, ours in public_functions(torch, cresset)
+        if re.search(match, name)
+    ]
     return torch, cresset, arguments, Bridge(torch, cresset), functions
 
 
 def answers_to_noise(torch, theirs, args, kwargs, common):
     """What PyTorch gives when each number of the arguments moves by one unit in its last place, some times."""
     answers = []
-    dtypes = [v for v in [*args, *kwargs.values()] if isinstance(v, torch.dtype) and v.is_floating_point]  # in which it is computed
+    dtypes = [
+        v for v in [*args, *kwargs.values()] if isinstance(v, torch.dtype) and v.is_floating_point
+    ]  # in which it is computed
     coarsest = max((torch.finfo(d).eps for d in dtypes), default=0.0)
     for seed in range(RERUNS):
         noise = torch.Generator().manual_seed(seed)
@@ -419,13 +512,17 @@ def make_calls(prepared, count, seed, journal, skip):
             their_error = error
         given = tensors_in([args, kwargs], torch)
         finding = None
-        if our_error is not None and ("cresset has a bug" in str(our_error) or isinstance(our_error, (SystemError, RecursionError))):
+        if our_error is not None and (
+            "cresset has a bug" in str(our_error) or isinstance(our_error, (SystemError, RecursionError))
+        ):
             finding = f"{type(our_error).__name__}: {our_error}"
         elif their_error is not None and our_error is not None:
             totals["neither"] += 1
         elif their_error is not None:
             totals["only_ours"] += 1
-            finding = f"answered where PyTorch says {type(their_error).__name__}: {str(their_error).replace(chr(10), ' ')}"
+            finding = (
+                f"answered where PyTorch says {type(their_error).__name__}: {str(their_error).replace(chr(10), ' ')}"
+            )
         elif our_error is not None:
             finding = f"refused: {type(our_error).__name__}: {str(our_error).replace(chr(10), ' ')}"
         else:
@@ -435,13 +532,25 @@ def make_calls(prepared, count, seed, journal, skip):
             if name.endswith("prod") and isinstance(their_result, torch.Tensor) and their_result.dtype.itemsize == 2:
                 least_tolerance = max(t.numel() for t in given) * 2.0**-9  # PyTorch rounds after each factor
             if common := COMMON.get(name):
-                their_result, our_result = common(torch, args, kwargs, their_result), common(cresset, our_args, our_kwargs, our_result)
+                their_result, our_result = (
+                    common(torch, args, kwargs, their_result),
+                    common(cresset, our_args, our_kwargs, our_result),
+                )
             noisy = functools.cache(functools.partial(answers_to_noise, torch, theirs, args, kwargs, common))
             near_one = max((units for pattern, units in NEAR_ONE if re.search(pattern, name)), default=0)
             finding = difference(bridge, their_result, our_result, noisy, wild, least_tolerance, near_one)
             if finding:
                 finding += not_held([*args, *kwargs.values()], torch) + ("; among numbers beyond 1e20" if wild else "")
-        reason = finding and next((why for function, said, why, *call in KNOWN if re.search(function, name) and re.search(said, finding) and all(re.search(c, text[len(name) :]) for c in call)), None)
+        reason = finding and next(
+            (
+                why
+                for function, said, why, *call in KNOWN
+                if re.search(function, name)
+                and re.search(said, finding)
+                and all(re.search(c, text[len(name) :]) for c in call)
+            ),
+            None,
+        )
         if reason:
             totals["known"] += 1
             print(f"known {name}: {finding[:300]} ({reason})\n    call {i}: {text[:1500]}", flush=True)
@@ -452,16 +561,28 @@ def make_calls(prepared, count, seed, journal, skip):
 
 
 def serve(count, seed, match):
-    """Fork the process that calls, and the next one where it ended. Prints JSON, a line each: findings, known differences, totals."""
+    """Fork the process that calls, and the next one where it ended. Prints JSON, a line each: findings, known
+    differences, totals.
+    """
     prepared, skip = prepare(match), 0
     while skip < count:
         with tempfile.TemporaryFile() as journal, tempfile.TemporaryFile("w+") as output:
-            status = watch(fork(output, functools.partial(make_calls, prepared, count, seed, journal.fileno(), skip)), journal)
+            status = watch(
+                fork(output, functools.partial(make_calls, prepared, count, seed, journal.fileno(), skip)), journal
+            )
             output.seek(0)
             printed = output.read()
             for kind, text in re.findall(r"^(finding|known) (.*\n.*)", printed, re.M):
                 print(json.dumps([kind, text]), flush=True)
-            print(json.dumps(["totals", dict(part.split("=") for part in os.pread(journal.fileno(), 400, RECORD).decode().split())]), flush=True)
+            print(
+                json.dumps(
+                    [
+                        "totals",
+                        dict(part.split("=") for part in os.pread(journal.fileno(), 400, RECORD).decode().split()),
+                    ]
+                ),
+                flush=True,
+            )
             if status == 0:
                 return
             line = os.pread(journal.fileno(), RECORD, 0).decode(errors="replace").strip()
@@ -469,7 +590,18 @@ def serve(count, seed, match):
                 raise RuntimeError(f"no call was made: {printed[-2000:]}")
             number, who, call = line.split(" ", 2)
             if who == "cresset" or os.WIFEXITED(status):  # an exception that leaves the loop is the fuzzer's own
-                print(json.dumps(["finding", f"{call.partition('(')[0]}: the process ended with status {status}\n    call {number}: {call}\n{printed[-600:]}"]), flush=True)
+                print(
+                    json.dumps(
+                        [
+                            "finding",
+                            (
+                                f"{call.partition('(')[0]}: the process ended with status {status}\n    call {number}: "
+                                f"{call}\n{printed[-600:]}"
+                            ),
+                        ]
+                    ),
+                    flush=True,
+                )
             skip = int(number) + 1
 
 
@@ -477,7 +609,9 @@ def run(count, seed, match="."):
     """All calls; the findings as (name, text), the known differences as texts, and the totals."""
     findings, known, totals = [], [], {}
     command = [sys.executable, os.path.abspath(__file__), str(count), str(seed), "--match", match, "--serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}) as server:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    ) as server:
         for line in server.stdout:
             kind, value = json.loads(line)
             if kind == "finding":
@@ -513,7 +647,8 @@ def main():
         for text in seen[name] if given.all else seen[name][:1]:
             print(f"[{len(seen[name])}x] {text}")
     print(
-        f"fuzz: {given.count} calls, {totals.get('both', 0)} answered by both, {totals.get('neither', 0)} refused by both, {totals.get('only_ours', 0)} by cresset alone, "
+        f"fuzz: {given.count} calls, {totals.get('both', 0)} answered by both, {totals.get('neither', 0)} refused by "
+        f"both, {totals.get('only_ours', 0)} by cresset alone, "
         f"{totals.get('known', 0)} known differences, findings {len(findings)}"
     )
     return bool(findings)

@@ -48,7 +48,9 @@ def note(journal, text):
 
 
 def watch(pid, journal):
-    """Wait for the process, and end it when one piece of work takes too long. Returns how it ended: 0, or another status."""
+    """Wait for the process, and end it when one piece of work takes too long. Returns how it ended: 0, or another
+    status.
+    """
     last, since, used = None, time.monotonic(), 0.0
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)

@@ -1,7 +1,7 @@
 """What holds of a difference beside its words: rules in differences.py ask for it, so that they mute nothing else.
 
-After an error that both raised, cresset should have left everything as it was. Where a step reads what it writes, cresset should
-give what PyTorch gives when the operands are copies. Both are tried, on the program itself.
+After an error that both raised, cresset should have left everything as it was. Where a step reads what it writes,
+cresset should give what PyTorch gives when the operands are copies. Both are tried, on the program itself.
 """
 
 import re

@@ -1,8 +1,9 @@
 """Runs a program step by step on one library or on two, and tells the first thing in which they differ.
 
-After each step all that can be seen of every variable is compared: class of the error, shape, dtype, strides, offset, size and sharing of memory,
-version, leaf and gradient flags, the gradient, and each element. Where two elements differ by rounding, the first library's bits go to
-the second, so that rounding never adds up from step to step and a tolerance is one step's.
+After each step all that can be seen of every variable is compared: class of the error, shape, dtype, strides, offset,
+    size and sharing of memory,
+version, leaf and gradient flags, the gradient, and each element. Where two elements differ by rounding, the first
+library's bits go to the second, so that rounding never adds up from step to step and a tolerance is one step's.
 """
 
 import builtins
@@ -15,11 +16,15 @@ import numpy as np
 from vocabulary import vocabulary
 
 ASSIGNED = re.compile(r"[vnmo]\d+$")
-REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half)\(")  # a tensor has other memory from then on, and with it, in cresset, another version
+REPLACED = re.compile(
+    r"\.set_\(|\.data = |m\d+\.(double|float|half)\("
+)  # a tensor has other memory from then on, and with it, in cresset, another version
 STORAGE_WRITTEN = re.compile(r"untyped_storage\(\)\.(fill_|copy_)\(")  # counts as a write in cresset alone
 BITS = {
-    "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16, "complex64": np.complex64, "complex128": np.complex128,
-    "int64": np.int64, "int32": np.int32, "int16": np.int16, "int8": np.int8, "uint8": np.uint8, "bool": np.uint8, "complex32": np.uint32,
+    "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16,
+    "complex64": np.complex64, "complex128": np.complex128,
+    "int64": np.int64, "int32": np.int32, "int16": np.int16, "int8": np.int8, "uint8": np.uint8, "bool": np.uint8,
+    "complex32": np.uint32,
 }  # fmt: skip
 # What one operation may add in relative error: some units in the last place of the dtype in which it gives its result.
 EPSILON = {
@@ -39,7 +44,8 @@ SMALLEST = {
     "complex128": 1e-307,
 }
 UNITS = 8
-RERUNS = 4  # with each intermediate result changed by one unit in the last place: how far that moves an element is its condition
+# with each intermediate result changed by one unit in the last place: how far that moves an element is its condition
+RERUNS = 4
 
 
 class Side:
@@ -109,11 +115,15 @@ class Side:
         }
 
     def version(self, tensor):
-        now = asked(lambda: tensor._version)  # PyTorch has none for a tensor that was given the data of an inference tensor
+        now = asked(
+            lambda: tensor._version
+        )  # PyTorch has none for a tensor that was given the data of an inference tensor
         return "none" if isinstance(now, str) else self.since(tensor, "version", now)
 
     def since(self, tensor, what, now):
-        """By how much a number has grown since the tensor was first seen: how often a result was written to while it was made, and how much memory was used for it, is nobody's business."""
+        """By how much a number has grown since the tensor was first seen: how often a result was written to while it
+        was made, and how much memory was used for it, is nobody's business.
+        """
         first = self.first.setdefault((id(tensor), what), (tensor, now))
         return now - first[1]
 
@@ -132,7 +142,9 @@ def catches(theirs, ours):
 
 
 def asked(question):
-    """The answer, or the class of the error: the history of a view that was written to is looked into only when it is asked for."""
+    """The answer, or the class of the error: the history of a view that was written to is looked into only when it is
+    asked for.
+    """
     try:
         return question()
     except RuntimeError as error:
@@ -142,12 +154,14 @@ def asked(question):
 def counts_apart(t, tensor, others):
     """Whether PyTorch counts writes to this tensor apart from those to another one with the same memory.
 
-    There a version belongs to a tensor and its views; cresset's belongs to the memory. So what `set_`, `.data =`, files, pickle, and NumPy made share
-    memory is counted together, and no write is missed.
+    There a version belongs to a tensor and its views; cresset's belongs to the memory. So what `set_`, `.data =`,
+    files, pickle, and NumPy made share memory is counted together, and no write is missed.
     """
     start = tensor.untyped_storage().data_ptr()
     version = tensor._version
-    sharing = [x for x in others if x is not tensor and not x.is_inference() and x.untyped_storage().data_ptr() == start]
+    sharing = [
+        x for x in others if x is not tensor and not x.is_inference() and x.untyped_storage().data_ptr() == start
+    ]
     before = [x._version for x in sharing]
     t._C._autograd._unsafe_set_version_counter((tensor,), (version + 1000,))
     after = [x._version for x in sharing]
@@ -249,7 +263,11 @@ class Lockstep:
         for name, tensor in theirs.items():
             mine = ours[name]
             expected, got = lead.looks(tensor), other.looks(mine)
-            if expected["version"] != got["version"] and "none" not in (expected["version"], got["version"]) and (self.replaced or self.storage_written or counts_apart(lead.t, tensor, theirs.values())):
+            if (
+                expected["version"] != got["version"]
+                and "none" not in (expected["version"], got["version"])
+                and (self.replaced or self.storage_written or counts_apart(lead.t, tensor, theirs.values()))
+            ):
                 got["version"] = expected["version"]
                 for side, seen in ((lead, tensor), (other, mine)):
                     side.first[id(seen), "version"] = (seen, seen._version - expected["version"])
@@ -298,9 +316,11 @@ class Lockstep:
         return f"{name}: {ours[where]} instead of {theirs[where]} at {list(where)} of {expected.shape} {dtype}"
 
     def within_condition(self, name, theirs, ours, dtype):
-        """Where the difference is no larger than what a unit in the last place of every intermediate result makes of it.
+        """Where the difference is no larger than what a unit in the last place of every intermediate result makes of
+        it.
 
-        The program runs again on the leading library alone, with each new floating-point number moved by one unit up or down.
+        The program runs again on the leading library alone, with each new floating-point number moved by one unit up or
+        down.
         """
         spread = np.zeros(theirs.shape)
         unsure = np.zeros(theirs.shape, bool)
@@ -369,7 +389,9 @@ def close(expected, got, epsilon):
 
 
 def rerun_with_noise(library, steps, name, rng):
-    """The elements that variable `name` ends with when each new number on the way is moved by one unit in the last place."""
+    """The elements that variable `name` ends with when each new number on the way is moved by one unit in the last
+    place.
+    """
     side = Side(library)
     known = {}
     for text in steps:

@@ -2,10 +2,11 @@
 
     python tests/compat/fuzz/programs.py --seed S --count N [--alone] [--only I [--script]] [--known] [--all]
 
-A program is a list of lines over numbered variables (`v3 = v1.view(2, 3)`), drawn from what the variables are by then (steps.py). A
-process that has imported the libraries forks one for each batch; when that dies or stands still, the program and the step are named. A failing program is
-made as short as it can be. `--only I --script` prints program I of a seed as a script that runs by itself. `--alone` runs cresset without PyTorch beside it, for memory errors under a sanitizer.
-The last line is: `programs: N programs, S steps, R refused by both, K known differences, findings F`.
+A program is a list of lines over numbered variables (`v3 = v1.view(2, 3)`), drawn from what the variables are by then
+(steps.py). A process that has imported the libraries forks one for each batch; when that dies or stands still, the
+program and the step are named. A failing program is made as short as it can be. `--only I --script` prints program I of
+a seed as a script that runs by itself. `--alone` runs cresset without PyTorch beside it, for memory errors under a
+sanitizer. The last line is: `programs: N programs, S steps, R refused by both, K known differences, findings F`.
 """
 
 import argparse
@@ -49,7 +50,9 @@ def libraries(alone):
 
 
 def run_program(lockstep, seed, number, between=lambda step, who: None):
-    """Run one program to its end or to the first difference that is seen: (that or None, how often steps were refused, whether every step was looked at)."""
+    """Run one program to its end or to the first difference that is seen: (that or None, how often steps were refused,
+    whether every step was looked at).
+    """
     rng = random.Random(f"{seed}/{number}")
     lockstep.begin()
     maker = Maker(rng, lockstep.lead)
@@ -66,7 +69,9 @@ def run_program(lockstep, seed, number, between=lambda step, who: None):
 
 
 def replay(lockstep, steps):
-    """Run lines again: (the first difference or None, the lines up to it that did not ask for a variable that is not there)."""
+    """Run lines again: (the first difference or None, the lines up to it that did not ask for a variable that is not
+    there).
+    """
     lockstep.begin()
     kept = []
     for text in steps:
@@ -118,13 +123,16 @@ def operands(lockstep, steps):
             shown = memory(tensors[name], looks).tolist() if span(looks) <= 24 else "..."
             flags = "".join(f" {word}" for word in ("requires_grad", "is_leaf", "is_conj") if looks[word])
             said.append(
-                f"{name} <{looks['shape']} {looks['dtype']} {looks['strides']}+{looks['offset']}{flags} version {looks['version']} {shown}>"
+                f"{name} <{looks['shape']} {looks['dtype']} {looks['strides']}+{looks['offset']}{flags} version "
+                f"{looks['version']} {shown}>"
             )
     named = [name for name in re.findall(r"\bv\d+\b", steps[-1]) if name in tensors]
     starts = [tensors[name].untyped_storage().data_ptr() for name in named]
     if len(set(starts)) < len(starts):
         said.append("operands share memory")
-    if any(span(side.looks(tensors[name])) < tensors[name].numel() and 0 not in tensors[name].stride() for name in named):
+    if any(
+        span(side.looks(tensors[name])) < tensors[name].numel() and 0 not in tensors[name].stride() for name in named
+    ):
         said.append("elements overlap")
     return "; ".join(said)
 
@@ -178,7 +186,19 @@ def run_batch(libs, seed, first, count, journal):
                 )
         except Exception:
             totals["findings"] += 1
-            print(json.dumps({"number": number, "kind": "the fuzzer failed", "why": traceback.format_exc()[-1500:], "steps": list(lockstep.steps), "operands": "", "known": None}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "number": number,
+                        "kind": "the fuzzer failed",
+                        "why": traceback.format_exc()[-1500:],
+                        "steps": list(lockstep.steps),
+                        "operands": "",
+                        "known": None,
+                    }
+                ),
+                flush=True,
+            )
         os.pwrite(journal, " ".join(f"{k}={v}" for k, v in totals.items()).encode().ljust(400), RECORD)
 
 
@@ -308,7 +328,8 @@ def main():
             for finding in group if given.all else [min(group, key=lambda f: len(f["steps"]))]:
                 print(f"[{len(group)}x] {shown(finding, given.seed)}")
     print(
-        f"programs: {totals.get('programs', 0)} programs, {totals.get('steps', 0)} steps, {totals.get('refused', 0)} refused by both, {len(expected)} known differences, findings {len(found)}"
+        f"programs: {totals.get('programs', 0)} programs, {totals.get('steps', 0)} steps, {totals.get('refused', 0)} "
+        f"refused by both, {len(expected)} known differences, findings {len(found)}"
     )
     return bool(found)
 

@@ -1,7 +1,8 @@
 """Draws the next step of a random program, a line of Python, from what the variables of the program are by now.
 
-A family of steps is a function with a weight that takes the `Maker` and returns the line, or None where nothing fits. The families stand in
-steps_values.py, steps_memory.py and steps_autograd.py. Most steps make sense; a part asks for what must be refused.
+A family of steps is a function with a weight that takes the `Maker` and returns the line, or None where nothing fits.
+The families stand in steps_values.py, steps_memory.py and steps_autograd.py. Most steps make sense; a part asks for
+what must be refused.
 """
 
 import math

@@ -91,7 +91,8 @@ def hooking(m):
     other = with_gradient(m)
     if m.chance(0.1) and m.of(other) is not x:
         lines.append(
-            f"t.autograd.graph.register_multi_grad_hook(({name}, {other}), lambda grads: say({label}, [g is None for g in grads]))"
+            f"t.autograd.graph.register_multi_grad_hook(({name}, {other}), lambda grads: say({label}, [g is None for "
+            "g in grads]))"
         )
     return m.pick(*lines)
 
@@ -159,7 +160,11 @@ def modes(m):
         f"{name}.detach_()",
         f"{fresh} = {name}.detach()",
         f"{fresh} = {name}.data",
-        f"with t.autograd.graph.saved_tensors_hooks(lambda x: (say('pack', x.shape), x)[1], lambda x: (say('unpack', x.shape), x)[1]): {fresh} = {name} * {name}",
+        (
+            "with t.autograd.graph.saved_tensors_hooks(lambda x: (say('pack', x.shape), x)[1], lambda x: "
+            "(say('unpack', "
+            f"x.shape), x)[1]): {fresh} = {name} * {name}"
+        ),
         f"with t.autograd.set_detect_anomaly(True): {fresh} = {name} * 2"
         if m.chance(0.2)
         else f"{fresh} = t.no_grad()(lambda: {name} * 2)()",
@@ -247,7 +252,8 @@ def modules(m):
         f"with t.no_grad(): {parameter}.mul_(0.5)",
         m.result(f"t.nn.utils.parameters_to_vector({module}.parameters())"),
         m.result(
-            f"t.func.functional_call({module}, {{k: v.detach() * 2 for k, v in {module}.named_parameters()}}, ({given},))"
+            f"t.func.functional_call({module}, {{k: v.detach() * 2 for k, v in {module}.named_parameters()}}, "
+            f"({given},))"
         ),
     )
 

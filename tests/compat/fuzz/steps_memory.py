@@ -135,7 +135,10 @@ def resizing(m):
         f"grown({name}, lambda: {name}.resize_({shape}))",
         f"grown({name}, lambda: {name}.resize_({shape}))",
         f"grown({name}, lambda: {name}.resize_as_({other}))",
-        f"grown({name}, lambda: {name}.resize_({shape}, memory_format=t.{m.pick('contiguous_format', 'channels_last')}))",
+        (
+            f"grown({name}, lambda: {name}.resize_({shape}, "
+            f"memory_format=t.{m.pick('contiguous_format', 'channels_last')}))"
+        ),
         f"grown({name}, lambda: {name}.untyped_storage().resize_({max(bytes_wanted, 0)}))",
         f"{name}.set_()",
         f"{name}.set_({same_dtype})",
@@ -217,7 +220,10 @@ def numpy_sharing(m):
         f"{m.new('n')} = np.asarray({name})",
         f"{m.new('n')} = {name}.numpy(force=True)",
         f"{m.new('n')} = np.array({name})",
-        f"{m.new('n')} = np.arange({m.pick(0, 3, 6)}, dtype='{m.pick('float32', 'float64', 'int64', 'bool', 'complex64', 'uint8')}')",
+        (
+            f"{m.new('n')} = np.arange({m.pick(0, 3, 6)}, "
+            f"dtype='{m.pick('float32', 'float64', 'int64', 'bool', 'complex64', 'uint8')}')"
+        ),
         f"{m.new('n')} = np.add({name}, 1)",
     )
 

@@ -3,12 +3,16 @@
 from steps import COMPLEX, FLOATS, INTEGERS, MOST_ELEMENTS, broadcasts, family, is_small_number
 
 UNARY = (
-    "abs neg sign floor ceil round trunc frac exp log sqrt rsqrt sin cos tanh sigmoid square reciprocal isnan isinf isfinite logical_not erf log1p expm1 sinh atan "
-    "positive sgn angle deg2rad signbit nan_to_num exp2 log2 log10 asinh digamma lgamma conj_physical bitwise_not erfc logit"
+    "abs neg sign floor ceil round trunc frac exp log sqrt rsqrt sin cos tanh sigmoid square reciprocal isnan isinf "
+    "isfinite logical_not erf log1p expm1 sinh atan "
+    "positive sgn angle deg2rad signbit nan_to_num exp2 log2 log10 asinh digamma lgamma conj_physical bitwise_not "
+    "erfc logit"
 ).split()
 ACTIVATIONS = (
-    "F.relu({0}) F.gelu({0}) F.silu({0}) F.softplus({0}) F.leaky_relu({0},0.5) F.elu({0}) F.hardtanh({0}) F.relu6({0}) F.hardswish({0}) F.mish({0}) F.logsigmoid({0}) F.selu({0}) "
-    "F.softsign({0}) F.hardsigmoid({0}) F.threshold({0},0.5,-1) F.softshrink({0}) F.tanhshrink({0}) F.celu({0}) F.hardshrink({0})"
+    "F.relu({0}) F.gelu({0}) F.silu({0}) F.softplus({0}) F.leaky_relu({0},0.5) F.elu({0}) F.hardtanh({0}) "
+    "F.relu6({0}) F.hardswish({0}) F.mish({0}) F.logsigmoid({0}) F.selu({0}) "
+    "F.softsign({0}) F.hardsigmoid({0}) F.threshold({0},0.5,-1) F.softshrink({0}) F.tanhshrink({0}) F.celu({0}) "
+    "F.hardshrink({0})"
 ).split()
 BINARY = "add sub mul div maximum minimum fmod remainder floor_divide pow atan2 eq ne lt le gt ge logical_and logical_or logical_xor hypot copysign fmax fmin true_divide rsub nextafter xlogy heaviside".split()
 WANT_TENSORS = "maximum minimum fmax fmin atan2 hypot nextafter heaviside logical_and logical_or logical_xor".split()
@@ -449,7 +453,10 @@ def joining(m):
             f"t.gather({name}, {d}, {zeros})",
             f"t.scatter({name}, {d}, {zeros}, {m.number(m.dtype_name(x))})",
             f"t.scatter_add({name}, {d}, {zeros}, {name})",
-            f"t.scatter_reduce({name}, {d}, {zeros}, {name}, {m.pick(repr('sum'), repr('amax'), repr('mean'), repr('prod'))})",
+            (
+                f"t.scatter_reduce({name}, {d}, {zeros}, {name}, "
+                f"{m.pick(repr('sum'), repr('amax'), repr('mean'), repr('prod'))})"
+            ),
             f"t.index_select({name}, {d}, t.tensor({m.pick('[0]', '[0, 0]', '[]', '[-1]', '[1, 0]')}, dtype=t.int64))",
             f"t.take({name}, t.tensor([[0, -1]]))",
             f"t.masked_select({name}, {m.pick(f'{name} > 0', m.fitting(x.shape, 'bool'))})",
@@ -530,7 +537,10 @@ def product(m):
                 f"t.mm({name}, {other})",
                 f"{name} @ {name}.mT",
                 f"{name}.mT @ {name}",
-                f"t.addmm({m.creation((k,), dtype)}, {name}, {other}, beta={m.pick('1', '2', '0')}, alpha={m.pick('1', '0.5')})",
+                (
+                    f"t.addmm({m.creation((k,), dtype)}, {name}, {other}, beta={m.pick('1', '2', '0')}, "
+                    f"alpha={m.pick('1', '0.5')})"
+                ),
                 f"F.linear({name}, {m.fitting((k, n), dtype)}, {m.pick('None', m.creation((k,), dtype))})",
                 f"t.mv({name}, {m.fitting((n,), dtype)})",
                 f"t.einsum('ij,kj->ik', {name}, {name})",
@@ -598,7 +608,10 @@ def layer(m):
             f"F.cross_entropy({name}, {m.creation((shape[0],), 'int64')}.remainder({max(shape[1], 1)}))",
             f"F.nll_loss({name}, {m.creation((shape[0],), 'int64')}.remainder({max(shape[1], 1)}))",
             f"F.batch_norm({name}, None, None, training=True)",
-            f"F.batch_norm({name}, {m.creation(shape[1:], dtype)}, {m.creation(shape[1:], dtype)}, training={m.pick(True, False)})",
+            (
+                f"F.batch_norm({name}, {m.creation(shape[1:], dtype)}, {m.creation(shape[1:], dtype)}, "
+                f"training={m.pick(True, False)})"
+            ),
             f"F.embedding(t.tensor([0, 0]), {name})",
             f"F.group_norm({name}, 1)",
             f"F.max_pool1d({name}, 2)",
@@ -619,7 +632,10 @@ def layer(m):
         ]
     if len(shape) == 4:
         choices += [
-            f"F.conv2d({name}, {m.creation((m.pick(1, 2), shape[1], m.pick(1, 2), 2), dtype)}, {m.pick('None', m.creation((2,), dtype))}, padding={m.pick(0, 1)}, stride={m.pick(1, 2)})",
+            (
+                f"F.conv2d({name}, {m.creation((m.pick(1, 2), shape[1], m.pick(1, 2), 2), dtype)}, "
+                f"{m.pick('None', m.creation((2,), dtype))}, padding={m.pick(0, 1)}, stride={m.pick(1, 2)})"
+            ),
             f"F.relu(F.conv2d({name}, {m.creation((2, shape[1], 2, 2), dtype)}, padding=1))",
             f"F.conv2d({name}, {m.creation((shape[1], 1, 2, 2), dtype)}, groups={shape[1]}, padding=1)",
             f"F.batch_norm({name}, None, None, training=True)",

@@ -1,6 +1,8 @@
-"""The words that random programs use beside a library's own: values without rounding, hooks that keep a diary, threads, files in memory.
+"""The words that random programs use beside a library's own: values without rounding, hooks that keep a diary, threads,
+files in memory.
 
-`vocabulary(t)` gives the names for one library `t`. A printed program carries the text of this file, so that it runs by itself.
+`vocabulary(t)` gives the names for one library `t`. A printed program carries the text of this file, so that it runs by
+itself.
 """
 
 import copy

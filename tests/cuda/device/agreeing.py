@@ -28,7 +28,10 @@ def agree_with_gradients(program, *arguments, tolerance=0):
     """Also the gradients of the floating arguments, for a fixed gradient of the result."""
 
     def whole(*arguments):
-        leaves = [a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in arguments]
+        leaves = [
+            a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a
+            for a in arguments
+        ]
         out = program(*leaves)
         grad = ((torch.arange(out.numel()) % 7) - 3.0).reshape(out.shape).to(out.dtype)
         out.backward(grad.to(out.device))

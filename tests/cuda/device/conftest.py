@@ -1,4 +1,6 @@
-"""Tests that need a CUDA device: a real one, or the emulator (see ../test_on_emulator.py, which runs them so where there is none)."""
+"""Tests that need a CUDA device: a real one, or the emulator (see ../test_on_emulator.py, which runs them so where
+there is none).
+"""
 
 import sys
 from pathlib import Path

@@ -84,7 +84,8 @@ def test_many_heads_have_blocks_of_more_queries():
 @pytest.mark.parametrize("dtype, width", [("float32", 12), ("bfloat16", 32)])
 def test_heads_of_queries_share_keys(dtype, width):
     agrees(
-        made(2, 6, 10, width, dtype=dtype), made(2, 2, 11, width, dtype=dtype, seed=1), made(2, 2, 11, width, dtype=dtype, seed=2),
+        made(2, 6, 10, width, dtype=dtype), made(2, 2, 11, width, dtype=dtype, seed=1),
+        made(2, 2, 11, width, dtype=dtype, seed=2),
         dtype=dtype, enable_gqa=True, is_causal=True, scale=0.3,
     )  # fmt: skip
 
@@ -226,15 +227,21 @@ class TestForms:
     def test_each_form_that_can_gives_the_same(self):
         x = self.halves()
         expected = self.attend(x, "MATH").float()
-        forms = ["FLASH_ATTENTION", "EFFICIENT_ATTENTION", *(["CUDNN_ATTENTION"] if cresset.backends.cudnn.is_available() else [])]
+        forms = [
+            "FLASH_ATTENTION",
+            "EFFICIENT_ATTENTION",
+            *(["CUDNN_ATTENTION"] if cresset.backends.cudnn.is_available() else []),
+        ]
         for form in forms:
             assert (self.attend(x, form).float() - expected).abs().max().item() < 5e-3, form
 
     def test_a_form_that_cannot_is_refused(self):
         x = self.halves()
         for tensor, form, how in (
-            (x.float(), "FLASH_ATTENTION", {}), (x.float(), "CUDNN_ATTENTION", {}), (x, "FLASH_ATTENTION", {"dropout_p": 0.5}),
-            (x, "EFFICIENT_ATTENTION", {"dropout_p": 0.5}), (x, "FLASH_ATTENTION", {"attn_mask": cresset.ones(64, 64, dtype=cresset.bool, device="cuda")}),
+            (x.float(), "FLASH_ATTENTION", {}), (x.float(), "CUDNN_ATTENTION", {}),
+            (x, "FLASH_ATTENTION", {"dropout_p": 0.5}),
+            (x, "EFFICIENT_ATTENTION", {"dropout_p": 0.5}),
+            (x, "FLASH_ATTENTION", {"attn_mask": cresset.ones(64, 64, dtype=cresset.bool, device="cuda")}),
         ):  # fmt: skip
             with pytest.raises(RuntimeError, match="No available kernel"):
                 self.attend(tensor, form, **how)

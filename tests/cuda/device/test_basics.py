@@ -19,7 +19,19 @@ class TestCopies:
         assert y.is_cuda and str(y.device) == "cuda:0" and y.to("cuda") is y and same(y, x)
         assert y.cpu().device.type == "cpu"
 
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool, torch.complex64])
+    @pytest.mark.parametrize(
+        "dtype",
+        [
+            torch.float32,
+            torch.float64,
+            torch.float16,
+            torch.bfloat16,
+            torch.int64,
+            torch.int8,
+            torch.bool,
+            torch.complex64,
+        ],
+    )
     def test_every_layout_travels(self, dtype):
         x = torch.arange(24).reshape(2, 3, 4).to(dtype)
         for view in (x, x.permute(2, 0, 1), x[:, ::2], x[1:, 1:, ::3], x[0, 0, 0], x[:0], x.expand(2, 2, 3, 4)):
@@ -31,7 +43,9 @@ class TestCopies:
 
     def test_conversion_on_the_way(self):
         x = torch.tensor([1.5, -2.5, 300.0])
-        assert same(x.to("cuda", torch.int64), x.to(torch.int64)) and same(x.cuda().to("cpu", torch.float64), x.double())
+        assert same(x.to("cuda", torch.int64), x.to(torch.int64)) and same(
+            x.cuda().to("cpu", torch.float64), x.double()
+        )
         assert same(x.cuda().half().float(), x.half().float())
 
     def test_into_views_of_the_device(self):
@@ -59,7 +73,14 @@ class TestPointwise:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
     def test_formulas_agree_with_the_cpu(self, dtype):
         x, y = torch.linspace(-3, 3, 1031, dtype=dtype), torch.linspace(0.5, 2, 1031, dtype=dtype)
-        for f in (lambda a, b: a + b, lambda a, b: a * b - 2, lambda a, b: (a / b).exp(), lambda a, b: torch.where(a > 0, a, b), lambda a, b: torch.nn.functional.gelu(a), lambda a, b: a.clamp(-1, 1)):
+        for f in (
+            lambda a, b: a + b,
+            lambda a, b: a * b - 2,
+            lambda a, b: (a / b).exp(),
+            lambda a, b: torch.where(a > 0, a, b),
+            lambda a, b: torch.nn.functional.gelu(a),
+            lambda a, b: a.clamp(-1, 1),
+        ):
             torch.testing.assert_close(f(x.cuda(), y.cuda()).cpu(), f(x, y))
 
     def test_broadcasting_and_strides(self):
@@ -69,7 +90,12 @@ class TestPointwise:
 
     def test_promotion(self):
         a, b = torch.arange(5).cuda(), torch.linspace(0, 1, 5).cuda()
-        assert (a + b).dtype == torch.float32 and same(a + b, a.cpu() + b.cpu()) and same(a // 2, a.cpu() // 2) and same(a == 2, a.cpu() == 2)
+        assert (
+            (a + b).dtype == torch.float32
+            and same(a + b, a.cpu() + b.cpu())
+            and same(a // 2, a.cpu() // 2)
+            and same(a == 2, a.cpu() == 2)
+        )
         assert same(a + 1.5, a.cpu() + 1.5) and same(b > a, b.cpu() > a.cpu())
 
     def test_in_place_and_out(self):
@@ -87,10 +113,12 @@ class TestPointwise:
 
     def test_gradients(self):
         a, b = torch.linspace(-2, 2, 50), torch.linspace(1, 3, 50)
+
         def grads(a, b):
             a, b = a.clone().requires_grad_(), b.clone().requires_grad_()
             ((a * b).tanh() + a.sigmoid() / b).backward(torch.ones_like(a))
             return a.grad.cpu(), b.grad.cpu()
+
         for mine, theirs in zip(grads(a.cuda(), b.cuda()), grads(a, b), strict=True):
             torch.testing.assert_close(mine, theirs)
 
@@ -147,7 +175,11 @@ class TestMemory:
         before = torch.cuda.memory_allocated()
         x = torch.empty(1024, 1024, device="cuda")
         during = torch.cuda.memory_allocated()
-        assert during - before == 4 * 2**20 and torch.cuda.memory_reserved() >= during and torch.cuda.max_memory_allocated() >= during
+        assert (
+            during - before == 4 * 2**20
+            and torch.cuda.memory_reserved() >= during
+            and torch.cuda.max_memory_allocated() >= during
+        )
         del x
         assert torch.cuda.memory_allocated() == before
         torch.cuda.empty_cache()
@@ -175,7 +207,13 @@ class TestMemory:
         live = []
         for _ in range(4000):
             if choose.random() < 0.55 or not live:
-                live.append(torch.empty(choose.choice([choose.randint(1, 4000), choose.randint(1, 300_000), 65536]), dtype=torch.uint8, device="cuda"))
+                live.append(
+                    torch.empty(
+                        choose.choice([choose.randint(1, 4000), choose.randint(1, 300_000), 65536]),
+                        dtype=torch.uint8,
+                        device="cuda",
+                    )
+                )
             else:
                 live.pop(choose.randrange(len(live)))
         spans = sorted((t.data_ptr(), t.data_ptr() + t.numel()) for t in live)
@@ -184,7 +222,9 @@ class TestMemory:
     def test_out_of_memory_says_who_holds_it(self):
         total = torch.cuda.mem_get_info()[1]
         holder = torch.empty(total // 4, dtype=torch.uint8, device="cuda")
-        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"(?s)Tried to allocate.*largest holders.*test_basics.py"):
+        with pytest.raises(
+            torch.cuda.OutOfMemoryError, match=r"(?s)Tried to allocate.*largest holders.*test_basics.py"
+        ):
             torch.empty(total, dtype=torch.uint8, device="cuda")
         del holder
         assert torch.ones(3, device="cuda").tolist() == [1, 1, 1]
@@ -207,7 +247,11 @@ class TestMemory:
 class TestDevices:
     def test_what_the_device_is(self):
         facts = torch.cuda.get_device_properties(0)
-        assert facts.name == torch.cuda.get_device_name() and facts.total_memory > 2**28 and facts.multi_processor_count > 0
+        assert (
+            facts.name == torch.cuda.get_device_name()
+            and facts.total_memory > 2**28
+            and facts.multi_processor_count > 0
+        )
         assert torch.cuda.current_device() == 0 and torch.cuda.get_device_capability() == (facts.major, facts.minor)
 
     def test_a_device_that_is_not_there(self):
@@ -227,14 +271,24 @@ class TestSharing:
     def test_the_array_interface(self):
         x = torch.zeros(2, 3, dtype=torch.int32, device="cuda")
         facts = x.t().__cuda_array_interface__
-        assert (facts["typestr"], facts["shape"], facts["strides"], facts["data"]) == ("<i4", (3, 2), (4, 12), (x.data_ptr(), False))
+        assert (facts["typestr"], facts["shape"], facts["strides"], facts["data"]) == (
+            "<i4",
+            (3, 2),
+            (4, 12),
+            (x.data_ptr(), False),
+        )
         assert x.__cuda_array_interface__["strides"] is None and not hasattr(torch.zeros(1), "__cuda_array_interface__")
 
     def test_files(self, tmp_path):
         x = {"w": torch.arange(4.0).cuda(), "b": torch.ones(2)}
         torch.save(x, tmp_path / "x.pt")
         there, here = torch.load(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt", map_location="cpu")
-        assert there["w"].is_cuda and not there["b"].is_cuda and not here["w"].is_cuda and here["w"].tolist() == there["w"].tolist() == [0, 1, 2, 3]
+        assert (
+            there["w"].is_cuda
+            and not there["b"].is_cuda
+            and not here["w"].is_cuda
+            and here["w"].tolist() == there["w"].tolist() == [0, 1, 2, 3]
+        )
         assert torch.load(tmp_path / "x.pt", map_location="cuda")["b"].is_cuda
 
 

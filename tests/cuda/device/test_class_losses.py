@@ -1,4 +1,6 @@
-"""nll_loss and cross_entropy on CUDA give what the CPU gives, and so do their gradients; a bad class is an IndexError later."""
+"""nll_loss and cross_entropy on CUDA give what the CPU gives, and so do their gradients; a bad class is an IndexError
+later.
+"""
 
 import pytest
 
@@ -45,7 +47,11 @@ def test_cross_entropy(shape, reduction):
     weight = cresset.linspace(0.5, 2, x.size(1) if x.ndim > 1 else x.size(0))
     for w in (None, weight):
         for smoothing in (0.0, 0.1):
-            check(lambda x, t, w, s=smoothing: F.cross_entropy(x, t, w, reduction=reduction, label_smoothing=s), (x, targets_for(x), w), 2e-5)
+            check(
+                lambda x, t, w, s=smoothing: F.cross_entropy(x, t, w, reduction=reduction, label_smoothing=s),
+                (x, targets_for(x), w),
+                2e-5,
+            )
         check(lambda x, t, w: F.nll_loss(x, t, w, reduction=reduction), (x, targets_for(x), w), 2e-5)
 
 
@@ -65,7 +71,11 @@ def test_many_samples():
 def test_rows_that_begin_between_vectors():
     for dtype in ("float32", "bfloat16"):
         x = numbers((4 * 1003 + 1,), dtype)
-        check(lambda x, t: F.cross_entropy(x[1:].view(4, 1003), t), (x, cresset.tensor([0, 1002, 5, 500])), TOLERANCE[dtype])
+        check(
+            lambda x, t: F.cross_entropy(x[1:].view(4, 1003), t),
+            (x, cresset.tensor([0, 1002, 5, 500])),
+            TOLERANCE[dtype],
+        )
 
 
 def test_an_ignored_sample_has_no_gradient_whatever_its_scores():

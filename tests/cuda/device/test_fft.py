@@ -35,13 +35,25 @@ def test_every_dtype(name, dtype):
     agrees(getattr(cresset.fft, name), made(3, 8, dtype=dtype))
 
 
-@pytest.mark.parametrize("name, dtype", [("rfft", "float32"), ("rfft", "float64"), ("ihfft", "float32"), ("irfft", "complex64"), ("irfft", "complex128"), ("hfft", "complex64")])
+@pytest.mark.parametrize(
+    "name, dtype",
+    [
+        ("rfft", "float32"),
+        ("rfft", "float64"),
+        ("ihfft", "float32"),
+        ("irfft", "complex64"),
+        ("irfft", "complex128"),
+        ("hfft", "complex64"),
+    ],
+)
 @pytest.mark.parametrize("n", [None, 7, 12])
 def test_real_transforms(name, dtype, n):
     agrees(lambda x: getattr(cresset.fft, name)(x, n=n), made(3, 9, dtype=dtype))
 
 
-@pytest.mark.parametrize("name, dtype", [("rfftn", "float64"), ("ihfftn", "float64"), ("irfftn", "complex128"), ("hfftn", "complex128")])
+@pytest.mark.parametrize(
+    "name, dtype", [("rfftn", "float64"), ("ihfftn", "float64"), ("irfftn", "complex128"), ("hfftn", "complex128")]
+)
 @pytest.mark.parametrize("dim", [(1, 2), (0, 2), (2, 0), (0, 1, 2), (-1,)])
 def test_real_transforms_of_several_dimensions(name, dtype, dim):
     agrees(lambda x: getattr(cresset.fft, name)(x, dim=dim), made(4, 3, 5, dtype=dtype))
@@ -101,7 +113,15 @@ def test_second_derivatives():
     assert cresset.autograd.gradgradcheck(lambda x: cresset.fft.rfft(x).abs().square().sum(), (x,))
 
 
-@pytest.mark.parametrize("function, dtype", [(cresset.fft.fft, "complex64"), (cresset.fft.fft2, "complex64"), (cresset.fft.rfft, "float32"), (cresset.fft.ihfft, "float32")])
+@pytest.mark.parametrize(
+    "function, dtype",
+    [
+        (cresset.fft.fft, "complex64"),
+        (cresset.fft.fft2, "complex64"),
+        (cresset.fft.rfft, "float32"),
+        (cresset.fft.ihfft, "float32"),
+    ],
+)
 def test_halves(function, dtype):
     x, half = made(4, 8, dtype=dtype), {"complex64": cresset.complex32, "float32": cresset.float16}[dtype]
     result = function(x.cuda().to(half))

@@ -6,7 +6,16 @@ from agreeing import agree, agree_with_gradients
 import cresset as torch
 from cresset.nn import functional as F
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool, torch.complex128]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int8,
+    torch.bool,
+    torch.complex128,
+]
 
 
 def table(*shape, dtype=torch.float32):
@@ -23,24 +32,72 @@ class TestReading:
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_lists_of_rows_and_columns(self, dtype):
         x, i = table(7, 12, dtype=dtype), numbers(7, 5)
-        agree(lambda x, i: [x[i], x[:, i], x.t()[:, i], x[i - 7], x[i.int()], x[i, i + 2], x[i.reshape(5, 1), i], x[..., i, None]], x, i)
-        agree(lambda x, i: [x.index_select(0, i), x.index_select(1, i), x[1:, ::3].index_select(1, i % 3), torch.take(x, i * 9 - 20)], x, i)
+        agree(
+            lambda x, i: [
+                x[i],
+                x[:, i],
+                x.t()[:, i],
+                x[i - 7],
+                x[i.int()],
+                x[i, i + 2],
+                x[i.reshape(5, 1), i],
+                x[..., i, None],
+            ],
+            x,
+            i,
+        )
+        agree(
+            lambda x, i: [
+                x.index_select(0, i),
+                x.index_select(1, i),
+                x[1:, ::3].index_select(1, i % 3),
+                torch.take(x, i * 9 - 20),
+            ],
+            x,
+            i,
+        )
 
     def test_gather(self):
         x = table(5, 6, 3)
         for dim in range(3):
             agree_with_gradients(lambda x, i, dim=dim: x.gather(dim, i), x, numbers(3, 5, 6, 3))
-        agree(lambda x, i: [x.gather(0, i), x.gather(0, i.int()), x[0, 0, 0].gather(0, i[0, 0, 0])], x, numbers(1, 2, 4, 3))
+        agree(
+            lambda x, i: [x.gather(0, i), x.gather(0, i.int()), x[0, 0, 0].gather(0, i[0, 0, 0])],
+            x,
+            numbers(1, 2, 4, 3),
+        )
 
     def test_masks(self):
         x = table(7, 12)
-        agree(lambda x: [x[x > 0], x[x[:, 0] > 0], x[:, x[0] > 0], x.masked_select(x[0] > 0), (x > 0).nonzero(), (x > 99).nonzero(), x[0, 0].nonzero()], x)
+        agree(
+            lambda x: [
+                x[x > 0],
+                x[x[:, 0] > 0],
+                x[:, x[0] > 0],
+                x.masked_select(x[0] > 0),
+                (x > 0).nonzero(),
+                (x > 99).nonzero(),
+                x[0, 0].nonzero(),
+            ],
+            x,
+        )
         agree(lambda x: torch.nonzero(x.t() > 0, as_tuple=True), x)
         agree(lambda x: [(x > 0).nonzero(), x[x > 0.5]], table(9000))
 
     def test_nothing(self):
         x, none = table(4, 3), torch.empty(0, dtype=torch.int64)
-        agree(lambda x, i: [x[i], x.index_select(1, i), x.gather(0, i.reshape(0, 3)), x[:0].nonzero(), x[x > 99], torch.take(x, i)], x, none)
+        agree(
+            lambda x, i: [
+                x[i],
+                x.index_select(1, i),
+                x.gather(0, i.reshape(0, 3)),
+                x[:0].nonzero(),
+                x[x > 99],
+                torch.take(x, i),
+            ],
+            x,
+            none,
+        )
 
     def test_indices_on_the_host_travel(self):
         x, i = table(4, 3).cuda(), torch.tensor([2, 0])
@@ -51,7 +108,9 @@ class TestEmbedding:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
     @pytest.mark.parametrize("width", [24, 7])
     def test_rows_and_their_gradient(self, dtype, width):
-        agree_with_gradients(lambda w, i: F.embedding(i, w), table(40, width, dtype=dtype), numbers(40, 9, 11), tolerance=1e-5)
+        agree_with_gradients(
+            lambda w, i: F.embedding(i, w), table(40, width, dtype=dtype), numbers(40, 9, 11), tolerance=1e-5
+        )
 
     def test_options(self):
         w, i = table(12, 8), numbers(12, 50)
@@ -60,7 +119,12 @@ class TestEmbedding:
         agree_with_gradients(lambda w, i: F.embedding(i.int(), w), w, i, tolerance=1e-6)
 
     def test_one_row_named_often(self):
-        agree_with_gradients(lambda w, i: F.embedding(i, w), table(3, 5), torch.cat([numbers(3, 20), torch.full((500,), 1)]), tolerance=1e-4)
+        agree_with_gradients(
+            lambda w, i: F.embedding(i, w),
+            table(3, 5),
+            torch.cat([numbers(3, 20), torch.full((500,), 1)]),
+            tolerance=1e-4,
+        )
 
     def test_gives_the_same_bits_every_time(self):
         w, i = table(9, 33).cuda().requires_grad_(), numbers(9, 700).cuda()
@@ -73,31 +137,79 @@ class TestWriting:
     def test_scatter(self):
         x, src = table(7, 12), table(3, 12)
         index = torch.stack([torch.randperm(7)[:3] for _ in range(12)], 1)
-        agree(lambda x, i, s: [x.scatter(0, i, s), x.scatter(0, i, 2.5), x.clone().scatter_(0, i.int(), s)], x, index, src)
-        agree(lambda x, i, s: [x.scatter(0, i, s, reduce="add"), x.scatter(0, i, 2.0, reduce="multiply")], x, index, src, tolerance=1e-6)
+        agree(
+            lambda x, i, s: [x.scatter(0, i, s), x.scatter(0, i, 2.5), x.clone().scatter_(0, i.int(), s)], x, index, src
+        )
+        agree(
+            lambda x, i, s: [x.scatter(0, i, s, reduce="add"), x.scatter(0, i, 2.0, reduce="multiply")],
+            x,
+            index,
+            src,
+            tolerance=1e-6,
+        )
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex64])
     def test_scatter_add_in_order(self, dtype):
-        agree(lambda x, i, s: x.scatter_add(0, i, s), table(5, 12, dtype=dtype), numbers(5, 9, 12), table(9, 12, dtype=dtype))
+        agree(
+            lambda x, i, s: x.scatter_add(0, i, s),
+            table(5, 12, dtype=dtype),
+            numbers(5, 9, 12),
+            table(9, 12, dtype=dtype),
+        )
 
     @pytest.mark.parametrize("bound", [3, 50, 4000])
     def test_scatter_add_of_a_long_list(self, bound):
         agree(lambda x, i, s: x.scatter_add(0, i, s), table(bound), numbers(bound, 2500), table(2500), tolerance=1e-3)
-        agree(lambda x, i, s: x.scatter_add(1, i, s), table(2, bound).half(), numbers(bound, 2, 300), table(2, 300).half(), tolerance=2e-2)
+        agree(
+            lambda x, i, s: x.scatter_add(1, i, s),
+            table(2, bound).half(),
+            numbers(bound, 2, 300),
+            table(2, 300).half(),
+            tolerance=2e-2,
+        )
 
     @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
     def test_scatter_reduce(self, reduce):
         index = numbers(4, 6, 5)
         for include_self in (True, False):
             for dtype in (torch.float32, torch.int64, torch.bfloat16):
-                agree(lambda x, i, s, k=include_self: x.scatter_reduce(0, i, s, reduce, include_self=k), table(4, 5, dtype=dtype), index, table(6, 5, dtype=dtype), tolerance=1e-2 if dtype == torch.bfloat16 else 1e-6)
+                agree(
+                    lambda x, i, s, k=include_self: x.scatter_reduce(0, i, s, reduce, include_self=k),
+                    table(4, 5, dtype=dtype),
+                    index,
+                    table(6, 5, dtype=dtype),
+                    tolerance=1e-2 if dtype == torch.bfloat16 else 1e-6,
+                )
 
     def test_slices(self):
         x, i, s = table(7, 12), numbers(7, 40), table(40, 12)
-        agree(lambda x, i, s: [x.index_add(0, i, s), x.index_add(0, i, s, alpha=2), x.t().contiguous().index_add(1, i, s.t())], x, i, s, tolerance=1e-5)
+        agree(
+            lambda x, i, s: [
+                x.index_add(0, i, s),
+                x.index_add(0, i, s, alpha=2),
+                x.t().contiguous().index_add(1, i, s.t()),
+            ],
+            x,
+            i,
+            s,
+            tolerance=1e-5,
+        )
         agree(lambda x, i, s: x.index_add(0, i, s), x.bfloat16(), i, s.bfloat16(), tolerance=5e-2)
-        agree(lambda x, i, s: [x.index_reduce(0, i, s, "amax"), x.index_reduce(0, i, s, "mean", include_self=False)], x, i, s, tolerance=1e-5)
-        agree(lambda x, s: [x.index_copy(0, torch.tensor([4, 1, 6], device=x.device), s[:3]), x.index_fill(1, torch.tensor([0, -1], device=x.device), 3.0)], x, s)
+        agree(
+            lambda x, i, s: [x.index_reduce(0, i, s, "amax"), x.index_reduce(0, i, s, "mean", include_self=False)],
+            x,
+            i,
+            s,
+            tolerance=1e-5,
+        )
+        agree(
+            lambda x, s: [
+                x.index_copy(0, torch.tensor([4, 1, 6], device=x.device), s[:3]),
+                x.index_fill(1, torch.tensor([0, -1], device=x.device), 3.0),
+            ],
+            x,
+            s,
+        )
 
     def test_assignment_by_indices(self):
         def program(x, rows, values):
@@ -110,8 +222,17 @@ class TestWriting:
 
         agree(program, table(7, 12), torch.tensor([4, 0, 6]), table(3, 20))
         many = numbers(7, 90), numbers(12, 90)
-        agree(lambda x, i, j, v: x.index_put((i, j), v, accumulate=True), table(7, 12), *many, table(90), tolerance=1e-5)
-        agree(lambda x, i, j, v: x.index_put((i, j), v, accumulate=True), table(7, 12), many[0].repeat(30), many[1].repeat(30), table(2700), tolerance=1e-3)
+        agree(
+            lambda x, i, j, v: x.index_put((i, j), v, accumulate=True), table(7, 12), *many, table(90), tolerance=1e-5
+        )
+        agree(
+            lambda x, i, j, v: x.index_put((i, j), v, accumulate=True),
+            table(7, 12),
+            many[0].repeat(30),
+            many[1].repeat(30),
+            table(2700),
+            tolerance=1e-3,
+        )
 
     def test_assignment_by_masks(self):
         def program(x):
@@ -119,7 +240,14 @@ class TestWriting:
             a[x > 0] = 5.0
             b[x[:, 0] > 0] = torch.arange(12.0, device=x.device)
             c[:, x[0] > 0] = 1.0
-            return [a, b, c, x.masked_fill(x > 0, -1), x.masked_fill(x[0] > 0, torch.tensor(2.0)), x.masked_scatter(x > 0, -x)]
+            return [
+                a,
+                b,
+                c,
+                x.masked_fill(x > 0, -1),
+                x.masked_fill(x[0] > 0, torch.tensor(2.0)),
+                x.masked_scatter(x > 0, -x),
+            ]
 
         agree(program, table(7, 12))
 

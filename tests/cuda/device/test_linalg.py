@@ -1,4 +1,6 @@
-"""Linear algebra on CUDA through cuSOLVER and cuBLAS: what the CPU gives, or what defines it where that is not unique; with gradients."""
+"""Linear algebra on CUDA through cuSOLVER and cuBLAS: what the CPU gives, or what defines it where that is not unique;
+with gradients.
+"""
 
 import contextlib
 import functools
@@ -118,7 +120,11 @@ def test_lu_without_exchanges(batch, sizes):
     P, L, U = linalg.lu(a.cuda(), pivot=False)
     assert P.numel() == 0
     close(L @ U, a)
-    assert linalg.lu_factor(a.cuda(), pivot=False).pivots.cpu().equal(cresset.arange(1, 1 + min(sizes), dtype=cresset.int32).expand(*batch, -1))
+    assert (
+        linalg.lu_factor(a.cuda(), pivot=False)
+        .pivots.cpu()
+        .equal(cresset.arange(1, 1 + min(sizes), dtype=cresset.int32).expand(*batch, -1))
+    )
     there = a.cuda().requires_grad_()
     cresset.matmul(*linalg.lu(there, pivot=False)[1:]).sum().backward()
     close(there.grad, cresset.ones_like(a))
@@ -147,8 +153,19 @@ def test_solving_with_a_broadcast_batch():
 def test_solving_from_a_factorization(dtype, adjoint, left, batch):
     factors = linalg.lu_factor(regular(*batch, 4, 4, dtype=dtype))
     b = made(*batch, 4, 2, dtype=dtype, seed=1)
-    agrees(lambda lu, p, b: linalg.lu_solve(lu, p, b if left else b.mT, left=left, adjoint=adjoint), *factors, b, dtype=dtype)
-    agrees(lambda lu, p, b: linalg.lu_solve(lu, p, b if left else b.mT, left=left, adjoint=adjoint), *factors, b, dtype=dtype, gradients=False)
+    agrees(
+        lambda lu, p, b: linalg.lu_solve(lu, p, b if left else b.mT, left=left, adjoint=adjoint),
+        *factors,
+        b,
+        dtype=dtype,
+    )
+    agrees(
+        lambda lu, p, b: linalg.lu_solve(lu, p, b if left else b.mT, left=left, adjoint=adjoint),
+        *factors,
+        b,
+        dtype=dtype,
+        gradients=False,
+    )
 
 
 @EVERY_DTYPE
@@ -184,7 +201,10 @@ def test_many_small_matrices_and_few_large_ones():
         close(a.cuda() @ x, b)
         if n < 100:
             close(linalg.inv(a.cuda()) @ a.cuda(), cresset.eye(n, dtype=a.dtype).expand(batch, n, n))
-            close(linalg.solve_triangular(a.tril().cuda(), b.cuda(), upper=False), linalg.solve_triangular(a.tril(), b, upper=False))
+            close(
+                linalg.solve_triangular(a.tril().cuda(), b.cuda(), upper=False),
+                linalg.solve_triangular(a.tril(), b, upper=False),
+            )
 
 
 def test_unpacking():
@@ -435,13 +455,28 @@ def test_tensors_of_any_strides():
     z = regular(4, 4, dtype="complex128")
     agrees(lambda z: linalg.inv(z.conj()), z)
     agrees(lambda z, b: linalg.solve(z.mH, b.conj()), z, made(4, 2, dtype="complex128", seed=1))
-    agrees(lambda z, b: linalg.solve_triangular(z.mH, b, upper=True), z, made(4, 2, dtype="complex128", seed=1), gradients=False)
+    agrees(
+        lambda z, b: linalg.solve_triangular(z.mH, b, upper=True),
+        z,
+        made(4, 2, dtype="complex128", seed=1),
+        gradients=False,
+    )
 
 
 def test_the_arguments_stay():
     a, b = regular(3, 4, 4).cuda(), made(3, 4, 2).cuda()
     in_columns = a.mT.contiguous().mT
-    for function in (linalg.inv, linalg.svd, linalg.qr, linalg.lu_factor, linalg.eigh, linalg.eig, linalg.det, lambda a: linalg.solve(a, b), lambda a: linalg.lstsq(a, b)):
+    for function in (
+        linalg.inv,
+        linalg.svd,
+        linalg.qr,
+        linalg.lu_factor,
+        linalg.eigh,
+        linalg.eig,
+        linalg.det,
+        lambda a: linalg.solve(a, b),
+        lambda a: linalg.lstsq(a, b),
+    ):
         for matrix in (a, in_columns, b.mT.contiguous().mT @ b.mT):
             before = matrix.clone(), b.clone()
             with contextlib.suppress(linalg.LinAlgError):  # the third has rank 2
@@ -452,12 +487,25 @@ def test_the_arguments_stay():
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 0)], ids=str)
 def test_nothing(shape):
     a = cresset.zeros(shape)
-    for function in (linalg.cholesky, linalg.inv, linalg.lu_factor, linalg.det, linalg.slogdet, linalg.qr, linalg.eigh, linalg.svd, linalg.svdvals, linalg.eigvals):
+    for function in (
+        linalg.cholesky,
+        linalg.inv,
+        linalg.lu_factor,
+        linalg.det,
+        linalg.slogdet,
+        linalg.qr,
+        linalg.eigh,
+        linalg.svd,
+        linalg.svdvals,
+        linalg.eigvals,
+    ):
         for result, expected in zip(results(function(a.cuda())), results(function(a)), strict=True):
             close(result, expected)
     for sizes in ((3, 0), (0, 3), (2, 3, 0)):
         for function in (linalg.svd, linalg.qr, lambda a: linalg.qr(a, mode="complete")):
-            for result, expected in zip(results(function(cresset.zeros(sizes).cuda())), results(function(cresset.zeros(sizes))), strict=True):
+            for result, expected in zip(
+                results(function(cresset.zeros(sizes).cuda())), results(function(cresset.zeros(sizes))), strict=True
+            ):
                 close(result, expected)
     assert linalg.solve(cresset.eye(3, device="cuda"), cresset.zeros(3, 0, device="cuda")).shape == (3, 0)
 

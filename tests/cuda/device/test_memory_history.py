@@ -32,9 +32,16 @@ class TestHistory:
         where = x.data_ptr()
         del x
         made, freed = events("alloc")[-1], events("free_completed")[-1]
-        assert made["addr"] == freed["addr"] == where and made["size"] == freed["size"] == 3 * MIB and made["time_us"] <= freed["time_us"]
+        assert (
+            made["addr"] == freed["addr"] == where
+            and made["size"] == freed["size"] == 3 * MIB
+            and made["time_us"] <= freed["time_us"]
+        )
         frame = made["frames"][0]
-        assert frame["filename"].endswith("test_memory_history.py") and frame["name"] == "test_an_allocation_and_its_free_are_recorded_with_their_line"
+        assert (
+            frame["filename"].endswith("test_memory_history.py")
+            and frame["name"] == "test_an_allocation_and_its_free_are_recorded_with_their_line"
+        )
         assert len(made["frames"]) > 1 and events("free_requested")[-1]["addr"] == where
 
     def test_callers_are_left_out_without_a_context(self):
@@ -70,7 +77,12 @@ class TestHistory:
         x = torch.empty(8, device="cuda")
         found = torch.cuda.memory._snapshot()
         assert found["device_traces"] == [[]] * torch.cuda.device_count()
-        frames = [block["frames"] for segment in found["segments"] for block in segment["blocks"] if block["address"] == x.data_ptr()]
+        frames = [
+            block["frames"]
+            for segment in found["segments"]
+            for block in segment["blocks"]
+            if block["address"] == x.data_ptr()
+        ]
         assert frames[0][0]["name"] == "test_state_keeps_no_events"
         torch.cuda.memory._record_memory_history(None)
 
@@ -78,8 +90,12 @@ class TestHistory:
         x = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda")
         for segment in torch.cuda.memory._snapshot()["segments"]:
             assert segment["total_size"] == sum(block["size"] for block in segment["blocks"])
-            assert segment["allocated_size"] == sum(block["size"] for block in segment["blocks"] if block["state"] == "active_allocated")
-        assert sum(segment["allocated_size"] for segment in torch.cuda.memory_snapshot()) == torch.cuda.memory_allocated()
+            assert segment["allocated_size"] == sum(
+                block["size"] for block in segment["blocks"] if block["state"] == "active_allocated"
+            )
+        assert (
+            sum(segment["allocated_size"] for segment in torch.cuda.memory_snapshot()) == torch.cuda.memory_allocated()
+        )
         del x
 
     def test_a_dump_is_plain_dictionaries(self, recording, tmp_path):
@@ -120,10 +136,22 @@ class TestTimeline:
         assert f"<dt>peak</dt><dd>{size_text(before + 12 * MIB)}</dd>" in text
         assert f"<dt>held at the end</dt><dd>{size_text(before + 8 * MIB)}</dd>" in text
         table = text.partition("<tbody>")[2]
-        assert table.index("8.00 MiB") < table.index("4.00 MiB") and first_line in table and "test_memory_history.py:" in table
+        assert (
+            table.index("8.00 MiB") < table.index("4.00 MiB")
+            and first_line in table
+            and "test_memory_history.py:" in table
+        )
         data = json.loads(re.search(r"const data=(\{.*?\}),tip=", text, re.DOTALL)[1])
-        assert data["events"]["total"] == [before, before + 4 * MIB, before + 12 * MIB, before + 8 * MIB, before + 8 * MIB]
-        assert all(sum(row) == total for key in ("events", "time") for row, total in zip(data[key]["by"], data[key]["total"]))
+        assert data["events"]["total"] == [
+            before,
+            before + 4 * MIB,
+            before + 12 * MIB,
+            before + 8 * MIB,
+            before + 8 * MIB,
+        ]
+        assert all(
+            sum(row) == total for key in ("events", "time") for row, total in zip(data[key]["by"], data[key]["total"])
+        )
         assert max(data["time"]["total"]) == before + 12 * MIB and min(data["time"]["reserved"]) >= before
         del second
 
@@ -146,7 +174,14 @@ class TestTimeline:
             torch.cuda.memory.timeline(tmp_path / "page.html")
 
     def test_units(self):
-        assert [size_text(n) for n in (0, 1023, 1536, 20 * MIB, 300 * MIB, 3 * 2**40)] == ["0 B", "1023 B", "1.50 KiB", "20.0 MiB", "300 MiB", "3.00 TiB"]
+        assert [size_text(n) for n in (0, 1023, 1536, 20 * MIB, 300 * MIB, 3 * 2**40)] == [
+            "0 B",
+            "1023 B",
+            "1.50 KiB",
+            "20.0 MiB",
+            "300 MiB",
+            "3.00 TiB",
+        ]
         assert [time_text(n) for n in (5, 1500, 2_500_000, 3_000_000_000)] == ["5 ns", "1.5 µs", "2.5 ms", "3 s"]
 
 
@@ -156,7 +191,12 @@ class TestPools:
         with torch.cuda.use_mem_pool(pool):
             x = torch.empty(1000, device="cuda")
         y = torch.empty(1000, device="cuda")
-        blocks = [block["address"] for segment in pool.snapshot() for block in segment["blocks"] if block["state"] == "active_allocated"]
+        blocks = [
+            block["address"]
+            for segment in pool.snapshot()
+            for block in segment["blocks"]
+            if block["state"] == "active_allocated"
+        ]
         assert blocks == [x.data_ptr()] and y.data_ptr() not in blocks and pool.use_count() == 1 and pool.id[0] == 0
 
     def test_figures_of_pinned_memory(self):
@@ -167,4 +207,7 @@ class TestPools:
         del x
         torch.cuda.reset_peak_host_memory_stats()
         figures = torch.cuda.host_memory_stats_as_nested_dict()
-        assert figures["allocated_bytes"]["current"] == figures["allocated_bytes"]["peak"] == before and figures["reserved_bytes"]["current"] >= 4096
+        assert (
+            figures["allocated_bytes"]["current"] == figures["allocated_bytes"]["peak"] == before
+            and figures["reserved_bytes"]["current"] >= 4096
+        )

@@ -41,7 +41,14 @@ class TestTransposing:
     def test_tiles(self, dtype):
         x = table(3, 40, 70, dtype=dtype)
         agree(lambda x: [x.permute(p).contiguous() for p in ((0, 2, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0))], x)
-        agree(lambda x: [x[0].t().contiguous(), x[:, 3:38, 5:].transpose(1, 2).contiguous(), x[:, ::2, ::3].transpose(1, 2).contiguous()], x)
+        agree(
+            lambda x: [
+                x[0].t().contiguous(),
+                x[:, 3:38, 5:].transpose(1, 2).contiguous(),
+                x[:, ::2, ::3].transpose(1, 2).contiguous(),
+            ],
+            x,
+        )
 
     def test_many_dimensions(self):
         x = table(2, 3, 9, 33, 10)
@@ -49,7 +56,15 @@ class TestTransposing:
 
     def test_pairs_of_halves(self):
         x = table(2, 3, 70, 90, dtype=torch.bfloat16)
-        agree(lambda x: [x.transpose(2, 3).contiguous(), x.permute(0, 2, 3, 1).contiguous(), x[..., 1:].transpose(2, 3).contiguous(), x[..., :65].transpose(2, 3).contiguous()], x)
+        agree(
+            lambda x: [
+                x.transpose(2, 3).contiguous(),
+                x.permute(0, 2, 3, 1).contiguous(),
+                x[..., 1:].transpose(2, 3).contiguous(),
+                x[..., :65].transpose(2, 3).contiguous(),
+            ],
+            x,
+        )
 
     def test_with_conversion(self):
         agree(lambda x: x.t().to(torch.float16).contiguous(), table(20, 30))
@@ -59,11 +74,27 @@ class TestRearranging:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex128])
     @pytest.mark.parametrize("shape", [(5, 7), (3, 8, 16), (2, 1, 4)])
     def test_triangles(self, dtype, shape):
-        agree(lambda x: [f(x, k) for k in (-2, 0, 1, 9) for f in (torch.tril, torch.triu)] + [x.mT.tril(), x.clone().triu_(1)], table(*shape, dtype=dtype))
+        agree(
+            lambda x: (
+                [f(x, k) for k in (-2, 0, 1, 9) for f in (torch.tril, torch.triu)] + [x.mT.tril(), x.clone().triu_(1)]
+            ),
+            table(*shape, dtype=dtype),
+        )
 
     def test_flip_roll_repeat(self):
         x = table(3, 8, 16)
-        agree(lambda x: [x.flip(0), x.flip(0, -1), x.roll(2, -1), x.roll(3), x.roll((1, -2), (0, 2)), x.repeat(2, 1, 1, 3), x[0, 0, 0].flip(())], x)
+        agree(
+            lambda x: [
+                x.flip(0),
+                x.flip(0, -1),
+                x.roll(2, -1),
+                x.roll(3),
+                x.roll((1, -2), (0, 2)),
+                x.repeat(2, 1, 1, 3),
+                x[0, 0, 0].flip(()),
+            ],
+            x,
+        )
         agree_with_gradients(lambda x: x.flip(1).roll(1, 0).repeat(1, 2, 1), x)
 
     @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
@@ -81,7 +112,12 @@ class TestRearranging:
         agree_with_gradients(lambda x: F.interpolate(x, size=(7, 4), mode="bilinear"), x, tolerance=1e-5)
         grid = torch.linspace(-1.2, 1.2, 2 * 3 * 4 * 2).reshape(2, 3, 4, 2)
         for padding in ("zeros", "border"):
-            agree_with_gradients(lambda x, g, p=padding: F.grid_sample(x, g, padding_mode=p, align_corners=False), x, grid, tolerance=1e-3)
+            agree_with_gradients(
+                lambda x, g, p=padding: F.grid_sample(x, g, padding_mode=p, align_corners=False),
+                x,
+                grid,
+                tolerance=1e-3,
+            )
 
 
 def made(program):
@@ -90,7 +126,9 @@ def made(program):
 
 
 class TestMaking:
-    @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float32, torch.float64, torch.float16, torch.bfloat16])
+    @pytest.mark.parametrize(
+        "dtype", [torch.int64, torch.int32, torch.uint8, torch.float32, torch.float64, torch.float16, torch.bfloat16]
+    )
     def test_ranges(self, dtype):
         made(lambda d: torch.arange(11, dtype=dtype, device=d))
         made(lambda d: torch.arange(9, 1, -2, dtype=dtype, device=d))

@@ -1,4 +1,6 @@
-"""What surrounds the kernels on a CUDA device: pinned memory, waits that are watched, marks for profilers, copies between devices, old names."""
+"""What surrounds the kernels on a CUDA device: pinned memory, waits that are watched, marks for profilers, copies
+between devices, old names.
+"""
 
 import ctypes
 import json
@@ -14,11 +16,16 @@ class TestPinnedMemory:
     @pytest.mark.parametrize(
         "make",
         [
-            lambda **k: torch.empty(3, 4, **k), lambda **k: torch.zeros(5, **k), lambda **k: torch.ones(2, dtype=torch.int64, **k), lambda **k: torch.full((2,), 7.0, **k),
-            lambda **k: torch.arange(6, **k), lambda **k: torch.linspace(0, 1, 5, **k), lambda **k: torch.eye(3, **k), lambda **k: torch.rand(4, **k),
-            lambda **k: torch.randn(4, **k), lambda **k: torch.randint(9, (4,), **k), lambda **k: torch.randperm(5, **k), lambda **k: torch.tensor([1.0, 2.0], **k),
-            lambda **k: torch.empty_like(torch.ones(3), **k), lambda **k: torch.zeros_like(torch.ones(3), **k), lambda **k: torch.empty_strided((2, 2), (1, 2), **k),
-            lambda **k: torch.ones(1).new_zeros(3, **k), lambda **k: torch.ones(1).new_tensor([3.0], **k), lambda **k: torch.hann_window(8, **k), lambda **k: torch.empty(0, **k),
+            lambda **k: torch.empty(3, 4, **k), lambda **k: torch.zeros(5, **k),
+            lambda **k: torch.ones(2, dtype=torch.int64, **k), lambda **k: torch.full((2,), 7.0, **k),
+            lambda **k: torch.arange(6, **k), lambda **k: torch.linspace(0, 1, 5, **k), lambda **k: torch.eye(3, **k),
+            lambda **k: torch.rand(4, **k),
+            lambda **k: torch.randn(4, **k), lambda **k: torch.randint(9, (4,), **k),
+            lambda **k: torch.randperm(5, **k), lambda **k: torch.tensor([1.0, 2.0], **k),
+            lambda **k: torch.empty_like(torch.ones(3), **k), lambda **k: torch.zeros_like(torch.ones(3), **k),
+            lambda **k: torch.empty_strided((2, 2), (1, 2), **k),
+            lambda **k: torch.ones(1).new_zeros(3, **k), lambda **k: torch.ones(1).new_tensor([3.0], **k),
+            lambda **k: torch.hann_window(8, **k), lambda **k: torch.empty(0, **k),
         ],
     )  # fmt: skip
     def test_new_tensors_are_pinned(self, make):
@@ -26,13 +33,24 @@ class TestPinnedMemory:
         assert x.is_pinned() and x.device == torch.device("cpu") and str(x.device) == "cpu" and not make().is_pinned()
 
     def test_values_are_there(self):
-        assert torch.arange(5, pin_memory=True).tolist() == [0, 1, 2, 3, 4] and torch.full((2,), 7.0, pin_memory=True).tolist() == [7, 7]
+        assert torch.arange(5, pin_memory=True).tolist() == [0, 1, 2, 3, 4] and torch.full(
+            (2,), 7.0, pin_memory=True
+        ).tolist() == [7, 7]
         x = torch.linspace(0, 1, 3, pin_memory=True)
-        assert x.cuda(non_blocking=True).tolist() == [0, 0.5, 1] and (x + 1).tolist() == [1, 1.5, 2] and not (x + 1).is_pinned()
+        assert (
+            x.cuda(non_blocking=True).tolist() == [0, 0.5, 1]
+            and (x + 1).tolist() == [1, 1.5, 2]
+            and not (x + 1).is_pinned()
+        )
 
     def test_views_and_storages_are_pinned_copies_are_not(self):
         x = torch.zeros(4, pin_memory=True)
-        assert x[1:].is_pinned() and x.untyped_storage().is_pinned() and x.detach().is_pinned() and not x.clone().is_pinned()
+        assert (
+            x[1:].is_pinned()
+            and x.untyped_storage().is_pinned()
+            and x.detach().is_pinned()
+            and not x.clone().is_pinned()
+        )
         assert x.pin_memory() is x and torch.ones(3).pin_memory().is_pinned()
 
     def test_only_host_memory_can_be_pinned(self):
@@ -64,7 +82,15 @@ class TestPinnedMemory:
         data = torch.utils.data.TensorDataset(torch.arange(8.0).reshape(4, 2), torch.arange(4))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of forking while threads are there
-            batches = list(torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True, num_workers=workers, worker_type="thread" if workers else "process"))
+            batches = list(
+                torch.utils.data.DataLoader(
+                    data,
+                    batch_size=2,
+                    pin_memory=True,
+                    num_workers=workers,
+                    worker_type="thread" if workers else "process",
+                )
+            )
         assert all(part.is_pinned() for batch in batches for part in batch)
         assert [batch[0].cuda(non_blocking=True).tolist() for batch in batches] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
 
@@ -80,7 +106,15 @@ class TestWaits:
         yield
         torch.cuda.set_sync_debug_mode(0)
 
-    WAITS = [lambda x: x.sum().item(), lambda x: x.cpu(), lambda x: x.tolist(), lambda x: bool(x[0] > 0), lambda x: x.nonzero(), lambda x: x.copy_(torch.ones(4)), lambda x: x[x > 1]]
+    WAITS = [
+        lambda x: x.sum().item(),
+        lambda x: x.cpu(),
+        lambda x: x.tolist(),
+        lambda x: bool(x[0] > 0),
+        lambda x: x.nonzero(),
+        lambda x: x.copy_(torch.ones(4)),
+        lambda x: x[x > 1],
+    ]
 
     @pytest.mark.parametrize("wait", WAITS)
     def test_waiting_warns_or_raises(self, wait):
@@ -145,7 +179,9 @@ class TestProfilers:
 
 def test_functions_of_the_runtime_library():
     cudart = torch.cuda.cudart()
-    assert cudart.cudaMemGetInfo(0) == torch.cuda.mem_get_info(0) and cudart.cudaGetErrorString(cudart.cudaError.success)
+    assert cudart.cudaMemGetInfo(0) == torch.cuda.mem_get_info(0) and cudart.cudaGetErrorString(
+        cudart.cudaError.success
+    )
     handle = ctypes.c_void_p()
     assert cudart.cudaStreamCreate(ctypes.addressof(handle)) == 0
     with torch.cuda.stream(torch.cuda.ExternalStream(handle.value)):
@@ -158,9 +194,22 @@ def test_functions_of_the_runtime_library():
 class TestOldNames:
     def test_types_make_tensors_on_the_device(self):
         x = torch.cuda.FloatTensor([[1, 2], [3, 4]])
-        assert x.is_cuda and x.dtype == torch.float32 and x.tolist() == [[1, 2], [3, 4]] and x.type() == "torch.cuda.FloatTensor"
-        assert torch.cuda.LongTensor(2, 3).shape == (2, 3) and torch.cuda.HalfTensor(2).dtype == torch.float16 and torch.cuda.BoolTensor([True]).tolist() == [True]
-        assert isinstance(x, torch.cuda.FloatTensor) and not isinstance(x, torch.FloatTensor) and not isinstance(x.cpu(), torch.cuda.FloatTensor)
+        assert (
+            x.is_cuda
+            and x.dtype == torch.float32
+            and x.tolist() == [[1, 2], [3, 4]]
+            and x.type() == "torch.cuda.FloatTensor"
+        )
+        assert (
+            torch.cuda.LongTensor(2, 3).shape == (2, 3)
+            and torch.cuda.HalfTensor(2).dtype == torch.float16
+            and torch.cuda.BoolTensor([True]).tolist() == [True]
+        )
+        assert (
+            isinstance(x, torch.cuda.FloatTensor)
+            and not isinstance(x, torch.FloatTensor)
+            and not isinstance(x.cpu(), torch.cuda.FloatTensor)
+        )
         assert torch.cuda.FloatTensor(x).data_ptr() == x.data_ptr() and torch.cuda.FloatTensor().numel() == 0
         with pytest.raises(TypeError, match="expected a tensor on 'cuda'"):
             torch.cuda.FloatTensor(torch.ones(2))
@@ -168,7 +217,11 @@ class TestOldNames:
     def test_type_moves(self):
         x = torch.tensor([1.5, 2.5])
         assert x.type("torch.cuda.LongTensor").is_cuda and x.type(torch.cuda.DoubleTensor).dtype == torch.float64
-        assert not x.cuda().type("torch.FloatTensor").is_cuda and x.cuda().type(torch.float64).is_cuda and x.cuda().new(3).is_cuda
+        assert (
+            not x.cuda().type("torch.FloatTensor").is_cuda
+            and x.cuda().type(torch.float64).is_cuda
+            and x.cuda().new(3).is_cuda
+        )
 
     def test_a_default_type(self):
         torch.set_default_tensor_type("torch.cuda.FloatTensor")
@@ -186,7 +239,11 @@ class TestOldNames:
 class TestStreamsOfAnyDevice:
     def test_general_names_give_the_device_s(self):
         stream, event = torch.Stream("cuda"), torch.Event("cuda", enable_timing=True)
-        assert isinstance(stream, torch.cuda.Stream) and isinstance(event, torch.cuda.Event) and isinstance(torch.cuda.Stream(), torch.Stream)
+        assert (
+            isinstance(stream, torch.cuda.Stream)
+            and isinstance(event, torch.cuda.Event)
+            and isinstance(torch.cuda.Stream(), torch.Stream)
+        )
         assert isinstance(torch.Stream(), torch.cuda.Stream) and not isinstance(torch.Stream("cpu"), torch.cuda.Stream)
         with stream:
             x = torch.ones(3, device="cuda")
@@ -208,8 +265,18 @@ class TestStreamsOfAnyDevice:
 class TestComm:
     def test_copies_and_sums(self):
         x = torch.arange(6.0, device="cuda")
-        assert torch.cuda.comm.broadcast(x, [0])[0] is x and torch.cuda.comm.broadcast_coalesced([x, x], [0])[0][1].tolist() == x.tolist()
-        assert torch.cuda.comm.reduce_add([x, x, x]).tolist() == [0, 3, 6, 9, 12, 15] and x.tolist() == [0, 1, 2, 3, 4, 5]
+        assert (
+            torch.cuda.comm.broadcast(x, [0])[0] is x
+            and torch.cuda.comm.broadcast_coalesced([x, x], [0])[0][1].tolist() == x.tolist()
+        )
+        assert torch.cuda.comm.reduce_add([x, x, x]).tolist() == [0, 3, 6, 9, 12, 15] and x.tolist() == [
+            0,
+            1,
+            2,
+            3,
+            4,
+            5,
+        ]
         assert [t.tolist() for t in torch.cuda.comm.reduce_add_coalesced([[x, x], [x, x]])] == [[0, 2, 4, 6, 8, 10]] * 2
         with pytest.raises(ValueError, match="input 1 has invalid size"):
             torch.cuda.comm.reduce_add([x, x[:2]])
@@ -220,7 +287,10 @@ class TestComm:
         x = torch.arange(6.0)
         pieces = torch.cuda.comm.scatter(x, ["cuda:0", 0], chunk_sizes=[2, 4])
         assert [p.tolist() for p in pieces] == [[0, 1], [2, 3, 4, 5]] and all(p.is_cuda for p in pieces)
-        assert torch.cuda.comm.gather(pieces).tolist() == x.tolist() and not torch.cuda.comm.gather(pieces, destination="cpu").is_cuda
+        assert (
+            torch.cuda.comm.gather(pieces).tolist() == x.tolist()
+            and not torch.cuda.comm.gather(pieces, destination="cpu").is_cuda
+        )
         out = torch.empty(6, device="cuda")
         assert torch.nn.parallel.comm.gather(pieces, out=out) is out and out.tolist() == x.tolist()
         with pytest.raises(RuntimeError, match="not given together"):
@@ -275,8 +345,13 @@ class TestGraphedCallables:
             return {"sum": x + pair[0], "product": x * pair[1]}
 
         second = nn.Linear(2, 2).cuda()
-        sample = (torch.ones(3, 2, device="cuda", requires_grad=True), (torch.ones(3, 2, device="cuda"), torch.ones(3, 2, device="cuda")))
-        f, g = torch.cuda.make_graphed_callables((first, second), (sample, (torch.ones(3, 2, device="cuda", requires_grad=True),)))
+        sample = (
+            torch.ones(3, 2, device="cuda", requires_grad=True),
+            (torch.ones(3, 2, device="cuda"), torch.ones(3, 2, device="cuda")),
+        )
+        f, g = torch.cuda.make_graphed_callables(
+            (first, second), (sample, (torch.ones(3, 2, device="cuda", requires_grad=True),))
+        )
         x = torch.full((3, 2), 2.0, device="cuda", requires_grad=True)
         out = f(x, (torch.full((3, 2), 5.0, device="cuda"), torch.full((3, 2), 4.0, device="cuda")))
         assert out["sum"].tolist() == [[7, 7]] * 3 and out["product"].tolist() == [[8, 8]] * 3
@@ -296,9 +371,13 @@ def test_answers_of_the_backends():
     assert torch.backends.cuda.is_built() and torch.backends.cuda.is_flash_attention_available()
     q = torch.empty(1, 2, 16, 64, dtype=torch.float16, device="cuda")
     params = torch.backends.cuda.SDPAParams(q, q, q, None, 0.0, True)
-    assert torch.backends.cuda.can_use_flash_attention(params) and torch.backends.cuda.can_use_efficient_attention(params)
+    assert torch.backends.cuda.can_use_flash_attention(params) and torch.backends.cuda.can_use_efficient_attention(
+        params
+    )
     wide = torch.backends.cuda.SDPAParams(q.float(), q.float(), q.float(), None, 0.5, True)
-    assert not torch.backends.cuda.can_use_flash_attention(wide) and not torch.backends.cuda.can_use_efficient_attention(wide)
+    assert not torch.backends.cuda.can_use_flash_attention(
+        wide
+    ) and not torch.backends.cuda.can_use_efficient_attention(wide)
 
 
 def test_doctor_computes_on_the_device(capsys):
@@ -306,8 +385,13 @@ def test_doctor_computes_on_the_device(capsys):
 
     assert cli.main(["doctor", "--json"]) == 0
     found = {item["topic"]: item for item in json.loads(capsys.readouterr().out)}
-    assert found["CUDA"]["state"] == found["NVRTC"]["state"] == found["cuda:0"]["state"] == "good" and "a small gradient took" in found["CUDA"]["text"]
-    assert torch.cuda.get_device_name(0) in found["cuda:0"]["text"] and found["GPU driver"]["text"].startswith("for CUDA ")
+    assert (
+        found["CUDA"]["state"] == found["NVRTC"]["state"] == found["cuda:0"]["state"] == "good"
+        and "a small gradient took" in found["CUDA"]["text"]
+    )
+    assert torch.cuda.get_device_name(0) in found["cuda:0"]["text"] and found["GPU driver"]["text"].startswith(
+        "for CUDA "
+    )
 
 
 def test_graphs_that_share_a_pool_give_it_back_together():
@@ -338,10 +422,18 @@ class TestManagement:
     def test_figures_of_the_device(self):
         x = torch.ones(1000, device="cuda")
         assert 0 <= torch.cuda.utilization() <= 100 and 0 <= torch.cuda.memory_usage("cuda:0") <= 100
-        assert 0 < torch.cuda.temperature(0) < 120 and 1_000 < torch.cuda.power_draw() < 2_000_000 and 0 < torch.cuda.clock_rate() < 10_000
+        assert (
+            0 < torch.cuda.temperature(0) < 120
+            and 1_000 < torch.cuda.power_draw() < 2_000_000
+            and 0 < torch.cuda.clock_rate() < 10_000
+        )
         assert x.nbytes <= torch.cuda.device_memory_used() < torch.cuda.get_device_properties(0).total_memory
 
     def test_processes_are_listed(self):
         torch.ones(1, device="cuda")
         first, *rest = torch.cuda.list_gpu_processes(0).splitlines()
-        assert first == "GPU:0" and rest and all("GPU memory" in line or line == "no processes are running" for line in rest)
+        assert (
+            first == "GPU:0"
+            and rest
+            and all("GPU memory" in line or line == "no processes are running" for line in rest)
+        )

@@ -9,9 +9,11 @@ import cresset
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}
 
-# Shapes and the dims to reduce: rows, columns, both sides, a middle one, all; sizes that leave rests of vectors, blocks and splits.
+# Shapes and the dims to reduce: rows, columns, both sides, a middle one, all; sizes that leave rests of vectors, blocks
+# and splits.
 PLACES = [
-    ((), None), ((1,), 0), ((7,), None), ((5, 7), 1), ((5, 7), 0), ((3, 4, 6), (0, 2)), ((3, 4, 6), 1), ((2, 3, 4, 8), (0, 2, 3)),
+    ((), None), ((1,), 0), ((7,), None), ((5, 7), 1), ((5, 7), 0), ((3, 4, 6), (0, 2)), ((3, 4, 6), 1),
+    ((2, 3, 4, 8), (0, 2, 3)),
     ((3, 1030), 1), ((600, 24), 0), ((2, 20000), 1), ((20000, 3), 0), ((40000,), None),
 ]  # fmt: skip
 
@@ -50,7 +52,11 @@ class TestSums:
 
     def test_strided_and_expanded(self):
         x = numbers((6, 5, 8, 9))
-        for view in (lambda t: t.permute(2, 0, 3, 1)[:, ::2], lambda t: t[:, :1].expand(6, 5, 8, 9), lambda t: t[1:, 1:, 1:, 1:]):
+        for view in (
+            lambda t: t.permute(2, 0, 3, 1)[:, ::2],
+            lambda t: t[:, :1].expand(6, 5, 8, 9),
+            lambda t: t[1:, 1:, 1:, 1:],
+        ):
             for dim in (0, 1, (0, 3), (1, 2), None):
                 check(lambda t, d=dim, v=view: v(t).sum(d), x, 1e-4)
 
@@ -126,11 +132,21 @@ class TestLogic:
 
 class TestMoments:
     @pytest.mark.parametrize(
-        ("shape", "dim", "dtype"), [((5, 7), 1, "float32"), ((50, 24), 0, "bfloat16"), ((50, 24), 0, "float64"), ((4000,), None, "float32")]
+        ("shape", "dim", "dtype"),
+        [((5, 7), 1, "float32"), ((50, 24), 0, "bfloat16"), ((50, 24), 0, "float64"), ((4000,), None, "float32")],
     )
     def test_variance_and_mean(self, shape, dim, dtype):
         x, tolerance = numbers(shape, dtype), TOLERANCE[dtype]
-        check(lambda t: (t.var(dim), t.std(dim, correction=0), *cresset.var_mean(t, dim), *cresset.std_mean(t, dim, keepdim=True)), x, tolerance)
+        check(
+            lambda t: (
+                t.var(dim),
+                t.std(dim, correction=0),
+                *cresset.var_mean(t, dim),
+                *cresset.std_mean(t, dim, keepdim=True),
+            ),
+            x,
+            tolerance,
+        )
 
     def test_far_from_zero(self):
         check(lambda t: t.var(0), numbers((3000, 2)) + 1000, 1e-4)
@@ -141,7 +157,11 @@ class TestMoments:
     @pytest.mark.parametrize("order", [0.0, 1.0, 2.0, 3.0, 0.5, math.inf, -math.inf])
     def test_norms(self, order):
         check(lambda t: cresset.linalg.vector_norm(t, order), numbers((31, 12)), 1e-4)
-        check(lambda t: cresset.linalg.vector_norm(t, order, dim=0), numbers((31, 12), "complex64" if order == 2 else "float32"), 1e-4)
+        check(
+            lambda t: cresset.linalg.vector_norm(t, order, dim=0),
+            numbers((31, 12), "complex64" if order == 2 else "float32"),
+            1e-4,
+        )
 
     def test_logsumexp(self):
         x = 50 * numbers((40, 33))

@@ -1,4 +1,6 @@
-"""Choices by weight and samples of distributions on CUDA: where their probability lies, and that a seed gives them again."""
+"""Choices by weight and samples of distributions on CUDA: where their probability lies, and that a seed gives them
+again.
+"""
 
 import math
 

@@ -16,8 +16,10 @@ class TestSoftmax:
     @pytest.mark.parametrize(
         ("shape", "dim", "dtype"),
         [
-            ((7, 10), 1, "float32"), ((3, 257), 1, "float16"), ((2, 3072), 1, "bfloat16"), ((2, 5, 3), 1, "float32"), ((40, 33), 0, "float64"),
-            ((3, 600), 1, "float64"), ((9,), 0, "float32"), ((), 0, "float32"), ((4, 1), 1, "float32"), ((2, 50, 4), 1, "bfloat16"),
+            ((7, 10), 1, "float32"), ((3, 257), 1, "float16"), ((2, 3072), 1, "bfloat16"), ((2, 5, 3), 1, "float32"),
+            ((40, 33), 0, "float64"),
+            ((3, 600), 1, "float64"), ((9,), 0, "float32"), ((), 0, "float32"), ((4, 1), 1, "float32"),
+            ((2, 50, 4), 1, "bfloat16"),
         ],
     )  # fmt: skip
     def test_along_any_dim(self, softmax, shape, dim, dtype):
@@ -26,7 +28,9 @@ class TestSoftmax:
 
     @pytest.mark.parametrize("n", [20000, 20001])
     def test_rows_longer_than_the_registers(self, softmax, n):
-        agree_with_gradients(lambda t: softmax(t, 1), cresset.randn(2, n, generator=cresset.Generator().manual_seed(1)), tolerance=1e-5)
+        agree_with_gradients(
+            lambda t: softmax(t, 1), cresset.randn(2, n, generator=cresset.Generator().manual_seed(1)), tolerance=1e-5
+        )
 
     @pytest.mark.parametrize("n", [5, 200, 2000, 20000])
     def test_rows_with_infinities(self, softmax, n):

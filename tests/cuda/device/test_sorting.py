@@ -8,7 +8,17 @@ from agreeing import agree, agree_with_gradients
 import cresset as torch
 
 nan = math.nan
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+]
 
 
 def table(*shape, dtype=torch.float32):
@@ -28,11 +38,22 @@ class TestSorting:
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_rows(self, dtype):
         for shape, dim in (((5,), 0), ((3, 300), 1), ((4, 7), 0), ((2, 3, 40), 1)):
-            agree(lambda x, d=dim: [*x.sort(d, stable=True), *x.sort(d, descending=True, stable=True)], table(*shape, dtype=dtype))
+            agree(
+                lambda x, d=dim: [*x.sort(d, stable=True), *x.sort(d, descending=True, stable=True)],
+                table(*shape, dtype=dtype),
+            )
 
     def test_long_rows(self):
         x = table(2, 5000)
-        agree(lambda x: [*x.sort(stable=True), *x.sort(descending=True, stable=True), x.t().argsort(0, stable=True), *x[0].long().sort(stable=True)], x)
+        agree(
+            lambda x: [
+                *x.sort(stable=True),
+                *x.sort(descending=True, stable=True),
+                x.t().argsort(0, stable=True),
+                *x[0].long().sort(stable=True),
+            ],
+            x,
+        )
         agree(lambda x: x.sort(stable=True), table(2, 1500).double())
 
     def test_edges(self):
@@ -56,7 +77,10 @@ class TestSelecting:
         agree_with_gradients(lambda x: x.topk(5).values, distinct(3, 40))
 
     def test_one_of_each_row(self):
-        agree(lambda x: [*x.kthvalue(7), *x.median(1), *x.median(0), x.median(), *x.kthvalue(1, 0, keepdim=True)], distinct(3, 60))
+        agree(
+            lambda x: [*x.kthvalue(7), *x.median(1), *x.median(0), x.median(), *x.kthvalue(1, 0, keepdim=True)],
+            distinct(3, 60),
+        )
         rows = torch.tensor([[1.0, nan, 3.0, 3.0, 2.0, 3.0], [4, 5, 6, 7, 8, 9], [nan] * 6])
         agree(lambda x: [x.median(1).values, x.nanmedian(1).values, x.nanmedian(), x.median(), x.mode(1).values], rows)
 
@@ -72,8 +96,18 @@ class TestDistinct:
         torch.manual_seed(1)
         x = torch.randint(0, 3, (12, 2, 3))
         for dtype in (torch.int64, torch.float32, torch.bool):
-            agree(lambda x: [x.unique(dim=0), *x.unique(dim=0, return_inverse=True, return_counts=True), *x.unique(dim=2, return_inverse=True)], x.to(dtype))
-            agree(lambda x: x.unique_consecutive(dim=0, return_inverse=True, return_counts=True), x.to(dtype).repeat_interleave(2, 0))
+            agree(
+                lambda x: [
+                    x.unique(dim=0),
+                    *x.unique(dim=0, return_inverse=True, return_counts=True),
+                    *x.unique(dim=2, return_inverse=True),
+                ],
+                x.to(dtype),
+            )
+            agree(
+                lambda x: x.unique_consecutive(dim=0, return_inverse=True, return_counts=True),
+                x.to(dtype).repeat_interleave(2, 0),
+            )
 
     def test_nothing(self):
         agree(lambda x: x.unique(return_inverse=True, return_counts=True), torch.empty(0))

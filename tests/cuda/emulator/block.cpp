@@ -43,7 +43,8 @@ class Block {
   Status run();
 
   unsigned barrier(bool predicate, const char* file, int line);
-  uint64_t warp(EmulatedWarpOperation operation, unsigned mask, uint64_t value, unsigned source, const char* file, int line);
+  uint64_t warp(EmulatedWarpOperation operation, unsigned mask, uint64_t value, unsigned source, const char* file,
+                int line);
   [[noreturn]] void fail(Status status, const std::string& why);
   EmulatedRange find_range(Address address, size_t bytes, bool writes);
   std::string place() const;
@@ -75,7 +76,8 @@ std::string text_of(EmulatedIndex i) {
 }
 
 std::string Block::place() const {
-  return std::string("kernel ") + grid_.kernel->name + ", block " + text_of(*grid_.module->block) + ", thread " + text_of(*grid_.module->thread);
+  return std::string("kernel ") + grid_.kernel->name + ", block " + text_of(*grid_.module->block) + ", thread " +
+         text_of(*grid_.module->thread);
 }
 
 void Block::become(unsigned thread) {
@@ -132,8 +134,8 @@ Status Block::run() {
     }
   }
   if (failure_ == CUDA_SUCCESS && ended_ < count_) {
-    complain("kernel %s, block %s: its threads wait for each other for ever: %s", grid_.kernel->name, text_of(*grid_.module->block).c_str(),
-             describe_waiting().c_str());
+    complain("kernel %s, block %s: its threads wait for each other for ever: %s", grid_.kernel->name,
+             text_of(*grid_.module->block).c_str(), describe_waiting().c_str());
     failure_ = CUDA_ERROR_LAUNCH_FAILED;
   }
   the_block = nullptr;
@@ -163,11 +165,14 @@ unsigned Block::barrier(bool predicate, const char* file, int line) {
   return yes;
 }
 
-uint64_t Block::warp(EmulatedWarpOperation operation, unsigned mask, uint64_t value, unsigned source, const char* file, int line) {
+uint64_t Block::warp(EmulatedWarpOperation operation, unsigned mask, uint64_t value, unsigned source, const char* file,
+                     int line) {
   Thread& me = current();
   if (!(mask >> (current_ % lanes) & 1)) {
     char text[200];
-    std::snprintf(text, sizeof text, "lane %u calls a function of the warp with mask 0x%08x, in which it is not (%s:%d)", current_ % lanes, mask, file, line);
+    std::snprintf(text, sizeof text,
+                  "lane %u calls a function of the warp with mask 0x%08x, in which it is not (%s:%d)", current_ % lanes,
+                  mask, file, line);
     fail(CUDA_ERROR_LAUNCH_FAILED, text);
   }
   me.operation = operation, me.mask = mask, me.value = value, me.source = source, me.file = file, me.line = line;
@@ -179,7 +184,8 @@ uint64_t Block::warp(EmulatedWarpOperation operation, unsigned mask, uint64_t va
   return threads_[thread].result;
 }
 
-// Wakes the lanes that this one waits for if they have all come. Lanes that have ended, or never were, are not waited for.
+// Wakes the lanes that this one waits for if they have all come. Lanes that have ended, or never were, are not waited
+// for.
 void Block::complete_warp(unsigned thread) {
   const Thread& me = threads_[thread];
   const unsigned first = thread / lanes * lanes;
@@ -215,7 +221,9 @@ void Block::finish_warp(unsigned first, unsigned group, const Thread& any) {
   each([&](unsigned, Thread& t) {
     switch (operation) {
       case kWarpSync: t.result = 0; break;
-      case kWarpShuffle: t.result = group >> (t.source % lanes) & 1 ? threads_[first + t.source % lanes].value : nobodys_value; break;
+      case kWarpShuffle:
+        t.result = group >> (t.source % lanes) & 1 ? threads_[first + t.source % lanes].value : nobodys_value;
+        break;
       case kWarpBallot: t.result = ballot; break;
       case kWarpAll: t.result = ballot == group; break;
       case kWarpMatchAny:
@@ -263,14 +271,16 @@ EmulatedRange Block::find_range(Address address, size_t bytes, bool writes) {
   const EmulatedModule& module = *grid_.module;
   const Address shared = reinterpret_cast<Address>(module.dynamic_shared), behind = shared + module.dynamic_shared_size;
   const Address image_end = grid_.image.begin + grid_.image.bytes;
-  const EmulatedRange own[] = {
-      grid_.static_shared, {shared, grid_.shared_bytes}, {grid_.image.begin, shared - grid_.image.begin}, {behind, image_end - behind}};
+  const EmulatedRange own[] = {grid_.static_shared,
+                               {shared, grid_.shared_bytes},
+                               {grid_.image.begin, shared - grid_.image.begin},
+                               {behind, image_end - behind}};
   for (const EmulatedRange& range : own)
     if (address - range.begin < range.bytes && bytes <= range.bytes - (address - range.begin)) return range;
   const char* what = writes ? "writes" : "reads";
   if (address - shared < module.dynamic_shared_size)
-    fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(what) + " at byte " + std::to_string(address - shared) + " of its " + std::to_string(grid_.shared_bytes) +
-                                         " bytes of dynamic shared memory");
+    fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(what) + " at byte " + std::to_string(address - shared) + " of its " +
+                                         std::to_string(grid_.shared_bytes) + " bytes of dynamic shared memory");
   if (!device_may_use(place().c_str(), writes ? "a write" : "a read", grid_.device, address, bytes)) {
     failure_ = CUDA_ERROR_ILLEGAL_ADDRESS;
     leave_fiber();
@@ -290,15 +300,18 @@ void Block::fail(Status status, const std::string& why) {
 EmulatedHost host_functions() {
   return {
       [](bool predicate, const char* file, int line) { return the_block->barrier(predicate, file, line); },
-      [](EmulatedWarpOperation operation, unsigned mask, unsigned long long value, unsigned source, const char* file, int line) -> unsigned long long {
-        return the_block->warp(operation, mask, value, source, file, line);
-      },
+      [](EmulatedWarpOperation operation, unsigned mask, unsigned long long value, unsigned source, const char* file,
+         int line) -> unsigned long long { return the_block->warp(operation, mask, value, source, file, line); },
       [](const char* what, const char* file, int line) {
         the_block->fail(CUDA_ERROR_LAUNCH_FAILED, std::string(what) + " at " + file + ":" + std::to_string(line));
       },
-      [](unsigned long address, unsigned long bytes, bool writes) { return the_block->find_range(address, bytes, writes); },
       [](unsigned long address, unsigned long bytes, bool writes) {
-        the_block->fail(CUDA_ERROR_MISALIGNED_ADDRESS, std::string(writes ? "writes " : "reads ") + std::to_string(bytes) + " bytes that are not at a multiple of " +
+        return the_block->find_range(address, bytes, writes);
+      },
+      [](unsigned long address, unsigned long bytes, bool writes) {
+        the_block->fail(CUDA_ERROR_MISALIGNED_ADDRESS, std::string(writes ? "writes " : "reads ") +
+                                                           std::to_string(bytes) +
+                                                           " bytes that are not at a multiple of " +
                                                            std::to_string(bytes) + ": " + describe_address(address));
       },
   };
@@ -313,7 +326,8 @@ Status run_grid(const Grid& grid) {
   const uint64_t blocks = uint64_t(grid.size.x) * grid.size.y * grid.size.z;
   for (uint64_t i = 0; i < blocks; ++i) {
     const uint64_t b = block.is_backward() ? blocks - 1 - i : i;
-    *module.block = {unsigned(b % grid.size.x), unsigned(b / grid.size.x % grid.size.y), unsigned(b / grid.size.x / grid.size.y)};
+    *module.block = {unsigned(b % grid.size.x), unsigned(b / grid.size.x % grid.size.y),
+                     unsigned(b / grid.size.x / grid.size.y)};
     std::memset(reinterpret_cast<void*>(grid.static_shared.begin), 0xff, grid.static_shared.bytes);
     std::memset(module.dynamic_shared, 0xff, grid.shared_bytes);
     if (Status status = block.run()) return status;

@@ -1,4 +1,5 @@
-// Runs the blocks of a grid, one after another, and the threads of a block as fibers that change places where they wait for each other.
+// Runs the blocks of a grid, one after another, and the threads of a block as fibers that change places where they wait
+// for each other.
 #pragma once
 #include "device/interface.h"
 #include "emulator.h"
@@ -9,9 +10,9 @@ struct Grid {
   const EmulatedModule* module;
   const EmulatedKernel* kernel;
   EmulatedIndex size, block_size;
-  unsigned shared_bytes;          // dynamic
-  EmulatedRange static_shared;    // the kernel's __shared__ variables
-  EmulatedRange image;            // the rest of its own data
+  unsigned shared_bytes;        // dynamic
+  EmulatedRange static_shared;  // the kernel's __shared__ variables
+  EmulatedRange image;          // the rest of its own data
   void** parameters;
   Device* device;
 };

@@ -1,6 +1,7 @@
 """Build the emulated libraries of NVIDIA: `python build.py FOLDER` prints the folder in which they are.
 
-Point CRESSET_CUDA_LIBRARIES at it and `device="cuda"` runs on the CPU. The libraries are kept by the content of their sources.
+Point CRESSET_CUDA_LIBRARIES at it and `device="cuda"` runs on the CPU. The libraries are kept by the content of their
+sources.
 """
 
 import contextlib
@@ -46,8 +47,16 @@ LIBRARIES = {
         ["libcudnn.so"],
     ),
     "libcufft.so.12": (["cufft"], ["-O2", "-Wl,-soname,libcufft.so.12", "-Wl,-rpath,$ORIGIN"], ["libcufft.so"]),
-    "libcublas.so.13": (["cublas", "dense"], ["-O2", "-fcx-limited-range", "-Wl,-soname,libcublas.so.13", "-Wl,-rpath,$ORIGIN"], ["libcublas.so"]),
-    "libcusolver.so.12": (["cusolver", "dense"], ["-O2", "-fcx-limited-range", "-Wl,-soname,libcusolver.so.12", "-Wl,-rpath,$ORIGIN"], ["libcusolver.so"]),
+    "libcublas.so.13": (
+        ["cublas", "dense"],
+        ["-O2", "-fcx-limited-range", "-Wl,-soname,libcublas.so.13", "-Wl,-rpath,$ORIGIN"],
+        ["libcublas.so"],
+    ),
+    "libcusolver.so.12": (
+        ["cusolver", "dense"],
+        ["-O2", "-fcx-limited-range", "-Wl,-soname,libcusolver.so.12", "-Wl,-rpath,$ORIGIN"],
+        ["libcusolver.so"],
+    ),
     "libnvidia-ml.so.1": (["management"], ["-O1", "-Wl,-soname,libnvidia-ml.so.1"], []),
 }
 # Those that submit work to the emulated driver.

@@ -67,7 +67,8 @@ bool run(const std::vector<std::string>& command, const fs::path& log) {
   pid_t child = 0;
   int status = 1;
   if (posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0)
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
   else
     std::ofstream(log, std::ios::app) << command[0] << " could not be started\n";
   posix_spawn_file_actions_destroy(&actions);
@@ -84,9 +85,12 @@ std::string opening(const ProgramSource& source) {
   std::string text = "#include \"" + language().string() + "\"\n" + boundary + "#define CRESSET_EMULATED 1\n";
   for (const std::string& option : source.options) {
     const size_t equals = option.find('=');
-    if (option.starts_with("-U")) text += "#undef " + option.substr(2) + "\n";
-    else if (option.starts_with("-D") && equals == std::string::npos) text += "#define " + option.substr(2) + " 1\n";
-    else if (option.starts_with("-D")) text += "#define " + option.substr(2, equals - 2) + " " + option.substr(equals + 1) + "\n";
+    if (option.starts_with("-U"))
+      text += "#undef " + option.substr(2) + "\n";
+    else if (option.starts_with("-D") && equals == std::string::npos)
+      text += "#define " + option.substr(2) + " 1\n";
+    else if (option.starts_with("-D"))
+      text += "#define " + option.substr(2, equals - 2) + " " + option.substr(equals + 1) + "\n";
   }
   return text + "#line 1 \"" + source.name + "\"\n";
 }
@@ -110,11 +114,13 @@ class WorkFolder {
 };
 
 // The program with its includes and macros resolved, ours before `boundary`. Empty if that failed.
-std::string preprocess(const std::string& compiler, const ProgramSource& source, const WorkFolder& work, const fs::path& log) {
+std::string preprocess(const std::string& compiler, const ProgramSource& source, const WorkFolder& work,
+                       const fs::path& log) {
   const fs::path text = work / "program.cu", result = work / "preprocessed";
   write(text, opening(source) + source.text);
   // Without the system's headers, as NVRTC: they are long to read and declare names of CUDA's.
-  std::vector<std::string> command = {compiler, "-E", "-x", "c++", "-nostdinc", "-nostdinc++", "-isystem", own_folder() / "device/standard"};
+  std::vector<std::string> command = {compiler,    "-E",          "-x",       "c++",
+                                      "-nostdinc", "-nostdinc++", "-isystem", own_folder() / "device/standard"};
   for (const std::string& option : source.options)
     if (option.starts_with("-I") || option.starts_with("-std=")) command.push_back(option);
   for (const auto& [name, content] : source.headers) {
@@ -129,16 +135,31 @@ std::string preprocess(const std::string& compiler, const ProgramSource& source,
 
 std::vector<std::string> flags_for(const ProgramSource& source) {
   // Checks of every access (device/checking.h), and no-tree-sra so that a vector is read as one, as on the device.
-  std::vector<std::string> flags = {"-O1", "-std=c++20", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
-                                    "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-gnu-unique", "-ftrivial-auto-var-init=pattern", "-fno-tree-sra",
-                                    "-w", "-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0",
+  std::vector<std::string> flags = {"-O1",
+                                    "-std=c++20",
+                                    "-fPIC",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-strict-aliasing",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-fno-asynchronous-unwind-tables",
+                                    "-fvisibility=hidden",
+                                    "-fno-gnu-unique",
+                                    "-ftrivial-auto-var-init=pattern",
+                                    "-fno-tree-sra",
+                                    "-w",
+                                    "-fsanitize=kernel-address",
+                                    "--param=asan-instrumentation-with-call-threshold=0",
+                                    "--param=asan-stack=0",
                                     "--param=asan-globals=0"};
   for (const std::string& option : source.options)
     if (option.starts_with("-std=")) flags[1] = option;
   return flags;
 }
 
-// Our headers in the compiler's own form, which takes a tenth of the time to read. It finds them beside the headers; without them it reads those.
+// Our headers in the compiler's own form, which takes a tenth of the time to read. It finds them beside the headers;
+// without them it reads those.
 void precompile_language(const std::string& compiler, const std::vector<std::string>& flags, const WorkFolder& work) {
   const fs::path ready = language().string() + ".gch", made = work / "language.gch";
   if (fs::exists(ready)) return;

@@ -1,4 +1,5 @@
-// Runs g++ and keeps what it made, by content, in a folder for temporary files, so that the second run of a test is quick.
+// Runs g++ and keeps what it made, by content, in a folder for temporary files, so that the second run of a test is
+// quick.
 #pragma once
 #include <string>
 #include <utility>

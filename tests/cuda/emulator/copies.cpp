@@ -20,9 +20,12 @@ Status copy(const char* who, void* stream_handle, Address to, Side to_side, Addr
       const Allocation* a = find_allocation(address);
       side = a && a->kind == Kind::device ? Side::device : Side::host;
     }
-    return side == Side::device ? device_may_use(who, what, device, address, bytes) : host_may_use(who, what, at(address), bytes);
+    return side == Side::device ? device_may_use(who, what, device, address, bytes)
+                                : host_may_use(who, what, at(address), bytes);
   };
-  const auto may_copy = [=] { return may_use("the destination", to, to_side, to_device) && may_use("the source", from, from_side, from_device); };
+  const auto may_copy = [=] {
+    return may_use("the destination", to, to_side, to_device) && may_use("the source", from, from_side, from_device);
+  };
   if (!may_copy()) return CUDA_ERROR_INVALID_VALUE;
   const auto do_copy = [=] {
     if (!may_copy()) return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -30,7 +33,8 @@ Status copy(const char* who, void* stream_handle, Address to, Side to_side, Addr
     return CUDA_SUCCESS;
   };
   if (stream->capture || bytes == 0) return submit(stream, who, do_copy);
-  // The driver goes through memory of its own with what the host has not pinned: it has read the source, or written the destination, when the call returns.
+  // The driver goes through memory of its own with what the host has not pinned: it has read the source, or written the
+  // destination, when the call returns.
   if (!find_allocation(from)) {
     auto read = std::make_shared<std::vector<char>>(static_cast<char*>(at(from)), static_cast<char*>(at(from)) + bytes);
     return submit(stream, who, [=] {
@@ -81,11 +85,12 @@ EMULATOR_API Status cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
   EMULATOR_ENTER_CONTEXT();
   return copy("cuMemcpyDtoDAsync", stream, to, Side::device, from, Side::device, bytes);
 }
-EMULATOR_API Status cuMemcpyPeerAsync(Address to, void* to_context, Address from, void* from_context, size_t bytes, void* stream) {
+EMULATOR_API Status cuMemcpyPeerAsync(Address to, void* to_context, Address from, void* from_context, size_t bytes,
+                                      void* stream) {
   EMULATOR_ENTER_CONTEXT();
   if (!to_context || !from_context) return CUDA_ERROR_INVALID_CONTEXT;
-  return copy("cuMemcpyPeerAsync", stream, to, Side::device, from, Side::device, bytes, static_cast<Device*>(to_context),
-              static_cast<Device*>(from_context));
+  return copy("cuMemcpyPeerAsync", stream, to, Side::device, from, Side::device, bytes,
+              static_cast<Device*>(to_context), static_cast<Device*>(from_context));
 }
 
 EMULATOR_API Status cuMemsetD8Async(Address to, unsigned char value, size_t count, void* stream) {

@@ -1,4 +1,5 @@
-// cuBLASLt's interface for products of matrices: descriptions, what is supported, and the call. Columns lie one after another (ORDER_COL).
+// cuBLASLt's interface for products of matrices: descriptions, what is supported, and the call. Columns lie one after
+// another (ORDER_COL).
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -67,18 +68,31 @@ bool is_float8(uint32_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_
 
 // The combinations of types of NVIDIA's table, as far as the emulator multiplies them.
 bool types_are_supported(const Description& d, const Layout& a, const Layout& b, const Layout& c, const Layout& out) {
-  const auto all_are = [&](uint32_t type) { return a.type == type && b.type == type && c.type == type && out.type == type; };
+  const auto all_are = [&](uint32_t type) {
+    return a.type == type && b.type == type && c.type == type && out.type == type;
+  };
   switch (d.compute) {
-    case 64: case 65: return d.scale == CUDA_R_16F && all_are(CUDA_R_16F);
-    case 68: case 69: case 74: case 75: case 77:
+    case 64:
+    case 65: return d.scale == CUDA_R_16F && all_are(CUDA_R_16F);
+    case 68:
+    case 69:
+    case 74:
+    case 75:
+    case 77:
       if (d.scale == CUDA_C_32F) return all_are(CUDA_C_32F);
       if (d.scale != CUDA_R_32F || c.type != out.type) return false;
-      if (is_float8(a.type) && is_float8(b.type)) return (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && (out.type == CUDA_R_16F || out.type == CUDA_R_16BF || out.type == CUDA_R_32F);
+      if (is_float8(a.type) && is_float8(b.type))
+        return (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) &&
+               (out.type == CUDA_R_16F || out.type == CUDA_R_16BF || out.type == CUDA_R_32F);
       if (a.type != b.type) return false;
       if (a.type == CUDA_R_16F || a.type == CUDA_R_16BF) return out.type == a.type || out.type == CUDA_R_32F;
       return a.type == CUDA_R_32F && out.type == CUDA_R_32F;
-    case 70: case 71: return (d.scale == CUDA_R_64F && all_are(CUDA_R_64F)) || (d.scale == CUDA_C_64F && all_are(CUDA_C_64F));
-    case 72: case 73: return d.scale == CUDA_R_32I && a.type == CUDA_R_8I && b.type == CUDA_R_8I && c.type == CUDA_R_32I && out.type == CUDA_R_32I;
+    case 70:
+    case 71: return (d.scale == CUDA_R_64F && all_are(CUDA_R_64F)) || (d.scale == CUDA_C_64F && all_are(CUDA_C_64F));
+    case 72:
+    case 73:
+      return d.scale == CUDA_R_32I && a.type == CUDA_R_8I && b.type == CUDA_R_8I && c.type == CUDA_R_32I &&
+             out.type == CUDA_R_32I;
     default: return false;
   }
 }
@@ -87,22 +101,26 @@ Result check(const Description& d, const Layout& a, const Layout& b, const Layou
   for (const Layout* layout : {&a, &b, &c, &out}) {
     if (layout->order != 0) return unsupported("only the column order is emulated");
     if (layout->rows == 0 || layout->columns == 0 || layout->batches < 1 || layout->leading < int64_t(layout->rows)) {
-      complain("cublasLtMatmul: a matrix of %llu x %llu with leading dimension %lld and %d batches", static_cast<unsigned long long>(layout->rows),
-               static_cast<unsigned long long>(layout->columns), static_cast<long long>(layout->leading), layout->batches);
+      complain("cublasLtMatmul: a matrix of %llu x %llu with leading dimension %lld and %d batches",
+               static_cast<unsigned long long>(layout->rows), static_cast<unsigned long long>(layout->columns),
+               static_cast<long long>(layout->leading), layout->batches);
       return CUBLAS_STATUS_INVALID_VALUE;
     }
   }
   if (!types_are_supported(d, a, b, c, out)) {
-    complain("cublasLtMatmul: no product with compute type %d, scale type %d and matrix types %u %u %u %u", d.compute, d.scale, a.type, b.type, c.type, out.type);
+    complain("cublasLtMatmul: no product with compute type %d, scale type %d and matrix types %u %u %u %u", d.compute,
+             d.scale, a.type, b.type, c.type, out.type);
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   const uint64_t m = d.transpose_a ? a.columns : a.rows, inner = d.transpose_a ? a.rows : a.columns;
   const uint64_t inner_b = d.transpose_b ? b.columns : b.rows, n = d.transpose_b ? b.rows : b.columns;
-  if (inner != inner_b || out.rows != m || out.columns != n || c.rows != m || c.columns != n || a.batches != out.batches || b.batches != out.batches ||
-      c.batches != out.batches) {
-    complain("cublasLtMatmul: op(A) is %llu x %llu, op(B) %llu x %llu, D %llu x %llu, with %d, %d and %d batches", static_cast<unsigned long long>(m),
-             static_cast<unsigned long long>(inner), static_cast<unsigned long long>(inner_b), static_cast<unsigned long long>(n),
-             static_cast<unsigned long long>(out.rows), static_cast<unsigned long long>(out.columns), a.batches, b.batches, out.batches);
+  if (inner != inner_b || out.rows != m || out.columns != n || c.rows != m || c.columns != n ||
+      a.batches != out.batches || b.batches != out.batches || c.batches != out.batches) {
+    complain("cublasLtMatmul: op(A) is %llu x %llu, op(B) %llu x %llu, D %llu x %llu, with %d, %d and %d batches",
+             static_cast<unsigned long long>(m), static_cast<unsigned long long>(inner),
+             static_cast<unsigned long long>(inner_b), static_cast<unsigned long long>(n),
+             static_cast<unsigned long long>(out.rows), static_cast<unsigned long long>(out.columns), a.batches,
+             b.batches, out.batches);
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (d.pointer_mode != 0) return unsupported("alpha and beta on the device are not emulated");
@@ -114,14 +132,19 @@ Result check(const Description& d, const Layout& a, const Layout& b, const Layou
   }
   if (is_float8(a.type)) {
     if (d.transpose_a != 1 || d.transpose_b != 0) return unsupported("8-bit floats want A transposed and B as it is");
-    if (m % 16 || inner % 16 || a.leading % 16 || b.leading % 16) return unsupported("8-bit floats want rows and the inner dimension to be multiples of 16");
+    if (m % 16 || inner % 16 || a.leading % 16 || b.leading % 16)
+      return unsupported("8-bit floats want rows and the inner dimension to be multiples of 16");
   }
-  constexpr uint32_t epilogues[] = {1, kRelu, kBias, kRelu | kBias, kGelu, kGelu | kBias, kBiasGradientA, kBiasGradientB};
-  if (std::find(std::begin(epilogues), std::end(epilogues), d.epilogue) == std::end(epilogues)) return unsupported("this epilogue is not emulated");
+  constexpr uint32_t epilogues[] = {1,     kRelu,         kBias,          kRelu | kBias,
+                                    kGelu, kGelu | kBias, kBiasGradientA, kBiasGradientB};
+  if (std::find(std::begin(epilogues), std::end(epilogues), d.epilogue) == std::end(epilogues))
+    return unsupported("this epilogue is not emulated");
   if (d.epilogue != 1) {
-    if (d.scale == CUDA_C_32F || d.scale == CUDA_C_64F || d.scale == CUDA_R_32I) return unsupported("no epilogue for complex numbers and integers");
+    if (d.scale == CUDA_C_32F || d.scale == CUDA_C_64F || d.scale == CUDA_R_32I)
+      return unsupported("no epilogue for complex numbers and integers");
     const bool has_bias = d.epilogue & (kBias | kBiasGradientA | kBiasGradientB);
-    if (has_bias && d.bias_type != -1 && d.bias_type != int32_t(out.type)) return unsupported("the bias has another type than D");
+    if (has_bias && d.bias_type != -1 && d.bias_type != int32_t(out.type))
+      return unsupported("the bias has another type than D");
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -129,20 +152,26 @@ Result check(const Description& d, const Layout& a, const Layout& b, const Layou
 std::complex<double> scalar_at(const void* place, int type) {
   return with_type(type, [&]<class T>(T) -> std::complex<double> {
     const T value = *static_cast<const T*>(place);
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>) return static_cast<float>(value);
-    else if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(value);
-    else return {static_cast<double>(value.real()), static_cast<double>(value.imag())};
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E4M3> ||
+                  std::is_same_v<T, Float8E5M2>)
+      return static_cast<float>(value);
+    else if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<double>(value);
+    else
+      return {static_cast<double>(value.real()), static_cast<double>(value.imag())};
   });
 }
 
 bool addresses_are_good(const Product& p, Device* device) {
   const auto good = [&](const char* what, const void* data, const Layout& layout) {
-    return device_may_use("cublasLtMatmul", what, device, reinterpret_cast<Address>(data), layout.extent() * bytes_of(int(layout.type)));
+    return device_may_use("cublasLtMatmul", what, device, reinterpret_cast<Address>(data),
+                          layout.extent() * bytes_of(int(layout.type)));
   };
   if (!good("A", p.a_data, p.a) || !good("B", p.b_data, p.b) || !good("D", p.d_data, p.d)) return false;
   if (p.beta != 0.0 && !good("C", p.c_data, p.c)) return false;
   for (const float* scale : {p.a_scale, p.b_scale})
-    if (scale && !device_may_use("cublasLtMatmul", "a scale", device, reinterpret_cast<Address>(scale), 4)) return false;
+    if (scale && !device_may_use("cublasLtMatmul", "a scale", device, reinterpret_cast<Address>(scale), 4))
+      return false;
   if (!(p.epilogue & (kBias | kBiasGradientA | kBiasGradientB))) return true;
   const uint64_t entries = p.epilogue & kBiasGradientB ? p.d.columns : p.d.rows;
   return device_may_use("cublasLtMatmul", "the bias", device, reinterpret_cast<Address>(p.bias),
@@ -185,7 +214,9 @@ EMULATOR_API Result cublasLtMatmulDescCreate(Description** description, int comp
   *description = new Description{compute, scale};
   return CUBLAS_STATUS_SUCCESS;
 }
-EMULATOR_API Result cublasLtMatmulDescDestroy(Description* description) { return delete description, CUBLAS_STATUS_SUCCESS; }
+EMULATOR_API Result cublasLtMatmulDescDestroy(Description* description) {
+  return delete description, CUBLAS_STATUS_SUCCESS;
+}
 EMULATOR_API Result cublasLtMatmulDescSetAttribute(Description* d, int attribute, const void* value, size_t bytes) {
   switch (attribute) {
     case 0: return set(d->compute, value, bytes);
@@ -201,7 +232,7 @@ EMULATOR_API Result cublasLtMatmulDescSetAttribute(Description* d, int attribute
     case 15: return ignore<int32_t>(value, bytes);  // number of multiprocessors
     case 17: return set(d->a_scale, value, bytes);
     case 18: return set(d->b_scale, value, bytes);
-    case 25: return ignore<int8_t>(value, bytes);   // fast accumulation of 8-bit floats
+    case 25: return ignore<int8_t>(value, bytes);  // fast accumulation of 8-bit floats
     case 26: return set(d->bias_type, value, bytes);
     default:
       complain("cublasLtMatmulDescSetAttribute: attribute %d is not emulated", attribute);
@@ -209,7 +240,8 @@ EMULATOR_API Result cublasLtMatmulDescSetAttribute(Description* d, int attribute
   }
 }
 
-EMULATOR_API Result cublasLtMatrixLayoutCreate(Layout** layout, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+EMULATOR_API Result cublasLtMatrixLayoutCreate(Layout** layout, int type, uint64_t rows, uint64_t columns,
+                                               int64_t leading) {
   *layout = new Layout;
   (*layout)->type = uint32_t(type), (*layout)->rows = rows, (*layout)->columns = columns, (*layout)->leading = leading;
   return CUBLAS_STATUS_SUCCESS;
@@ -234,24 +266,33 @@ EMULATOR_API Result cublasLtMatmulPreferenceCreate(Preference** preference) {
   *preference = new Preference;
   return CUBLAS_STATUS_SUCCESS;
 }
-EMULATOR_API Result cublasLtMatmulPreferenceDestroy(Preference* preference) { return delete preference, CUBLAS_STATUS_SUCCESS; }
-EMULATOR_API Result cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, const void* value, size_t bytes) {
+EMULATOR_API Result cublasLtMatmulPreferenceDestroy(Preference* preference) {
+  return delete preference, CUBLAS_STATUS_SUCCESS;
+}
+EMULATOR_API Result cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, const void* value,
+                                                         size_t bytes) {
   switch (attribute) {
-    case 0: case 3: return ignore<uint32_t>(value, bytes);  // how to search, which reductions
+    case 0:
+    case 3: return ignore<uint32_t>(value, bytes);  // how to search, which reductions
     case 1: return set(preference->workspace, value, bytes);
-    case 5: case 6: case 7: case 8: return set(preference->alignment[attribute - 5], value, bytes);
-    case 9: return ignore<float>(value, bytes);             // waves
-    case 12: return ignore<uint64_t>(value, bytes);         // implementations
+    case 5:
+    case 6:
+    case 7:
+    case 8: return set(preference->alignment[attribute - 5], value, bytes);
+    case 9: return ignore<float>(value, bytes);      // waves
+    case 12: return ignore<uint64_t>(value, bytes);  // implementations
     default:
       complain("cublasLtMatmulPreferenceSetAttribute: attribute %d is not emulated", attribute);
       return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
 
-EMULATOR_API Result cublasLtMatmulAlgoGetHeuristic(Handle* handle, Description* d, Layout* a, Layout* b, Layout* c, Layout* out, Preference* preference,
-                                                   int wanted, Heuristic* results, int* count) {
+EMULATOR_API Result cublasLtMatmulAlgoGetHeuristic(Handle* handle, Description* d, Layout* a, Layout* b, Layout* c,
+                                                   Layout* out, Preference* preference, int wanted, Heuristic* results,
+                                                   int* count) {
   *count = 0;
-  if (!handle || !d || !a || !b || !c || !out || !preference || wanted < 1 || !results) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!handle || !d || !a || !b || !c || !out || !preference || wanted < 1 || !results)
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (Result result = check(*d, *a, *b, *c, *out)) return result;
   Heuristic& best = results[0] = {};
   best.algorithm.magic = algorithm_magic;
@@ -262,8 +303,9 @@ EMULATOR_API Result cublasLtMatmulAlgoGetHeuristic(Handle* handle, Description* 
   return CUBLAS_STATUS_SUCCESS;
 }
 
-EMULATOR_API Result cublasLtMatmul(Handle* handle, Description* d, const void* alpha, const void* a_data, Layout* a, const void* b_data, Layout* b,
-                                   const void* beta, const void* c_data, Layout* c, void* d_data, Layout* out, const Algorithm* algorithm, void* workspace,
+EMULATOR_API Result cublasLtMatmul(Handle* handle, Description* d, const void* alpha, const void* a_data, Layout* a,
+                                   const void* b_data, Layout* b, const void* beta, const void* c_data, Layout* c,
+                                   void* d_data, Layout* out, const Algorithm* algorithm, void* workspace,
                                    size_t workspace_bytes, void* stream_handle) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!d || !alpha || !beta || !a || !b || !c || !out) return CUBLAS_STATUS_INVALID_VALUE;
@@ -275,18 +317,20 @@ EMULATOR_API Result cublasLtMatmul(Handle* handle, Description* d, const void* a
     const void* all[] = {a_data, b_data, beta_value == 0.0 ? nullptr : c_data, d_data};
     for (int i = 0; i < 4; ++i)  // no kernel wants more than 16 bytes
       if (reinterpret_cast<uintptr_t>(all[i]) % std::min<uint64_t>(algorithm->alignment[i], 16) != 0) {
-        complain("cublasLtMatmul: %c at %p is less aligned than the algorithm was asked for (%llu bytes)", "ABCD"[i], all[i],
-                 static_cast<unsigned long long>(algorithm->alignment[i]));
+        complain("cublasLtMatmul: %c at %p is less aligned than the algorithm was asked for (%llu bytes)", "ABCD"[i],
+                 all[i], static_cast<unsigned long long>(algorithm->alignment[i]));
         return CUBLAS_STATUS_INVALID_VALUE;
       }
   }
   std::lock_guard guard(lock());
   Stream* stream = find_stream(stream_handle);
   if (!stream || stream->device != handle->device) return unsupported("the stream is not one of the handle's device");
-  if (!device_may_use("cublasLtMatmul", "the workspace", handle->device, reinterpret_cast<Address>(workspace), workspace_bytes))
+  if (!device_may_use("cublasLtMatmul", "the workspace", handle->device, reinterpret_cast<Address>(workspace),
+                      workspace_bytes))
     return CUBLAS_STATUS_INVALID_VALUE;
   auto product = std::make_shared<Product>();
-  product->compute = d->compute, product->scale = d->scale, product->transpose_a = d->transpose_a, product->transpose_b = d->transpose_b;
+  product->compute = d->compute, product->scale = d->scale, product->transpose_a = d->transpose_a,
+  product->transpose_b = d->transpose_b;
   product->epilogue = d->epilogue, product->bias = d->bias, product->bias_stride = d->bias_stride;
   product->a_scale = d->a_scale, product->b_scale = d->b_scale;
   product->a = *a, product->b = *b, product->c = *c, product->d = *out;

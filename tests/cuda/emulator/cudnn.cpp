@@ -1,7 +1,7 @@
-// cuDNN's interface of graphs, as far as one convolution, or several of the operations of cudnn_operations.h: descriptors are checked as the library checks
-// them, and computed by plain loops.
-// There are two engines: the first rounds float32 as TF32 does and notes that it uses tensor cores, the second is exact. Plans of the first for a dilation of
-// seven fail when they are run, as some of cuDNN's do.
+// cuDNN's interface of graphs, as far as one convolution, or several of the operations of cudnn_operations.h:
+// descriptors are checked as the library checks them, and computed by plain loops. There are two engines: the first
+// rounds float32 as TF32 does and notes that it uses tensor cores, the second is exact. Plans of the first for a
+// dilation of seven fail when they are run, as some of cuDNN's do.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -15,8 +15,34 @@ namespace {
 using namespace emulator;
 
 enum Result { SUCCESS = 0, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
-enum Kind { CONVOLUTION = 1, ENGINE = 2, CONFIGURATION = 3, HEURISTIC = 4, PLAN = 5, FORWARD = 10, BACKWARD_FILTER = 11, BACKWARD_DATA = 12, GRAPH = 15, PACK = 16, TENSOR = 17 };
-enum Type { HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64 = 3, FLOAT = 4, DOUBLE = 5, POINTER = 6, CONVOLUTION_MODE = 7, HEURISTIC_MODE = 8, NUMERICAL_NOTE = 11, POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18 };
+enum Kind {
+  CONVOLUTION = 1,
+  ENGINE = 2,
+  CONFIGURATION = 3,
+  HEURISTIC = 4,
+  PLAN = 5,
+  FORWARD = 10,
+  BACKWARD_FILTER = 11,
+  BACKWARD_DATA = 12,
+  GRAPH = 15,
+  PACK = 16,
+  TENSOR = 17
+};
+enum Type {
+  HANDLE = 0,
+  DATA_TYPE = 1,
+  BOOLEAN = 2,
+  INT64 = 3,
+  FLOAT = 4,
+  DOUBLE = 5,
+  POINTER = 6,
+  CONVOLUTION_MODE = 7,
+  HEURISTIC_MODE = 8,
+  NUMERICAL_NOTE = 11,
+  POINTWISE_MODE = 14,
+  DESCRIPTOR = 15,
+  REDUCTION_OPERATOR = 18
+};
 
 struct Handle {
   Device* device;
@@ -30,19 +56,37 @@ Result refused(const char* why) {
 // The type that an attribute has, and the descriptors that have it.
 bool is_right(int kind, int name, int type) {
   switch (kind) {
-    case CONVOLUTION: return name == 100 ? type == DATA_TYPE : name == 101 ? type == CONVOLUTION_MODE : name >= 102 && name <= 106 && type == INT64;
+    case CONVOLUTION:
+      return name == 100   ? type == DATA_TYPE
+             : name == 101 ? type == CONVOLUTION_MODE
+                           : name >= 102 && name <= 106 && type == INT64;
     case HEURISTIC: return name == 200 ? type == HEURISTIC_MODE : name == 201 && type == DESCRIPTOR;
     case PLAN: return name == 400 ? type == HANDLE : name == 401 && type == DESCRIPTOR;
-    case FORWARD: return name == 700 || name == 701 ? type == FLOAT || type == DOUBLE : name >= 702 && name <= 705 && type == DESCRIPTOR;
-    case BACKWARD_DATA: return name == 706 || name == 707 ? type == FLOAT || type == DOUBLE : name >= 708 && name <= 711 && type == DESCRIPTOR;
-    case BACKWARD_FILTER: return name == 712 || name == 713 ? type == FLOAT || type == DOUBLE : name >= 714 && name <= 717 && type == DESCRIPTOR;
+    case FORWARD:
+      return name == 700 || name == 701 ? type == FLOAT || type == DOUBLE
+                                        : name >= 702 && name <= 705 && type == DESCRIPTOR;
+    case BACKWARD_DATA:
+      return name == 706 || name == 707 ? type == FLOAT || type == DOUBLE
+                                        : name >= 708 && name <= 711 && type == DESCRIPTOR;
+    case BACKWARD_FILTER:
+      return name == 712 || name == 713 ? type == FLOAT || type == DOUBLE
+                                        : name >= 714 && name <= 717 && type == DESCRIPTOR;
     case GRAPH: return name == 800 ? type == HANDLE : name == 801 && type == DESCRIPTOR;
     case PACK: return name == 1000 ? type == INT64 : (name == 1001 || name == 1003) && type == POINTER;
-    case TENSOR: return name == 901 ? type == DATA_TYPE : name == 907 || name == 908 ? type == BOOLEAN : (name == 900 || name == 902 || name == 903 || name == 906) && type == INT64;
+    case TENSOR:
+      return name == 901                  ? type == DATA_TYPE
+             : name == 907 || name == 908 ? type == BOOLEAN
+                                          : (name == 900 || name == 902 || name == 903 || name == 906) && type == INT64;
     default: return has_graph_attribute(kind, name, type);
   }
 }
-size_t width_of(int type) { return type == BOOLEAN ? 1 : type == DATA_TYPE || type == FLOAT || type == CONVOLUTION_MODE || type == HEURISTIC_MODE || type == POINTWISE_MODE || type == REDUCTION_OPERATOR ? 4 : 8; }
+size_t width_of(int type) {
+  return type == BOOLEAN ? 1
+         : type == DATA_TYPE || type == FLOAT || type == CONVOLUTION_MODE || type == HEURISTIC_MODE ||
+                 type == POINTWISE_MODE || type == REDUCTION_OPERATOR
+             ? 4
+             : 8;
+}
 
 int first_of(int kind) { return kind == FORWARD ? 700 : kind == BACKWARD_DATA ? 706 : 712; }
 
@@ -53,34 +97,50 @@ Result check_operation(const Descriptor& d) {
   const Descriptor &c = *d.part(first + 2), &w = *d.part(first + 3), &x = *d.part(first + 4), &y = *d.part(first + 5);
   const auto &xs = x.values.at(902), &ws = w.values.at(902), &ys = y.values.at(902);
   const size_t rank = size_t(c.values.at(106)[0]);
-  if (rank < 2 || rank > 3 || xs.size() != rank + 2 || ws.size() != rank + 2 || ys.size() != rank + 2) return refused("the number of dimensions");
-  if (xs[0] != ys[0] || ys[1] != ws[0] || xs[1] % ws[1] != 0 || ys[1] % (xs[1] / ws[1]) != 0) return refused("the channels or images of a convolution");
+  if (rank < 2 || rank > 3 || xs.size() != rank + 2 || ws.size() != rank + 2 || ys.size() != rank + 2)
+    return refused("the number of dimensions");
+  if (xs[0] != ys[0] || ys[1] != ws[0] || xs[1] % ws[1] != 0 || ys[1] % (xs[1] / ws[1]) != 0)
+    return refused("the channels or images of a convolution");
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t reach = c.values.at(102)[i] * (ws[2 + i] - 1) + 1, room = xs[2 + i] + c.values.at(104)[i] + c.values.at(105)[i] - reach;
+    const int64_t reach = c.values.at(102)[i] * (ws[2 + i] - 1) + 1,
+                  room = xs[2 + i] + c.values.at(104)[i] + c.values.at(105)[i] - reach;
     if (room < 0 || room / c.values.at(103)[i] + 1 != ys[2 + i]) return refused("the sizes of a convolution");
   }
   return SUCCESS;
 }
 
 Result finalize(const Descriptor& d) {
-  const auto has = [&](std::initializer_list<int> names) { return std::all_of(names.begin(), names.end(), [&](int n) { return d.values.count(n) > 0; }); };
+  const auto has = [&](std::initializer_list<int> names) {
+    return std::all_of(names.begin(), names.end(), [&](int n) { return d.values.count(n) > 0; });
+  };
   switch (d.kind) {
-    case TENSOR: return has({900, 901, 902, 903, 906}) && d.values.at(902).size() == d.values.at(903).size() ? SUCCESS : refused("a tensor lacks something");
+    case TENSOR:
+      return has({900, 901, 902, 903, 906}) && d.values.at(902).size() == d.values.at(903).size()
+                 ? SUCCESS
+                 : refused("a tensor lacks something");
     case CONVOLUTION:
       if (!has({100, 101, 102, 103, 104, 105, 106})) return refused("a convolution lacks something");
       for (int name : {102, 103, 104, 105})
-        if (int64_t(d.values.at(name).size()) != d.values.at(106)[0]) return refused("a convolution has another number of dimensions");
+        if (int64_t(d.values.at(name).size()) != d.values.at(106)[0])
+          return refused("a convolution has another number of dimensions");
       return SUCCESS;
-    case FORWARD: case BACKWARD_DATA: case BACKWARD_FILTER: return check_operation(d);
+    case FORWARD:
+    case BACKWARD_DATA:
+    case BACKWARD_FILTER: return check_operation(d);
     case GRAPH: {
       if (!has({800, 801})) return refused("a graph has a handle and operations");
       const auto& operations = d.values.at(801);
-      const bool plain = std::all_of(operations.begin(), operations.end(), [](int64_t o) { return is_graph_operation(reinterpret_cast<Descriptor*>(o)->kind); });
+      const bool plain = std::all_of(operations.begin(), operations.end(), [](int64_t o) {
+        return is_graph_operation(reinterpret_cast<Descriptor*>(o)->kind);
+      });
       return plain || operations.size() == 1 ? SUCCESS : NOT_SUPPORTED;
     }
     case HEURISTIC: return has({200, 201}) && d.part(201)->is_final ? SUCCESS : refused("a heuristic lacks something");
     case PLAN: return has({400, 401}) ? SUCCESS : refused("a plan lacks something");
-    case PACK: return has({1000, 1001, 1003}) && d.values.at(1000).size() == d.values.at(1001).size() ? SUCCESS : refused("a variant pack lacks something");
+    case PACK:
+      return has({1000, 1001, 1003}) && d.values.at(1000).size() == d.values.at(1001).size()
+                 ? SUCCESS
+                 : refused("a variant pack lacks something");
     default: return problem_of(d) ? refused(problem_of(d)) : SUCCESS;
   }
 }
@@ -100,14 +160,21 @@ struct Images {
   // cuDNN's numbers of types: 0 float, 1 double, 2 half, 9 bfloat16.
   double get(int64_t at) const {
     const char* p = data + at * int64_t(width());
-    return type == 0 ? *reinterpret_cast<const float*>(p) : type == 1 ? *reinterpret_cast<const double*>(p) : type == 2 ? float(*reinterpret_cast<const Half*>(p)) : float(*reinterpret_cast<const BFloat16*>(p));
+    return type == 0   ? *reinterpret_cast<const float*>(p)
+           : type == 1 ? *reinterpret_cast<const double*>(p)
+           : type == 2 ? float(*reinterpret_cast<const Half*>(p))
+                       : float(*reinterpret_cast<const BFloat16*>(p));
   }
   void put(int64_t at, double v) const {
     char* p = data + at * int64_t(width());
-    if (type == 0) *reinterpret_cast<float*>(p) = float(v);
-    else if (type == 1) *reinterpret_cast<double*>(p) = v;
-    else if (type == 2) *reinterpret_cast<Half*>(p) = Half(float(v));
-    else *reinterpret_cast<BFloat16*>(p) = BFloat16(float(v));
+    if (type == 0)
+      *reinterpret_cast<float*>(p) = float(v);
+    else if (type == 1)
+      *reinterpret_cast<double*>(p) = v;
+    else if (type == 2)
+      *reinterpret_cast<Half*>(p) = Half(float(v));
+    else
+      *reinterpret_cast<BFloat16*>(p) = BFloat16(float(v));
   }
 };
 
@@ -117,7 +184,9 @@ struct Work {
   Images x, w, y;
   std::vector<int64_t> stride, padding, dilation;
 
-  double seen(double v) const { return rounds ? float_of((bits_of(float(v)) + 0xfff + (bits_of(float(v)) >> 13 & 1)) & ~0x1fffu) : v; }
+  double seen(double v) const {
+    return rounds ? float_of((bits_of(float(v)) + 0xfff + (bits_of(float(v)) >> 13 & 1)) & ~0x1fffu) : v;
+  }
 
   // Every pair of a point of y and a point of the kernel, with the point of x that they meet in.
   void run() const {
@@ -138,10 +207,15 @@ struct Work {
         for (int64_t n = 0; n < x.sizes[0]; ++n)
           for (int64_t k = 0; k < w.sizes[0]; ++k)
             for (int64_t c = 0; c < w.sizes[1]; ++c) {
-              const int64_t px = xo + n * x.strides[0] + (k / each * w.sizes[1] + c) * x.strides[1], pw = wo + k * w.strides[0] + c * w.strides[1], py = yo + n * y.strides[0] + k * y.strides[1];
-              if (kind == FORWARD) sums[size_t(py)] += seen(x.get(px)) * seen(w.get(pw));
-              else if (kind == BACKWARD_DATA) sums[size_t(px)] += seen(w.get(pw)) * seen(y.get(py));
-              else sums[size_t(pw)] += seen(x.get(px)) * seen(y.get(py));
+              const int64_t px = xo + n * x.strides[0] + (k / each * w.sizes[1] + c) * x.strides[1],
+                            pw = wo + k * w.strides[0] + c * w.strides[1],
+                            py = yo + n * y.strides[0] + k * y.strides[1];
+              if (kind == FORWARD)
+                sums[size_t(py)] += seen(x.get(px)) * seen(w.get(pw));
+              else if (kind == BACKWARD_DATA)
+                sums[size_t(px)] += seen(w.get(pw)) * seen(y.get(py));
+              else
+                sums[size_t(pw)] += seen(x.get(px)) * seen(y.get(py));
             }
       size_t d = 2 * rank;
       while (d > 0 && ++at[d - 1] == (d - 1 < rank ? y.sizes[2 + d - 1] : w.sizes[2 + d - 1 - rank])) at[--d] = 0;
@@ -154,7 +228,11 @@ struct Work {
 }  // namespace
 
 EMULATOR_API size_t cudnnGetVersion() { return 91500; }
-EMULATOR_API const char* cudnnGetErrorString(int status) { return status == 0 ? "CUDNN_STATUS_SUCCESS" : status == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS of the emulator"; }
+EMULATOR_API const char* cudnnGetErrorString(int status) {
+  return status == 0           ? "CUDNN_STATUS_SUCCESS"
+         : status == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM"
+                               : "CUDNN_STATUS of the emulator";
+}
 EMULATOR_API int cudnnCreate(Handle** handle) {
   std::lock_guard guard(lock());
   if (!current()) return NOT_INITIALIZED;
@@ -163,7 +241,9 @@ EMULATOR_API int cudnnCreate(Handle** handle) {
 }
 EMULATOR_API int cudnnSetStream(Handle* handle, void* stream) { return handle->stream = stream, SUCCESS; }
 
-EMULATOR_API int cudnnBackendCreateDescriptor(int kind, Descriptor** d) { return *d = new Descriptor{kind, false, 0, {}}, SUCCESS; }
+EMULATOR_API int cudnnBackendCreateDescriptor(int kind, Descriptor** d) {
+  return *d = new Descriptor{kind, false, 0, {}}, SUCCESS;
+}
 EMULATOR_API int cudnnBackendDestroyDescriptor(Descriptor* d) { return delete d, SUCCESS; }
 EMULATOR_API int cudnnBackendFinalize(Descriptor* d) {
   const Result result = finalize(*d);
@@ -178,13 +258,15 @@ EMULATOR_API int cudnnBackendSetAttribute(Descriptor* d, int name, int type, int
   }
   std::vector<int64_t>& values = d->values[name];
   values.assign(size_t(count), 0);
-  for (int64_t i = 0; i < count; ++i) std::memcpy(&values[size_t(i)], static_cast<const char*>(elements) + size_t(i) * width_of(type), width_of(type));
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(&values[size_t(i)], static_cast<const char*>(elements) + size_t(i) * width_of(type), width_of(type));
   if (type == DESCRIPTOR)
     for (int64_t v : values)
       if (!reinterpret_cast<Descriptor*>(v)->is_final) return refused("a part is not final");
   return SUCCESS;
 }
-EMULATOR_API int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t wanted, int64_t* count, void* elements) {
+EMULATOR_API int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t wanted, int64_t* count,
+                                          void* elements) {
   if (d->kind == HEURISTIC && name == 202 && type == DESCRIPTOR) {
     for (*count = 0; *count < std::min<int64_t>(wanted, 2); ++*count) {
       Descriptor* to = static_cast<Descriptor**>(elements)[*count];
@@ -214,7 +296,9 @@ static int execute_graph(Handle* handle, Descriptor* plan, Descriptor* pack) {
   std::lock_guard guard(lock());
   Stream* stream = find_stream(handle->stream);
   if (!stream || stream->device != handle->device) return refused("the stream is not one of the handle's device");
-  const auto touch = [device = handle->device](char* p, size_t bytes) { return device_may_use("cudnnBackendExecute", "a tensor", device, reinterpret_cast<Address>(p), bytes); };
+  const auto touch = [device = handle->device](char* p, size_t bytes) {
+    return device_may_use("cudnnBackendExecute", "a tensor", device, reinterpret_cast<Address>(p), bytes);
+  };
   if (!Operations::touches(operations, memory, touch)) return refused("a tensor has no memory, or lies badly");
   const Status status = submit(stream, "cudnnBackendExecute", [work = Operations::prepare(operations, memory)] {
     work();
@@ -226,7 +310,8 @@ static int execute_graph(Handle* handle, Descriptor* plan, Descriptor* pack) {
 EMULATOR_API int cudnnBackendExecute(Handle* handle, Descriptor* plan, Descriptor* pack) {
   if (!plan->is_final || !pack->is_final) return refused("what is executed is final");
   if (is_graph_operation(plan->part(401)->part(201)->part(801)->kind)) return execute_graph(handle, plan, pack);
-  const Descriptor &configuration = *plan->part(401), &operation = *configuration.part(201)->part(801), &c = *operation.part(first_of(operation.kind) + 2);
+  const Descriptor &configuration = *plan->part(401), &operation = *configuration.part(201)->part(801),
+                   &c = *operation.part(first_of(operation.kind) + 2);
   auto work = std::make_shared<Work>();
   work->kind = operation.kind;
   work->stride = c.values.at(103), work->padding = c.values.at(105), work->dilation = c.values.at(102);
@@ -236,18 +321,22 @@ EMULATOR_API int cudnnBackendExecute(Handle* handle, Descriptor* plan, Descripto
     const auto& ids = pack->values.at(1000);
     const auto found = std::find(ids.begin(), ids.end(), t.values.at(906)[0]);
     if (found == ids.end()) return refused("a tensor has no memory");
-    *all[i] = {int(t.values.at(901)[0]), t.values.at(902), t.values.at(903), reinterpret_cast<char*>(pack->values.at(1001)[size_t(found - ids.begin())])};
-    if (reinterpret_cast<uintptr_t>(all[i]->data) % size_t(t.values.at(900)[0]) != 0) return refused("a tensor is less aligned than was said");
+    *all[i] = {int(t.values.at(901)[0]), t.values.at(902), t.values.at(903),
+               reinterpret_cast<char*>(pack->values.at(1001)[size_t(found - ids.begin())])};
+    if (reinterpret_cast<uintptr_t>(all[i]->data) % size_t(t.values.at(900)[0]) != 0)
+      return refused("a tensor is less aligned than was said");
   }
   if (configuration.engine == 0 && work->dilation[0] == 7) return NOT_SUPPORTED;
   work->rounds = configuration.engine == 0 && work->x.type == 0;
   std::lock_guard guard(lock());
   Stream* stream = find_stream(handle->stream);
   if (!stream || stream->device != handle->device) return refused("the stream is not one of the handle's device");
-  if (!device_may_use("cudnnBackendExecute", "the workspace", handle->device, Address(pack->values.at(1003)[0]), 1024)) return BAD_PARAM;
+  if (!device_may_use("cudnnBackendExecute", "the workspace", handle->device, Address(pack->values.at(1003)[0]), 1024))
+    return BAD_PARAM;
   const Status status = submit(stream, "cudnnBackendExecute", [work, device = handle->device] {
     for (const Images* i : {&work->x, &work->w, &work->y})
-      if (!device_may_use("cudnnBackendExecute", "a tensor", device, reinterpret_cast<Address>(i->data), i->extent())) return CUDA_ERROR_ILLEGAL_ADDRESS;
+      if (!device_may_use("cudnnBackendExecute", "a tensor", device, reinterpret_cast<Address>(i->data), i->extent()))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
     work->run();
     return CUDA_SUCCESS;
   });

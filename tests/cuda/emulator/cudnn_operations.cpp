@@ -11,7 +11,18 @@ namespace emulator {
 namespace operations {
 
 enum Type { DATA_TYPE = 1, INT64 = 3, POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18 };
-enum Mode { ADD = 0, MUL = 1, DIV = 6, SUB = 9, EXP = 13, LOG = 15, IDENTITY = 21, CMP_GE = 303, GEN_INDEX = 501, BINARY_SELECT = 601 };
+enum Mode {
+  ADD = 0,
+  MUL = 1,
+  DIV = 6,
+  SUB = 9,
+  EXP = 13,
+  LOG = 15,
+  IDENTITY = 21,
+  CMP_GE = 303,
+  GEN_INDEX = 501,
+  BINARY_SELECT = 601
+};
 
 // Of cuDNN's types: 0 float, 1 double, 2 half, 4 int32, 9 bfloat16, 11 bool.
 size_t width_of(int type) { return type == 1 ? 8 : type == 2 || type == 9 ? 2 : type == 11 ? 1 : 4; }
@@ -63,7 +74,8 @@ struct Tensor {
   Sizes sizes, strides;
   std::vector<double> elements;  // in the order of the coordinates
   char* memory = nullptr;        // null: virtual
-  // Where another tensor's coordinates lie in this one, which may be smaller: several then share an element, neighbours together.
+  // Where another tensor's coordinates lie in this one, which may be smaller: several then share an element, neighbours
+  // together.
   double get(const Sizes& at, const Sizes& of) const {
     int64_t i = 0;
     for (size_t d = 0; d < sizes.size(); ++d) i = i * sizes[d] + at[d] * sizes[d] / of[d];
@@ -75,7 +87,9 @@ struct Tensor {
     return last + 1;
   }
   void read() {
-    each(sizes, [&](int64_t i, const Sizes& at) { elements[size_t(i)] = load(memory + offset_of(at, strides) * int64_t(width_of(type)), type); });
+    each(sizes, [&](int64_t i, const Sizes& at) {
+      elements[size_t(i)] = load(memory + offset_of(at, strides) * int64_t(width_of(type)), type);
+    });
   }
   void put(int64_t i, const Sizes& at, double v) {
     char rounded[8];
@@ -139,7 +153,8 @@ struct GraphWork {
         first_a = first_a * a.sizes[d] + at[d] * a.sizes[d] / batch[d];
         first_b = first_b * b.sizes[d] + at[d] * b.sizes[d] / batch[d];
       }
-      const double *pa = a.elements.data() + first_a * rows * inner, *pb = b.elements.data() + first_b * inner * columns;
+      const double *pa = a.elements.data() + first_a * rows * inner,
+                   *pb = b.elements.data() + first_b * inner * columns;
       Sizes place = at;
       place.resize(n);
       for (int64_t i = 0; i < rows; ++i) {
@@ -147,7 +162,8 @@ struct GraphWork {
         for (int64_t k = 0; k < inner; ++k)
           for (int64_t j = 0; j < columns; ++j) row[size_t(j)] += pa[i * inner + k] * pb[k * columns + j];
         place[n - 2] = i;
-        for (int64_t j = 0; j < columns; ++j) place[n - 1] = j, c.put((number * rows + i) * columns + j, place, row[size_t(j)]);
+        for (int64_t j = 0; j < columns; ++j)
+          place[n - 1] = j, c.put((number * rows + i) * columns + j, place, row[size_t(j)]);
       }
     });
   }
@@ -185,12 +201,16 @@ Names names_of(int kind) {
 
 }  // namespace operations
 
-bool is_graph_operation(int kind) { return kind == POINTWISE_OPERATION || kind == REDUCTION_OPERATION || kind == PRODUCT_OPERATION || kind == RESHAPE_OPERATION; }
+bool is_graph_operation(int kind) {
+  return kind == POINTWISE_OPERATION || kind == REDUCTION_OPERATION || kind == PRODUCT_OPERATION ||
+         kind == RESHAPE_OPERATION;
+}
 
 bool has_graph_attribute(int kind, int name, int type) {
   using namespace operations;
   switch (kind) {
-    case POINTWISE: return name == 0 ? type == POINTWISE_MODE : name == 1 ? type == DATA_TYPE : name == 9 && type == INT64;
+    case POINTWISE:
+      return name == 0 ? type == POINTWISE_MODE : name == 1 ? type == DATA_TYPE : name == 9 && type == INT64;
     case PRODUCT: return name == 1500 && type == DATA_TYPE;
     case REDUCTION: return name == 1600 ? type == REDUCTION_OPERATOR : name == 1601 && type == DATA_TYPE;
     case POINTWISE_OPERATION: return type == DESCRIPTOR && ((name >= 750 && name <= 753) || name == 758);
@@ -205,23 +225,32 @@ const char* problem_of(const Descriptor& d) {
   using namespace operations;
   const auto sizes = [&](int name) { return d.part(name)->values.at(902); };
   switch (d.kind) {
-    case POINTWISE: return !d.has(0) || !d.has(1) ? "a pointwise operation lacks its mode or type" : (d.number(0) == GEN_INDEX) != d.has(9) ? "an axis belongs to the index" : nullptr;
+    case POINTWISE:
+      return !d.has(0) || !d.has(1)                   ? "a pointwise operation lacks its mode or type"
+             : (d.number(0) == GEN_INDEX) != d.has(9) ? "an axis belongs to the index"
+                                                      : nullptr;
     case PRODUCT: return d.has(1500) ? nullptr : "a product lacks its type";
     case REDUCTION: return d.has(1600) && d.has(1601) ? nullptr : "a reduction lacks something";
-    case RESHAPE_OPERATION: return d.has(2200) && d.has(2201) && count_of(sizes(2200)) == count_of(sizes(2201)) ? nullptr : "a reshape keeps the number of elements";
+    case RESHAPE_OPERATION:
+      return d.has(2200) && d.has(2201) && count_of(sizes(2200)) == count_of(sizes(2201))
+                 ? nullptr
+                 : "a reshape keeps the number of elements";
     case REDUCTION_OPERATION: return d.has(1610) && d.has(1611) && d.has(1612) ? nullptr : "a reduction lacks a tensor";
     case PRODUCT_OPERATION: {
       if (!d.has(1520) || !d.has(1521) || !d.has(1522) || !d.has(1523)) return "a product lacks a tensor";
       const Sizes a = sizes(1520), b = sizes(1521), c = sizes(1522);
       const size_t n = c.size();
-      if (a.size() != n || b.size() != n || a[n - 1] != b[n - 2] || a[n - 2] != c[n - 2] || b[n - 1] != c[n - 1]) return "the sizes of a product";
+      if (a.size() != n || b.size() != n || a[n - 1] != b[n - 2] || a[n - 2] != c[n - 2] || b[n - 1] != c[n - 1])
+        return "the sizes of a product";
       return nullptr;
     }
     case POINTWISE_OPERATION: {
       if (!d.has(750) || !d.has(751) || !d.has(753)) return "a pointwise operation lacks a tensor";
       const int64_t mode = d.part(750)->number(0);
-      const bool two = mode == ADD || mode == MUL || mode == DIV || mode == SUB || mode == CMP_GE || mode == BINARY_SELECT;
-      if (two != d.has(752) || (mode == BINARY_SELECT) != d.has(758)) return "the number of a pointwise operation's tensors";
+      const bool two =
+          mode == ADD || mode == MUL || mode == DIV || mode == SUB || mode == CMP_GE || mode == BINARY_SELECT;
+      if (two != d.has(752) || (mode == BINARY_SELECT) != d.has(758))
+        return "the number of a pointwise operation's tensors";
       const Sizes y = sizes(753);
       for (int name : {751, 752, 758})
         if (d.has(name))
@@ -233,7 +262,8 @@ const char* problem_of(const Descriptor& d) {
   }
 }
 
-bool Operations::touches(const std::vector<Descriptor*>& operations, const Memory& memory, const std::function<bool(char*, size_t)>& touch) {
+bool Operations::touches(const std::vector<Descriptor*>& operations, const Memory& memory,
+                         const std::function<bool(char*, size_t)>& touch) {
   using namespace operations;
   for (const Descriptor* o : operations) {
     Names names = names_of(o->kind);
@@ -244,7 +274,9 @@ bool Operations::touches(const std::vector<Descriptor*>& operations, const Memor
       if ((d.has(907) && d.number(907)) || (d.has(908) && d.number(908))) continue;
       Tensor t{int(d.number(901)), d.values.at(902), d.values.at(903), {}};
       const auto found = memory.find(d.number(906));
-      if (found == memory.end() || reinterpret_cast<uintptr_t>(found->second) % size_t(d.number(900)) != 0 || !touch(found->second, size_t(t.extent()) * width_of(t.type))) return false;
+      if (found == memory.end() || reinterpret_cast<uintptr_t>(found->second) % size_t(d.number(900)) != 0 ||
+          !touch(found->second, size_t(t.extent()) * width_of(t.type)))
+        return false;
     }
   }
   return true;
@@ -264,7 +296,8 @@ std::function<void()> Operations::prepare(const std::vector<Descriptor*>& operat
       if (graph->tensors.count(id)) return;
       Tensor t{int(d.number(901)), d.values.at(902), d.values.at(903), {}};
       t.elements.resize(size_t(count_of(t.sizes)));
-      if (d.has(908) && d.number(908)) t.elements[0] = load(memory.at(id), t.type);
+      if (d.has(908) && d.number(908))
+        t.elements[0] = load(memory.at(id), t.type);
       else if (!(d.has(907) && d.number(907))) {
         t.memory = memory.at(id);
         if (!is_written) graph->inputs.push_back(id);

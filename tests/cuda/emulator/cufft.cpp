@@ -1,4 +1,5 @@
-// cuFFT's interface of plans, as far as transforms of dense memory and of lines with a step; computed from the definition, in double precision.
+// cuFFT's interface of plans, as far as transforms of dense memory and of lines with a step; computed from the
+// definition, in double precision.
 #include <complex>
 #include <cstring>
 #include <map>
@@ -12,7 +13,15 @@ namespace {
 using namespace emulator;
 using Number = std::complex<double>;
 
-enum Result { SUCCESS = 0, INVALID_PLAN = 1, INVALID_TYPE = 3, INVALID_VALUE = 4, EXEC_FAILED = 6, INVALID_SIZE = 8, NO_WORKSPACE = 13 };
+enum Result {
+  SUCCESS = 0,
+  INVALID_PLAN = 1,
+  INVALID_TYPE = 3,
+  INVALID_VALUE = 4,
+  EXEC_FAILED = 6,
+  INVALID_SIZE = 8,
+  NO_WORKSPACE = 13
+};
 
 constexpr int CUDA_C_16F = 6;
 size_t width_of(int type) { return type == CUDA_C_16F ? 4 : bytes_of(type); }
@@ -34,7 +43,9 @@ struct Plan {
     for (size_t d = 0; d < sizes.size(); ++d) n *= half && d + 1 == sizes.size() ? sizes[d] / 2 + 1 : sizes[d];
     return n;
   }
-  int64_t extent(bool half) const { return step ? (batch - 1) * batch_step + (sizes[0] - 1) * step + 1 : batch * elements(half); }
+  int64_t extent(bool half) const {
+    return step ? (batch - 1) * batch_step + (sizes[0] - 1) * step + 1 : batch * elements(half);
+  }
 };
 constexpr size_t kWorkspace = 512;
 
@@ -54,7 +65,8 @@ Result refused(Result result, const char* why) {
 // Along one dimension of a dense signal.
 void transform_dimension(std::vector<Number>& signal, int64_t outer, int64_t n, int64_t inner, int direction) {
   std::vector<Number> line(static_cast<size_t>(n)), roots(static_cast<size_t>(n));
-  for (int64_t k = 0; k < n; ++k) roots[size_t(k)] = std::polar(1.0, direction * 2 * std::numbers::pi * double(k) / double(n));
+  for (int64_t k = 0; k < n; ++k)
+    roots[size_t(k)] = std::polar(1.0, direction * 2 * std::numbers::pi * double(k) / double(n));
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
       Number* const at = &signal[size_t(o * n * inner + i)];
@@ -73,7 +85,8 @@ Number read(const void* data, int type, int64_t at) {
     case CUDA_R_64F: return static_cast<const double*>(data)[at];
     case CUDA_C_32F: return Number(static_cast<const std::complex<float>*>(data)[at]);
     case CUDA_R_16F: return float(static_cast<const Half*>(data)[at]);
-    case CUDA_C_16F: return {float(static_cast<const Half*>(data)[2 * at]), float(static_cast<const Half*>(data)[2 * at + 1])};
+    case CUDA_C_16F:
+      return {float(static_cast<const Half*>(data)[2 * at]), float(static_cast<const Half*>(data)[2 * at + 1])};
     default: return static_cast<const Number*>(data)[at];
   }
 }
@@ -101,7 +114,9 @@ std::vector<Number> whole(const std::vector<Number>& half, const Plan& p) {
     return result;
   };
   for (int64_t row = 0; row < rows; ++row)
-    for (int64_t k = 0; k < n; ++k) all[size_t(row * n + k)] = k < kept ? half[size_t(row * kept + k)] : std::conj(half[size_t(mirrored_row(row) * kept + n - k)]);
+    for (int64_t k = 0; k < n; ++k)
+      all[size_t(row * n + k)] =
+          k < kept ? half[size_t(row * kept + k)] : std::conj(half[size_t(mirrored_row(row) * kept + n - k)]);
   return all;
 }
 
@@ -115,7 +130,8 @@ void run(const Plan& p, void* from, void* to, int direction) {
     for (int64_t i = 0; i < in; ++i) signal[size_t(i)] = read(from, p.from_type, place(i, in));
     if (p.to_real()) {
       signal = whole(signal, p);
-      for (int64_t i = 0; i < in; ++i) write(from, p.from_type, place(i, in), Number(77, 77));  // cuFFT destroys what it reads
+      for (int64_t i = 0; i < in; ++i)
+        write(from, p.from_type, place(i, in), Number(77, 77));  // cuFFT destroys what it reads
     }
     int64_t inner = 1;
     for (size_t d = p.sizes.size(); d-- > 0;) {
@@ -147,22 +163,31 @@ EMULATOR_API int cufftSetAutoAllocation(int handle, int on) {
   if (!plan || plan->is_made) return refused(INVALID_PLAN, "who allocates is said before the plan is made");
   return plan->allocates = on, SUCCESS;
 }
-EMULATOR_API int cufftXtMakePlanMany(int handle, int rank, long long* sizes, long long* from_sizes, long long from_step, long long from_batch_step, int from_type, long long* to_sizes,
-                                     long long to_step, long long to_batch_step, int to_type, long long batch, size_t* workspace, int compute_type) {
+EMULATOR_API int cufftXtMakePlanMany(int handle, int rank, long long* sizes, long long* from_sizes, long long from_step,
+                                     long long from_batch_step, int from_type, long long* to_sizes, long long to_step,
+                                     long long to_batch_step, int to_type, long long batch, size_t* workspace,
+                                     int compute_type) {
   std::lock_guard guard(lock());
   Plan* plan = find(handle);
   if (!plan || plan->is_made) return INVALID_PLAN;
   if (plan->allocates) return refused(INVALID_VALUE, "memory of its own is not emulated");
-  if (rank < 1 || rank > 3 || batch < 1) return refused(INVALID_SIZE, "a transform has one to three dimensions and a batch");
-  const int complex = compute_type, real = complex == CUDA_C_64F ? CUDA_R_64F : complex == CUDA_C_32F ? CUDA_R_32F : CUDA_R_16F;
-  const bool good = (from_type == complex && (to_type == complex || to_type == real)) || (from_type == real && to_type == complex);
+  if (rank < 1 || rank > 3 || batch < 1)
+    return refused(INVALID_SIZE, "a transform has one to three dimensions and a batch");
+  const int complex = compute_type, real = complex == CUDA_C_64F   ? CUDA_R_64F
+                                           : complex == CUDA_C_32F ? CUDA_R_32F
+                                                                   : CUDA_R_16F;
+  const bool good =
+      (from_type == complex && (to_type == complex || to_type == real)) || (from_type == real && to_type == complex);
   if (!good || !plan->is_complex(complex)) return refused(INVALID_TYPE, "this combination of types");
-  if ((from_sizes == nullptr) != (to_sizes == nullptr)) return refused(INVALID_VALUE, "the result is dense where the input is");
-  if (from_sizes && (rank != 1 || from_step != to_step || from_batch_step != to_batch_step || from_type != to_type || from_step < 1))
+  if ((from_sizes == nullptr) != (to_sizes == nullptr))
+    return refused(INVALID_VALUE, "the result is dense where the input is");
+  if (from_sizes &&
+      (rank != 1 || from_step != to_step || from_batch_step != to_batch_step || from_type != to_type || from_step < 1))
     return refused(INVALID_VALUE, "steps are emulated for one dimension of complex numbers, the same for both");
   for (int d = 0; d < rank; ++d) {
     if (sizes[d] < 1) return refused(INVALID_SIZE, "a dimension without elements");
-    if (complex == CUDA_C_16F && ((sizes[d] & (sizes[d] - 1)) || from_sizes)) return refused(INVALID_SIZE, "halves come in powers of two, without steps");
+    if (complex == CUDA_C_16F && ((sizes[d] & (sizes[d] - 1)) || from_sizes))
+      return refused(INVALID_SIZE, "halves come in powers of two, without steps");
     plan->sizes.push_back(sizes[d]);
   }
   if (from_sizes) plan->step = from_step, plan->batch_step = from_batch_step;
@@ -187,14 +212,21 @@ EMULATOR_API int cufftXtExec(int handle, void* from, void* to, int direction) {
   if (!plan || !plan->is_made) return INVALID_PLAN;
   if (direction != -1 && direction != 1) return refused(INVALID_VALUE, "the direction is -1 or 1");
   Stream* stream = find_stream(plan->stream);
-  if (!stream || stream->device != plan->device) return refused(EXEC_FAILED, "the stream is not one of the plan's device");
-  if (!device_may_use("cufftXtExec", "the workspace", plan->device, reinterpret_cast<Address>(plan->workspace), kWorkspace)) return NO_WORKSPACE;
-  if (from == to && plan->from_type != plan->to_type) return refused(INVALID_VALUE, "real transforms in place are not emulated");
+  if (!stream || stream->device != plan->device)
+    return refused(EXEC_FAILED, "the stream is not one of the plan's device");
+  if (!device_may_use("cufftXtExec", "the workspace", plan->device, reinterpret_cast<Address>(plan->workspace),
+                      kWorkspace))
+    return NO_WORKSPACE;
+  if (from == to && plan->from_type != plan->to_type)
+    return refused(INVALID_VALUE, "real transforms in place are not emulated");
   const Status status = submit(stream, "cufftXtExec", [plan = *plan, from, to, direction] {
     const auto good = [&](const char* what, void* data, int type, bool half) {
-      return device_may_use("cufftXtExec", what, plan.device, reinterpret_cast<Address>(data), size_t(plan.extent(half)) * width_of(type));
+      return device_may_use("cufftXtExec", what, plan.device, reinterpret_cast<Address>(data),
+                            size_t(plan.extent(half)) * width_of(type));
     };
-    if (!good("the input", from, plan.from_type, plan.to_real()) || !good("the result", to, plan.to_type, plan.from_real())) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!good("the input", from, plan.from_type, plan.to_real()) ||
+        !good("the result", to, plan.to_type, plan.from_real()))
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
     run(plan, from, to, direction);
     return CUDA_SUCCESS;
   });

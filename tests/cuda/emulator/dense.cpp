@@ -54,7 +54,9 @@ Matrix product(const Matrix& a, const Matrix& b) {
 
 int factor_cholesky(Matrix& a, bool upper) {
   const auto at = [&](int64_t i, int64_t j) { return upper ? std::conj(a(j, i)) : a(i, j); };  // of L
-  const auto set = [&](int64_t i, int64_t j, Number value) { (upper ? a(j, i) : a(i, j)) = upper ? std::conj(value) : value; };
+  const auto set = [&](int64_t i, int64_t j, Number value) {
+    (upper ? a(j, i) : a(i, j)) = upper ? std::conj(value) : value;
+  };
   for (int64_t j = 0; j < a.rows; ++j) {
     double square = at(j, j).real();
     for (int64_t k = 0; k < j; ++k) square -= std::norm(at(j, k));
@@ -201,7 +203,8 @@ int factor_symmetric(Matrix& a, std::vector<int64_t>& pivots) {
       pivots.push_back(other + 1);
       continue;
     }
-    const Number between = a(k + 1, k), first = a(k + 1, k + 1) / between, second = a(k, k) / between, factor = 1.0 / (first * second - 1.0) / between;
+    const Number between = a(k + 1, k), first = a(k + 1, k + 1) / between, second = a(k, k) / between,
+                 factor = 1.0 / (first * second - 1.0) / between;
     for (int64_t j = k + 2; j < n; ++j) {
       const Number one = factor * (first * a(j, k) - a(j, k + 1)), two = factor * (second * a(j, k + 1) - a(j, k));
       for (int64_t i = j; i < n; ++i) a(i, j) -= a(i, k) * one + a(i, k + 1) * two;
@@ -226,7 +229,8 @@ void solve_symmetric(const Matrix& a, const int64_t* pivots, Matrix& b) {
       }
       exchange(k + 1, -pivots[k] - 1);
       for (int64_t i = k + 2; i < n; ++i) b(i, c) -= a(i, k) * b(k, c) + a(i, k + 1) * b(k + 1, c);
-      const Number x = b(k, c), y = b(k + 1, c), p = a(k, k), q = a(k + 1, k), r = a(k + 1, k + 1), determinant = p * r - q * q;
+      const Number x = b(k, c), y = b(k + 1, c), p = a(k, k), q = a(k + 1, k), r = a(k + 1, k + 1),
+                   determinant = p * r - q * q;
       b(k, c) = (r * x - q * y) / determinant, b(k + 1, c) = (p * y - q * x) / determinant;
       k += 2;
     }
@@ -344,7 +348,8 @@ bool singular_values(const Matrix& a, Matrix& u, std::vector<double>& values, Ma
       }
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return inner(i, i).real() > inner(j, j).real(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return inner(i, i).real() > inner(j, j).real(); });
   values.clear();
   for (const int64_t i : order) values.push_back(std::sqrt(inner(i, i).real()));
   v = with_columns(right, order);
@@ -367,7 +372,8 @@ std::vector<Number> eigen_general(const Matrix& a, Matrix& vectors) {
       double left = 0;
       for (int64_t j = 0; j < last; ++j) left = std::max(left, std::abs(t(last, j)));
       if (left <= 1e-15 * scale || step == 300) break;
-      const Number half = (t(last - 1, last - 1) - t(last, last)) / 2.0, root = std::sqrt(half * half + t(last - 1, last) * t(last, last - 1));
+      const Number half = (t(last - 1, last - 1) - t(last, last)) / 2.0,
+                   root = std::sqrt(half * half + t(last - 1, last) * t(last, last - 1));
       Number shift = t(last, last) + half + (std::abs(half + root) < std::abs(half - root) ? root : -root);
       if (step % 11 == 10) shift += scale * Number(0.3, 0.4);
       Matrix block(last + 1, last + 1);
@@ -403,7 +409,8 @@ std::vector<Number> eigen_general(const Matrix& a, Matrix& vectors) {
       length += std::norm(v(i, 0));
       if (std::abs(v(i, 0)) > std::abs(largest) * (1 + 1e-9)) largest = v(i, 0);
     }
-    for (int64_t i = 0; i < n; ++i) vectors(i, k) = v(i, 0) / std::sqrt(length) * (std::conj(largest) / std::abs(largest));
+    for (int64_t i = 0; i < n; ++i)
+      vectors(i, k) = v(i, 0) / std::sqrt(length) * (std::conj(largest) / std::abs(largest));
   }
   return values;
 }

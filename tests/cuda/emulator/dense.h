@@ -1,4 +1,5 @@
-// Dense linear algebra by textbook methods, in complex double precision, for the emulated cuBLAS and cuSOLVER. Conventions are LAPACK's.
+// Dense linear algebra by textbook methods, in complex double precision, for the emulated cuBLAS and cuSOLVER.
+// Conventions are LAPACK's.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -29,15 +30,15 @@ Matrix product(const Matrix& a, const Matrix& b);
 Number read_number(int type, const void* data, int64_t at);
 void write_number(int type, void* data, int64_t at, Number value);
 
-int factor_cholesky(Matrix& a, bool upper);                          // LAPACK's info
-int factor_lu(Matrix& a, std::vector<int64_t>* pivots);              // null: without exchanges
+int factor_cholesky(Matrix& a, bool upper);              // LAPACK's info
+int factor_lu(Matrix& a, std::vector<int64_t>* pivots);  // null: without exchanges
 void solve_lu(const Matrix& lu, const int64_t* pivots, Matrix& b, Form form);
 void solve_triangle(const Matrix& a, Matrix& b, bool upper, bool left, bool unit, Form form);
 void factor_qr(Matrix& a, std::vector<Number>& tau);
 Matrix reflections(const Matrix& a, const std::vector<Number>& tau);  // the square product of the reflectors
 int factor_symmetric(Matrix& a, std::vector<int64_t>& pivots);        // by Bunch and Kaufman, of the lower triangle
 void solve_symmetric(const Matrix& a, const int64_t* pivots, Matrix& b);
-std::vector<double> eigen_hermitian(Matrix& a, bool upper);          // a becomes the vectors; values rise
+std::vector<double> eigen_hermitian(Matrix& a, bool upper);  // a becomes the vectors; values rise
 // False: they do not converge. U and V are square.
 bool singular_values(const Matrix& a, Matrix& u, std::vector<double>& values, Matrix& v);
 std::vector<Number> eigen_general(const Matrix& a, Matrix& vectors);

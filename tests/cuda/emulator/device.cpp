@@ -20,37 +20,45 @@ size_t number_from_environment(const char* name, size_t otherwise) {
 // CUdevice_attribute and what an emulated GPU answers; others are 0.
 int attribute_of(int ordinal, int attribute) {
   switch (attribute) {
-    case 1: return 1024;                  // threads of a block
-    case 2: case 3: return 1024;          // block x, y
-    case 4: return 64;                    // block z
-    case 5: return 2147483647;            // grid x
-    case 6: case 7: return 65535;         // grid y, z
-    case 8: return 48 << 10;              // shared memory of a block
-    case 9: return 64 << 10;              // constant memory
-    case 10: return 32;                   // warp
-    case 11: return 2147483647;           // pitch
-    case 12: return 65536;                // registers of a block
-    case 13: return 1000000;              // clock, kHz
-    case 14: case 30: return 512;         // alignment of textures and surfaces
-    case 15: case 31: case 19: case 41: return 1;  // overlap, concurrent kernels, mapped host memory, unified addresses
-    case 16: return 4;                    // multiprocessors
-    case 33: return ordinal + 1;          // PCI bus
-    case 36: return 1000000;              // memory clock, kHz
-    case 37: return 256;                  // bus width
-    case 38: return 4 << 20;              // L2 cache
-    case 39: return 2048;                 // threads of a multiprocessor
-    case 40: return 1;                    // copy engines
-    case 75: return 9;                    // compute capability
+    case 1: return 1024;  // threads of a block
+    case 2:
+    case 3: return 1024;        // block x, y
+    case 4: return 64;          // block z
+    case 5: return 2147483647;  // grid x
+    case 6:
+    case 7: return 65535;        // grid y, z
+    case 8: return 48 << 10;     // shared memory of a block
+    case 9: return 64 << 10;     // constant memory
+    case 10: return 32;          // warp
+    case 11: return 2147483647;  // pitch
+    case 12: return 65536;       // registers of a block
+    case 13: return 1000000;     // clock, kHz
+    case 14:
+    case 30: return 512;  // alignment of textures and surfaces
+    case 15:
+    case 31:
+    case 19:
+    case 41: return 1;            // overlap, concurrent kernels, mapped host memory, unified addresses
+    case 16: return 4;            // multiprocessors
+    case 33: return ordinal + 1;  // PCI bus
+    case 36: return 1000000;      // memory clock, kHz
+    case 37: return 256;          // bus width
+    case 38: return 4 << 20;      // L2 cache
+    case 39: return 2048;         // threads of a multiprocessor
+    case 40: return 1;            // copy engines
+    case 75: return 9;            // compute capability
     case 76: return 0;
-    case 78: case 79: case 80: return 1;  // stream priorities, L1 caches
-    case 81: return 228 << 10;            // shared memory of a multiprocessor
-    case 82: return 65536;                // registers of a multiprocessor
-    case 87: return 2;                    // float to double speed
-    case 91: return 1;                    // registered memory keeps its address
-    case 97: return 227 << 10;            // shared memory of a block that asks for more
-    case 99: return 1;                    // host memory can be registered
-    case 106: return 32;                  // blocks of a multiprocessor
-    case 111: return 1 << 10;             // shared memory kept back
+    case 78:
+    case 79:
+    case 80: return 1;          // stream priorities, L1 caches
+    case 81: return 228 << 10;  // shared memory of a multiprocessor
+    case 82: return 65536;      // registers of a multiprocessor
+    case 87: return 2;          // float to double speed
+    case 91: return 1;          // registered memory keeps its address
+    case 97: return 227 << 10;  // shared memory of a block that asks for more
+    case 99: return 1;          // host memory can be registered
+    case 106: return 32;        // blocks of a multiprocessor
+    case 111: return 1 << 10;   // shared memory kept back
     default: return 0;
   }
 }
@@ -111,7 +119,9 @@ EMULATOR_API Status cuInit(unsigned flags) {
   return devices().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
-EMULATOR_API Status cuDriverGetVersion(int* version) { return version ? (*version = 13000, CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE; }
+EMULATOR_API Status cuDriverGetVersion(int* version) {
+  return version ? (*version = 13000, CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE;
+}
 
 EMULATOR_API Status cuDeviceGetCount(int* count) {
   EMULATOR_ENTER();
@@ -206,7 +216,10 @@ EMULATOR_API Status cuCtxEnablePeerAccess(void* context, unsigned flags) {
 }
 
 namespace {
-struct ErrorText { Status status; const char *name, *text; };
+struct ErrorText {
+  Status status;
+  const char *name, *text;
+};
 constexpr ErrorText error_texts[] = {
 #define EMULATOR_TEXT(name, number, text) {CUDA_##name, "CUDA_" #name, text},
     EMULATOR_ERRORS(EMULATOR_TEXT)

@@ -1,5 +1,6 @@
 // The emulated GPUs as the parts of the emulator see them: devices, memory, streams, and the one lock around it all.
-// Work is done at once by the thread that asks for it, except while its stream is being captured and in the late mode of queues.cpp.
+// Work is done at once by the thread that asks for it, except while its stream is being captured and in the late mode
+// of queues.cpp.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -86,7 +87,7 @@ std::vector<Device>& devices();
 EMULATOR_SHARED Device* current();  // the device of the thread's context, or null
 
 // Checks that come first in nearly every call: under the lock, after cuInit, with a context.
-#define EMULATOR_ENTER()                          \
+#define EMULATOR_ENTER()                              \
   std::lock_guard emulator_guard(::emulator::lock()); \
   if (!::emulator::is_started()) return CUDA_ERROR_NOT_INITIALIZED
 #define EMULATOR_ENTER_CONTEXT() \

@@ -23,10 +23,14 @@ void FaultWatch::handle(int signal, siginfo_t* info, void* context) {
       if (watched[i] == signal) sigaction(signal, &the_watch->before_[i], nullptr);
     return;
   }
-  if (signal == SIGFPE) the_watch->report_(CUDA_ERROR_LAUNCH_FAILED, "divides an integer by zero (the device goes on with an arbitrary number)");
-  if (is_stack_overflow(info->si_addr)) the_watch->report_(CUDA_ERROR_LAUNCH_FAILED, "needs more than 256 KiB of stack");
+  if (signal == SIGFPE)
+    the_watch->report_(CUDA_ERROR_LAUNCH_FAILED,
+                       "divides an integer by zero (the device goes on with an arbitrary number)");
+  if (is_stack_overflow(info->si_addr))
+    the_watch->report_(CUDA_ERROR_LAUNCH_FAILED, "needs more than 256 KiB of stack");
   const bool writes = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2;
-  the_watch->report_(CUDA_ERROR_ILLEGAL_ADDRESS, (writes ? "writes to " : "reads from ") + describe_address(reinterpret_cast<Address>(info->si_addr)));
+  the_watch->report_(CUDA_ERROR_ILLEGAL_ADDRESS, (writes ? "writes to " : "reads from ") +
+                                                     describe_address(reinterpret_cast<Address>(info->si_addr)));
 }
 
 FaultWatch::FaultWatch(Report report) : report_(report) {

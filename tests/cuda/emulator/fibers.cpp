@@ -64,7 +64,8 @@ void* outside = nullptr;
   }
 }
 
-// The stack as `emulator_change_stack` leaves one: six registers, where to return to, and nobody to return to from there.
+// The stack as `emulator_change_stack` leaves one: six registers, where to return to, and nobody to return to from
+// there.
 void prepare(Fiber* fiber) {
   auto* top = reinterpret_cast<void**>(fiber->memory + guard + stack_size);
   top[-1] = nullptr;
@@ -75,7 +76,8 @@ void prepare(Fiber* fiber) {
 }
 
 Fiber* make() {
-  void* memory = mmap(nullptr, guard + stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, guard + stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, guard, PROT_NONE) != 0) {
     std::perror("emulated CUDA: no memory for a fiber");
     std::abort();

@@ -1,4 +1,5 @@
-// What the emulated NVRTC gives as a "cubin" and the emulated driver takes: this header, then the bytes of a shared object.
+// What the emulated NVRTC gives as a "cubin" and the emulated driver takes: this header, then the bytes of a shared
+// object.
 #pragma once
 #include <cstdint>
 

@@ -66,7 +66,11 @@ void* open_library(const char* bytes, size_t count) {
 
 // Where the library lies, and where its thread_local variables begin, seen from the one whose address we know.
 void find_data(Module& module) {
-  struct Search { ElfW(Addr) base; Module* module; unsigned char* marker; };
+  struct Search {
+    ElfW(Addr) base;
+    Module* module;
+    unsigned char* marker;
+  };
   link_map* map = nullptr;
   dlinfo(module.library, RTLD_DI_LINKMAP, &map);
   Search search{map->l_addr, &module, static_cast<unsigned char*>(module.description->static_shared())};
@@ -118,8 +122,10 @@ struct Launch {
     if (!pointers_are_good()) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::vector<void*> parameters;
     for (const auto& value : values) parameters.push_back(const_cast<unsigned char*>(value.data()));
-    const EmulatedRange variables{reinterpret_cast<Address>(module->description->static_shared()) - module->shared_offset, module->shared_size};
-    return run_grid({module->description, function->kernel, grid, block, shared, variables, module->image, parameters.data(), device});
+    const EmulatedRange variables{
+        reinterpret_cast<Address>(module->description->static_shared()) - module->shared_offset, module->shared_size};
+    return run_grid({module->description, function->kernel, grid, block, shared, variables, module->image,
+                     parameters.data(), device});
   }
 };
 
@@ -177,7 +183,8 @@ EMULATOR_API Status cuModuleGetFunction(void** handle, void* module_handle, cons
     const void* kernel = dlsym(module.library, (std::string("emulated_kernel_") + name).c_str());
     if (!kernel) return module.functions.erase(name), CUDA_ERROR_NOT_FOUND;
     const int shared_limit = int(plain_shared) - static_shared_bytes(module);
-    function = std::make_unique<Function>(Function{found->second, static_cast<const EmulatedKernel*>(kernel), shared_limit});
+    function =
+        std::make_unique<Function>(Function{found->second, static_cast<const EmulatedKernel*>(kernel), shared_limit});
     functions().insert(function.get());
   }
   *handle = function.get();
@@ -191,8 +198,9 @@ EMULATOR_API Status cuFuncSetAttribute(void* handle, int attribute, int value) {
   if (attribute == 9) return CUDA_SUCCESS;  // preferred share of the L1 cache: a hint
   if (attribute != 8) return CUDA_ERROR_INVALID_VALUE;
   if (value < 0 || value + static_shared_bytes(*function->module) > int(most_shared)) {
-    complain("cuFuncSetAttribute: %s cannot have %d bytes of dynamic shared memory beside %d static ones; a block has %u", function->kernel->name, value,
-             static_shared_bytes(*function->module), most_shared);
+    complain(
+        "cuFuncSetAttribute: %s cannot have %d bytes of dynamic shared memory beside %d static ones; a block has %u",
+        function->kernel->name, value, static_shared_bytes(*function->module), most_shared);
     return CUDA_ERROR_INVALID_VALUE;
   }
   function->shared_limit = value;
@@ -206,16 +214,20 @@ EMULATOR_API Status cuFuncGetAttribute(int* value, int attribute, void* handle) 
   switch (attribute) {
     case 0: *value = function->kernel->max_threads ? int(function->kernel->max_threads) : 1024; return CUDA_SUCCESS;
     case 1: *value = static_shared_bytes(*function->module); return CUDA_SUCCESS;
-    case 2: case 3: case 7: *value = 0; return CUDA_SUCCESS;  // constants, local memory, caching
-    case 4: *value = 32; return CUDA_SUCCESS;                 // registers
-    case 5: case 6: *value = 90; return CUDA_SUCCESS;         // PTX and binary version
+    case 2:
+    case 3:
+    case 7: *value = 0; return CUDA_SUCCESS;   // constants, local memory, caching
+    case 4: *value = 32; return CUDA_SUCCESS;  // registers
+    case 5:
+    case 6: *value = 90; return CUDA_SUCCESS;  // PTX and binary version
     case 8: *value = function->shared_limit; return CUDA_SUCCESS;
     case 9: *value = -1; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
-EMULATOR_API Status cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* handle, int block_size, size_t shared) {
+EMULATOR_API Status cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* handle, int block_size,
+                                                                size_t shared) {
   EMULATOR_ENTER_CONTEXT();
   Function* function = find_function(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
@@ -225,35 +237,40 @@ EMULATOR_API Status cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, voi
   return CUDA_SUCCESS;
 }
 
-EMULATOR_API Status cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                                   unsigned shared, void* stream_handle, void** parameters, void** extra) {
+EMULATOR_API Status cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                   unsigned block_y, unsigned block_z, unsigned shared, void* stream_handle,
+                                   void** parameters, void** extra) {
   EMULATOR_ENTER_CONTEXT();
   Function* function = find_function(handle);
   Stream* stream = find_stream(stream_handle);
   if (!function || !stream) return CUDA_ERROR_INVALID_HANDLE;
   const EmulatedKernel& kernel = *function->kernel;
   if (stream->device != function->module->device) {
-    complain("%s: loaded on device %d, launched on a stream of device %d", kernel.name, function->module->device->ordinal, stream->device->ordinal);
+    complain("%s: loaded on device %d, launched on a stream of device %d", kernel.name,
+             function->module->device->ordinal, stream->device->ordinal);
     return CUDA_ERROR_INVALID_HANDLE;
   }
   if (extra) return CUDA_ERROR_NOT_SUPPORTED;
   const uint64_t threads = uint64_t(block_x) * block_y * block_z;
-  if (!grid_x || !grid_y || !grid_z || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535 || !threads || block_x > 1024 || block_y > 1024 ||
-      block_z > 64 || threads > 1024) {
-    complain("%s: no launch with grid (%u, %u, %u) and block (%u, %u, %u)", kernel.name, grid_x, grid_y, grid_z, block_x, block_y, block_z);
+  if (!grid_x || !grid_y || !grid_z || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535 || !threads ||
+      block_x > 1024 || block_y > 1024 || block_z > 64 || threads > 1024) {
+    complain("%s: no launch with grid (%u, %u, %u) and block (%u, %u, %u)", kernel.name, grid_x, grid_y, grid_z,
+             block_x, block_y, block_z);
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (kernel.max_threads && threads > kernel.max_threads) {
-    complain("%s: %u threads in a block; its __launch_bounds__ are %u", kernel.name, unsigned(threads), kernel.max_threads);
+    complain("%s: %u threads in a block; its __launch_bounds__ are %u", kernel.name, unsigned(threads),
+             kernel.max_threads);
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   }
   if (int64_t(shared) > function->shared_limit) {
-    complain("%s: %u bytes of dynamic shared memory; it may have %d (cuFuncSetAttribute)", kernel.name, shared, function->shared_limit);
+    complain("%s: %u bytes of dynamic shared memory; it may have %d (cuFuncSetAttribute)", kernel.name, shared,
+             function->shared_limit);
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (kernel.parameters && !parameters) return CUDA_ERROR_INVALID_VALUE;
-  auto launch = std::make_shared<Launch>(
-      Launch{function, function->module, stream->device, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {}});
+  auto launch = std::make_shared<Launch>(Launch{
+      function, function->module, stream->device, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {}});
   for (unsigned i = 0; i < kernel.parameters; ++i) {
     const auto* bytes = static_cast<const unsigned char*>(parameters[i]);
     launch->values.emplace_back(bytes, bytes + kernel.sizes[i]);

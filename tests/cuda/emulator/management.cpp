@@ -33,10 +33,18 @@ MANAGEMENT_API int nvmlDeviceGetHandleByUUID(const char* uuid, const Gpu** devic
   *device = &gpu;
   return kSuccess;
 }
-MANAGEMENT_API int nvmlDeviceGetUtilizationRates(const Gpu* device, unsigned* rates) { return give(device, rates, 5) | give(device, rates + 1, 3); }
-MANAGEMENT_API int nvmlDeviceGetTemperature(const Gpu* device, int sensor, unsigned* degrees) { return sensor ? kInvalidArgument : give(device, degrees, 33); }
-MANAGEMENT_API int nvmlDeviceGetPowerUsage(const Gpu* device, unsigned* milliwatts) { return give(device, milliwatts, 75000); }
-MANAGEMENT_API int nvmlDeviceGetClockInfo(const Gpu* device, int kind, unsigned* megahertz) { return kind == 1 ? give(device, megahertz, 1980) : kInvalidArgument; }
+MANAGEMENT_API int nvmlDeviceGetUtilizationRates(const Gpu* device, unsigned* rates) {
+  return give(device, rates, 5) | give(device, rates + 1, 3);
+}
+MANAGEMENT_API int nvmlDeviceGetTemperature(const Gpu* device, int sensor, unsigned* degrees) {
+  return sensor ? kInvalidArgument : give(device, degrees, 33);
+}
+MANAGEMENT_API int nvmlDeviceGetPowerUsage(const Gpu* device, unsigned* milliwatts) {
+  return give(device, milliwatts, 75000);
+}
+MANAGEMENT_API int nvmlDeviceGetClockInfo(const Gpu* device, int kind, unsigned* megahertz) {
+  return kind == 1 ? give(device, megahertz, 1980) : kInvalidArgument;
+}
 MANAGEMENT_API int nvmlDeviceGetMemoryInfo(const Gpu* device, unsigned long long* figures) {
   if (!started || device != &gpu) return kInvalidArgument;
   figures[0] = 1 << 30, figures[1] = (1 << 30) - (1 << 20), figures[2] = 1 << 20;

@@ -9,8 +9,10 @@ namespace {
 
 constexpr int compute_tensor_float = 77;  // CUBLAS_COMPUTE_32F_FAST_TF32
 
-template <class T> inline constexpr bool is_complex = false;
-template <class T> inline constexpr bool is_complex<std::complex<T>> = true;
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<std::complex<T>> = true;
 
 // TensorFloat-32 keeps ten bits of the mantissa.
 float as_tensor_float(float x) {
@@ -18,20 +20,29 @@ float as_tensor_float(float x) {
   return x != x ? x : float_of((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
 }
 
-template <class T> inline constexpr bool is_float8 = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
+template <class T>
+inline constexpr bool is_float8 = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
 
 template <class To, class From>
 To number(const From& x) {
   static_assert(!is_float8<To> || std::is_same_v<To, From>);
-  if constexpr (is_complex<To> || std::is_same_v<To, From>) return To(x);
-  else if constexpr (is_complex<From>) return To(x.real());
-  else if constexpr (is_float8<From> || std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return To(static_cast<float>(x));
-  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return To(static_cast<float>(x));
-  else return static_cast<To>(x);
+  if constexpr (is_complex<To> || std::is_same_v<To, From>)
+    return To(x);
+  else if constexpr (is_complex<From>)
+    return To(x.real());
+  else if constexpr (is_float8<From> || std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)
+    return To(static_cast<float>(x));
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>)
+    return To(static_cast<float>(x));
+  else
+    return static_cast<To>(x);
 }
-template <class To> To scalar(std::complex<double> x) {
-  if constexpr (is_complex<To>) return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
-  else return static_cast<To>(x.real());
+template <class To>
+To scalar(std::complex<double> x) {
+  if constexpr (is_complex<To>)
+    return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
+  else
+    return static_cast<To>(x.real());
 }
 
 // op(M) of one batch as numbers to compute with, column after column.
@@ -44,7 +55,8 @@ std::vector<T> load(const Layout& layout, const void* data, int batch, int32_t t
     for (uint64_t j = 0; j < columns; ++j)
       for (uint64_t i = 0; i < rows; ++i) {
         if constexpr (is_complex<S> == is_complex<T>) {
-          T value = number<T>(transpose ? from[i * uint64_t(layout.leading) + j] : from[j * uint64_t(layout.leading) + i]);
+          T value =
+              number<T>(transpose ? from[i * uint64_t(layout.leading) + j] : from[j * uint64_t(layout.leading) + i]);
           if constexpr (is_complex<T>)
             if (transpose == 2) value = std::conj(value);
           if constexpr (std::is_same_v<T, float>)
@@ -57,18 +69,24 @@ std::vector<T> load(const Layout& layout, const void* data, int batch, int32_t t
 }
 
 // Gelu by its tanh formula, as cuBLASLt has it.
-template <class T> T gelu(T x) { return x / 2 * (1 + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x))); }
+template <class T>
+T gelu(T x) {
+  return x / 2 * (1 + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));
+}
 
 template <class T>
 void multiply_batch(const Product& p, int batch) {
   const uint64_t m = p.d.rows, n = p.d.columns, k = p.inner();
-  const std::vector<T> a = load<T>(p.a, p.a_data, batch, p.transpose_a, p.compute), b = load<T>(p.b, p.b_data, batch, p.transpose_b, p.compute);
-  const T alpha = scalar<T>(p.alpha * double(p.a_scale ? *p.a_scale : 1) * double(p.b_scale ? *p.b_scale : 1)), beta = scalar<T>(p.beta);
+  const std::vector<T> a = load<T>(p.a, p.a_data, batch, p.transpose_a, p.compute),
+                       b = load<T>(p.b, p.b_data, batch, p.transpose_b, p.compute);
+  const T alpha = scalar<T>(p.alpha * double(p.a_scale ? *p.a_scale : 1) * double(p.b_scale ? *p.b_scale : 1)),
+          beta = scalar<T>(p.beta);
   std::vector<T> bias(std::max(m, n));
   if (p.epilogue & kBias)
     with_type(int(p.d.type), [&]<class S>(S) {
       if constexpr (is_complex<S> == is_complex<T> && !is_float8<S>)
-        for (uint64_t i = 0; i < m; ++i) bias[i] = number<T>((static_cast<const S*>(p.bias) + batch * p.bias_stride)[i]);
+        for (uint64_t i = 0; i < m; ++i)
+          bias[i] = number<T>((static_cast<const S*>(p.bias) + batch * p.bias_stride)[i]);
     });
   std::vector<T> column(m);
   for (uint64_t j = 0; j < n; ++j) {
@@ -103,7 +121,8 @@ void multiply_batch(const Product& p, int batch) {
       for (uint64_t i = 0; i < (of_a ? m : n); ++i) bias[i] += of_a ? a[l * m + i] : b[i * k + l];
     with_type(int(p.d.type), [&]<class S>(S) {
       if constexpr (is_complex<S> == is_complex<T> && !is_float8<S>)
-        for (uint64_t i = 0; i < (of_a ? m : n); ++i) (static_cast<S*>(p.bias) + batch * p.bias_stride)[i] = number<S>(bias[i]);
+        for (uint64_t i = 0; i < (of_a ? m : n); ++i)
+          (static_cast<S*>(p.bias) + batch * p.bias_stride)[i] = number<S>(bias[i]);
     });
   }
 }

@@ -15,7 +15,9 @@ struct Layout {  // columns lie one after another
   int32_t batches = 1;
   int64_t stride = 0;  // elements from one batch to the next
   // From the first element to behind the last one, in elements.
-  uint64_t extent() const { return (columns - 1) * uint64_t(leading) + rows + uint64_t(batches - 1) * uint64_t(stride < 0 ? -stride : stride); }
+  uint64_t extent() const {
+    return (columns - 1) * uint64_t(leading) + rows + uint64_t(batches - 1) * uint64_t(stride < 0 ? -stride : stride);
+  }
 };
 
 enum Epilogue : uint32_t { kRelu = 2, kBias = 4, kGelu = 32, kBiasGradientA = 256, kBiasGradientB = 512 };

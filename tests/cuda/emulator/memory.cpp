@@ -1,7 +1,8 @@
 // Memory: a registry of what was allocated, pinned or registered, against which every address is checked.
 //
-// Device memory lies in a part of the address space of its own, is never given the same address twice, and has untouchable pages behind
-// each allocation, so that a kernel that reads or writes where it should not meets a fault. Fresh memory is full of ones (nan, -1).
+// Device memory lies in a part of the address space of its own, is never given the same address twice, and has
+// untouchable pages behind each allocation, so that a kernel that reads or writes where it should not meets a fault.
+// Fresh memory is full of ones (nan, -1).
 #include <sys/mman.h>
 
 #include <cinttypes>
@@ -72,14 +73,15 @@ std::string describe_address(Address address) {
     const size_t offset = address - a.begin;
     if (offset < a.size + (1 << 20)) {
       const bool inside = offset < a.size;
-      std::snprintf(text, sizeof text, "0x%" PRIx64 ", %zu bytes %s of the %s allocation of %zu bytes at 0x%" PRIx64, address,
-                    inside ? offset : offset - a.size, inside ? "behind the begin" : "behind the end", kinds[int(a.kind)], a.size, a.begin);
+      std::snprintf(text, sizeof text, "0x%" PRIx64 ", %zu bytes %s of the %s allocation of %zu bytes at 0x%" PRIx64,
+                    address, inside ? offset : offset - a.size, inside ? "behind the begin" : "behind the end",
+                    kinds[int(a.kind)], a.size, a.begin);
       return text;
     }
   }
   if (next != allocations().end() && next->first - address < (1 << 20)) {
-    std::snprintf(text, sizeof text, "0x%" PRIx64 ", %zu bytes before the allocation of %zu bytes at 0x%" PRIx64, address,
-                  size_t(next->first - address), next->second.size, next->first);
+    std::snprintf(text, sizeof text, "0x%" PRIx64 ", %zu bytes before the allocation of %zu bytes at 0x%" PRIx64,
+                  address, size_t(next->first - address), next->second.size, next->first);
     return text;
   }
   std::snprintf(text, sizeof text, "0x%" PRIx64 ", which is in no allocation", address);
@@ -94,7 +96,8 @@ bool device_may_use(const char* who, const char* what, Device* device, Address a
     return false;
   }
   if (a->kind == Kind::device && device && a->device != device && !device->peers.count(a->device->ordinal)) {
-    complain("%s: %s is on device %d, which device %d may not use (cuCtxEnablePeerAccess)", who, what, a->device->ordinal, device->ordinal);
+    complain("%s: %s is on device %d, which device %d may not use (cuCtxEnablePeerAccess)", who, what,
+             a->device->ordinal, device->ordinal);
     return false;
   }
   return true;
@@ -104,7 +107,8 @@ bool host_may_use(const char* who, const char* what, const void* address, size_t
   if (bytes == 0) return true;
   const Allocation* a = overlapping(reinterpret_cast<Address>(address), bytes);
   if (address && (!a || a->kind != Kind::device)) return true;
-  complain("%s: %s of %zu bytes should be the host's; it is at %s", who, what, bytes, describe_address(reinterpret_cast<Address>(address)).c_str());
+  complain("%s: %s of %zu bytes should be the host's; it is at %s", who, what, bytes,
+           describe_address(reinterpret_cast<Address>(address)).c_str());
   return false;
 }
 
@@ -127,7 +131,8 @@ EMULATOR_API Status cuMemAlloc_v2(Address* address, size_t bytes) {
   const size_t size = rounded(bytes, alignment);
   if (size > device->total - device->used) return CUDA_ERROR_OUT_OF_MEMORY;
   static std::map<int, Address> next_place;
-  Address& place = next_place.try_emplace(device->ordinal, Address(0x200000000000) + (Address(device->ordinal) << 40)).first->second;
+  Address& place =
+      next_place.try_emplace(device->ordinal, Address(0x200000000000) + (Address(device->ordinal) << 40)).first->second;
   const size_t mapped = rounded(size, page);
   void* mapping = mmap(reinterpret_cast<void*>(place), mapped, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -194,7 +199,8 @@ EMULATOR_API Status cuMemHostRegister_v2(void* p, size_t bytes, unsigned flags) 
 EMULATOR_API Status cuMemHostUnregister(void* p) {
   EMULATOR_ENTER_CONTEXT();
   auto found = allocations().find(reinterpret_cast<Address>(p));
-  if (found == allocations().end() || found->second.kind != Kind::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (found == allocations().end() || found->second.kind != Kind::registered)
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   allocations().erase(found);
   return CUDA_SUCCESS;
 }
@@ -212,18 +218,18 @@ EMULATOR_API Status cuPointerGetAttribute(void* value, int attribute, Address ad
   if (!a) return CUDA_ERROR_INVALID_VALUE;
   const bool on_device = a->kind == Kind::device;
   switch (attribute) {
-    case 1: *static_cast<void**>(value) = a->device; return CUDA_SUCCESS;              // context
-    case 2: *static_cast<unsigned*>(value) = on_device ? 2 : 1; return CUDA_SUCCESS;   // memory type
-    case 3: *static_cast<Address*>(value) = address; return CUDA_SUCCESS;              // device pointer
-    case 4:                                                                            // host pointer
+    case 1: *static_cast<void**>(value) = a->device; return CUDA_SUCCESS;             // context
+    case 2: *static_cast<unsigned*>(value) = on_device ? 2 : 1; return CUDA_SUCCESS;  // memory type
+    case 3: *static_cast<Address*>(value) = address; return CUDA_SUCCESS;             // device pointer
+    case 4:                                                                           // host pointer
       if (on_device) return CUDA_ERROR_INVALID_VALUE;
       *static_cast<Address*>(value) = address;
       return CUDA_SUCCESS;
-    case 8: *static_cast<unsigned*>(value) = 0; return CUDA_SUCCESS;                   // managed
+    case 8: *static_cast<unsigned*>(value) = 0; return CUDA_SUCCESS;  // managed
     case 9: *static_cast<int*>(value) = a->device->ordinal; return CUDA_SUCCESS;
     case 11: *static_cast<Address*>(value) = a->begin; return CUDA_SUCCESS;
     case 12: *static_cast<size_t*>(value) = a->size; return CUDA_SUCCESS;
-    case 13: *static_cast<unsigned*>(value) = 1; return CUDA_SUCCESS;                  // mapped
+    case 13: *static_cast<unsigned*>(value) = 1; return CUDA_SUCCESS;  // mapped
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
 }

@@ -47,23 +47,72 @@ Program* find(void* handle) {
 // "--gpu-architecture=sm_90" as {"--gpu-architecture", "sm_90"}.
 std::pair<std::string, std::string> split(const std::string& option) {
   const size_t at = option.find('=');
-  return at == std::string::npos ? std::pair(option, std::string()) : std::pair(option.substr(0, at), option.substr(at + 1));
+  return at == std::string::npos ? std::pair(option, std::string())
+                                 : std::pair(option.substr(0, at), option.substr(at + 1));
 }
 
 // NVRTC's options into g++'s. False, with a word in the log, for one that NVRTC does not know.
 bool read_options(Program& program, int count, const char* const* options, std::vector<std::string>& result) {
-  static const std::set<std::string> without_effect = {
-      "--fmad", "-fmad", "--ftz", "-ftz", "--prec-sqrt", "-prec-sqrt", "--prec-div", "-prec-div", "--use_fast_math", "-use_fast_math", "--device-debug", "-G",
-      "--generate-line-info", "-lineinfo", "--dopt", "-dopt", "--device-as-default-execution-space", "-default-device", "--restrict", "-restrict",
-      "--extra-device-vectorization", "-extra-device-vectorization", "--maxrregcount", "-maxrregcount", "--ptxas-options", "-Xptxas", "--disable-warnings", "-w",
-      "--diag-suppress", "-diag-suppress", "--diag-error", "-diag-error", "--diag-warn", "-diag-warn", "--display-error-number", "-err-no",
-      "--no-display-error-number", "-no-err-no", "--minimal", "-minimal", "--split-compile", "-split-compile", "--no-source-include", "-no-source-include",
-      "--builtin-initializer-list", "--builtin-move-forward", "--optimization-info", "--time", "-time", "--pch", "-pch", "--no-cache", "-no-cache"};
+  static const std::set<std::string> without_effect = {"--fmad",
+                                                       "-fmad",
+                                                       "--ftz",
+                                                       "-ftz",
+                                                       "--prec-sqrt",
+                                                       "-prec-sqrt",
+                                                       "--prec-div",
+                                                       "-prec-div",
+                                                       "--use_fast_math",
+                                                       "-use_fast_math",
+                                                       "--device-debug",
+                                                       "-G",
+                                                       "--generate-line-info",
+                                                       "-lineinfo",
+                                                       "--dopt",
+                                                       "-dopt",
+                                                       "--device-as-default-execution-space",
+                                                       "-default-device",
+                                                       "--restrict",
+                                                       "-restrict",
+                                                       "--extra-device-vectorization",
+                                                       "-extra-device-vectorization",
+                                                       "--maxrregcount",
+                                                       "-maxrregcount",
+                                                       "--ptxas-options",
+                                                       "-Xptxas",
+                                                       "--disable-warnings",
+                                                       "-w",
+                                                       "--diag-suppress",
+                                                       "-diag-suppress",
+                                                       "--diag-error",
+                                                       "-diag-error",
+                                                       "--diag-warn",
+                                                       "-diag-warn",
+                                                       "--display-error-number",
+                                                       "-err-no",
+                                                       "--no-display-error-number",
+                                                       "-no-err-no",
+                                                       "--minimal",
+                                                       "-minimal",
+                                                       "--split-compile",
+                                                       "-split-compile",
+                                                       "--no-source-include",
+                                                       "-no-source-include",
+                                                       "--builtin-initializer-list",
+                                                       "--builtin-move-forward",
+                                                       "--optimization-info",
+                                                       "--time",
+                                                       "-time",
+                                                       "--pch",
+                                                       "-pch",
+                                                       "--no-cache",
+                                                       "-no-cache"};
   int architecture = 75;
   for (int i = 0; i < count; ++i) {
     std::string option = options[i];
     const auto [name, value] = split(option);
-    const auto value_or_next = [&, value = value] { return !value.empty() || i + 1 >= count ? value : std::string(options[++i]); };
+    const auto value_or_next = [&, value = value] {
+      return !value.empty() || i + 1 >= count ? value : std::string(options[++i]);
+    };
     if (name == "--gpu-architecture" || name == "-arch") {
       const std::string wish = value_or_next();
       const size_t digits = wish.find('_');
@@ -91,7 +140,8 @@ bool read_options(Program& program, int count, const char* const* options, std::
     }
   }
   result.push_back("-D__CUDA_ARCH__=" + std::to_string(architecture * 10));
-  result.insert(result.end(), {"-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"});
+  result.insert(result.end(),
+                {"-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"});
   return true;
 }
 
@@ -102,7 +152,8 @@ Result give(const std::string& text, char* buffer) {
 
 }  // namespace
 
-// A version that no other NVRTC has and that changes with the emulator (build.py gives it), for those who keep what was compiled.
+// A version that no other NVRTC has and that changes with the emulator (build.py gives it), for those who keep what was
+// compiled.
 EMULATOR_API Result nvrtcVersion(int* major, int* minor) {
   *major = 13, *minor = EMULATOR_VERSION;
   return NVRTC_SUCCESS;
@@ -116,8 +167,8 @@ EMULATOR_API Result nvrtcGetSupportedArchs(int* all) {
   return NVRTC_SUCCESS;
 }
 
-EMULATOR_API Result nvrtcCreateProgram(void** handle, const char* text, const char* name, int headers, const char* const* header_texts,
-                                       const char* const* header_names) {
+EMULATOR_API Result nvrtcCreateProgram(void** handle, const char* text, const char* name, int headers,
+                                       const char* const* header_texts, const char* const* header_names) {
   if (!handle || !text || headers < 0) return NVRTC_ERROR_INVALID_INPUT;
   auto program = std::make_unique<Program>();
   program->source.text = text;

@@ -54,7 +54,8 @@ class Reader {
   size_t at_, begin_ = 0;
 };
 
-// The declaration behind `extern __shared__`, e.g. `alignas(16) float values[]`, as a pointer to the launch's buffer. Stops at the semicolon.
+// The declaration behind `extern __shared__`, e.g. `alignas(16) float values[]`, as a pointer to the launch's buffer.
+// Stops at the semicolon.
 std::string pointer_to_buffer(Reader& reader) {
   std::string type, name;
   for (std::string_view token = reader.next(); !token.empty() && token != "[" && token != ";"; token = reader.next()) {
@@ -65,8 +66,10 @@ std::string pointer_to_buffer(Reader& reader) {
     type += name + " ";
     name = token;
   }
-  for (std::string_view token = "["; !token.empty() && token != ";"; token = reader.next()) {}
-  return "[[maybe_unused]]" + type + "* const " + name + " = reinterpret_cast<" + type + "*>(emulated::dynamic_shared);";
+  for (std::string_view token = "["; !token.empty() && token != ";"; token = reader.next()) {
+  }
+  return "[[maybe_unused]]" + type + "* const " + name + " = reinterpret_cast<" + type +
+         "*>(emulated::dynamic_shared);";
 }
 
 // The kernel that `__global__` announces: its name, and what __launch_bounds__ says.
@@ -126,7 +129,8 @@ std::string rewrite(const std::string& text) {
       result += pointer;
       copied = reader.at();
     } else if (token == "__shared__") {
-      replace_from(reader.begin(), "static thread_local __attribute__((used))");  // used: also by who fills it before each block
+      replace_from(reader.begin(),
+                   "static thread_local __attribute__((used))");  // used: also by who fills it before each block
       Reader ahead = reader;
       if (ahead.next() == "alignas") {  // which C++ does not allow in this place
         result += " __attribute__((aligned(" + std::string(ahead.in_parentheses()) + ")))";
@@ -147,10 +151,12 @@ std::string rewrite(const std::string& text) {
     before_that = before, before = token;
   }
   result.append(text, copied);
-  result += "\nextern \"C\" {\n__attribute__((visibility(\"default\"))) EmulatedModule emulated_module = emulated::describe_module();\n";
+  result +=
+      "\nextern \"C\" {\n__attribute__((visibility(\"default\"))) EmulatedModule emulated_module = "
+      "emulated::describe_module();\n";
   for (const auto& [name, max_threads] : kernels)
-    result += "__attribute__((visibility(\"default\"))) EmulatedKernel emulated_kernel_" + name + " = emulated::Launcher<&" + name + ">::describe(\"" + name +
-              "\", " + max_threads + ");\n";
+    result += "__attribute__((visibility(\"default\"))) EmulatedKernel emulated_kernel_" + name +
+              " = emulated::Launcher<&" + name + ">::describe(\"" + name + "\", " + max_threads + ");\n";
   return result + "}\n";
 }
 

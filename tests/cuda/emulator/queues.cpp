@@ -1,5 +1,6 @@
-// Late work (CRESSET_EMULATOR_LATE=1): what is asked of a stream waits in its queue until somebody waits for it, the latest moment that a GPU may take. A host
-// that reads too early, or a stream that does not wait for another, then finds old values; errors come where a GPU gives them, at the next wait.
+// Late work (CRESSET_EMULATOR_LATE=1): what is asked of a stream waits in its queue until somebody waits for it, the
+// latest moment that a GPU may take. A host that reads too early, or a stream that does not wait for another, then
+// finds old values; errors come where a GPU gives them, at the next wait.
 #include <cstdlib>
 #include <utility>
 
@@ -43,7 +44,8 @@ void take_one(Stream* stream) {
 // The legacy stream and blocking streams wait for each other's earlier work.
 void wait_as_legacy_does(Stream* stream) {
   for (Stream* other : all_streams(stream->device)) {
-    const bool together = other != stream && other->blocking && stream->blocking && (stream->is_legacy || other->is_legacy);
+    const bool together =
+        other != stream && other->blocking && stream->blocking && (stream->is_legacy || other->is_legacy);
     if (!together || other->queue.empty()) continue;
     stream->queue.push_back({{}, put_mark(other), nullptr});
   }

@@ -1,7 +1,8 @@
 // Streams, events, and the capture of work into graphs.
 //
-// The order in which work is captured is an order in which it may be done, so a graph is a list. What must hold between streams is checked:
-// a stream joins a capture by waiting for an event of it, and has to be waited for before the capture ends.
+// The order in which work is captured is an order in which it may be done, so a graph is a list. What must hold between
+// streams is checked: a stream joins a capture by waiting for an event of it, and has to be waited for before the
+// capture ends.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -91,7 +92,8 @@ Stream* find_stream(void* handle) {
 }
 
 Status submit(Stream* stream, std::string name, std::function<Status()> work, bool calls_host) {
-  if (Capture* capture = disturbed_by(stream)) return invalidate(capture, name.c_str(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  if (Capture* capture = disturbed_by(stream))
+    return invalidate(capture, name.c_str(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   Node node{std::move(name), std::move(work), calls_host};
   if (!stream->capture) return do_or_queue(stream, std::move(node));
   if (stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -131,7 +133,9 @@ EMULATOR_API Status cuStreamCreateWithPriority(void** handle, unsigned flags, in
   *handle = all().streams.add(std::move(stream));
   return CUDA_SUCCESS;
 }
-EMULATOR_API Status cuStreamCreate(void** handle, unsigned flags) { return cuStreamCreateWithPriority(handle, flags, 0); }
+EMULATOR_API Status cuStreamCreate(void** handle, unsigned flags) {
+  return cuStreamCreateWithPriority(handle, flags, 0);
+}
 EMULATOR_API Status cuStreamDestroy_v2(void* handle) {
   EMULATOR_ENTER_CONTEXT();
   Stream* stream = all().streams.find(handle);
@@ -167,7 +171,8 @@ EMULATOR_API Status cuProfilerStop() { return CUDA_SUCCESS; }
 EMULATOR_API Status cuCtxSynchronize() {
   EMULATOR_ENTER_CONTEXT();
   for (const auto& [capture, owner] : all().captures)
-    if (capture->origin->device == current()) return invalidate(capture, "cuCtxSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (capture->origin->device == current())
+      return invalidate(capture, "cuCtxSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   return finish(current());
 }
 EMULATOR_API Status cuLaunchHostFunc(void* handle, void (*function)(void*), void* data) {
@@ -196,7 +201,8 @@ EMULATOR_API Status cuEventRecord(void* handle, void* stream_handle) {
   Event* event = all().events.find(handle);
   Stream* stream = find_stream(stream_handle);
   if (!event || !stream || event->device != stream->device) return CUDA_ERROR_INVALID_HANDLE;
-  if (Capture* capture = disturbed_by(stream)) return invalidate(capture, "cuEventRecord", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  if (Capture* capture = disturbed_by(stream))
+    return invalidate(capture, "cuEventRecord", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   if (stream->capture && stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   event->capture = stream->capture, event->stream = stream, event->position = stream->position;
   event->mark = stream->capture ? std::make_shared<Mark>(Mark{stream, true, {}}) : put_mark(stream);
@@ -228,7 +234,9 @@ EMULATOR_API Status cuEventElapsedTime_v2(float* milliseconds, void* start, void
   *milliseconds = std::chrono::duration<float, std::milli>(last->mark->when - first->mark->when).count();
   return CUDA_SUCCESS;
 }
-EMULATOR_API Status cuEventElapsedTime(float* milliseconds, void* start, void* end) { return cuEventElapsedTime_v2(milliseconds, start, end); }
+EMULATOR_API Status cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+  return cuEventElapsedTime_v2(milliseconds, start, end);
+}
 
 EMULATOR_API Status cuStreamWaitEvent(void* stream_handle, void* handle, unsigned) {
   EMULATOR_ENTER_CONTEXT();
@@ -238,10 +246,12 @@ EMULATOR_API Status cuStreamWaitEvent(void* stream_handle, void* handle, unsigne
   if (!event->mark) return CUDA_SUCCESS;
   if (!event->capture) {
     if (!stream->capture) return wait_for(stream, event->mark), CUDA_SUCCESS;
-    return invalidate(stream->capture, "cuStreamWaitEvent (for an event from outside)", CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    return invalidate(stream->capture, "cuStreamWaitEvent (for an event from outside)",
+                      CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }
   Capture* capture = event->capture;
-  if (stream->is_legacy) return invalidate(capture, "cuStreamWaitEvent (on the legacy stream)", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  if (stream->is_legacy)
+    return invalidate(capture, "cuStreamWaitEvent (on the legacy stream)", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   if (stream->capture && stream->capture != capture) {
     invalidate(stream->capture, "cuStreamWaitEvent (for an event of another capture)", CUDA_ERROR_STREAM_CAPTURE_MERGE);
     return invalidate(capture, "cuStreamWaitEvent", CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -264,7 +274,8 @@ EMULATOR_API Status cuStreamBeginCapture_v2(void* handle, int mode) {
   if (stream->is_legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   auto capture = std::make_unique<Capture>();
-  capture->graph = new Graph, capture->origin = stream, capture->mode = mode, capture->thread = std::this_thread::get_id();
+  capture->graph = new Graph, capture->origin = stream, capture->mode = mode,
+  capture->thread = std::this_thread::get_id();
   capture->streams.insert(stream);
   stream->position = 0;
   stream->capture = all().captures.add(std::move(capture));
@@ -277,11 +288,13 @@ EMULATOR_API Status cuStreamEndCapture(void* handle, void** graph) {
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   Capture* capture = stream->capture;
   if (!capture) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (capture->mode != 2 && capture->thread != std::this_thread::get_id()) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  if (capture->mode != 2 && capture->thread != std::this_thread::get_id())
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   std::unique_ptr<Graph> made(capture->graph);
   const bool invalid = capture->invalid;
-  const bool unjoined = std::any_of(capture->streams.begin(), capture->streams.end(), [](Stream* s) { return s->unjoined; });
+  const bool unjoined =
+      std::any_of(capture->streams.begin(), capture->streams.end(), [](Stream* s) { return s->unjoined; });
   end_capture(capture);
   if (invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (unjoined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;

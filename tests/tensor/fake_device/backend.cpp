@@ -1,5 +1,6 @@
-// A device for tests: one folder, which the build takes in by -DCRESSET_DEVICES=tests/tensor/fake_device. Its memory is ordinary memory under
-// addresses that do not exist, so that nobody reads it who did not ask the device. It goes by the name privateuseone.
+// A device for tests: one folder, which the build takes in by -DCRESSET_DEVICES=tests/tensor/fake_device. Its memory is
+// ordinary memory under addresses that do not exist, so that nobody reads it who did not ask the device. It goes by the
+// name privateuseone.
 #include "fake_device.h"
 
 #include <cstdlib>
@@ -43,12 +44,18 @@ class Fake final : public Backend {
   int dlpack_type() const override { return 12; }
   std::unique_ptr<Generator> make_generator(int) override { return std::make_unique<Philox>(kDevice); }
 
-  Memory allocate(int64_t bytes, int) override { return {away(static_cast<char*>(std::malloc(static_cast<size_t>(bytes)))), nullptr}; }
+  Memory allocate(int64_t bytes, int) override {
+    return {away(static_cast<char*>(std::malloc(static_cast<size_t>(bytes)))), nullptr};
+  }
   void free(Memory memory, int64_t, int) override { std::free(here(memory.data)); }
   void copy(const Tensor& to, const Tensor& from, bool) override { copy_on_cpu(seen(to), seen(from)); }
-  void copy_bytes(char* to, const char* from, int64_t bytes, int) override { std::memcpy(here(to), here(const_cast<char*>(from)), static_cast<size_t>(bytes)); }
-  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int) override {
-    transpose_on_cpu(here(static_cast<char*>(to)), here(static_cast<char*>(const_cast<void*>(from))), count, rows, columns, width);
+  void copy_bytes(char* to, const char* from, int64_t bytes, int) override {
+    std::memcpy(here(to), here(const_cast<char*>(from)), static_cast<size_t>(bytes));
+  }
+  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width,
+                          int) override {
+    transpose_on_cpu(here(static_cast<char*>(to)), here(static_cast<char*>(const_cast<void*>(from))), count, rows,
+                     columns, width);
   }
   void fill(const Tensor& t, const Scalar& value) override { fill_on_cpu(seen(t), value); }
   Scalar item(const Tensor& t) override { return item_on_cpu(seen(t)); }
@@ -70,7 +77,8 @@ class Fake final : public Backend {
       if (work.which >= 0) wanted = i == 1 ? given : i > 1 && work.dtypes[i] == Dtype::b8 ? Dtype::b8 : computed;
       operands[i] = {const_cast<char*>(work.data[i]), work.dtypes[i], wanted, Dims{number ? 0 : 1}};
     }
-    run(PointwiseLaunch{work.op, work.which, work.compute, Dims{work.elements}, operands, work.count, work.on_host, work.attributes, work.device});
+    run(PointwiseLaunch{work.op, work.which, work.compute, Dims{work.elements}, operands, work.count, work.on_host,
+                        work.attributes, work.device});
   }
 
   void run(const UpdateLaunch& work) override {
@@ -83,7 +91,9 @@ class Fake final : public Backend {
     }
   }
 
-  Tensor places_of_mask(const Tensor& mask, DimsView strides) override { return sent(places_of_mask_on_cpu(seen(mask), strides)); }
+  Tensor places_of_mask(const Tensor& mask, DimsView strides) override {
+    return sent(places_of_mask_on_cpu(seen(mask), strides));
+  }
   Tensor join_indices(const char* who, std::span<const IndexItem> items, DimsView shape) override {
     SmallVector<IndexItem, 3> here;
     for (const IndexItem& item : items) here.push_back({seen(item.index), item.rule});

@@ -1,6 +1,7 @@
 """Quantization of models: PyTorch's torch.ao.quantization, for eager models.
 
-Dynamic: `quantize_dynamic(model, {nn.Linear})`. Static: give the model a `qconfig`, `prepare` it, show it data, `convert` it. In training:
+Dynamic: `quantize_dynamic(model, {nn.Linear})`. Static: give the model a `qconfig`, `prepare` it, show it data,
+    `convert` it. In training:
 `prepare_qat`, train, `convert`.
 """
 

@@ -47,13 +47,20 @@ class FakeQuantize(FakeQuantizeBase):
     tensor([  0., 100., 255.])
     """
 
-    def __init__(self, observer=MovingAverageMinMaxObserver, quant_min=None, quant_max=None, is_dynamic=False, **observer_kwargs):
+    def __init__(
+        self, observer=MovingAverageMinMaxObserver, quant_min=None, quant_max=None, is_dynamic=False, **observer_kwargs
+    ):
         super().__init__()
         if quant_min is not None and quant_max is not None:
             observer_kwargs |= {"quant_min": quant_min, "quant_max": quant_max}
         self.activation_post_process = observer(**observer_kwargs)
         watch = self.activation_post_process
-        self.quant_min, self.quant_max, self.dtype, self.qscheme = watch.quant_min, watch.quant_max, watch.dtype, watch.qscheme
+        self.quant_min, self.quant_max, self.dtype, self.qscheme = (
+            watch.quant_min,
+            watch.quant_max,
+            watch.dtype,
+            watch.qscheme,
+        )
         self.ch_axis = getattr(watch, "ch_axis", -1)
         self.is_per_channel = self.qscheme in (cresset.per_channel_affine, cresset.per_channel_symmetric)
         self.is_dynamic = is_dynamic
@@ -71,27 +78,49 @@ class FakeQuantize(FakeQuantizeBase):
             self.scale, self.zero_point = scale.float(), zero_point.int()
         if self.fake_quant_enabled[0] == 1:
             if self.is_per_channel:
-                return cresset.fake_quantize_per_channel_affine(X, self.scale, self.zero_point, self.ch_axis, self.quant_min, self.quant_max)
-            return cresset.fake_quantize_per_tensor_affine(X, self.scale, self.zero_point, self.quant_min, self.quant_max)
+                return cresset.fake_quantize_per_channel_affine(
+                    X, self.scale, self.zero_point, self.ch_axis, self.quant_min, self.quant_max
+                )
+            return cresset.fake_quantize_per_tensor_affine(
+                X, self.scale, self.zero_point, self.quant_min, self.quant_max
+            )
         return X
 
     def extra_repr(self):
         return (
-            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, quant_min={self.quant_min}, "
-            f"quant_max={self.quant_max}, dtype={self.dtype}, qscheme={self.qscheme}, ch_axis={self.ch_axis}, scale={self.scale}, zero_point={self.zero_point}"
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, "
+            f"quant_min={self.quant_min}, "
+            f"quant_max={self.quant_max}, dtype={self.dtype}, qscheme={self.qscheme}, ch_axis={self.ch_axis}, "
+            f"scale={self.scale}, zero_point={self.zero_point}"
         )
 
 
 FusedMovingAvgObsFakeQuantize = FakeQuantize  # one name for the fused form: the result is the same
 
 default_fake_quant = FakeQuantize.with_args(
-    observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, reduce_range=True
+    observer=MovingAverageMinMaxObserver,
+    quant_min=0,
+    quant_max=255,
+    dtype=cresset.quint8,
+    qscheme=cresset.per_tensor_affine,
+    reduce_range=True,
 )
 default_weight_fake_quant = FakeQuantize.with_args(
-    observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric, reduce_range=False
+    observer=MovingAverageMinMaxObserver,
+    quant_min=-128,
+    quant_max=127,
+    dtype=cresset.qint8,
+    qscheme=cresset.per_tensor_symmetric,
+    reduce_range=False,
 )
 default_per_channel_weight_fake_quant = FakeQuantize.with_args(
-    observer=MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127, dtype=cresset.qint8, qscheme=cresset.per_channel_symmetric, reduce_range=False, ch_axis=0
+    observer=MovingAveragePerChannelMinMaxObserver,
+    quant_min=-128,
+    quant_max=127,
+    dtype=cresset.qint8,
+    qscheme=cresset.per_channel_symmetric,
+    reduce_range=False,
+    ch_axis=0,
 )
 default_fused_act_fake_quant, default_fused_wt_fake_quant = default_fake_quant, default_weight_fake_quant
 default_fused_per_channel_wt_fake_quant = default_per_channel_weight_fake_quant

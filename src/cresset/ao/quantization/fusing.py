@@ -16,7 +16,9 @@ def fold_batch_norm(layer, norm):
     y = (W x + b - m) * g / sqrt(v + eps) + h: the weight and the bias take the factor, the bias the rest.
     """
     if layer.training:
-        raise RuntimeError("fuse_modules: batch norm can be folded in evaluation only; call model.eval() first, or fuse_modules_qat")
+        raise RuntimeError(
+            "fuse_modules: batch norm can be folded in evaluation only; call model.eval() first, or fuse_modules_qat"
+        )
     new = copy.deepcopy(layer)
     with cresset.no_grad():
         gain = norm.weight if norm.weight is not None else cresset.ones_like(norm.running_var)
@@ -32,13 +34,23 @@ def _fused(layers, training):
     first, *rest = layers
     if rest and isinstance(rest[0], _NORMS):
         if training:
-            raise NotImplementedError("fuse_modules_qat: batch norm is not folded in training here; fuse in evaluation, or leave the norm as it is")
+            raise NotImplementedError(
+                "fuse_modules_qat: batch norm is not folded in training here; fuse in evaluation, or leave the norm "
+                "as it is"
+            )
         first, rest = fold_batch_norm(first, rest[0]), rest[1:]
     if not rest:
         return first
     if len(rest) > 1 or not isinstance(rest[0], nn.ReLU):
-        raise NotImplementedError(f"fuse_modules: cannot fuse modules: {tuple(type(layer).__name__ for layer in layers)}")
-    for kind, name in ((nn.Linear, "LinearReLU"), (nn.Conv1d, "ConvReLU1d"), (nn.Conv2d, "ConvReLU2d"), (nn.Conv3d, "ConvReLU3d")):
+        raise NotImplementedError(
+            f"fuse_modules: cannot fuse modules: {tuple(type(layer).__name__ for layer in layers)}"
+        )
+    for kind, name in (
+        (nn.Linear, "LinearReLU"),
+        (nn.Conv1d, "ConvReLU1d"),
+        (nn.Conv2d, "ConvReLU2d"),
+        (nn.Conv3d, "ConvReLU3d"),
+    ):
         if isinstance(first, kind):
             return getattr(intrinsic, name)(first, rest[0])
     raise NotImplementedError(f"fuse_modules: cannot fuse modules: {tuple(type(layer).__name__ for layer in layers)}")
@@ -49,7 +61,8 @@ def fuse_known_modules(mod_list, is_qat, additional_fuser_method_mapping=None):
 
     Args:
         is_qat: for training, where batch norm cannot be folded.
-        additional_fuser_method_mapping: from a tuple of types of modules to what fuses them, called with `is_qat` and the modules.
+        additional_fuser_method_mapping: from a tuple of types of modules to what fuses them, called with `is_qat` and
+            the modules.
     """
     method = (additional_fuser_method_mapping or {}).get(tuple(type(layer) for layer in mod_list))
     before, after = list(mod_list[0]._forward_pre_hooks.values()), list(mod_list[-1]._forward_hooks.values())
@@ -69,7 +82,10 @@ def _fuse(model, modules_to_fuse, inplace, training, fuser, custom):
     more = (custom or {}).get("additional_fuser_method_mapping", {})
     unknown = set(custom or {}) - {"additional_fuser_method_mapping"}
     if unknown:
-        raise ValueError(f"fuse_modules: fuse_custom_config_dict has the unknown key {sorted(unknown)[0]!r}; it may have 'additional_fuser_method_mapping'")
+        raise ValueError(
+            f"fuse_modules: fuse_custom_config_dict has the unknown key {sorted(unknown)[0]!r}; it may have "
+            "'additional_fuser_method_mapping'"
+        )
     groups = [modules_to_fuse] if modules_to_fuse and isinstance(modules_to_fuse[0], str) else modules_to_fuse
     for names in groups:
         layers = fuser([model.get_submodule(name) for name in names], training, more)
@@ -82,7 +98,8 @@ def _fuse(model, modules_to_fuse, inplace, training, fuser, custom):
 
 
 def fuse_modules(model, modules_to_fuse, inplace=False, fuser_func=fuse_known_modules, fuse_custom_config_dict=None):
-    """Fuse the named modules, a list of names (or several): conv, bn, relu; linear, relu. What is merged into the first becomes Identity.
+    """Fuse the named modules, a list of names (or several): conv, bn, relu; linear, relu. What is merged into the first
+    becomes Identity.
 
     Args:
         fuser_func: makes as many modules of a list of them; called as fuse_known_modules is.
@@ -95,6 +112,8 @@ def fuse_modules(model, modules_to_fuse, inplace=False, fuser_func=fuse_known_mo
     return _fuse(model, modules_to_fuse, inplace, False, fuser_func, fuse_custom_config_dict)
 
 
-def fuse_modules_qat(model, modules_to_fuse, inplace=False, fuser_func=fuse_known_modules, fuse_custom_config_dict=None):
+def fuse_modules_qat(
+    model, modules_to_fuse, inplace=False, fuser_func=fuse_known_modules, fuse_custom_config_dict=None
+):
     """`fuse_modules` for training: layers and relus."""
     return _fuse(model, modules_to_fuse, inplace, True, fuser_func, fuse_custom_config_dict)

@@ -60,7 +60,8 @@ class UniformQuantizationObserverBase(ObserverBase):
     """
 
     def __init__(
-        self, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, reduce_range=False, quant_min=None, quant_max=None, factory_kwargs=None, eps=EPS,
+        self, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, reduce_range=False, quant_min=None,
+        quant_max=None, factory_kwargs=None, eps=EPS,
         is_dynamic=False, **kwargs,
     ):  # fmt: skip
         super().__init__(dtype, is_dynamic)
@@ -70,7 +71,10 @@ class UniformQuantizationObserverBase(ObserverBase):
         self.has_customized_qrange = quant_min is not None and quant_max is not None
         if self.has_customized_qrange:
             if not low <= quant_min < quant_max <= high:
-                raise AssertionError(f"quant_min must be less than quant_max and both within [{low}, {high}] for {dtype}, got {quant_min} and {quant_max}")
+                raise AssertionError(
+                    f"quant_min must be less than quant_max and both within [{low}, {high}] for {dtype}, got "
+                    f"{quant_min} and {quant_max}"
+                )
             low, high = quant_min, quant_max
             if reduce_range:
                 low, high = low // 2, high // 2
@@ -207,7 +211,8 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
 
 
 class HistogramObserver(UniformQuantizationObserverBase):
-    """Keeps a histogram, and takes the range with the least squared error of quantization, which may cut off rare extremes.
+    """Keeps a histogram, and takes the range with the least squared error of quantization, which may cut off rare
+    extremes.
 
     Args:
         bins: of the histogram.
@@ -238,7 +243,11 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return x_orig
 
     def _count(self, x, least, greatest):
-        return cresset.histc(x, self.bins, min=least, max=greatest) if least < greatest else cresset.zeros(self.bins).index_fill(0, cresset.tensor([0]), float(x.numel()))
+        return (
+            cresset.histc(x, self.bins, min=least, max=greatest)
+            if least < greatest
+            else cresset.zeros(self.bins).index_fill(0, cresset.tensor([0]), float(x.numel()))
+        )
 
     def _spread(self, least, greatest):
         """The old counts in the bins of a wider range: each goes where the middle of its bin lies."""
@@ -274,7 +283,10 @@ class HistogramObserver(UniformQuantizationObserverBase):
         best, range_of_best = self._error(first, last, middles), (first, last)
         step = max(self.bins // 128, 1)
         while last - first > 2 * step:  # cut off from the end with less in it
-            left, right = float(self.histogram[first : first + step].sum()), float(self.histogram[last - step + 1 : last + 1].sum())
+            left, right = (
+                float(self.histogram[first : first + step].sum()),
+                float(self.histogram[last - step + 1 : last + 1].sum()),
+            )
             first, last = (first + step, last) if left <= right else (first, last - step)
             error = self._error(first, last, middles)
             if error < best:
@@ -287,7 +299,17 @@ class HistogramObserver(UniformQuantizationObserverBase):
 class FixedQParamsObserver(ObserverBase):
     """Looks at nothing: the scale and the zero point are given."""
 
-    def __init__(self, scale, zero_point, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, quant_min=0, quant_max=255, is_dynamic=False, **kwargs):
+    def __init__(
+        self,
+        scale,
+        zero_point,
+        dtype=cresset.quint8,
+        qscheme=cresset.per_tensor_affine,
+        quant_min=0,
+        quant_max=255,
+        is_dynamic=False,
+        **kwargs,
+    ):
         super().__init__(dtype, is_dynamic)
         self.quant_min, self.quant_max, self.qscheme = quant_min, quant_max, qscheme
         self.register_buffer("scale", cresset.tensor([scale], dtype=cresset.float))
@@ -304,7 +326,17 @@ class FixedQParamsObserver(ObserverBase):
 class PlaceholderObserver(ObserverBase):
     """Looks at nothing: says only which dtype is wanted."""
 
-    def __init__(self, dtype=cresset.float32, custom_op_name="", compute_dtype=None, quant_min=None, quant_max=None, qscheme=None, eps=None, is_dynamic=False):
+    def __init__(
+        self,
+        dtype=cresset.float32,
+        custom_op_name="",
+        compute_dtype=None,
+        quant_min=None,
+        quant_max=None,
+        qscheme=None,
+        eps=None,
+        is_dynamic=False,
+    ):
         super().__init__(dtype, is_dynamic)
         self.custom_op, self.compute_dtype, self.eps = custom_op_name, compute_dtype, EPS if eps is None else eps
         self.quant_min, self.quant_max = quant_min, quant_max
@@ -356,7 +388,11 @@ class NoopObserver(ObserverBase):
 default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_weight_observer = MinMaxObserver.with_args(dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric)
 default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
-default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(dtype=cresset.qint8, qscheme=cresset.per_channel_symmetric)
-default_dynamic_quant_observer = PlaceholderObserver.with_args(dtype=cresset.quint8, quant_min=0, quant_max=255, is_dynamic=True)
+default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(
+    dtype=cresset.qint8, qscheme=cresset.per_channel_symmetric
+)
+default_dynamic_quant_observer = PlaceholderObserver.with_args(
+    dtype=cresset.quint8, quant_min=0, quant_max=255, is_dynamic=True
+)
 default_placeholder_observer = PlaceholderObserver
 default_debug_observer = RecordingObserver

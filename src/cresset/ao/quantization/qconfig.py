@@ -20,7 +20,10 @@ class QConfig(namedtuple("QConfig", ["activation", "weight"])):
 
     def __new__(cls, activation, weight):
         if isinstance(activation, cresset.nn.Module) or isinstance(weight, cresset.nn.Module):
-            raise ValueError("QConfig received observer instance, please pass observer class instead. Use MyObserver.with_args(x=1) to override arguments to constructor if needed")
+            raise ValueError(
+                "QConfig received observer instance, please pass observer class instead. Use "
+                "MyObserver.with_args(x=1) to override arguments to constructor if needed"
+            )
         return super().__new__(cls, activation, weight)
 
 
@@ -29,11 +32,16 @@ class QConfigDynamic(QConfig):
 
 
 default_qconfig = QConfig(activation=watch.default_observer, weight=watch.default_weight_observer)
-default_per_channel_qconfig = QConfig(activation=watch.default_observer, weight=watch.default_per_channel_weight_observer)
+default_per_channel_qconfig = QConfig(
+    activation=watch.default_observer, weight=watch.default_per_channel_weight_observer
+)
 default_dynamic_qconfig = QConfig(activation=watch.default_dynamic_quant_observer, weight=watch.default_weight_observer)
-per_channel_dynamic_qconfig = QConfig(activation=watch.default_dynamic_quant_observer, weight=watch.default_per_channel_weight_observer)
+per_channel_dynamic_qconfig = QConfig(
+    activation=watch.default_dynamic_quant_observer, weight=watch.default_per_channel_weight_observer
+)
 float16_dynamic_qconfig = QConfig(
-    activation=watch.PlaceholderObserver.with_args(dtype=cresset.float16, is_dynamic=True), weight=watch.PlaceholderObserver.with_args(dtype=cresset.float16)
+    activation=watch.PlaceholderObserver.with_args(dtype=cresset.float16, is_dynamic=True),
+    weight=watch.PlaceholderObserver.with_args(dtype=cresset.float16),
 )
 default_qat_qconfig = QConfig(activation=fake.default_fake_quant, weight=fake.default_weight_fake_quant)
 
@@ -47,7 +55,10 @@ def _check_backend(backend):
 
 def _check_version(version, known, who):
     if version not in known:
-        raise AssertionError(f"Version number: {version} in {who} is not supported. Version number must be {' or '.join(map(str, known))}")
+        raise AssertionError(
+            f"Version number: {version} in {who} is not supported. Version number must be "
+            f"{' or '.join(map(str, known))}"
+        )
 
 
 def get_default_qconfig(backend="x86", version=0):
@@ -55,16 +66,26 @@ def get_default_qconfig(backend="x86", version=0):
     _check_version(version, (0,), "get_default_qconfig")
     _check_backend(backend)
     if backend == "qnnpack":
-        return QConfig(activation=watch.HistogramObserver.with_args(reduce_range=False), weight=watch.default_weight_observer)
-    return QConfig(activation=watch.HistogramObserver.with_args(reduce_range=backend != "onednn"), weight=watch.default_per_channel_weight_observer)
+        return QConfig(
+            activation=watch.HistogramObserver.with_args(reduce_range=False), weight=watch.default_weight_observer
+        )
+    return QConfig(
+        activation=watch.HistogramObserver.with_args(reduce_range=backend != "onednn"),
+        weight=watch.default_per_channel_weight_observer,
+    )
 
 
 def get_default_qat_qconfig(backend="x86", version=1):
-    """The imitations for training with quantization on a backend. Versions 0 and 1 differ in speed in PyTorch, and not here."""
+    """The imitations for training with quantization on a backend. Versions 0 and 1 differ in speed in PyTorch, and not
+    here.
+    """
     _check_version(version, (0, 1), "get_default_qat_qconfig")
     _check_backend(backend)
     activation = fake.FakeQuantize.with_args(
-        observer=watch.MovingAverageMinMaxObserver, quant_min=0, quant_max=255, reduce_range=backend in ("fbgemm", "x86")
+        observer=watch.MovingAverageMinMaxObserver,
+        quant_min=0,
+        quant_max=255,
+        reduce_range=backend in ("fbgemm", "x86"),
     )
     weight = fake.default_weight_fake_quant if backend == "qnnpack" else fake.default_per_channel_weight_fake_quant
     return QConfig(activation=activation, weight=weight)

@@ -14,9 +14,12 @@ from .stubs import DeQuantStub, QuantStub, QuantWrapper
 
 _STATIC = {
     nn.Linear: quantized.Linear, nn.Conv1d: quantized.Conv1d, nn.Conv2d: quantized.Conv2d, nn.Conv3d: quantized.Conv3d,
-    intrinsic.LinearReLU: quantized.LinearReLU, intrinsic.ConvReLU1d: quantized.ConvReLU1d, intrinsic.ConvReLU2d: quantized.ConvReLU2d,
-    intrinsic.ConvReLU3d: quantized.ConvReLU3d, qat.Linear: quantized.Linear, qat.Conv1d: quantized.Conv1d, qat.Conv2d: quantized.Conv2d,
-    qat.Conv3d: quantized.Conv3d, QuantStub: quantized.Quantize, DeQuantStub: quantized.DeQuantize, quantized.FloatFunctional: quantized.QFunctional,
+    intrinsic.LinearReLU: quantized.LinearReLU, intrinsic.ConvReLU1d: quantized.ConvReLU1d,
+    intrinsic.ConvReLU2d: quantized.ConvReLU2d,
+    intrinsic.ConvReLU3d: quantized.ConvReLU3d, qat.Linear: quantized.Linear, qat.Conv1d: quantized.Conv1d,
+    qat.Conv2d: quantized.Conv2d,
+    qat.Conv3d: quantized.Conv3d, QuantStub: quantized.Quantize, DeQuantStub: quantized.DeQuantize,
+    quantized.FloatFunctional: quantized.QFunctional,
 }  # fmt: skip
 _DYNAMIC = {nn.Linear: quantized.dynamic.Linear, nn.LSTM: quantized.dynamic.LSTM}
 _QAT = {nn.Linear: qat.Linear, nn.Conv1d: qat.Conv1d, nn.Conv2d: qat.Conv2d, nn.Conv3d: qat.Conv3d}
@@ -41,7 +44,8 @@ def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=Non
     """Give every module a `qconfig`: its own, by its name or type in `qconfig_dict`, or its parent's.
 
     Args:
-        prepare_custom_config_dict: children of `module` with a name in "non_traceable_module_name" or a type in "non_traceable_module_class" get none.
+        prepare_custom_config_dict: children of `module` with a name in "non_traceable_module_name" or a type in
+            "non_traceable_module_class" get none.
     """
     custom = prepare_custom_config_dict or {}
     names, kinds = custom.get("non_traceable_module_name", ()), tuple(custom.get("non_traceable_module_class", ()))
@@ -66,12 +70,14 @@ def _observed(module):
 
 
 def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list=None, prepare_custom_config_dict=None):
-    """A copy of the model in which observers stand behind the layers that have a `qconfig`, their own or their parent's.
+    """A copy of the model in which observers stand behind the layers that have a `qconfig`, their own or their
+    parent's.
 
     Args:
         allow_list: the types of layers that may have one; those that have a quantized form by default.
         observer_non_leaf_module_list: types of modules with children that get one, too.
-        prepare_custom_config_dict: {"float_to_observed_custom_module_class": {type: the type with `from_float` that takes its place}}.
+        prepare_custom_config_dict: {"float_to_observed_custom_module_class": {type: the type with `from_float` that
+            takes its place}}.
 
     >>> q = cresset.ao.quantization
     >>> model = q.QuantWrapper(nn.Linear(2, 2))
@@ -84,9 +90,20 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
     if not any(getattr(m, "qconfig", None) for m in model.modules()):
         import warnings
 
-        warnings.warn("None of the submodule got qconfig applied. Make sure you passed correct configuration through `qconfig_dict` or by assigning the `.qconfig` attribute directly on submodules", stacklevel=2)
+        warnings.warn(
+            (
+                "None of the submodule got qconfig applied. Make sure you passed correct configuration through "
+                "`qconfig_dict` or by assigning the `.qconfig` attribute directly on submodules"
+            ),
+            stacklevel=2,
+        )
     custom = (prepare_custom_config_dict or {}).get("float_to_observed_custom_module_class", {})
-    _swap_children(model, lambda m: custom[type(m)].from_float(m) if type(m) in custom and getattr(m, "qconfig", None) is not None else None)
+    _swap_children(
+        model,
+        lambda m: (
+            custom[type(m)].from_float(m) if type(m) in custom and getattr(m, "qconfig", None) is not None else None
+        ),
+    )
     parents, observed_custom = tuple(observer_non_leaf_module_list or ()), tuple(custom.values())
 
     def wanted(m):
@@ -94,7 +111,11 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
             return False
         if type(m) in parents or type(m) in observed_custom:
             return True
-        return _observed(m) if allow_list is None else type(m) in allow_list and not isinstance(m, DeQuantStub) and (not list(m.children()) or _observed(m))
+        return (
+            _observed(m)
+            if allow_list is None
+            else type(m) in allow_list and not isinstance(m, DeQuantStub) and (not list(m.children()) or _observed(m))
+        )
 
     for module in list(_outermost(model, wanted)):
         _watch(module)
@@ -128,7 +149,9 @@ def prepare_qat(model, mapping=None, inplace=False):
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model)
     table = _QAT if mapping is None else mapping
-    _swap_children(model, lambda m: table[type(m)].from_float(m) if type(m) in table and getattr(m, "qconfig", None) else None)
+    _swap_children(
+        model, lambda m: table[type(m)].from_float(m) if type(m) in table and getattr(m, "qconfig", None) else None
+    )
     for module in list(_outermost(model, lambda m: _observed(m) and getattr(m, "qconfig", None) is not None)):
         _watch(module)
     return model
@@ -144,13 +167,21 @@ def _swap_children(module, swapped):
 
 
 def convert(
-    module, mapping=None, inplace=False, remove_qconfig=True, is_reference=False, convert_custom_config_dict=None, use_precomputed_fake_quant=False
+    module,
+    mapping=None,
+    inplace=False,
+    remove_qconfig=True,
+    is_reference=False,
+    convert_custom_config_dict=None,
+    use_precomputed_fake_quant=False,
 ):
     """A copy of a prepared model that has seen data, with layers of integers in the place of those that were observed.
 
     Args:
-        convert_custom_config_dict: {"observed_to_quantized_custom_module_class": {type: the type with `from_observed` that takes its place}}.
-        use_precomputed_fake_quant: take a weight's scale as its FakeQuantize has it, without looking at the weight again.
+        convert_custom_config_dict: {"observed_to_quantized_custom_module_class": {type: the type with `from_observed`
+            that takes its place}}.
+        use_precomputed_fake_quant: take a weight's scale as its FakeQuantize has it, without looking at the weight
+            again.
     """
     if is_reference:
         raise NotImplementedError("convert: is_reference=True is not implemented")
@@ -164,8 +195,16 @@ def convert(
             return custom[type(child)].from_observed(child)
         if type(child) not in table:
             return None
-        ready = isinstance(child, DeQuantStub) or isinstance(getattr(child, "activation_post_process", None), (ObserverBase, FakeQuantizeBase)) or table is not _STATIC
-        return _made(table[type(child)], child, use_precomputed_fake_quant) if ready and (getattr(child, "qconfig", None) or isinstance(child, DeQuantStub)) else None
+        ready = (
+            isinstance(child, DeQuantStub)
+            or isinstance(getattr(child, "activation_post_process", None), (ObserverBase, FakeQuantizeBase))
+            or table is not _STATIC
+        )
+        return (
+            _made(table[type(child)], child, use_precomputed_fake_quant)
+            if ready and (getattr(child, "qconfig", None) or isinstance(child, DeQuantStub))
+            else None
+        )
 
     own = swapped(module)
     if own is not None:
@@ -195,7 +234,8 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None
     """A copy of the model whose linear and LSTM layers have int8 weights and quantize each input by its own extremes.
 
     Args:
-        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear and nn.LSTM by default.
+        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear and nn.LSTM by
+            default.
         dtype: torch.qint8, or torch.float16.
 
     >>> model = cresset.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=cresset.qint8)
@@ -214,7 +254,10 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None
         qconfig_spec = dict.fromkeys(qconfig_spec, defaults[dtype])
     unknown = [kind.__name__ for kind in qconfig_spec if isinstance(kind, type) and kind not in table]
     if unknown:
-        raise NotImplementedError(f"quantize_dynamic: not implemented for {', '.join(unknown)}; it is for {', '.join(kind.__name__ for kind in table)}")
+        raise NotImplementedError(
+            f"quantize_dynamic: not implemented for {', '.join(unknown)}; it is for "
+            f"{', '.join(kind.__name__ for kind in table)}"
+        )
     model = (model if inplace else copy.deepcopy(model)).eval()
     propagate_qconfig_(model, qconfig_spec)
     return convert(model, table, inplace=True)

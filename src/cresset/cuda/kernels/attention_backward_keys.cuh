@@ -1,15 +1,16 @@
-// Attention on tensor cores, backward for keys and values: a block owns keys, and queries with their gradients come by, of every head that shares the
-// keys. WARP_TILES is 1.
+// Attention on tensor cores, backward for keys and values: a block owns keys, and queries with their gradients come by,
+// of every head that shares the keys. WARP_TILES is 1.
 #include "attention_tiles.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_keys(const Problem p) {
   T* const keys = reinterpret_cast<T*>(shared_memory);
   T* const values = keys + BLOCK_ROWS * STRIDE;
-  T* const tiles = values + BLOCK_ROWS * STRIDE;                           // two stages of queries and gradients
+  T* const tiles = values + BLOCK_ROWS * STRIDE;                             // two stages of queries and gradients
   float* const facts = reinterpret_cast<float*>(tiles + 4 * TILE * STRIDE);  // two stages of m, 1 / l and the dots
   const auto [batch, shared_head, first] = place_of(p.heads / p.group, p.keys, false);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  const int from = CAUSAL ? min(first, p.queries) / TILE : 0, tiles_of_head = (p.queries + TILE - 1) / TILE - from, steps = tiles_of_head * p.group;
+  const int from = CAUSAL ? min(first, p.queries) / TILE : 0, tiles_of_head = (p.queries + TILE - 1) / TILE - from,
+            steps = tiles_of_head * p.group;
   const auto copy_tile = [&](int step) {
     const int head = shared_head * p.group + step / tiles_of_head, start = (from + step % tiles_of_head) * TILE;
     T* const to = tiles + step % 2 * (2 * TILE * STRIDE);
@@ -41,13 +42,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_keys(co
     float weights[1][TILE / 8][4] = {}, products[1][TILE / 8][4] = {};
     multiply_rows(weights, keys + warp * 16 * STRIDE, queries);
     multiply_rows(products, values + warp * 16 * STRIDE, queries + TILE * STRIDE);
-    const bool at_border = MASK || row + TILE > p.queries || first + BLOCK_ROWS > p.keys || (CAUSAL && first + BLOCK_ROWS > row + 1);
+    const bool at_border =
+        MASK || row + TILE > p.queries || first + BLOCK_ROWS > p.keys || (CAUSAL && first + BLOCK_ROWS > row + 1);
 #pragma unroll
     for (int n = 0; n < TILE / 8; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int column = n * 8 + t * 2 + e % 2;
-        const float weight = weight_of(p, batch, head, row + column, start + g + e / 2 * 8, weights[0][n][e], factor, fact[column], fact[TILE + column], at_border);
+        const float weight = weight_of(p, batch, head, row + column, start + g + e / 2 * 8, weights[0][n][e], factor,
+                                       fact[column], fact[TILE + column], at_border);
         weights[0][n][e] = weight;
         products[0][n][e] = weight * (products[0][n][e] - fact[2 * TILE + column]);
       }
@@ -59,6 +62,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_keys(co
     __syncthreads();
   }
   const float scale = static_cast<float>(p.scale);
-  store_rows(key_sum[0], scale, scale, keys + warp * 16 * STRIDE, matrix_of<T>(p.key_grad, batch, shared_head), p.key_grad.row, start, p.keys, p.width);
-  store_rows(value_sum[0], 1.0f, 1.0f, values + warp * 16 * STRIDE, matrix_of<T>(p.value_grad, batch, shared_head), p.value_grad.row, start, p.keys, p.width);
+  store_rows(key_sum[0], scale, scale, keys + warp * 16 * STRIDE, matrix_of<T>(p.key_grad, batch, shared_head),
+             p.key_grad.row, start, p.keys, p.width);
+  store_rows(value_sum[0], 1.0f, 1.0f, values + warp * 16 * STRIDE, matrix_of<T>(p.value_grad, batch, shared_head),
+             p.value_grad.row, start, p.keys, p.width);
 }

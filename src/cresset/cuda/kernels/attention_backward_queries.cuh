@@ -1,4 +1,5 @@
-// Attention on tensor cores, backward for the queries: a block owns queries, and keys with their values come by. WARP_TILES is 1.
+// Attention on tensor cores, backward for the queries: a block owns queries, and keys with their values come by.
+// WARP_TILES is 1.
 #include "attention_tiles.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_queries(const Problem p) {
@@ -44,11 +45,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_queries
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int r = e / 2;
-        const float weight = weight_of(p, batch, head, start + g + r * 8, step * TILE + n * 8 + t * 2 + e % 2, scores[0][n][e], factor, greatest[r], inverse[r], at_border);
+        const float weight = weight_of(p, batch, head, start + g + r * 8, step * TILE + n * 8 + t * 2 + e % 2,
+                                       scores[0][n][e], factor, greatest[r], inverse[r], at_border);
         scores[0][n][e] = weight * (products[0][n][e] - dots[r]);
       }
     add_weighted(sum, scores, keys);
   }
   const float scale = static_cast<float>(p.scale);
-  store_rows(sum[0], scale, scale, queries + warp * 16 * STRIDE, matrix_of<T>(p.query_grad, batch, head), p.query_grad.row, start, p.queries, p.width);
+  store_rows(sum[0], scale, scale, queries + warp * 16 * STRIDE, matrix_of<T>(p.query_grad, batch, head),
+             p.query_grad.row, start, p.queries, p.width);
 }

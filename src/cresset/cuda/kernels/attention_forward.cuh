@@ -41,7 +41,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_forward(const Pr
 #if MASK
             scores[i][n][e] *= static_cast<float>(p.scale);
 #endif
-            scores[i][n][e] = masked(p, batch, head, row + e / 2 * 8, step * TILE + n * 8 + t * 2 + e % 2, scores[i][n][e]);
+            scores[i][n][e] =
+                masked(p, batch, head, row + e / 2 * 8, step * TILE + n * 8 + t * 2 + e % 2, scores[i][n][e]);
           }
       }
       float shift[2];
@@ -84,11 +85,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_forward(const Pr
       inverse[r] = sees ? 1.0f / sum : 0.0f;
       const int row = start + g + r * 8;
       if (t == 0 && row < p.queries) {
-        float* const kept = static_cast<float*>(p.rows) + ((static_cast<int64_t>(batch) * p.heads + head) * p.queries + row) * 2;
+        float* const kept =
+            static_cast<float*>(p.rows) + ((static_cast<int64_t>(batch) * p.heads + head) * p.queries + row) * 2;
         kept[0] = sees ? greatest[i][r] * (factor / LOG2_E) : INFINITY;
         kept[1] = inverse[r];
       }
     }
-    store_rows(out[i], inverse[0], inverse[1], own + i * 16 * STRIDE, matrix_of<T>(p.output, batch, head), p.output.row, start, p.queries, p.width);
+    store_rows(out[i], inverse[0], inverse[1], own + i * 16 * STRIDE, matrix_of<T>(p.output, batch, head), p.output.row,
+               start, p.queries, p.width);
   }
 }

@@ -1,7 +1,9 @@
-// Attention without tensor cores, for every float dtype and row length: one warp owns a few rows, and 32 others come by, one a lane. The kernel is chosen by
-// ENTRY: 0 forward, 1 backward for the queries, 2 backward for keys and values, 3 the products of the output's rows with their gradients.
+// Attention without tensor cores, for every float dtype and row length: one warp owns a few rows, and 32 others come
+// by, one a lane. The kernel is chosen by ENTRY: 0 forward, 1 backward for the queries, 2 backward for keys and values,
+// 3 the products of the output's rows with their gradients.
 //
-// ITEMS: how many elements of a row a lane adds up. Rows in shared memory are read by four elements, and filled up with zeros.
+// ITEMS: how many elements of a row a lane adds up. Rows in shared memory are read by four elements, and filled up with
+// zeros.
 #include "attention_problem.cuh"
 
 using C = opmath<T>;
@@ -26,11 +28,13 @@ __device__ __forceinline__ C warp_max(C x) {
 }
 
 // Rows to shared memory, `stride` apart there, zeros behind the last one and behind their ends.
-__device__ __forceinline__ void copy_rows(C* to, int stride, const T* from, int64_t step, int rows, int first, int count, int width) {
+__device__ __forceinline__ void copy_rows(C* to, int stride, const T* from, int64_t step, int rows, int first,
+                                          int count, int width) {
   const int length = rounded(width);
   for (int at = threadIdx.x; at < rows * length; at += THREADS) {
     const int row = at / length, column = at % length;
-    to[row * stride + column] = first + row < count && column < width ? convert<C>(from[(first + row) * step + column]) : C(0);
+    to[row * stride + column] =
+        first + row < count && column < width ? convert<C>(from[(first + row) * step + column]) : C(0);
   }
 }
 // Of each own row with the lane's row.
@@ -46,8 +50,10 @@ __device__ __forceinline__ void multiply_rows(C (&sum)[OWN], const C* own, const
     }
   }
 }
-// sum[r] += the rows of the tile, each times the weight that its lane has for r; `kept` is the warp's own place for the weights.
-__device__ __forceinline__ void add_weighted(C (&sum)[OWN][ITEMS], const C (&weights)[OWN], C* kept, const C* tile, int stride, int width) {
+// sum[r] += the rows of the tile, each times the weight that its lane has for r; `kept` is the warp's own place for the
+// weights.
+__device__ __forceinline__ void add_weighted(C (&sum)[OWN][ITEMS], const C (&weights)[OWN], C* kept, const C* tile,
+                                             int stride, int width) {
   const int lane = threadIdx.x % 32;
   __syncwarp();
 #pragma unroll
@@ -89,14 +95,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   C* const keys = queries + BLOCK_ROWS * rounded(p.width);
   C* const values = keys + TILE * stride;
   C* const kept = values + TILE * value_stride + warp * OWN * TILE;
-  copy_rows(queries, rounded(p.width), matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries, p.width);
+  copy_rows(queries, rounded(p.width), matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries,
+            p.width);
   C out[OWN][ITEMS] = {}, total[OWN] = {}, greatest[OWN];
   for (C& m : greatest) m = -INFINITY;
   const int seen = CAUSAL ? min(p.keys, first + BLOCK_ROWS) : p.keys;
   for (int from = 0; from < seen; from += TILE) {
     __syncthreads();
     copy_rows(keys, stride, matrix_of<T>(p.key, batch, head / p.group), p.key.row, TILE, from, p.keys, p.width);
-    copy_rows(values, value_stride, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys, p.value_width);
+    copy_rows(values, value_stride, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys,
+              p.value_width);
     __syncthreads();
     C scores[OWN] = {};
     multiply_rows(scores, queries + warp * OWN * rounded(p.width), keys + lane * stride, p.width);
@@ -141,20 +149,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   C* const keys = grads + BLOCK_ROWS * rounded(p.value_width);
   C* const values = keys + TILE * stride;
   C* const kept = values + TILE * value_stride + warp * OWN * TILE;
-  copy_rows(queries, rounded(p.width), matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries, p.width);
-  copy_rows(grads, rounded(p.value_width), matrix_of<T>(p.grad, batch, head), p.grad.row, BLOCK_ROWS, first, p.queries, p.value_width);
+  copy_rows(queries, rounded(p.width), matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries,
+            p.width);
+  copy_rows(grads, rounded(p.value_width), matrix_of<T>(p.grad, batch, head), p.grad.row, BLOCK_ROWS, first, p.queries,
+            p.value_width);
   C greatest[OWN], inverse[OWN], dots[OWN], sum[OWN][ITEMS] = {};
 #pragma unroll
   for (int r = 0; r < OWN; ++r) {
     const int row = min(start + r, p.queries - 1);
     const int64_t at = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + row;
-    greatest[r] = static_cast<const C*>(p.rows)[at * 2], inverse[r] = static_cast<const C*>(p.rows)[at * 2 + 1], dots[r] = static_cast<const C*>(p.dots)[at];
+    greatest[r] = static_cast<const C*>(p.rows)[at * 2], inverse[r] = static_cast<const C*>(p.rows)[at * 2 + 1],
+    dots[r] = static_cast<const C*>(p.dots)[at];
   }
   const int seen = CAUSAL ? min(p.keys, first + BLOCK_ROWS) : p.keys;
   for (int from = 0; from < seen; from += TILE) {
     __syncthreads();
     copy_rows(keys, stride, matrix_of<T>(p.key, batch, head / p.group), p.key.row, TILE, from, p.keys, p.width);
-    copy_rows(values, value_stride, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys, p.value_width);
+    copy_rows(values, value_stride, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys,
+              p.value_width);
     __syncthreads();
     C scores[OWN] = {}, products[OWN] = {};
     multiply_rows(scores, queries + warp * OWN * rounded(p.width), keys + lane * stride, p.width);
@@ -168,13 +180,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   }
 #pragma unroll
   for (int r = 0; r < OWN; ++r)
-    if (start + r < p.queries) store_row(sum[r], static_cast<C>(p.scale), matrix_of<T>(p.query_grad, batch, head) + (start + r) * p.query_grad.row, p.width);
+    if (start + r < p.queries)
+      store_row(sum[r], static_cast<C>(p.scale),
+                matrix_of<T>(p.query_grad, batch, head) + (start + r) * p.query_grad.row, p.width);
 }
 
 #elif ENTRY == 2
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Problem p) {
-  const int blocks = (p.keys + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS, shared_heads = p.heads / p.group;
+  const int blocks = (p.keys + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS,
+            shared_heads = p.heads / p.group;
   const int batch = blockIdx.x / blocks / shared_heads, shared_head = blockIdx.x / blocks % shared_heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, start = first + warp * OWN;
   const int stride = lane_stride(p.width), value_stride = lane_stride(p.value_width);
@@ -183,24 +198,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   C* const queries = values + BLOCK_ROWS * rounded(p.value_width);
   C* const grads = queries + TILE * stride;
   C* const kept = grads + TILE * value_stride + warp * OWN * TILE;
-  copy_rows(keys, rounded(p.width), matrix_of<T>(p.key, batch, shared_head), p.key.row, BLOCK_ROWS, first, p.keys, p.width);
-  copy_rows(values, rounded(p.value_width), matrix_of<T>(p.value, batch, shared_head), p.value.row, BLOCK_ROWS, first, p.keys, p.value_width);
+  copy_rows(keys, rounded(p.width), matrix_of<T>(p.key, batch, shared_head), p.key.row, BLOCK_ROWS, first, p.keys,
+            p.width);
+  copy_rows(values, rounded(p.value_width), matrix_of<T>(p.value, batch, shared_head), p.value.row, BLOCK_ROWS, first,
+            p.keys, p.value_width);
   C key_sum[OWN][ITEMS] = {}, value_sum[OWN][ITEMS] = {};
   for (int head = shared_head * p.group; head < (shared_head + 1) * p.group; ++head)
     for (int from = CAUSAL ? first / TILE * TILE : 0; from < p.queries; from += TILE) {
       __syncthreads();
       copy_rows(queries, stride, matrix_of<T>(p.query, batch, head), p.query.row, TILE, from, p.queries, p.width);
-      copy_rows(grads, value_stride, matrix_of<T>(p.grad, batch, head), p.grad.row, TILE, from, p.queries, p.value_width);
+      copy_rows(grads, value_stride, matrix_of<T>(p.grad, batch, head), p.grad.row, TILE, from, p.queries,
+                p.value_width);
       __syncthreads();
       const int row = from + lane;
       const int64_t at = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + min(row, p.queries - 1);
-      const C greatest = static_cast<const C*>(p.rows)[at * 2], inverse = row < p.queries ? static_cast<const C*>(p.rows)[at * 2 + 1] : C(0), dot = static_cast<const C*>(p.dots)[at];
+      const C greatest = static_cast<const C*>(p.rows)[at * 2],
+              inverse = row < p.queries ? static_cast<const C*>(p.rows)[at * 2 + 1] : C(0),
+              dot = static_cast<const C*>(p.dots)[at];
       C weights[OWN] = {}, products[OWN] = {};
       multiply_rows(weights, keys + warp * OWN * rounded(p.width), queries + lane * stride, p.width);
       multiply_rows(products, values + warp * OWN * rounded(p.value_width), grads + lane * value_stride, p.value_width);
 #pragma unroll
       for (int r = 0; r < OWN; ++r) {
-        const C score = row < p.queries ? masked(p, batch, head, row, start + r, weights[r] * static_cast<C>(p.scale)) : C(-INFINITY);
+        const C score = row < p.queries ? masked(p, batch, head, row, start + r, weights[r] * static_cast<C>(p.scale))
+                                        : C(-INFINITY);
         weights[r] = exponential(score - greatest) * inverse;
         products[r] = weights[r] * (products[r] - dot);
       }
@@ -210,8 +231,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
 #pragma unroll
   for (int r = 0; r < OWN; ++r) {
     if (start + r >= p.keys) continue;
-    store_row(key_sum[r], static_cast<C>(p.scale), matrix_of<T>(p.key_grad, batch, shared_head) + (start + r) * p.key_grad.row, p.width);
-    store_row(value_sum[r], C(1), matrix_of<T>(p.value_grad, batch, shared_head) + (start + r) * p.value_grad.row, p.value_width);
+    store_row(key_sum[r], static_cast<C>(p.scale),
+              matrix_of<T>(p.key_grad, batch, shared_head) + (start + r) * p.key_grad.row, p.width);
+    store_row(value_sum[r], C(1), matrix_of<T>(p.value_grad, batch, shared_head) + (start + r) * p.value_grad.row,
+              p.value_width);
   }
 }
 

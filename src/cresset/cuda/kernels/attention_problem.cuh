@@ -1,6 +1,8 @@
-// What the kernels of attention are told: the same struct as in native/cuda/attention.cpp. The mathematics stands in native/ops/attention.h.
+// What the kernels of attention are told: the same struct as in native/cuda/attention.cpp. The mathematics stands in
+// native/ops/attention.h.
 //
-// T: the dtype of queries, keys and values. MASK: 0 none, 1 one of bools, 2 one of numbers, of the dtype MASK_TYPE. CAUSAL: a query sees the keys up to its own place.
+// T: the dtype of queries, keys and values. MASK: 0 none, 1 one of bools, 2 one of numbers, of the dtype MASK_TYPE.
+// CAUSAL: a query sees the keys up to its own place.
 #pragma once
 #include "types.cuh"
 

@@ -1,5 +1,6 @@
-// What is kept of a row of attention, between the two ways to keep it: the greatest score m with 1 / l, where l is the sum of exp(score - m), and m + log l.
-// JOIN: 1 from the pair to the logarithm, 0 back, with 1 for 1 / l. A row that sees nobody has the pair of infinity and 0.
+// What is kept of a row of attention, between the two ways to keep it: the greatest score m with 1 / l, where l is the
+// sum of exp(score - m), and m + log l. JOIN: 1 from the pair to the logarithm, 0 back, with 1 for 1 / l. A row that
+// sees nobody has the pair of infinity and 0.
 #include "types.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) attention_rows(float* pairs, float* logarithms, int64_t count) {

@@ -1,8 +1,8 @@
-// Attention on tensor cores, for halves: what its kernels share. Backward is two kernels, which each compute the weights again, so that every sum has one
-// owner and one order.
+// Attention on tensor cores, for halves: what its kernels share. Backward is two kernels, which each compute the
+// weights again, so that every sum has one owner and one order.
 //
-// WIDTH: the length of a row of query, key and value, rounded up; in memory p.width elements. A warp works on WARP_TILES times 16 rows; the rows that come by
-// (keys, or queries for the gradients of keys) come in tiles of TILE.
+// WIDTH: the length of a row of query, key and value, rounded up; in memory p.width elements. A warp works on
+// WARP_TILES times 16 rows; the rows that come by (keys, or queries for the gradients of keys) come in tiles of TILE.
 #pragma once
 #include "attention_problem.cuh"
 #include "tensor_core.cuh"
@@ -50,7 +50,8 @@ __device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* fi
 
 // sum[rows of the warp][WIDTH] += weights second: the weights are in registers as `multiply_rows` leaves sums.
 template <int M, int N>
-__device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], const float (&weights)[M][N][4], const T* second) {
+__device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], const float (&weights)[M][N][4],
+                                             const T* second) {
   const int lane = threadIdx.x % 32;
   second += ((lane & 7) + (lane >> 3 & 1) * 8) * STRIDE + (lane >> 4) * 8;
 #pragma unroll
@@ -59,7 +60,8 @@ __device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], cons
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][n + i / 2][i % 2 * 2], weights[m][n + i / 2][i % 2 * 2 + 1]);
+      for (int i = 0; i < 4; ++i)
+        a[m][i] = pack<T>(weights[m][n + i / 2][i % 2 * 2], weights[m][n + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
     for (int d = 0; d < WIDTH / 8; d += 2) {
       uint32_t b[4];
@@ -74,7 +76,8 @@ __device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], cons
 }
 
 // The warp's 16 rows, through its own part of shared memory, to rows `first`... of a matrix of `count` rows.
-__device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], float low, float high, T* own, T* to, int64_t step, int first, int count, int width) {
+__device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], float low, float high, T* own, T* to,
+                                           int64_t step, int first, int count, int width) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   __syncwarp();
 #pragma unroll
@@ -87,7 +90,8 @@ __device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], flo
 #pragma unroll
   for (int i = 0; i < 16 * PIECES / 32; ++i) {
     const int at = i * 32 + lane, row = at / PIECES, column = at % PIECES * 8;
-    if (first + row < count && column < width) store_vector(to + (first + row) * step + column, load_vector<8>(own + row * STRIDE + column));
+    if (first + row < count && column < width)
+      store_vector(to + (first + row) * step + column, load_vector<8>(own + row * STRIDE + column));
   }
 }
 
@@ -114,7 +118,8 @@ __device__ __forceinline__ Place place_of(int heads, int rows, bool last_first) 
 extern __shared__ uint4 shared_memory[];
 
 // A weight from its score; m and 1 / l are kept in `rows`.
-__device__ __forceinline__ float weight_of(const Problem& p, int batch, int head, int query, int key, float score, float factor, float greatest, float inverse, bool at_border) {
+__device__ __forceinline__ float weight_of(const Problem& p, int batch, int head, int query, int key, float score,
+                                           float factor, float greatest, float inverse, bool at_border) {
 #if MASK
   score *= static_cast<float>(p.scale);
 #endif

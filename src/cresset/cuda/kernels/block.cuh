@@ -19,7 +19,8 @@ CRESSET_INLINE A shuffle_xor(const A& a, int mask) {
   using Parts = ShuffleWords<sizeof(A) / 4>;
   Parts parts = __builtin_bit_cast(Parts, a);
 #pragma unroll
-  for (int i = 0; i < static_cast<int>(sizeof(A) / 4); ++i) parts.words[i] = __shfl_xor_sync(kWholeWarp, parts.words[i], mask);
+  for (int i = 0; i < static_cast<int>(sizeof(A) / 4); ++i)
+    parts.words[i] = __shfl_xor_sync(kWholeWarp, parts.words[i], mask);
   return __builtin_bit_cast(A, parts);
 }
 template <class A>
@@ -27,7 +28,8 @@ CRESSET_INLINE A shuffle_up(const A& a, int by) {
   using Parts = ShuffleWords<sizeof(A) / 4>;
   Parts parts = __builtin_bit_cast(Parts, a);
 #pragma unroll
-  for (int i = 0; i < static_cast<int>(sizeof(A) / 4); ++i) parts.words[i] = __shfl_up_sync(kWholeWarp, parts.words[i], by);
+  for (int i = 0; i < static_cast<int>(sizeof(A) / 4); ++i)
+    parts.words[i] = __shfl_up_sync(kWholeWarp, parts.words[i], by);
   return __builtin_bit_cast(A, parts);
 }
 

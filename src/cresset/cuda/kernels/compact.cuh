@@ -1,5 +1,6 @@
-// Where flags are set: counting them tile by tile, and writing down their places or ranks. COUNT, SUM, PLACES, RANKS, COORDINATES: which kernel is
-// wanted. A thread looks at 16 neighboring flags (bytes, zero or not), a block at a tile of 4096.
+// Where flags are set: counting them tile by tile, and writing down their places or ranks. COUNT, SUM, PLACES, RANKS,
+// COORDINATES: which kernel is wanted. A thread looks at 16 neighboring flags (bytes, zero or not), a block at a tile
+// of 4096.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
@@ -64,7 +65,8 @@ using Index = uint64_t;
 using Index = uint32_t;
 #endif
 // The offsets of the flags that are set, by the strides of a tensor of the flags' shape.
-extern "C" __global__ void __launch_bounds__(kSortBlock) flag_places(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* places, const Shape shape) {
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    flag_places(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* places, const Shape shape) {
   __shared__ uint32_t sums[kSortWarps];
   const Flags f = flags_of(flags, n);
   int64_t to = counts[blockIdx.x] + sum_before(static_cast<uint32_t>(__popc(f.bits)), sums);
@@ -87,7 +89,8 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) flag_places(const uint8
 
 #ifdef RANKS
 // For each flag how many are set before it, with INCLUDING also it itself.
-extern "C" __global__ void __launch_bounds__(kSortBlock) flag_ranks(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* ranks) {
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    flag_ranks(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* ranks) {
   __shared__ uint32_t sums[kSortWarps];
   const Flags f = flags_of(flags, n);
   int64_t rank = counts[blockIdx.x] + sum_before(static_cast<uint32_t>(__popc(f.bits)), sums);
@@ -101,8 +104,9 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) flag_ranks(const uint8_
 
 #ifdef COORDINATES
 // coordinates[i * of_place + d * of_dim]: where the i-th place lies along dimension d.
-extern "C" __global__ void __launch_bounds__(256) place_coordinates(const int64_t* places, int64_t n, int64_t* coordinates, int64_t of_place, int64_t of_dim, int32_t rank,
-                                                                    const Shape shape) {
+extern "C" __global__ void __launch_bounds__(256)
+    place_coordinates(const int64_t* places, int64_t n, int64_t* coordinates, int64_t of_place, int64_t of_dim,
+                      int32_t rank, const Shape shape) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   int64_t rest = places[i];

@@ -1,4 +1,5 @@
-// Numbers by rule: arange, linspace, logspace, and the index pairs of triangles. RANGE, SPACE, TRIANGLE: which kernel is wanted.
+// Numbers by rule: arange, linspace, logspace, and the index pairs of triangles. RANGE, SPACE, TRIANGLE: which kernel
+// is wanted.
 #pragma once
 #include "math.cuh"
 
@@ -25,7 +26,8 @@ struct StepOf<bfloat16> {
   using type = float;
 };
 
-extern "C" __global__ void __launch_bounds__(256) count_up(T* out, int64_t n, double start, double step, int64_t integer_start, int64_t integer_step) {
+extern "C" __global__ void __launch_bounds__(256)
+    count_up(T* out, int64_t n, double start, double step, int64_t integer_start, int64_t integer_step) {
   using Step = typename StepOf<T>::type;
   constexpr int kVector = sizeof(T) >= 16 ? 1 : 4;
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * kVector;
@@ -33,8 +35,10 @@ extern "C" __global__ void __launch_bounds__(256) count_up(T* out, int64_t n, do
   for (int k = 0; k < kVector; ++k) {
     const int64_t i = first + k;
     if (i >= n) return;
-    if constexpr (is_same<Step, int64_t>) out[i] = static_cast<T>(math::add(integer_start, math::mul(integer_step, i)));
-    else out[i] = convert<T>(static_cast<Step>(start) + static_cast<Step>(step) * static_cast<Step>(i));
+    if constexpr (is_same<Step, int64_t>)
+      out[i] = static_cast<T>(math::add(integer_start, math::mul(integer_step, i)));
+    else
+      out[i] = convert<T>(static_cast<Step>(start) + static_cast<Step>(step) * static_cast<Step>(i));
   }
 }
 #endif
@@ -60,7 +64,8 @@ __device__ __forceinline__ float spaced_half(float start, float stop, int64_t i,
   return rounded<Half>(stop - rounded<Half>(step * rounded<Half>(static_cast<float>(n - 1 - i))));
 }
 template <class Element>
-__device__ __forceinline__ Element element(int64_t i, int64_t n, double start, double stop, double start_imag, double stop_imag) {
+__device__ __forceinline__ Element element(int64_t i, int64_t n, double start, double stop, double start_imag,
+                                           double stop_imag) {
   if constexpr (is_complex<Element>) {
     using Part = part<opmath<Element>>;
     const Part re = spaced(static_cast<Part>(start), static_cast<Part>(stop), i, n);
@@ -72,15 +77,18 @@ __device__ __forceinline__ Element element(int64_t i, int64_t n, double start, d
     return spaced(static_cast<Element>(start), static_cast<Element>(stop), i, n);
   } else {
     const double step = (stop - start) / static_cast<double>(n - 1);
-    return convert<Element>(i < n / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(n - 1 - i));
+    return convert<Element>(i < n / 2 ? start + step * static_cast<double>(i)
+                                      : stop - step * static_cast<double>(n - 1 - i));
   }
 }
-extern "C" __global__ void __launch_bounds__(256) space(T* out, int64_t n, double start, double stop, double start_imag, double stop_imag, double base) {
+extern "C" __global__ void __launch_bounds__(256)
+    space(T* out, int64_t n, double start, double stop, double start_imag, double stop_imag, double base) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if EXPONENTS
   const double step = n > 1 ? (stop - start) / static_cast<double>(n - 1) : 0;
-  const double exponent = n == 1 || i < n / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(n - 1 - i);
+  const double exponent =
+      n == 1 || i < n / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(n - 1 - i);
   out[i] = convert<T>(pow(base, exponent));
 #else
   out[i] = element<T>(i, n, start, stop, start_imag, stop_imag);
@@ -89,14 +97,18 @@ extern "C" __global__ void __launch_bounds__(256) space(T* out, int64_t n, doubl
 #endif
 
 #ifdef TRIANGLE
-// How many elements stand above row r: rows below `first` are empty, then they grow by one from `width` on up to `columns`.
+// How many elements stand above row r: rows below `first` are empty, then they grow by one from `width` on up to
+// `columns`.
 __device__ __forceinline__ int64_t above(int64_t r, int64_t first, int64_t width, int64_t columns) {
-  const int64_t rows = r - first, growing = columns - width < rows ? columns - width : rows;  // rows that are shorter than full
+  const int64_t rows = r - first,
+                growing = columns - width < rows ? columns - width : rows;  // rows that are shorter than full
   if (rows <= 0) return 0;
   return growing * width + growing * (growing - 1) / 2 + (rows - growing) * columns;
 }
-// pairs[0][i], pairs[1][i]: the row and column of the i-th element of the lower triangle; of the upper one the same counted from the end.
-extern "C" __global__ void __launch_bounds__(256) triangle_pairs(T* pairs, int64_t n, int64_t rows, int64_t columns, int64_t offset) {
+// pairs[0][i], pairs[1][i]: the row and column of the i-th element of the lower triangle; of the upper one the same
+// counted from the end.
+extern "C" __global__ void __launch_bounds__(256)
+    triangle_pairs(T* pairs, int64_t n, int64_t rows, int64_t columns, int64_t offset) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if UPPER
@@ -109,8 +121,10 @@ extern "C" __global__ void __launch_bounds__(256) triangle_pairs(T* pairs, int64
   int64_t low = first, high = rows - 1;  // the last row with no more than `place` above it
   while (low < high) {
     const int64_t middle = (low + high + 1) / 2;
-    if (above(middle, first, width, columns) <= place) low = middle;
-    else high = middle - 1;
+    if (above(middle, first, width, columns) <= place)
+      low = middle;
+    else
+      high = middle - 1;
   }
   const int64_t column = place - above(low, first, width, columns);
 #if UPPER

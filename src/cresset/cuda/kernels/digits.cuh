@@ -1,14 +1,16 @@
 // Sorting by digits of eight bits: the stable place of each key in a tile, by the digit it has. Shared by the sorts.
 //
-// A block of 256 threads holds a tile of 256 * ITEMS keys; item j of lane l of warp w stands at place (w * ITEMS + j) * 32 + l.
+// A block of 256 threads holds a tile of 256 * ITEMS keys; item j of lane l of warp w stands at place (w * ITEMS + j) *
+// 32 + l.
 #pragma once
 #include "types.cuh"
 
 constexpr int kSortBlock = 256, kSortWarps = kSortBlock / 32, kDigits = 256;
 
 struct DigitCounts {
-  uint32_t of_warp[kSortWarps][kDigits];  // how many keys of the warp have the digit; later, how many stand before the warp's
-  uint32_t start[kDigits];                // where the digit's keys begin in the tile
+  uint32_t of_warp[kSortWarps]
+                  [kDigits];  // how many keys of the warp have the digit; later, how many stand before the warp's
+  uint32_t start[kDigits];    // where the digit's keys begin in the tile
   uint32_t sums[kSortWarps];
 };
 
@@ -32,7 +34,8 @@ __device__ __forceinline__ uint32_t sum_before(uint32_t value, uint32_t* sums) {
 // places[j]: where item j goes in the tile when its keys are ordered by digit, equal ones as they came.
 // All threads take part; the counts may be used again after the next barrier.
 template <int each>
-__device__ __forceinline__ void place_by_digit(const uint32_t (&digits)[each], uint32_t (&places)[each], DigitCounts& counts) {
+__device__ __forceinline__ void place_by_digit(const uint32_t (&digits)[each], uint32_t (&places)[each],
+                                               DigitCounts& counts) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, below = (1u << lane) - 1;
   uint32_t* own = counts.of_warp[warp];
   for (int d = static_cast<int>(lane); d < kDigits; d += 32) own[d] = 0;

@@ -1,4 +1,5 @@
-// Division by a number that is known before the launch: a product and a shift. The same struct as in native/cuda/divider.h.
+// Division by a number that is known before the launch: a product and a shift. The same struct as in
+// native/cuda/divider.h.
 #pragma once
 #include "types.cuh"
 
@@ -13,8 +14,10 @@ struct Divider {
 // n / d; where Index is 32 bits wide for n below 2^31.
 template <class Index>
 CRESSET_INLINE Index divided(Index n, const Divider& d) {
-  if constexpr (sizeof(Index) == 8) return n / d.divisor;
-  else return d.quotient(n);
+  if constexpr (sizeof(Index) == 8)
+    return n / d.divisor;
+  else
+    return d.quotient(n);
 }
 
 }  // namespace cresset

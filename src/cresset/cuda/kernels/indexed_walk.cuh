@@ -1,11 +1,11 @@
 // Moving and combining elements through indices: gather, index_select, x[i], scatter, index_add and their kind.
 //
-// At each position p of the walk the element plain[p · plain_strides] meets indexed[p · indexed_strides + place * scale], where `place` is what
-// index[p · index_strides] stands for. The same structs as in native/cuda/indexed_walk.cpp. MOVE, SERIAL, KEYS, SORTED, SLICES, CROSSING: which
-// kernel is wanted.
+// At each position p of the walk the element plain[p · plain_strides] meets indexed[p · indexed_strides + place *
+// scale], where `place` is what index[p · index_strides] stands for. The same structs as in
+// native/cuda/indexed_walk.cpp. MOVE, SERIAL, KEYS, SORTED, SLICES, CROSSING: which kernel is wanted.
 //
-// Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree: the same bits on every run. Plain
-// writes to one element happen in any order, as in PyTorch.
+// Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree: the same
+// bits on every run. Plain writes to one element happen in any order, as in PyTorch.
 #pragma once
 #include "divider.cuh"
 #include "fault.cuh"
@@ -57,10 +57,13 @@ __device__ __forceinline__ int64_t place_of(const Walk& w, int64_t value, int64_
   report(w.fault, static_cast<int32_t>(w.operation), value, position, w.bound);
   return -1;
 }
-__device__ __forceinline__ int64_t index_at(const Walk& w, int64_t i) { return static_cast<int64_t>(reinterpret_cast<const INDEX*>(w.index)[i]); }
+__device__ __forceinline__ int64_t index_at(const Walk& w, int64_t i) {
+  return static_cast<int64_t>(reinterpret_cast<const INDEX*>(w.index)[i]);
+}
 
 #ifdef MOVE
-// plain = indexed, or with WRITE indexed = plain; in words of WORD bytes. A bad index reads the first place, and writes nothing.
+// plain = indexed, or with WRITE indexed = plain; in words of WORD bytes. A bad index reads the first place, and writes
+// nothing.
 extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
   constexpr int kUnroll = 4;
   using Word = typename Words<WORD>::type;
@@ -102,17 +105,23 @@ extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
 // 0: sum, 1: product, 2: maximum, 3: minimum; a nan wins.
 template <class A>
 __device__ __forceinline__ A combined(A a, A b) {
-  if constexpr (HOW == 0) return static_cast<A>(a + b);
-  else if constexpr (HOW == 1) return static_cast<A>(a * b);
-  else if constexpr (is_complex<A>) return a;
-  else if constexpr (HOW == 2) return b > a || b != b ? b : a;
-  else return b < a || b != b ? b : a;
+  if constexpr (HOW == 0)
+    return static_cast<A>(a + b);
+  else if constexpr (HOW == 1)
+    return static_cast<A>(a * b);
+  else if constexpr (is_complex<A>)
+    return a;
+  else if constexpr (HOW == 2)
+    return b > a || b != b ? b : a;
+  else
+    return b < a || b != b ? b : a;
 }
 #endif
 
 #ifdef SERIAL
 // A thread walks the indexed dimension of its lane. `walk` goes over the other dimensions.
-extern "C" __global__ void __launch_bounds__(256) combine_serial(const Walk w, int64_t along, int64_t plain_along, int64_t index_along) {
+extern "C" __global__ void __launch_bounds__(256)
+    combine_serial(const Walk w, int64_t along, int64_t plain_along, int64_t index_along) {
   using A = opmath<T>;
   const int64_t lane = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (lane >= w.count) return;
@@ -129,9 +138,11 @@ extern "C" __global__ void __launch_bounds__(256) combine_serial(const Walk w, i
 #endif
 
 #ifdef KEYS
-// What the index stands for, as keys to sort by: the place along the indexed dimension for a list of slices (the walk is that list), or with
-// WHOLE the offset of the element. A bad index, and `left_out`, get the key `none`, which comes last.
-extern "C" __global__ void __launch_bounds__(256) index_keys(const Walk w, KEY* keys, uint64_t none, int64_t left_out, int32_t* counts) {
+// What the index stands for, as keys to sort by: the place along the indexed dimension for a list of slices (the walk
+// is that list), or with WHOLE the offset of the element. A bad index, and `left_out`, get the key `none`, which comes
+// last.
+extern "C" __global__ void __launch_bounds__(256)
+    index_keys(const Walk w, KEY* keys, uint64_t none, int64_t left_out, int32_t* counts) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= w.count) return;
   const Offsets at = offsets_at(w, i);
@@ -156,9 +167,10 @@ extern "C" __global__ void __launch_bounds__(256) index_keys(const Walk w, KEY* 
 __device__ __forceinline__ opmath<T> element_at(const Walk& w, int32_t position) {
   return convert<opmath<T>>(reinterpret_cast<const T*>(w.plain)[offsets_at(w, position).plain]);
 }
-// Elements sorted by the offset they go to. A warp looks after the runs that begin among its 32: short ones a thread each, in order; one that
-// goes on beyond them all lanes together.
-extern "C" __global__ void __launch_bounds__(256) combine_sorted(const Walk w, const KEY* keys, const int32_t* positions, KEY none) {
+// Elements sorted by the offset they go to. A warp looks after the runs that begin among its 32: short ones a thread
+// each, in order; one that goes on beyond them all lanes together.
+extern "C" __global__ void __launch_bounds__(256)
+    combine_sorted(const Walk w, const KEY* keys, const int32_t* positions, KEY none) {
   using A = opmath<T>;
   const unsigned lane = threadIdx.x % 32;
   const int64_t n = w.count, i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x, window = i - lane;
@@ -178,7 +190,8 @@ extern "C" __global__ void __launch_bounds__(256) combine_sorted(const Walk w, c
   const uint32_t heads = __ballot_sync(0xffffffffu, is_long);
   if (heads == 0) return;
   const int64_t start = window + __ffs(static_cast<int>(heads)) - 1;
-  // Every lane takes each 32nd element of the run. The run is longer than what remains of the window, but may be shorter than the warp.
+  // Every lane takes each 32nd element of the run. The run is longer than what remains of the window, but may be
+  // shorter than the warp.
   __shared__ alignas(16) char room[256 * sizeof(A)];
   A* const sums = reinterpret_cast<A*>(room) + (threadIdx.x - lane);
   A sum{};
@@ -209,8 +222,8 @@ struct Slices {
   const T* source;
   const uint32_t* keys;
   const int32_t* positions;
-  const int32_t* counts;       // how often each place occurs, when each is to count by one over that; else null
-  opmath<T>* partial;          // of runs that cross windows: [window][0: from before, 1: to be continued][lanes * VECTOR]
+  const int32_t* counts;  // how often each place occurs, when each is to count by one over that; else null
+  opmath<T>* partial;     // of runs that cross windows: [window][0: from before, 1: to be continued][lanes * VECTOR]
   int64_t target_step, source_step, none;
   Divider sizes[kMostDims];
   int64_t target_strides[kMostDims], source_strides[kMostDims];
@@ -308,8 +321,10 @@ extern "C" __global__ void __launch_bounds__(kLanes) combine_slices(const Slices
           if (s.counts)
 #pragma unroll
             for (int e = 0; e < VECTOR; ++e) more[u][e] = more[u][e] * scale;
-        if (any) combine_into(sum, more[u]);
-        else sum = more[u];
+        if (any)
+          combine_into(sum, more[u]);
+        else
+          sum = more[u];
         any = true;
       }
       k += kUnroll;

@@ -1,4 +1,5 @@
-// Lists of indices: several joined to one list of offsets, and positions repeated. OFFSETS, REPEAT: which kernel is wanted.
+// Lists of indices: several joined to one list of offsets, and positions repeated. OFFSETS, REPEAT: which kernel is
+// wanted.
 #pragma once
 #include "divider.cuh"
 #include "fault.cuh"
@@ -40,8 +41,10 @@ extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
 #pragma unroll
   for (int k = 0; k < LISTS; ++k) {
     const int64_t value = l.lists[k].index[at[k]], place = value < 0 ? value + l.lists[k].wrap : value;
-    if (static_cast<uint64_t>(place) < static_cast<uint64_t>(l.lists[k].bound)) offset += place * l.lists[k].scale;
-    else report(l.fault, static_cast<int32_t>(l.operation), value, at[k], l.lists[k].bound);
+    if (static_cast<uint64_t>(place) < static_cast<uint64_t>(l.lists[k].bound))
+      offset += place * l.lists[k].scale;
+    else
+      report(l.fault, static_cast<int32_t>(l.operation), value, at[k], l.lists[k].bound);
   }
   l.offsets[i] = offset;
 }
@@ -49,14 +52,17 @@ extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
 
 #ifdef REPEAT
 // out[i] = the first position whose end lies beyond i. ends: the sums of the repeats up to each position.
-extern "C" __global__ void __launch_bounds__(256) repeat_positions(const int64_t* ends, int64_t n, T* out, int64_t total) {
+extern "C" __global__ void __launch_bounds__(256)
+    repeat_positions(const int64_t* ends, int64_t n, T* out, int64_t total) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= total) return;
   int64_t low = 0, high = n;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    if (ends[middle] > i) high = middle;
-    else low = middle + 1;
+    if (ends[middle] > i)
+      high = middle;
+    else
+      low = middle + 1;
   }
   out[i] = static_cast<T>(low);
 }

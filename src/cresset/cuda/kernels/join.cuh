@@ -6,12 +6,13 @@ constexpr int kPieces = 32;
 
 struct Piece {
   const char* from;
-  int64_t words, start, pitch;  // all words of the piece; where its rows begin in a row of the result; from one row to the next in it
-  Divider row;                  // the words of one row
+  int64_t words, start,
+      pitch;    // all words of the piece; where its rows begin in a row of the result; from one row to the next in it
+  Divider row;  // the words of one row
 };
 struct Pieces {
   char* to;
-  int64_t pitch;                // from one row to the next in the result
+  int64_t pitch;  // from one row to the next in the result
   Piece all[kPieces];
 };
 
@@ -29,7 +30,8 @@ extern "C" __global__ void __launch_bounds__(256) copy_pieces(const Pieces piece
   const Word* from = reinterpret_cast<const Word*>(piece.from);
   Word* to = reinterpret_cast<Word*>(pieces.to) + piece.start;
   const int64_t step = static_cast<int64_t>(gridDim.x) * 256 * kUnroll;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll) + threadIdx.x; first < piece.words; first += step) {
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll) + threadIdx.x; first < piece.words;
+       first += step) {
     Word words[kUnroll];
     int64_t target[kUnroll];
 #pragma unroll

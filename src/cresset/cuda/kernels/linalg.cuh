@@ -1,5 +1,5 @@
-// What surrounds the library of linear algebra: where the matrices of a batch start, and the order of rows after row exchanges.
-// ADDRESSES, ROW_ORDER: which kernel is wanted.
+// What surrounds the library of linear algebra: where the matrices of a batch start, and the order of rows after row
+// exchanges. ADDRESSES, ROW_ORDER: which kernel is wanted.
 #pragma once
 #include "types.cuh"
 
@@ -12,7 +12,8 @@ extern "C" __global__ void addresses(int64_t* out, int64_t first, int64_t step, 
 
 #ifdef ROW_ORDER
 // A thread has one matrix: exchange i is of the rows i and pivots[i], which counts from 1.
-extern "C" __global__ void row_order(int64_t* order, const int32_t* pivots, int64_t rows, int64_t exchanges, int64_t count) {
+extern "C" __global__ void row_order(int64_t* order, const int32_t* pivots, int64_t rows, int64_t exchanges,
+                                     int64_t count) {
   const int64_t matrix = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (matrix >= count) return;
   order += matrix * rows;

@@ -1,6 +1,6 @@
-// The negative log-likelihood of classes, and cross entropy with its softmax in one pass, and their gradients. The scores are
-// [outer][classes][inner]; each position is a sample. Of each sample the largest score and the logarithm of the sum of
-// exp(score - largest) are kept; backward makes the softmax from them.
+// The negative log-likelihood of classes, and cross entropy with its softmax in one pass, and their gradients. The
+// scores are [outer][classes][inner]; each position is a sample. Of each sample the largest score and the logarithm of
+// the sum of exp(score - largest) are kept; backward makes the softmax from them.
 //
 // A target that is no class is reported and then counts nothing, as the ignored one.
 //
@@ -24,7 +24,7 @@ struct Samples {
   const double* weights_total;  // of all classes; null: their number
   Fault* fault;                 // null: a bad target was reported before
   int64_t outer, n, inner, count, ignored;
-  double smoothing;             // how much of each target is spread over all classes
+  double smoothing;  // how much of each target is spread over all classes
   int32_t operation, across;
 
   CRESSET_INLINE int64_t target(int64_t sample, bool reports) const {
@@ -34,7 +34,9 @@ struct Samples {
     if (fault && reports) report(fault, operation, t, sample, n);
     return -1;
   }
-  CRESSET_INLINE C weight(int64_t target) const { return target < 0 ? C(0) : weights ? convert<C>(weights[target]) : C(1); }
+  CRESSET_INLINE C weight(int64_t target) const {
+    return target < 0 ? C(0) : weights ? convert<C>(weights[target]) : C(1);
+  }
   CRESSET_INLINE double total() const { return weights_total ? *weights_total : static_cast<double>(n); }
 };
 
@@ -54,8 +56,10 @@ CRESSET_INLINE void add(LogSum& a, C x) {
   a.sum += power(x - reference_of(a.largest));
 }
 
-// The loss of a sample and the weight of its target go to `losses`, its statistics beside; `each` gets the loss where each is wanted.
-CRESSET_INLINE void give_loss(const Samples& s, int64_t sample, C score, int64_t t, const LogSum& all, C spread, Pair<C>* losses, T* each, C* statistics) {
+// The loss of a sample and the weight of its target go to `losses`, its statistics beside; `each` gets the loss where
+// each is wanted.
+CRESSET_INLINE void give_loss(const Samples& s, int64_t sample, C score, int64_t t, const LogSum& all, C spread,
+                              Pair<C>* losses, T* each, C* statistics) {
   const C log_sum = math::log(all.sum), weight = s.weight(t);
   statistics[sample] = all.largest;
   statistics[s.count + sample] = log_sum;
@@ -63,7 +67,8 @@ CRESSET_INLINE void give_loss(const Samples& s, int64_t sample, C score, int64_t
   if (t >= 0) {
     loss = -((score - all.largest) - log_sum) * weight;
     if (s.smoothing != 0)
-      loss = static_cast<C>(1 - s.smoothing) * loss + static_cast<C>(s.smoothing / static_cast<double>(s.n)) * (static_cast<C>(s.total()) * log_sum - spread);
+      loss = static_cast<C>(1 - s.smoothing) * loss +
+             static_cast<C>(s.smoothing / static_cast<double>(s.n)) * (static_cast<C>(s.total()) * log_sum - spread);
   }
   losses[sample] = {loss, weight};
   if (each) each[sample] = convert<T>(loss);
@@ -75,7 +80,8 @@ struct Column {
   int begin, step;
   bool exists;
   CRESSET_INLINE Column(const Samples& s) {
-    const int64_t tiles = (s.inner + s.across - 1) / s.across, column = blockIdx.x % tiles * s.across + threadIdx.x % s.across;
+    const int64_t tiles = (s.inner + s.across - 1) / s.across,
+                  column = blockIdx.x % tiles * s.across + threadIdx.x % s.across;
     const int64_t image = blockIdx.x / tiles;
     exists = image < s.outer && column < s.inner;
     first = image * s.n * s.inner + column;
@@ -88,27 +94,27 @@ struct Column {
 // ---------------------------------------------------------------- forward
 
 #if KERNEL == 0
-extern "C" __global__ void __launch_bounds__(kRowBlock) cross_entropy_rows(const Samples s, Pair<C>* losses, T* each, C* statistics) {
+extern "C" __global__ void __launch_bounds__(kRowBlock)
+    cross_entropy_rows(const Samples s, Pair<C>* losses, T* each, C* statistics) {
   const int64_t sample = row_of_thread();
   const bool exists = sample < s.count;
   const T* x = s.x + sample * s.n;
   const RowWalk walk(x, x, exists ? s.n : 0);
   LogSum all{C(-INFINITY), C(0)};
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
-        C top = convert<C>(v[0]);
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
+               C top = convert<C>(v[0]);
 #pragma unroll
-        for (int k = 1; k < VECTOR; ++k) top = convert<C>(v[k]) > top ? convert<C>(v[k]) : top;
-        if (top > all.largest) {
-          all.sum *= power(all.largest - top);
-          all.largest = top;
-        }
-        const C reference = reference_of(all.largest);
+               for (int k = 1; k < VECTOR; ++k) top = convert<C>(v[k]) > top ? convert<C>(v[k]) : top;
+               if (top > all.largest) {
+                 all.sum *= power(all.largest - top);
+                 all.largest = top;
+               }
+               const C reference = reference_of(all.largest);
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) all.sum += power(convert<C>(v[k]) - reference);
-      },
-      [&](int64_t i) { add(all, convert<C>(x[i])); });
+               for (int k = 0; k < VECTOR; ++k) all.sum += power(convert<C>(v[k]) - reference);
+             },
+             [&](int64_t i) { add(all, convert<C>(x[i])); });
 #pragma unroll
   for (int offset = kRowLanes / 2; offset > 0; offset /= 2) merge(all, shuffle_xor(all, offset));
   if constexpr (kRowWarps > 1) {
@@ -129,7 +135,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) cross_entropy_rows(const
 #endif
 
 #if KERNEL == 1
-extern "C" __global__ void __launch_bounds__(kColumnBlock) cross_entropy_columns(const Samples s, Pair<C>* losses, T* each, C* statistics) {
+extern "C" __global__ void __launch_bounds__(kColumnBlock)
+    cross_entropy_columns(const Samples s, Pair<C>* losses, T* each, C* statistics) {
   const Column column(s);
   const T* x = s.x + column.first;
   LogSum all{C(-INFINITY), C(0)};
@@ -146,7 +153,8 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) cross_entropy_columns
   C spread = 0;
   if (s.smoothing != 0) {
     if (column.exists)
-      for (int64_t i = column.begin; i < s.n; i += column.step) spread += (convert<C>(x[i * s.inner]) - all.largest) * s.weight(i);
+      for (int64_t i = column.begin; i < s.n; i += column.step)
+        spread += (convert<C>(x[i * s.inner]) - all.largest) * s.weight(i);
     spreads[threadIdx.x] = spread;
     __syncthreads();
     spread = 0;
@@ -159,7 +167,9 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) cross_entropy_columns
 }
 #endif
 
-CRESSET_INLINE int64_t place_of(const Samples& s, int64_t sample, int64_t t) { return (sample / s.inner * s.n + t) * s.inner + sample % s.inner; }
+CRESSET_INLINE int64_t place_of(const Samples& s, int64_t sample, int64_t t) {
+  return (sample / s.inner * s.n + t) * s.inner + sample % s.inner;
+}
 
 #if KERNEL == 2
 extern "C" __global__ void __launch_bounds__(kColumnBlock) nll_loss(const Samples s, Pair<C>* losses, T* each) {
@@ -173,16 +183,18 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) nll_loss(const Sample
 #endif
 
 #if KERNEL == 3 || KERNEL == 4
-// Adds up losses and weights: of samples (3), or of what blocks have made of those (4). Without `partial`, in one block, the
-// total weight and the loss are given: divided by that weight with `mean`.
+// Adds up losses and weights: of samples (3), or of what blocks have made of those (4). Without `partial`, in one
+// block, the total weight and the loss are given: divided by that weight with `mean`.
 #if KERNEL == 3
 using Term = Pair<C>;
 #else
 using Term = Pair<double>;
 #endif
-extern "C" __global__ void __launch_bounds__(kColumnBlock) loss_sums(const Term* terms, Pair<double>* partial, T* loss, double* total, int64_t count, int32_t mean) {
+extern "C" __global__ void __launch_bounds__(kColumnBlock)
+    loss_sums(const Term* terms, Pair<double>* partial, T* loss, double* total, int64_t count, int32_t mean) {
   Pair<double> sum{0, 0};
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kColumnBlock + threadIdx.x; i < count; i += static_cast<int64_t>(gridDim.x) * kColumnBlock) {
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kColumnBlock + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * kColumnBlock) {
     const Term term = terms[i];
     sum = {sum.first + term.first, sum.second + term.second};
   }
@@ -204,19 +216,22 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) loss_sums(const Term*
 
 // ---------------------------------------------------------------- gradients
 
-// The gradient of the loss of one sample: `grads` has one for each with `step` 1, and one for all, divided by the total weight
-// if that is given, with 0.
+// The gradient of the loss of one sample: `grads` has one for each with `step` 1, and one for all, divided by the total
+// weight if that is given, with 0.
 struct Grads {
   const C* grads;
   const double* total;
   int64_t step;
-  CRESSET_INLINE double of(int64_t sample) const { return convert<double>(grads[sample * step]) / (total ? *total : 1.0); }
+  CRESSET_INLINE double of(int64_t sample) const {
+    return convert<double>(grads[sample * step]) / (total ? *total : 1.0);
+  }
 };
 // dx = level softmax(x) - even weight, and of the target `own` less.
 struct Coefficients {
   C level, even, own, largest, log_sum;
   CRESSET_INLINE Coefficients(const Samples& s, const Grads& g, int64_t sample, int64_t t, const C* statistics) {
-    const double share = s.smoothing / static_cast<double>(s.n), grad = t < 0 ? 0 : g.of(sample), rest = (1 - s.smoothing) * static_cast<double>(s.weight(t));
+    const double share = s.smoothing / static_cast<double>(s.n), grad = t < 0 ? 0 : g.of(sample),
+                 rest = (1 - s.smoothing) * static_cast<double>(s.weight(t));
     level = static_cast<C>(grad * (rest + (share != 0 ? share * s.total() : 0)));
     even = static_cast<C>(grad * share);
     own = static_cast<C>(grad * rest);
@@ -231,7 +246,8 @@ struct Coefficients {
 };
 
 #if KERNEL == 5
-extern "C" __global__ void __launch_bounds__(kRowBlock) cross_entropy_gradient_rows(const Samples s, const Grads g, const C* statistics, T* dx) {
+extern "C" __global__ void __launch_bounds__(kRowBlock)
+    cross_entropy_gradient_rows(const Samples s, const Grads g, const C* statistics, T* dx) {
   const int64_t sample = row_of_thread();
   if (sample >= s.count) return;
   const T* x = s.x + sample * s.n;
@@ -239,20 +255,20 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) cross_entropy_gradient_r
   const int64_t t = s.target(sample, false);
   const RowWalk walk(x, dx, s.n);
   const Coefficients k(s, g, sample, t, statistics);
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
-        Vector<T, VECTOR> out;
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
+               Vector<T, VECTOR> out;
 #pragma unroll
-        for (int j = 0; j < VECTOR; ++j) out[j] = t < 0 ? convert<T>(C(0)) : k.of(s, convert<C>(v[j]), i + j, t);
-        store_vector(dx + i, out);
-      },
-      [&](int64_t i) { dx[i] = t < 0 ? convert<T>(C(0)) : k.of(s, convert<C>(x[i]), i, t); });
+               for (int j = 0; j < VECTOR; ++j) out[j] = t < 0 ? convert<T>(C(0)) : k.of(s, convert<C>(v[j]), i + j, t);
+               store_vector(dx + i, out);
+             },
+             [&](int64_t i) { dx[i] = t < 0 ? convert<T>(C(0)) : k.of(s, convert<C>(x[i]), i, t); });
 }
 #endif
 
 #if KERNEL == 6
-extern "C" __global__ void __launch_bounds__(kColumnBlock) cross_entropy_gradient_columns(const Samples s, const Grads g, const C* statistics, T* dx) {
+extern "C" __global__ void __launch_bounds__(kColumnBlock)
+    cross_entropy_gradient_columns(const Samples s, const Grads g, const C* statistics, T* dx) {
   const Column column(s);
   if (!column.exists) return;
   const int64_t t = s.target(column.sample, false);

@@ -1,14 +1,16 @@
-// One step over all elements of many tensors: of an optimizer, or one operation on lists of tensors. The text before this file includes
-// many_table.cuh and defines
-//   struct Constants, prepare(Constants&, const double* numbers), update(const Constants&, COMPUTE& first, ...)    see update_source in printing.py
-//   EACH_TENSOR(X)     X(place, dtype, read, written) for each list
-//   UPDATE             update(constants, x0, x1, ...)
+// One step over all elements of many tensors: of an optimizer, or one operation on lists of tensors. The text before
+// this file includes many_table.cuh and defines
+//   struct Constants, prepare(Constants&, const double* numbers), update(const Constants&, COMPUTE& first, ...)    see
+//   update_source in printing.py EACH_TENSOR(X)     X(place, dtype, read, written) for each list UPDATE
+//   update(constants, x0, x1, ...)
 // More -D options: COMPUTE, BLOCK, VECTOR, UNROLL; SINGLE, the dtype of singles on the device;
-//   SKIPS      do nothing when *found is not zero        UNSCALES   divide the second list, the gradients, by *scale first, and keep that
+//   SKIPS      do nothing when *found is not zero        UNSCALES   divide the second list, the gradients, by *scale
+//   first, and keep that
 #pragma once
 
-#define IS_ALIGNED(place, type, read, written) && reinterpret_cast<uint64_t>(p##place) % (VECTOR * sizeof(type)) == 0
-#define POINTER(place, type, read, written) type* const p##place = reinterpret_cast<type*>(table.tensors[place][share.target]) + share.begin;
+#define IS_ALIGNED(place, type, read, written) &&reinterpret_cast<uint64_t>(p##place) % (VECTOR * sizeof(type)) == 0
+#define POINTER(place, type, read, written) \
+  type* const p##place = reinterpret_cast<type*>(table.tensors[place][share.target]) + share.begin;
 #define VECTORS(place, type, read, written) Vector<type, VECTOR> v##place[UNROLL];
 #define LOAD(place, type, read, written) \
   if constexpr (read) v##place[u] = load_vector<VECTOR>(p##place + at + u * kStep);
@@ -45,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many(const Table table) {
   const Share share = find_share(table);
   if (threadIdx.x < NUMBERS - SINGLES) numbers[threadIdx.x] = table.numbers[table.rows[share.target]][threadIdx.x];
 #if SINGLES
-  if (threadIdx.x < SINGLES) numbers[NUMBERS - SINGLES + threadIdx.x] = read_single(table, static_cast<int>(threadIdx.x), share.target);
+  if (threadIdx.x < SINGLES)
+    numbers[NUMBERS - SINGLES + threadIdx.x] = read_single(table, static_cast<int>(threadIdx.x), share.target);
 #endif
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -1,5 +1,6 @@
-// The norms of many tensors: a partial result of each block, in the same order every time, then one warp a tensor puts them together.
-// `found` has room for the partial results of the blocks and `scale` for the norms of the targets. -D options besides those of many_table.cuh:
+// The norms of many tensors: a partial result of each block, in the same order every time, then one warp a tensor puts
+// them together. `found` has room for the partial results of the blocks and `scale` for the norms of the targets. -D
+// options besides those of many_table.cuh:
 //   ELEMENT, BLOCK, VECTOR, UNROLL; ORDER 1, 2, or 0 for the largest magnitude
 #pragma once
 
@@ -23,7 +24,8 @@ __device__ __forceinline__ Real measured(T value) {
 }
 __device__ __forceinline__ Real combined_in_warp(Real value) {
 #pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value = combined(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = combined(value, __shfl_xor_sync(0xffffffffu, value, distance));
   return value;
 }
 
@@ -49,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) norm_parts(const Table table
     }
   }
 #pragma unroll 1
-  for (int i = rest + static_cast<int>(threadIdx.x); i < share.count; i += BLOCK) sums[0] = combined(sums[0], measured(p[i]));
+  for (int i = rest + static_cast<int>(threadIdx.x); i < share.count; i += BLOCK)
+    sums[0] = combined(sums[0], measured(p[i]));
 #pragma unroll
   for (int k = 1; k < VECTOR; ++k) sums[0] = combined(sums[0], sums[k]);
   __shared__ Real of_warps[BLOCK / 32];
@@ -65,7 +68,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) norm_parts(const Table table
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) norm_whole(const Table table) {
-  const int target = static_cast<int>((blockIdx.x * BLOCK + threadIdx.x) / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int target = static_cast<int>((blockIdx.x * BLOCK + threadIdx.x) / 32),
+            lane = static_cast<int>(threadIdx.x % 32);
   if (target >= table.targets) return;
   const Real* const parts = reinterpret_cast<const Real*>(table.found) + table.first_blocks[target];
   const int64_t count = (table.counts[target] + table.chunk - 1) / table.chunk;

@@ -1,7 +1,8 @@
-// Many tensors in one launch: a table of where they lie, in the kernel's parameters, and the share of one of them that a block works on.
-// The same layout as class Table in native/cuda/many.cpp. -D options:
+// Many tensors in one launch: a table of where they lie, in the kernel's parameters, and the share of one of them that
+// a block works on. The same layout as class Table in native/cuda/many.cpp. -D options:
 //   LISTS      tensors of one target        CAPACITY   targets in the table, a multiple of four
-//   NUMBERS    numbers of a target          SINGLES    how many of them, the last ones, are tensors of one element on the device
+//   NUMBERS    numbers of a target          SINGLES    how many of them, the last ones, are tensors of one element on
+//   the device
 #pragma once
 #include "types.cuh"
 
@@ -33,9 +34,12 @@ __device__ __forceinline__ Share find_share(const Table& table) {
   int low = 0, high = static_cast<int>(table.targets) - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
-    if (table.first_blocks[middle] <= blockIdx.x) low = middle;
-    else high = middle - 1;
+    if (table.first_blocks[middle] <= blockIdx.x)
+      low = middle;
+    else
+      high = middle - 1;
   }
-  const int64_t begin = static_cast<int64_t>(blockIdx.x - table.first_blocks[low]) * table.chunk, left = table.counts[low] - begin;
+  const int64_t begin = static_cast<int64_t>(blockIdx.x - table.first_blocks[low]) * table.chunk,
+                left = table.counts[low] - begin;
   return {low, begin, static_cast<int32_t>(left < table.chunk ? left : table.chunk)};
 }

@@ -14,10 +14,14 @@ struct Attribute {
 };
 template <class T>
 CRESSET_INLINE T attribute(const Attribute& s) {
-  if constexpr (is_float<T>) return static_cast<T>(s.real);
-  else if constexpr (is_same<T, bool>) return s.integer != 0;
-  else if constexpr (is_complex<T>) return T(static_cast<part<T>>(s.real), static_cast<part<T>>(s.imag));
-  else return static_cast<T>(s.integer);
+  if constexpr (is_float<T>)
+    return static_cast<T>(s.real);
+  else if constexpr (is_same<T, bool>)
+    return s.integer != 0;
+  else if constexpr (is_complex<T>)
+    return T(static_cast<part<T>>(s.real), static_cast<part<T>>(s.imag));
+  else
+    return static_cast<T>(s.integer);
 }
 
 namespace math {
@@ -63,15 +67,16 @@ CRESSET_OF_TWO(copysign)
 #undef CRESSET_OF_ONE
 #undef CRESSET_OF_TWO
 CRESSET_INLINE double lgamma(double x) { return ::lgamma(x); }
-// The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1; in single precision rest is 1 - x, and nothing more. A guess to three digits, then
-// Halley's method.
+// The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1; in single precision rest is 1 - x, and nothing more. A
+// guess to three digits, then Halley's method.
 CRESSET_INLINE double erf_inverse(double x, double rest) {
   const double logarithm = log(rest * (1.0 + x)), middle = 4.330746750799873 + 0.5 * logarithm;  // 2 / (0.147 pi)
   double y = sqrt(sqrt(middle * middle - logarithm * (1.0 / 0.147)) - middle);
   if (rest < 1e-290) {  // exp(-y y) has few digits or none: solve log(erfc(y)) = log(rest) by its series for large y
     for (int i = 0; i < 6; ++i) {
       const double s = 1.0 / (y * y);
-      y = sqrt(log1p(s * (-0.5 + s * (0.75 + s * (-1.875 + s * (6.5625 - s * 29.53125))))) - log(y * 1.772453850905516) - log(rest));  // sqrt(pi)
+      y = sqrt(log1p(s * (-0.5 + s * (0.75 + s * (-1.875 + s * (6.5625 - s * 29.53125))))) -
+               log(y * 1.772453850905516) - log(rest));  // sqrt(pi)
     }
     return y;
   }
@@ -81,7 +86,9 @@ CRESSET_INLINE double erf_inverse(double x, double rest) {
   }
   return y;
 }
-CRESSET_INLINE float erf_inverse(float x, float) { return static_cast<float>(erf_inverse(static_cast<double>(x), 1.0 - static_cast<double>(x))); }
+CRESSET_INLINE float erf_inverse(float x, float) {
+  return static_cast<float>(erf_inverse(static_cast<double>(x), 1.0 - static_cast<double>(x)));
+}
 CRESSET_INLINE bool signbit(float x) { return __builtin_bit_cast(uint32_t, x) >> 31 != 0; }
 CRESSET_INLINE bool signbit(double x) { return __builtin_bit_cast(uint64_t, x) >> 63 != 0; }
 

@@ -1,8 +1,8 @@
-// Layer and RMS normalization of rows, y = (x - mean) rstd weight + bias, and the gradients. A row stays in registers; one
-// too long for that is walked several times.
+// Layer and RMS normalization of rows, y = (x - mean) rstd weight + bias, and the gradients. A row stays in registers;
+// one too long for that is walked several times.
 //
-// -D options: ELEMENT, PARAMETER (weight and bias), STATISTIC (mean and rstd), CENTERED (0: RMS normalization), KERNEL (see
-// the entries), and those of rows.cuh. A weight or bias that is null counts as 1 or 0.
+// -D options: ELEMENT, PARAMETER (weight and bias), STATISTIC (mean and rstd), CENTERED (0: RMS normalization), KERNEL
+// (see the entries), and those of rows.cuh. A weight or bias that is null counts as 1 or 0.
 #pragma once
 #include "rows.cuh"
 
@@ -32,7 +32,8 @@ struct Moments {
 
 #if KERNEL == 0
 extern "C" __global__ void __launch_bounds__(kRowBlock)
-    normalize_rows(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int32_t n, double eps) {
+    normalize_rows(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int32_t n,
+                   double eps) {
   const int64_t row = row_of_thread();
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
@@ -49,12 +50,15 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #pragma unroll
     for (int k = 0; k < VECTOR; ++k) {
       values[p][k] = there ? convert<C>(loaded[p][k]) : C(0);
-      if (CENTERED) mean += values[p][k];
-      else squares += values[p][k] * values[p][k];
+      if (CENTERED)
+        mean += values[p][k];
+      else
+        squares += values[p][k] * values[p][k];
     }
   }
 #if CENTERED
-  // Each warp sums squares about its own mean; then the moments of the warps are brought together, which takes one barrier.
+  // Each warp sums squares about its own mean; then the moments of the warps are brought together, which takes one
+  // barrier.
   int count = 0;
   const int first = place_in_row() / 32 * 32;
 #pragma unroll
@@ -95,7 +99,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     load_parameters(b, bias, at, C(0));
     Vector<T, VECTOR> out;
 #pragma unroll
-    for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>((CENTERED ? values[p][k] - mean : values[p][k]) * rstd * w[k] + b[k]);
+    for (int k = 0; k < VECTOR; ++k)
+      out[k] = convert<T>((CENTERED ? values[p][k] - mean : values[p][k]) * rstd * w[k] + b[k]);
     store_vector(y + at, out);
   }
 }
@@ -103,44 +108,44 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 
 #if KERNEL == 1
 extern "C" __global__ void __launch_bounds__(kRowBlock)
-    normalize_long(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int64_t n, double eps) {
+    normalize_long(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int64_t n,
+                   double eps) {
   const int64_t row = blockIdx.x;
   x += row * n;
   y += row * n;
   const RowWalk walk(x, y, n);
   C mean = 0, squares = 0;
 #if CENTERED
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) mean += convert<C>(v[k]);
-      },
-      [&](int64_t i) { mean += convert<C>(x[i]); });
+               for (int k = 0; k < VECTOR; ++k) mean += convert<C>(v[k]);
+             },
+             [&](int64_t i) { mean += convert<C>(x[i]); });
   mean = sum_of_row<0>(mean) / static_cast<C>(n);
 #endif
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) squares += (convert<C>(v[k]) - mean) * (convert<C>(v[k]) - mean);
-      },
-      [&](int64_t i) { squares += (convert<C>(x[i]) - mean) * (convert<C>(x[i]) - mean); });
+               for (int k = 0; k < VECTOR; ++k) squares += (convert<C>(v[k]) - mean) * (convert<C>(v[k]) - mean);
+             },
+             [&](int64_t i) { squares += (convert<C>(x[i]) - mean) * (convert<C>(x[i]) - mean); });
   const C rstd = 1 / math::sqrt(sum_of_row<1>(squares) / static_cast<C>(n) + static_cast<C>(eps));
   if (threadIdx.x == 0) {
     if (CENTERED) means[row] = convert<S>(mean);
     rstds[row] = convert<S>(rstd);
   }
-  const auto made = [&](T v, int64_t i) { return convert<T>((convert<C>(v) - mean) * rstd * parameter(weight, i, C(1)) + parameter(bias, i, C(0))); };
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
-        Vector<T, VECTOR> out;
+  const auto made = [&](T v, int64_t i) {
+    return convert<T>((convert<C>(v) - mean) * rstd * parameter(weight, i, C(1)) + parameter(bias, i, C(0)));
+  };
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
+               Vector<T, VECTOR> out;
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) out[k] = made(v[k], i + k);
-        store_vector(y + i, out);
-      },
-      [&](int64_t i) { y[i] = made(x[i], i); });
+               for (int k = 0; k < VECTOR; ++k) out[k] = made(v[k], i + k);
+               store_vector(y + i, out);
+             },
+             [&](int64_t i) { y[i] = made(x[i], i); });
 }
 #endif
 
@@ -149,7 +154,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 
 #if KERNEL == 2
 extern "C" __global__ void __launch_bounds__(kRowBlock)
-    normalize_gradient_rows(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx, int64_t rows, int32_t n) {
+    normalize_gradient_rows(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx,
+                            int64_t rows, int32_t n) {
   const int64_t row = row_of_thread();
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
@@ -189,7 +195,9 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     load_parameters(w, weight, at, C(1));
     Vector<T, VECTOR> out;
 #pragma unroll
-    for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(rstd * (convert<C>(grads[p][k]) * w[k] - level - (convert<C>(values[p][k]) - mean) * rstd * slope));
+    for (int k = 0; k < VECTOR; ++k)
+      out[k] = convert<T>(rstd *
+                          (convert<C>(grads[p][k]) * w[k] - level - (convert<C>(values[p][k]) - mean) * rstd * slope));
     store_vector(dx + at, out);
   }
 }
@@ -197,7 +205,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 
 #if KERNEL == 3
 extern "C" __global__ void __launch_bounds__(kRowBlock)
-    normalize_gradient_long(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx, int64_t rows, int64_t n) {
+    normalize_gradient_long(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx,
+                            int64_t rows, int64_t n) {
   const int64_t row = blockIdx.x;
   g += row * n;
   x += row * n;
@@ -212,30 +221,29 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     level += grad;
     slope += grad * ((convert<C>(b) - mean) * rstd);
   };
-  walk.visit(
-      [&](int64_t i) { return load_two(g + i, x + i); },
-      [&](int64_t i, const TwoVectors<T, T>& both) {
-        const auto &a = both.first, &b = both.second;
+  walk.visit([&](int64_t i) { return load_two(g + i, x + i); },
+             [&](int64_t i, const TwoVectors<T, T>& both) {
+               const auto &a = both.first, &b = both.second;
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) add(a[k], b[k], i + k);
-      },
-      [&](int64_t i) { add(g[i], x[i], i); });
+               for (int k = 0; k < VECTOR; ++k) add(a[k], b[k], i + k);
+             },
+             [&](int64_t i) { add(g[i], x[i], i); });
   const Pair<C> sums = sums_of_row<0>(level, slope);
   level = CENTERED ? sums.first / static_cast<C>(n) : C(0);
   slope = sums.second / static_cast<C>(n);
   const auto made = [&](T a, T b, int64_t i) {
-    return convert<T>(rstd * (convert<C>(a) * parameter(weight, i, C(1)) - level - (convert<C>(b) - mean) * rstd * slope));
+    return convert<T>(rstd *
+                      (convert<C>(a) * parameter(weight, i, C(1)) - level - (convert<C>(b) - mean) * rstd * slope));
   };
-  walk.visit(
-      [&](int64_t i) { return load_two(g + i, x + i); },
-      [&](int64_t i, const TwoVectors<T, T>& both) {
-        const auto &a = both.first, &b = both.second;
-        Vector<T, VECTOR> out;
+  walk.visit([&](int64_t i) { return load_two(g + i, x + i); },
+             [&](int64_t i, const TwoVectors<T, T>& both) {
+               const auto &a = both.first, &b = both.second;
+               Vector<T, VECTOR> out;
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) out[k] = made(a[k], b[k], i + k);
-        store_vector(dx + i, out);
-      },
-      [&](int64_t i) { dx[i] = made(g[i], x[i], i); });
+               for (int k = 0; k < VECTOR; ++k) out[k] = made(a[k], b[k], i + k);
+               store_vector(dx + i, out);
+             },
+             [&](int64_t i) { dx[i] = made(g[i], x[i], i); });
 }
 #endif
 
@@ -245,8 +253,9 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 constexpr int kAcross = 32, kDown = 8;
 
 #if KERNEL == 4
-extern "C" __global__ void __launch_bounds__(kAcross * kDown)
-    normalize_parameters(const T* g, const T* x, const S* means, const S* rstds, Pair<C>* partial, int64_t rows, int64_t n, int64_t chunk) {
+extern "C" __global__ void __launch_bounds__(kAcross* kDown)
+    normalize_parameters(const T* g, const T* x, const S* means, const S* rstds, Pair<C>* partial, int64_t rows,
+                         int64_t n, int64_t chunk) {
   constexpr int kUnroll = 4;
   __shared__ Pair<C> parts[kDown][kAcross];
   const int lane = static_cast<int>(threadIdx.x) % kAcross, down = static_cast<int>(threadIdx.x) / kAcross;
@@ -283,7 +292,8 @@ extern "C" __global__ void __launch_bounds__(kAcross * kDown)
     }
 #pragma unroll 1
     for (; r < end; r += kDown)
-      add(load_vector<VECTOR>(g + r * n), load_vector<VECTOR>(x + r * n), CENTERED ? convert<C>(means[r]) : C(0), convert<C>(rstds[r]));
+      add(load_vector<VECTOR>(g + r * n), load_vector<VECTOR>(x + r * n), CENTERED ? convert<C>(means[r]) : C(0),
+          convert<C>(rstds[r]));
   }
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) {
@@ -302,7 +312,8 @@ extern "C" __global__ void __launch_bounds__(kAcross * kDown)
 
 #if KERNEL == 5
 // STATISTIC is the dtype of the results.
-extern "C" __global__ void __launch_bounds__(kAcross * kDown) normalize_parameters_finish(const Pair<C>* partial, S* dw, S* db, int64_t splits, int64_t n) {
+extern "C" __global__ void __launch_bounds__(kAcross* kDown)
+    normalize_parameters_finish(const Pair<C>* partial, S* dw, S* db, int64_t splits, int64_t n) {
   __shared__ Pair<double> parts[kDown][kAcross];
   const int lane = static_cast<int>(threadIdx.x) % kAcross, down = static_cast<int>(threadIdx.x) / kAcross;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kAcross + lane;

@@ -1,5 +1,5 @@
-// Batch and group normalization: what one channel, or one row of a channel, is multiplied by and moved by, and doing that to
-// all elements. The sums over elements are those of reduction.cuh.
+// Batch and group normalization: what one channel, or one row of a channel, is multiplied by and moved by, and doing
+// that to all elements. The sums over elements are those of reduction.cuh.
 //
 // A row is one channel of one image. `wide` rows share mean and rstd (1 for batch normalization, whose rows are the
 // channels themselves), and `channels` rows later the weights repeat.
@@ -17,26 +17,33 @@ using C = opmath<T>;
 constexpr int kBlock = 256;
 
 CRESSET_INLINE int64_t thread_of_grid() { return static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x; }
-CRESSET_INLINE double parameter(const W* from, int64_t at, double neutral) { return from ? convert<double>(from[at]) : neutral; }
+CRESSET_INLINE double parameter(const W* from, int64_t at, double neutral) {
+  return from ? convert<double>(from[at]) : neutral;
+}
 
 // ---------------------------------------------------------------- coefficients
 
 #if KERNEL == 0
 // y = x scale + shift. `averages` and `variances` are of the elements; the running ones are moved towards them.
 extern "C" __global__ void __launch_bounds__(kBlock)
-    channel_coefficients(const double* averages, const double* variances, S* means, S* rstds, V* running_mean, V* running_variance, const W* weight, const W* bias, C* scale,
-                         C* shift, int64_t rows, int64_t channels, int64_t wide, double count, double momentum, double eps) {
+    channel_coefficients(const double* averages, const double* variances, S* means, S* rstds, V* running_mean,
+                         V* running_variance, const W* weight, const W* bias, C* scale, C* shift, int64_t rows,
+                         int64_t channels, int64_t wide, double count, double momentum, double eps) {
   const int64_t row = thread_of_grid();
   if (row >= rows) return;
   const int64_t at = row / wide, channel = row % channels;
   const double average = averages[at], variance = variances[at];
   // Backward sees what is stored, so that is used here too.
-  const S mean = convert<S>(convert<C>(average)), rstd = convert<S>(convert<C>(variance == 0 && eps == 0 ? 0.0 : 1 / math::sqrt(variance + eps)));
+  const S mean = convert<S>(convert<C>(average)),
+          rstd = convert<S>(convert<C>(variance == 0 && eps == 0 ? 0.0 : 1 / math::sqrt(variance + eps)));
   if (row % wide == 0) {
     means[at] = mean;
     rstds[at] = rstd;
-    if (running_mean) running_mean[at] = convert<V>((1 - momentum) * convert<double>(running_mean[at]) + momentum * average);
-    if (running_variance) running_variance[at] = convert<V>((1 - momentum) * convert<double>(running_variance[at]) + momentum * (variance * count / (count - 1)));
+    if (running_mean)
+      running_mean[at] = convert<V>((1 - momentum) * convert<double>(running_mean[at]) + momentum * average);
+    if (running_variance)
+      running_variance[at] = convert<V>((1 - momentum) * convert<double>(running_variance[at]) +
+                                        momentum * (variance * count / (count - 1)));
   }
   const double factor = convert<double>(rstd) * parameter(weight, channel, 1);
   scale[row] = convert<C>(factor);
@@ -47,7 +54,8 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 #if KERNEL == 1
 // The same from the running statistics.
 extern "C" __global__ void __launch_bounds__(kBlock)
-    channel_evaluation(const V* running_mean, const V* running_variance, const W* weight, const W* bias, C* scale, C* shift, int64_t channels, double eps) {
+    channel_evaluation(const V* running_mean, const V* running_variance, const W* weight, const W* bias, C* scale,
+                       C* shift, int64_t channels, double eps) {
   const int64_t channel = thread_of_grid();
   if (channel >= channels) return;
   const double factor = parameter(weight, channel, 1) / math::sqrt(convert<double>(running_variance[channel]) + eps);
@@ -57,11 +65,11 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 #endif
 
 #if KERNEL == 2
-// dx = a grad - b x - d, of each row, from the sums of grad (`levels`) and of grad (x - mean) (`slopes`) of the rows. `share` is
-// one over the elements that share a mean, or 0 where mean and rstd are constants.
+// dx = a grad - b x - d, of each row, from the sums of grad (`levels`) and of grad (x - mean) (`slopes`) of the rows.
+// `share` is one over the elements that share a mean, or 0 where mean and rstd are constants.
 extern "C" __global__ void __launch_bounds__(kBlock)
-    channel_gradients(const double* levels, const double* slopes, const S* means, const S* rstds, const W* weight, C* a, C* b, C* d, W* dw, W* db, int64_t rows, int64_t channels,
-                      int64_t wide, double share) {
+    channel_gradients(const double* levels, const double* slopes, const S* means, const S* rstds, const W* weight, C* a,
+                      C* b, C* d, W* dw, W* db, int64_t rows, int64_t channels, int64_t wide, double share) {
   const int64_t thread = thread_of_grid(), groups = rows / wide;
   if (thread < groups) {
     double level = 0, slope = 0;
@@ -117,7 +125,8 @@ struct RowOfElement {
 };
 constexpr int kUnroll = 4;
 
-// The coefficients of a vector's elements. Channels that are neighbors are loaded as such: one by one, the threads of a warp would read far apart.
+// The coefficients of a vector's elements. Channels that are neighbors are loaded as such: one by one, the threads of a
+// warp would read far apart.
 CRESSET_INLINE Vector<C, VECTOR> coefficients(const C* from, const RowOfElement& rows) {
 #if INSIDE
   return load_vector<VECTOR>(from + rows.row);
@@ -130,7 +139,8 @@ CRESSET_INLINE Vector<C, VECTOR> coefficients(const C* from, const RowOfElement&
 }
 
 #if KERNEL == 3
-extern "C" __global__ void __launch_bounds__(kBlock) channel_scale(const T* x, T* y, const C* scale, const C* shift, int64_t count, int64_t space, int64_t period) {
+extern "C" __global__ void __launch_bounds__(kBlock)
+    channel_scale(const T* x, T* y, const C* scale, const C* shift, int64_t count, int64_t space, int64_t period) {
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kBlock * kUnroll + threadIdx.x) * VECTOR;
   Vector<T, VECTOR> loaded[kUnroll];
 #pragma unroll
@@ -142,7 +152,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) channel_scale(const T* x, T
     if (at >= count) return;
     const RowOfElement rows(at, space, period);
     if (at + VECTOR > count) {
-      for (int k = 0; at + k < count; ++k) y[at + k] = convert<T>(convert<C>(x[at + k]) * scale[rows.of(k)] + shift[rows.of(k)]);
+      for (int k = 0; at + k < count; ++k)
+        y[at + k] = convert<T>(convert<C>(x[at + k]) * scale[rows.of(k)] + shift[rows.of(k)]);
       return;
     }
     const Vector<C, VECTOR> factors = coefficients(scale, rows), shifts = coefficients(shift, rows);
@@ -156,7 +167,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) channel_scale(const T* x, T
 
 #if KERNEL == 4
 extern "C" __global__ void __launch_bounds__(kBlock)
-    channel_gradient(const T* g, const T* x, T* dx, const C* a, const C* b, const C* d, int64_t count, int64_t space, int64_t period) {
+    channel_gradient(const T* g, const T* x, T* dx, const C* a, const C* b, const C* d, int64_t count, int64_t space,
+                     int64_t period) {
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kBlock * kUnroll + threadIdx.x) * VECTOR;
   Vector<T, VECTOR> grads[kUnroll], values[kUnroll];
 #pragma unroll
@@ -165,14 +177,17 @@ extern "C" __global__ void __launch_bounds__(kBlock)
       grads[u] = load_vector<VECTOR>(g + first + u * kBlock * VECTOR);
       values[u] = load_vector<VECTOR>(x + first + u * kBlock * VECTOR);
     }
-  const auto made = [](T grad, T value, C a, C b, C d) { return convert<T>(a * convert<C>(grad) - b * convert<C>(value) - d); };
+  const auto made = [](T grad, T value, C a, C b, C d) {
+    return convert<T>(a * convert<C>(grad) - b * convert<C>(value) - d);
+  };
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t at = first + u * kBlock * VECTOR;
     if (at >= count) return;
     const RowOfElement rows(at, space, period);
     if (at + VECTOR > count) {
-      for (int k = 0; at + k < count; ++k) dx[at + k] = made(g[at + k], x[at + k], a[rows.of(k)], b[rows.of(k)], d[rows.of(k)]);
+      for (int k = 0; at + k < count; ++k)
+        dx[at + k] = made(g[at + k], x[at + k], a[rows.of(k)], b[rows.of(k)], d[rows.of(k)]);
       return;
     }
     const Vector<C, VECTOR> as = coefficients(a, rows), bs = coefficients(b, rows), ds = coefficients(d, rows);

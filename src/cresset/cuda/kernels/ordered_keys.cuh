@@ -1,4 +1,5 @@
-// Unsigned keys that keep the order of elements: nan after everything else, -0 and 0 the same; as in native/ops/ordered_items.h.
+// Unsigned keys that keep the order of elements: nan after everything else, -0 and 0 the same; as in
+// native/ops/ordered_items.h.
 #pragma once
 #include "types.cuh"
 
@@ -23,7 +24,8 @@ using key_type = typename KeyOf<Element>::type;
 
 // Only the low bits, as many as the element has, are used.
 template <class Element>
-constexpr key_type<Element> all_ones = static_cast<key_type<Element>>(~static_cast<key_type<Element>>(0)) >> (8 * (sizeof(key_type<Element>) - sizeof(Element)));
+constexpr key_type<Element> all_ones = static_cast<key_type<Element>>(~static_cast<key_type<Element>>(0)) >>
+                                       (8 * (sizeof(key_type<Element>) - sizeof(Element)));
 
 template <class Element>
 __device__ __forceinline__ key_type<Element> key_of(Element v, bool descending) {

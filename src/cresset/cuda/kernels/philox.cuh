@@ -1,13 +1,16 @@
-// Philox 4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, 2011): the random words at any place of a stream, made from a seed and the place.
+// Philox 4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, 2011): the random words at any place of a stream, made
+// from a seed and the place.
 //
 // Note [Words of an element]
-// A stream is a row of words of 32 bits, four to a block. An operator that needs W words for an element takes count * W of them; element i, in the
-// order of memory, has those from i * W on. So what is drawn depends on the seed, the offset and the element, never on the grid or the device.
-// Operators that cannot say how many words an element needs give each element a stream of its own: the upper half of the counter is its number.
+// A stream is a row of words of 32 bits, four to a block. An operator that needs W words for an element takes count * W
+// of them; element i, in the order of memory, has those from i * W on. So what is drawn depends on the seed, the offset
+// and the element, never on the grid or the device. Operators that cannot say how many words an element needs give each
+// element a stream of its own: the upper half of the counter is its number.
 #pragma once
 #include "types.cuh"
 
-// Where a kernel starts; the same as Philox::Start in native/base/generator.h. In a captured graph `place` has the seed and the offset.
+// Where a kernel starts; the same as Philox::Start in native/base/generator.h. In a captured graph `place` has the seed
+// and the offset.
 struct RandomStart {
   uint64_t seed, offset;
   const uint64_t* place;
@@ -50,7 +53,9 @@ class Philox {
 
 // ---- words as numbers: one word gives a float, two give a double
 
-__device__ __forceinline__ uint64_t pair(const uint32_t* words) { return static_cast<uint64_t>(words[0]) << 32 | words[1]; }
+__device__ __forceinline__ uint64_t pair(const uint32_t* words) {
+  return static_cast<uint64_t>(words[0]) << 32 | words[1];
+}
 
 template <class Real>
 struct Unit;
@@ -60,7 +65,9 @@ struct Unit<float> {
   // In [0, 1), in steps of 2^-24.
   static __device__ __forceinline__ float closed(const uint32_t* w) { return static_cast<float>(w[0] >> 8) * 0x1p-24f; }
   // In (0, 1].
-  static __device__ __forceinline__ float open(const uint32_t* w) { return static_cast<float>(w[0]) * 0x1p-32f + 0x1p-33f; }
+  static __device__ __forceinline__ float open(const uint32_t* w) {
+    return static_cast<float>(w[0]) * 0x1p-32f + 0x1p-33f;
+  }
   // In (-1/2, 1/2).
   static __device__ __forceinline__ float centered(const uint32_t* w) {
     const float x = (static_cast<float>(static_cast<int32_t>(w[0] ^ 0x80000000u)) + 0.5f) * 0x1p-32f;
@@ -70,8 +77,12 @@ struct Unit<float> {
 template <>
 struct Unit<double> {
   static constexpr int words = 2;
-  static __device__ __forceinline__ double closed(const uint32_t* w) { return static_cast<double>(pair(w) >> 11) * 0x1p-53; }
-  static __device__ __forceinline__ double open(const uint32_t* w) { return (static_cast<double>(pair(w) >> 11) + 0.5) * 0x1p-53; }
+  static __device__ __forceinline__ double closed(const uint32_t* w) {
+    return static_cast<double>(pair(w) >> 11) * 0x1p-53;
+  }
+  static __device__ __forceinline__ double open(const uint32_t* w) {
+    return (static_cast<double>(pair(w) >> 11) + 0.5) * 0x1p-53;
+  }
   static __device__ __forceinline__ double centered(const uint32_t* w) { return open(w) - 0.5; }
 };
 

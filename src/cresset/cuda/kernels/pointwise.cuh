@@ -2,8 +2,8 @@
 //   formula(...)            the values of the inputs, then the attributes
 //   RESULT                  the dtype that is stored
 //   OPERANDS                the result and the inputs
-//   EACH_INPUT(P, N)        P(place, dtype) for an input in memory, N(place, dtype) for one number; place 1 is the first input
-//   ARGUMENTS(P, N)         the same with a comma after each, without the dtype
+//   EACH_INPUT(P, N)        P(place, dtype) for an input in memory, N(place, dtype) for one number; place 1 is the
+//   first input ARGUMENTS(P, N)         the same with a comma after each, without the dtype
 // and -D options BLOCK, VECTOR and UNROLL, or RANK and BIG.
 #pragma once
 #include "divider.cuh"
@@ -28,11 +28,16 @@ struct Slot {
   uint64_t low, high;
   template <class T>
   __device__ __forceinline__ T as() const {
-    if constexpr (sizeof(T) == 16) return __builtin_bit_cast(T, *this);
-    else if constexpr (sizeof(T) == 8) return __builtin_bit_cast(T, low);
-    else if constexpr (sizeof(T) == 4) return __builtin_bit_cast(T, static_cast<uint32_t>(low));
-    else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(T, static_cast<uint16_t>(low));
-    else return convert<T>(static_cast<uint8_t>(low));
+    if constexpr (sizeof(T) == 16)
+      return __builtin_bit_cast(T, *this);
+    else if constexpr (sizeof(T) == 8)
+      return __builtin_bit_cast(T, low);
+    else if constexpr (sizeof(T) == 4)
+      return __builtin_bit_cast(T, static_cast<uint32_t>(low));
+    else if constexpr (sizeof(T) == 2)
+      return __builtin_bit_cast(T, static_cast<uint16_t>(low));
+    else
+      return convert<T>(static_cast<uint8_t>(low));
   }
 };
 
@@ -69,7 +74,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pointwise(const Plan plan) {
     for (int u = 0; u < UNROLL; ++u) {
       Vector<RESULT, VECTOR> out;
 #pragma unroll
-      for (int k = 0; k < VECTOR; ++k) out.values[k] = convert<RESULT>(formula(ARGUMENTS(VECTOR_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+      for (int k = 0; k < VECTOR; ++k)
+        out.values[k] = convert<RESULT>(formula(ARGUMENTS(VECTOR_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
       store_vector(result + at + u * kStep, out);
     }
     return;

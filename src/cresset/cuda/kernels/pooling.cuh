@@ -1,5 +1,6 @@
-// Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN, GRADIENT_MAX, GRADIENT_MEAN:
-// which kernel is wanted. A thread computes one element, or VECTOR channels that lie beside each other; gradients are gathered, window by window in order, so that the same bits come out on every run.
+// Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN,
+// GRADIENT_MAX, GRADIENT_MEAN: which kernel is wanted. A thread computes one element, or VECTOR channels that lie
+// beside each other; gradients are gathered, window by window in order, so that the same bits come out on every run.
 // The same struct as in native/cuda/pooling.cpp.
 #pragma once
 #include "divider.cuh"
@@ -8,11 +9,11 @@ struct Axis {
   int32_t in, out, kernel, stride, padding, dilation;
 };
 struct Windows {
-  int64_t count;                      // elements to compute
+  int64_t count;  // elements to compute
   Axis axes[3];
-  Divider channels, sizes[3];         // of what is computed
-  int64_t strides[5];                 // of what is read: image, channel, and the three dimensions
-  int64_t include_padding, divide_by; // divide_by 0: by the size of the window
+  Divider channels, sizes[3];          // of what is computed
+  int64_t strides[5];                  // of what is read: image, channel, and the three dimensions
+  int64_t include_padding, divide_by;  // divide_by 0: by the size of the window
 };
 
 #if BIG
@@ -28,7 +29,8 @@ struct Range {
 __device__ __forceinline__ Range window(const Axis& a, int32_t o) {
 #if ADAPTIVE
   if (a.out == 1) return {0, a.in, a.in};
-  const int32_t begin = static_cast<int32_t>(static_cast<int64_t>(o) * a.in / a.out), end = static_cast<int32_t>((static_cast<int64_t>(o + 1) * a.in + a.out - 1) / a.out);
+  const int32_t begin = static_cast<int32_t>(static_cast<int64_t>(o) * a.in / a.out),
+                end = static_cast<int32_t>((static_cast<int64_t>(o + 1) * a.in + a.out - 1) / a.out);
   return {begin, end, end - begin};
 #else
   const int32_t start = o * a.stride - a.padding, stop = start + a.dilation * (a.kernel - 1) + 1;
@@ -83,12 +85,16 @@ __device__ __forceinline__ Place place_of(const Windows& w, int64_t i) {
   p.image = static_cast<int64_t>(rest);
   return p;
 }
-__device__ __forceinline__ int64_t plane_of(const Windows& w, const Place& p) { return p.image * w.strides[0] + p.channel * w.strides[1]; }
+__device__ __forceinline__ int64_t plane_of(const Windows& w, const Place& p) {
+  return p.image * w.strides[0] + p.channel * w.strides[1];
+}
 
 template <class A>
 __device__ __forceinline__ A shared_by(A sum, int64_t count) {
-  if constexpr (is_complex<A>) return sum / static_cast<part<A>>(count);
-  else return static_cast<A>(sum / static_cast<A>(count));
+  if constexpr (is_complex<A>)
+    return sum / static_cast<part<A>>(count);
+  else
+    return static_cast<A>(sum / static_cast<A>(count));
 }
 
 __device__ __forceinline__ int64_t divisor(const Windows& w, const Range* r) {
@@ -102,9 +108,12 @@ __device__ __forceinline__ int64_t divisor(const Windows& w, const Range* r) {
 #ifdef FORWARD_MAX
 template <class A>
 __device__ __forceinline__ A lowest() {
-  if constexpr (is_float<A>) return static_cast<A>(-INFINITY);
-  else if constexpr (is_signed_integer<A>) return static_cast<A>(static_cast<uint64_t>(1) << (8 * sizeof(A) - 1));
-  else return A(0);
+  if constexpr (is_float<A>)
+    return static_cast<A>(-INFINITY);
+  else if constexpr (is_signed_integer<A>)
+    return static_cast<A>(static_cast<uint64_t>(1) << (8 * sizeof(A) - 1));
+  else
+    return A(0);
 }
 extern "C" __global__ void __launch_bounds__(256) max_pool(const T* x, T* y, int64_t* indices, const Windows w) {
   using A = opmath<T>;
@@ -173,8 +182,10 @@ extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, co
 #endif
 
 #if defined(GRADIENT_MAX) || defined(GRADIENT_MEAN)
-// Element i of the input's gradient: what the windows that see it bring. For the maximum those whose index is the element's.
-extern "C" __global__ void __launch_bounds__(256) pool_gradient(const T* dy, const int64_t* indices, T* dx, const Windows w) {
+// Element i of the input's gradient: what the windows that see it bring. For the maximum those whose index is the
+// element's.
+extern "C" __global__ void __launch_bounds__(256)
+    pool_gradient(const T* dy, const int64_t* indices, T* dx, const Windows w) {
   using A = opmath<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;

@@ -1,7 +1,8 @@
-// Sorting keys with their positions, one digit of eight bits a pass from the lowest to the highest: count the digits of each tile, sum the
-// counts, move. Each pass keeps the order of equal digits.
+// Sorting keys with their positions, one digit of eight bits a pass from the lowest to the highest: count the digits of
+// each tile, sum the counts, move. Each pass keeps the order of equal digits.
 //
-// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and not in memory. BY_ROW: the digit is one of position / length.
+// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and
+// not in memory. BY_ROW: the digit is one of position / length.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
@@ -18,8 +19,9 @@ __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t 
 
 #ifdef COUNT
 // counts[digit][tile]
-extern "C" __global__ void __launch_bounds__(kSortBlock) count_digits(const KEY* keys, const int32_t* positions, int32_t n, int32_t shift, const Divider length,
-                                                                      uint32_t* counts, int32_t tiles) {
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    count_digits(const KEY* keys, const int32_t* positions, int32_t n, int32_t shift, const Divider length,
+                 uint32_t* counts, int32_t tiles) {
   __shared__ uint32_t bins[kSortWarps][kDigits];
   const int32_t first = static_cast<int32_t>(blockIdx.x) * kTile;
   for (int w = 0; w < kSortWarps; ++w) bins[w][threadIdx.x] = 0;
@@ -65,8 +67,9 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* co
 #endif
 
 #ifdef MOVE
-extern "C" __global__ void __launch_bounds__(kSortBlock) move_by_digit(const KEY* keys, const int32_t* positions, KEY* to_keys, int32_t* to_positions, int32_t n, int32_t shift,
-                                                                       const Divider length, const uint32_t* counts, const uint32_t* totals, int32_t tiles) {
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    move_by_digit(const KEY* keys, const int32_t* positions, KEY* to_keys, int32_t* to_positions, int32_t n,
+                  int32_t shift, const Divider length, const uint32_t* counts, const uint32_t* totals, int32_t tiles) {
   __shared__ DigitCounts places_of;
   __shared__ uint32_t target[kDigits], sums[kSortWarps];
   __shared__ KEY staged[kTile];
@@ -86,10 +89,12 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) move_by_digit(const KEY
 #else
     position[j] = is_there ? positions[first + i] : 0;
 #endif
-    digit[j] = is_there ? digit_of(key[j], position[j], shift, length) : 255;  // those beyond the end stay behind all others
+    digit[j] =
+        is_there ? digit_of(key[j], position[j], shift, length) : 255;  // those beyond the end stay behind all others
   }
   // Where the digit's keys of this tile go, less where they stand in the tile.
-  const uint32_t base = sum_before(totals[threadIdx.x], sums) + counts[static_cast<int64_t>(threadIdx.x) * tiles + blockIdx.x];
+  const uint32_t base =
+      sum_before(totals[threadIdx.x], sums) + counts[static_cast<int64_t>(threadIdx.x) * tiles + blockIdx.x];
   place_by_digit(digit, place, places_of);
   target[threadIdx.x] = base - places_of.start[threadIdx.x];
 #pragma unroll

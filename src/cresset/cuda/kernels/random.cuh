@@ -1,4 +1,5 @@
-// Fills of memory that lies densely with random numbers, dropout, and random permutations. Note [Words of an element] in philox.cuh.
+// Fills of memory that lies densely with random numbers, dropout, and random permutations. Note [Words of an element]
+// in philox.cuh.
 #pragma once
 #include "philox.cuh"
 
@@ -74,7 +75,8 @@ __device__ __forceinline__ void draw(const uint32_t* words, T* values, const Arg
 #elif KIND == CAUCHY
   const Real median = static_cast<Real>(arguments.a), sigma = static_cast<Real>(arguments.b);
   for (int i = 0; i < count; ++i)
-    values[i] = convert<T>(median + sigma * tan(Real(3.14159265358979323846) * Unit<Real>::centered(words + i * kWords)));
+    values[i] =
+        convert<T>(median + sigma * tan(Real(3.14159265358979323846) * Unit<Real>::centered(words + i * kWords)));
 #elif KIND == EXPONENTIAL
   const Real mean = static_cast<Real>(arguments.a);
   for (int i = 0; i < count; ++i) values[i] = convert<T>(exponential<Real>(words + i * kWords) * mean);
@@ -89,17 +91,20 @@ __device__ __forceinline__ void draw(const uint32_t* words, T* values, const Arg
 #elif KIND == INTEGERS
   // The upper half of the product: as even as the remainder, and quicker.
   const uint32_t range = static_cast<uint32_t>(arguments.range);
-  for (int i = 0; i < count; ++i) values[i] = convert<T>(arguments.base + static_cast<int64_t>(__umulhi(words[i], range)));
+  for (int i = 0; i < count; ++i)
+    values[i] = convert<T>(arguments.base + static_cast<int64_t>(__umulhi(words[i], range)));
 #else
   const uint64_t range = arguments.range;  // 0 stands for 2^64
   for (int i = 0; i < count; ++i) {
     const uint64_t drawn = pair(words + 2 * i);
-    values[i] = convert<T>(static_cast<int64_t>(static_cast<uint64_t>(arguments.base) + (range ? static_cast<uint64_t>(__umul64hi(drawn, range)) : drawn)));
+    values[i] = convert<T>(static_cast<int64_t>(static_cast<uint64_t>(arguments.base) +
+                                                (range ? static_cast<uint64_t>(__umul64hi(drawn, range)) : drawn)));
   }
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) fill(T* out, const int64_t count, const RandomStart start, const Arguments arguments) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    fill(T* out, const int64_t count, const RandomStart start, const Arguments arguments) {
   constexpr int kVector = vector_length<T>;
   constexpr int kUnit = kVector * kWords >= 4 ? kVector : 4 / kWords;  // elements of whole blocks and whole vectors
   constexpr int kBlocks = kUnit * kWords / 4;
@@ -123,7 +128,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) fill(T* out, const int64_
 
 #ifdef PROBABILITY
 // One coin for each probability.
-extern "C" __global__ void __launch_bounds__(kThreads) toss(T* out, const PROBABILITY* probabilities, const int64_t count, const RandomStart start) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    toss(T* out, const PROBABILITY* probabilities, const int64_t count, const RandomStart start) {
   using Real = opmath<PROBABILITY>;
   constexpr int kWords = Unit<Real>::words, kUnit = 4 / kWords;
   const Philox philox(start);
@@ -145,12 +151,16 @@ constexpr int kVector = vector_length<T>;
 constexpr int kUnit = kVector < 4 ? 4 : kVector;
 constexpr int kUnroll = 2;
 // What is dropped is multiplied by zero, so that nan and infinity show.
-__device__ __forceinline__ T scaled(T value, bool kept, Real scale) { return convert<T>(static_cast<Real>(value) * (kept ? scale : Real(0))); }
+__device__ __forceinline__ T scaled(T value, bool kept, Real scale) {
+  return convert<T>(static_cast<Real>(value) * (kept ? scale : Real(0)));
+}
 #endif
 
 #ifdef DROPOUT
 // A word below `limit` keeps its element.
-extern "C" __global__ void __launch_bounds__(kThreads) dropout(T* out, bool* mask, const T* input, const int64_t count, const RandomStart start, const uint64_t limit, const double scale) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    dropout(T* out, bool* mask, const T* input, const int64_t count, const RandomStart start, const uint64_t limit,
+            const double scale) {
   const Philox philox(start);
   const Real factor = static_cast<Real>(scale);
   const bool vectors = is_aligned(out, 16) && is_aligned(input, 16) && is_aligned(mask, kUnit);
@@ -160,7 +170,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) dropout(T* out, bool* mas
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
 #pragma unroll
-      for (int v = 0; v < kUnit / kVector; ++v) values[u][v] = load_vector<kVector>(input + (first + u * kThreads) * kUnit + v * kVector);
+      for (int v = 0; v < kUnit / kVector; ++v)
+        values[u][v] = load_vector<kVector>(input + (first + u * kThreads) * kUnit + v * kVector);
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const int64_t unit = first + u * kThreads;
@@ -200,7 +211,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) dropout(T* out, bool* mas
 #endif
 
 #ifdef DROPOUT_BACKWARD
-extern "C" __global__ void __launch_bounds__(kThreads) dropout_backward(T* out, const T* grad, const bool* mask, const int64_t count, const double scale) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    dropout_backward(T* out, const T* grad, const bool* mask, const int64_t count, const double scale) {
   const Real factor = static_cast<Real>(scale);
   const bool vectors = is_aligned(out, 16) && is_aligned(grad, 16) && is_aligned(mask, kVector);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads * kUnroll) + threadIdx.x;
@@ -250,9 +262,10 @@ extern "C" __global__ void __launch_bounds__(1024) permute_few(T* out, const int
 
 #ifdef PERMUTATION
 // Note [Permutations without sorting]
-// A Feistel network is a permutation of the numbers of `low + high` bits for any functions of its rounds; here each round mixes one half with its own
-// random key into the other. Numbers that come out at `count` or above are put in again until they are below it, which permutes those below it. At
-// most half of all numbers are above, so that is quick; nothing is sorted, and no memory is needed but the result.
+// A Feistel network is a permutation of the numbers of `low + high` bits for any functions of its rounds; here each
+// round mixes one half with its own random key into the other. Numbers that come out at `count` or above are put in
+// again until they are below it, which permutes those below it. At most half of all numbers are above, so that is
+// quick; nothing is sorted, and no memory is needed but the result.
 constexpr int kRounds = 12;
 
 __device__ __forceinline__ uint32_t mixed(uint32_t x, uint32_t key) {
@@ -262,7 +275,8 @@ __device__ __forceinline__ uint32_t mixed(uint32_t x, uint32_t key) {
   return x ^ x >> 16;
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) permute(T* out, const int64_t count, const RandomStart start, const int32_t low, const int32_t high) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    permute(T* out, const int64_t count, const RandomStart start, const int32_t low, const int32_t high) {
   __shared__ uint32_t keys[kRounds];
   if (threadIdx.x < kRounds / 4) Philox(start).block(threadIdx.x, keys + 4 * threadIdx.x);
   __syncthreads();

@@ -1,5 +1,6 @@
-// Samples that need more than a few words an element: choices by weight (multinomial), Poisson, gamma, binomial and Dirichlet numbers, and how
-// gamma and Dirichlet samples move with their parameters. Note [Words of an element] in philox.cuh.
+// Samples that need more than a few words an element: choices by weight (multinomial), Poisson, gamma, binomial and
+// Dirichlet numbers, and how gamma and Dirichlet samples move with their parameters. Note [Words of an element] in
+// philox.cuh.
 #pragma once
 #include "math.cuh"
 #include "philox.cuh"
@@ -12,7 +13,9 @@ constexpr int kThreads = 256;
 
 #if defined(CHOOSE) || defined(KEYS)
 // The largest of weight / Exp(1) is a category chosen by weight; the largest few are so many without replacement.
-__device__ __forceinline__ Real key_of(T weight, const uint32_t* words) { return convert<Real>(weight) / exponential<Real>(words); }
+__device__ __forceinline__ Real key_of(T weight, const uint32_t* words) {
+  return convert<Real>(weight) / exponential<Real>(words);
+}
 constexpr int kWords = Unit<Real>::words, kUnit = 4 / kWords;  // elements of one block of words
 #endif
 
@@ -21,10 +24,13 @@ struct Best {
   Real key;
   int64_t place;
 };
-__device__ __forceinline__ Best better(Best a, Best b) { return b.key > a.key || (b.key == a.key && b.place < a.place) ? b : a; }
+__device__ __forceinline__ Best better(Best a, Best b) {
+  return b.key > a.key || (b.key == a.key && b.place < a.place) ? b : a;
+}
 
 // One category of each row; a block a row.
-extern "C" __global__ void __launch_bounds__(kThreads) choose(int64_t* out, const T* weights, const int64_t categories, const RandomStart start) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    choose(int64_t* out, const T* weights, const int64_t categories, const RandomStart start) {
   const Philox philox(start);
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * categories, end = begin + categories;
   Best best{Real(-1), begin};
@@ -41,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) choose(int64_t* out, cons
   __shared__ int64_t places[kThreads / 32];
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
-    const Best other{__shfl_xor_sync(0xffffffffu, best.key, distance), static_cast<int64_t>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(best.place), distance))};
+    const Best other{__shfl_xor_sync(0xffffffffu, best.key, distance),
+                     static_cast<int64_t>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(best.place), distance))};
     best = better(best, other);
   }
   if (threadIdx.x % 32 == 0) keys[threadIdx.x / 32] = best.key, places[threadIdx.x / 32] = best.place;
@@ -54,7 +61,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) choose(int64_t* out, cons
 #endif
 
 #ifdef KEYS
-extern "C" __global__ void __launch_bounds__(kThreads) keys(Real* out, const T* weights, const int64_t count, const RandomStart start) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    keys(Real* out, const T* weights, const int64_t count, const RandomStart start) {
   const int64_t unit = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (unit * kUnit >= count) return;
   uint32_t words[4];
@@ -67,7 +75,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) keys(Real* out, const T* 
 
 #ifdef CUMULATE
 // The running sums of each row; a block a row, which carries the sum from one stretch of it to the next.
-extern "C" __global__ void __launch_bounds__(kThreads) cumulate(Real* sums, const T* weights, const int64_t categories) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    cumulate(Real* sums, const T* weights, const int64_t categories) {
   __shared__ Real of_warps[kThreads / 32];
   __shared__ Real carried;
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
@@ -97,13 +106,19 @@ extern "C" __global__ void __launch_bounds__(kThreads) cumulate(Real* sums, cons
 
 #ifdef PICK
 // With replacement: the first category whose running sum is above a share of the whole.
-extern "C" __global__ void __launch_bounds__(kThreads) pick(int64_t* out, const T* sums, const int64_t categories, const int64_t samples, const int64_t count, const RandomStart start) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    pick(int64_t* out, const T* sums, const int64_t categories, const int64_t samples, const int64_t count,
+         const RandomStart start) {
   const int64_t sample = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (sample >= count) return;
   constexpr int words_each = Unit<T>::words;
   uint32_t words[4];
   Philox(start).block(static_cast<uint64_t>(sample * words_each / 4), words);
-  const uint32_t own[2] = {words_each == 1 ? (sample % 4 == 0 ? words[0] : sample % 4 == 1 ? words[1] : sample % 4 == 2 ? words[2] : words[3]) : (sample % 2 ? words[2] : words[0]),
+  const uint32_t own[2] = {words_each == 1 ? (sample % 4 == 0   ? words[0]
+                                              : sample % 4 == 1 ? words[1]
+                                              : sample % 4 == 2 ? words[2]
+                                                                : words[3])
+                                           : (sample % 2 ? words[2] : words[0]),
                            sample % 2 ? words[3] : words[1]};
   const T* const row = sums + sample / samples * categories;
   const T whole = row[categories - 1], share = Unit<T>::closed(own) * whole;
@@ -111,8 +126,10 @@ extern "C" __global__ void __launch_bounds__(kThreads) pick(int64_t* out, const 
   int64_t low = 0, high = categories - 1;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    if (rounded_up ? row[middle] >= whole : row[middle] > share) high = middle;
-    else low = middle + 1;
+    if (rounded_up ? row[middle] >= whole : row[middle] > share)
+      high = middle;
+    else
+      low = middle + 1;
   }
   out[sample] = low;
 }
@@ -125,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) pick(int64_t* out, const 
 
 class Source {
  public:
-  __device__ __forceinline__ Source(const RandomStart& start, int64_t element) : philox_(start), stream_(static_cast<uint64_t>(element) + 1) {}
+  __device__ __forceinline__ Source(const RandomStart& start, int64_t element)
+      : philox_(start), stream_(static_cast<uint64_t>(element) + 1) {}
   __device__ __forceinline__ double uniform() {
     if (has_kept_) {
       has_kept_ = false;
@@ -154,7 +172,8 @@ class Source {
 #endif
 
 #ifdef POISSON
-extern "C" __global__ void __launch_bounds__(kThreads) poisson(T* out, const T* rates, const int64_t count, const RandomStart start) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    poisson(T* out, const T* rates, const int64_t count, const RandomStart start) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   Source source(start, i);
@@ -165,18 +184,21 @@ extern "C" __global__ void __launch_bounds__(kThreads) poisson(T* out, const T* 
 
 #ifdef GAMMA
 // RESULT is the dtype of the samples; SHAPE what is computed with. Below `smallest` there are none.
-extern "C" __global__ void __launch_bounds__(kThreads) gamma_samples(RESULT* out, const T* shapes, const int64_t count, const RandomStart start, const double smallest) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    gamma_samples(RESULT* out, const T* shapes, const int64_t count, const RandomStart start, const double smallest) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   Source source(start, i);
   const RESULT shape = convert<RESULT>(shapes[i]);
-  const RESULT sample = shape >= RESULT(0) ? static_cast<RESULT>(samples::gamma(shape, source)) : static_cast<RESULT>(NAN);
+  const RESULT sample =
+      shape >= RESULT(0) ? static_cast<RESULT>(samples::gamma(shape, source)) : static_cast<RESULT>(NAN);
   out[i] = sample < static_cast<RESULT>(smallest) ? static_cast<RESULT>(smallest) : sample;
 }
 #endif
 
 #ifdef BINOMIAL
-extern "C" __global__ void __launch_bounds__(kThreads) binomial(T* out, const T* trials, const T* probabilities, const int64_t count, const RandomStart start) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    binomial(T* out, const T* trials, const T* probabilities, const int64_t count, const RandomStart start) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   Source source(start, i);
@@ -186,7 +208,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) binomial(T* out, const T*
 
 #ifdef SHARES
 // Each row of positive numbers divided by its sum, kept inside (0, 1).
-extern "C" __global__ void __launch_bounds__(kThreads) shares(T* out, const double* samples, const int64_t rows, const int64_t length, const double smallest, const double largest) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    shares(T* out, const double* samples, const int64_t rows, const int64_t length, const double smallest,
+           const double largest) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= rows) return;
   double sum = 0;
@@ -204,15 +228,18 @@ extern "C" __global__ void __launch_bounds__(kThreads) shares(T* out, const doub
 #endif
 
 #ifdef GAMMA_GRADIENT
-extern "C" __global__ void __launch_bounds__(kThreads) gamma_gradient(T* out, const T* shapes, const T* samples, const int64_t count) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    gamma_gradient(T* out, const T* shapes, const T* samples, const int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count) out[i] = static_cast<T>(cresset::samples::gamma_sample_gradient(shapes[i], samples[i]));
 }
 #endif
 
 #ifdef DIRICHLET_GRADIENT
-extern "C" __global__ void __launch_bounds__(kThreads) dirichlet_gradient(T* out, const T* samples, const T* concentrations, const T* totals, const int64_t count) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    dirichlet_gradient(T* out, const T* samples, const T* concentrations, const T* totals, const int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count) out[i] = static_cast<T>(cresset::samples::dirichlet_sample_gradient(samples[i], concentrations[i], totals[i]));
+  if (i < count)
+    out[i] = static_cast<T>(cresset::samples::dirichlet_sample_gradient(samples[i], concentrations[i], totals[i]));
 }
 #endif

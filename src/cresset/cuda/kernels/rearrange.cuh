@@ -8,13 +8,17 @@ using Index = uint64_t;
 using Index = uint32_t;
 #endif
 
-// VECTOR neighboring elements of WORD bytes a thread; columns is a multiple of VECTOR. Kept: columns up to row + diagonal, or with UPPER from there.
-extern "C" __global__ void __launch_bounds__(256) triangle(char* to, const char* from, int64_t vectors, const Divider vectors_in_row, const Divider rows, int64_t diagonal) {
+// VECTOR neighboring elements of WORD bytes a thread; columns is a multiple of VECTOR. Kept: columns up to row +
+// diagonal, or with UPPER from there.
+extern "C" __global__ void __launch_bounds__(256)
+    triangle(char* to, const char* from, int64_t vectors, const Divider vectors_in_row, const Divider rows,
+             int64_t diagonal) {
   using Word = typename Words<WORD>::type;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= vectors) return;
   const Index line = divided(static_cast<Index>(i), vectors_in_row), matrix = divided(line, rows);
-  const int64_t row = static_cast<int64_t>(line - matrix * rows.divisor), column = (i - static_cast<int64_t>(line) * vectors_in_row.divisor) * VECTOR;
+  const int64_t row = static_cast<int64_t>(line - matrix * rows.divisor),
+                column = (i - static_cast<int64_t>(line) * vectors_in_row.divisor) * VECTOR;
   // Of the elements of this vector those in [first, last) are kept.
   const int64_t cut = row + diagonal - column;
 #if UPPER

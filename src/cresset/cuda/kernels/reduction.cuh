@@ -1,5 +1,5 @@
-// Reductions over any dimensions: what one element adds is written as a short struct for each OPERATION; who reads which
-// element is in reduce_rows (a result's elements are neighbors) and reduce_columns (neighboring results come from
+// Reductions over any dimensions: what one element adds is written as a short struct for each OPERATION; who reads
+// which element is in reduce_rows (a result's elements are neighbors) and reduce_columns (neighboring results come from
 // neighboring elements). A long reduction is split, and reduce_partial merges what the splits made.
 //
 // -D options: OPERATION, ELEMENT (as stored), COMPUTED (computed in), RESULT (as stored), VECTOR (elements of a load),
@@ -23,8 +23,28 @@ constexpr int kUnroll = 4;
 
 // The numbers are those of native/cuda/reduction.h.
 enum Operations {
-  kSum, kNansum, kMean, kProduct, kAny, kAll, kCount, kLargest, kSmallest, kArgLargest, kArgSmallest, kLargestPlace,
-  kSmallestPlace, kNorm1, kNorm2, kNormLargest, kNormSmallest, kNormPower, kLogSumExp, kVariance, kVarianceMean, kMoments,
+  kSum,
+  kNansum,
+  kMean,
+  kProduct,
+  kAny,
+  kAll,
+  kCount,
+  kLargest,
+  kSmallest,
+  kArgLargest,
+  kArgSmallest,
+  kLargestPlace,
+  kSmallestPlace,
+  kNorm1,
+  kNorm2,
+  kNormLargest,
+  kNormSmallest,
+  kNormPower,
+  kLogSumExp,
+  kVariance,
+  kVarianceMean,
+  kMoments,
   kGradientSums,
 };
 
@@ -35,7 +55,7 @@ struct Plan {
   int64_t columns, column_stride;  // of reduce_columns: the innermost dimension of the results
   int64_t constant_period;         // results that share a constant
   double parameter, root;
-  int32_t lanes, splits;           // threads of a result, or side by side
+  int32_t lanes, splits;  // threads of a result, or side by side
   Walk kept, folded;
 };
 
@@ -44,8 +64,10 @@ struct Plan {
 
 template <class A, class B>
 CRESSET_INLINE A added(A a, B b) {
-  if constexpr (is_same<A, int64_t>) return math::add(a, b);
-  else return a + b;
+  if constexpr (is_same<A, int64_t>)
+    return math::add(a, b);
+  else
+    return a + b;
 }
 
 #if OPERATION <= 2
@@ -73,13 +95,17 @@ struct Operation {
   static CRESSET_INLINE Lane start() { return C(1); }
   template <class A>
   static CRESSET_INLINE A times(A a, A b) {
-    if constexpr (is_same<A, int64_t>) return math::mul(a, b);
-    else return a * b;
+    if constexpr (is_same<A, int64_t>)
+      return math::mul(a, b);
+    else
+      return a * b;
   }
   static CRESSET_INLINE void step(Lane& lane, C x, int64_t) { lane = times(lane, x); }
   static CRESSET_INLINE Accumulator total(const Lane& lane) { return lane; }
   static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) { a = times(a, b); }
-  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) { static_cast<R*>(plan.first)[at] = convert<R>(a); }
+  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
+    static_cast<R*>(plan.first)[at] = convert<R>(a);
+  }
 };
 #endif
 
@@ -93,22 +119,32 @@ struct Operation {
   using Accumulator = int32_t;
 #endif
   static CRESSET_INLINE Lane start() { return OPERATION == 5; }
-  static CRESSET_INLINE void step(Lane& lane, bool x, int64_t) { lane = OPERATION == 4 ? lane | x : OPERATION == 5 ? lane & x : lane + x; }
+  static CRESSET_INLINE void step(Lane& lane, bool x, int64_t) {
+    lane = OPERATION == 4 ? lane | x : OPERATION == 5 ? lane & x : lane + x;
+  }
   static CRESSET_INLINE Accumulator total(const Lane& lane) { return lane; }
-  static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) { a = OPERATION == 4 ? a | b : OPERATION == 5 ? a & b : a + b; }
-  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) { static_cast<R*>(plan.first)[at] = convert<R>(a); }
+  static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) {
+    a = OPERATION == 4 ? a | b : OPERATION == 5 ? a & b : a + b;
+  }
+  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
+    static_cast<R*>(plan.first)[at] = convert<R>(a);
+  }
 };
 #endif
 
 template <class V>
 CRESSET_INLINE V lowest() {
-  if constexpr (is_float<V>) return V(-INFINITY);
-  else return INT64_MIN;
+  if constexpr (is_float<V>)
+    return V(-INFINITY);
+  else
+    return INT64_MIN;
 }
 template <class V>
 CRESSET_INLINE V highest() {
-  if constexpr (is_float<V>) return V(INFINITY);
-  else return ~INT64_MIN;
+  if constexpr (is_float<V>)
+    return V(INFINITY);
+  else
+    return ~INT64_MIN;
 }
 
 #if OPERATION == 7 || OPERATION == 8 || OPERATION == 15 || OPERATION == 16
@@ -129,7 +165,9 @@ struct Operation {
     const C winner = (kUp ? b > a : b < a) ? b : a;
     a = b != b ? b : winner;
   }
-  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) { static_cast<R*>(plan.first)[at] = convert<R>(a); }
+  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
+    static_cast<R*>(plan.first)[at] = convert<R>(a);
+  }
 };
 #endif
 
@@ -145,7 +183,8 @@ struct Operation {
   static CRESSET_INLINE Lane start() { return {kUp ? lowest<C>() : highest<C>(), -1}; }
   // A thread sees its elements in their order, so that an equal one never takes the place, but that of no element.
   static CRESSET_INLINE void step(Lane& lane, C x, int64_t index) {
-    const bool takes = (kUp ? x > lane.value : x < lane.value) || (x != x && lane.value == lane.value) || lane.index < 0;
+    const bool takes =
+        (kUp ? x > lane.value : x < lane.value) || (x != x && lane.value == lane.value) || lane.index < 0;
     lane.value = takes ? x : lane.value;
     lane.index = takes ? index : lane.index;
   }
@@ -180,7 +219,10 @@ struct Operation {
   static CRESSET_INLINE Accumulator total(const Lane& lane) { return lane; }
   static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) { a += b; }
   static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
-    static_cast<R*>(plan.first)[at] = convert<R>(convert<C>(OPERATION == 14 ? math::sqrt(a) : OPERATION == 13 ? a : math::pow(a, static_cast<Accumulator>(plan.root))));
+    static_cast<R*>(plan.first)[at] =
+        convert<R>(convert<C>(OPERATION == 14   ? math::sqrt(a)
+                              : OPERATION == 13 ? a
+                                                : math::pow(a, static_cast<Accumulator>(plan.root))));
   }
 };
 #endif
@@ -197,14 +239,18 @@ struct Operation {
   static CRESSET_INLINE Lane start() { return {lowest<C>(), C(0)}; }
   static CRESSET_INLINE void step(Lane& lane, C x, int64_t) {
     const C e = x == lane.largest ? C(1) : math::exp(-math::abs(x - lane.largest));
-    if (x > lane.largest) lane = {x, lane.sum * e + 1};
-    else lane.sum += e;
+    if (x > lane.largest)
+      lane = {x, lane.sum * e + 1};
+    else
+      lane.sum += e;
   }
   static CRESSET_INLINE Accumulator total(const Lane& lane) { return {lane.largest, lane.sum}; }
   static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) {
     const wide<C> e = a.largest == b.largest ? wide<C>(1) : math::exp(-math::abs(a.largest - b.largest));
-    if (b.largest > a.largest) a = {b.largest, a.sum * e + b.sum};
-    else a.sum += b.sum * e;
+    if (b.largest > a.largest)
+      a = {b.largest, a.sum * e + b.sum};
+    else
+      a.sum += b.sum * e;
   }
   static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
     static_cast<R*>(plan.first)[at] = convert<R>(convert<C>(math::log(a.sum) + a.largest));
@@ -370,7 +416,8 @@ CRESSET_INLINE Accumulator merge_neighbors(Accumulator a, int lanes, char* share
     for (int w = 1; w < lanes / 32; ++w) Operation::merge(a, parts[thread / 32 + w]);
   return a;
 }
-// Threads whose numbers are the same modulo `across` (a power of two up to 32) make one accumulator, which the first has afterwards.
+// Threads whose numbers are the same modulo `across` (a power of two up to 32) make one accumulator, which the first
+// has afterwards.
 CRESSET_INLINE Accumulator merge_apart(Accumulator a, int across, char* shared_bytes) {
 #pragma unroll 1
   for (int offset = 16; offset >= across; offset /= 2) Operation::merge(a, shuffle_xor(a, offset));
@@ -386,8 +433,10 @@ CRESSET_INLINE Accumulator merge_apart(Accumulator a, int across, char* shared_b
 }
 
 CRESSET_INLINE void give(const Accumulator& a, const Plan& plan, int64_t result) {
-  if (plan.partial) static_cast<Accumulator*>(plan.partial)[static_cast<int64_t>(blockIdx.y) * plan.count + result] = a;
-  else Operation::finish(a, plan, result);
+  if (plan.partial)
+    static_cast<Accumulator*>(plan.partial)[static_cast<int64_t>(blockIdx.y) * plan.count + result] = a;
+  else
+    Operation::finish(a, plan, result);
 }
 
 // ---------------------------------------------------------------- kernels
@@ -404,8 +453,10 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
   if (result < plan.count) {
     const Source source(plan, plan.kept.offset<BIG>(result));
     const C constant = constant_of(plan, result);
-    const Index chunk = static_cast<Index>(plan.chunk), length = static_cast<Index>(plan.length), begin = blockIdx.y * chunk;
-    const Index end = begin + chunk < length ? begin + chunk : length, last = begin + (end - begin) / VECTOR * VECTOR, stride = plan.lanes * VECTOR;
+    const Index chunk = static_cast<Index>(plan.chunk), length = static_cast<Index>(plan.length),
+                begin = blockIdx.y * chunk;
+    const Index end = begin + chunk < length ? begin + chunk : length, last = begin + (end - begin) / VECTOR * VECTOR,
+                stride = plan.lanes * VECTOR;
     const auto place = [&](Index i) { return CONTIGUOUS ? static_cast<int64_t>(i) : plan.folded.offset<BIG>(i); };
     Index i = begin + lane * VECTOR;
 #pragma unroll 1
@@ -416,7 +467,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u)
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) step(lanes[k], loads.x[u][k], loads.second(u, k), i + u * stride + k, constant);
+        for (int k = 0; k < VECTOR; ++k)
+          step(lanes[k], loads.x[u][k], loads.second(u, k), i + u * stride + k, constant);
     }
 #pragma unroll 1
     for (; i < last; i += stride) {
@@ -427,7 +479,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
     }
     if (VECTOR > 1)
 #pragma unroll 1
-      for (i = last + lane; i < end; i += plan.lanes) step(lanes[0], source.x[place(i)], source.other[place(i)], i, constant);
+      for (i = last + lane; i < end; i += plan.lanes)
+        step(lanes[0], source.x[place(i)], source.other[place(i)], i, constant);
   }
   Accumulator a = Operation::total(lanes[0]);
 #pragma unroll
@@ -442,8 +495,10 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan plan) {
   SHARED_ACCUMULATORS;
   const int across = plan.lanes, shift = __ffs(across) - 1, down = kBlock >> shift;
-  const uint32_t tiles = static_cast<uint32_t>((plan.columns + across * VECTOR - 1) / VECTOR >> shift), outer = blockIdx.x / tiles;
-  const int64_t column = (static_cast<int64_t>(blockIdx.x - outer * tiles) * across + (threadIdx.x & (across - 1))) * VECTOR;
+  const uint32_t tiles = static_cast<uint32_t>((plan.columns + across * VECTOR - 1) / VECTOR >> shift),
+                 outer = blockIdx.x / tiles;
+  const int64_t column =
+      (static_cast<int64_t>(blockIdx.x - outer * tiles) * across + (threadIdx.x & (across - 1))) * VECTOR;
   const int64_t result = outer * plan.columns + column;
   Lane lanes[VECTOR];
 #pragma unroll
@@ -453,7 +508,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
     C constants[VECTOR];
 #pragma unroll
     for (int k = 0; k < VECTOR; ++k) constants[k] = constant_of(plan, result + k);
-    const Index chunk = static_cast<Index>(plan.chunk), length = static_cast<Index>(plan.length), begin = blockIdx.y * chunk;
+    const Index chunk = static_cast<Index>(plan.chunk), length = static_cast<Index>(plan.length),
+                begin = blockIdx.y * chunk;
     const Index end = begin + chunk < length ? begin + chunk : length;
     Index i = begin + (threadIdx.x >> shift);
 #pragma unroll 1
@@ -495,7 +551,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_partial(const Plan p
   if (result < plan.count) {
     const auto* parts = static_cast<const Accumulator*>(plan.partial) + result;
 #pragma unroll 1
-    for (int split = threadIdx.x >> shift; split < plan.splits; split += down) Operation::merge(a, parts[split * plan.count]);
+    for (int split = threadIdx.x >> shift; split < plan.splits; split += down)
+      Operation::merge(a, parts[split * plan.count]);
   }
   a = merge_apart(a, across, shared_bytes);
   if (static_cast<int>(threadIdx.x) < across && result < plan.count) Operation::finish(a, plan, result);

@@ -9,11 +9,13 @@ constexpr int kRowBlock = THREADS < 128 ? 128 : THREADS;
 constexpr int kRowWarps = THREADS < 32 ? 1 : THREADS / 32;
 constexpr int kRowLanes = THREADS < 32 ? THREADS : 32;
 
-CRESSET_INLINE int64_t row_of_thread() { return static_cast<int64_t>(blockIdx.x) * (kRowBlock / THREADS) + threadIdx.x / THREADS; }
+CRESSET_INLINE int64_t row_of_thread() {
+  return static_cast<int64_t>(blockIdx.x) * (kRowBlock / THREADS) + threadIdx.x / THREADS;
+}
 CRESSET_INLINE int place_in_row() { return static_cast<int>(threadIdx.x) % THREADS; }
 
-// Gives each thread the value of warp number (lane modulo the warps of a row). SLOT differs for each use in a kernel, so that
-// none has to wait until memory is free again.
+// Gives each thread the value of warp number (lane modulo the warps of a row). SLOT differs for each use in a kernel,
+// so that none has to wait until memory is free again.
 template <int SLOT, class A>
 CRESSET_INLINE A exchange_warps(const A& a) {
   __shared__ __align__(16) char bytes[32 * sizeof(A)];
@@ -43,8 +45,8 @@ CRESSET_INLINE Pair<C> sums_of_row(C x, C y) {
   return pair;
 }
 
-// The places of a long row that a thread visits: vectors where `a` and `b` (and `c`) are aligned alike, single elements before
-// and after them, or everywhere.
+// The places of a long row that a thread visits: vectors where `a` and `b` (and `c`) are aligned alike, single elements
+// before and after them, or everywhere.
 struct RowWalk {
   int64_t head, vectors, n;
   template <class A, class B>
@@ -57,7 +59,8 @@ struct RowWalk {
     vectors = alike ? (n - head) / VECTOR : 0;
     if (!alike) head = 0;
   }
-  // use(first place, load(first place)) for vectors, of which several are loaded before the first is used, and element(place).
+  // use(first place, load(first place)) for vectors, of which several are loaded before the first is used, and
+  // element(place).
   template <class L, class U, class E>
   CRESSET_INLINE void visit(L&& load, U&& use, E&& element) const {
     constexpr int kAtOnce = 4;

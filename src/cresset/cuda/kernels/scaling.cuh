@@ -2,7 +2,8 @@
 #pragma once
 #include "types.cuh"
 
-extern "C" __global__ void update_scale(float* scale, int32_t* tracker, const float* found, const double growth, const double backoff, const int32_t interval) {
+extern "C" __global__ void update_scale(float* scale, int32_t* tracker, const float* found, const double growth,
+                                        const double backoff, const int32_t interval) {
   if (*found != 0.0f) {
     *scale = static_cast<float>(*scale * backoff);
     *tracker = 0;

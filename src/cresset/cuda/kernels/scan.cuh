@@ -1,8 +1,8 @@
-// Scans: cumulative sums, products, log-sum-exps and extremes. A block scans a row tile by tile; a long row among few is
-// split into chunks, whose totals are made first. Along another dimension than the last, a thread has a column.
+// Scans: cumulative sums, products, log-sum-exps and extremes. A block scans a row tile by tile; a long row among few
+// is split into chunks, whose totals are made first. Along another dimension than the last, a thread has a column.
 //
-// -D options: OPERATION (0 sum, 1 product, 2 log-sum-exp, 3 largest, 4 smallest), ELEMENT, COMPUTED, RESULT, KERNEL (0 rows, 1
-// columns), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
+// -D options: OPERATION (0 sum, 1 product, 2 log-sum-exp, 3 largest, 4 smallest), ELEMENT, COMPUTED, RESULT, KERNEL (0
+// rows, 1 columns), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
 #pragma once
 #include "block.cuh"
 
@@ -22,8 +22,10 @@ CRESSET_INLINE Value neutral() { return {wide<C>(static_cast<part<wide<C>>>(OPER
 CRESSET_INLINE Value value_of(C x, int64_t) { return {convert<wide<C>>(x)}; }
 template <class A>
 CRESSET_INLINE A combined(A a, A b) {
-  if constexpr (is_same<A, int64_t>) return OPERATION == 0 ? math::add(a, b) : math::mul(a, b);
-  else return OPERATION == 0 ? a + b : a * b;
+  if constexpr (is_same<A, int64_t>)
+    return OPERATION == 0 ? math::add(a, b) : math::mul(a, b);
+  else
+    return OPERATION == 0 ? a + b : a * b;
 }
 CRESSET_INLINE Value joined(const Value& a, const Value& b) { return {combined(a.value, b.value)}; }
 CRESSET_INLINE void store(const Value& v, R* y, int64_t*, int64_t at) { y[at] = convert<R>(convert<C>(v.value)); }
@@ -39,7 +41,9 @@ __device__ __noinline__ Value joined(Value a, Value b) {  // long, and called of
   const double e = a.largest == b.largest ? 1 : math::exp(-math::abs(a.largest - b.largest));
   return a.largest >= b.largest ? Value{a.largest, a.sum + b.sum * e} : Value{b.largest, a.sum * e + b.sum};
 }
-CRESSET_INLINE void store(const Value& v, R* y, int64_t*, int64_t at) { y[at] = convert<R>(convert<C>(v.largest + math::log(v.sum))); }
+CRESSET_INLINE void store(const Value& v, R* y, int64_t*, int64_t at) {
+  y[at] = convert<R>(convert<C>(v.largest + math::log(v.sum)));
+}
 #else
 // The last of equal values counts, and nan wins for good.
 struct Value {
@@ -50,7 +54,8 @@ CRESSET_INLINE Value neutral() { return {C(0), -1}; }
 CRESSET_INLINE Value value_of(C x, int64_t index) { return {x, index}; }
 CRESSET_INLINE Value joined(const Value& a, const Value& b) {
   if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
-  const bool takes = b.value != b.value || (a.value == a.value && (OPERATION == 3 ? b.value >= a.value : b.value <= a.value));
+  const bool takes =
+      b.value != b.value || (a.value == a.value && (OPERATION == 3 ? b.value >= a.value : b.value <= a.value));
   return takes ? b : a;
 }
 CRESSET_INLINE void store(const Value& v, R* y, int64_t* indices, int64_t at) {
@@ -88,9 +93,11 @@ CRESSET_INLINE Around around(const Value& mine, Value* parts) {
   return result;
 }
 
-// Grid: chunks, rows. With `totals` null a row is one chunk. With `only_totals` the total of each chunk is stored; without, the
-// totals of the chunks before are where a chunk begins.
-extern "C" __global__ void __launch_bounds__(kBlock) scan_rows(const T* x, R* y, int64_t* indices, Value* totals, int64_t rows, int64_t n, int64_t chunk, int32_t chunks, int32_t only_totals) {
+// Grid: chunks, rows. With `totals` null a row is one chunk. With `only_totals` the total of each chunk is stored;
+// without, the totals of the chunks before are where a chunk begins.
+extern "C" __global__ void __launch_bounds__(kBlock)
+    scan_rows(const T* x, R* y, int64_t* indices, Value* totals, int64_t rows, int64_t n, int64_t chunk, int32_t chunks,
+              int32_t only_totals) {
   __shared__ __align__(16) char bytes[kWarps * sizeof(Value)];
   auto* parts = reinterpret_cast<Value*>(bytes);
   const int64_t row = blockIdx.x / chunks, number = blockIdx.x % chunks;
@@ -143,7 +150,8 @@ extern "C" __global__ void __launch_bounds__(kBlock) scan_rows(const T* x, R* y,
 // ---------------------------------------------------------------- columns
 
 #if KERNEL == 1
-extern "C" __global__ void __launch_bounds__(kBlock) scan_columns(const T* x, R* y, int64_t* indices, int64_t columns, int64_t n, int64_t inner) {
+extern "C" __global__ void __launch_bounds__(kBlock)
+    scan_columns(const T* x, R* y, int64_t* indices, int64_t columns, int64_t n, int64_t inner) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (column >= columns) return;
   const int64_t first = column / inner * n * inner + column % inner;

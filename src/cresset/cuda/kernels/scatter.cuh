@@ -17,7 +17,8 @@ __device__ __forceinline__ Element mean(Element sum, int64_t count) {
     return convert<Element>(convert<opmath<Element>>(sum) / static_cast<opmath<Element>>(count));
   }
 }
-extern "C" __global__ void __launch_bounds__(256) mean_of_counts(T* sums, const int64_t* counts, int64_t self, int64_t n) {
+extern "C" __global__ void __launch_bounds__(256)
+    mean_of_counts(T* sums, const int64_t* counts, int64_t self, int64_t n) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i < n) sums[i] = mean(sums[i], counts[i] + self > 1 ? counts[i] + self : 1);
 }
@@ -25,11 +26,14 @@ extern "C" __global__ void __launch_bounds__(256) mean_of_counts(T* sums, const 
 
 #ifdef SCATTER
 // to[i] = source[ranks[i]] where the mask holds.
-extern "C" __global__ void __launch_bounds__(256) masked_scatter(T* to, const uint8_t* mask, const int64_t* ranks, const T* source, int64_t n, int64_t most, Fault* fault,
-                                                                 int32_t operation) {
+extern "C" __global__ void __launch_bounds__(256)
+    masked_scatter(T* to, const uint8_t* mask, const int64_t* ranks, const T* source, int64_t n, int64_t most,
+                   Fault* fault, int32_t operation) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n || !mask[i]) return;
-  if (ranks[i] < most) to[i] = source[ranks[i]];
-  else report(fault, operation, ranks[i], i, most);
+  if (ranks[i] < most)
+    to[i] = source[ranks[i]];
+  else
+    report(fault, operation, ranks[i], i, most);
 }
 #endif

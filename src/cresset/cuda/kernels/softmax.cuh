@@ -1,7 +1,8 @@
-// softmax and log_softmax and their gradients. A row stays in registers, so that memory is read once and written once; a
-// row too long for that is read twice; along another dimension than the last, rows stand side by side.
+// softmax and log_softmax and their gradients. A row stays in registers, so that memory is read once and written once;
+// a row too long for that is read twice; along another dimension than the last, rows stand side by side.
 //
-// -D options: ELEMENT, RESULT, LOG, KERNEL (0 rows, 1 long rows, 2 columns, and 3, 4, 5 for the gradients), and those of rows.cuh.
+// -D options: ELEMENT, RESULT, LOG, KERNEL (0 rows, 1 long rows, 2 columns, and 3, 4, 5 for the gradients), and those
+// of rows.cuh.
 #pragma once
 #include "rows.cuh"
 
@@ -97,7 +98,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_rows(const T* x,
     if (place + p * THREADS * VECTOR >= n) continue;
     Vector<R, VECTOR> out;
 #pragma unroll
-    for (int k = 0; k < VECTOR; ++k) out[k] = convert<R>(LOG ? (values[p][k] - all.largest) - factor : values[p][k] * factor);
+    for (int k = 0; k < VECTOR; ++k)
+      out[k] = convert<R>(LOG ? (values[p][k] - all.largest) - factor : values[p][k] * factor);
     store_vector(y + place + p * THREADS * VECTOR, out);
   }
 }
@@ -113,32 +115,30 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_long(const T* x,
   y += blockIdx.x * n;
   const RowWalk walk(x, y, n);
   LogSum all{C(-INFINITY), C(0)};
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
-        C top = convert<C>(v[0]);
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
+               C top = convert<C>(v[0]);
 #pragma unroll
-        for (int k = 1; k < VECTOR; ++k) top = max_of(top, convert<C>(v[k]));
-        if (top > all.largest) {
-          all.sum *= power(all.largest - top);
-          all.largest = top;
-        }
-        const C reference = reference_of(all.largest);
+               for (int k = 1; k < VECTOR; ++k) top = max_of(top, convert<C>(v[k]));
+               if (top > all.largest) {
+                 all.sum *= power(all.largest - top);
+                 all.largest = top;
+               }
+               const C reference = reference_of(all.largest);
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) all.sum += power(convert<C>(v[k]) - reference);
-      },
-      [&](int64_t i) { add(all, convert<C>(x[i])); });
+               for (int k = 0; k < VECTOR; ++k) all.sum += power(convert<C>(v[k]) - reference);
+             },
+             [&](int64_t i) { add(all, convert<C>(x[i])); });
   all = log_sum_of_row<0>(all);
   const C factor = LOG ? math::log(all.sum) : 1 / all.sum;
-  walk.visit(
-      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
-      [&](int64_t i, const Vector<T, VECTOR>& v) {
-        Vector<R, VECTOR> out;
+  walk.visit([&](int64_t i) { return load_vector<VECTOR>(x + i); },
+             [&](int64_t i, const Vector<T, VECTOR>& v) {
+               Vector<R, VECTOR> out;
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) out[k] = result(convert<C>(v[k]), all, factor);
-        store_vector(y + i, out);
-      },
-      [&](int64_t i) { y[i] = result(convert<C>(x[i]), all, factor); });
+               for (int k = 0; k < VECTOR; ++k) out[k] = result(convert<C>(v[k]), all, factor);
+               store_vector(y + i, out);
+             },
+             [&](int64_t i) { y[i] = result(convert<C>(x[i]), all, factor); });
 }
 #endif
 
@@ -161,7 +161,8 @@ struct Column {
 #endif
 
 #if KERNEL == 2
-extern "C" __global__ void __launch_bounds__(kColumnBlock) softmax_columns(const T* x, R* y, int64_t outer, int64_t n, int64_t inner, int32_t across) {
+extern "C" __global__ void __launch_bounds__(kColumnBlock)
+    softmax_columns(const T* x, R* y, int64_t outer, int64_t n, int64_t inner, int32_t across) {
   const Column column(outer, n, inner, across);
   x += column.first;
   y += column.first;
@@ -177,7 +178,8 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) softmax_columns(const
   for (int k = 1; k < column.step; ++k) merge(all, parts[threadIdx.x % across + k * across]);
   const C factor = LOG ? math::log(all.sum) : 1 / all.sum;
   if (column.exists)
-    for (int64_t i = column.begin; i < n; i += column.step) y[i * inner] = result(convert<C>(x[i * inner]), all, factor);
+    for (int64_t i = column.begin; i < n; i += column.step)
+      y[i * inner] = result(convert<C>(x[i * inner]), all, factor);
 }
 #endif
 
@@ -188,7 +190,8 @@ CRESSET_INLINE C term(C g, C y) { return LOG ? g : g * y; }
 CRESSET_INLINE R gradient(C g, C y, C sum) { return convert<R>(LOG ? g - power(y) * sum : (g - sum) * y); }
 
 #if KERNEL == 3
-extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_gradient_rows(const T* g, const T* y, R* out, int64_t rows, int32_t n) {
+extern "C" __global__ void __launch_bounds__(kRowBlock)
+    softmax_gradient_rows(const T* g, const T* y, R* out, int64_t rows, int32_t n) {
   const int64_t row = row_of_thread();
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
@@ -221,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_gradient_rows(co
 #endif
 
 #if KERNEL == 4
-extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_gradient_long(const T* g, const T* y, R* out, int64_t rows, int64_t n) {
+extern "C" __global__ void __launch_bounds__(kRowBlock)
+    softmax_gradient_long(const T* g, const T* y, R* out, int64_t rows, int64_t n) {
   g += blockIdx.x * n;
   y += blockIdx.x * n;
   out += blockIdx.x * n;
@@ -229,37 +233,37 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_gradient_long(co
   const RowWalk other(g, out, n);
   if (other.vectors == 0) walk = other;
   C sum = 0;
-  walk.visit(
-      [&](int64_t i) { return load_two(g + i, y + i); },
-      [&](int64_t i, const TwoVectors<T, T>& both) {
-        const auto &a = both.first, &b = both.second;
+  walk.visit([&](int64_t i) { return load_two(g + i, y + i); },
+             [&](int64_t i, const TwoVectors<T, T>& both) {
+               const auto &a = both.first, &b = both.second;
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) sum += term(convert<C>(a[k]), convert<C>(b[k]));
-      },
-      [&](int64_t i) { sum += term(convert<C>(g[i]), convert<C>(y[i])); });
+               for (int k = 0; k < VECTOR; ++k) sum += term(convert<C>(a[k]), convert<C>(b[k]));
+             },
+             [&](int64_t i) { sum += term(convert<C>(g[i]), convert<C>(y[i])); });
   sum = sum_of_row<0>(sum);
-  walk.visit(
-      [&](int64_t i) { return load_two(g + i, y + i); },
-      [&](int64_t i, const TwoVectors<T, T>& both) {
-        const auto &a = both.first, &b = both.second;
-        Vector<R, VECTOR> made;
+  walk.visit([&](int64_t i) { return load_two(g + i, y + i); },
+             [&](int64_t i, const TwoVectors<T, T>& both) {
+               const auto &a = both.first, &b = both.second;
+               Vector<R, VECTOR> made;
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) made[k] = gradient(convert<C>(a[k]), convert<C>(b[k]), sum);
-        store_vector(out + i, made);
-      },
-      [&](int64_t i) { out[i] = gradient(convert<C>(g[i]), convert<C>(y[i]), sum); });
+               for (int k = 0; k < VECTOR; ++k) made[k] = gradient(convert<C>(a[k]), convert<C>(b[k]), sum);
+               store_vector(out + i, made);
+             },
+             [&](int64_t i) { out[i] = gradient(convert<C>(g[i]), convert<C>(y[i]), sum); });
 }
 #endif
 
 #if KERNEL == 5
-extern "C" __global__ void __launch_bounds__(kColumnBlock) softmax_gradient_columns(const T* g, const T* y, R* out, int64_t outer, int64_t n, int64_t inner, int32_t across) {
+extern "C" __global__ void __launch_bounds__(kColumnBlock)
+    softmax_gradient_columns(const T* g, const T* y, R* out, int64_t outer, int64_t n, int64_t inner, int32_t across) {
   const Column column(outer, n, inner, across);
   g += column.first;
   y += column.first;
   out += column.first;
   C sum = 0;
   if (column.exists)
-    for (int64_t i = column.begin; i < n; i += column.step) sum += term(convert<C>(g[i * inner]), convert<C>(y[i * inner]));
+    for (int64_t i = column.begin; i < n; i += column.step)
+      sum += term(convert<C>(g[i * inner]), convert<C>(y[i * inner]));
   __shared__ C parts[kColumnBlock];
   parts[threadIdx.x] = sum;
   __syncthreads();
@@ -267,6 +271,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) softmax_gradient_colu
 #pragma unroll 1
   for (int k = 0; k < column.step; ++k) sum += parts[threadIdx.x % across + k * across];
   if (column.exists)
-    for (int64_t i = column.begin; i < n; i += column.step) out[i * inner] = gradient(convert<C>(g[i * inner]), convert<C>(y[i * inner]), sum);
+    for (int64_t i = column.begin; i < n; i += column.step)
+      out[i * inner] = gradient(convert<C>(g[i * inner]), convert<C>(y[i * inner]), sum);
 }
 #endif

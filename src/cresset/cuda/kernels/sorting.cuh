@@ -1,5 +1,5 @@
-// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, MIDDLE, MODE, STARTS, GROUPS, COLUMN, SLICE_STARTS:
-// which kernel is wanted. All sorts are stable.
+// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, MIDDLE,
+// MODE, STARTS, GROUPS, COLUMN, SLICE_STARTS: which kernel is wanted. All sorts are stable.
 #pragma once
 #include "digits.cuh"
 #include "ordered_keys.cuh"
@@ -7,8 +7,11 @@
 using Key = key_type<T>;
 
 #ifdef ROWS
-// A block sorts a row of up to 256 * ITEMS elements. With CHOSEN the row is of those elements of a longer one that `chosen` names.
-extern "C" __global__ void __launch_bounds__(kSortBlock) sort_rows(const T* x, const int32_t* chosen, T* values, int64_t* indices, int64_t length, int32_t count, int32_t descending) {
+// A block sorts a row of up to 256 * ITEMS elements. With CHOSEN the row is of those elements of a longer one that
+// `chosen` names.
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    sort_rows(const T* x, const int32_t* chosen, T* values, int64_t* indices, int64_t length, int32_t count,
+              int32_t descending) {
   __shared__ DigitCounts counts;
   __shared__ Key keys[kSortBlock * ITEMS];
   __shared__ int32_t positions[kSortBlock * ITEMS];
@@ -69,7 +72,9 @@ extern "C" __global__ void __launch_bounds__(256) make_keys(const T* x, Key* key
 
 #ifdef TAKE
 // The first `count` of each sorted row; positions count over all rows.
-extern "C" __global__ void __launch_bounds__(256) take_sorted(const T* x, const int32_t* positions, T* values, int64_t* indices, int64_t n, int64_t length, int64_t count) {
+extern "C" __global__ void __launch_bounds__(256)
+    take_sorted(const T* x, const int32_t* positions, T* values, int64_t* indices, int64_t n, int64_t length,
+                int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   const int64_t row = i / count, at = positions[row * length + (i - row * count)];
@@ -79,9 +84,10 @@ extern "C" __global__ void __launch_bounds__(256) take_sorted(const T* x, const 
 #endif
 
 #ifdef SELECT
-// Which elements of a row are its first `count` in order: those before the last of them, then of those equal to it as many as are wanted, each as
-// they come. The last one's key is found digit by digit from the highest on.
-extern "C" __global__ void __launch_bounds__(kSortBlock) select_rows(const T* x, int32_t* chosen, int32_t length, int32_t count, int32_t descending) {
+// Which elements of a row are its first `count` in order: those before the last of them, then of those equal to it as
+// many as are wanted, each as they come. The last one's key is found digit by digit from the highest on.
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    select_rows(const T* x, int32_t* chosen, int32_t length, int32_t count, int32_t descending) {
   __shared__ uint32_t bins[kDigits], sums[kSortWarps], found_digit, found_rest;
   const T* row = x + static_cast<int64_t>(blockIdx.x) * length;
   int32_t* to = chosen + static_cast<int64_t>(blockIdx.x) * count;
@@ -138,14 +144,19 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) select_rows(const T* x,
 #ifdef MIDDLE
 template <class Element>
 __device__ __forceinline__ bool is_nan(Element v) {
-  if constexpr (is_half<Element>) return static_cast<float>(v) != static_cast<float>(v);
-  else if constexpr (is_float<Element>) return v != v;
-  else return false;
+  if constexpr (is_half<Element>)
+    return static_cast<float>(v) != static_cast<float>(v);
+  else if constexpr (is_float<Element>)
+    return v != v;
+  else
+    return false;
 }
-// One element of each sorted row, of `values` and `indices`: place k, or where k is negative the median: the lower of the two middle ones of those that are
-// not nan, which come last; the first nan where there is one, unless they are passed over.
-extern "C" __global__ void __launch_bounds__(256) pick_from_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length, int64_t k,
-                                                                   int32_t skip_nan) {
+// One element of each sorted row, of `values` and `indices`: place k, or where k is negative the median: the lower of
+// the two middle ones of those that are not nan, which come last; the first nan where there is one, unless they are
+// passed over.
+extern "C" __global__ void __launch_bounds__(256)
+    pick_from_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length,
+                     int64_t k, int32_t skip_nan) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (row >= rows) return;
   const T* v = values + row * length;
@@ -154,8 +165,10 @@ extern "C" __global__ void __launch_bounds__(256) pick_from_sorted(const T* valu
     int64_t low = 0, high = length;  // the first nan
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (is_nan(v[middle])) high = middle;
-      else low = middle + 1;
+      if (is_nan(v[middle]))
+        high = middle;
+      else
+        low = middle + 1;
     }
     at = low == length || (skip_nan && low > 0) ? (low - 1) / 2 : low;
     if (low == 0) at = 0;
@@ -167,7 +180,8 @@ extern "C" __global__ void __launch_bounds__(256) pick_from_sorted(const T* valu
 
 #ifdef MODE
 // The most frequent element of each sorted row, the smallest if there are several; nan are all different.
-extern "C" __global__ void __launch_bounds__(64) mode_of_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length) {
+extern "C" __global__ void __launch_bounds__(64)
+    mode_of_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * 64 + threadIdx.x;
   if (row >= rows) return;
   const T* v = values + row * length;
@@ -188,8 +202,10 @@ extern "C" __global__ void __launch_bounds__(64) mode_of_sorted(const T* values,
 #endif
 
 #ifdef STARTS
-// Where a new group begins: among sorted keys where the key changes, or with PLAIN among elements where the element does. Every nan is a group.
-extern "C" __global__ void __launch_bounds__(256) group_starts(const T* x, const Key* keys, uint8_t* starts, int64_t n, int32_t has_nan) {
+// Where a new group begins: among sorted keys where the key changes, or with PLAIN among elements where the element
+// does. Every nan is a group.
+extern "C" __global__ void __launch_bounds__(256)
+    group_starts(const T* x, const Key* keys, uint8_t* starts, int64_t n, int32_t has_nan) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if PLAIN
@@ -202,7 +218,9 @@ extern "C" __global__ void __launch_bounds__(256) group_starts(const T* x, const
 
 #ifdef GROUPS
 // inverse[position of i] = the group of i; counts[g] = where the next group begins, less where this one does.
-extern "C" __global__ void __launch_bounds__(256) group_facts(const int64_t* ranks, const int32_t* positions, const int64_t* firsts, int64_t* inverse, int64_t* counts, int64_t n, int64_t groups) {
+extern "C" __global__ void __launch_bounds__(256)
+    group_facts(const int64_t* ranks, const int32_t* positions, const int64_t* firsts, int64_t* inverse,
+                int64_t* counts, int64_t n, int64_t groups) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (inverse && i < n) inverse[positions ? positions[i] : i] = ranks[i] - 1;
   if (counts && i < groups) counts[i] = (i + 1 < groups ? firsts[i + 1] : n) - firsts[i];
@@ -211,7 +229,8 @@ extern "C" __global__ void __launch_bounds__(256) group_facts(const int64_t* ran
 
 #ifdef COLUMN
 // The keys of one column of a matrix, its rows in an order; order null: as they lie.
-extern "C" __global__ void __launch_bounds__(256) column_keys(const T* x, const int32_t* order, Key* keys, int64_t n, int64_t length, int64_t column) {
+extern "C" __global__ void __launch_bounds__(256)
+    column_keys(const T* x, const int32_t* order, Key* keys, int64_t n, int64_t length, int64_t column) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i < n) keys[i] = key_of(x[(order ? order[i] : i) * length + column], false);
 }
@@ -219,7 +238,8 @@ extern "C" __global__ void __launch_bounds__(256) column_keys(const T* x, const 
 
 #ifdef SLICE_STARTS
 // Where a row of a matrix differs from the one before it, in an order of the rows. A row with a nan differs from all.
-extern "C" __global__ void __launch_bounds__(256) slice_starts(const T* x, const int32_t* order, uint8_t* starts, int64_t n, int64_t length, int32_t has_nan) {
+extern "C" __global__ void __launch_bounds__(256)
+    slice_starts(const T* x, const int32_t* order, uint8_t* starts, int64_t n, int64_t length, int32_t has_nan) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   bool differs = i == 0;

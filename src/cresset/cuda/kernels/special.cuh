@@ -1,5 +1,5 @@
-// The functions with series and loops: gamma, zeta and Bessel functions, orthogonal polynomials. One copy of them serves
-// the CPU and CUDA: native/base/special_math.h and polynomials.h.
+// The functions with series and loops: gamma, zeta and Bessel functions, orthogonal polynomials. One copy of them
+// serves the CPU and CUDA: native/base/special_math.h and polynomials.h.
 #pragma once
 #include "math.cuh"
 #include "polynomials.h"

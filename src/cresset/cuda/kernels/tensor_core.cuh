@@ -12,8 +12,10 @@ template <class T>
 __device__ __forceinline__ uint32_t pack(float low, float high) {
 #ifndef CRESSET_EMULATED
   uint32_t word;
-  if constexpr (is_same<T, half>) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  if constexpr (is_same<T, half>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   return word;
 #else
   return T(low).bits | static_cast<uint32_t>(T(high).bits) << 16;
@@ -35,11 +37,13 @@ __device__ __forceinline__ float power_of_two(float x) {
 template <class T>
 __device__ __forceinline__ void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   if constexpr (is_same<T, half>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "
+        "%2, %3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -61,9 +65,13 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const T* row) {
                  : "memory");
 }
 
-// Sixteen bytes on their way to shared memory; zeros when `there` is false. They have come after wait_for_copies and a barrier.
+// Sixteen bytes on their way to shared memory; zeros when `there` is false. They have come after wait_for_copies and a
+// barrier.
 __device__ __forceinline__ void copy_16_bytes(void* to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 16 : 0) : "memory");
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from), "r"(there ? 16 : 0)
+      : "memory");
 }
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
@@ -88,7 +96,8 @@ __device__ void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b
     for (int high = 0; high < 2; ++high)
       for (int which = 0; which < 2; ++which)
         for (int r = 0; r < 2; ++r)
-          for (int c = 0; c < 2; ++c) sum[r * 2 + c] += half_of<T>(rows[high * 2 + r], which) * half_of<T>(columns[c][high], which);
+          for (int c = 0; c < 2; ++c)
+            sum[r * 2 + c] += half_of<T>(rows[high * 2 + r], which) * half_of<T>(columns[c][high], which);
   }
 }
 template <bool TRANSPOSED, class T>

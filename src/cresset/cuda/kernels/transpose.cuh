@@ -1,5 +1,6 @@
-// Copies between two layouts of which each has another innermost dimension: tiles of 32 by 32 pass through shared memory, so that both sides are
-// read and written along their rows. SINGLE, PAIRS: which kernel is wanted. The same struct as in native/cuda/transpose.cpp.
+// Copies between two layouts of which each has another innermost dimension: tiles of 32 by 32 pass through shared
+// memory, so that both sides are read and written along their rows. SINGLE, PAIRS: which kernel is wanted. The same
+// struct as in native/cuda/transpose.cpp.
 #pragma once
 #include "divider.cuh"
 
@@ -8,10 +9,10 @@ constexpr int kTile = 32, kRows = 8, kMostDims = 8;
 struct Transposition {
   char* to;
   const char* from;
-  int64_t columns, rows;                // the sizes of the dimension that is innermost in `to`, and of the one that is in `from`
-  int64_t to_row, from_column;          // the stride of a row in `to`, of a column in `from`; the others are one
+  int64_t columns, rows;  // the sizes of the dimension that is innermost in `to`, and of the one that is in `from`
+  int64_t to_row, from_column;  // the stride of a row in `to`, of a column in `from`; the others are one
   Divider column_tiles, row_tiles;
-  Divider sizes[kMostDims];             // of the other dimensions
+  Divider sizes[kMostDims];  // of the other dimensions
   int64_t to_strides[kMostDims], from_strides[kMostDims];
 };
 
@@ -42,7 +43,7 @@ __device__ __forceinline__ TileAt tile_at(const Transposition& t, int tile) {
 
 #ifdef SINGLE
 // RANK other dimensions, WORD bytes an element.
-extern "C" __global__ void __launch_bounds__(kTile * kRows) transpose(const Transposition t) {
+extern "C" __global__ void __launch_bounds__(kTile* kRows) transpose(const Transposition t) {
   using Word = typename Words<WORD>::type;
   __shared__ Word tile[kTile][kTile + 1];
   const TileAt at = tile_at(t, kTile);
@@ -51,17 +52,19 @@ extern "C" __global__ void __launch_bounds__(kTile * kRows) transpose(const Tran
   const int x = static_cast<int>(threadIdx.x % kTile), y = static_cast<int>(threadIdx.x / kTile);
 #pragma unroll
   for (int k = 0; k < kTile; k += kRows)
-    if (at.row + x < t.rows && at.column + y + k < t.columns) tile[y + k][x] = from[(at.column + y + k) * t.from_column + at.row + x];
+    if (at.row + x < t.rows && at.column + y + k < t.columns)
+      tile[y + k][x] = from[(at.column + y + k) * t.from_column + at.row + x];
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < kTile; k += kRows)
-    if (at.column + x < t.columns && at.row + y + k < t.rows) to[(at.row + y + k) * t.to_row + at.column + x] = tile[x][y + k];
+    if (at.column + x < t.columns && at.row + y + k < t.rows)
+      to[(at.row + y + k) * t.to_row + at.column + x] = tile[x][y + k];
 }
 #endif
 
 #ifdef PAIRS
 // Elements of two bytes, two at a time, in tiles of 64 by 64: all sizes and strides but the innermost are even.
-extern "C" __global__ void __launch_bounds__(kTile * kRows) transpose_pairs(const Transposition t) {
+extern "C" __global__ void __launch_bounds__(kTile* kRows) transpose_pairs(const Transposition t) {
   constexpr int kWide = 2 * kTile;
   __shared__ uint32_t tile[kWide][kTile + 1];
   const TileAt at = tile_at(t, kWide);
@@ -77,7 +80,8 @@ extern "C" __global__ void __launch_bounds__(kTile * kRows) transpose_pairs(cons
   for (int k = 0; k < kWide; k += kRows) {
     if (at.column + 2 * x >= t.columns || at.row + y + k >= t.rows) continue;
     const int shift = (y + k) % 2 * 16;
-    const uint32_t first = tile[2 * x][(y + k) / 2] >> shift & 0xffff, second = tile[2 * x + 1][(y + k) / 2] >> shift & 0xffff;
+    const uint32_t first = tile[2 * x][(y + k) / 2] >> shift & 0xffff,
+                   second = tile[2 * x + 1][(y + k) / 2] >> shift & 0xffff;
     *reinterpret_cast<uint32_t*>(to + (at.row + y + k) * t.to_row + at.column + 2 * x) = first | second << 16;
   }
 }

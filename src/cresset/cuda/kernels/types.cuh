@@ -223,9 +223,12 @@ CRESSET_INLINE To convert(From v) {
   } else if constexpr (is_small<From>) {
     return convert<To>(static_cast<float>(v));
   } else if constexpr (is_complex<From>) {
-    if constexpr (is_complex<To>) return To(convert<part<To>>(v.re), convert<part<To>>(v.im));
-    else if constexpr (is_same<To, bool>) return convert<bool>(v.re) || convert<bool>(v.im);
-    else return convert<To>(v.re);
+    if constexpr (is_complex<To>)
+      return To(convert<part<To>>(v.re), convert<part<To>>(v.im));
+    else if constexpr (is_same<To, bool>)
+      return convert<bool>(v.re) || convert<bool>(v.im);
+    else
+      return convert<To>(v.re);
   } else if constexpr (is_complex<To>) {
     return To(convert<part<To>>(v), convert<part<To>>(0.0f));
   } else if constexpr (is_small<To>) {

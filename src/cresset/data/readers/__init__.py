@@ -1,4 +1,6 @@
-"""Datasets over files: each reads a sample when it is asked for, none loads a whole file, and an error names the file and the line."""
+"""Datasets over files: each reads a sample when it is asked for, none loads a whole file, and an error names the file
+and the line.
+"""
 
 from .arrays import ArrayDataset
 from .parquet import ParquetDataset

@@ -1,4 +1,6 @@
-"""ArrayDataset: arrays in .npy, .npz and .safetensors files, mapped into memory, so that only the rows asked for are read."""
+"""ArrayDataset: arrays in .npy, .npz and .safetensors files, mapped into memory, so that only the rows asked for are
+read.
+"""
 
 import math
 import mmap
@@ -16,13 +18,16 @@ _ENTRY = re.compile(
     r"""\s*(['"])(?P<key>\w+)\1\s*:\s*(?:(['"])(?P<text>[^'"]*)\3|(?P<truth>True|False)|\((?P<sizes>[\d\s,L]*)\)|(?P<fields>\[[^\]]*\]))\s*,?"""
 )
 DTYPES = {
-    "f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
+    "f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
+    "u1": "uint8", "u2": "uint16",
     "u4": "uint32", "u8": "uint64", "b1": "bool", "?": "bool", "c8": "complex64", "c16": "complex128",
 }  # fmt: skip
 
 
 def read_numpy_header(file, name):
-    """(shape, NumPy's description of the dtype, is it in column order) of an array in NumPy's format; `file` then stands at the data."""
+    """(shape, NumPy's description of the dtype, is it in column order) of an array in NumPy's format; `file` then
+    stands at the data.
+    """
     magic = file.read(8)
     if magic[:6] != b"\x93NUMPY" or len(magic) < 8 or magic[6] not in (1, 2, 3):
         raise ValueError(f"{name}: not an array in NumPy's format")
@@ -32,7 +37,12 @@ def read_numpy_header(file, name):
         raise ValueError(f"{name}: the header is said to have {length} bytes")
     header = _entries(file.read(length).decode("utf-8" if magic[6] == 3 else "latin-1", "replace"), name)
     shape, described, by_columns = header["shape"], header["descr"], header["fortran_order"]
-    if not isinstance(shape, tuple) or not isinstance(described, str) or not isinstance(by_columns, bool) or math.prod(shape) >= 2**60:
+    if (
+        not isinstance(shape, tuple)
+        or not isinstance(described, str)
+        or not isinstance(by_columns, bool)
+        or math.prod(shape) >= 2**60
+    ):
         raise ValueError(f"{name}: the header cannot be read ({str(header)[:200]!r})")
     return shape, described, by_columns
 
@@ -45,9 +55,17 @@ def _entries(text, name):
         at = match.end()
         if match["sizes"] is not None:
             numbers = [part.strip().removesuffix("L") for part in match["sizes"].split(",") if part.strip()]
-            found[match["key"]] = tuple(map(int, numbers)) if all(n.isdigit() and len(n) < 20 for n in numbers) else None
+            found[match["key"]] = (
+                tuple(map(int, numbers)) if all(n.isdigit() and len(n) < 20 for n in numbers) else None
+            )
         else:
-            found[match["key"]] = match["truth"] == "True" if match["truth"] else match["text"] if match["text"] is not None else match["fields"]
+            found[match["key"]] = (
+                match["truth"] == "True"
+                if match["truth"]
+                else match["text"]
+                if match["text"] is not None
+                else match["fields"]
+            )
     if text[at:].strip() != "}" or len(found) != 3:
         raise ValueError(f"{name}: the header cannot be read ({text[:200]!r})")
     return found
@@ -64,7 +82,10 @@ def mapped_array(file, memory, at, end, name):
     shape, described, by_columns = read_numpy_header(file, name)
     match = re.fullmatch(r"[<|=]?([a-zA-Z]\d+|\?)", described)
     if match is None or match[1] not in DTYPES:
-        raise ValueError(f"{name}: arrays of {described!r} cannot be mapped; convert them to one of {', '.join(sorted(set(DTYPES.values())))}")
+        raise ValueError(
+            f"{name}: arrays of {described!r} cannot be mapped; convert them to one of "
+            f"{', '.join(sorted(set(DTYPES.values())))}"
+        )
     dtype = getattr(cresset, DTYPES[match[1]])
     start, size = file.tell(), math.prod(shape) * dtype.itemsize
     if size == 0:
@@ -91,7 +112,9 @@ def arrays_of_archive(path, file):
     for record in records.values():
         name = record.name.removesuffix(".npy")
         if record.unpacked is not None:
-            raise ValueError(f"{path}: {name!r} is compressed and cannot be mapped; write it with numpy.savez, not savez_compressed")
+            raise ValueError(
+                f"{path}: {name!r} is compressed and cannot be mapped; write it with numpy.savez, not savez_compressed"
+            )
         found[name] = mapped_array(file, memory, record.at, record.at + record.size, f"{path}: {name!r}")
     return found
 
@@ -120,9 +143,14 @@ class ArrayDataset(Dataset):
         with open(self.path, "rb") as file:
             start = file.read(16)
             if start[:6] == b"\x93NUMPY":
-                arrays, self.single = {"array": mapped_array(file, mapped(file), 0, os.fstat(file.fileno()).st_size, self.path)}, True
+                arrays, self.single = (
+                    {"array": mapped_array(file, mapped(file), 0, os.fstat(file.fileno()).st_size, self.path)},
+                    True,
+                )
                 if self.names is not None:
-                    raise ValueError(f"ArrayDataset: {self.path} has one array without a name; leave out names={self.names!r}")
+                    raise ValueError(
+                        f"ArrayDataset: {self.path} has one array without a name; leave out names={self.names!r}"
+                    )
             elif start[:4] == b"PK\x03\x04":
                 arrays, self.single = arrays_of_archive(self.path, file), isinstance(self.names, str)
             else:
@@ -132,7 +160,9 @@ class ArrayDataset(Dataset):
         if self.names is not None:
             wanted = [self.names] if isinstance(self.names, str) else list(self.names)
             if missing := [name for name in wanted if name not in arrays]:
-                raise ValueError(f"{self.path}: there is no array {missing[0]!r}; the file has {', '.join(map(repr, arrays))}")
+                raise ValueError(
+                    f"{self.path}: there is no array {missing[0]!r}; the file has {', '.join(map(repr, arrays))}"
+                )
             arrays = {name: arrays[name] for name in wanted}
         if not arrays:
             raise ValueError(f"{self.path}: the file has no arrays")
@@ -140,7 +170,9 @@ class ArrayDataset(Dataset):
             raise ValueError(f"{self.path}: {flat[0]!r} is a single number and has no rows; choose others with names=")
         lengths = {name: len(value) for name, value in arrays.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"{self.path}: the arrays differ in their number of rows: {lengths}; choose some with names=")
+            raise ValueError(
+                f"{self.path}: the arrays differ in their number of rows: {lengths}; choose some with names="
+            )
         self.arrays = arrays
 
     def __getstate__(self):

@@ -12,7 +12,10 @@ def _pyarrow():
     try:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("ParquetDataset: pyarrow is needed to read Parquet files. Install it with `pip install pyarrow`", name=error.name) from None
+        raise ModuleNotFoundError(
+            "ParquetDataset: pyarrow is needed to read Parquet files. Install it with `pip install pyarrow`",
+            name=error.name,
+        ) from None
     return pyarrow
 
 
@@ -24,12 +27,14 @@ class ParquetDataset(Dataset):
         columns: the names of the columns that are wanted; None for all. Others are not read.
         transform: a function of the row.
 
-    A row group is read whole and kept until a row of another is asked for, so rows in order are quick and rows at random are not; shuffle
-    row groups, or write small ones, to go through the data in random order.
+    A row group is read whole and kept until a row of another is asked for, so rows in order are quick and rows at
+    random are not; shuffle row groups, or write small ones, to go through the data in random order.
     """
 
     def __init__(self, paths, columns=None, transform=None):
-        self.paths = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
+        self.paths = (
+            [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
+        )
         if not self.paths:
             raise ValueError("ParquetDataset: no files were given")
         self.columns, self.transform = None if columns is None else list(columns), transform

@@ -1,6 +1,8 @@
-"""Text with one sample a line: TextLinesDataset, JsonLinesDataset, CsvDataset. The encoding must write line ends as ASCII does, as UTF-8 does.
+"""Text with one sample a line: TextLinesDataset, JsonLinesDataset, CsvDataset. The encoding must write line ends as
+ASCII does, as UTF-8 does.
 
-The file is read once to note where each record starts (eight bytes a record); later only the bytes of the record asked for are read.
+The file is read once to note where each record starts (eight bytes a record); later only the bytes of the record asked
+for are read.
 """
 
 import array
@@ -12,9 +14,11 @@ from ..datasets import Dataset
 
 
 class RecordFile(Dataset):
-    """The records of a file by number: `starts[i]` is where record i starts, `lines[i]` the line it starts on, counted from one.
+    """The records of a file by number: `starts[i]` is where record i starts, `lines[i]` the line it starts on, counted
+    from one.
 
-    Reading at a place does not move the file, so that workers and threads share it. A pickled dataset opens the file again.
+    Reading at a place does not move the file, so that workers and threads share it. A pickled dataset opens the file
+    again.
     """
 
     def __init__(self, path, encoding, transform):
@@ -58,16 +62,22 @@ class RecordFile(Dataset):
         """(the record's text without its line end, the number of its first line, counted from one)."""
         index = operator.index(index)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"{type(self).__name__}: index {index} is out of range; {self.path} has {len(self)} records")
+            raise IndexError(
+                f"{type(self).__name__}: index {index} is out of range; {self.path} has {len(self)} records"
+            )
         index %= len(self)
         start, end = self.starts[index], self.starts[index + 1] if index + 1 < len(self) else self.end
         data = os.pread(self.file.fileno(), end - start, start)
         if len(data) != end - start:
-            raise RuntimeError(f"{self.path}, line {self.lines[index]}: the file has become shorter since it was opened")
+            raise RuntimeError(
+                f"{self.path}, line {self.lines[index]}: the file has become shorter since it was opened"
+            )
         try:
             text = data.decode(self.encoding)
         except UnicodeDecodeError as error:
-            raise ValueError(f"{self.path}, line {self.lines[index]}: not {self.encoding} ({error.reason} at byte {error.start})") from None
+            raise ValueError(
+                f"{self.path}, line {self.lines[index]}: not {self.encoding} ({error.reason} at byte {error.start})"
+            ) from None
         return text.rstrip("\r\n"), self.lines[index]
 
     def finish(self, sample):
@@ -134,7 +144,8 @@ class JsonLinesDataset(RecordFile):
 
 
 class CsvDataset(RecordFile):
-    """Sample i is row i of a table as a dictionary from the column's name to its text. A quoted field may contain line ends.
+    """Sample i is row i of a table as a dictionary from the column's name to its text. A quoted field may contain line
+    ends.
 
     Quotes belong around a whole field, and doubled inside of it.
 
@@ -196,7 +207,9 @@ class CsvDataset(RecordFile):
         text, line = self.text(index)
         row = self.fields(text, line)
         if len(row) != len(self.names):
-            raise ValueError(f"{self.path}, line {line}: {len(row)} fields, expected {len(self.names)} ({', '.join(self.names)})")
+            raise ValueError(
+                f"{self.path}, line {line}: {len(row)} fields, expected {len(self.names)} ({', '.join(self.names)})"
+            )
         found = dict(zip(self.names, row))
         sample = {}
         for name in self.columns:
@@ -204,5 +217,7 @@ class CsvDataset(RecordFile):
             try:
                 sample[name] = found[name] if convert is None else convert(found[name])
             except (ValueError, TypeError, KeyError) as error:
-                raise ValueError(f"{self.path}, line {line}, column {name!r}: {found[name]!r} does not convert: {error}") from None
+                raise ValueError(
+                    f"{self.path}, line {line}, column {name!r}: {found[name]!r} does not convert: {error}"
+                ) from None
         return self.finish(sample)

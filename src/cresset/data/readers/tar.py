@@ -1,4 +1,6 @@
-"""TarDataset: a stream of samples from tar files ("shards"), whose members with the same name but for the ending form one sample."""
+"""TarDataset: a stream of samples from tar files ("shards"), whose members with the same name but for the ending form
+one sample.
+"""
 
 import glob
 import io
@@ -48,7 +50,9 @@ COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bz2", b"\xfd7": "lzma"}  # by their f
 
 
 def _members(path, file):
-    """(member, the function that opens it) of a tar file, from front to end. What is wrong with the file is a ValueError."""
+    """(member, the function that opens it) of a tar file, from front to end. What is wrong with the file is a
+    ValueError.
+    """
     import importlib
     import tarfile
 
@@ -56,7 +60,9 @@ def _members(path, file):
         @classmethod
         def frombuf(cls, *arguments):
             member = super().frombuf(*arguments)
-            if not member.size >= 0 or (member.type in b"xgXLK" and member.size > MAX_EXTENSION):  # they are read at once
+            if not member.size >= 0 or (
+                member.type in b"xgXLK" and member.size > MAX_EXTENSION
+            ):  # they are read at once
                 raise tarfile.HeaderError(f"a header says that {member.size} bytes follow")
             return member
 
@@ -94,7 +100,11 @@ def expand(pattern):
     if match := re.search(r"\{(\d+)\.\.(\d+)\}", pattern):
         first, last = match[1], match[2]
         numbers = range(int(first), int(last) + 1)
-        return [path for n in numbers for path in expand(f"{pattern[: match.start()]}{n:0{len(first)}d}{pattern[match.end() :]}")]
+        return [
+            path
+            for n in numbers
+            for path in expand(f"{pattern[: match.start()]}{n:0{len(first)}d}{pattern[match.end() :]}")
+        ]
     if not glob.has_magic(pattern):
         return [pattern]
     if not (found := sorted(glob.glob(pattern))):
@@ -112,13 +122,14 @@ def _read(path, member, extract):
 class TarDataset(IterableDataset):
     """Samples from tar files, read from front to end: dictionaries with "__key__" and one entry for each ending.
 
-    `a/7.jpg` and `a/7.cls`, one after the other in a shard, give ``{"__key__": "a/7", "jpg": ..., "cls": ...}``. The shards are shared out:
-    each worker of a DataLoader, and each rank, reads its own.
+    `a/7.jpg` and `a/7.cls`, one after the other in a shard, give ``{"__key__": "a/7", "jpg": ..., "cls": ...}``. The
+    shards are shared out: each worker of a DataLoader, and each rank, reads its own.
 
     Args:
-        shards: a path, a pattern such as ``"train-{000..099}.tar"`` or ``"train-*.tar"``, or a list of them. Compressed files are read, too.
-        decode: True decodes txt, json, cls, npy, pt and safetensors and leaves others as bytes; a dictionary adds functions of the bytes by
-            ending; False leaves all as bytes.
+        shards: a path, a pattern such as ``"train-{000..099}.tar"`` or ``"train-*.tar"``, or a list of them. Compressed
+            files are read, too.
+        decode: True decodes txt, json, cls, npy, pt and safetensors and leaves others as bytes; a dictionary adds
+            functions of the bytes by ending; False leaves all as bytes.
         shuffle: read the shards in an order drawn from `seed` and the epoch.
         seed: of the order.
         rank, world_size: this process and how many there are, in distributed training.
@@ -176,7 +187,9 @@ class TarDataset(IterableDataset):
                     raise ValueError(f"{path}: the member {member.name!r} appears twice in its sample")
                 total += member.size
                 if total > limit:
-                    raise ValueError(f"{path}: the sample {key!r} takes {total} bytes, more than {TIMES // 4} times the file's size")
+                    raise ValueError(
+                        f"{path}: the sample {key!r} takes {total} bytes, more than {TIMES // 4} times the file's size"
+                    )
                 sample[ending] = self.decoded(path, member.name, ending.lower(), _read(path, member, extract))
         if sample:
             yield sample

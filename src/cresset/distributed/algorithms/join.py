@@ -38,8 +38,8 @@ class Joinable(abc.ABC):
 class Join:
     """A context for loops that are longer in some processes than in others.
 
-    In a process that runs alone, or with enable=False, the loop simply runs, and the hooks' `post_hook` is called at the end. Between several
-    processes it is refused: give each the same number of batches (`DistributedSampler` does).
+    In a process that runs alone, or with enable=False, the loop simply runs, and the hooks' `post_hook` is called at
+    the end. Between several processes it is refused: give each the same number of batches (`DistributedSampler` does).
     """
 
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
@@ -48,7 +48,8 @@ class Join:
         processes = get_world_size() if is_initialized() else 1
         if enable and processes > 1:
             raise NotImplementedError(
-                f"Join: loops of different lengths between {processes} processes are not supported; give each the same number of batches, as DistributedSampler does"
+                f"Join: loops of different lengths between {processes} processes are not supported; give each the "
+                "same number of batches, as DistributedSampler does"
             )
         if throw_on_early_termination and not enable:
             raise ValueError("Join: throw_on_early_termination has no meaning with enable=False")

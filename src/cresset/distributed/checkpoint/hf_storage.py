@@ -1,5 +1,5 @@
-"""torch.distributed.checkpoint.hf_storage: checkpoints as safetensors files that several processes write. Refused: `safetensors.torch` writes and reads
-such files in one process, and FileSystemWriter writes from several.
+"""torch.distributed.checkpoint.hf_storage: checkpoints as safetensors files that several processes write. Refused:
+`safetensors.torch` writes and reads such files in one process, and FileSystemWriter writes from several.
 """
 
 __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
@@ -7,7 +7,8 @@ __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
 
 def _refusal(what):
     return NotImplementedError(
-        f"{what}: safetensors checkpoints of several processes are not supported; FileSystemReader and FileSystemWriter are, and safetensors.torch in one process"
+        f"{what}: safetensors checkpoints of several processes are not supported; FileSystemReader and "
+        "FileSystemWriter are, and safetensors.torch in one process"
     )
 
 

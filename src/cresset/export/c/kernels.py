@@ -1,4 +1,6 @@
-"""The functions that a file may need: products, convolution, pooling, attention. They are written into it when it calls them."""
+"""The functions that a file may need: products, convolution, pooling, attention. They are written into it when it calls
+them.
+"""
 
 SOURCES = {
     "linear": """

@@ -1,4 +1,6 @@
-"""How each aten operator is written as C: `EMITTERS` maps its name to a function of the writer and the schema's arguments."""
+"""How each aten operator is written as C: `EMITTERS` maps its name to a function of the writer and the schema's
+arguments.
+"""
 
 import math
 import re
@@ -26,12 +28,18 @@ def emits(*names):
 # ---- pointwise
 
 UNARY = {
-    "relu": "(x < 0 ? 0 : x)", "tanh": "{tanh}(x)", "exp": "{exp}(x)", "log": "{log}(x)", "sqrt": "{sqrt}(x)", "rsqrt": "1 / {sqrt}(x)", "abs": "{fabs}(x)", "neg": "-x",
-    "sin": "{sin}(x)", "cos": "{cos}(x)", "tan": "{tan}(x)", "erf": "{erf}(x)", "floor": "{floor}(x)", "ceil": "{ceil}(x)", "reciprocal": "1 / x", "square": "x * x",
-    "sigmoid": "1 / (1 + {exp}(-x))", "silu": "x / (1 + {exp}(-x))", "log1p": "{log1p}(x)", "expm1": "{expm1}(x)", "logical_not": "!x", "sign": "(x > 0) - (x < 0)",
-    "relu6": "(x < 0 ? 0 : x > 6 ? 6 : x)", "hardsigmoid": "(x <= -3 ? 0 : x >= 3 ? 1 : x / 6 + {half})", "hardswish": "x * (x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6)",
-    "mish": "x * {tanh}({log1p}({exp}(x)))", "log_sigmoid": "-({log1p}({exp}(-{fabs}(x))) + (x < 0 ? -x : 0))", "softsign": "x / (1 + {fabs}(x))",
-    "isnan": "x != x", "round": "{rint}(x)", "trunc": "{trunc}(x)", "log2": "{log2}(x)", "log10": "{log10}(x)", "exp2": "{exp2}(x)", "selu": "{selu}",
+    "relu": "(x < 0 ? 0 : x)", "tanh": "{tanh}(x)", "exp": "{exp}(x)", "log": "{log}(x)", "sqrt": "{sqrt}(x)",
+    "rsqrt": "1 / {sqrt}(x)", "abs": "{fabs}(x)", "neg": "-x",
+    "sin": "{sin}(x)", "cos": "{cos}(x)", "tan": "{tan}(x)", "erf": "{erf}(x)", "floor": "{floor}(x)",
+    "ceil": "{ceil}(x)", "reciprocal": "1 / x", "square": "x * x",
+    "sigmoid": "1 / (1 + {exp}(-x))", "silu": "x / (1 + {exp}(-x))", "log1p": "{log1p}(x)", "expm1": "{expm1}(x)",
+    "logical_not": "!x", "sign": "(x > 0) - (x < 0)",
+    "relu6": "(x < 0 ? 0 : x > 6 ? 6 : x)", "hardsigmoid": "(x <= -3 ? 0 : x >= 3 ? 1 : x / 6 + {half})",
+    "hardswish": "x * (x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6)",
+    "mish": "x * {tanh}({log1p}({exp}(x)))", "log_sigmoid": "-({log1p}({exp}(-{fabs}(x))) + (x < 0 ? -x : 0))",
+    "softsign": "x / (1 + {fabs}(x))",
+    "isnan": "x != x", "round": "{rint}(x)", "trunc": "{trunc}(x)", "log2": "{log2}(x)", "log10": "{log10}(x)",
+    "exp2": "{exp2}(x)", "selu": "{selu}",
 }  # fmt: skip
 FUNCTIONS = "tanh exp log sqrt fabs sin cos tan erf floor ceil log1p expm1 rint trunc log2 log10 exp2 pow fmod".split()
 
@@ -40,7 +48,8 @@ def _math(dtype):
     named = {name: f(name, dtype) for name in FUNCTIONS}
     named["half"] = literal(0.5, dtype)
     named["selu"] = (
-        f"(x > 0 ? {literal(1.0507009873554805, dtype)} * x : {literal(1.7580993408473766, dtype)} * ({f('exp', dtype)}(x) - 1))"
+        f"(x > 0 ? {literal(1.0507009873554805, dtype)} * x : {literal(1.7580993408473766, dtype)} * "
+        f"({f('exp', dtype)}(x) - 1))"
     )
     return named
 
@@ -151,8 +160,10 @@ def to(writer, self, **_):
 
 
 BINARY = {
-    "mul": "a * b", "div": "a / b", "maximum": "(a > b || a != a ? a : b)", "minimum": "(a < b || a != a ? a : b)", "eq": "a == b", "ne": "a != b", "lt": "a < b", "le": "a <= b",
-    "gt": "a > b", "ge": "a >= b", "logical_and": "a && b", "logical_or": "a || b", "bitwise_and": "a & b", "bitwise_or": "a | b", "pow": "{pow}(a, b)", "logical_xor": "!a != !b",
+    "mul": "a * b", "div": "a / b", "maximum": "(a > b || a != a ? a : b)", "minimum": "(a < b || a != a ? a : b)",
+    "eq": "a == b", "ne": "a != b", "lt": "a < b", "le": "a <= b",
+    "gt": "a > b", "ge": "a >= b", "logical_and": "a && b", "logical_or": "a || b", "bitwise_and": "a & b",
+    "bitwise_or": "a | b", "pow": "{pow}(a, b)", "logical_xor": "!a != !b",
 }  # fmt: skip
 
 
@@ -339,11 +350,12 @@ def conv(writer, input, weight, bias=None, stride=1, padding=0, dilation=1, grou
     one, zero = [1] * (2 - dims), [0] * (2 - dims)
     stride, dilation = one + _pair(stride, dims)[2 - dims :], one + _pair(dilation, dims)[2 - dims :]
     padding = zero + _pair(padding, dims)[2 - dims :]
-    height, width = [*one, *x.shape[2:]]
-    kh, kw = [*one, *w.shape[2:]]
-    oh, ow = [*one, *made.shape[2:]]
+    height, width = one + list(x.shape[2:])
+    kh, kw = one + list(w.shape[2:])
+    oh, ow = one + list(made.shape[2:])
     text = (
-        f"conv({x.name}, {w.name}, {_pointer(b)}, {made.name}, {x.shape[0]}, {x.shape[1]}, {height}, {width}, {w.shape[0]}, {kh}, {kw}, {oh}, {ow},\n"
+        f"conv({x.name}, {w.name}, {_pointer(b)}, {made.name}, {x.shape[0]}, {x.shape[1]}, {height}, {width}, "
+        f"{w.shape[0]}, {kh}, {kw}, {oh}, {ow},\n"
         f"     {_longs(stride, padding, dilation)}, {groups});"
     )
     return writer.step(text, made, [a for a in (x, w, b) if a is not None])
@@ -388,8 +400,8 @@ def _window(x, made, dims, kernel, stride, padding, dilation):
     kernel = one + _pair(kernel, dims)[2 - dims :]
     step = one + _pair(stride, dims)[2 - dims :] if stride not in ((), [], None) else kernel
     pad, gap = zero + _pair(padding, dims)[2 - dims :], one + _pair(dilation, dims)[2 - dims :]
-    height, width = [*one, *x.shape[len(x.shape) - dims :]]
-    oh, ow = [*one, *made.shape[len(made.shape) - dims :]]
+    height, width = one + list(x.shape[len(x.shape) - dims :])
+    oh, ow = one + list(made.shape[len(made.shape) - dims :])
     return kernel, step, pad, gap, height, width, oh, ow
 
 
@@ -399,8 +411,8 @@ def adaptive_avg_pool(writer, self, output_size):
     _floats(writer, x)
     dims = len(output_size)
     one = [1] * (2 - dims)
-    height, width = [*one, *x.shape[len(x.shape) - dims :]]
-    oh, ow = [*one, *made.shape[len(made.shape) - dims :]]
+    height, width = one + list(x.shape[len(x.shape) - dims :])
+    oh, ow = one + list(made.shape[len(made.shape) - dims :])
     writer.helper("adaptive_avg_pool")
     return writer.step(
         f"adaptive_avg_pool({x.name}, {made.name}, {_planes(x, dims)}, {height}, {width}, {oh}, {ow});", made, [x]
@@ -471,8 +483,10 @@ def softmax(writer, self, dim, **_):
 
 
 REDUCTIONS = {
-    "sum": ("0", "result += x", "result"), "mean": ("0", "result += x", "result / {count}"), "amax": ("{first}", "if (x > result || x != x) result = x", "result"),
-    "amin": ("{first}", "if (x < result || x != x) result = x", "result"), "any": ("0", "result = result || x != 0", "result"), "all": ("1", "result = result && x != 0", "result"),
+    "sum": ("0", "result += x", "result"), "mean": ("0", "result += x", "result / {count}"),
+    "amax": ("{first}", "if (x > result || x != x) result = x", "result"),
+    "amin": ("{first}", "if (x < result || x != x) result = x", "result"),
+    "any": ("0", "result = result || x != 0", "result"), "all": ("1", "result = result && x != 0", "result"),
     "prod": ("1", "result *= x", "result"),
 }  # fmt: skip
 
@@ -523,6 +537,7 @@ def argmax(writer, self, dim=None, keepdim=False):
     sign = ">" if writer.node.target._schema.op == "argmax" else "<"
     body = (
         f"long best = 0;\nfor (long i = 1; i < {size}; ++i)\n"
-        f"    if ({array.name}[(o * {size} + i) * {after} + k] {sign} {array.name}[(o * {size} + best) * {after} + k]) best = i;\n{made.name}[o * {after} + k] = best;"
+        f"    if ({array.name}[(o * {size} + i) * {after} + k] {sign} {array.name}[(o * {size} + best) * {after} + "
+        f"k]) best = i;\n{made.name}[o * {after} + k] = best;"
     )
     return writer.step(loops([before, after], body, ["o", "k"]), made, [array])

@@ -5,7 +5,8 @@ import math
 import cresset
 
 CTYPES = {
-    cresset.float32: "float", cresset.float64: "double", cresset.int64: "int64_t", cresset.int32: "int32_t", cresset.int16: "int16_t", cresset.int8: "int8_t",
+    cresset.float32: "float", cresset.float64: "double", cresset.int64: "int64_t", cresset.int32: "int32_t",
+    cresset.int16: "int16_t", cresset.int8: "int8_t",
     cresset.uint8: "uint8_t", cresset.bool: "uint8_t",
 }  # fmt: skip
 

@@ -1,8 +1,10 @@
-"""`to_c`: the file. Every value is a plain array in row order; views that only rename elements share their array, other views are copied.
+"""`to_c`: the file. Every value is a plain array in row order; views that only rename elements share their array, other
+views are copied.
 
 Note [Arrays]
-An array lives from the operator that fills it to the last one that reads it; arrays whose lives do not meet share memory. There is one block of memory for each type of
-element, so that the file needs no allocation and breaks no aliasing rule. What does not depend on the inputs is computed here and written as a constant.
+An array lives from the operator that fills it to the last one that reads it; arrays whose lives do not meet share
+memory. There is one block of memory for each type of element, so that the file needs no allocation and breaks no
+aliasing rule. What does not depend on the inputs is computed here and written as a constant.
 """
 
 import operator
@@ -19,8 +21,10 @@ from .arrays import Array
 from .text import ctype, literal
 
 VIEWS = {
-    "permute", "transpose", "t", "numpy_T", "mT", "select", "slice", "narrow", "expand", "expand_as", "split", "split_with_sizes", "chunk", "unbind", "diagonal", "movedim",
-    "swapaxes", "unfold", "view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze", "alias", "detach", "view_as", "tensor_split",
+    "permute", "transpose", "t", "numpy_T", "mT", "select", "slice", "narrow", "expand", "expand_as", "split",
+    "split_with_sizes", "chunk", "unbind", "diagonal", "movedim",
+    "swapaxes", "unfold", "view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze", "alias",
+    "detach", "view_as", "tensor_split",
 }  # fmt: skip
 SAME = {"contiguous", "clone", "dropout", "lift_fresh", "alias", "detach", "feature_dropout", "alpha_dropout"}
 
@@ -107,7 +111,9 @@ class Writer:
             self.arrays[node] = emitter(self, **given)
 
     def check_write(self, node):
-        """A write in place is a new value here, which is right only if nobody looks at the old one, or at a view of it, afterwards."""
+        """A write in place is a new value here, which is right only if nobody looks at the old one, or at a view of it,
+        afterwards.
+        """
         target = node.args[0]
         if target not in self.arrays or isinstance(target, Node) and target.op == "placeholder":
             raise self.unsupported("a write to an input or to a buffer")
@@ -232,15 +238,18 @@ def _indented(text):
 def to_c(exported, path, *, name="model", weights="inside", main=False):
     """Write an exported program as one C99 file that computes the same without Python and without cresset.
 
-    The file defines `void <name>_run(const float *x, float *out0)`, with one pointer for each input and output tensor, in the program's order, elements in row order. It uses
-    no heap and no threads, and keeps its intermediate values in static memory: call it from one thread at a time.
+    The file defines `void <name>_run(const float *x, float *out0)`, with one pointer for each input and output tensor,
+    in the program's order, elements in row order. It uses no heap and no threads, and keeps its intermediate values in
+    static memory: call it from one thread at a time.
 
     Args:
         exported: an ExportedProgram whose sizes are all fixed.
         path: where to write it, a name that ends in .c.
         name: the prefix of what the file defines.
-        weights: "inside" the file, or "beside" it in `<path without .c>.bin`, which `int <name>_load(const char *path)` reads (0 if it could).
-        main: also write a program: it reads inputs from standard input as they lie in memory, as often as there are some, and writes the outputs.
+        weights: "inside" the file, or "beside" it in `<path without .c>.bin`, which `int <name>_load(const char *path)`
+            reads (0 if it could).
+        main: also write a program: it reads inputs from standard input as they lie in memory, as often as there are
+            some, and writes the outputs.
 
     >>> import tempfile, os
     >>> program = cresset.export.export(nn.Linear(3, 2).eval(), (cresset.ones(1, 3),))
@@ -258,7 +267,8 @@ def to_c(exported, path, *, name="model", weights="inside", main=False):
         raise ValueError(f"to_c: {name!r} is no name in C")
     if exported.range_constraints:
         raise NotImplementedError(
-            f"to_c: the sizes {list(exported.range_constraints)} are free; export the module with fixed sizes, such as one sample"
+            f"to_c: the sizes {list(exported.range_constraints)} are free; export the module with fixed sizes, such "
+            "as one sample"
         )
     writer = Writer(exported, name).write()
     text = _file(writer, weights == "inside", main)
@@ -279,7 +289,8 @@ def _file(writer, inside, main):
     offsets, sizes = writer.placed()
     parts = [
         f"/* {name}: written by cresset {cresset.__version__} from an exported program. C99; link with -lm.\n"
-        f"   void {name}_run({_signature(writer)});\n   Elements are in row order. Not for several threads at once: intermediate values are static. */",
+        f"   void {name}_run({_signature(writer)});\n   Elements are in row order. Not for several threads at once: "
+        "intermediate values are static. */",
         "#include <math.h>\n#include <stdint.h>\n#include <string.h>"
         + ("" if inside and not main else "\n#include <stdio.h>"),
         f"void {name}_run({_signature(writer)});" + ("" if inside else f"\nint {name}_load(const char *path);"),
@@ -332,7 +343,8 @@ def _loader(writer):
         if t.numel()
     )
     return (
-        f'int {writer.name}_load(const char *path)\n{{\n    int good = 1;\n    FILE *file = fopen(path, "rb");\n    if (!file) return 1;\n{reads}\n'
+        f'int {writer.name}_load(const char *path)\n{{\n    int good = 1;\n    FILE *file = fopen(path, "rb");\n    '
+        f"if (!file) return 1;\n{reads}\n"
         "    fclose(file);\n    return good ? 0 : 1;\n}"
     )
 

@@ -41,15 +41,18 @@ class MakeFxFront(Front):
 
 
 def make_fx(
-    f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False, _allow_fake_constant=False,
-    _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False, _disable_torch_fn_metadata_mode=False,
+    f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False,
+    record_module_stack=False, _allow_fake_constant=False,
+    _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False,
+    _disable_torch_fn_metadata_mode=False,
 ):  # fmt: skip
     """A function that records `f` on the arguments it is called with, and gives a GraphModule of aten operators.
 
     Args:
         f: a function or a module. Its tensors that are no arguments become attributes of the graph module.
         decomposition_table: {torch.ops.aten.name.overload: function} of operators to write with others.
-        tracing_mode: "real" and "fake" record the sizes as they are; "symbolic" lets all sizes of the inputs be free where that is possible.
+        tracing_mode: "real" and "fake" record the sizes as they are; "symbolic" lets all sizes of the inputs be free
+            where that is possible.
 
     >>> graph = cresset.fx.experimental.proxy_tensor.make_fx(lambda x: x.sin() + 1)(cresset.ones(2))
     >>> [str(node.target) for node in graph.graph.nodes if node.op == "call_function"]

@@ -15,12 +15,18 @@ _FORMATS = (cresset.contiguous_format, cresset.channels_last, cresset.channels_l
 
 def _extract_tensor_metadata(result, include_contiguity=True):
     """What is to be known of a tensor without its numbers."""
-    formats = (form for form in _FORMATS if include_contiguity and _fits(result, form) and result.is_contiguous(memory_format=form))
+    formats = (
+        form
+        for form in _FORMATS
+        if include_contiguity and _fits(result, form) and result.is_contiguous(memory_format=form)
+    )
     quantized = result.is_quantized
     qparams = {"qscheme": result.qscheme()} if quantized else {}
     if quantized and qparams["qscheme"] in (cresset.per_tensor_affine, cresset.per_tensor_symmetric):
         qparams.update(scale=result.q_scale(), zero_point=result.q_zero_point())
-    return TensorMetadata(result.shape, result.dtype, result.requires_grad, result.stride(), next(formats, None), quantized, qparams)
+    return TensorMetadata(
+        result.shape, result.dtype, result.requires_grad, result.stride(), next(formats, None), quantized, qparams
+    )
 
 
 def _fits(tensor, form):
@@ -28,7 +34,8 @@ def _fits(tensor, form):
 
 
 class ShapeProp(Interpreter):
-    """Runs a module on example inputs; `node.meta["tensor_meta"]` then holds shape, dtype and layout, `node.meta["type"]` the type.
+    """Runs a module on example inputs; `node.meta["tensor_meta"]` then holds shape, dtype and layout,
+    `node.meta["type"]` the type.
 
     >>> module = cresset.fx.symbolic_trace(nn.Linear(3, 4))
     >>> _ = cresset.fx.passes.shape_prop.ShapeProp(module).propagate(cresset.ones(2, 3))
@@ -38,7 +45,9 @@ class ShapeProp(Interpreter):
 
     def __init__(self, gm, fake_mode=None):
         if fake_mode is not None:
-            raise NotImplementedError("ShapeProp: fake_mode is not supported; give example inputs on the meta device instead")
+            raise NotImplementedError(
+                "ShapeProp: fake_mode is not supported; give example inputs on the meta device instead"
+            )
         super().__init__(gm)
         self.real_module = self.module
 

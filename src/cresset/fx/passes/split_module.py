@@ -29,7 +29,17 @@ class Partition:
         )
 
 
-def split_module(m, root_m, split_callback, qualname_map=None, keep_original_order=False, keep_original_node_name=False, keep_original_input_name=True, *, partition_affix=None):
+def split_module(
+    m,
+    root_m,
+    split_callback,
+    qualname_map=None,
+    keep_original_order=False,
+    keep_original_node_name=False,
+    keep_original_input_name=True,
+    *,
+    partition_affix=None,
+):
     """A module whose parts are modules: `split_callback(node)` says to which part (a number) a node belongs.
 
     Args:

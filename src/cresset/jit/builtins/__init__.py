@@ -1,4 +1,5 @@
-"""Operators of TorchScript that are no tensor operators: on numbers, text, lists and dicts, and questions to tensors. By topic.
+"""Operators of TorchScript that are no tensor operators: on numbers, text, lists and dicts, and questions to tensors.
+By topic.
 
 A function here takes all arguments of the operator's schema, in its order.
 """
@@ -9,7 +10,9 @@ _plain = {**strings.builtins, **numbers.builtins, **containers.builtins, **tenso
 
 
 def of_plain_values(kind):
-    """What runs an operator whose inputs are no tensors, or which begins with a list, dict or text; None if nothing here does."""
+    """What runs an operator whose inputs are no tensors, or which begins with a list, dict or text; None if nothing
+    here does.
+    """
     return _plain.get(kind)
 
 

@@ -1,4 +1,6 @@
-"""Lists and dicts, under TorchScript's names. Text shares some of these: what a name means is Python's to tell apart by the value."""
+"""Lists and dicts, under TorchScript's names. Text shares some of these: what a name means is Python's to tell apart by
+the value.
+"""
 
 from . import strings
 
@@ -126,11 +128,17 @@ def index_of_module(container, key):
 
 
 builtins = {
-    "aten::__getitem__": get_item, "aten::_set_item": set_item, "aten::Delete": delete, "aten::append": append, "aten::extend": extend, "aten::insert": insert, "aten::pop": pop,
-    "aten::slice": slice_of, "aten::__contains__": contains, "aten::index": find, "aten::count": count, "aten::remove": remove, "aten::sort": sort,
-    "aten::sorted": lambda container: sorted(container), "aten::reverse": lambda container: container.reverse(), "aten::clear": lambda container: container.clear(), "aten::copy": copied,
-    "aten::list": list, "aten::dict": lambda items=(): dict(items), "aten::keys": lambda container: list(container), "aten::values": lambda container: list(container.values()),
-    "aten::items": lambda container: list(container.items()), "aten::get": get, "aten::setdefault": set_default, "aten::update": lambda container, other: container.update(other),
-    "aten::popitem": pop_last, "aten::add_": add_in_place, "aten::mul_": multiply_in_place, "aten::all": all, "aten::any": any, "aten::sum": sum, "aten::Size": list,
+    "aten::__getitem__": get_item, "aten::_set_item": set_item, "aten::Delete": delete, "aten::append": append,
+    "aten::extend": extend, "aten::insert": insert, "aten::pop": pop,
+    "aten::slice": slice_of, "aten::__contains__": contains, "aten::index": find, "aten::count": count,
+    "aten::remove": remove, "aten::sort": sort,
+    "aten::sorted": lambda container: sorted(container), "aten::reverse": lambda container: container.reverse(),
+    "aten::clear": lambda container: container.clear(), "aten::copy": copied,
+    "aten::list": list, "aten::dict": lambda items=(): dict(items), "aten::keys": lambda container: list(container),
+    "aten::values": lambda container: list(container.values()),
+    "aten::items": lambda container: list(container.items()), "aten::get": get, "aten::setdefault": set_default,
+    "aten::update": lambda container, other: container.update(other),
+    "aten::popitem": pop_last, "aten::add_": add_in_place, "aten::mul_": multiply_in_place, "aten::all": all,
+    "aten::any": any, "aten::sum": sum, "aten::Size": list,
     "prim::ModuleContainerIndex": index_of_module,
 }  # fmt: skip

@@ -4,7 +4,9 @@ import re
 
 
 def to_text(value):
-    """How a program's `str`, `format` and `print` show a value: text inside lists has no quotes, floats have all their digits."""
+    """How a program's `str`, `format` and `print` show a value: text inside lists has no quotes, floats have all their
+    digits.
+    """
     if isinstance(value, float):
         return float_text(value)
     if isinstance(value, tuple):
@@ -83,9 +85,14 @@ def warn(message, stacklevel=2):
 
 
 builtins = {
-    **{f"aten::{name}": _method(name) for name in ("capitalize", "center", "expandtabs", "isalnum", "isalpha", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust", "lower", "lstrip", "partition", "replace", "rjust", "rpartition", "rstrip", "splitlines", "strip", "swapcase", "title", "upper", "zfill", "encode", "casefold")},
+    **{f"aten::{name}": _method(name) for name in ("capitalize", "center", "expandtabs", "isalnum", "isalpha",
+        "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper",
+        "ljust", "lower", "lstrip", "partition", "replace", "rjust", "rpartition", "rstrip", "splitlines", "strip",
+        "swapcase", "title", "upper", "zfill", "encode", "casefold")},
     **{f"aten::{name}": _bounded(name) for name in ("count", "endswith", "find", "index", "rfind", "rindex")},
-    "aten::startswith": _bounded("startswith"), "aten::join": lambda text, items: text.join(items), "aten::split": _split, "aten::rsplit": lambda text, separator=" ", most=-1: text.rsplit(separator, most),
-    "aten::format": formatted, "aten::percentFormat": percent_format, "aten::str": to_text, "prim::Print": show, "prim::StringIndex": _index, "aten::__getitem__": _index,
+    "aten::startswith": _bounded("startswith"), "aten::join": lambda text, items: text.join(items),
+    "aten::split": _split, "aten::rsplit": lambda text, separator=" ", most=-1: text.rsplit(separator, most),
+    "aten::format": formatted, "aten::percentFormat": percent_format, "aten::str": to_text, "prim::Print": show,
+    "prim::StringIndex": _index, "aten::__getitem__": _index,
     "aten::slice": _slice, "aten::warn": warn,
 }  # fmt: skip

@@ -112,23 +112,32 @@ def wait(future):
 
 
 _FLAGS = (
-    "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_mkldnn", "is_sparse", "is_sparse_csr", "is_quantized", "is_nested",
+    "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_maia", "is_mtia", "is_vulkan",
+    "is_mkldnn", "is_sparse", "is_sparse_csr", "is_quantized", "is_nested",
     "requires_grad", "device", "data", "grad", "itemsize", "nbytes", "name", "mT", "mH", "H", "T", "real", "imag",
 )  # fmt: skip
 
 builtins = {
     **{f"prim::{name}": _attribute(name) for name in _FLAGS},
-    "prim::dtype": dtype_number, "prim::layout": lambda input: number_of(input.layout), "prim::NumToTensor": number_to_tensor, "aten::Int": _item(int), "aten::Float": _item(float),
-    "aten::Complex": _item(complex), "aten::IntImplicit": _implicit(int, "int"), "aten::FloatImplicit": _implicit(float, "float"), "aten::ComplexImplicit": _implicit(complex, "complex"),
-    "aten::ScalarImplicit": _implicit(lambda value: value, "Scalar"), "prim::tolist": to_list, "aten::tensor": tensor_of, "aten::as_tensor": as_tensor,
-    "prim::abs": abs, "aten::wait": wait, "prim::Guard": lambda input: input, "aten::retain_grad": lambda input: input.retain_grad(),
+    "prim::dtype": dtype_number, "prim::layout": lambda input: number_of(input.layout),
+    "prim::NumToTensor": number_to_tensor, "aten::Int": _item(int), "aten::Float": _item(float),
+    "aten::Complex": _item(complex), "aten::IntImplicit": _implicit(int, "int"),
+    "aten::FloatImplicit": _implicit(float, "float"), "aten::ComplexImplicit": _implicit(complex, "complex"),
+    "aten::ScalarImplicit": _implicit(lambda value: value, "Scalar"), "prim::tolist": to_list,
+    "aten::tensor": tensor_of, "aten::as_tensor": as_tensor,
+    "prim::abs": abs, "aten::wait": wait, "prim::Guard": lambda input: input,
+    "aten::retain_grad": lambda input: input.retain_grad(),
     "aten::retains_grad": lambda input: input.retains_grad, "aten::output_nr": lambda input: input.output_nr,
 }  # fmt: skip
 
 creation = {
-    "aten::tensor": tensor_of, "aten::as_tensor": as_tensor, "prim::NumToTensor": number_to_tensor, "aten::device": _device, "aten::is_grad_enabled": _native.is_grad_enabled,
-    "aten::set_grad_enabled": set_grad, "aten::manual_seed": manual_seed, "aten::_infer_size": infer_size, "aten::broadcast_shapes": infer_size, "aten::promote_types": promote,
-    "aten::is_autocast_enabled": autocast_enabled, "aten::is_autocast_cpu_enabled": autocast_enabled, "aten::is_scripting": lambda: True, "aten::has_torch_function": lambda *_: False,
-    "prim::type": lambda device: device.type, "prim::index": lambda device: device.index, "aten::wait": wait, "aten::_get_tracing_state": lambda: False,
+    "aten::tensor": tensor_of, "aten::as_tensor": as_tensor, "prim::NumToTensor": number_to_tensor,
+    "aten::device": _device, "aten::is_grad_enabled": _native.is_grad_enabled,
+    "aten::set_grad_enabled": set_grad, "aten::manual_seed": manual_seed, "aten::_infer_size": infer_size,
+    "aten::broadcast_shapes": infer_size, "aten::promote_types": promote,
+    "aten::is_autocast_enabled": autocast_enabled, "aten::is_autocast_cpu_enabled": autocast_enabled,
+    "aten::is_scripting": lambda: True, "aten::has_torch_function": lambda *_: False,
+    "prim::type": lambda device: device.type, "prim::index": lambda device: device.index, "aten::wait": wait,
+    "aten::_get_tracing_state": lambda: False,
     "aten::_size_if_not_equal": lambda mine, other: None if mine == other else mine, "aten::can_cast": _can_cast,
 }  # fmt: skip

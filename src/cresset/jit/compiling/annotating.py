@@ -1,4 +1,6 @@
-"""From annotations to types: Python's objects (`Optional[int]`), and syntax trees in which names are looked up. Nothing is evaluated."""
+"""From annotations to types: Python's objects (`Optional[int]`), and syntax trees in which names are looked up. Nothing
+is evaluated.
+"""
 
 import ast
 import enum
@@ -14,19 +16,24 @@ from ..annotations import _BroadcastingList
 from .errors import CompileError
 
 _SIMPLE = {
-    int: types.IntType, float: types.FloatType, bool: types.BoolType, str: types.StringType, complex: types.ComplexType, None: types.NoneType, type(None): types.NoneType,
-    cresset.device: types.DeviceObjType, cresset.dtype: types.IntType, cresset.layout: types.IntType, cresset.memory_format: types.IntType, cresset.Generator: types.GeneratorType,
+    int: types.IntType, float: types.FloatType, bool: types.BoolType, str: types.StringType, complex: types.ComplexType,
+    None: types.NoneType, type(None): types.NoneType,
+    cresset.device: types.DeviceObjType, cresset.dtype: types.IntType, cresset.layout: types.IntType,
+    cresset.memory_format: types.IntType, cresset.Generator: types.GeneratorType,
     typing.Any: types.AnyType, list: types.AnyListType, tuple: types.AnyTupleType,
 }  # fmt: skip
 
 # What TorchScript's own text calls types, where no name is in the way.
 _WORDS = {
-    "Tensor": types.TensorType, "number": types.NumberType, "Device": types.DeviceObjType, "NoneType": types.NoneType, "Generator": types.GeneratorType, "Any": types.AnyType,
-    "AnyListType": types.AnyListType, "AnyTupleType": types.AnyTupleType, "Stream": types.StreamObjType, "Layout": types.IntType, "QScheme": types.IntType,
+    "Tensor": types.TensorType, "number": types.NumberType, "Device": types.DeviceObjType, "NoneType": types.NoneType,
+    "Generator": types.GeneratorType, "Any": types.AnyType,
+    "AnyListType": types.AnyListType, "AnyTupleType": types.AnyTupleType, "Stream": types.StreamObjType,
+    "Layout": types.IntType, "QScheme": types.IntType,
     "AnyEnumType": types.AnyEnumType, "PyObject": types.PyObjectType, "Storage": types.StorageType,
 }  # fmt: skip
 _MAKERS = {
-    "List": types.ListType, "Optional": types.OptionalType, "Dict": types.DictType, "Future": types.FutureType, "RRef": types.RRefType, "Await": types.AwaitType,
+    "List": types.ListType, "Optional": types.OptionalType, "Dict": types.DictType, "Future": types.FutureType,
+    "RRef": types.RRefType, "Await": types.AwaitType,
     "Final": lambda inner: inner, "list": types.ListType, "dict": types.DictType,
 }  # fmt: skip
 

@@ -1,6 +1,8 @@
-"""The source of a TorchScript archive (`code/__torch__/...py`), compiled as all other source is. It is parsed, never executed.
+"""The source of a TorchScript archive (`code/__torch__/...py`), compiled as all other source is. It is parsed, never
+executed.
 
-Its dialect: `torch.add(...)` and `ops.prim.dtype(...)` are operators, `__torch__.package.Name` classes and functions of the archive, `CONSTANTS.c0` its tensors; `annotate`, `uninitialized`, `unchecked_cast`
+Its dialect: `torch.add(...)` and `ops.prim.dtype(...)` are operators, `__torch__.package.Name` classes and functions of
+    the archive, `CONSTANTS.c0` its tensors; `annotate`, `uninitialized`, `unchecked_cast`
 say types, and a nested function is what `fork` begins.
 """
 
@@ -45,7 +47,8 @@ _PYTHON = {
     for name in "int float bool str complex print range enumerate zip isinstance getattr hasattr tuple list dict len min max abs sorted".split()
 }
 _NAMES = {
-    **_PYTHON, "annotate": marks.annotate, "fork": marks.fork, "uninitialized": uninitialized, "unchecked_cast": unchecked_cast, "inf": math.inf, "nan": math.nan,
+    **_PYTHON, "annotate": marks.annotate, "fork": marks.fork, "uninitialized": uninitialized,
+    "unchecked_cast": unchecked_cast, "inf": math.inf, "nan": math.nan,
     "infj": complex(0, math.inf), "nanj": complex(0, math.nan), "Exception": Exception,
 }  # fmt: skip
 

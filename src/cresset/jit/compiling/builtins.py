@@ -11,8 +11,10 @@ from ...ops import aten_table
 
 # Functions of nn.functional that are operators of the same name.
 _OF_FUNCTIONAL = (
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d gelu linear bilinear one_hot pad softplus "
-    "softshrink hardshrink prelu pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle pdist cosine_similarity scaled_dot_product_attention relu_ celu_ elu_ selu_ leaky_relu_ hardtanh_ "
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc avg_pool1d avg_pool2d "
+    "avg_pool3d adaptive_avg_pool1d gelu linear bilinear one_hot pad softplus "
+    "softshrink hardshrink prelu pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle pdist "
+    "cosine_similarity scaled_dot_product_attention relu_ celu_ elu_ selu_ leaky_relu_ hardtanh_ "
     "rrelu_ threshold_"
 ).split()
 _OTHER_NAMES = {"logsigmoid": "log_sigmoid"}
@@ -53,7 +55,9 @@ def kind_of(thing):
 
 @functools.cache
 def _definitions():
-    """({id of a function or class: its definition}, {(class, method): its definition}, {method of tensors: its definition}, {id of what a with statement calls: its class})."""
+    """({id of a function or class: its definition}, {(class, method): its definition}, {method of tensors: its
+    definition}, {id of what a with statement calls: its class}).
+    """
     from .. import functional
 
     by_id, methods, of_tensors, managers = {}, {}, {}, {}

@@ -174,7 +174,11 @@ class Calls:
         if type.is_module:
             raise self.error(
                 tree,
-                f"Class {type.annotation_str} does not have an __init__ function defined that could be called here: modules are made in Python",
+                (
+                    f"Class {type.annotation_str} does not have an __init__ function defined that could be called "
+                    "here: "
+                    "modules are made in Python"
+                ),
             )
         made = self.graph.insert("prim::CreateObject", (), [type]).output()
         self.call_method(made, "__init__", args, kwargs, tree)

@@ -96,14 +96,19 @@ class Classes:
         return made
 
     def script_class(self, python):
-        """The ClassType of a Python class, with its methods compiled when they are first called; __init__ at once, which says what the attributes are."""
+        """The ClassType of a Python class, with its methods compiled when they are first called; __init__ at once,
+        which says what the attributes are.
+        """
         if python in self.classes:
             return self.classes[python]
         bases = [base for base in python.__mro__[1:-1] if base.__name__ not in ("Generic", "Protocol")]
         if bases:
             raise CompileError(
                 None,
-                f"class {python.__name__}: torchscript classes can't inherit, and this one does from {bases[0].__name__}",
+                (
+                    f"class {python.__name__}: torchscript classes can't inherit, and this one does from "
+                    f"{bases[0].__name__}"
+                ),
             )
         made = types.ClassType(self.free_name(_qualified_name(python)), python_class=python)
         self.classes[python] = made

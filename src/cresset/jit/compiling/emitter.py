@@ -1,8 +1,10 @@
-"""The Emitter: the state of writing one function's graph, branches and loops with the variables that leave them, and conditions that tell more about a type.
+"""The Emitter: the state of writing one function's graph, branches and loops with the variables that leave them, and
+conditions that tell more about a type.
 
-Note [Leaving early]. A graph has no jumps. `return`, `break` and `continue` set flags that are variables like others: `$return` the result, `$left` that the rest of this body is skipped, `$broke` that
-the loop ends, `$returned` that the function does. Where a branch always leaves, the statements behind it move into the other branch; elsewhere they are put behind `if not $left`. What a branch that
-has left gives for a variable is never read: prim::Uninitialized.
+Note [Leaving early]. A graph has no jumps. `return`, `break` and `continue` set flags that are variables like others:
+`$return` the result, `$left` that the rest of this body is skipped, `$broke` that the loop ends, `$returned` that the
+function does. Where a branch always leaves, the statements behind it move into the other branch; elsewhere they are put
+behind `if not $left`. What a branch that has left gives for a variable is never read: prim::Uninitialized.
 """
 
 import ast
@@ -135,12 +137,18 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             ):
                 raise self.error(
                     tree,
-                    f"Variable '{name}' previously had type {before.annotation_str} but is now being assigned to a value of type {meaning.type().annotation_str}",
+                    (
+                        f"Variable '{name}' previously had type {before.annotation_str} but is now being assigned to a "
+                        f"value of type {meaning.type().annotation_str}"
+                    ),
                 )
             if declared is not None and not meaning.type().isSubtypeOf(declared):
                 raise self.error(
                     tree,
-                    f"Variable '{name}' is annotated with type {declared.annotation_str} but is being assigned to a value of type {meaning.type().annotation_str}",
+                    (
+                        f"Variable '{name}' is annotated with type {declared.annotation_str} but is being assigned to a "
+                        f"value of type {meaning.type().annotation_str}"
+                    ),
                 )
             if (
                 _NAMED.match(name)
@@ -151,7 +159,10 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         elif before is not None:
             raise self.error(
                 tree,
-                f"Cannot re-assign '{name}' to {meaning.what} because '{name}' is not a first-class value. Only reassignments to first-class values are allowed",
+                (
+                    f"Cannot re-assign '{name}' to {meaning.what} because '{name}' is not a first-class value. Only "
+                    "reassignments to first-class values are allowed"
+                ),
             )
         self.variables[name] = Variable(meaning, declared)
 
@@ -274,7 +285,11 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                     continue
                 raise CompileError(
                     place,
-                    f"Type mismatch: {name} is set to type {a.meaning.type().annotation_str} in the true branch and type {b.meaning.type().annotation_str} in the false branch",
+                    (
+                        f"Type mismatch: {name} is set to type {a.meaning.type().annotation_str} in the true branch "
+                        "and "
+                        f"type {b.meaning.type().annotation_str} in the false branch"
+                    ),
                 )
             self._output(node, ends, name, [a.meaning, b.meaning], covering, declared, place)
 
@@ -309,7 +324,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         self.variables[name] = Variable(output, declared)
 
     def loop(self, most, begin, assigned, write, tree):
-        """A Loop. `write(round)` writes the body and gives the condition for going on. `assigned`: the names that the body may change."""
+        """A Loop. `write(round)` writes the body and gives the condition for going on. `assigned`: the names that the
+        body may change.
+        """
         place = self.place(tree)
         carried = [
             name for name in assigned if self.variables.get(name) is not None and is_value(self.variables[name].meaning)
@@ -348,7 +365,10 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             elif not last.type().isSubtypeOf(type):
                 raise CompileError(
                     place,
-                    f"Variable '{name}' previously had type {type.annotation_str} but is now being assigned to a value of type {last.type().annotation_str}",
+                    (
+                        f"Variable '{name}' previously had type {type.annotation_str} but is now being assigned to a "
+                        f"value of type {last.type().annotation_str}"
+                    ),
                 )
             block.registerOutput(last)
             if name not in FLAGS and name != "$return":

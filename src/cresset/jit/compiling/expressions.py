@@ -10,13 +10,18 @@ from .matching import match_operator
 from .sugar import Several, is_value
 
 _BINARY = {
-    ast.Add: "aten::add", ast.Sub: "aten::sub", ast.Mult: "aten::mul", ast.Div: "aten::div", ast.Mod: "aten::remainder", ast.Pow: "aten::pow", ast.FloorDiv: "aten::floordiv",
-    ast.MatMult: "aten::matmul", ast.BitAnd: "aten::__and__", ast.BitOr: "aten::__or__", ast.BitXor: "aten::__xor__", ast.LShift: "aten::__lshift__", ast.RShift: "aten::__rshift__",
+    ast.Add: "aten::add", ast.Sub: "aten::sub", ast.Mult: "aten::mul", ast.Div: "aten::div", ast.Mod: "aten::remainder",
+    ast.Pow: "aten::pow", ast.FloorDiv: "aten::floordiv",
+    ast.MatMult: "aten::matmul", ast.BitAnd: "aten::__and__", ast.BitOr: "aten::__or__", ast.BitXor: "aten::__xor__",
+    ast.LShift: "aten::__lshift__", ast.RShift: "aten::__rshift__",
 }  # fmt: skip
 _MAGIC = {
-    ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.Mod: "__mod__", ast.Pow: "__pow__", ast.FloorDiv: "__floordiv__", ast.MatMult: "__matmul__",
-    ast.BitAnd: "__and__", ast.BitOr: "__or__", ast.BitXor: "__xor__", ast.LShift: "__lshift__", ast.RShift: "__rshift__",
-    ast.Lt: "__lt__", ast.Gt: "__gt__", ast.LtE: "__le__", ast.GtE: "__ge__", ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.In: "__contains__",
+    ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.Mod: "__mod__",
+    ast.Pow: "__pow__", ast.FloorDiv: "__floordiv__", ast.MatMult: "__matmul__",
+    ast.BitAnd: "__and__", ast.BitOr: "__or__", ast.BitXor: "__xor__", ast.LShift: "__lshift__",
+    ast.RShift: "__rshift__",
+    ast.Lt: "__lt__", ast.Gt: "__gt__", ast.LtE: "__le__", ast.GtE: "__ge__", ast.Eq: "__eq__", ast.NotEq: "__ne__",
+    ast.In: "__contains__",
     ast.USub: "__neg__", ast.Invert: "__invert__",
 }  # fmt: skip
 _COMPARE = {
@@ -307,7 +312,10 @@ class Expressions:
         if covering is None:
             raise self.error(
                 tree,
-                f"if-expression's true branch has type {ends[0].type().annotation_str} but false branch has type {ends[1].type().annotation_str}",
+                (
+                    f"if-expression's true branch has type {ends[0].type().annotation_str} but false branch has type "
+                    f"{ends[1].type().annotation_str}"
+                ),
             )
         return node.addOutput(covering)
 

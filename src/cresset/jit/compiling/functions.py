@@ -59,7 +59,8 @@ def read(function):
         filename = inspect.getsourcefile(function) or "<string>"
     except (OSError, TypeError):
         raise OSError(
-            f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure original .py files are available."
+            f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, "
+            "make sure original .py files are available."
         ) from None
     text = "".join(lines)
     plain = textwrap.dedent(text)
@@ -73,7 +74,10 @@ def read(function):
     if not isinstance(definition, ast.FunctionDef):
         raise CompileError(
             source.range_of(definition),
-            f"Expected a single top-level function, found {type(definition).__name__}: {getattr(function, '__name__', '?')} (lambdas cannot be compiled)",
+            (
+                f"Expected a single top-level function, found {type(definition).__name__}: "
+                f"{getattr(function, '__name__', '?')} (lambdas cannot be compiled)"
+            ),
         )
     return Definition(definition, source, names_of(function), function)
 

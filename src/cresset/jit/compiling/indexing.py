@@ -112,7 +112,11 @@ class Indexing:
         if index.node().kind() != "prim::Constant":
             raise self.error(
                 tree,
-                "Unable to extract string literal index. ModuleList and ModuleDict indexing is only supported with a literal index; use enumerate, zip or items() to loop over them",
+                (
+                    "Unable to extract string literal index. ModuleList and ModuleDict indexing is only supported "
+                    "with a "
+                    "literal index; use enumerate, zip or items() to loop over them"
+                ),
             )
         key = index.node().attributes["value"]
         names = self.module_names(value)
@@ -142,7 +146,9 @@ class Indexing:
         ).output()
 
     def _view(self, value, tree):
-        """What numbers, slices and None make of a tensor, and the tensors among the indices by dimension (None in between)."""
+        """What numbers, slices and None make of a tensor, and the tensors among the indices by dimension (None in
+        between).
+        """
         parts = []
         for part in self._indices(tree):
             if isinstance(part, ast.Slice) or (
@@ -186,7 +192,10 @@ class Indexing:
             else:
                 raise self.error(
                     tree,
-                    f"Unsupported operation: indexing tensor with unsupported index type '{part.type().annotation_str}'. Only ints, slices, lists and tensors are supported",
+                    (
+                        "Unsupported operation: indexing tensor with unsupported index type "
+                        f"'{part.type().annotation_str}'. Only ints, slices, lists and tensors are supported"
+                    ),
                 )
         return view, indices
 

@@ -1,6 +1,7 @@
 """Functions of Python and torch that the compiler knows by itself, by their identity.
 
-KNOWN: called with the meanings of the arguments. READS_TREE: called with the syntax tree, because an argument is a type or a name. CONDITIONS: questions that may be answered when the program is compiled.
+KNOWN: called with the meanings of the arguments. READS_TREE: called with the syntax tree, because an argument is a type
+    or a name. CONDITIONS: questions that may be answered when the program is compiled.
 """
 
 import ast
@@ -55,8 +56,10 @@ def condition(*things):
 # ---- Python's functions that are operators
 
 for _name, _kind in {
-    "abs": "prim::abs", "round": "aten::round", "divmod": "aten::divmod", "ord": "aten::ord", "chr": "aten::chr", "hex": "aten::hex", "oct": "aten::oct", "bin": "aten::bin", "pow": "aten::pow",
-    "float": "aten::Float", "int": "aten::Int", "bool": "aten::Bool", "complex": "aten::Complex", "str": "aten::str", "sum": "aten::sum", "any": "aten::any", "all": "aten::all", "hash": "aten::hash",
+    "abs": "prim::abs", "round": "aten::round", "divmod": "aten::divmod", "ord": "aten::ord", "chr": "aten::chr",
+    "hex": "aten::hex", "oct": "aten::oct", "bin": "aten::bin", "pow": "aten::pow",
+    "float": "aten::Float", "int": "aten::Int", "bool": "aten::Bool", "complex": "aten::Complex", "str": "aten::str",
+    "sum": "aten::sum", "any": "aten::any", "all": "aten::all", "hash": "aten::hash",
 }.items():  # fmt: skip
 
     def _write(emitter, args, kwargs, tree, kind=_kind):
@@ -87,17 +90,18 @@ def as_list(emitter, value, tree):
     return emitter.iteration_as_list(sugar.Static(emitter.unpack(value, tree)), tree)
 
 
+def _operator_of(kind):
+    return lambda emitter, args, kwargs, tree: emitter.operator(kind, [emitter.value(one, tree) for one in args], tree)
+
+
 for _name in (
-    "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor fmod frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p "
+    "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor "
+    "fmod frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p "
     "modf pow radians sin sinh sqrt tan tanh"
 ).split():
     if aten_table.overloads(f"aten::{_name}"):
-        KNOWN[id(getattr(math, _name))] = lambda emitter, args, kwargs, tree, kind=f"aten::{_name}": emitter.operator(
-            kind, [emitter.value(one, tree) for one in args], tree
-        )
-KNOWN[id(math.remainder)] = lambda emitter, args, kwargs, tree: emitter.operator(
-    "aten::mathremainder", [emitter.value(one, tree) for one in args], tree
-)
+        KNOWN[id(getattr(math, _name))] = _operator_of(f"aten::{_name}")
+KNOWN[id(math.remainder)] = _operator_of("aten::mathremainder")
 
 
 def _extreme(name):
@@ -463,7 +467,9 @@ def _fits(actual, option):
 
 
 def ask_type(emitter, tree, options, whole):
-    """Whether the value of `tree` is one of the types: known beforehand, or asked when the program runs; and what each answer tells."""
+    """Whether the value of `tree` is one of the types: known beforehand, or asked when the program runs; and what each
+    answer tells.
+    """
     meaning = emitter.emit(tree)
     if isinstance(meaning, (Several, sugar.Iteration)):
         return any(option == types.AnyTupleType() for option in options), {}, {}

@@ -1,7 +1,8 @@
 """Which overload of an operator a call means, and the conversions that its arguments need.
 
-PyTorch's rule: the overloads in order, first without conversions, then with them (a tensor where a number is asked for); the first that fits is taken. A single number stands for `int[2]`, a
-tuple for a list, text for a device. Nothing is written to the graph before a whole schema fits.
+PyTorch's rule: the overloads in order, first without conversions, then with them (a tensor where a number is asked
+for); the first that fits is taken. A single number stands for `int[2]`, a tuple for a list, text for a device. Nothing
+is written to the graph before a whole schema fits.
 """
 
 import functools
@@ -23,7 +24,9 @@ _DEFAULT_WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long
 
 @functools.cache
 def formals(schema):
-    """(argument, type, length of int[N] or None) for each parameter of a schema, and the types of its results. `...` has the type None."""
+    """(argument, type, length of int[N] or None) for each parameter of a schema, and the types of its results. `...`
+    has the type None.
+    """
     found = []
     for argument in schema.arguments:
         if argument.type == "..." or argument.name == "...":
@@ -64,7 +67,10 @@ def match_operator(emitter, kind, args, kwargs, place):
     given = ", ".join([*(str(a.type()) for a in args), *(f"{k}={v.type()}" for k, v in kwargs.items())])
     raise CompileError(
         place,
-        f"Arguments for call are not valid ({given}).\nThe following variants are available:\n{text}\nThe original call is",
+        (
+            f"Arguments for call are not valid ({given}).\nThe following variants are available:\n{text}\nThe original "
+            "call is"
+        ),
     )
 
 
@@ -99,7 +105,8 @@ def match_schema(schema, args, kwargs, convert):
         plan.append(convert_plan(value, formal, length, known, convert, argument.name))
     if left:
         raise Mismatch(
-            f"Expected at most {sum(not p[0].keyword_only for p in parameters)} arguments but found {len(args)} positional arguments."
+            f"Expected at most {sum(not p[0].keyword_only for p in parameters)} arguments but found {len(args)} "
+            "positional arguments."
         )
     unknown = set(kwargs) - used
     if unknown:
@@ -114,7 +121,8 @@ def match_schema(schema, args, kwargs, convert):
             and not step.type().isSubtypeOf(types.substitute(formal, known))
         ):
             raise Mismatch(
-                f"Could not match type {step.type()} to {types.substitute(formal, known)} in argument '{argument.name}'."
+                f"Could not match type {step.type()} to {types.substitute(formal, known)} in argument "
+                f"'{argument.name}'."
             )
     return plan, known
 
@@ -177,7 +185,8 @@ def convert_plan(value, formal, length, known, convert, name=""):
     ):
         return ("list", inner, value.node().inputs())  # a list written in place takes the type that is asked for
     raise Mismatch(
-        f"Expected a value of type '{formal.annotation_str}' for argument '{name}' but instead found type '{actual.annotation_str}'."
+        f"Expected a value of type '{formal.annotation_str}' for argument '{name}' but instead found type "
+        f"'{actual.annotation_str}'."
     )
 
 
@@ -276,7 +285,10 @@ def match_function(emitter, function_schema, args, kwargs, place, skip_self=Fals
     if left:
         raise CompileError(
             place,
-            f"{name}() expected at most {len(parameters)} argument(s) but received {len(args)} argument(s). Declaration: {function_schema}. The call is",
+            (
+                f"{name}() expected at most {len(parameters)} argument(s) but received {len(args)} argument(s). "
+                f"Declaration: {function_schema}. The call is"
+            ),
         )
     if unknown := set(kwargs) - used:
         raise CompileError(

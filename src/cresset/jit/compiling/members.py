@@ -17,11 +17,16 @@ from .sugar import Method, Operator, Py, is_value
 
 # Attributes of tensors that are operators.
 _TENSOR = {
-    "dtype": "prim::dtype", "device": "prim::device", "grad": "prim::grad", "data": "prim::data", "shape": "aten::size", "is_cuda": "prim::is_cuda", "is_cpu": "prim::is_cpu",
-    "is_xla": "prim::is_xla", "is_sparse": "prim::is_sparse", "is_sparse_csr": "prim::is_sparse_csr", "is_mkldnn": "prim::is_mkldnn", "is_quantized": "prim::is_quantized", "is_meta": "prim::is_meta",
-    "is_nested": "prim::is_nested", "is_mps": "prim::is_mps", "is_xpu": "prim::is_xpu", "requires_grad": "prim::requires_grad", "layout": "prim::layout", "T": "aten::numpy_T", "H": "aten::matrix_H",
-    "mT": "aten::mT", "mH": "aten::mH", "is_leaf": "aten::is_leaf", "ndim": "aten::dim", "real": "aten::real", "imag": "aten::imag", "retains_grad": "aten::retains_grad",
-    "is_vulkan": "prim::is_vulkan", "is_mtia": "prim::is_mtia", "is_ipu": "prim::is_ipu", "name": "prim::name", "itemsize": "prim::itemsize", "nbytes": "prim::nbytes",
+    "dtype": "prim::dtype", "device": "prim::device", "grad": "prim::grad", "data": "prim::data", "shape": "aten::size",
+    "is_cuda": "prim::is_cuda", "is_cpu": "prim::is_cpu",
+    "is_xla": "prim::is_xla", "is_sparse": "prim::is_sparse", "is_sparse_csr": "prim::is_sparse_csr",
+    "is_mkldnn": "prim::is_mkldnn", "is_quantized": "prim::is_quantized", "is_meta": "prim::is_meta",
+    "is_nested": "prim::is_nested", "is_mps": "prim::is_mps", "is_xpu": "prim::is_xpu",
+    "requires_grad": "prim::requires_grad", "layout": "prim::layout", "T": "aten::numpy_T", "H": "aten::matrix_H",
+    "mT": "aten::mT", "mH": "aten::mH", "is_leaf": "aten::is_leaf", "ndim": "aten::dim", "real": "aten::real",
+    "imag": "aten::imag", "retains_grad": "aten::retains_grad",
+    "is_vulkan": "prim::is_vulkan", "is_mtia": "prim::is_mtia", "is_ipu": "prim::is_ipu", "name": "prim::name",
+    "itemsize": "prim::itemsize", "nbytes": "prim::nbytes",
 }  # fmt: skip
 # Methods of tensors whose operator has another name.
 _TENSOR_METHODS = {
@@ -83,7 +88,10 @@ class Members:
         if isinstance(type, types.OptionalType):
             raise self.error(
                 tree,
-                f"'{type.annotation_str}' object has no attribute or method '{name}'. Refine it first, for example with `if x is not None:` on a variable (attributes of self are not refined)",
+                (
+                    f"'{type.annotation_str}' object has no attribute or method '{name}'. Refine it first, for example "
+                    "with `if x is not None:` on a variable (attributes of self are not refined)"
+                ),
             )
         raise self.error(tree, f"'{type.annotation_str}' object has no attribute or method '{name}'")
 
@@ -135,7 +143,8 @@ class Members:
             ).output()
         raise self.error(
             tree,
-            f"python value of type '{type(thing).__name__}' cannot be used as a value. Perhaps it is a closed over global variable? "
+            f"python value of type '{type(thing).__name__}' cannot be used as a value. Perhaps it is a closed over "
+            "global variable? "
             "If so, please consider passing it in as an argument or use a local varible instead.",
         )
 
@@ -214,7 +223,10 @@ class Members:
         except Mismatch:
             raise self.error(
                 tree,
-                f"Wrong type for attribute assignment '{name}'. Expected {wanted.annotation_str} but got {value.type().annotation_str}",
+                (
+                    f"Wrong type for attribute assignment '{name}'. Expected {wanted.annotation_str} but got "
+                    f"{value.type().annotation_str}"
+                ),
             ) from None
 
     def _set_tensor_member(self, base, name, value, tree):
@@ -266,7 +278,11 @@ class Members:
         ):
             raise self.error(
                 tree,
-                f"Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable, got {_short(value.type())}",
+                (
+                    "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable, "
+                    "got "
+                    f"{_short(value.type())}"
+                ),
             )
         if issubclass(kind, (nn.ParameterList, nn.ParameterDict)):
             names = list(value.type().attributes)
@@ -365,7 +381,8 @@ class Members:
 type_none = type(None)
 # Methods that cast, with the dtypes.
 _CASTS = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
+    "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
     "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
 

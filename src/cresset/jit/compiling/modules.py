@@ -1,6 +1,8 @@
-"""Types of modules: attributes with their types, constants, submodules, and methods that are compiled when they are first called.
+"""Types of modules: attributes with their types, constants, submodules, and methods that are compiled when they are
+first called.
 
-Modules that say the same of themselves (class, attributes, constants, submodules) share a type, so that twenty equal layers are compiled once.
+Modules that say the same of themselves (class, attributes, constants, submodules) share a type, so that twenty equal
+layers are compiled once.
 """
 
 import inspect
@@ -79,7 +81,11 @@ class Modules:
         if why is not None:
             raise CompileError(
                 None,
-                f"Could not cast attribute '{name}' to type {wanted}: object of type {given} is not compatible with interface {wanted}: {why}",
+                (
+                    f"Could not cast attribute '{name}' to type {wanted}: object of type {given} is not compatible "
+                    "with "
+                    f"interface {wanted}: {why}"
+                ),
             )
 
     def _hints(self, module):
@@ -121,7 +127,11 @@ class Modules:
                 continue
             if self.infer(value) is None and value != [] and value != ():
                 warnings.warn(
-                    f"'{name}' was found in ScriptModule constants, but its type '{type(value).__name__}' is not one that a constant may have. Consider removing it.",
+                    (
+                        f"'{name}' was found in ScriptModule constants, but its type '{type(value).__name__}' is not "
+                        "one "
+                        "that a constant may have. Consider removing it."
+                    ),
                     stacklevel=2,
                 )
                 continue
@@ -161,7 +171,8 @@ class Modules:
                     )
                 else:
                     made.failed[name] = (
-                        f"(This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a TorchScript type.)"
+                        "(This attribute exists on the Python module, but we failed to convert Python type: "
+                        f"'{type(value).__name__}' to a TorchScript type.)"
                     )
 
     def _key(self, module, made):
@@ -276,7 +287,9 @@ class Modules:
         return names
 
     def _sequential(self, made):
-        """forward of a Sequential: each layer on what the one before gave. Its parameter has the type that the first layer's has."""
+        """forward of a Sequential: each layer on what the one before gave. Its parameter has the type that the first
+        layer's has.
+        """
 
         def compile(function):
             definition = read(method_definition(nn.Sequential, "forward"))

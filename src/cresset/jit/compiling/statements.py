@@ -10,9 +10,12 @@ from .sugar import Variable, is_value
 
 MOST = 2**63 - 1
 _AUGMENTED = {
-    ast.Add: ("aten::add", "aten::add_"), ast.Sub: ("aten::sub", "aten::sub_"), ast.Mult: ("aten::mul", "aten::mul_"), ast.Div: ("aten::div", "aten::div_"),
-    ast.Mod: ("aten::remainder", "aten::remainder_"), ast.Pow: ("aten::pow", "aten::pow_"), ast.FloorDiv: ("aten::floordiv", "aten::floor_divide_"), ast.BitAnd: ("aten::__and__", "aten::__iand__"),
-    ast.BitOr: ("aten::__or__", "aten::__ior__"), ast.BitXor: ("aten::__xor__", "aten::__ixor__"), ast.LShift: ("aten::__lshift__", "aten::__ilshift__"),
+    ast.Add: ("aten::add", "aten::add_"), ast.Sub: ("aten::sub", "aten::sub_"), ast.Mult: ("aten::mul", "aten::mul_"),
+    ast.Div: ("aten::div", "aten::div_"),
+    ast.Mod: ("aten::remainder", "aten::remainder_"), ast.Pow: ("aten::pow", "aten::pow_"),
+    ast.FloorDiv: ("aten::floordiv", "aten::floor_divide_"), ast.BitAnd: ("aten::__and__", "aten::__iand__"),
+    ast.BitOr: ("aten::__or__", "aten::__ior__"), ast.BitXor: ("aten::__xor__", "aten::__ixor__"),
+    ast.LShift: ("aten::__lshift__", "aten::__ilshift__"),
     ast.RShift: ("aten::__rshift__", "aten::__irshift__"),
 }  # fmt: skip
 
@@ -85,7 +88,9 @@ def assigned_names(statements):
 
 
 class Statements:
-    """The part of Emitter that writes statements. Each `emit_X` for a block of statements tells whether it always leaves."""
+    """The part of Emitter that writes statements. Each `emit_X` for a block of statements tells whether it always
+    leaves.
+    """
 
     def emit_body(self, statements):
         """Write statements. Gives whether no way leads past them."""
@@ -180,7 +185,11 @@ class Statements:
             if covering is None:
                 raise self.error(
                     tree,
-                    f"Previous return statement returned a value of type {self.result_type.annotation_str} but this return statement returns a value of type {value.type().annotation_str}",
+                    (
+                        f"Previous return statement returned a value of type {self.result_type.annotation_str} but "
+                        "this "
+                        f"return statement returns a value of type {value.type().annotation_str}"
+                    ),
                 )
             self.result_type = covering
         self._set("$return", value, tree)
@@ -198,7 +207,10 @@ class Statements:
         except Mismatch:
             raise self.error(
                 tree,
-                f"Return value was annotated as having type {wanted.annotation_str} but is actually of type {value.type().annotation_str}",
+                (
+                    f"Return value was annotated as having type {wanted.annotation_str} but is actually of type "
+                    f"{value.type().annotation_str}"
+                ),
             ) from None
 
     def emit_Break(self, tree):
@@ -395,7 +407,10 @@ class Statements:
             except Mismatch:
                 raise self.error(
                     tree,
-                    f"Variable is annotated with type {wanted.annotation_str} but is being assigned to a value of type {value.type().annotation_str}",
+                    (
+                        f"Variable is annotated with type {wanted.annotation_str} but is being assigned to a value of "
+                        f"type {value.type().annotation_str}"
+                    ),
                 ) from None
         if value.type() != wanted and not isinstance(value.type(), types.TensorType):
             return self.graph.insert("prim::unchecked_cast", [value], [wanted]).output()
@@ -506,7 +521,10 @@ class Statements:
             ):
                 raise self.error(
                     item.context_expr,
-                    f"With item expression must return an object that has __enter__ and __exit__, got {value.type().annotation_str}",
+                    (
+                        "With item expression must return an object that has __enter__ and __exit__, got "
+                        f"{value.type().annotation_str}"
+                    ),
                 )
             place = self.place(tree)
             result = self.method_result(value.type(), "__enter__", place)
@@ -522,6 +540,7 @@ class Statements:
 
 
 _MAGIC = {
-    ast.Add: "add__", ast.Sub: "sub__", ast.Mult: "mul__", ast.Div: "truediv__", ast.Mod: "mod__", ast.Pow: "pow__", ast.FloorDiv: "floordiv__", ast.BitAnd: "and__", ast.BitOr: "or__",
+    ast.Add: "add__", ast.Sub: "sub__", ast.Mult: "mul__", ast.Div: "truediv__", ast.Mod: "mod__", ast.Pow: "pow__",
+    ast.FloorDiv: "floordiv__", ast.BitAnd: "and__", ast.BitOr: "or__",
     ast.BitXor: "xor__", ast.LShift: "lshift__", ast.RShift: "rshift__", ast.MatMult: "matmul__",
 }  # fmt: skip

@@ -12,7 +12,9 @@ class Sugar:
 
 
 class Py(Sugar):
-    """A Python object: a module, function, class or constant. `constant`: read from a module or class, so that numbers may be taken from it."""
+    """A Python object: a module, function, class or constant. `constant`: read from a module or class, so that numbers
+    may be taken from it.
+    """
 
     what = "a Python object"
 
@@ -204,7 +206,9 @@ def is_value(meaning):
 
 
 class Variable:
-    """What a name means here. `declared`: the type that an annotation gave it. `root`: the variable of which a condition told more."""
+    """What a name means here. `declared`: the type that an annotation gave it. `root`: the variable of which a
+    condition told more.
+    """
 
     __slots__ = ("declared", "meaning", "root")
 

@@ -28,7 +28,9 @@ class Unit(Classes, Modules):
         self.compiling = []  # the Functions in work
 
     def forget(self):
-        """Let go of all that was compiled. Programs that hold some of it keep it; what is compiled later gets new names."""
+        """Let go of all that was compiled. Programs that hold some of it keep it; what is compiled later gets new
+        names.
+        """
         for table in (self.functions, self.classes, self.module_types):
             table.clear()
 
@@ -48,7 +50,9 @@ class Unit(Classes, Modules):
     # ---- functions
 
     def function(self, python, given=None):
-        """The Function of a Python function, compiled when it is first needed. `given`: the types of parameters without annotations."""
+        """The Function of a Python function, compiled when it is first needed. `given`: the types of parameters without
+        annotations.
+        """
         original = unwrapped(python)
         key = (original, None if given is None else tuple(sorted((name, str(type)) for name, type in given.items())))
         if key not in self.functions:
@@ -145,7 +149,10 @@ class Unit(Classes, Modules):
         if isinstance(thing, nn.Module):
             raise emitter.error(
                 tree,
-                f"a module ({type(thing).__name__}) that is no attribute of the module being compiled cannot be called; assign it to an attribute in __init__",
+                (
+                    f"a module ({type(thing).__name__}) that is no attribute of the module being compiled cannot be "
+                    "called; assign it to an attribute in __init__"
+                ),
             )
         if not inspect.isfunction(unwrapped(thing)):
             return None

@@ -181,8 +181,10 @@ def multihead_forward(
         key = key.transpose(0, 1)
         value = value.transpose(0, 1)
     output, weights = F.multi_head_attention_forward(
-        query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, float(self.dropout),
-        self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight,
+        query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+        self.bias_v, self.add_zero_attn, float(self.dropout),
+        self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask, need_weights, attn_mask,
+        not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight,
         self.v_proj_weight, None, None, average_attn_weights, is_causal,
     )  # fmt: skip
     return output.transpose(0, 1) if turned else output, weights

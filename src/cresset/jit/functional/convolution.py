@@ -44,7 +44,8 @@ def output_padding(
         wanted = output_size[len(output_size) - n :]
     if len(wanted) != n:
         raise ValueError(
-            f"ConvTranspose: output_size must have {n} elements, or those of the batch and channels before, but got {len(output_size)}"
+            f"ConvTranspose: output_size must have {n} elements, or those of the batch and channels before, but got "
+            f"{len(output_size)}"
         )
     extra: List[int] = []
     for i in range(n):
@@ -53,7 +54,8 @@ def output_padding(
         )
         if wanted[i] < smallest or wanted[i] > smallest + stride[i] - 1:
             raise ValueError(
-                f"ConvTranspose: requested an output size of {output_size}, but the smallest in dimension {i} is {smallest}"
+                f"ConvTranspose: requested an output size of {output_size}, but the smallest in dimension {i} is "
+                f"{smallest}"
             )
         extra.append(wanted[i] - smallest)
     return extra

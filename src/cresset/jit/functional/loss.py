@@ -190,7 +190,8 @@ def binary_cross_entropy(
 ) -> Tensor:
     if target.size() != input.size():
         raise ValueError(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. Please ensure they have the same size."
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
         )
     return aten.binary_cross_entropy(input, target, weight, number(older(size_average, reduce, reduction)))
 
@@ -328,8 +329,10 @@ STANDS_FOR = {
     F: {
         function.__name__: function
         for function in (
-            l1_loss, mse_loss, huber_loss, smooth_l1_loss, soft_margin_loss, cross_entropy, nll_loss, poisson_nll_loss, gaussian_nll_loss, kl_div, binary_cross_entropy,
-            binary_cross_entropy_with_logits, margin_ranking_loss, hinge_embedding_loss, multilabel_margin_loss, multilabel_soft_margin_loss, cosine_embedding_loss, multi_margin_loss,
+            l1_loss, mse_loss, huber_loss, smooth_l1_loss, soft_margin_loss, cross_entropy, nll_loss, poisson_nll_loss,
+            gaussian_nll_loss, kl_div, binary_cross_entropy,
+            binary_cross_entropy_with_logits, margin_ranking_loss, hinge_embedding_loss, multilabel_margin_loss,
+            multilabel_soft_margin_loss, cosine_embedding_loss, multi_margin_loss,
             triplet_margin_loss, ctc_loss,
         )
     }

@@ -11,7 +11,8 @@ aten = torch.ops.aten
 
 
 def _max_pool1d(
-    input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
+    padding: BroadcastingList1[int] = 0,
     dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tensor:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -19,7 +20,8 @@ def _max_pool1d(
 
 
 def _max_pool1d_with_indices(
-    input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
+    padding: BroadcastingList1[int] = 0,
     dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tuple[Tensor, Tensor]:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -27,7 +29,8 @@ def _max_pool1d_with_indices(
 
 
 def _max_pool2d(
-    input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
+    padding: BroadcastingList2[int] = 0,
     dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tensor:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -35,7 +38,8 @@ def _max_pool2d(
 
 
 def _max_pool2d_with_indices(
-    input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
+    padding: BroadcastingList2[int] = 0,
     dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tuple[Tensor, Tensor]:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -43,7 +47,8 @@ def _max_pool2d_with_indices(
 
 
 def _max_pool3d(
-    input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
+    padding: BroadcastingList3[int] = 0,
     dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tensor:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -51,7 +56,8 @@ def _max_pool3d(
 
 
 def _max_pool3d_with_indices(
-    input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
+    padding: BroadcastingList3[int] = 0,
     dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tuple[Tensor, Tensor]:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -109,7 +115,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: BroadcastingList3[Optional[i
 
 
 def avg_pool2d(
-    input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
+    padding: BroadcastingList2[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: Optional[int] = None,
 ) -> Tensor:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride
@@ -117,7 +124,8 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0,
+    input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
+    padding: BroadcastingList3[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: Optional[int] = None,
 ) -> Tensor:  # fmt: skip
     steps = torch.jit.annotate(List[int], []) if stride is None else stride

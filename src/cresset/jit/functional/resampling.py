@@ -82,7 +82,8 @@ def resized(
         if mode == "area" and sizes is not None:
             return aten.adaptive_avg_pool3d(input, sizes)
     raise NotImplementedError(
-        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | "
+        f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
     )
 
 
@@ -111,7 +112,8 @@ def grid_sample(
         outside = 2
     else:
         raise ValueError(
-            f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
         )
     return aten.grid_sampler(input, grid, number, outside, align_corners is not None and align_corners)
 

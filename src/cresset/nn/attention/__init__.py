@@ -22,7 +22,8 @@ class SDPBackend(enum.IntEnum):
 
 
 _FORMS = {
-    SDPBackend.MATH: "math", SDPBackend.FLASH_ATTENTION: "flash", SDPBackend.EFFICIENT_ATTENTION: "mem_efficient", SDPBackend.CUDNN_ATTENTION: "cudnn",
+    SDPBackend.MATH: "math", SDPBackend.FLASH_ATTENTION: "flash", SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
+    SDPBackend.CUDNN_ATTENTION: "cudnn",
     SDPBackend.OVERRIDEABLE: "overrideable",
 }  # fmt: skip
 
@@ -40,11 +41,16 @@ def sdpa_kernel(backends, set_priority=False):
     torch.Size([1, 2, 4])
     """
     if not isinstance(backends, (SDPBackend, list)):
-        raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}")
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
+            f"{type(backends).__name__}"
+        )
     backends = [backends] if isinstance(backends, SDPBackend) else backends
     for backend in backends:
         if not isinstance(backend, SDPBackend):
-            raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}")
+            raise AssertionError(
+                f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}"
+            )
     with only_forms([_FORMS[backend] for backend in backends if backend in _FORMS], set_priority):
         yield {}
 
@@ -61,7 +67,9 @@ def list_flash_attention_impls():
 
 def activate_flash_attention_impl(impl):
     """Choose an implementation by name; only the one that is built in exists, so every name is refused."""
-    raise ValueError(f"activate_flash_attention_impl: there is no implementation {impl!r}; the built-in one is always used")
+    raise ValueError(
+        f"activate_flash_attention_impl: there is no implementation {impl!r}; the built-in one is always used"
+    )
 
 
 def restore_flash_attention_impl(_raise_warn=True):

@@ -1,7 +1,7 @@
 """Attention with a score function of one's own, and masks given as functions of positions.
 
-The functions see whole grids of batch, head, query and key positions at once, so that they cost one pass of ordinary operations. Blocks of keys
-that a BlockMask leaves out are not computed.
+The functions see whole grids of batch, head, query and key positions at once, so that they cost one pass of ordinary
+operations. Blocks of keys that a BlockMask leaves out are not computed.
 """
 
 import inspect
@@ -12,7 +12,8 @@ from typing import NamedTuple, TypedDict
 import cresset
 
 __all__ = [
-    "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks",
+    "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask",
+    "flex_attention", "noop_mask", "or_masks",
 ]  # fmt: skip
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
@@ -94,7 +95,8 @@ def _positions(batch, heads, queries, keys, device, first_query=0):
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):  # noqa: N803 - PyTorch's names
-    """The whole mask as a tensor (B, H, Q_LEN, KV_LEN): bools of a mask function, or the scores of a score function on zeros.
+    """The whole mask as a tensor (B, H, Q_LEN, KV_LEN): bools of a mask function, or the scores of a score function on
+    zeros.
 
     >>> from cresset.nn.attention.flex_attention import create_mask
     >>> create_mask(lambda b, h, q, kv: q >= kv, 1, 1, 2, 2)
@@ -113,7 +115,9 @@ class BlockMask:
     """Which blocks of keys each block of queries sees: in part (then `mask_mod` decides), wholly, or not at all."""
 
     def __init__(
-        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices, full_q_num_blocks, full_q_indices, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None, dq_kv_order_spt=None,  # noqa: N803
+        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices,
+        full_q_num_blocks, full_q_indices, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, *, dq_write_order=None,
+        dq_write_order_full=None, dq_kv_order=None, dq_kv_order_spt=None,  # noqa: N803
     ):  # fmt: skip
         self.seq_lengths = seq_lengths
         self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
@@ -127,7 +131,9 @@ class BlockMask:
 
     @classmethod
     def from_kv_blocks(
-        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, seq_lengths=None, compute_q_blocks=True, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None,  # noqa: N803
+        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None,
+        BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, seq_lengths=None, compute_q_blocks=True, *,
+        dq_write_order=None, dq_write_order_full=None, dq_kv_order=None,  # noqa: N803
     ):  # fmt: skip
         """From the lists of key blocks that each query block sees in part, and those it sees wholly."""
         if kv_indices.dim() < 2:
@@ -175,22 +181,31 @@ class BlockMask:
         size = self.BLOCK_SIZE if flatten else (self.BLOCK_SIZE,)
         lengths = self.seq_lengths if flatten else (self.seq_lengths,)
         return (
-            *lengths, self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices, self.q_num_blocks, self.q_indices, self.full_q_num_blocks, self.full_q_indices, *size, self.mask_mod,
+            *lengths, self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices,
+            self.q_num_blocks, self.q_indices, self.full_q_num_blocks, self.full_q_indices, *size, self.mask_mod,
         )  # fmt: skip
 
     def __getitem__(self, index):
         """Part of the batch or of the heads; or, as third index, some of the query blocks."""
         index = index if isinstance(index, tuple) else (index,)
         keep = tuple(slice(i, i + 1) if isinstance(i, int) else i for i in index)
-        parts = [t[keep] if t is not None else None for t in (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)]
+        parts = [
+            t[keep] if t is not None else None
+            for t in (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)
+        ]
         rows = parts[1].shape[-2] * self.BLOCK_SIZE[0]
         lengths = self.seq_lengths if len(index) < 3 else (min(rows, self.seq_lengths[0]), self.seq_lengths[1])
         return BlockMask.from_kv_blocks(*parts, self.BLOCK_SIZE, self.mask_mod, lengths)
 
     def to(self, device):
         """The same on another device."""
-        moved = [None if t is None else t.to(device) for t in (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)]
-        return BlockMask.from_kv_blocks(*moved, self.BLOCK_SIZE, self.mask_mod, self.seq_lengths, self.q_indices is not None)
+        moved = [
+            None if t is None else t.to(device)
+            for t in (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)
+        ]
+        return BlockMask.from_kv_blocks(
+            *moved, self.BLOCK_SIZE, self.mask_mod, self.seq_lengths, self.q_indices is not None
+        )
 
     def __repr__(self):
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
@@ -217,11 +232,24 @@ def _transposed(counts, indices):
     return _dense_to_ordered(_ordered_to_dense(counts, indices).mT)
 
 
-def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, separate_full_blocks=True, compute_dq_write_order=False, dq_kv_order=True):  # noqa: N803
+def create_block_mask(
+    mask_mod,
+    B,
+    H,
+    Q_LEN,
+    KV_LEN,
+    device=None,
+    BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
+    _compile=False,
+    separate_full_blocks=True,
+    compute_dq_write_order=False,
+    dq_kv_order=True,
+):  # noqa: N803
     """Find out which blocks of keys each block of queries sees.
 
     Args:
-        separate_full_blocks: keep a list of the blocks that are seen wholly; without it they are among those that are seen in part.
+        separate_full_blocks: keep a list of the blocks that are seen wholly; without it they are among those that are
+            seen in part.
         compute_dq_write_order: not supported; the order of writes is that of the blocks.
 
     >>> from cresset.nn.attention.flex_attention import create_block_mask
@@ -239,13 +267,27 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DE
     seen = inside.sum((3, 5))
     whole = seen == rows * columns
     if not separate_full_blocks:
-        return BlockMask.from_kv_blocks(*_dense_to_ordered(seen > 0), None, None, (rows, columns), mask_mod, (Q_LEN, KV_LEN))
+        return BlockMask.from_kv_blocks(
+            *_dense_to_ordered(seen > 0), None, None, (rows, columns), mask_mod, (Q_LEN, KV_LEN)
+        )
     partial = (seen > 0) & ~whole
-    return BlockMask.from_kv_blocks(*_dense_to_ordered(partial), *_dense_to_ordered(whole), (rows, columns), mask_mod, (Q_LEN, KV_LEN))
+    return BlockMask.from_kv_blocks(
+        *_dense_to_ordered(partial), *_dense_to_ordered(whole), (rows, columns), mask_mod, (Q_LEN, KV_LEN)
+    )
 
 
 def flex_attention(
-    query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False, kernel_options=None, *, return_aux=None
+    query,
+    key,
+    value,
+    score_mod=None,
+    block_mask=None,
+    scale=None,
+    enable_gqa=False,
+    return_lse=False,
+    kernel_options=None,
+    *,
+    return_aux=None,
 ):
     """Attention whose scores pass through `score_mod(score, batch, head, q, kv)` and whose mask is a BlockMask.
 
@@ -261,30 +303,48 @@ def flex_attention(
     torch.Size([1, 1, 2, 4])
     """
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
-        raise ValueError(f"flex_attention: query, key and value must be 4-D, got {query.dim()}, {key.dim()} and {value.dim()} dimensions")
+        raise ValueError(
+            f"flex_attention: query, key and value must be 4-D, got {query.dim()}, {key.dim()} and {value.dim()} "
+            "dimensions"
+        )
     if query.size(-1) != key.size(-1):
-        raise ValueError(f"Expect query and key/value to have the same embedding dimension, but got E={query.size(-1)} and E={key.size(-1)}.")
+        raise ValueError(
+            f"Expect query and key/value to have the same embedding dimension, but got E={query.size(-1)} and "
+            f"E={key.size(-1)}."
+        )
     batch, heads, queries, width = query.shape
     if not enable_gqa and heads != key.size(1):
-        raise ValueError(f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={key.size(1)}. Try setting enable_gqa=True for GQA.")
+        raise ValueError(
+            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={key.size(1)}. "
+            "Try setting enable_gqa=True for GQA."
+        )
     if enable_gqa:
         if heads % key.size(1):
-            raise ValueError(f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and Hkv={key.size(1)}.")
+            raise ValueError(
+                f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and "
+                f"Hkv={key.size(1)}."
+            )
         key, value = (t.repeat_interleave(heads // t.size(1), 1) for t in (key, value))
     if key.size(0) != batch:
         key, value = (t.expand(batch, *t.shape[1:]) for t in (key, value))
     scale = 1.0 / math.sqrt(width) if scale is None else scale
     rows, columns = block_mask.BLOCK_SIZE if block_mask is not None else (_DEFAULT_SPARSE_BLOCK_SIZE, key.size(2))
     if block_mask is not None and (block_mask.seq_lengths[0] < queries or block_mask.seq_lengths[1] < key.size(2)):
-        raise ValueError(f"block_mask was created for block_mask.shape={block_mask.shape} but got q_len={queries} and kv_len={key.size(2)}.")
+        raise ValueError(
+            f"block_mask was created for block_mask.shape={block_mask.shape} but got q_len={queries} and "
+            f"kv_len={key.size(2)}."
+        )
     parts = [
-        _attend(query[:, :, start : start + rows], key, value, start, rows, columns, score_mod, block_mask, scale) for start in range(0, queries, rows)
+        _attend(query[:, :, start : start + rows], key, value, start, rows, columns, score_mod, block_mask, scale)
+        for start in range(0, queries, rows)
     ]
     results, lses, peaks = ([part[k] for part in parts] for k in range(3))
     result = cresset.cat(results, 2) if parts else query.new_zeros(batch, heads, 0, value.size(-1))
     lse, peak = (cresset.cat(t, 2) if t else query.new_zeros(batch, heads, 0) for t in (lses, peaks))
     if return_aux is not None:
-        return result, AuxOutput(lse=lse if return_aux.lse else None, max_scores=peak if return_aux.max_scores else None)
+        return result, AuxOutput(
+            lse=lse if return_aux.lse else None, max_scores=peak if return_aux.max_scores else None
+        )
     return (result, lse) if return_lse else result
 
 
@@ -294,9 +354,19 @@ def _attend(query, key, value, start, rows, columns, score_mod, block_mask, scal
     keys = key.size(2)
     if block_mask is not None:
         seen = block_mask.to_dense()[..., start // rows, :].flatten(0, -2).any(0).tolist()
-        kept = list(itertools.chain.from_iterable(range(k * columns, min((k + 1) * columns, keys)) for k, is_seen in enumerate(seen) if is_seen and k * columns < keys))
+        kept = list(
+            itertools.chain.from_iterable(
+                range(k * columns, min((k + 1) * columns, keys))
+                for k, is_seen in enumerate(seen)
+                if is_seen and k * columns < keys
+            )
+        )
         if not kept:
-            return query.new_zeros(batch, heads, queries, value.size(-1)), query.new_full((batch, heads, queries), -math.inf), query.new_full((batch, heads, queries), -math.inf)
+            return (
+                query.new_zeros(batch, heads, queries, value.size(-1)),
+                query.new_full((batch, heads, queries), -math.inf),
+                query.new_full((batch, heads, queries), -math.inf),
+            )
         index = cresset.tensor(kept, device=query.device)
         key, value = key.index_select(2, index), value.index_select(2, index)
     else:

@@ -20,7 +20,8 @@ class AuxRequest(NamedTuple):
 
 
 def varlen_attn(
-    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1), enable_gqa=False,
+    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
+    enable_gqa=False,
     seqused_k=None, block_table=None, num_splits=None,
 ):  # fmt: skip
     """scaled_dot_product_attention inside of each sequence.
@@ -28,11 +29,12 @@ def varlen_attn(
     Args:
         query: (tokens of all sequences, heads, E).
         key, value: (tokens, heads, E); with a block_table (pages, tokens of a page, heads, E).
-        cu_seq_q, cu_seq_k: where each sequence starts, and after the last one where it ends. cu_seq_k is not needed with a block_table.
+        cu_seq_q, cu_seq_k: where each sequence starts, and after the last one where it ends. cu_seq_k is not needed
+            with a block_table.
         max_q, max_k: the longest lengths.
         return_aux: AuxRequest(lse=True) gives (result, lse), lse of shape (heads, tokens).
-        window_size: how many keys to the left and to the right of its own position a query sees; -1 for all, so (-1, 0) is causal. The
-            last query stands at the last key.
+        window_size: how many keys to the left and to the right of its own position a query sees; -1 for all, so (-1, 0)
+            is causal. The last query stands at the last key.
         enable_gqa: several query heads share a head of keys and values.
         seqused_k: how many keys of each sequence count.
         block_table: for each sequence the pages that hold its keys and values, in order; needs seqused_k.
@@ -45,10 +47,16 @@ def varlen_attn(
     """
     if block_table is not None and seqused_k is None:
         raise ValueError("varlen_attn: block_table needs seqused_k, the number of keys of each sequence")
-    if (seqused_k is not None or block_table is not None) and cresset.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad):
+    if (
+        (seqused_k is not None or block_table is not None)
+        and cresset.is_grad_enabled()
+        and (query.requires_grad or key.requires_grad or value.requires_grad)
+    ):
         raise RuntimeError("varlen_attn: seqused_k and block_table have no derivative; use no_grad")
     if not enable_gqa and block_table is None and query.size(1) != key.size(1):
-        raise ValueError(f"varlen_attn: query has {query.size(1)} heads and key {key.size(1)}; enable_gqa=True allows that")
+        raise ValueError(
+            f"varlen_attn: query has {query.size(1)} heads and key {key.size(1)}; enable_gqa=True allows that"
+        )
     queries = cu_seq_q.tolist()
     used = seqused_k.tolist() if seqused_k is not None else None
     keys = cu_seq_k.tolist() if cu_seq_k is not None else None

@@ -31,7 +31,9 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val; they are {min_val} and {max_val}")
     if (min_val < 0 or max_val < 0) and input.dtype in (cresset.uint8, cresset.uint16, cresset.uint32, cresset.uint64):
-        raise RuntimeError(f"hardtanh: cannot do hardtanh on an unsigned type with negative limits; they are {min_val} and {max_val}")
+        raise RuntimeError(
+            f"hardtanh: cannot do hardtanh on an unsigned type with negative limits; they are {min_val} and {max_val}"
+        )
     return cresset.hardtanh_(input, min_val, max_val) if inplace else cresset.hardtanh(input, min_val, max_val)
 
 

@@ -17,7 +17,8 @@ from .padding import pad
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
-    """softmax(query key^T * scale + mask) value: for each query the mean of the values, weighted by how well its key fits.
+    """softmax(query key^T * scale + mask) value: for each query the mean of the values, weighted by how well its key
+    fits.
 
     Args:
         query: (..., heads, L, E).
@@ -42,7 +43,8 @@ def scaled_dot_product_attention(
             )
         if t.dtype != query.dtype or t.device != query.device:
             raise RuntimeError(
-                "scaled_dot_product_attention: Expected query, key, and value to have the same dtype and device, but got "
+                "scaled_dot_product_attention: Expected query, key, and value to have the same dtype and device, but "
+                "got "
                 f"query {query.dtype} on {query.device} and {name} {t.dtype} on {t.device}"
             )
     if attn_mask is not None:
@@ -59,7 +61,8 @@ def scaled_dot_product_attention(
         heads = query.size(-3)
         if key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3):
             raise RuntimeError(
-                f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
+                "scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in "
+                "query, "
                 f"they are {key.size(-3)}, {value.size(-3)} and {heads}"
             )
     params = SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
@@ -109,7 +112,9 @@ def _as_added(mask, name, dtype, other=None, other_name="", check_other=True):
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """PyTorch's name for a mask as numbers to add, of dtype `target_type`; `other_type` is the dtype of a mask that goes with it."""
+    """PyTorch's name for a mask as numbers to add, of dtype `target_type`; `other_type` is the dtype of a mask that
+    goes with it.
+    """
     other = None if other_type is None else cresset.empty(0, dtype=other_type)
     return _as_added(mask, mask_name, target_type, other, other_name, check_other)
 
@@ -161,9 +166,11 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def multi_head_attention_forward(
-    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+    dropout_p,
     out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
-    use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
+    use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None,
+    static_v=None,
     average_attn_weights=True, is_causal=False,
 ):  # fmt: skip
     """Project query, key and value, attend in `num_heads` heads, and project the result.
@@ -268,7 +275,10 @@ def multi_head_attention_forward(
     if need_weights:
         _check(
             not (is_causal and attn_mask is None),
-            "multi_head_attention_forward: is_causal without an attn_mask is not supported together with need_weights; pass the mask too",
+            (
+                "multi_head_attention_forward: is_causal without an attn_mask is not supported together with "
+                "need_weights; pass the mask too"
+            ),
         )
         scores = (q * math.sqrt(1.0 / head)) @ k.mT
         weights = (scores if attn_mask is None else attn_mask + scores).softmax(-1)

@@ -94,7 +94,8 @@ def _shifted(x, by):
 
 
 class _Alignments(Function):
-    """The loss for each sample, by summing over alignments from the front (alpha) and, for the gradient, from the back (beta).
+    """The loss for each sample, by summing over alignments from the front (alpha) and, for the gradient, from the back
+    (beta).
 
     With states s = blank, label, blank, label, ..., blank, a step stays, moves by one, or by two over a blank that
     separates different labels. The gradient is the one for log-probabilities that come out of a log_softmax:

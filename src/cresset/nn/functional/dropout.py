@@ -57,7 +57,8 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     _check_probability(p)
     if input.ndim not in (3, 4):
         warnings.warn(
-            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error in a "
+            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an "
+            "error in a "
             "future release. To retain the behavior and silence this warning, please use dropout instead. "
             "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, "
             "a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
@@ -65,8 +66,10 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
         )
     if input.ndim == 3:
         warnings.warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
-            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
+            "desired - "
+            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
+            "future "
             "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
             "channel-wise dropout behavior, please switch to using dropout1d instead.",
             stacklevel=2,
@@ -79,7 +82,8 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     _check_probability(p)
     if input.ndim not in (4, 5):
         warnings.warn(
-            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a "
+            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an "
+            "error in a "
             "future release. To retain the behavior and silence this warning, please use dropout instead. "
             "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, "
             "a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",

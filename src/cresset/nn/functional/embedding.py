@@ -81,7 +81,8 @@ def embedding_bag(
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                "sequences. "
                 f"However, found offsets of type {type(offsets)}"
             )
         bags, length = input.shape
@@ -102,7 +103,8 @@ def embedding_bag(
             first, last = offsets[0].item(), offsets[-1].item()
             if first != 0:
                 raise RuntimeError(
-                    f"embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                    "embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
+                    "from "
                     f"position 0. However, got {first}"
                 )
             if last > input.numel():
@@ -113,7 +115,8 @@ def embedding_bag(
             if falls.any():
                 at = int(falls.int().argmax()) + 1
                 raise RuntimeError(
-                    f"embedding_bag: offsets must not be negative and must not decrease, but offsets[{at}] is {offsets[at]} "
+                    f"embedding_bag: offsets must not be negative and must not decrease, but offsets[{at}] is "
+                    f"{offsets[at]} "
                     f"after {offsets[at - 1]}"
                 )
         positions = cresset.arange(input.numel(), dtype=starts.dtype, device=input.device)

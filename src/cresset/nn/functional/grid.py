@@ -54,7 +54,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         )
     if grid.size(-1) != spatial:
         raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {spatial} in last dimension, but got grid with sizes {list(grid.shape)}"
+            f"grid_sampler(): expected grid to have size {spatial} in last dimension, but got grid with sizes "
+            f"{list(grid.shape)}"
         )
     if 0 in input.shape[2:]:
         raise RuntimeError(
@@ -64,7 +65,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.dtype != grid.dtype:
         raise RuntimeError(
-            f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}"
+            f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has "
+            f"{grid.dtype}"
         )
 
     samples, channels, *sizes = input.shape
@@ -147,7 +149,8 @@ def affine_grid(theta, size, align_corners=None):
     spatial = len(size) - 2
     if spatial not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{size}."
         )
     if theta.ndim != 3 or theta.shape[-2:] != (spatial, spatial + 1):
         raise ValueError(

@@ -47,16 +47,21 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
 def _check(mat_a, mat_b, offs, bias, out_dtype):
     for name, matrix in (("mat_a", mat_a), ("mat_b", mat_b)):
         if matrix.dtype not in _DTYPES:
-            raise RuntimeError(f"grouped_mm: Expected {name} to be Float32, BFloat16 or Float16 matrix, got {matrix.dtype}")
+            raise RuntimeError(
+                f"grouped_mm: Expected {name} to be Float32, BFloat16 or Float16 matrix, got {matrix.dtype}"
+            )
         if matrix.dim() not in (2, 3):
             raise RuntimeError(f"grouped_mm: {name} has to be 2 or 3d, got shape {tuple(matrix.shape)}")
     if mat_a.dtype != mat_b.dtype:
-        raise RuntimeError(f"grouped_mm: expected mat_a and mat_b to have the same dtype, but got: {mat_a.dtype} != {mat_b.dtype}")
+        raise RuntimeError(
+            f"grouped_mm: expected mat_a and mat_b to have the same dtype, but got: {mat_a.dtype} != {mat_b.dtype}"
+        )
     both_3d = mat_a.dim() == 3 and mat_b.dim() == 3
     shapes = f"{tuple(mat_a.shape)} and {tuple(mat_b.shape)}"
     if both_3d != (offs is None):
         raise RuntimeError(
-            f"grouped_mm: Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d; the shapes are {shapes}"
+            "grouped_mm: Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d; the "
+            f"shapes are {shapes}"
         )
     if mat_a.size(-1) != mat_b.size(-2):
         raise RuntimeError(f"grouped_mm: contraction dimension of mat_a and mat_b must match, the shapes are {shapes}")
@@ -65,7 +70,9 @@ def _check(mat_a, mat_b, offs, bias, out_dtype):
     if bias is not None:
         raise RuntimeError("grouped_mm: Bias not supported yet")
     if out_dtype not in (None, mat_a.dtype):
-        raise RuntimeError(f"grouped_mm: Grouped gemm output dtype must match `mat_a` dtype, {mat_a.dtype}, got {out_dtype}")
+        raise RuntimeError(
+            f"grouped_mm: Grouped gemm output dtype must match `mat_a` dtype, {mat_a.dtype}, got {out_dtype}"
+        )
     if offs is not None:
         if offs.dim() != 1:
             raise RuntimeError(f"grouped_mm: offs has to be 1D, got shape {tuple(offs.shape)}")

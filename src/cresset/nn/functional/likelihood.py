@@ -101,7 +101,8 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     has_probabilities = input.shape == target.shape and input.ndim
-    # CUDA's autocast computes it in float32. A reduced loss of classes is given so without the scores, perhaps most of the memory, being cast.
+    # CUDA's autocast computes it in float32. A reduced loss of classes is given so without the scores, perhaps most of
+    # the memory, being cast.
     in_half_precision = input.is_cuda and input.dtype.itemsize == 2 and cresset.is_autocast_enabled("cuda")
     if in_half_precision and (has_probabilities or reduction == "none"):
         input = input.float()
@@ -171,7 +172,8 @@ def linear_cross_entropy(
         raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.ndim}")
     if linear_weight.ndim > 2 and input.ndim == 1:
         raise RuntimeError(
-            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            "requires "
             f"batched input, (N, {input.size(0)}), got unbatched input with shape {tuple(input.shape)}"
         )
     if linear_weight.ndim <= 2:

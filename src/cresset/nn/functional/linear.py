@@ -26,13 +26,15 @@ def bilinear(input1, input2, weight, bias=None):
     for number, input in enumerate((input1, input2), 1):
         if input.size(-1) != weight.size(number):
             raise RuntimeError(
-                f"bilinear: input{number} size does not match weight size: got {input.size(-1)} but expected {weight.size(number)}"
+                f"bilinear: input{number} size does not match weight size: got {input.size(-1)} but expected "
+                f"{weight.size(number)}"
             )
     if bias is not None and bias.size(0) != weight.size(0):
         raise RuntimeError(
             f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}"
         )
-    # The first input applied to every slice of the weight gives (..., out, in2); then the second. Half precision is rounded in between and at the end.
+    # The first input applied to every slice of the weight gives (..., out, in2); then the second. Half precision is
+    # rounded in between and at the end.
     applied = cresset.matmul(input1, weight.transpose(0, 1).flatten(1)).unflatten(-1, (weight.size(0), weight.size(2)))
     dtype = input1.dtype
     if dtype in (cresset.float16, cresset.bfloat16):

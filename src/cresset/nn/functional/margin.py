@@ -83,7 +83,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         )
     if target.ndim > 1 or target.numel() != samples:
         raise RuntimeError(
-            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            "size). "
             f"Expected target size [{samples}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
     if target.dtype is not cresset.int64:
@@ -113,7 +114,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     _check_scores("multilabel_margin_loss", input)
     if target.shape != input.shape and not (target.ndim <= 1 and input.ndim <= 1 and target.numel() == input.numel()):
         raise RuntimeError(
-            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
+            f"{list(input.shape)}"
         )
     scores, labels = (t.reshape(1, -1) if t.ndim < 2 else t for t in (input, target))
     classes = scores.size(1)
@@ -138,7 +140,9 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     loss = -(target * cresset.logsigmoid(input) + (1 - target) * cresset.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return reduce_loss(loss.sum(input.ndim - 1) / input.size(-1), reduction)  # of the input's classes, also where it broadcasts
+    return reduce_loss(
+        loss.sum(input.ndim - 1) / input.size(-1), reduction
+    )  # of the input's classes, also where it broadcasts
 
 
 def _check_margin(margin):

@@ -37,7 +37,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.ndim < 2:
         raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input.ndim}")
     if num_groups > 0:
-        _check_values_per_channel(list(input.shape), input.size(0) * input.size(1) // num_groups * math.prod(input.shape[2:]))
+        _check_values_per_channel(
+            list(input.shape), input.size(0) * input.size(1) // num_groups * math.prod(input.shape[2:])
+        )
     return cresset.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -57,7 +59,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
             [ 1.0000]])
     """
     if eps <= 0 if training else eps < 0:
-        raise ValueError(f"batch_norm: eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
+        raise ValueError(
+            f"batch_norm: eps must be {'positive during training' if training else 'non-negative'}, but got {eps}"
+        )
     if training:
         shape = input.shape
         _check_values_per_channel(shape, input.numel() // shape[1] if len(shape) > 1 and shape[1] else 0)

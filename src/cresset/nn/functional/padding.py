@@ -48,7 +48,10 @@ def _check_result(input, dim, before, after):
             f"output size, which is invalid. Check dimension {dim} of your input."
         )
     if size > 2**63 - 1:
-        raise RuntimeError(f"pad: integer overflow: the size {input.size(dim)} + {before} + {after} of dimension {dim} does not fit in 64 bits")
+        raise RuntimeError(
+            f"pad: integer overflow: the size {input.size(dim)} + {before} + {after} of dimension {dim} does not fit "
+            "in 64 bits"
+        )
     return size
 
 

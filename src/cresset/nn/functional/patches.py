@@ -63,7 +63,8 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     places = _places(input.shape[-2:], kernel, dilation, padding, stride)
     if min(places) < 1:
         raise RuntimeError(
-            f"unfold: Given input with spatial size {tuple(input.shape[-2:])}, kernel_size={kernel}, dilation={dilation}, "
+            f"unfold: Given input with spatial size {tuple(input.shape[-2:])}, kernel_size={kernel}, "
+            f"dilation={dilation}, "
             f"padding={padding}, calculated shape of the array of sliding blocks as {tuple(places)}, "
             "but its components must be at least one."
         )
@@ -100,7 +101,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     places = _places(size, kernel, dilation, padding, stride)
     if min(places) < 1 or input.size(-1) != places[0] * places[1]:
         raise RuntimeError(
-            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+            f"stride={stride}, "
             f"expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{places[0]} * {places[1]} = {places[0] * places[1]}, but got input.size(2)={input.size(-1)}."
         )
@@ -148,7 +150,8 @@ def pixel_unshuffle(input, downscale_factor):
     """
     if input.ndim < 3:
         raise RuntimeError(
-            f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+            f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} "
+            "dimension(s)"
         )
     r = downscale_factor
     if r <= 0:
@@ -157,7 +160,8 @@ def pixel_unshuffle(input, downscale_factor):
     for name, size in (("height", height), ("width", width)):
         if size % r:
             raise RuntimeError(
-                f"pixel_unshuffle: expects {name} to be divisible by downscale_factor, but {name}={size} is not divisible by {r}"
+                f"pixel_unshuffle: expects {name} to be divisible by downscale_factor, but {name}={size} is not "
+                f"divisible by {r}"
             )
     split = input.reshape(*batch, channels, height // r, r, width // r, r)
     n = len(batch)
@@ -182,7 +186,8 @@ def channel_shuffle(input, groups):
     channels = input.size(1)
     if channels % groups:
         raise RuntimeError(
-            f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+            f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} "
+            "groups."
         )
     return input.unflatten(1, (groups, channels // groups)).transpose(1, 2).reshape(input.shape)
 

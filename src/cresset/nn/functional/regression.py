@@ -89,7 +89,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     loss = cresset.huber_elementwise(input, target, delta)
     if loss.dtype != input.dtype:  # unlike other losses, this one has the dtype of the input
         if not input.is_floating_point():
-            raise RuntimeError(f"huber_loss: result type {loss.dtype} can't be cast to the desired output type {input.dtype}")
+            raise RuntimeError(
+                f"huber_loss: result type {loss.dtype} can't be cast to the desired output type {input.dtype}"
+            )
         loss = loss.to(input.dtype)
     if weight is not None:
         _check_weight(input, weight)

@@ -55,7 +55,8 @@ def interpolate(
         )
     if spatial not in (1, 2, 3) or mode not in (*_SPATIAL, "nearest", "nearest-exact", "area"):
         raise NotImplementedError(
-            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: {_MODES} (got {mode})"
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: {_MODES} "
+            f"(got {mode})"
         )
     if _SPATIAL.get(mode, spatial) != spatial:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {_SPATIAL[mode] + 2}D input")
@@ -69,8 +70,8 @@ def interpolate(
     if mode == "area":
         return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
 
-    # Half precision is interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have the precision
-    # of the input, as PyTorch's have there. Bytes are rounded after each dimension.
+    # Half precision is interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have
+    # the precision of the input, as PyTorch's have there. Bytes are rounded after each dimension.
     dtype, between = input.dtype, not mode.startswith("nearest")
     if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in ("bilinear", "bicubic"))):
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
@@ -100,7 +101,8 @@ def _target(input, size, scale_factor, recompute, mode):
     for name, given in (("output size", size), ("scale_factor", scale_factor)):
         if isinstance(given, (list, tuple)) and len(given) != spatial:
             raise ValueError(
-                "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of "
+                "Input and output must have the same number of spatial dimensions, but got input with spatial "
+                "dimensions of "
                 f"{list(old)} and {name} of {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
                 f"{name} in (o1, o2, ...,oK) format."
             )
@@ -115,7 +117,9 @@ def _target(input, size, scale_factor, recompute, mode):
 
 
 def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
-    """`input` with `size` elements along `dim`. `precision` is what the weights are rounded to: a half dtype, uint8 or None."""
+    """`input` with `size` elements along `dim`. `precision` is what the weights are rounded to: a half dtype, uint8 or
+    None.
+    """
     old, bytes_ = input.size(dim), precision == cresset.uint8
     if old == size and (antialias or bytes_ or mode.endswith("linear")):  # whatever the scale was that gave this size
         return input
@@ -166,7 +170,9 @@ def _weighed(input, dim, indices, weights):
 
 
 def _resize_bytes(input, dim, first, weights):
-    """Bytes, on the CPU in uint8 and elsewhere held as float32: new ones of the old from `first` on, with rows of weights."""
+    """Bytes, on the CPU in uint8 and elsewhere held as float32: new ones of the old from `first` on, with rows of
+    weights.
+    """
     weights, bits = _whole_weights(weights)
     if input.dtype == cresset.uint8:
         return cresset._native.operators()["resized_bytes"](input, dim, first, weights.to(cresset.int16), bits)
@@ -202,7 +208,8 @@ def cubic_weights(t, a=-0.75):
 
 
 def _filter(old, size, step, mode, dtype, device):
-    """Of which old element on each new one is made, and (size, taps) how much those count, with the filter as wide as the step.
+    """Of which old element on each new one is made, and (size, taps) how much those count, with the filter as wide as
+    the step.
 
     Pixels have their center at a half; as in PyTorch, `align_corners` changes the step alone.
     """

@@ -19,9 +19,13 @@ from .reduction import reduce_loss
 
 
 def _named(reduction):
-    """The reduction with a number; those that stand for none give all losses. In words it is asked for in nn.functional."""
+    """The reduction with a number; those that stand for none give all losses. In words it is asked for in
+    nn.functional.
+    """
     if isinstance(reduction, bool) or not isinstance(reduction, int):
-        raise TypeError(f"argument 'reduction' must be int, not {type(reduction).__name__}: 0 for none, 1 for mean, 2 for sum")
+        raise TypeError(
+            f"argument 'reduction' must be int, not {type(reduction).__name__}: 0 for none, 1 for mean, 2 for sum"
+        )
     return {1: "mean", 2: "sum"}.get(reduction, "none")
 
 
@@ -113,8 +117,10 @@ functions = {
     f.__name__: f
     for f in (
         prelu, binary_cross_entropy_with_logits, kl_div, poisson_nll_loss,
-        cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, ctc_loss, constant_pad_nd,
-        grid_sampler, grid_sampler_2d, grid_sampler_3d, affine_grid_generator, bilinear, cosine_similarity, pairwise_distance, channel_shuffle,
+        cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, ctc_loss,
+        constant_pad_nd,
+        grid_sampler, grid_sampler_2d, grid_sampler_3d, affine_grid_generator, bilinear, cosine_similarity,
+        pairwise_distance, channel_shuffle,
         native_channel_shuffle, pixel_shuffle, pixel_unshuffle,
     )
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""PyTorch's names for the places of its layers: nn.modules.conv, nn.modules.batchnorm, ... Here a layer's file is nn/<family>.py."""
+"""PyTorch's names for the places of its layers: nn.modules.conv, nn.modules.batchnorm, ... Here a layer's file is
+nn/<family>.py.
+"""
 
 import sys
 import types
@@ -27,18 +29,25 @@ from ..module import Module, consume_prefix_in_state_dict_if_present
 
 # PyTorch's place -> the files here. All their classes have their home there, unless LAYERS says otherwise.
 _FILES = {
-    "activation": (activation, multihead), "container": (containers,), "conv": (conv,), "dropout": (dropout,), "lazy": (lazy,), "linear": (linear,),
-    "loss": (loss,), "module": (hooks, module), "padding": (padding,), "pooling": (pooling,), "rnn": (rnn,), "sparse": (embedding,),
-    "transformer": (transformer,), "utils": (sizes,), "adaptive": (loss,), "batchnorm": (norm,), "instancenorm": (norm,), "normalization": (norm,),
-    "channelshuffle": (reshaping,), "distance": (reshaping,), "flatten": (reshaping,), "fold": (reshaping,), "pixelshuffle": (reshaping,),
+    "activation": (activation, multihead), "container": (containers,), "conv": (conv,), "dropout": (dropout,),
+    "lazy": (lazy,), "linear": (linear,),
+    "loss": (loss,), "module": (hooks, module), "padding": (padding,), "pooling": (pooling,), "rnn": (rnn,),
+    "sparse": (embedding,),
+    "transformer": (transformer,), "utils": (sizes,), "adaptive": (loss,), "batchnorm": (norm,),
+    "instancenorm": (norm,), "normalization": (norm,),
+    "channelshuffle": (reshaping,), "distance": (reshaping,), "flatten": (reshaping,), "fold": (reshaping,),
+    "pixelshuffle": (reshaping,),
     "upsampling": (reshaping,),
 }  # fmt: skip
 _LAYERS = {
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
-    "batchnorm": "_NormBase _BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm",
-    "instancenorm": "_InstanceNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "batchnorm": ("_NormBase _BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d "
+                 "LazyBatchNorm3d SyncBatchNorm"),
+    "instancenorm": ("_InstanceNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d "
+                    "LazyInstanceNorm3d"),
     "normalization": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm",
-    "channelshuffle": "ChannelShuffle", "distance": "CosineSimilarity PairwiseDistance", "flatten": "Flatten Unflatten", "fold": "Fold Unfold",
+    "channelshuffle": "ChannelShuffle", "distance": "CosineSimilarity PairwiseDistance", "flatten": "Flatten Unflatten",
+    "fold": "Fold Unfold",
     "pixelshuffle": "PixelShuffle PixelUnshuffle", "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }  # fmt: skip
 _homes = {name: place for place, names in _LAYERS.items() for name in names.split()}
@@ -46,7 +55,8 @@ _homes_of_files = {file.__name__: place for place, files in reversed(_FILES.item
 
 
 def home_of(module, name):
-    """PyTorch's place of the class `name` of the file `module`, as in "torch.nn.modules.conv"; None for what is no layer's file.
+    """PyTorch's place of the class `name` of the file `module`, as in "torch.nn.modules.conv"; None for what is no
+    layer's file.
 
     >>> cresset.nn.modules.home_of("cresset.nn.norm", "LayerNorm")
     'torch.nn.modules.normalization'

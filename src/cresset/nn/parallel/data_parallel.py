@@ -13,7 +13,8 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """Divide each batch over the GPUs, if there are some; else only call the module. One process for each GPU is faster.
+    """Divide each batch over the GPUs, if there are some; else only call the module. One process for each GPU is
+    faster.
 
     Args:
         module: the model, as `module` in the state_dict; its parameters are on the first of the devices.
@@ -73,7 +74,8 @@ def _check_place(module, device):
     for tensor in itertools.chain(module.parameters(), module.buffers()):
         if tensor.device != device:
             raise RuntimeError(
-                f"module must have its parameters and buffers on device {device} (device_ids[0]) but found one of them on "
+                f"module must have its parameters and buffers on device {device} (device_ids[0]) but found one of "
+                "them on "
                 f"device: {tensor.device}"
             )
 
@@ -86,7 +88,9 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
         module_kwargs: named arguments.
     """
     if not cresset.accelerator.is_available():
-        raise RuntimeError("data_parallel: device type could not be determined; there is no GPU. Call the module itself")
+        raise RuntimeError(
+            "data_parallel: device type could not be determined; there is no GPU. Call the module itself"
+        )
     inputs = inputs if isinstance(inputs, tuple) else (inputs,) if inputs is not None else ()
     devices = accelerators(range(cresset.accelerator.device_count()) if device_ids is None else device_ids)
     target = devices[0] if output_device is None else output_device

@@ -41,7 +41,9 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
 def _check_counts(modules, inputs, kwargs_tup, devices):
     for what, values in (("inputs", inputs), ("keyword arguments", kwargs_tup), ("devices", devices)):
         if values is not None and len(values) != len(modules):
-            raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of {what} {len(values)}")
+            raise AssertionError(
+                f"The number of modules {len(modules)} is not equal to the number of {what} {len(values)}"
+            )
 
 
 def _place(number, given, device):
@@ -49,12 +51,15 @@ def _place(number, given, device):
         return device
     tensor = get_a_var(given)
     if tensor is None:
-        raise RuntimeError(f"parallel_apply: no device was given for replica {number}, and none of its inputs is a tensor")
+        raise RuntimeError(
+            f"parallel_apply: no device was given for replica {number}, and none of its inputs is a tensor"
+        )
     return tensor.device
 
 
 def call_in_threads(modules, inputs, kwargs_tup, entered):
-    """Each module's result, in order. `entered(i)` is the context in which module i runs; what one raises is raised here.
+    """Each module's result, in order. `entered(i)` is the context in which module i runs; what one raises is raised
+    here.
 
     Gradient mode and autocast belong to a thread, so they are carried over.
     """

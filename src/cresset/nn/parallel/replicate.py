@@ -9,7 +9,8 @@ __all__ = ["replicate"]
 
 
 def replicate(network, devices, detach=False):
-    """Make a copy of a module for each device. Parameters of the copies are results of the module's own: gradients reach those.
+    """Make a copy of a module for each device. Parameters of the copies are results of the module's own: gradients
+    reach those.
 
     Args:
         detach: whether the copies stand alone, with parameters of their own.

@@ -17,7 +17,9 @@ def _is_namedtuple(value):
 def accelerators(devices):
     """Devices given as numbers, names or devices; the CPU is refused."""
     kind = cresset.accelerator.current_accelerator()
-    found = [cresset.device(kind.type if kind else "cuda", d) if isinstance(d, int) else cresset.device(d) for d in devices]
+    found = [
+        cresset.device(kind.type if kind else "cuda", d) if isinstance(d, int) else cresset.device(d) for d in devices
+    ]
     for device in found:
         if device.type == "cpu":
             raise ValueError(f"Expected a non cpu device, but got: {device}")
@@ -40,7 +42,9 @@ def scatter(inputs, target_gpus, dim=0):
 
     def divided(value):
         if isinstance(value, cresset.Tensor):
-            return tuple(piece.to(device) for piece, device in zip(value.chunk(len(devices), dim), devices, strict=False))
+            return tuple(
+                piece.to(device) for piece, device in zip(value.chunk(len(devices), dim), devices, strict=False)
+            )
         if _is_namedtuple(value):
             return [type(value)(*items) for items in zip(*map(divided, value), strict=False)]
         if isinstance(value, (tuple, list)) and value:
@@ -96,7 +100,10 @@ def _joined(tensors, target, dim):
     target = cresset.device("cpu") if target in (-1, "cpu") else accelerators([target])[0]
     if dim == 0 and all(tensor.dim() == 0 for tensor in tensors):
         warnings.warn(
-            "Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and return a vector.",
+            (
+                "Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and "
+                "return a vector."
+            ),
             stacklevel=2,
         )
         tensors = [tensor.unsqueeze(0) for tensor in tensors]

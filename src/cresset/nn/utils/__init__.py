@@ -1,4 +1,6 @@
-"""Around training: clipping gradients, parameters as vectors and as functions of others, sequences of different lengths."""
+"""Around training: clipping gradients, parameters as vectors and as functions of others, sequences of different
+lengths.
+"""
 
 import importlib
 
@@ -13,9 +15,12 @@ from .stateless import functional_call, skip_init
 from .weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "convert_conv2d_weight_memory_format",
-    "convert_conv3d_weight_memory_format", "functional_call", "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format", "functional_call", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize",
+    "remove_spectral_norm",
     "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip
 

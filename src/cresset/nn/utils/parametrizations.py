@@ -92,7 +92,8 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 class _Orthogonal(Module):
     """An orthogonal matrix as a function of any matrix X, times a fixed orthogonal matrix, `base`, for where to start.
 
-    matrix_exp: exp(A - A^H) of the lower triangle A; cayley: (I - S/2)^-1 (I + S/2) with S = A - A^H. householder: the product of the
+    matrix_exp: exp(A - A^H) of the lower triangle A; cayley: (I - S/2)^-1 (I + S/2) with S = A - A^H. householder: the
+        product of the
     reflections whose vectors stand below the diagonal of X, with the signs that stand on it.
     """
 
@@ -138,13 +139,15 @@ class _Orthogonal(Module):
             if n != k:
                 tall = cresset.cat([tall, tall.new_empty(*tall.shape[:-2], n, n - k).normal_()], -1)
             self.base = tall.clone() if n == k and _is_orthogonal(tall) else _made_orthogonal(tall)
-            # Here every map gives the identity: the skew part is zero, and the reflections of zero vectors and the signs cancel.
+            # Here every map gives the identity: the skew part is zero, and the reflections of zero vectors and the
+            # signs cancel.
             start = cresset.zeros_like(q)
             start.diagonal(dim1=-2, dim2=-1).fill_(-1)
             return start
         if self.orthogonal_map != "householder":
             raise NotImplementedError(
-                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False."
+                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                "use_trivialization=False."
             )
         reflections, lengths = cresset.geqrf(tall)
         signs = reflections.diagonal(dim1=-2, dim2=-1)
@@ -176,7 +179,8 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     """Keep a matrix orthogonal (or its rows or columns orthonormal, if it is not square).
 
     Args:
-        orthogonal_map: "matrix_exp", "cayley" or "householder". By default matrix_exp for square and complex matrices, else householder.
+        orthogonal_map: "matrix_exp", "cayley" or "householder". By default matrix_exp for square and complex matrices,
+            else householder.
         use_trivialization: start at, and allow assigning, any orthogonal matrix.
 
     >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 2))

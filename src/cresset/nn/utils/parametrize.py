@@ -88,7 +88,8 @@ class ParametrizationList(ModuleList):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
             if made.dtype != original.dtype or made.shape != shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the tensor, unless `unsafe` flag is "
+                    "Registering a parametrization may not change the dtype or the shape of the tensor, unless "
+                    "`unsafe` flag is "
                     f"enabled.\nmodule dtype: {original.dtype}, shape: {shape}\n"
                     f"parametrized dtype: {made.dtype}, shape: {made.shape}"
                 )
@@ -99,7 +100,8 @@ class ParametrizationList(ModuleList):
             for module in reversed(self):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(
-                        f"parametrization {type(module).__name__} does not implement right_inverse, so the tensor cannot be assigned"
+                        f"parametrization {type(module).__name__} does not implement right_inverse, so the tensor "
+                        "cannot be assigned"
                     )
                 value = module.right_inverse(value)
             if self.is_tensor:
@@ -165,7 +167,8 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
     Args:
         tensor_name: its name.
-        parametrization: a module that computes it; with `right_inverse(value)` the original starts where the tensor was.
+        parametrization: a module that computes it; with `right_inverse(value)` the original starts where the tensor
+            was.
         unsafe: allow another shape or dtype, and do not check.
 
     >>> class Positive(nn.Module):
@@ -182,14 +185,16 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
             made = parametrization(before)
             if not isinstance(made, cresset.Tensor) or made.dtype != before.dtype or made.shape != before.shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the tensor, unless the `unsafe` flag is enabled."
+                    "Registering a parametrization may not change the dtype or the shape of the tensor, unless the "
+                    "`unsafe` flag is enabled."
                 )
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
         )
     original = getattr(module, tensor_name)
     functions = ParametrizationList([parametrization], original, unsafe=unsafe)
@@ -237,7 +242,8 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         original = Parameter(value.detach().clone()) if value.requires_grad else value
     else:
         raise ValueError(
-            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of tensors."
         )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]

@@ -1,7 +1,7 @@
 """Pruning: parameters with a mask that sets part of them to zero.
 
-`module.weight` becomes `weight_orig` (the parameter) times `weight_mask` (a buffer), renewed before each forward. Pruning again shrinks
-what is left; `remove` makes the zeros permanent.
+`module.weight` becomes `weight_orig` (the parameter) times `weight_mask` (a buffer), renewed before each forward.
+Pruning again shrinks what is left; `remove` makes the zeros permanent.
 """
 
 import numbers
@@ -39,7 +39,10 @@ class BasePruningMethod(ABC):
             if isinstance(hook, BasePruningMethod) and hook._tensor_name == name
         ]
         if len(earlier) > 1:
-            raise AssertionError(f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer.")
+            raise AssertionError(
+                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a "
+                "PruningContainer."
+            )
         method = cls(*args, **kwargs)
         method._tensor_name = name
         original = getattr(module, name)
@@ -47,7 +50,8 @@ class BasePruningMethod(ABC):
             importance_scores = original
         elif importance_scores.shape != original.shape:
             raise AssertionError(
-                f"importance_scores should have the same shape as parameter {name} of {module}: {tuple(importance_scores.shape)} and {tuple(original.shape)}"
+                f"importance_scores should have the same shape as parameter {name} of {module}: "
+                f"{tuple(importance_scores.shape)} and {tuple(original.shape)}"
             )
         if earlier:
             key, hook = earlier[0]
@@ -79,8 +83,13 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
-            raise AssertionError(f"importance_scores should have the same shape as tensor t: {tuple(importance_scores.shape)} and {tuple(t.shape)}")
-        return t * self.compute_mask(importance_scores, default_mask=cresset.ones_like(t) if default_mask is None else default_mask)
+            raise AssertionError(
+                f"importance_scores should have the same shape as tensor t: {tuple(importance_scores.shape)} and "
+                f"{tuple(t.shape)}"
+            )
+        return t * self.compute_mask(
+            importance_scores, default_mask=cresset.ones_like(t) if default_mask is None else default_mask
+        )
 
     def remove(self, module):
         """Make the pruned values the parameter again; the hook itself goes with `prune.remove`."""
@@ -116,7 +125,8 @@ class PruningContainer(BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
             raise ValueError(
-                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'"
+                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to "
+                f"PruningContainer {self}. Found '{method._tensor_name}'"
             )
         self._pruning_methods += (method,)
 
@@ -317,7 +327,9 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     importance_scores = importance_scores if importance_scores is not None else {}
     if not isinstance(importance_scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
-    scores = cresset.nn.utils.parameters_to_vector([importance_scores.get((m, name), getattr(m, name)) for m, name in parameters])
+    scores = cresset.nn.utils.parameters_to_vector(
+        [importance_scores.get((m, name), getattr(m, name)) for m, name in parameters]
+    )
     masks = cresset.nn.utils.parameters_to_vector(
         [getattr(m, name + "_mask", cresset.ones_like(getattr(m, name))) for m, name in parameters]
     )
@@ -326,7 +338,10 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     method = pruning_method(**kwargs)
     method._tensor_name = "temp"
     if method.PRUNING_TYPE != "unstructured":
-        raise TypeError(f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}')
+        raise TypeError(
+            f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of '
+            f"type {method.PRUNING_TYPE}"
+        )
     container.add_pruning_method(method)
     final, start = container.compute_mask(scores, masks), 0
     for module, name in parameters:
@@ -347,7 +362,11 @@ def remove(module, name):
 
 def is_pruned(module):
     """Whether `module` or one inside it has a pruned parameter."""
-    return any(isinstance(hook, BasePruningMethod) for _, inner in module.named_modules() for hook in inner._forward_pre_hooks.values())
+    return any(
+        isinstance(hook, BasePruningMethod)
+        for _, inner in module.named_modules()
+        for hook in inner._forward_pre_hooks.values()
+    )
 
 
 # ---- amounts
@@ -373,7 +392,8 @@ def _how_many(amount, size):
 def _check_structured(t, dim):
     if t.dim() <= 1:
         raise ValueError(
-            f"Structured pruning can only be applied to a multidimensional tensor (i.e. 2D or higher). Found tensor of shape {t.shape} with {t.dim()} dims"
+            "Structured pruning can only be applied to a multidimensional tensor (i.e. 2D or higher). Found tensor "
+            f"of shape {t.shape} with {t.dim()} dims"
         )
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
@@ -385,4 +405,8 @@ def _without_channels(t, default_mask, kept, dim):
     return mask * default_mask.to(mask.dtype)
 
 
-__all__ = [name for name, value in list(vars().items()) if not name.startswith("_") and getattr(value, "__module__", None) == __name__]
+__all__ = [
+    name
+    for name, value in list(vars().items())
+    if not name.startswith("_") and getattr(value, "__module__", None) == __name__
+]

@@ -30,7 +30,8 @@ class PackedSequence(_Fields):
             data, batch_sizes = data
         if batch_sizes.device.type != "cpu":
             raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They should "
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They should "
                 "be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn. "
                 "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
             )
@@ -126,7 +127,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     if any(a < b for a, b in zip(counts, counts[1:], strict=False)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not "
             "need ONNX exportability."
         )
     if counts[0] > input.size(0):

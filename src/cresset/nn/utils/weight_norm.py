@@ -1,4 +1,6 @@
-"""A weight as direction and length, recomputed before each forward pass. `parametrizations.weight_norm` is the newer form."""
+"""A weight as direction and length, recomputed before each forward pass. `parametrizations.weight_norm` is the newer
+form.
+"""
 
 import warnings
 

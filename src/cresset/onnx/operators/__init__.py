@@ -1,10 +1,12 @@
-"""How each operator is written as ONNX: `rules` maps the operator's name to a function of the graph and the call's arguments.
+"""How each operator is written as ONNX: `rules` maps the operator's name to a function of the graph and the call's
+arguments.
 
-A rule stands with its operator, in cresset/ops (`@cumsum.onnx`). Here are those that need the recorder's values and sizes, and the formulas.
+A rule stands with its operator, in cresset/ops (`@cumsum.onnx`). Here are those that need the recorder's values and
+sizes, and the formulas.
 
-A rule asks by name for those arguments of the operator that it needs, and gives the name of its result, or a list of them. Pointwise
-operators that have no rule are written by their formula. Functions made of operators are written operator by operator, except those in
-`functions`, which ONNX has as one node.
+A rule asks by name for those arguments of the operator that it needs, and gives the name of its result, or a list of
+them. Pointwise operators that have no rule are written by their formula. Functions made of operators are written
+operator by operator, except those in `functions`, which ONNX has as one node.
 """
 
 import cresset
@@ -17,7 +19,9 @@ functions = {}  # name -> whether its arguments allow one node: accepts(opset, *
 
 
 def exports_function(name, accepts):
-    """Decorator: the rule for a function made of operators, where `accepts` says that it can be used. It gets the call's arguments as they are."""
+    """Decorator: the rule for a function made of operators, where `accepts` says that it can be used. It gets the
+    call's arguments as they are.
+    """
 
     def enter(rule):
         functions[name] = accepts

@@ -60,7 +60,11 @@ def _basic(g, input, index):
             raise g.unsupported("an index that is True or False")
         elif isinstance(entry, slice):
             size = input.shape[dim]
-            start, end, step = entry.start or 0, END if entry.stop is None else entry.stop, 1 if entry.step is None else entry.step
+            start, end, step = (
+                entry.start or 0,
+                END if entry.stop is None else entry.stop,
+                1 if entry.step is None else entry.step,
+            )
             if any(isinstance(bound, Value) for bound in (start, end, step)):
                 raise g.unsupported("a slice whose bounds are tensors")
             end = END if end == size else end
@@ -132,7 +136,9 @@ def index(g, input, indices):
 
 @exports("__setitem__")
 def setitem(g, input, index, value):
-    """A mask becomes Where; slices and single places cut the tensor in three and join it again; whole numbers become ScatterND."""
+    """A mask becomes Where; slices and single places cut the tensor in three and join it again; whole numbers become
+    ScatterND.
+    """
     entries = _entries(g, index, len(input.shape))
     if isinstance(value, Value):
         value_name, value_shape = g.cast(value, value.dtype, input.dtype), value.shape
@@ -141,13 +147,22 @@ def setitem(g, input, index, value):
     else:
         value_name, value_shape = g.number(value, input.dtype), ()
     tensors = [e for e in entries if isinstance(e, Value)]
-    if len(tensors) == 1 and tensors[0].dtype is cresset.bool and entries[0] is tensors[0] and not any(isinstance(s, Size) or s != 1 for s in value_shape):
+    if (
+        len(tensors) == 1
+        and tensors[0].dtype is cresset.bool
+        and entries[0] is tensors[0]
+        and not any(isinstance(s, Size) or s != 1 for s in value_shape)
+    ):
         missing = len(input.shape) - len(tensors[0].shape)
         if all(isinstance(e, slice) and e == slice(None) for e in entries[1:]):
             mask = g.unsqueeze(tensors[0], [len(tensors[0].shape) + k for k in range(missing)])
             return g.op("Where", mask, value_name, input)
     if tensors:
-        if entries[0] is not tensors[0] or any(not isinstance(e, Value) for e in entries[: len(tensors)]) or any(e != slice(None) for e in entries[len(tensors) :]):
+        if (
+            entries[0] is not tensors[0]
+            or any(not isinstance(e, Value) for e in entries[: len(tensors)])
+            or any(e != slice(None) for e in entries[len(tensors) :])
+        ):
             raise g.unsupported("assignment through tensors that do not index the first dimensions")
         if any(t.dtype is cresset.bool for t in tensors):
             raise g.unsupported("assignment of several values through a mask; use torch.where")

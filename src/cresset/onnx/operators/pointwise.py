@@ -15,10 +15,14 @@ from . import exports, rules
 
 # The nodes of formulas.
 NODES = {
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
-    "eq": "Equal", "and": "And", "or": "Or", "xor": "Xor", "not": "Not", "where": "Where", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin",
-    "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
-    "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "pow": "Pow", "floor": "Floor", "ceil": "Ceil", "rint": "Round", "abs": "Abs",
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "lt": "Less", "le": "LessOrEqual",
+    "gt": "Greater", "ge": "GreaterOrEqual",
+    "eq": "Equal", "and": "And", "or": "Or", "xor": "Xor", "not": "Not", "where": "Where", "exp": "Exp", "log": "Log",
+    "sqrt": "Sqrt", "sin": "Sin",
+    "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
+    "tanh": "Tanh", "asinh": "Asinh",
+    "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "pow": "Pow", "floor": "Floor", "ceil": "Ceil", "rint": "Round",
+    "abs": "Abs",
     "quotient": "Div",
 }  # fmt: skip
 BITS = {"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor", "not": "BitwiseNot"}
@@ -33,7 +37,9 @@ COMPOSED = {
     "hypot": lambda g, dtype, x, y: g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))),
     "fmod": lambda g, dtype, x, y: g.op("Mod", x, y, fmod=1),
     "modulo": lambda g, dtype, x, y: g.op("Mod", x, y, fmod=1),
-    "copysign": lambda g, dtype, x, y: g.op("Where", g.op("Less", y, g.number(0, dtype)), g.op("Neg", g.op("Abs", x)), g.op("Abs", x)),
+    "copysign": lambda g, dtype, x, y: g.op(
+        "Where", g.op("Less", y, g.number(0, dtype)), g.op("Neg", g.op("Abs", x)), g.op("Abs", x)
+    ),
     "signbit": lambda g, dtype, x: g.op("Less", x, g.number(0, dtype)),
     "atan2": lambda g, dtype, y, x: _angle(g, dtype, y, x),
     "trunc": lambda g, dtype, x: g.op("Mul", g.op("Sign", x), g.op("Floor", g.op("Abs", x))),
@@ -41,7 +47,9 @@ COMPOSED = {
 
 
 def _angle(g, dtype, y, x):
-    """The angle of a point: that of its slope, half a turn further on the left, and a quarter turn up or down above and below 0."""
+    """The angle of a point: that of its slope, half a turn further on the left, and a quarter turn up or down above and
+    below 0.
+    """
     zero, half_turn = g.number(0.0, dtype), g.number(math.pi, dtype)
     turn = g.op("Where", g.op("Less", y, zero), g.op("Neg", half_turn), half_turn)
     slope = g.op("Atan", g.op("Div", y, x))
@@ -72,7 +80,15 @@ def formula(g, name, bound):
     tensors = {n: v for n, v in given.items() if isinstance(v, (Value, str))}
     numbers = {n: v for n, v in given.items() if v is not None and n not in tensors}
     computed = _compute_dtype(g, definition, given)
-    compute = "b8" if computed is cresset.bool else "f64" if computed is cresset.float64 else "f32" if computed.is_floating_point else "i64"
+    compute = (
+        "b8"
+        if computed is cresset.bool
+        else "f64"
+        if computed is cresset.float64
+        else "f32"
+        if computed.is_floating_point
+        else "i64"
+    )
     if compute not in definition.types:
         raise g.unsupported(f"it is not written for {computed}")
     variables, values = {}, {}
@@ -81,7 +97,11 @@ def formula(g, name, bound):
             continue
         if n in numbers and isinstance(given[n], (bool, int, float)) and kind != "b":
             value = given[n]
-            variables[n] = literal(value, compute) if compute.startswith("f") or value == int(value) else literal(int(value), compute)
+            variables[n] = (
+                literal(value, compute)
+                if compute.startswith("f") or value == int(value)
+                else literal(int(value), compute)
+            )
             continue
         dtype = cresset.bool if kind == "b" else computed
         variables[n] = variable(n, "b8" if kind == "b" else compute)
@@ -104,16 +124,29 @@ def formula(g, name, bound):
 
 def _compute_dtype(g, definition, given):
     """The dtype in which the operands meet. A number joins without changing it, unless it is of a higher kind."""
-    operands = [v for (n, v), kind in zip(given.items(), definition.kinds, strict=True) if kind != "b" and v is not None]
+    operands = [
+        v for (n, v), kind in zip(given.items(), definition.kinds, strict=True) if kind != "b" and v is not None
+    ]
     if definition.result == "bool":
-        kinds = [cresset.empty((1,) * bool(v.shape), dtype=v.dtype) if isinstance(v, Value) else 1 if isinstance(v, Size) else 1.0 if isinstance(v, Fraction) else v for v in operands]
+        kinds = [
+            cresset.empty((1,) * bool(v.shape), dtype=v.dtype)
+            if isinstance(v, Value)
+            else 1
+            if isinstance(v, Size)
+            else 1.0
+            if isinstance(v, Fraction)
+            else v
+            for v in operands
+        ]
         found = cresset.result_type(kinds[0], kinds[1]) if len(kinds) > 1 else kinds[0].dtype
         return found if "b8" in definition.types or found is not cresset.bool else cresset.int64
     return g.result.dtype
 
 
 def write(g, expression, values, dtype, type, wanted):
-    """The nodes of an expression; the name of its result in dtype `wanted`. `dtype` is what the type of the computation stands for."""
+    """The nodes of an expression; the name of its result in dtype `wanted`. `dtype` is what the type of the computation
+    stands for.
+    """
     dtypes = {"b8": cresset.bool, "f64": cresset.float64}
     done = {}
 
@@ -138,7 +171,9 @@ def write(g, expression, values, dtype, type, wanted):
         kind = dtype_of(node.args[-1].type)
         if node.op == "cast":
             return g.cast(args[0], kind, dtype_of(node.type))
-        if node.op in ("erf", "erfc") and kind is cresset.float64 and dtype is not kind:  # accuracy that runtimes do not have
+        if (
+            node.op in ("erf", "erfc") and kind is cresset.float64 and dtype is not kind
+        ):  # accuracy that runtimes do not have
             args = [g.cast(args[0], kind, cresset.float32)]
             found = g.op("Erf", *args) if node.op == "erf" else COMPOSED["erfc"](g, cresset.float32, *args)
             return g.cast(found, cresset.float32, kind)

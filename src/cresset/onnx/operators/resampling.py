@@ -5,7 +5,14 @@ import cresset
 from . import exports_function
 
 PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-RESIZE_MODES = {"nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+RESIZE_MODES = {
+    "nearest": "nearest",
+    "nearest-exact": "nearest",
+    "linear": "linear",
+    "bilinear": "linear",
+    "trilinear": "linear",
+    "bicubic": "cubic",
+}
 
 
 def _can_pad(opset, input, pad, mode="constant", value=None):
@@ -22,14 +29,35 @@ def pad(g, input, pad, mode="constant", value=None):
     return g.op("Pad", input, g.sizes([*before, *after]), filler, mode=PAD_MODES[mode])
 
 
-def _can_resize(opset, input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+def _can_resize(
+    opset,
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     return mode in RESIZE_MODES and not antialias and input.dtype in (cresset.float32, cresset.float16)
 
 
 @exports_function("interpolate", _can_resize)
-def interpolate(g, input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+def interpolate(
+    g,
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     """By factors if they place the samples, else to sizes."""
-    settings = {"mode": RESIZE_MODES[mode], "coordinate_transformation_mode": "align_corners" if align_corners else "half_pixel"}
+    settings = {
+        "mode": RESIZE_MODES[mode],
+        "coordinate_transformation_mode": "align_corners" if align_corners else "half_pixel",
+    }
     if mode == "nearest":
         settings |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     elif mode == "nearest-exact":

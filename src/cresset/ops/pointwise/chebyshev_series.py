@@ -528,7 +528,8 @@ AIRY_DECAY = (
     1.6292905582678529e-18,
 )
 
-# P and z Q for x >= 5, in 1000 / (9 z^2) - 1, where Ai(-x) = (sin(z + pi / 4) P - cos(z + pi / 4) Q) / (sqrt(pi) x^(1/4))
+# P and z Q for x >= 5, in 1000 / (9 z^2) - 1, where Ai(-x) = (sin(z + pi / 4) P - cos(z + pi / 4) Q) / (sqrt(pi)
+# x^(1/4))
 AIRY_P = (
     0.9996723415461005,
     -0.0003255483561055322,

@@ -42,7 +42,11 @@ def ge(x, y):
 
 
 @pointwise(
-    types="any", result="bool", inplace=False, examples=[(float("nan"), True), (float("inf"), False), (3, False)], onnx="IsNaN"
+    types="any",
+    result="bool",
+    inplace=False,
+    examples=[(float("nan"), True), (float("inf"), False), (3, False)],
+    onnx="IsNaN",
 )
 def isnan(x):
     """True where x is not a number; for a complex x, where one of its parts is not."""

@@ -2,8 +2,8 @@
 
 When one is first called with tensors, its loops are printed as C++ and compiled with the compiler of the system ($CXX,
 or g++), and become a native operator like those of the package. What was compiled is kept in $CRESSET_CACHE (by default
-~/.cache/cresset) under the hash of all that went into it. Without a compiler, or with CRESSET_COMPILER=none, the formula
-is evaluated by ordinary operations.
+~/.cache/cresset) under the hash of all that went into it. Without a compiler, or with CRESSET_COMPILER=none, the
+formula is evaluated by ordinary operations.
 """
 
 import ctypes
@@ -42,11 +42,13 @@ HEADERS = (
     "dispatch/pointwise_loop.h",
 )
 # As in CMakeLists.txt: contraction is off, so that every way to compile a formula gives the same bits.
-FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")  # fmt: skip
+FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
+    "-fno-trapping-math")  # fmt: skip
 LEVEL_FLAGS = {
     "baseline": ("-DCRESSET_LEVEL=baseline",),
     "avx2": ("-DCRESSET_LEVEL=avx2", "-mavx2", "-mfma", "-mf16c"),
-    "avx512": ("-DCRESSET_LEVEL=avx512", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma", "-mf16c", "-mprefer-vector-width=512"),
+    "avx512": ("-DCRESSET_LEVEL=avx512", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma",
+        "-mf16c", "-mprefer-vector-width=512"),
 }  # fmt: skip
 
 # Parameters become variables of the C++ text: these words are taken there.
@@ -202,8 +204,10 @@ def _compile(operator):
     _libraries.append(library)
     places = {name: 1 << place for place, name in enumerate(operator.inputs)} | {"output": 0x80}
     return _native.add_pointwise(
-        operator.key, operator.signature, operator.doc, operator.kinds, len(operator.attributes), PROMOTIONS[operator.result], True,
-        operator.differentiable, [sum(places[name] for name in names) for names in operator.uses()], operator.has_gradient(),
+        operator.key, operator.signature, operator.doc, operator.kinds, len(operator.attributes),
+        PROMOTIONS[operator.result], True,
+        operator.differentiable, [sum(places[name] for name in names) for names in operator.uses()],
+        operator.has_gradient(),
         operator.missing_attributes(), ctypes.addressof(ctypes.c_char.in_dll(library, "cresset_loops")),
     )  # fmt: skip
 
@@ -239,7 +243,8 @@ def _headers():
         if all((folder / name).is_file() for name in HEADERS):
             return folder
     raise RuntimeError(
-        "cresset: the headers for compiled formulas are missing; install the package again, or set CRESSET_COMPILER=none"
+        "cresset: the headers for compiled formulas are missing; install the package again, or set "
+        "CRESSET_COMPILER=none"
     )
 
 
@@ -304,11 +309,13 @@ def _in_place_by_operations(operator, input, *args, **kwargs):
     result = _by_operations(operator, input.clone(), *args, **kwargs)  # backward may read what is about to change
     if result.shape != input.shape:
         raise RuntimeError(
-            f"{operator.name}_: output with shape {list(input.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            f"{operator.name}_: output with shape {list(input.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
         )
     if not _native.can_cast(result.dtype, input.dtype):
         raise RuntimeError(
-            f"{operator.name}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(input.dtype)[6:]}"
+            f"{operator.name}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
+            f"{str(input.dtype)[6:]}"
         )
     return input.copy_(result)
 
@@ -348,7 +355,8 @@ def _types(operator, inputs):
     else:
         compute, name = {
             "torch.float64": (_native.float64, "f64"), "torch.complex128": (_native.complex128, "c128"),
-        }.get(str(common)) or ((_native.complex64, "c64") if common.is_complex else (_native.float32, "f32"))  # fmt: skip
+        }.get(str(common)) or ((_native.complex64, "c64") if common.is_complex else (_native.float32,
+            "f32"))  # fmt: skip
     if name not in operator._formulas:
         raise NotImplementedError(f"{operator.name}: \"{operator.name}_cpu\" not implemented for '{str(common)[6:]}'")
     if operator.result == "bool":

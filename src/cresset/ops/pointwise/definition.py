@@ -433,7 +433,8 @@ def pointwise(
             return made
         if requires or exact or refuses_bool is not None or autocast is not None or onnx is not None:
             raise TypeError(
-                f"{formula.__name__}: requires, exact, refuses_bool, autocast and onnx are for the operators of the package"
+                f"{formula.__name__}: requires, exact, refuses_bool, autocast and onnx are for the operators of the "
+                "package"
             )
         from .compilation import OwnPointwise
 

@@ -84,7 +84,9 @@ class Loop:
 
     @property
     def functions(self):
-        """What primitives are called: a result in single precision has digits to spare for recurrences of higher degrees."""
+        """What primitives are called: a result in single precision has digits to spare for recurrences of higher
+        degrees.
+        """
         return {name: f"math::{name}<float>" for name in CHEBYSHEV} if self.compute == "f32" else {}
 
     @property
@@ -129,7 +131,8 @@ class Loop:
             return self._choice(expression, constant)
         # The quick circular functions are for moderate angles.
         is_large = reduce(or_, (Expression("is_large_angle", (angle,), "b8") for angle in angles))
-        return [*self._any("large", is_large, constant), "  if (large) {", *_indented(self._choice(expression, constant)),
+        return [*self._any("large", is_large, constant), "  if (large) {",
+            *_indented(self._choice(expression, constant)),
                 "    return;", "  }", *self._choice(expression, constant, QUICK)]  # fmt: skip
 
     def _any(self, name, question, constant):

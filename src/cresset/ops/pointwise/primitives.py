@@ -224,7 +224,9 @@ def select(condition, a, b):
 
 
 def usually(condition, usual, otherwise):
-    """select(condition, usual, otherwise), of which the second is much work: a loop that finds it nowhere leaves it out."""
+    """select(condition, usual, otherwise), of which the second is much work: a loop that finds it nowhere leaves it
+    out.
+    """
     return choose(condition, usual, otherwise, LOOK)
 
 

@@ -133,7 +133,8 @@ def _(x):
 
 def _lgamma(x):
     size = p.absolute(x)
-    # Below 2.5: lgamma(z) of a z from 1.5 to 2.5, less the logarithm of size or size (size + 1). Beyond: Stirling's formula.
+    # Below 2.5: lgamma(z) of a z from 1.5 to 2.5, less the logarithm of size or size (size + 1). Beyond: Stirling's
+    # formula.
     beyond, low, lowest = size >= 2.5, size < 1.5, size < 0.5
     z = where(lowest, size + 2, where(low, size + 1, size))
     product = where(lowest, size * (size + 1), where(low, size, 1))

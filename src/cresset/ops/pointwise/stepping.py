@@ -164,7 +164,8 @@ def rmsprop(
     else:
         param = param + -lr * grad / root
     return {
-        "param": param, "square_avg": square_avg, "grad_avg": grad_avg, "momentum_buffer": momentum_buffer, "step": step + 1,
+        "param": param, "square_avg": square_avg, "grad_avg": grad_avg, "momentum_buffer": momentum_buffer,
+        "step": step + 1,
     }  # fmt: skip
 
 
@@ -187,5 +188,6 @@ def asgd(param, grad, ax, step: Single, eta: Single, mu: Single, *, lr, lambd, a
     param = param * (1 - lambd * eta) + -eta * grad
     ax = where(mu != 1, ax + (param - ax) * mu, param)
     return {
-        "param": param, "ax": ax, "step": step, "eta": lr / pow(1 + lambd * lr * step, alpha), "mu": 1 / where(step - t0 > 1, step - t0, 1.0),
+        "param": param, "ax": ax, "step": step, "eta": lr / pow(1 + lambd * lr * step, alpha),
+        "mu": 1 / where(step - t0 > 1, step - t0, 1.0),
     }  # fmt: skip

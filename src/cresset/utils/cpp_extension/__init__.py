@@ -1,7 +1,8 @@
-"""torch.utils.cpp_extension: operators of one's own in C++, compiled when they are first needed (`load`, `load_inline`) or by setuptools (`BuildExtension`).
+"""torch.utils.cpp_extension: operators of one's own in C++, compiled when they are first needed (`load`, `load_inline`)
+or by setuptools (`BuildExtension`).
 
-They are written against <cresset/extension.h>, a small header of ours: docs/extensions.md tells how. Sources that include PyTorch's own headers are
-refused, and told so.
+They are written against <cresset/extension.h>, a small header of ours: docs/extensions.md tells how. Sources that
+include PyTorch's own headers are refused, and told so.
 """
 
 import os
@@ -11,7 +12,8 @@ from .building import Build, CompilerError, find_nvcc, header_folder
 from .opening import open_extension
 
 __all__ = [
-    "BuildExtension", "CUDAExtension", "CUDA_HOME", "CppExtension", "get_default_build_root", "include_paths", "is_ninja_available", "library_paths", "load", "load_inline",
+    "BuildExtension", "CUDAExtension", "CUDA_HOME", "CppExtension", "get_default_build_root", "include_paths",
+    "is_ninja_available", "library_paths", "load", "load_inline",
     "verify_ninja_availability",
 ]  # fmt: skip
 
@@ -43,7 +45,9 @@ def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platf
 
 
 def get_default_build_root():
-    """The folder in which `load` keeps what it compiled, one folder for each name; TORCH_EXTENSIONS_DIR in the environment names another."""
+    """The folder in which `load` keeps what it compiled, one folder for each name; TORCH_EXTENSIONS_DIR in the
+    environment names another.
+    """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(cache, "cresset", "extensions")
 
@@ -83,7 +87,8 @@ def load(
     is_standalone=False,
     keep_intermediates=True,
 ):
-    """Compile an extension, unless that has been done for the same sources and settings, and define its operators as torch.ops.<name>.<operator>.
+    """Compile an extension, unless that has been done for the same sources and settings, and define its operators as
+    torch.ops.<name>.<operator>.
 
     Args:
         name: a Python name, the namespace of the operators.
@@ -95,7 +100,8 @@ def load(
         is_python_module: give an object with the operators as attributes; False: the path of the library.
         keep_intermediates: keep object files.
 
-    What the compiler says comes as a RuntimeError. Several processes may load the same extension: one compiles, the others wait.
+    What the compiler says comes as a RuntimeError. Several processes may load the same extension: one compiles, the
+        others wait.
     """
     _refuse(with_sycl=with_sycl, extra_sycl_cflags=extra_sycl_cflags, is_standalone=is_standalone)
     sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
@@ -103,7 +109,8 @@ def load(
     for path in map(os.path.abspath, map(os.fspath, sources)):
         with open(path, encoding="utf-8") as file:
             texts[path] = file.read()
-    return _load(name, texts, extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, verbose, with_cuda, is_python_module, keep_intermediates)  # fmt: skip
+    return _load(name, texts, extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory,
+        verbose, with_cuda, is_python_module, keep_intermediates)  # fmt: skip
 
 
 def load_inline(
@@ -130,7 +137,8 @@ def load_inline(
     """The same for sources given as text: `cpp_sources` and `cuda_sources` are strings or lists of them.
 
     Args:
-        functions: the operators that the source must define; a list, or a dictionary whose values are their documentation.
+        functions: the operators that the source must define; a list, or a dictionary whose values are their
+            documentation.
         no_implicit_headers: do not put #include <cresset/extension.h> in front.
         with_pytorch_error_handling: exceptions of a kernel are always RuntimeErrors; False is refused.
         use_pch: the header is small and is not precompiled; True is refused.
@@ -147,7 +155,8 @@ def load_inline(
     texts = {"main.cpp": header + join(cpp_sources)}
     if cuda_sources:
         texts["cuda.cu"] = header + join(cuda_sources)
-    found = _load(name, texts, extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, verbose, with_cuda, True, keep_intermediates)  # fmt: skip
+    found = _load(name, texts, extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory,
+        verbose, with_cuda, True, keep_intermediates)  # fmt: skip
     missing = [
         function
         for function in [functions] * isinstance(functions, str) or functions or []
@@ -155,7 +164,8 @@ def load_inline(
     ]
     if missing:
         raise RuntimeError(
-            f"load_inline: the source of {name!r} registers no operator {', '.join(map(repr, missing))}; it registers {sorted(found.__all__)}. "
+            f"load_inline: the source of {name!r} registers no operator {', '.join(map(repr, missing))}; it registers "
+            f"{sorted(found.__all__)}. "
             "A function becomes an operator by a cresset::Register, see docs/extensions.md"
         )
     if isinstance(functions, dict):
@@ -164,7 +174,8 @@ def load_inline(
     return found if is_python_module else found.__file__
 
 
-def _load(name, texts, cflags, cuda_cflags, ldflags, include_paths, build_directory, verbose, with_cuda, is_python_module, keep_intermediates):  # fmt: skip
+def _load(name, texts, cflags, cuda_cflags, ldflags, include_paths, build_directory, verbose, with_cuda,
+    is_python_module, keep_intermediates):  # fmt: skip
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"cpp_extension: the name of an extension is a Python name, got {name!r}")
     folder = build_directory or os.path.join(get_default_build_root(), name)

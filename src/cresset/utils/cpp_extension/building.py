@@ -1,10 +1,10 @@
 """Compiling an extension: which commands, when they are needed, and one process at a time.
 
 Note [When an extension is compiled]
-The library lies in a folder named by the hash of the sources, the arguments and the compiler. Beside it stands the list of all files that the compiler
-read, with their hashes: a header that changed means compiling again, to a library of another name, since a process that has the first one open would
-get that again. A library is written under a passing name and put in its place at the end, so that nobody ever opens half of one. No command goes
-through a shell.
+The library lies in a folder named by the hash of the sources, the arguments and the compiler. Beside it stands the list
+of all files that the compiler read, with their hashes: a header that changed means compiling again, to a library of
+another name, since a process that has the first one open would get that again. A library is written under a passing
+name and put in its place at the end, so that nobody ever opens half of one. No command goes through a shell.
 """
 
 import fcntl
@@ -39,7 +39,8 @@ def find_compiler():
         if found := shutil.which(name):
             return found
     raise CompilerError(
-        f"there is no C++ compiler; looked for {wanted or 'g++, c++ and clang++'} (install one, or name it in the environment variable CXX)"
+        f"there is no C++ compiler; looked for {wanted or 'g++, c++ and clang++'} (install one, or name it in the "
+        "environment variable CXX)"
     )
 
 
@@ -56,8 +57,10 @@ def refuse_foreign_headers(path, text):
     if found := FOREIGN.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise CompilerError(
-            f"{path}:{line} includes {found[1]}. PyTorch's C++ classes (at::Tensor, TORCH_LIBRARY, PYBIND11_MODULE) are not in cresset. What is offered instead is "
-            "<cresset/extension.h>: tensors as plain structs with pointer, sizes and strides, and operators registered with a shape rule and CPU and CUDA kernels; "
+            f"{path}:{line} includes {found[1]}. PyTorch's C++ classes (at::Tensor, TORCH_LIBRARY, PYBIND11_MODULE) "
+            "are not in cresset. What is offered instead is "
+            "<cresset/extension.h>: tensors as plain structs with pointer, sizes and strides, and operators "
+            "registered with a shape rule and CPU and CUDA kernels; "
             "docs/extensions.md in cresset's sources shows one from start to end"
         )
 
@@ -97,7 +100,8 @@ class Build:
         self.nvcc = find_nvcc() if (with_cuda if with_cuda is not None else cuda_files) else None
         if cuda_files and self.nvcc is None:
             raise CompilerError(
-                f"{cuda_files[0]} needs CUDA's compiler nvcc, which is not found; set CUDA_HOME to where CUDA is installed, or leave the CUDA sources out"
+                f"{cuda_files[0]} needs CUDA's compiler nvcc, which is not found; set CUDA_HOME to where CUDA is "
+                "installed, or leave the CUDA sources out"
             )
         folders = [f"-I{folder}" for folder in [header_folder(), *words("extra_include_paths", include_paths)]]
         self.cflags = [*CFLAGS, *folders, f"-DTORCH_EXTENSION_NAME={name}", *words("extra_cflags", cflags)]
@@ -175,7 +179,8 @@ class Build:
         done = subprocess.run(arguments, capture_output=True, text=True)
         if done.returncode != 0:
             raise CompilerError(
-                f"{os.path.basename(arguments[0])} ended with status {done.returncode} and said\n{done.stderr or done.stdout}"
+                f"{os.path.basename(arguments[0])} ended with status {done.returncode} and "
+                f"said\n{done.stderr or done.stdout}"
             )
         if verbose and done.stderr:
             print(done.stderr, flush=True)

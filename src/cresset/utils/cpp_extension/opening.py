@@ -1,4 +1,5 @@
-"""Opening a compiled extension: its operators become those of torch.ops, with the kernels and shape rules that the library registered.
+"""Opening a compiled extension: its operators become those of torch.ops, with the kernels and shape rules that the
+library registered.
 
 The structs are those of headers/cresset/extension.h. The interpreter's lock is not held while a kernel runs.
 """
@@ -15,7 +16,8 @@ __all__ = ["is_extension", "open_extension"]
 
 MARK = b"cresset_extension_v1_run"
 NUMBERS = {
-    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex32": 8, "complex64": 9, "complex128": 10,
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex32": 8,
+    "complex64": 9, "complex128": 10,
     "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29,
 }  # fmt: skip
 NUMBER_OF = {getattr(cresset, name): number for name, number in NUMBERS.items()}
@@ -25,15 +27,18 @@ ROOM = 4096  # for the words of an exception
 
 class TensorStruct(ctypes.Structure):
     _fields_ = [
-        ("data", ctypes.c_void_p), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("dim", ctypes.c_int64),
+        ("data", ctypes.c_void_p), ("sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("dim", ctypes.c_int64),
         ("dtype", ctypes.c_int32), ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int64),
     ]  # fmt: skip
 
 
 class ArgumentStruct(ctypes.Structure):
     _fields_ = [
-        ("kind", ctypes.c_int32), ("length", ctypes.c_int32), ("integer", ctypes.c_int64), ("number", ctypes.c_double), ("text", ctypes.c_char_p),
-        ("tensors", ctypes.POINTER(TensorStruct)), ("integers", ctypes.POINTER(ctypes.c_int64)), ("numbers", ctypes.POINTER(ctypes.c_double)),
+        ("kind", ctypes.c_int32), ("length", ctypes.c_int32), ("integer", ctypes.c_int64), ("number", ctypes.c_double),
+        ("text", ctypes.c_char_p),
+        ("tensors", ctypes.POINTER(TensorStruct)), ("integers", ctypes.POINTER(ctypes.c_int64)),
+        ("numbers", ctypes.POINTER(ctypes.c_double)),
     ]  # fmt: skip
 
 
@@ -85,7 +90,8 @@ def argument_struct(who, value, declared):
     if declared == "str":
         return ArgumentStruct(kind=5, text=value.encode())
     raise TypeError(
-        f"{who}: arguments of type {declared!r} cannot be handed to an extension; Tensor, int, float, bool, str and lists of them can"
+        f"{who}: arguments of type {declared!r} cannot be handed to an extension; Tensor, int, float, bool, str and "
+        "lists of them can"
     )
 
 

@@ -1,4 +1,6 @@
-"""BuildExtension: setuptools' `build_ext` for extensions against <cresset/extension.h>. What it builds is imported like any compiled module."""
+"""BuildExtension: setuptools' `build_ext` for extensions against <cresset/extension.h>. What it builds is imported like
+any compiled module.
+"""
 
 import os
 
@@ -73,7 +75,8 @@ class BuildExtension(build_ext):
         nvcc = find_nvcc()
         if nvcc is None:
             raise RuntimeError(
-                f"Error building extension {ext.name!r}: its CUDA sources need nvcc, which is not found; set CUDA_HOME to where CUDA is installed"
+                f"Error building extension {ext.name!r}: its CUDA sources need nvcc, which is not found; set "
+                "CUDA_HOME to where CUDA is installed"
             )
         os.makedirs(self.build_temp, exist_ok=True)
         for path in [path for path in ext.sources if path.endswith(".cu")]:

@@ -1,4 +1,6 @@
-"""A model's computation as TensorBoard's graph: the operators of one forward pass, grouped by the modules that call them."""
+"""A model's computation as TensorBoard's graph: the operators of one forward pass, grouped by the modules that call
+them.
+"""
 
 import cresset
 
@@ -24,7 +26,9 @@ class _Recorder(TorchFunctionMode):
         name = getattr(function, "__name__", None) or str(function)
         results = [t for t in cresset.utils._pytree.tree_leaves(result) if isinstance(t, cresset.Tensor)]
         if results and not name.startswith("__get"):
-            inputs = [self.names[id(t)] for t in cresset.utils._pytree.tree_leaves((args, kwargs)) if id(t) in self.names]
+            inputs = [
+                self.names[id(t)] for t in cresset.utils._pytree.tree_leaves((args, kwargs)) if id(t) in self.names
+            ]
             node = self.unique(name.strip("_"))
             self.nodes.append((node, f"aten::{name}", inputs, tuple(results[0].shape)))
             for tensor in results:
@@ -62,7 +66,14 @@ def graph_def(model, inputs):
             handle.remove()
     nodes += recorder.nodes
     for i, tensor in enumerate(t for t in cresset.utils._pytree.tree_leaves(output) if isinstance(t, cresset.Tensor)):
-        nodes.append((f"output/output.{i + 1}", "IO Node", [names[id(tensor)]] if id(tensor) in names else [], tuple(tensor.shape)))
+        nodes.append(
+            (
+                f"output/output.{i + 1}",
+                "IO Node",
+                [names[id(tensor)]] if id(tensor) in names else [],
+                tuple(tensor.shape),
+            )
+        )
     return b"".join(_node(*node) for node in nodes) + message(4, integer(1, 22))
 
 

@@ -38,17 +38,24 @@ def frame(body):
 
 
 class EventFile:
-    """A file of events. They wait in memory until `max_queue` are there, `flush_secs` have passed at the next one, or flush or close is called."""
+    """A file of events. They wait in memory until `max_queue` are there, `flush_secs` have passed at the next one, or
+    flush or close is called.
+    """
 
     def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix=""):
         os.makedirs(log_dir, exist_ok=True)
         self.log_dir, self.max_queue, self.flush_secs = log_dir, max_queue, flush_secs
         now = time.time()
-        self.path = os.path.join(log_dir, f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}.{os.getpid()}.{EventFile._count}{filename_suffix}")
+        self.path = os.path.join(
+            log_dir,
+            f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}.{os.getpid()}.{EventFile._count}{filename_suffix}",
+        )
         EventFile._count += 1
         self._file = open(self.path, "ab")  # noqa: SIM115 (open as long as the writer)
         self._waiting, self._written, self._lock = [], now, threading.Lock()
-        self.close = weakref.finalize(self, _write_and_close, self._file, self._waiting)  # at the latest when the program ends
+        self.close = weakref.finalize(
+            self, _write_and_close, self._file, self._waiting
+        )  # at the latest when the program ends
         self._waiting.append(frame(double(1, now) + message(3, "brain.Event:2")))
         self.flush()
 

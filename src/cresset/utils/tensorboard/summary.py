@@ -1,4 +1,6 @@
-"""Summaries: what a scalar, a histogram, an image, a text … is in an event file, as bytes of TensorFlow's Summary message."""
+"""Summaries: what a scalar, a histogram, an image, a text … is in an event file, as bytes of TensorFlow's Summary
+message.
+"""
 
 import bisect
 import io
@@ -61,7 +63,9 @@ def _default_edges():
 
 
 def histogram(name, values, bins="tensorflow", max_bins=None):
-    """How often the values lie between the edges `bins`: a list, "tensorflow" (edges that grow by a tenth), or a word that NumPy knows."""
+    """How often the values lie between the edges `bins`: a list, "tensorflow" (edges that grow by a tenth), or a word
+    that NumPy knows.
+    """
     values = as_tensor(values).to(cresset.float64).flatten()
     if values.numel() == 0:
         raise ValueError(f"histogram: {name!r} has no values")
@@ -90,7 +94,14 @@ def histogram(name, values, bins="tensorflow", max_bins=None):
     first, last = seen[0], seen[-1]
     total, squares = float(values.sum()), float((values * values).sum())
     return histogram_raw(
-        name, float(values.min()), float(values.max()), values.numel(), total, squares, edges[first : last + 2], [0, *counts[first : last + 1]]
+        name,
+        float(values.min()),
+        float(values.max()),
+        values.numel(),
+        total,
+        squares,
+        edges[first : last + 2],
+        [0, *counts[first : last + 1]],
     )
 
 
@@ -99,7 +110,8 @@ def histogram_raw(name, min, max, num, sum, sum_squares, bucket_limits, bucket_c
     return _value(
         name,
         message(
-            5, double(1, float(min)), double(2, float(max)), double(3, float(num)), double(4, float(sum)), double(5, float(sum_squares)),
+            5, double(1, float(min)), double(2, float(max)), double(3, float(num)), double(4, float(sum)),
+            double(5, float(sum_squares)),
             doubles(6, [float(x) for x in bucket_limits]), doubles(7, [float(x) for x in bucket_counts]),
         ),
     )  # fmt: skip
@@ -109,10 +121,14 @@ def histogram_raw(name, min, max, num, sum, sum_squares, bucket_limits, bucket_c
 
 
 def _colors_last(tensor, dataformats):
-    """Height, width and three or four colors, of any order of the letters N, H, W and C; several images become one grid."""
+    """Height, width and three or four colors, of any order of the letters N, H, W and C; several images become one
+    grid.
+    """
     letters = dataformats.upper()
     if len(letters) != tensor.dim() or set(letters) - set("NHWC") or len(set(letters)) != len(letters):
-        raise AssertionError(f"image: tensor of shape {tuple(tensor.shape)} and dataformats {dataformats!r} do not fit together")
+        raise AssertionError(
+            f"image: tensor of shape {tuple(tensor.shape)} and dataformats {dataformats!r} do not fit together"
+        )
     if "N" in letters:
         images = tensor.permute([letters.index(c) for c in "NCHW"])
         if images.shape[1] == 1:
@@ -165,7 +181,11 @@ def figure_pixels(figure, close=True):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     width, height = canvas.get_width_height()
-    pixels = cresset.frombuffer(bytearray(canvas.buffer_rgba()), dtype=cresset.uint8).reshape(height, width, 4)[:, :, :3].permute(2, 0, 1)
+    pixels = (
+        cresset.frombuffer(bytearray(canvas.buffer_rgba()), dtype=cresset.uint8)
+        .reshape(height, width, 4)[:, :, :3]
+        .permute(2, 0, 1)
+    )
     if close:
         import matplotlib.pyplot
 
@@ -187,7 +207,9 @@ def video(tag, tensor, fps=4):
     pictures = [Image.frombytes("RGB", (width, height), bytes(memoryview(frame.flatten()))) for frame in frames]
     file = io.BytesIO()
     pictures[0].save(file, "GIF", save_all=True, append_images=pictures[1:], duration=int(1000 / fps), loop=0)
-    return _value(tag, message(4, integer(1, height), integer(2, width), integer(3, channels), message(4, file.getvalue())))
+    return _value(
+        tag, message(4, integer(1, height), integer(2, width), integer(3, channels), message(4, file.getvalue()))
+    )
 
 
 def audio(tag, tensor, sample_rate=44100):
@@ -200,7 +222,13 @@ def audio(tag, tensor, sample_rate=44100):
     with wave.open(file, "wb") as out:
         out.setparams((1, 2, sample_rate, len(numbers), "NONE", ""))
         out.writeframes(struct.pack(f"<{len(numbers)}h", *numbers))
-    fields = single(1, sample_rate), integer(2, 1), integer(3, len(numbers)), message(4, file.getvalue()), message(5, "audio/wav")
+    fields = (
+        single(1, sample_rate),
+        integer(2, 1),
+        integer(3, len(numbers)),
+        message(4, file.getvalue()),
+        message(5, "audio/wav"),
+    )
     return _value(tag, message(6, *fields))
 
 
@@ -212,7 +240,10 @@ def text(tag, text):
 def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
     """Precision and recall over thresholds from 0 to 1."""
     num_thresholds = min(num_thresholds, 127)
-    labels, predictions = as_tensor(labels).flatten().tolist(), as_tensor(predictions).to(cresset.float64).flatten().tolist()
+    labels, predictions = (
+        as_tensor(labels).flatten().tolist(),
+        as_tensor(predictions).to(cresset.float64).flatten().tolist(),
+    )
     weights = [1.0] * len(labels) if weights is None else as_tensor(weights).flatten().tolist()
     right, wrong = [0.0] * num_thresholds, [0.0] * num_thresholds
     for label, prediction, weight in zip(labels, predictions, weights, strict=True):
@@ -223,7 +254,11 @@ def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
         wrong[i] += wrong[i + 1]
     rows = right, wrong, [wrong[0] - x for x in wrong], [right[0] - x for x in right]
     return pr_curve_raw(
-        tag, *rows, [t / max(t + f, 1e-7) for t, f in zip(right, wrong)], [t / max(right[0], 1e-7) for t in right], num_thresholds
+        tag,
+        *rows,
+        [t / max(t + f, 1e-7) for t, f in zip(right, wrong)],
+        [t / max(right[0], 1e-7) for t in right],
+        num_thresholds,
     )
 
 
@@ -251,20 +286,28 @@ def _number_or_text(name, value):
         return double(2, float(value)), 3
     if isinstance(value, str):
         return message(3, value), 1
-    raise ValueError(f"add_hparams: a value should be an int, a float, a string, a bool or a tensor of one element, got {type(value).__name__} for {name!r}")
+    raise ValueError(
+        "add_hparams: a value should be an int, a float, a string, a bool or a tensor of one element, got "
+        f"{type(value).__name__} for {name!r}"
+    )
 
 
 def hparams(hparam_dict, metric_dict, hparam_domain_discrete=None):
     """The three summaries that say what the experiment varied and measured: experiment, session start, session end."""
     if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
-        raise TypeError(f"add_hparams: hparam_dict and metric_dict should be dictionaries, got {type(hparam_dict).__name__} and {type(metric_dict).__name__}")
+        raise TypeError(
+            f"add_hparams: hparam_dict and metric_dict should be dictionaries, got {type(hparam_dict).__name__} and "
+            f"{type(metric_dict).__name__}"
+        )
     domains = hparam_domain_discrete or {}
     infos, started = [], []
     for name, value in hparam_dict.items():
         if value is None:
             continue
         encoded, kind = _number_or_text(name, value)
-        domain = [message(5, *(message(1, _number_or_text(name, v)[0]) for v in domains[name]))] if name in domains else []
+        domain = (
+            [message(5, *(message(1, _number_or_text(name, v)[0]) for v in domains[name]))] if name in domains else []
+        )
         infos.append(message(4, message(1, name), integer(4, kind), *domain))
         started.append(message(1, message(1, name), message(2, encoded)))
     metrics = [message(5, message(1, message(2, name))) for name in metric_dict]

@@ -1,4 +1,6 @@
-"""SummaryWriter: write what a program measures to files that TensorBoard shows. No other package is needed to write them."""
+"""SummaryWriter: write what a program measures to files that TensorBoard shows. No other package is needed to write
+them.
+"""
 
 import os
 import socket
@@ -52,7 +54,12 @@ class SummaryWriter:
         if not log_dir:
             log_dir = os.path.join("runs", time.strftime("%b%d_%H-%M-%S") + "_" + socket.gethostname() + comment)
         self.log_dir = str(log_dir)
-        self.purge_step, self.max_queue, self.flush_secs, self.filename_suffix = purge_step, max_queue, flush_secs, filename_suffix
+        self.purge_step, self.max_queue, self.flush_secs, self.filename_suffix = (
+            purge_step,
+            max_queue,
+            flush_secs,
+            filename_suffix,
+        )
         self.file_writer = self.all_writers = None
         self._get_file_writer()
         if purge_step is not None:
@@ -98,11 +105,19 @@ class SummaryWriter:
         """Add how often values occur; `bins` are edges, "tensorflow", or a word that NumPy knows."""
         self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
-    def add_histogram_raw(self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None):
+    def add_histogram_raw(
+        self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
+    ):
         """Add a histogram that is counted already."""
         if len(bucket_limits) != len(bucket_counts):
-            raise ValueError(f"len(bucket_limits) != len(bucket_counts), got {len(bucket_limits)} and {len(bucket_counts)}")
-        self._add(summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts), global_step, walltime)
+            raise ValueError(
+                f"len(bucket_limits) != len(bucket_counts), got {len(bucket_limits)} and {len(bucket_counts)}"
+            )
+        self._add(
+            summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts),
+            global_step,
+            walltime,
+        )
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
         """Add an image: bytes, or floats from 0 to 1."""
@@ -115,7 +130,11 @@ class SummaryWriter:
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
         """Add a Matplotlib figure, or a list of them."""
         several = isinstance(figure, (list, tuple))
-        self._add(summary.image(tag, summary.figure_pixels(figure, close), dataformats="NCHW" if several else "CHW"), global_step, walltime)
+        self._add(
+            summary.image(tag, summary.figure_pixels(figure, close), dataformats="NCHW" if several else "CHW"),
+            global_step,
+            walltime,
+        )
 
     def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
         """Add videos (batch, time, colors, height, width); needs Pillow."""
@@ -142,7 +161,8 @@ class SummaryWriter:
         self._add(summary.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
 
     def add_pr_curve_raw(
-        self, tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall, global_step=None,
+        self, tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision,
+        recall, global_step=None,
         num_thresholds=127, weights=None, walltime=None,
     ):  # fmt: skip
         """Add a precision-recall curve that is computed already."""
@@ -162,7 +182,15 @@ class SummaryWriter:
         """Add vectors (the rows of `mat`) with labels and pictures, for TensorBoard's projector."""
         from .embedding import write
 
-        write(self.log_dir, summary.as_tensor(mat), metadata, label_img, 0 if global_step is None else global_step, tag, metadata_header)
+        write(
+            self.log_dir,
+            summary.as_tensor(mat),
+            metadata,
+            label_img,
+            0 if global_step is None else global_step,
+            tag,
+            metadata_header,
+        )
 
     def flush(self):
         """Write what waits."""

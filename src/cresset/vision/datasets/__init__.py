@@ -9,5 +9,6 @@ from .mnist import KMNIST, MNIST, FashionMNIST
 from .vision import VisionDataset
 
 __all__ = [
-    "CIFAR10", "CIFAR100", "CelebA", "DatasetFolder", "FakeData", "FashionMNIST", "ImageFolder", "ImageNet", "KMNIST", "MNIST", "VisionDataset",
+    "CIFAR10", "CIFAR100", "CelebA", "DatasetFolder", "FakeData", "FashionMNIST", "ImageFolder", "ImageNet", "KMNIST",
+    "MNIST", "VisionDataset",
 ]  # fmt: skip

@@ -31,7 +31,8 @@ class CelebA(VisionDataset):
 
     Args:
         split: "train", "valid", "test" or "all".
-        target_type: "attr" (40 of 0 or 1), "identity", "bbox" (x, y, width, height), "landmarks" (5 points), or a list of these.
+        target_type: "attr" (40 of 0 or 1), "identity", "bbox" (x, y, width, height), "landmarks" (5 points), or a list
+            of these.
         download: the files are given out by hand only, so this is an error unless they are there.
     """
 
@@ -52,7 +53,8 @@ class CelebA(VisionDataset):
         for name in ("list_eval_partition.txt", *FILES.values(), "img_align_celeba"):
             if not os.path.exists(os.path.join(folder, name)):
                 raise RuntimeError(
-                    f"CelebA: Dataset not found: {os.path.join(folder, name)} is not there. It is given out at {PUBLISHED}; put it there, unpacked"
+                    f"CelebA: Dataset not found: {os.path.join(folder, name)} is not there. It is given out at "
+                    f"{PUBLISHED}; put it there, unpacked"
                 )
         _, names, parts = read_table(os.path.join(folder, "list_eval_partition.txt"), header=False)
         chosen = [position for position, part in enumerate(parts[:, 0].tolist()) if SPLITS[split] in (None, part)]

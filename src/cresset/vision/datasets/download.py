@@ -1,4 +1,6 @@
-"""Published files: fetched with a time limit, checked by md5, unpacked. Offline, the error says which file to put where."""
+"""Published files: fetched with a time limit, checked by md5, unpacked. Offline, the error says which file to put
+where.
+"""
 
 import hashlib
 import os
@@ -21,7 +23,9 @@ def is_whole(path, md5=None):
 
 
 def fetch(who, urls, folder, filename, md5=None, progress=False):
-    """`filename` in `folder`, from the first of `urls` that gives it. What is there already is not fetched again; `progress` says what is."""
+    """`filename` in `folder`, from the first of `urls` that gives it. What is there already is not fetched again;
+    `progress` says what is.
+    """
     path = os.path.join(folder, filename)
     if is_whole(path, md5):
         return path
@@ -48,7 +52,8 @@ def fetch(who, urls, folder, filename, md5=None, progress=False):
                 os.remove(part)
     sum_text = f" (md5 {md5})" if md5 else ""
     raise RuntimeError(
-        f"{who}: {filename} could not be fetched ({'; '.join(reasons)}). It is published at {' and '.join(urls)}; put it{sum_text} at {path}"
+        f"{who}: {filename} could not be fetched ({'; '.join(reasons)}). It is published at {' and '.join(urls)}; put "
+        f"it{sum_text} at {path}"
     )
 
 

@@ -16,7 +16,8 @@ ARCHIVES = {
 
 
 class ImageNet(ImageFolder):
-    """Pictures in root/train/<id>/ or root/val/<id>/, and root/meta.bin with the classes' names, the form torchvision unpacks the archives to.
+    """Pictures in root/train/<id>/ or root/val/<id>/, and root/meta.bin with the classes' names, the form torchvision
+    unpacks the archives to.
 
     Args:
         split: "train" or "val".
@@ -33,7 +34,8 @@ class ImageNet(ImageFolder):
         ):
             if not os.path.exists(path):
                 raise RuntimeError(
-                    f"ImageNet: {path} is not there. It is made of {archive}, which is given out to registered users at {PUBLISHED}; cresset does not unpack it"
+                    f"ImageNet: {path} is not there. It is made of {archive}, which is given out to registered users "
+                    f"at {PUBLISHED}; cresset does not unpack it"
                 )
         wnid_to_classes = cresset.load(os.path.join(folder, META_FILE), weights_only=True)[0]
         super().__init__(os.path.join(folder, split), **kwargs)

@@ -21,7 +21,9 @@ _DTYPES = {
 
 
 def read_idx(path):
-    """The tensor in an idx file: two zero bytes, the kind of number, the number of dimensions, sizes, numbers, all big-endian."""
+    """The tensor in an idx file: two zero bytes, the kind of number, the number of dimensions, sizes, numbers, all
+    big-endian.
+    """
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
         data = file.read()
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _DTYPES:
@@ -62,7 +64,8 @@ class MNIST(VisionDataset):
         ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
         ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
     ]
-    classes = ["0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven", "8 - eight", "9 - nine"]  # fmt: skip
+    classes = ["0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven",
+        "8 - eight", "9 - nine"]  # fmt: skip
 
     def __init__(self, root, train=True, transform=None, target_transform=None, download=False):
         super().__init__(root, transform=transform, target_transform=target_transform)
@@ -73,7 +76,8 @@ class MNIST(VisionDataset):
         self.data, self.targets = read_idx(self._find(images)), read_idx(self._find(labels)).to(cresset.int64)
         if self.data.ndim != 3 or self.targets.ndim != 1 or len(self.data) != len(self.targets):
             raise ValueError(
-                f"{type(self).__name__}: the files do not belong together; images {tuple(self.data.shape)}, labels {tuple(self.targets.shape)}"
+                f"{type(self).__name__}: the files do not belong together; images {tuple(self.data.shape)}, labels "
+                f"{tuple(self.targets.shape)}"
             )
 
     @property
@@ -95,7 +99,8 @@ class MNIST(VisionDataset):
             return packed
         state = f"{packed} has another md5 than {md5}, it is damaged" if os.path.isfile(packed) else "Dataset not found"
         raise RuntimeError(
-            f"{type(self).__name__}: {state}. Use download=True, or put {name} from {self.mirrors[0]} into {self.raw_folder}"
+            f"{type(self).__name__}: {state}. Use download=True, or put {name} from {self.mirrors[0]} into "
+            f"{self.raw_folder}"
         )
 
     def download(self):

@@ -36,7 +36,8 @@ class CNBlock(nn.Module):
         super().__init__()
         norm_layer = norm_layer or partial(nn.LayerNorm, eps=1e-6)
         self.block = nn.Sequential(
-            nn.Conv2d(dim, dim, 7, padding=3, groups=dim, bias=True), Permute([0, 2, 3, 1]), norm_layer(dim), nn.Linear(dim, 4 * dim), nn.GELU(),
+            nn.Conv2d(dim, dim, 7, padding=3, groups=dim, bias=True), Permute([0, 2, 3, 1]), norm_layer(dim),
+            nn.Linear(dim, 4 * dim), nn.GELU(),
             nn.Linear(4 * dim, dim), Permute([0, 3, 1, 2]),
         )  # fmt: skip
         self.layer_scale = nn.Parameter(cresset.ones(dim, 1, 1) * layer_scale)

@@ -10,7 +10,8 @@ from .registry import build, register_model
 
 # expansion, kernel, stride, input channels, output channels, repetitions
 STAGES = [
-    (1, 3, 1, 32, 16, 1), (6, 3, 2, 16, 24, 2), (6, 5, 2, 24, 40, 2), (6, 3, 2, 40, 80, 3), (6, 5, 1, 80, 112, 3), (6, 5, 2, 112, 192, 4),
+    (1, 3, 1, 32, 16, 1), (6, 3, 2, 16, 24, 2), (6, 5, 2, 24, 40, 2), (6, 3, 2, 40, 80, 3), (6, 5, 1, 80, 112, 3),
+    (6, 5, 2, 112, 192, 4),
     (6, 3, 1, 192, 320, 1),
 ]  # fmt: skip
 

@@ -7,7 +7,8 @@ class Conv2dNormActivation(nn.Sequential):
     """Convolution, normalization, activation. The size stays at stride 1."""
 
     def __init__(
-        self, in_channels, out_channels, kernel_size=3, stride=1, padding=None, groups=1, norm_layer=nn.BatchNorm2d, activation_layer=nn.ReLU,
+        self, in_channels, out_channels, kernel_size=3, stride=1, padding=None, groups=1, norm_layer=nn.BatchNorm2d,
+        activation_layer=nn.ReLU,
         dilation=1, inplace=True, bias=None,
     ):  # fmt: skip
         if padding is None:

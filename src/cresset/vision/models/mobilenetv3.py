@@ -8,16 +8,22 @@ from .layers import Conv2dNormActivation, SqueezeExcitation, make_divisible
 from .mobilenetv2 import initialize
 from .registry import build, register_model
 
-# input channels, kernel, expanded channels, output channels, squeeze and excitation, activation, stride; then the last layer
+# input channels, kernel, expanded channels, output channels, squeeze and excitation, activation, stride; then the last
+# layer
 LARGE = [
-    (16, 3, 16, 16, False, "RE", 1), (16, 3, 64, 24, False, "RE", 2), (24, 3, 72, 24, False, "RE", 1), (24, 5, 72, 40, True, "RE", 2),
-    (40, 5, 120, 40, True, "RE", 1), (40, 5, 120, 40, True, "RE", 1), (40, 3, 240, 80, False, "HS", 2), (80, 3, 200, 80, False, "HS", 1),
-    (80, 3, 184, 80, False, "HS", 1), (80, 3, 184, 80, False, "HS", 1), (80, 3, 480, 112, True, "HS", 1), (112, 3, 672, 112, True, "HS", 1),
+    (16, 3, 16, 16, False, "RE", 1), (16, 3, 64, 24, False, "RE", 2), (24, 3, 72, 24, False, "RE", 1),
+    (24, 5, 72, 40, True, "RE", 2),
+    (40, 5, 120, 40, True, "RE", 1), (40, 5, 120, 40, True, "RE", 1), (40, 3, 240, 80, False, "HS", 2),
+    (80, 3, 200, 80, False, "HS", 1),
+    (80, 3, 184, 80, False, "HS", 1), (80, 3, 184, 80, False, "HS", 1), (80, 3, 480, 112, True, "HS", 1),
+    (112, 3, 672, 112, True, "HS", 1),
     (112, 5, 672, 160, True, "HS", 2), (160, 5, 960, 160, True, "HS", 1), (160, 5, 960, 160, True, "HS", 1),
 ]  # fmt: skip
 SMALL = [
-    (16, 3, 16, 16, True, "RE", 2), (16, 3, 72, 24, False, "RE", 2), (24, 3, 88, 24, False, "RE", 1), (24, 5, 96, 40, True, "HS", 2),
-    (40, 5, 240, 40, True, "HS", 1), (40, 5, 240, 40, True, "HS", 1), (40, 5, 120, 48, True, "HS", 1), (48, 5, 144, 48, True, "HS", 1),
+    (16, 3, 16, 16, True, "RE", 2), (16, 3, 72, 24, False, "RE", 2), (24, 3, 88, 24, False, "RE", 1),
+    (24, 5, 96, 40, True, "HS", 2),
+    (40, 5, 240, 40, True, "HS", 1), (40, 5, 240, 40, True, "HS", 1), (40, 5, 120, 48, True, "HS", 1),
+    (48, 5, 144, 48, True, "HS", 1),
     (48, 5, 288, 96, True, "HS", 2), (96, 5, 576, 96, True, "HS", 1), (96, 5, 576, 96, True, "HS", 1),
 ]  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 BASE = "https://download.pytorch.org/models/"
 
-# builder -> (class of its weights, {weights: (file, side of the crop, side of the picture before it, interpolation)}, the default)
+# builder -> (class of its weights, {weights: (file, side of the crop, side of the picture before it, interpolation)},
+# the default)
 PUBLISHED = {
     "alexnet": (
         "AlexNet_Weights",

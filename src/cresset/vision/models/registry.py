@@ -94,7 +94,8 @@ def checkpoint(url, check_hash=True, progress=False):
                 digest.update(piece)
         if not digest.hexdigest().startswith(wanted):
             raise RuntimeError(
-                f"weights: the SHA-256 of {path} starts with {digest.hexdigest()[: len(wanted)]}, the name says {wanted}; the file is damaged, remove it"
+                f"weights: the SHA-256 of {path} starts with {digest.hexdigest()[: len(wanted)]}, the name says "
+                f"{wanted}; the file is damaged, remove it"
             )
     return path
 
@@ -129,7 +130,8 @@ def build(name, make, weights, progress=True, **kwargs):
         return make(**kwargs)
     if kwargs.setdefault("num_classes", 1000) != 1000:
         raise ValueError(
-            f"{name}: The parameter 'num_classes' expected value 1000 for {weights} but got {kwargs['num_classes']} instead; swap the head after loading"
+            f"{name}: The parameter 'num_classes' expected value 1000 for {weights} but got {kwargs['num_classes']} "
+            "instead; swap the head after loading"
         )
     state = weights.get_state_dict(progress)
     with cresset.device("meta"):

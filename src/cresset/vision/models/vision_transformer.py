@@ -80,7 +80,8 @@ class VisionTransformer(nn.Module):
     """
 
     def __init__(
-        self, image_size, patch_size, num_layers, num_heads, hidden_dim, mlp_dim, dropout=0.0, attention_dropout=0.0, num_classes=1000,
+        self, image_size, patch_size, num_layers, num_heads, hidden_dim, mlp_dim, dropout=0.0, attention_dropout=0.0,
+        num_classes=1000,
         representation_size=None, norm_layer=_NORM,
     ):  # fmt: skip
         super().__init__()

@@ -39,7 +39,8 @@ class ColorJitter(Transform):
     """Brightness, contrast, saturation and hue changed at random, in a random order.
 
     Args:
-        brightness, contrast, saturation: the factor's (least, largest), or one number x for (1 - x, 1 + x), not below zero.
+        brightness, contrast, saturation: the factor's (least, largest), or one number x for (1 - x, 1 + x), not below
+            zero.
         hue: (least, largest) turn of the circle of hues, or one number x for (-x, x); at most half a turn.
     """
 

@@ -7,7 +7,9 @@ from .composition import Transform
 
 
 class ToTensor(Transform):
-    """A picture or an array (height, width, channels) as a tensor (channels, height, width); bytes become numbers from 0 to 1."""
+    """A picture or an array (height, width, channels) as a tensor (channels, height, width); bytes become numbers from
+    0 to 1.
+    """
 
     def change(self, img, _chosen):
         return F.to_tensor(img)
@@ -71,7 +73,8 @@ class LinearTransformation(Transform):
         rows, columns = transformation_matrix.shape
         if rows != columns or mean_vector.shape[0] != rows:
             raise ValueError(
-                f"LinearTransformation: expected a square matrix and a vector as long, got shapes {tuple(transformation_matrix.shape)} and {tuple(mean_vector.shape)}"
+                "LinearTransformation: expected a square matrix and a vector as long, got shapes "
+                f"{tuple(transformation_matrix.shape)} and {tuple(mean_vector.shape)}"
             )
         self.transformation_matrix, self.mean_vector = transformation_matrix, mean_vector
 
@@ -79,7 +82,8 @@ class LinearTransformation(Transform):
         numbers = img.shape[-3] * img.shape[-2] * img.shape[-1]
         if numbers != self.transformation_matrix.shape[0]:
             raise ValueError(
-                f"LinearTransformation: the matrix is for {self.transformation_matrix.shape[0]} numbers, the image has {numbers}"
+                f"LinearTransformation: the matrix is for {self.transformation_matrix.shape[0]} numbers, the image "
+                f"has {numbers}"
             )
         return ((img.reshape(-1, numbers) - self.mean_vector) @ self.transformation_matrix).view(img.shape)
 

@@ -1,4 +1,6 @@
-"""torchvision.transforms.functional: what can be done to an image, be it a picture of Pillow or a tensor ending in height and width."""
+"""torchvision.transforms.functional: what can be done to an image, be it a picture of Pillow or a tensor ending in
+height and width.
+"""
 
 import math
 import numbers
@@ -11,9 +13,12 @@ from . import pillow_images, tensor_images
 from .interpolation import InterpolationMode, as_mode
 
 __all__ = [
-    "InterpolationMode", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation", "adjust_sharpness", "affine",
-    "autocontrast", "center_crop", "convert_image_dtype", "crop", "equalize", "erase", "five_crop", "gaussian_blur", "get_dimensions", "get_image_num_channels",
-    "get_image_size", "hflip", "invert", "normalize", "pad", "perspective", "pil_to_tensor", "posterize", "resize", "resized_crop", "rgb_to_grayscale",
+    "InterpolationMode", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
+    "adjust_sharpness", "affine",
+    "autocontrast", "center_crop", "convert_image_dtype", "crop", "equalize", "erase", "five_crop", "gaussian_blur",
+    "get_dimensions", "get_image_num_channels",
+    "get_image_size", "hflip", "invert", "normalize", "pad", "perspective", "pil_to_tensor", "posterize", "resize",
+    "resized_crop", "rgb_to_grayscale",
     "rotate", "solarize", "ten_crop", "to_grayscale", "to_pil_image", "to_tensor", "vflip",
 ]  # fmt: skip
 
@@ -51,7 +56,8 @@ def get_image_num_channels(img):
 
 
 def to_tensor(pic):
-    """A picture or an array (height, width, channels) as a tensor (channels, height, width); bytes become numbers from 0 to 1.
+    """A picture or an array (height, width, channels) as a tensor (channels, height, width); bytes become numbers from
+    0 to 1.
 
     >>> picture = cresset.vision.transforms.functional.to_pil_image(cresset.full((1, 1, 2), 255, dtype=cresset.uint8))
     >>> cresset.vision.transforms.functional.to_tensor(picture)
@@ -183,7 +189,8 @@ def output_size(who, size, height, width, max_size=None, allow_size_none=False):
     if max_size is not None:
         if max_size <= size[0]:
             raise ValueError(
-                f"{who}: max_size = {max_size} must be strictly greater than the requested size for the smaller edge size = {size[0]}"
+                f"{who}: max_size = {max_size} must be strictly greater than the requested size for the smaller edge "
+                f"size = {size[0]}"
             )
         if new_long > max_size:
             new_short, new_long = int(max_size * new_short / new_long), max_size
@@ -197,7 +204,8 @@ def resize(img, size, interpolation=InterpolationMode.BILINEAR, max_size=None, a
         size: (height, width), or the length of the shorter side, the longer one following.
         interpolation: how pixels between pixels are read.
         max_size: the most that the longer side may have.
-        antialias: for tensors, bilinear and bicubic: look at all pixels that fall into one when shrinking. Pictures always do.
+        antialias: for tensors, bilinear and bicubic: look at all pixels that fall into one when shrinking. Pictures
+            always do.
 
     >>> cresset.vision.transforms.functional.resize(cresset.ones(1, 4, 6), 2).shape
     torch.Size([1, 2, 3])

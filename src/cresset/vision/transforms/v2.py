@@ -1,7 +1,8 @@
-"""torchvision.transforms.v2, where it is simple: the same transforms for whole samples, such as (image, label) or a dictionary.
+"""torchvision.transforms.v2, where it is simple: the same transforms for whole samples, such as (image, label) or a
+dictionary.
 
-Every picture in a sample, and the first plain tensor if there is no picture, is changed, all with the same random choice; the rest stays.
-Boxes, masks and video have no types of their own here.
+Every picture in a sample, and the first plain tensor if there is no picture, is changed, all with the same random
+choice; the rest stays. Boxes, masks and video have no types of their own here.
 """
 
 from cresset import Tensor, nn, pytree

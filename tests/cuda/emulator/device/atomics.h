@@ -1,4 +1,5 @@
-// Atomic operations. All threads run on one thread of the host and change places only at barriers, so plain reads and writes are atomic.
+// Atomic operations. All threads run on one thread of the host and change places only at barriers, so plain reads and
+// writes are atomic.
 #pragma once
 
 namespace emulated {
@@ -10,15 +11,17 @@ inline T update(T* place, F next) {
 }
 }  // namespace emulated
 
-#define EMULATED_ATOMIC(T, name, expression) \
-  inline T name(T* place, T value) { return emulated::update(place, [value](T old) -> T { return expression; }); }
-#define EMULATED_SCOPES(T, name, expression)        \
-  EMULATED_ATOMIC(T, name, expression)              \
-  EMULATED_ATOMIC(T, name##_block, expression)      \
+#define EMULATED_ATOMIC(T, name, expression)                                    \
+  inline T name(T* place, T value) {                                            \
+    return emulated::update(place, [value](T old) -> T { return expression; }); \
+  }
+#define EMULATED_SCOPES(T, name, expression)   \
+  EMULATED_ATOMIC(T, name, expression)         \
+  EMULATED_ATOMIC(T, name##_block, expression) \
   EMULATED_ATOMIC(T, name##_system, expression)
-#define EMULATED_FOR_INTEGERS(name, expression)            \
-  EMULATED_SCOPES(int, name, expression)                   \
-  EMULATED_SCOPES(unsigned, name, expression)              \
+#define EMULATED_FOR_INTEGERS(name, expression) \
+  EMULATED_SCOPES(int, name, expression)        \
+  EMULATED_SCOPES(unsigned, name, expression)   \
   EMULATED_SCOPES(unsigned long long, name, expression)
 EMULATED_FOR_INTEGERS(atomicAdd, old + value)
 EMULATED_SCOPES(float, atomicAdd, old + value)
@@ -31,7 +34,7 @@ EMULATED_FOR_INTEGERS(atomicMin, value < old ? value : old)
 EMULATED_SCOPES(long long, atomicMin, value < old ? value : old)
 EMULATED_FOR_INTEGERS(atomicMax, value > old ? value : old)
 EMULATED_SCOPES(long long, atomicMax, value > old ? value : old)
-EMULATED_FOR_INTEGERS(atomicAnd, old & value)
+EMULATED_FOR_INTEGERS(atomicAnd, old& value)
 EMULATED_FOR_INTEGERS(atomicOr, old | value)
 EMULATED_FOR_INTEGERS(atomicXor, old ^ value)
 EMULATED_SCOPES(unsigned, atomicInc, old >= value ? 0 : old + 1)
@@ -40,9 +43,9 @@ EMULATED_SCOPES(unsigned, atomicDec, old == 0 || old > value ? value : old - 1)
 #undef EMULATED_SCOPES
 #undef EMULATED_ATOMIC
 
-#define EMULATED_COMPARE_AND_SWAP(T, name)                                                          \
-  inline T name(T* place, T expected, T value) {                                                    \
-    return emulated::update(place, [=](T old) { return old == expected ? value : old; });           \
+#define EMULATED_COMPARE_AND_SWAP(T, name)                                                \
+  inline T name(T* place, T expected, T value) {                                          \
+    return emulated::update(place, [=](T old) { return old == expected ? value : old; }); \
   }
 EMULATED_COMPARE_AND_SWAP(int, atomicCAS)
 EMULATED_COMPARE_AND_SWAP(unsigned, atomicCAS)

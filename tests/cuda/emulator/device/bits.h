@@ -1,4 +1,5 @@
-// Counting and moving bits, loads with cache hints, and the arithmetic and conversions that CUDA names by their rounding.
+// Counting and moving bits, loads with cache hints, and the arithmetic and conversions that CUDA names by their
+// rounding.
 #pragma once
 
 // In plain arithmetic: the compiler's own calls a library that programs are not linked with.
@@ -44,16 +45,46 @@ inline int __dp4a(int a, int b, int c) {
   return c;
 }
 
-template <class T> inline T __ldg(const T* p) { return *p; }
-template <class T> inline T __ldca(const T* p) { return *p; }
-template <class T> inline T __ldcg(const T* p) { return *p; }
-template <class T> inline T __ldcs(const T* p) { return *p; }
-template <class T> inline T __ldcv(const T* p) { return *p; }
-template <class T> inline T __ldlu(const T* p) { return *p; }
-template <class T> inline void __stcg(T* p, T value) { *p = value; }
-template <class T> inline void __stcs(T* p, T value) { *p = value; }
-template <class T> inline void __stwb(T* p, T value) { *p = value; }
-template <class T> inline void __stwt(T* p, T value) { *p = value; }
+template <class T>
+inline T __ldg(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldca(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldcg(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldcs(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldcv(const T* p) {
+  return *p;
+}
+template <class T>
+inline T __ldlu(const T* p) {
+  return *p;
+}
+template <class T>
+inline void __stcg(T* p, T value) {
+  *p = value;
+}
+template <class T>
+inline void __stcs(T* p, T value) {
+  *p = value;
+}
+template <class T>
+inline void __stwb(T* p, T value) {
+  *p = value;
+}
+template <class T>
+inline void __stwt(T* p, T value) {
+  *p = value;
+}
 
 inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
@@ -63,7 +94,9 @@ inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long
 inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 inline int __double2hiint(double x) { return int(__double_as_longlong(x) >> 32); }
 inline int __double2loint(double x) { return int(__double_as_longlong(x)); }
-inline double __hiloint2double(int high, int low) { return __longlong_as_double(((long long)high << 32) | unsigned(low)); }
+inline double __hiloint2double(int high, int low) {
+  return __longlong_as_double(((long long)high << 32) | unsigned(low));
+}
 
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }
@@ -81,30 +114,36 @@ inline double __dsqrt_rn(double x) { return __builtin_sqrt(x); }
 inline double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
 namespace emulated {
-// The device's conversion to an integer: what does not fit becomes the nearest that does, nan becomes zero (the sign bit alone in 64 bits).
+// The device's conversion to an integer: what does not fit becomes the nearest that does, nan becomes zero (the sign
+// bit alone in 64 bits).
 template <class T, class F>
 inline T saturate(F x) {
   constexpr bool is_signed = T(-1) < T(0);
   constexpr int bits = 8 * sizeof(T);
-  const T largest = is_signed ? T(~(1ull << (bits - 1))) : T(~T(0)), smallest = is_signed ? T(1ull << (bits - 1)) : T(0);
+  const T largest = is_signed ? T(~(1ull << (bits - 1))) : T(~T(0)),
+          smallest = is_signed ? T(1ull << (bits - 1)) : T(0);
   if (x != x) return bits == 64 ? T(1ull << 63) : T(0);
   if (x <= F(smallest)) return smallest;
   if (x >= F(largest)) return largest;
   return T(x);
 }
 }  // namespace emulated
-#define EMULATED_CONVERSIONS(F, from, suffix)                                                                         \
-  inline int __##from##2int_rn(F x) { return emulated::saturate<int>(__builtin_rint##suffix(x)); }                    \
-  inline int __##from##2int_rz(F x) { return emulated::saturate<int>(__builtin_trunc##suffix(x)); }                   \
-  inline int __##from##2int_rd(F x) { return emulated::saturate<int>(__builtin_floor##suffix(x)); }                   \
-  inline int __##from##2int_ru(F x) { return emulated::saturate<int>(__builtin_ceil##suffix(x)); }                    \
-  inline unsigned __##from##2uint_rn(F x) { return emulated::saturate<unsigned>(__builtin_rint##suffix(x)); }         \
-  inline unsigned __##from##2uint_rz(F x) { return emulated::saturate<unsigned>(__builtin_trunc##suffix(x)); }        \
-  inline long long __##from##2ll_rn(F x) { return emulated::saturate<long long>(__builtin_rint##suffix(x)); }         \
-  inline long long __##from##2ll_rz(F x) { return emulated::saturate<long long>(__builtin_trunc##suffix(x)); }        \
-  inline long long __##from##2ll_rd(F x) { return emulated::saturate<long long>(__builtin_floor##suffix(x)); }        \
-  inline unsigned long long __##from##2ull_rn(F x) { return emulated::saturate<unsigned long long>(__builtin_rint##suffix(x)); } \
-  inline unsigned long long __##from##2ull_rz(F x) { return emulated::saturate<unsigned long long>(__builtin_trunc##suffix(x)); }
+#define EMULATED_CONVERSIONS(F, from, suffix)                                                                  \
+  inline int __##from##2int_rn(F x) { return emulated::saturate<int>(__builtin_rint##suffix(x)); }             \
+  inline int __##from##2int_rz(F x) { return emulated::saturate<int>(__builtin_trunc##suffix(x)); }            \
+  inline int __##from##2int_rd(F x) { return emulated::saturate<int>(__builtin_floor##suffix(x)); }            \
+  inline int __##from##2int_ru(F x) { return emulated::saturate<int>(__builtin_ceil##suffix(x)); }             \
+  inline unsigned __##from##2uint_rn(F x) { return emulated::saturate<unsigned>(__builtin_rint##suffix(x)); }  \
+  inline unsigned __##from##2uint_rz(F x) { return emulated::saturate<unsigned>(__builtin_trunc##suffix(x)); } \
+  inline long long __##from##2ll_rn(F x) { return emulated::saturate<long long>(__builtin_rint##suffix(x)); }  \
+  inline long long __##from##2ll_rz(F x) { return emulated::saturate<long long>(__builtin_trunc##suffix(x)); } \
+  inline long long __##from##2ll_rd(F x) { return emulated::saturate<long long>(__builtin_floor##suffix(x)); } \
+  inline unsigned long long __##from##2ull_rn(F x) {                                                           \
+    return emulated::saturate<unsigned long long>(__builtin_rint##suffix(x));                                  \
+  }                                                                                                            \
+  inline unsigned long long __##from##2ull_rz(F x) {                                                           \
+    return emulated::saturate<unsigned long long>(__builtin_trunc##suffix(x));                                 \
+  }
 EMULATED_CONVERSIONS(float, float, f)
 EMULATED_CONVERSIONS(double, double, )
 #undef EMULATED_CONVERSIONS

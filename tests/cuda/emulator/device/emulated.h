@@ -1,5 +1,6 @@
-// CUDA's device language for g++: included before every kernel that the emulator compiles. System headers stay out, as with NVRTC;
-// of the standard ones there is what lies in standard/. `__global__`, `__shared__` and `__launch_bounds__` are left to program_text.cpp.
+// CUDA's device language for g++: included before every kernel that the emulator compiles. System headers stay out, as
+// with NVRTC; of the standard ones there is what lies in standard/. `__global__`, `__shared__` and `__launch_bounds__`
+// are left to program_text.cpp.
 #pragma once
 #include "interface.h"
 

@@ -10,8 +10,20 @@ struct EmulatedRange {
 };
 
 enum EmulatedWarpOperation : int {
-  kWarpSync, kWarpShuffle, kWarpBallot, kWarpAll, kWarpMatchAny, kWarpMatchAll,
-  kWarpAddition, kWarpMinimum, kWarpMaximum, kWarpSignedMinimum, kWarpSignedMaximum, kWarpAnd, kWarpOr, kWarpXor,
+  kWarpSync,
+  kWarpShuffle,
+  kWarpBallot,
+  kWarpAll,
+  kWarpMatchAny,
+  kWarpMatchAll,
+  kWarpAddition,
+  kWarpMinimum,
+  kWarpMaximum,
+  kWarpSignedMinimum,
+  kWarpSignedMaximum,
+  kWarpAnd,
+  kWarpOr,
+  kWarpXor,
 };
 
 // What the driver does for a running thread.
@@ -33,7 +45,7 @@ struct EmulatedModule {
   EmulatedIndex *thread, *block, *block_size, *grid_size;
   unsigned char* dynamic_shared;
   unsigned long long dynamic_shared_size;
-  EmulatedRange* recent;     // memory that was found good; emptied before each launch
+  EmulatedRange* recent;  // memory that was found good; emptied before each launch
   int recent_count;
   void* (*static_shared)();  // an address in the calling thread's copy of the __shared__ variables
 };

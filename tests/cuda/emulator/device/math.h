@@ -1,15 +1,15 @@
 // CUDA's mathematical functions that the host's C library has too, for float and double under one name as in CUDA.
 #pragma once
 
-#define EMULATED_MATH_1(name)                       \
-  extern "C" double name(double) noexcept;          \
-  extern "C" float name##f(float) noexcept;         \
+#define EMULATED_MATH_1(name)               \
+  extern "C" double name(double) noexcept;  \
+  extern "C" float name##f(float) noexcept; \
   inline float name(float x) { return name##f(x); }
-#define EMULATED_MATH_2(name)                                                \
-  extern "C" double name(double, double) noexcept;                           \
-  extern "C" float name##f(float, float) noexcept;                           \
-  inline float name(float x, float y) { return name##f(x, y); }              \
-  inline double name(float x, double y) { return name(double(x), y); }       \
+#define EMULATED_MATH_2(name)                                          \
+  extern "C" double name(double, double) noexcept;                     \
+  extern "C" float name##f(float, float) noexcept;                     \
+  inline float name(float x, float y) { return name##f(x, y); }        \
+  inline double name(float x, double y) { return name(double(x), y); } \
   inline double name(double x, float y) { return name(x, double(y)); }
 EMULATED_MATH_1(acos)
 EMULATED_MATH_1(acosh)
@@ -71,8 +71,10 @@ EMULATED_MATH(double, frexp, (double x, int* exponent), (float x, int* exponent)
 EMULATED_MATH(double, ldexp, (double x, int exponent), (float x, int exponent), float, (x, exponent))
 EMULATED_MATH(double, scalbn, (double x, int exponent), (float x, int exponent), float, (x, exponent))
 EMULATED_MATH(double, modf, (double x, double* whole), (float x, float* whole), float, (x, whole))
-EMULATED_MATH(double, remquo, (double x, double y, int* quotient), (float x, float y, int* quotient), float, (x, y, quotient))
-EMULATED_MATH(void, sincos, (double x, double* sine, double* cosine), (float x, float* sine, float* cosine), void, (x, sine, cosine))
+EMULATED_MATH(double, remquo, (double x, double y, int* quotient), (float x, float y, int* quotient), float,
+              (x, y, quotient))
+EMULATED_MATH(void, sincos, (double x, double* sine, double* cosine), (float x, float* sine, float* cosine), void,
+              (x, sine, cosine))
 EMULATED_MATH(double, jn, (int n, double x), (int n, float x), float, (n, x))
 EMULATED_MATH(double, yn, (int n, double x), (int n, float x), float, (n, x))
 EMULATED_MATH(int, ilogb, (double x), (float x), int, (x))
@@ -82,13 +84,13 @@ EMULATED_MATH(long, lround, (double x), (float x), long, (x))
 EMULATED_MATH(long long, llround, (double x), (float x), long long, (x))
 #undef EMULATED_MATH
 
-#define EMULATED_QUESTIONS(T)                                                   \
-  inline constexpr bool isnan(T x) { return __builtin_isnan(x); }               \
-  inline constexpr bool isinf(T x) { return __builtin_isinf(x); }               \
-  inline constexpr bool isfinite(T x) { return __builtin_isfinite(x); }         \
-  inline constexpr bool signbit(T x) { return __builtin_signbit(x); }           \
-  inline T abs(T x) { return fabs(x); }                                         \
-  inline T max(T x, T y) { return fmax(x, y); }                                 \
+#define EMULATED_QUESTIONS(T)                                           \
+  inline constexpr bool isnan(T x) { return __builtin_isnan(x); }       \
+  inline constexpr bool isinf(T x) { return __builtin_isinf(x); }       \
+  inline constexpr bool isfinite(T x) { return __builtin_isfinite(x); } \
+  inline constexpr bool signbit(T x) { return __builtin_signbit(x); }   \
+  inline T abs(T x) { return fabs(x); }                                 \
+  inline T max(T x, T y) { return fmax(x, y); }                         \
   inline T min(T x, T y) { return fmin(x, y); }
 EMULATED_QUESTIONS(float)
 EMULATED_QUESTIONS(double)
@@ -98,8 +100,8 @@ inline double max(double x, float y) { return fmax(x, y); }
 inline double min(float x, double y) { return fmin(x, y); }
 inline double min(double x, float y) { return fmin(x, y); }
 
-#define EMULATED_EXTREMES(T)                                         \
-  inline constexpr T max(T x, T y) { return x > y ? x : y; }         \
+#define EMULATED_EXTREMES(T)                                 \
+  inline constexpr T max(T x, T y) { return x > y ? x : y; } \
   inline constexpr T min(T x, T y) { return x < y ? x : y; }
 EMULATED_EXTREMES(int)
 EMULATED_EXTREMES(unsigned)

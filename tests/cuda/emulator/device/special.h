@@ -1,4 +1,5 @@
-// CUDA's mathematical functions that the host's C library lacks. Written plainly in double: right to a few units in the last place.
+// CUDA's mathematical functions that the host's C library lacks. Written plainly in double: right to a few units in the
+// last place.
 #pragma once
 
 namespace emulated {
@@ -23,7 +24,8 @@ inline double inverse_erf(double y) {
   const double a = 0.147, l = log1p(-y * y), t = 2 / (pi * a) + l / 2;
   double x = copysign(sqrt(sqrt(t * t - l / a) - t), y);
   for (int step = 0; step < 4; ++step) {
-    const double error = (fabs(y) < 0.5 ? erf(x) - y : copysign((1 - fabs(y)) - erfc(fabs(x)), y)) / (2 / sqrt(pi) * exp(-x * x));
+    const double error =
+        (fabs(y) < 0.5 ? erf(x) - y : copysign((1 - fabs(y)) - erfc(fabs(x)), y)) / (2 / sqrt(pi) * exp(-x * x));
     x -= error / (1 + x * error);
   }
   return x;
@@ -58,9 +60,12 @@ inline double bessel_i(int order, double x) {
 }
 }  // namespace emulated
 
-#define EMULATED_SPECIAL(name, expression)                                     \
-  inline double name(double x) { return expression; }                          \
-  inline float name##f(float value) { const double x = value; return float(expression); } \
+#define EMULATED_SPECIAL(name, expression)            \
+  inline double name(double x) { return expression; } \
+  inline float name##f(float value) {                 \
+    const double x = value;                           \
+    return float(expression);                         \
+  }                                                   \
   inline float name(float x) { return name##f(x); }
 EMULATED_SPECIAL(rsqrt, 1 / sqrt(x))
 EMULATED_SPECIAL(rcbrt, 1 / cbrt(x))
@@ -69,7 +74,7 @@ EMULATED_SPECIAL(cospi, emulated::cosine_of_turns(x))
 EMULATED_SPECIAL(erfinv, emulated::inverse_erf(x))
 EMULATED_SPECIAL(erfcinv, emulated::inverse_erfc(x))
 EMULATED_SPECIAL(erfcx, emulated::scaled_erfc(x))
-EMULATED_SPECIAL(normcdf, erfc(-x * sqrt(0.5)) / 2)
+EMULATED_SPECIAL(normcdf, erfc(-x* sqrt(0.5)) / 2)
 EMULATED_SPECIAL(normcdfinv, -sqrt(2.0) * emulated::inverse_erfc(2 * x))
 EMULATED_SPECIAL(cyl_bessel_i0, emulated::bessel_i(0, x))
 EMULATED_SPECIAL(cyl_bessel_i1, emulated::bessel_i(1, x))

@@ -8,6 +8,7 @@ struct dim3 {
 };
 inline constexpr uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 
+// clang-format off: a table, one kind a line
 #define EMULATED_VECTOR_1_2_4(T, name)                                                                        \
   struct name##1 { T x; };                                                                                    \
   struct __attribute__((aligned(2 * sizeof(T)))) name##2 { T x, y; };                                         \
@@ -30,5 +31,6 @@ EMULATED_VECTOR_1_2_4(long long, longlong) EMULATED_VECTOR_3(long long, longlong
 EMULATED_VECTOR_1_2_4(unsigned long long, ulonglong) EMULATED_VECTOR_3(unsigned long long, ulonglong)
 EMULATED_VECTOR_1_2_4(float, float) EMULATED_VECTOR_3(float, float)
 EMULATED_VECTOR_1_2_4(double, double) EMULATED_VECTOR_3(double, double)
+// clang-format on
 #undef EMULATED_VECTOR_1_2_4
 #undef EMULATED_VECTOR_3

@@ -32,8 +32,11 @@ def _kind(dims):
         return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
 
     text = f"nn.Conv{dims}d whose weight is quantized in imitation."
-    return type(f"Conv{dims}d", (base,), {"forward": forward, "from_float": classmethod(_from_float), "__module__": __name__, "__doc__": text})
+    return type(
+        f"Conv{dims}d",
+        (base,),
+        {"forward": forward, "from_float": classmethod(_from_float), "__module__": __name__, "__doc__": text},
+    )
 
 
 Conv1d, Conv2d, Conv3d = _kind(1), _kind(2), _kind(3)
-

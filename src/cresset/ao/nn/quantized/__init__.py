@@ -19,6 +19,7 @@ from .modules import (
 )
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "DeQuantize", "FXFloatFunctional", "FloatFunctional", "Linear", "LinearReLU",
+    "Conv1d", "Conv2d", "Conv3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "DeQuantize", "FXFloatFunctional",
+    "FloatFunctional", "Linear", "LinearReLU",
     "QFunctional", "Quantize", "dynamic",
 ]  # fmt: skip

@@ -17,7 +17,10 @@ class FloatFunctional(nn.Module):
         self.activation_post_process = nn.Identity()
 
     def forward(self, x):
-        raise RuntimeError("FloatFunctional is not intended to use the forward. Please use the underlying operation: add, mul, cat, ...")
+        raise RuntimeError(
+            "FloatFunctional is not intended to use the forward. Please use the underlying operation: add, mul, cat, "
+            "..."
+        )
 
     def add(self, x, y):
         """x + y."""
@@ -64,10 +67,14 @@ class QFunctional(nn.Module):
         self.activation_post_process = nn.Identity()
 
     def forward(self, x):
-        raise RuntimeError("Functional is not intended to use the forward. Please use the underlying operation: add, mul, cat, ...")
+        raise RuntimeError(
+            "Functional is not intended to use the forward. Please use the underlying operation: add, mul, cat, ..."
+        )
 
     def _given(self, result):
-        return self.activation_post_process(cresset.quantize_per_tensor(result, self.scale, self.zero_point, cresset.quint8))
+        return self.activation_post_process(
+            cresset.quantize_per_tensor(result, self.scale, self.zero_point, cresset.quint8)
+        )
 
     def add(self, x, y):
         """x + y."""

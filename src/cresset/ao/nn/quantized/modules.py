@@ -8,7 +8,9 @@ from .packing import integer_linear, quantized_weight
 
 def _taken(module, x):
     if not x.is_quantized:
-        raise RuntimeError(f"{type(module).__name__}: expected a quantized tensor, got {x.dtype}; put a QuantStub before it")
+        raise RuntimeError(
+            f"{type(module).__name__}: expected a quantized tensor, got {x.dtype}; put a QuantStub before it"
+        )
     return x
 
 
@@ -19,7 +21,9 @@ class Quantize(nn.Module):
         super().__init__()
         made = factory_kwargs or {}
         self.register_buffer("scale", cresset.tensor([float(scale)], **made))
-        self.register_buffer("zero_point", cresset.tensor([int(zero_point)], dtype=cresset.int64, device=made.get("device")))
+        self.register_buffer(
+            "zero_point", cresset.tensor([int(zero_point)], dtype=cresset.int64, device=made.get("device"))
+        )
         self.dtype = dtype
 
     def forward(self, X):
@@ -83,16 +87,26 @@ class _Weighted(nn.Module):
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"], destination[prefix + "zero_point"] = cresset.tensor(self.scale), cresset.tensor(self.zero_point)
+        destination[prefix + "scale"], destination[prefix + "zero_point"] = (
+            cresset.tensor(self.scale),
+            cresset.tensor(self.zero_point),
+        )
         destination[prefix + "_packed_params"] = (self._weight, self._bias)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         if prefix + "_packed_params" in state_dict:
-            self.scale, self.zero_point = float(state_dict.pop(prefix + "scale")), int(state_dict.pop(prefix + "zero_point"))
+            self.scale, self.zero_point = (
+                float(state_dict.pop(prefix + "scale")),
+                int(state_dict.pop(prefix + "zero_point")),
+            )
             self.set_weight_bias(*state_dict.pop(prefix + "_packed_params"))
         else:
             missing_keys.append(prefix + "_packed_params")
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 def _weight_observer(layer, observed):
@@ -111,7 +125,10 @@ class Linear(_Weighted):
         if dtype is not cresset.qint8:
             raise RuntimeError(f"Linear: Unsupported dtype {dtype} of a weight; it is torch.qint8")
         self.in_features, self.out_features = in_features, out_features
-        self.set_weight_bias(cresset.quantize_per_tensor(cresset.zeros(out_features, in_features), 1.0, 0, cresset.qint8), cresset.zeros(out_features) if bias_ else None)
+        self.set_weight_bias(
+            cresset.quantize_per_tensor(cresset.zeros(out_features, in_features), 1.0, 0, cresset.qint8),
+            cresset.zeros(out_features) if bias_ else None,
+        )
 
     def forward(self, x):
         x = _taken(self, x)
@@ -121,7 +138,9 @@ class Linear(_Weighted):
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed nn.Linear, or of one fused with a relu."""
         layer = mod[0] if isinstance(mod, nn.Sequential) else mod
-        return cls(layer.in_features, layer.out_features, layer.bias is not None)._take(layer, mod, use_precomputed_fake_quant)
+        return cls(layer.in_features, layer.out_features, layer.bias is not None)._take(
+            layer, mod, use_precomputed_fake_quant
+        )
 
     def _get_name(self):
         return "Quantized" + type(self).__name__
@@ -143,15 +162,31 @@ class _Conv(_Weighted):
 
     def __init__(self, layer):
         super().__init__()
-        self.stride, self.padding, self.dilation, self.groups, self.padding_mode = layer.stride, layer.padding, layer.dilation, layer.groups, layer.padding_mode
+        self.stride, self.padding, self.dilation, self.groups, self.padding_mode = (
+            layer.stride,
+            layer.padding,
+            layer.dilation,
+            layer.groups,
+            layer.padding_mode,
+        )
         self.in_channels, self.out_channels, self.kernel_size = layer.in_channels, layer.out_channels, layer.kernel_size
         if layer.padding_mode != "zeros":
-            raise NotImplementedError(f"{type(self).__name__}: padding_mode={layer.padding_mode!r} is not implemented; it is for 'zeros'")
+            raise NotImplementedError(
+                f"{type(self).__name__}: padding_mode={layer.padding_mode!r} is not implemented; it is for 'zeros'"
+            )
 
     def forward(self, input):
         input = _taken(self, input)
         convolve = getattr(nn.functional, self._function)
-        result = convolve(input.dequantize(), self._weight.dequantize(), self._bias, self.stride, self.padding, self.dilation, self.groups)
+        result = convolve(
+            input.dequantize(),
+            self._weight.dequantize(),
+            self._bias,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.groups,
+        )
         return self._given(result)
 
     @classmethod
@@ -168,8 +203,24 @@ class _Conv(_Weighted):
 
 
 def _kinds(dims):
-    plain = type(f"Conv{dims}d", (_Conv,), {"_function": f"conv{dims}d", "__module__": __name__, "__doc__": f"A {dims}-D convolution of quantized tensors."})
-    return plain, type(f"ConvReLU{dims}d", (plain,), {"_relu": True, "__module__": __name__, "__doc__": f"A {dims}-D convolution of quantized tensors, then a relu."})
+    plain = type(
+        f"Conv{dims}d",
+        (_Conv,),
+        {
+            "_function": f"conv{dims}d",
+            "__module__": __name__,
+            "__doc__": f"A {dims}-D convolution of quantized tensors.",
+        },
+    )
+    return plain, type(
+        f"ConvReLU{dims}d",
+        (plain,),
+        {
+            "_relu": True,
+            "__module__": __name__,
+            "__doc__": f"A {dims}-D convolution of quantized tensors, then a relu.",
+        },
+    )
 
 
 Conv1d, ConvReLU1d = _kinds(1)

@@ -27,7 +27,9 @@ class Linear(nn.Module):
             raise RuntimeError(f"dynamic.Linear: unsupported dtype {dtype}; it is torch.qint8 or torch.float16")
         self.in_features, self.out_features, self.dtype = in_features, out_features, dtype
         weight = cresset.zeros(out_features, in_features)
-        self._weight = cresset.quantize_per_tensor(weight, 1.0, 0, cresset.qint8) if dtype == cresset.qint8 else weight.half()
+        self._weight = (
+            cresset.quantize_per_tensor(weight, 1.0, 0, cresset.qint8) if dtype == cresset.qint8 else weight.half()
+        )
         self._bias = cresset.zeros(out_features) if bias_ else None
 
     def weight(self):
@@ -65,7 +67,9 @@ class Linear(nn.Module):
             new = cls(mod.in_features, mod.out_features, mod.bias is not None)
             new.set_weight_bias(quantized_weight(mod.weight, observer), mod.bias)
         else:
-            raise RuntimeError(f"dynamic.Linear: Unsupported dtype {observer.dtype} of a weight; it is torch.qint8 or torch.float16")
+            raise RuntimeError(
+                f"dynamic.Linear: Unsupported dtype {observer.dtype} of a weight; it is torch.qint8 or torch.float16"
+            )
         return new.train(mod.training)
 
     def _get_name(self):
@@ -80,11 +84,15 @@ class Linear(nn.Module):
         destination[prefix + "_packed_params.dtype"] = self.dtype
         destination[prefix + "_packed_params._packed_params"] = (self._weight, self._bias)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         self.dtype = state_dict.pop(prefix + "_packed_params.dtype", self.dtype)
         packed = state_dict.pop(prefix + "_packed_params._packed_params", None)
         if packed is None:
             missing_keys.append(prefix + "_packed_params._packed_params")
         else:
             self.set_weight_bias(*packed)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
+        )

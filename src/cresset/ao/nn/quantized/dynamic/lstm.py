@@ -21,17 +21,35 @@ class LSTM(nn.Module):
 
     _FLOAT_MODULE = nn.LSTM
 
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, dtype=cresset.qint8, **kwargs):
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        dtype=cresset.qint8,
+        **kwargs,
+    ):
         super().__init__()
         if kwargs.get("proj_size"):
             raise NotImplementedError("dynamic.LSTM: proj_size is not implemented; keep this layer in floating point")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional, self.dtype = batch_first, float(dropout), bidirectional, dtype
+        self.batch_first, self.dropout, self.bidirectional, self.dtype = (
+            batch_first,
+            float(dropout),
+            bidirectional,
+            dtype,
+        )
         ways = 2 if bidirectional else 1
         self.from_input, self.from_state = nn.ModuleList(), nn.ModuleList()
         for layer in range(num_layers):
             for _ in range(ways):
-                self.from_input.append(Linear(input_size if layer == 0 else ways * hidden_size, 4 * hidden_size, bias, dtype))
+                self.from_input.append(
+                    Linear(input_size if layer == 0 else ways * hidden_size, 4 * hidden_size, bias, dtype)
+                )
                 self.from_state.append(Linear(hidden_size, 4 * hidden_size, bias, dtype))
 
     @classmethod
