@@ -15,7 +15,8 @@ futures quasirandom overrides serialization testing utils._ordered_set utils.flo
 
 # Where a class has another home here, and why it may: no file names it.
 ELSEWHERE = {
-    "CustomOpDef", "DeviceType", "DispatchKey", "Event", "FileCheck", "Future", "Generator", "LinAlgError",
+    "CustomOpDef", "DeviceType", "DispatchKey", "Event", "FileCheck", "FunctionSchema", "Future", "Generator",
+    "LinAlgError", "Node", "ScriptModule", "Value",
     "OpOverload", "ProfilerActivity", "SDPBackend", "StorageType",
     "tqdm",
 }  # fmt: skip

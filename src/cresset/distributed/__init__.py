@@ -161,4 +161,12 @@ def supports_complex(reduceOp):
     return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
-__getattr__ = _missing_names.of(__name__)
+_missing = _missing_names.of(__name__)
+
+
+def __getattr__(name):
+    if name in ("checkpoint", "elastic", "nn"):  # imported when they are first asked for
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    return _missing(name)
