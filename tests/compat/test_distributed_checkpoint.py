@@ -35,7 +35,7 @@ def plain(value):
 
 
 def check(save, load, where):
-
+    writer, reader = (importlib.import_module(f"{lib.__name__}.distributed.checkpoint") for lib in (save, load))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's, about one process
         writer.save(state(save), checkpoint_id=where)
