@@ -5,10 +5,9 @@ from datetime import timedelta
 import cresset
 
 from .engines import Kind
-from .group import ProcessGroup
 from .reductions import RedOpType, Reduction
 from .work import Work
-from .world import default_group, get_global_rank, get_group_rank, is_outside, member_of
+from .world import default_group, get_global_rank, get_group_rank, member_of
 
 SUM = RedOpType.SUM
 
@@ -425,7 +424,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     return chosen._run(_all_to_all(chosen, value, place, counts, "all_to_all_single", [output]), async_op)
 
 
-def _all_to_all(group, value, place, counts, who, result):
+def _all_to_all(group, value, place, counts, who, result, after=None):
     """Like another exchange whose sizes may differ from rank to rank: only that all call it can be checked."""
     plain, flat = _plain(value), _plain(place)
     about = cresset.empty(0, dtype=value.dtype)
@@ -434,7 +433,7 @@ def _all_to_all(group, value, place, counts, who, result):
         who,
         plain,
         flat,
-        _then(_back(place, flat)),
+        _then(_back(place, flat), after),
         result,
         about=about,
         sent=counts[0],
@@ -454,10 +453,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     flat = cresset.cat([_plain(v).reshape(-1) for v in values])
     into = cresset.empty(sum(p.numel() for p in places), dtype=flat.dtype)
     counts = [[v.numel() for v in values], [p.numel() for p in places]]
-    work = _all_to_all(chosen, flat, into, counts, "all_to_all", places)
-    work._finish = _then(work._finish, lambda: _spread(into, places)) if not work._done else None
-    if work._done:
-        _then(lambda: _spread(into, places))()
+    work = _all_to_all(chosen, flat, into, counts, "all_to_all", places, lambda: _spread(into, places))
     return chosen._run(work, async_op)
 
 
@@ -580,11 +576,3 @@ class _All(Work):
 
 
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
-__all__ = [
-    "P2POp", "ProcessGroup", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single",
-    "all_reduce",
-    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather",
-    "irecv",
-    "is_outside", "isend", "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_single",
-    "reduce_scatter_tensor", "scatter", "send",
-]  # fmt: skip

@@ -57,8 +57,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         dynamic_shapes: the free dimensions, in the structure of the arguments: {"x": {0: Dim("batch")}, "y": None}, or
             a tuple in their order.
         strict: False, or True, which is the same here: Python runs, and is not read.
-        preserve_module_call_signature: names of submodules that `unflatten` gives back with the structure of their own
-            inputs and outputs.
+        preserve_module_call_signature: names of submodules, which must be there; the structure of their own inputs and
+            outputs is not kept.
 
     >>> batch = cresset.export.Dim("batch")
     >>> program = cresset.export.export(nn.Linear(3, 2), (cresset.ones(4, 3),), dynamic_shapes={"input": {0: batch}})

@@ -2,8 +2,8 @@
 
 import cresset
 
-from ..dimensions import Size
-from ..recording import Value
+from ...graph.recording import Value
+from ...graph.sizes import Size
 from . import exports, rules
 
 END = 2**63 - 1

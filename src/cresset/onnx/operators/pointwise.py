@@ -7,10 +7,10 @@ import math
 
 import cresset
 
+from ...graph.recording import Value
+from ...graph.sizes import Fraction, Size
 from ...ops.pointwise.definition import definitions
 from ...ops.pointwise.expression import literal, variable
-from ..dimensions import Fraction, Size
-from ..recording import Value
 from . import exports, rules
 
 # The nodes of formulas.

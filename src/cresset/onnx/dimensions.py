@@ -1,1 +1,0 @@
-from ..graph.sizes import Fraction, Size  # noqa: F401

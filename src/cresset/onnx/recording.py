@@ -1,1 +1,0 @@
-from ..graph.recording import Value  # noqa: F401
