@@ -3,9 +3,11 @@
 import importlib
 import warnings
 
-import torch
+import pytest
 
 import cresset
+
+torch = pytest.importorskip("torch")
 
 
 def state(lib):

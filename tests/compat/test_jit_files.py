@@ -8,13 +8,13 @@ import warnings
 from pathlib import Path
 
 import pytest
-import torch
 
 import cresset
 
 sys.path.insert(0, str(Path(__file__).parent))
 import jit_modules
 
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's, of all its functions here
 THEIRS, OURS = jit_modules.make(torch), jit_modules.make(cresset)
 # A recording has one path and no numbers as arguments; PyTorch does not record these.
