@@ -131,10 +131,12 @@ def compiled(request, tmp_path_factory):
     return loops, printed.compile_on_host(printed.loop_program(loops), tmp_path_factory.mktemp(request.param))
 
 
-def attribute_choices(operator):
+def attribute_choices(operator, compute):
     """The defaults, and what the examples give."""
     if operator.name == "polygamma_elementwise":
         return [(1,), (2,), (5,)]
+    if operator.name == "round" and compute in ("i64", "u64"):
+        return [(0,)]  # whole numbers have no decimals: the CPU refuses them
     required = sum(attribute.required for attribute in operator.attributes)
     given = [
         example[len(operator.inputs) : -1] for example in [*operator.examples, [None] * (len(operator.inputs) + 1)]
@@ -231,7 +233,7 @@ def test_values_agree_with_the_cpu(compiled):
         if name_of(loop) in UNCALLED:
             continue
         values = inputs_of(operator, loop.compute)
-        for attributes in attribute_choices(operator):
+        for attributes in attribute_choices(operator, loop.compute):
             with numpy.errstate(all="ignore"):
                 expected = on_cpu(operator, which, loop, values, attributes)
                 numbers = [as_number(a, v, loop.compute) for a, v in zip(operator.attributes, attributes, strict=True)]
