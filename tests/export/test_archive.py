@@ -133,3 +133,68 @@ def test_weights_that_are_too_short_are_refused():
             new.writestr(item.filename, data[:8] if item.filename.endswith("weight_0") else data)
     with pytest.raises(RuntimeError, match="'fc.weight' has 8 bytes, too few"):
         load(io.BytesIO(out.getvalue()))
+
+
+def renamed(model, old, new):
+    """The whole of a program's JSON with another name of a value."""
+    text = json.dumps(model).replace(json.dumps(old), json.dumps(new))
+    model.clear()
+    model.update(json.loads(text))
+
+
+@pytest.mark.parametrize("name", ["a\n    print('run')\n    b", "x=print('run')", "import", "a b", ""])
+def test_a_name_that_would_be_source_is_refused(name):
+    with pytest.raises(RuntimeError, match="is no name of a value"):
+        load(edited(saved(program()), lambda model: renamed(model, "linear", name)))
+
+
+def test_a_structure_may_not_name_a_class_that_does_something():
+    def change(model):
+        (entry,) = [e for e in model["graph_module"]["module_call_graph"] if e["fqn"] == ""]
+        popen = {"type": "collections.namedtuple", "context": '"subprocess.Popen"', "children_spec": []}
+        entry["signature"]["out_spec"] = json.dumps([1, popen])
+
+    with pytest.raises(ValueError, match="subprocess.Popen is no namedtuple"):
+        load(edited(saved(program()), change))
+
+
+def test_a_structure_imports_nothing():
+    def change(model):
+        (entry,) = [e for e in model["graph_module"]["module_call_graph"] if e["fqn"] == ""]
+        other = {"type": "collections.namedtuple", "context": '"antigravity.Point"', "children_spec": []}
+        entry["signature"]["out_spec"] = json.dumps([1, other])
+
+    with pytest.raises(ValueError, match="a module that is not imported"):
+        load(edited(saved(program()), change))
+
+
+def test_weights_of_large_sizes_and_no_strides_take_no_memory():
+    content = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved(program()))) as old, zipfile.ZipFile(content, "w") as new:
+        for item in old.infolist():
+            data = old.read(item)
+            if item.filename.endswith("model_weights_config.json"):
+                config = json.loads(data)
+                meta = config["config"]["scale"]["tensor_meta"]
+                meta["sizes"], meta["strides"] = [{"as_int": 1 << 40}], [{"as_int": 0}]
+                data = json.dumps(config).encode()
+            new.writestr(item.filename, data)
+    before = cresset._native.host_memory_statistics()["in_use"]
+    cresset._native.reset_peak_host_memory()
+    assert load(io.BytesIO(content.getvalue())).state_dict["scale"].shape == (1 << 40,)
+    taken = cresset._native.host_memory_statistics()["peak"] - before
+    assert taken <= len(content.getvalue()) + 2**20
+
+
+def test_tied_weights_and_a_record_that_two_names_share_are_read_once():
+    content = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved(program()))) as old, zipfile.ZipFile(content, "w") as new:
+        for item in old.infolist():
+            data = old.read(item)
+            if item.filename.endswith("model_weights_config.json"):
+                config = json.loads(data)
+                config["config"]["scale"]["path_name"] = config["config"]["fc.bias"]["path_name"]
+                data = json.dumps(config).encode()
+            new.writestr(item.filename, data)
+    state = load(io.BytesIO(content.getvalue())).state_dict
+    assert state["scale"].data_ptr() == state["fc.bias"].data_ptr()

@@ -225,3 +225,21 @@ def test_convolution_and_norm_are_fused_by_a_pass():
     module.delete_all_unused_submodules()
     module.recompile()
     assert cresset.allclose(module(x), expected, atol=1e-5) and len(list(module.children())) == 1
+
+
+@pytest.mark.parametrize("name", ["a\n    print('run')\n    b", "a b", "import", ""])
+def test_a_name_that_is_none_does_not_become_source(name):
+    graph = fx.Graph()
+    node = graph.placeholder("x")
+    graph.output(node)
+    node.name = name
+    with pytest.raises(RuntimeError, match="is no name of Python's"):
+        graph.python_code("self")
+
+
+def test_a_keyword_argument_that_is_no_name_does_not_become_source():
+    graph = fx.Graph()
+    node = graph.call_function(cresset.add, (1, 2), {"alpha=print('run'), other": 1})
+    graph.output(node)
+    with pytest.raises(RuntimeError, match="is no name of Python's"):
+        graph.python_code("self")

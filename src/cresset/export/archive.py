@@ -13,50 +13,17 @@ import re
 
 import cresset
 
-from ..fx.graph import Graph
 from ..fx.node import Node
-from ..graph.recordings import Free
-from ..ops import aten_table
-from ..ops.namespaces import OpOverload
-from ..pytree import treespec_dumps, treespec_loads
+from ..pytree import treespec_dumps
+from ..serialization.bounds import read_json
+from ..serialization.quoting import printable
 from . import graph_signature as signature
 from .dynamic_shapes import MOST
-from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
-from .size_text import expression_of, srepr, value_of
+from .program import ExportedProgram
+from .reading import ProgramReader
+from .schema import DTYPE_NAMES, DTYPES, MEMORY_FORMATS, STRIDED
+from .size_text import srepr
 
-# The numbers that the format has for dtypes, layouts and memory formats.
-DTYPES = {
-    "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9,
-    "complex64": 10, "complex128": 11, "bool": 12,
-    "bfloat16": 13, "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30, "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32,
-}  # fmt: skip
-DTYPE_NAMES = {number: name for name, number in DTYPES.items()}
-STRIDED = 7
-MEMORY_FORMATS = {
-    "torch.contiguous_format": 1,
-    "torch.channels_last": 2,
-    "torch.channels_last_3d": 3,
-    "torch.preserve_format": 4,
-}
-ARITHMETIC = (
-    "add",
-    "sub",
-    "mul",
-    "floordiv",
-    "truediv",
-    "mod",
-    "pow",
-    "neg",
-    "pos",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "and_",
-    "or_",
-)
 SEEN_AS = {
     "bfloat16": "int16",
     "float8_e4m3fn": "uint8",
@@ -144,25 +111,28 @@ def load(f, *, extra_files=None, expected_opset_version=None):
         raise RuntimeError(
             f"export.load: the file holds no exported program (models/model.json); it has {sorted(names)[:8]}"
         )
-    data = json.loads(reader.get_record("models/model.json"))
-    major = data.get("schema_version", {}).get("major")
-    if major != 8:
-        raise RuntimeError(f"export.load: the file is of version {major} of the format; version 8 can be read")
-    tensors = {}
-    for kind in ("weights", "constants"):
-        tensors[kind] = _read_tensors(reader, names, kind)
-    samples = None
-    if "data/sample_inputs/model.pt" in names:
-        samples = cresset.load(io.BytesIO(reader.get_record("data/sample_inputs/model.pt")), weights_only=True)
+    data = read_json(reader.get_record("models/model.json"))
+    try:
+        major = data.get("schema_version", {}).get("major")
+        if major != 8:
+            raise RuntimeError(f"export.load: the file is of version {major!r} of the format; version 8 can be read")
+        tensors = {kind: _Tensors(reader, names, kind).read() for kind in ("weights", "constants")}
+        samples = None
+        if "data/sample_inputs/model.pt" in names:
+            samples = cresset.load(io.BytesIO(reader.get_record("data/sample_inputs/model.pt")), weights_only=True)
+        program = ProgramReader(data, tensors["weights"], tensors["constants"], samples).program()
+    except (
+        KeyError, IndexError, TypeError, AttributeError, StopIteration, AssertionError, NotImplementedError, ArithmeticError, SyntaxError,
+    ) as error:  # fmt: skip
+        raise RuntimeError(
+            "export.load: the program in the file is not whole: " + printable(f"{type(error).__name__}: {error}", 500)
+        ) from error
+    except RecursionError:
+        raise RuntimeError("export.load: the program in the file is nested too deeply") from None
     for name in extra_files or {}:
         if f"extra/{name}" in names:
             extra_files[name] = reader.get_record(f"extra/{name}").decode()
-    try:
-        return _Deserializer(data, tensors["weights"], tensors["constants"], samples).program()
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise RuntimeError(
-            f"export.load: the program in the file is not whole: {type(error).__name__}: {error}"
-        ) from error
+    return program
 
 
 # ---- tensors
@@ -191,35 +161,64 @@ def _tensor_meta(tensor, sizes=None):
     }  # fmt: skip
 
 
-def _read_tensors(reader, names, kind):
-    config = f"data/{kind}/model_{kind}_config.json"
-    found = {}
-    if config not in names:
-        return found
-    for name, entry in json.loads(reader.get_record(config))["config"].items():
-        if entry["use_pickle"]:
-            found[name] = cresset.load(
-                io.BytesIO(reader.get_record(f"data/{kind}/{entry['path_name']}")), weights_only=True
+class _Tensors:
+    """The tensors of one kind, by name. A record is read once, whoever names it: so tensors that share memory still do,
+    and no file takes more memory than it has bytes.
+    """
+
+    def __init__(self, reader, names, kind):
+        self.reader, self.names, self.kind, self.known = reader, names, kind, {}
+
+    def read(self):
+        config = f"data/{self.kind}/model_{self.kind}_config.json"
+        if config not in self.names:
+            return {}
+        entries = read_json(self.reader.get_record(config))["config"]
+        return {name: self.tensor(name, entry) for name, entry in entries.items()}
+
+    def record(self, path, pickled):
+        """The value of a pickled record, or the bytes of another one as a tensor."""
+        key = (path, pickled)
+        if key not in self.known:
+            content = self.reader.get_record(f"data/{self.kind}/{path}")
+            self.known[key] = (
+                cresset.load(io.BytesIO(content), weights_only=True)
+                if pickled
+                else cresset.frombuffer(bytearray(content), dtype=cresset.uint8).clone()
+                if content
+                else cresset.empty(0, dtype=cresset.uint8)
             )
-            continue
+        return self.known[key]
+
+    def tensor(self, name, entry):
+        content = self.record(entry["path_name"], bool(entry["use_pickle"]))
+        if not isinstance(content, cresset.Tensor):
+            raise RuntimeError(printable(f"export.load: {name!r} is a {type(content).__name__}, not a tensor", 300))
+        if entry["use_pickle"]:
+            return content
         meta = entry["tensor_meta"]
         dtype = getattr(cresset, DTYPE_NAMES[meta["dtype"]])
         sizes, strides = ([s["as_int"] for s in meta[key]] for key in ("sizes", "strides"))
-        content = bytearray(reader.get_record(f"data/{kind}/{entry['path_name']}"))
-        item = cresset.empty((), dtype=dtype).element_size()
         start = meta["storage_offset"]["as_int"]
-        last = (
-            start + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) if all(sizes) else -1
-        )
-        if any(s < 0 for s in (*sizes, *strides, start)) or (last + 1) * item > len(content):
+        if any(type(s) is not int or s < 0 for s in (*sizes, *strides, start)) or len(sizes) != len(strides):
             raise RuntimeError(
-                f"export.load: {name!r} has {len(content)} bytes, too few for sizes {sizes} and strides {strides} of "
-                f"{DTYPE_NAMES[meta['dtype']]}"
+                printable(f"export.load: {name!r} has the sizes {sizes}, strides {strides} and offset {start}", 300)
             )
-        flat = cresset.frombuffer(content, dtype=dtype) if content else cresset.empty(0, dtype=dtype)
-        tensor = flat.as_strided(sizes, strides, start).clone() if all(sizes) else cresset.empty(sizes, dtype=dtype)
-        found[name] = cresset.nn.Parameter(tensor, requires_grad=meta["requires_grad"]) if entry["is_param"] else tensor
-    return found
+        last = start + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        if all(sizes) and (last + 1) * dtype.itemsize > content.numel():
+            raise RuntimeError(
+                printable(
+                    f"export.load: {name!r} has {content.numel()} bytes, too few for sizes {sizes} and strides "
+                    f"{strides} of {DTYPE_NAMES[meta['dtype']]}",
+                    300,
+                )
+            )
+        if all(sizes):
+            whole = content.numel() // dtype.itemsize * dtype.itemsize
+            tensor = content[:whole].view(dtype).as_strided(sizes, strides, start)
+        else:
+            tensor = cresset.empty(sizes, dtype=dtype)
+        return cresset.nn.Parameter(tensor, requires_grad=bool(meta["requires_grad"])) if entry["is_param"] else tensor
 
 
 # ---- writing
@@ -440,226 +439,3 @@ class _Serializer:
         if isinstance(value, cresset.layout):
             return {"as_layout": STRIDED}
         raise NotImplementedError(f"export.save: an argument of the class {type(value).__name__} cannot be written")
-
-
-# ---- reading
-
-
-class _Deserializer:
-    def __init__(self, data, weights, constants, samples):
-        self.data, self.weights, self.constants, self.samples = data, weights, constants, samples
-        self.module = data["graph_module"]
-        self.described = self.module["graph"]["tensor_values"]
-        self.numbers = {
-            **self.module["graph"].get("sym_int_values", {}),
-            **self.module["graph"].get("sym_float_values", {}),
-        }
-        self.graph, self.values = Graph(), {}
-        given = self.module.get("metadata") or {}
-        self.symbols = {
-            key[7:]: name
-            for key, name in given.items()
-            if key.startswith("symbol.") and isinstance(name, str) and name.isidentifier()
-        }
-
-    def expression(self, size):
-        """The formula of a size, in the names that the symbols had when the file was written here."""
-        text = re.sub(
-            r"Symbol\('(\w+)'", lambda m: f"Symbol('{self.symbols.get(m[1], m[1])}'", size["as_expr"]["expr_str"]
-        )
-        return expression_of(text)
-
-    def program(self):
-        inputs = [self.input_spec(spec) for spec in self.module["signature"]["input_specs"]]
-        for spec in inputs:
-            node = self.graph.create_node("placeholder", spec.arg.name, (), {}, spec.arg.name)
-            node.name = node.target = spec.arg.name
-            self.give(spec.arg.name, node)
-            if isinstance(spec.arg, signature.ConstantArgument):
-                node.meta["val"] = spec.arg.value
-        for given in self.module["graph"]["nodes"]:
-            self.node(given)
-        outputs = [self.argument(value) for value in self.module["graph"]["outputs"]]
-        self.graph.output(tuple(outputs))
-        specs = [
-            self.output_spec(spec, value)
-            for spec, value in zip(self.module["signature"]["output_specs"], outputs, strict=True)
-        ]
-        ranges = {}
-        for symbol, limits in self.data["range_constraints"].items():
-            ranges[self.symbols.get(symbol, symbol)] = Range(
-                limits["min_val"] or 0, MOST if limits["max_val"] is None else limits["max_val"]
-            )
-        calls = [
-            ModuleCallEntry(entry["fqn"], self.call_signature(entry["signature"]))
-            for entry in self.module["module_call_graph"]
-        ]
-        program = ExportedProgram(
-            None,
-            self.graph,
-            signature.ExportGraphSignature(inputs, specs),
-            self.weights,
-            ranges,
-            calls,
-            self.samples,
-            self.constants,
-            checks=self.checks(inputs),
-        )
-        program.validate()
-        return program
-
-    def call_signature(self, given):
-        if given is None:
-            return None
-        return ModuleCallSignature(
-            [], [], treespec_loads(given["in_spec"]), treespec_loads(given["out_spec"]), given["forward_arg_names"]
-        )
-
-    def checks(self, inputs):
-        """What calls are checked for, from the described inputs."""
-        found = []
-        for spec in inputs:
-            if spec.kind is not signature.InputKind.USER_INPUT:
-                continue
-            if isinstance(spec.arg, signature.ConstantArgument):
-                found.append(InputCheck(spec.arg.name, spec.arg.name, None, None, spec.arg.value))
-                continue
-            meta = self.described[spec.arg.name]
-            shape = []
-            for size in meta["sizes"]:
-                expression = None if "as_int" in size else self.expression(size)
-                shape.append(size["as_int"] if expression is None else _free(expression))
-            found.append(InputCheck(spec.arg.name, spec.arg.name, getattr(cresset, DTYPE_NAMES[meta["dtype"]]), shape))
-        return found
-
-    # ---- nodes
-
-    def give(self, name, node):
-        self.values[name] = node
-        if name in self.described:
-            meta = self.described[name]
-            shape = [value_of(size) for size in meta["sizes"]]
-            node.meta["val"] = cresset.empty(shape, dtype=getattr(cresset, DTYPE_NAMES[meta["dtype"]]), device="meta")
-            node.meta["sizes"] = [
-                size["as_int"] if "as_int" in size else self.expression(size).text for size in meta["sizes"]
-            ]
-        elif name in self.numbers:
-            number = self.numbers[name]
-            node.meta["expression"] = str(number["as_int"]) if "as_int" in number else self.expression(number).text
-
-    def node(self, given):
-        target = _target(given["target"])
-        args = [self.argument(i["arg"]) for i in given["inputs"] if i.get("kind", 1) != 2]
-        kwargs = {i["name"]: self.argument(i["arg"]) for i in given["inputs"] if i.get("kind", 1) == 2}
-        outputs = given["outputs"]
-        single = len(outputs) == 1 and "as_tensors" not in outputs[0]
-        name = _name(outputs[0]) if single and outputs else given.get("name") or given["target"].split(".")[-2]
-        node = self.graph.create_node("call_function", target, tuple(args), kwargs, name)
-        if single:
-            node.name = name
-            self.give(name, node)
-            return
-        names = [t["name"] for t in outputs[0]["as_tensors"]] if len(outputs) == 1 else [_name(o) for o in outputs]
-        for k, name in enumerate(names):
-            part = self.graph.create_node("call_function", operator.getitem, (node, k), {}, name)
-            part.name = name
-            self.give(name, part)
-        for name in names:
-            if "_unused_" in name:
-                self.graph.erase_node(self.values.pop(name))
-
-    def argument(self, given):
-        ((tag, value),) = given.items()
-        if tag == "as_none":
-            return None
-        if tag == "as_tensor":
-            return self.values[value["name"]]
-        if tag == "as_tensors":
-            return [self.values[item["name"]] for item in value]
-        if tag in ("as_sym_int", "as_sym_float"):
-            return self.values[value["as_name"]] if "as_name" in value else next(iter(value.values()))
-        if tag == "as_sym_ints":
-            return [self.values[item["as_name"]] if "as_name" in item else item["as_int"] for item in value]
-        if tag == "as_optional_tensors":
-            return [None if "as_none" in item else self.values[item["as_tensor"]["name"]] for item in value]
-        if tag == "as_optional_tensor":
-            return None if "as_none" in value else self.values[value["as_tensor"]["name"]]
-        if tag == "as_scalar_type":
-            return getattr(cresset, DTYPE_NAMES[value])
-        if tag == "as_device":
-            return cresset.device(value["type"], *([value["index"]] if value["index"] is not None else []))
-        if tag == "as_memory_format":
-            return next(getattr(cresset, name[6:]) for name, number in MEMORY_FORMATS.items() if number == value)
-        if tag == "as_layout":
-            if value != STRIDED:
-                raise RuntimeError(f"export.load: the layout with number {value} is not there")
-            return cresset.strided
-        if tag in ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings"):
-            return value
-        raise RuntimeError(f"export.load: an argument of the kind {tag} cannot be read")
-
-    def input_spec(self, spec):
-        ((tag, given),) = spec.items()
-        kinds, tensor = signature.InputKind, signature.TensorArgument
-        if tag == "parameter":
-            return signature.InputSpec(kinds.PARAMETER, tensor(given["arg"]["name"]), given["parameter_name"])
-        if tag == "buffer":
-            return signature.InputSpec(
-                kinds.BUFFER, tensor(given["arg"]["name"]), given["buffer_name"], bool(given["persistent"])
-            )
-        if tag == "tensor_constant":
-            return signature.InputSpec(
-                kinds.CONSTANT_TENSOR, tensor(given["arg"]["name"]), given["tensor_constant_name"]
-            )
-        if tag == "constant_input":
-            return signature.InputSpec(
-                kinds.USER_INPUT, signature.ConstantArgument(given["name"], self.argument(given["value"])), None
-            )
-        if tag == "user_input" and "as_tensor" in given["arg"]:
-            return signature.InputSpec(kinds.USER_INPUT, tensor(given["arg"]["as_tensor"]["name"]), None)
-        raise RuntimeError(f"export.load: an input of the kind {tag} cannot be read")
-
-    def output_spec(self, spec, value):
-        ((tag, given),) = spec.items()
-        kinds = signature.OutputKind
-        if tag == "buffer_mutation":
-            return signature.OutputSpec(
-                kinds.BUFFER_MUTATION, signature.TensorArgument(given["arg"]["name"]), given["buffer_name"]
-            )
-        if tag == "user_input_mutation":
-            return signature.OutputSpec(
-                kinds.USER_INPUT_MUTATION, signature.TensorArgument(given["arg"]["name"]), given["user_input_name"]
-            )
-        if tag != "user_output":
-            raise RuntimeError(f"export.load: an output of the kind {tag} cannot be read")
-        if not isinstance(value, Node):
-            return signature.OutputSpec(kinds.USER_OUTPUT, signature.ConstantArgument("", value), None)
-        kind = signature.SymIntArgument if "expression" in value.meta else signature.TensorArgument
-        return signature.OutputSpec(kinds.USER_OUTPUT, kind(value.name), None)
-
-
-def _name(output):
-    ((tag, value),) = output.items()
-    return value["as_name"] if tag in ("as_sym_int", "as_sym_float", "as_sym_bool") else value["name"]
-
-
-def _target(text):
-    """The operator of this name; nothing else can be named."""
-    match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", text)
-    if match is not None:
-        space, name, overload = match.groups()
-        if space == "aten" and not aten_table.overloads(f"aten::{name}"):
-            raise RuntimeError(f"export.load: the operator {text} is not there")
-        found = getattr(getattr(getattr(cresset.ops, space), name, None), overload, None)
-        if isinstance(found, OpOverload):
-            return found
-        raise RuntimeError(f"export.load: the operator {text} is not there")
-    module, _, name = text.rpartition(".")
-    if module in ("_operator", "operator") and name in ARITHMETIC:
-        return getattr(operator, name)
-    raise RuntimeError(f"export.load: {text} is no operator that a program may call")
-
-
-def _free(expression):
-    symbol, factor, offset = expression.linear()
-    return Free(symbol, factor, offset)

@@ -1,6 +1,7 @@
 """The Python source of a graph. It is what people read, and what a GraphModule runs."""
 
 import builtins
+import keyword
 import math
 import operator
 import types
@@ -9,6 +10,7 @@ from collections import namedtuple
 import cresset
 
 from .. import pytree
+from ..serialization.quoting import printable
 from . import _pytree
 from .node import Node, _get_qualified_name, _type_repr
 
@@ -161,7 +163,19 @@ class _Writer:
         for name, thing in codegen.additional_globals():
             self.globals.by_name[name] = thing
         for node in graph.nodes:
+            self.check_names(node)
             self.namespace._owner[node.name] = node
+
+    def check_names(self, node):
+        """Refuse a node whose words are no names: they become source, and a graph may come from a file."""
+        words = [node.name, *node.kwargs]
+        if node.op in ("placeholder", "call_method"):
+            words.append(node.target.lstrip("*") if node.op == "placeholder" else node.target)
+        for word in words:
+            if not (isinstance(word, str) and word.isidentifier()) or keyword.iskeyword(word):
+                raise RuntimeError(
+                    f"Graph.python_code: {printable(repr(word), 100)} is no name of Python's, in a node of the kind {node.op}"
+                )
 
     # ---- values
 
@@ -196,7 +210,7 @@ class _Writer:
     def attribute(self, path):
         text = self.root
         for part in path.split("."):
-            text = f"{text}.{part}" if part.isidentifier() else f'getattr({text}, "{part}")'
+            text = f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {part!r})"
         return text
 
     def kind(self, node):

@@ -4,7 +4,6 @@ root to a leaf.
 
 import dataclasses
 import functools
-import importlib
 import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Hashable, Iterable
@@ -348,13 +347,29 @@ def _class_to_text(cls):
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _class_of_text(text):
-    """A class by its full name; only what its module already has, nothing is run."""
+def _class_of_text(text, is_wanted, what):
+    """A class by its full name, of a module that is there already: structures come from files, and a file imports
+    nothing and names no class that does more than hold values.
+    """
     module, _, name = text.rpartition(".")
-    found = getattr(sys.modules.get(module) or importlib.import_module(module), name)
-    if not isinstance(found, type):
-        raise TypeError(f"treespec_loads: {text} is no class")
+    if module not in sys.modules:
+        raise ValueError(f"treespec_loads: {text} is of a module that is not imported; import it first")
+    found = getattr(sys.modules[module], name, None)
+    if not isinstance(found, type) or not is_wanted(found):
+        raise ValueError(f"treespec_loads: {text} is no {what}")
     return found
+
+
+def _namedtuple_of_text(text):
+    return _class_of_text(text, lambda cls: is_namedtuple_class(cls) or is_structseq_class(cls), "namedtuple")
+
+
+def _factory_of_text(context):
+    text = f"{context['default_factory_module']}.{context['default_factory_name']}"
+    return [_class_of_text(text, _FACTORIES.__contains__, "class of plain values"), context["dict_context"]]
+
+
+_FACTORIES = {list, dict, set, tuple, int, float, bool, str, OrderedDict, deque}  # what a defaultdict may make
 
 
 _register(tuple, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys, "builtins.tuple")
@@ -367,7 +382,7 @@ _register(
     _namedtuple_flatten_with_keys,
     "collections.namedtuple",
     _class_to_text,
-    _class_of_text,
+    _namedtuple_of_text,
 )
 _register(
     OrderedDict, _ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys, "collections.OrderedDict"
@@ -377,8 +392,7 @@ _register(
     "collections.defaultdict",
     lambda context: {"default_factory_module": context[0].__module__, "default_factory_name": context[0].__qualname__,
         "dict_context": context[1]},
-    lambda context: [_class_of_text(f"{context['default_factory_module']}.{context['default_factory_name']}"),
-        context["dict_context"]],
+    _factory_of_text,
 )  # fmt: skip
 _register(deque, _deque_flatten, _deque_unflatten, _deque_flatten_with_keys, "collections.deque")
 

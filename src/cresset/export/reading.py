@@ -1,0 +1,271 @@
+"""The program of a `.pt2` file: its JSON becomes a graph and its signature. Nothing of it is run: operators are looked up
+by name in a table, sizes are parsed as formulas, and words that become source must be names.
+"""
+
+import keyword
+import operator
+import re
+
+import cresset
+
+from ..fx.graph import Graph
+from ..fx.node import Node
+from ..graph.recordings import Free
+from ..ops import aten_table
+from ..ops.namespaces import OpOverload
+from ..pytree import treespec_loads
+from ..serialization.quoting import printable
+from . import graph_signature as signature
+from .dynamic_shapes import MOST
+from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
+from .schema import ARITHMETIC, DTYPE_NAMES, MEMORY_FORMATS, STRIDED
+from .size_text import expression_of, value_of
+
+
+class ProgramReader:
+    """Reads one program: `data` is its JSON, the others are the file's tensors and sample inputs."""
+
+    def __init__(self, data, weights, constants, samples):
+        self.data, self.weights, self.constants, self.samples = data, weights, constants, samples
+        self.module = data["graph_module"]
+        self.described = self.module["graph"]["tensor_values"]
+        self.numbers = {
+            **self.module["graph"].get("sym_int_values", {}),
+            **self.module["graph"].get("sym_float_values", {}),
+        }
+        self.graph, self.values = Graph(), {}
+        given = self.module.get("metadata") or {}
+        self.symbols = {
+            key[7:]: name
+            for key, name in given.items()
+            if key.startswith("symbol.") and isinstance(name, str) and name.isidentifier()
+        }
+
+    def expression(self, size):
+        """The formula of a size, in the names that the symbols had when the file was written here."""
+        text = re.sub(
+            r"Symbol\('(\w+)'", lambda m: f"Symbol('{self.symbols.get(m[1], m[1])}'", size["as_expr"]["expr_str"]
+        )
+        return expression_of(text)
+
+    def program(self):
+        inputs = [self.input_spec(spec) for spec in self.module["signature"]["input_specs"]]
+        for spec in inputs:
+            node = self.graph.create_node("placeholder", self.name(spec.arg.name), (), {}, spec.arg.name)
+            node.name = node.target = spec.arg.name
+            self.give(spec.arg.name, node)
+            if isinstance(spec.arg, signature.ConstantArgument):
+                node.meta["val"] = spec.arg.value
+        for given in self.module["graph"]["nodes"]:
+            self.node(given)
+        outputs = [self.argument(value) for value in self.module["graph"]["outputs"]]
+        self.graph.output(tuple(outputs))
+        specs = [
+            self.output_spec(spec, value)
+            for spec, value in zip(self.module["signature"]["output_specs"], outputs, strict=True)
+        ]
+        ranges = {}
+        for symbol, limits in self.data["range_constraints"].items():
+            ranges[self.symbols.get(symbol, symbol)] = Range(
+                limits["min_val"] or 0, MOST if limits["max_val"] is None else limits["max_val"]
+            )
+        calls = [
+            ModuleCallEntry(entry["fqn"], self.call_signature(entry["signature"]))
+            for entry in self.module["module_call_graph"]
+        ]
+        self.check_call(calls, inputs, specs)
+        program = ExportedProgram(
+            None,
+            self.graph,
+            signature.ExportGraphSignature(inputs, specs),
+            self.weights,
+            ranges,
+            calls,
+            self.samples,
+            self.constants,
+            checks=self.checks(inputs),
+        )
+        program.validate()
+        return program
+
+    def check_call(self, calls, inputs, outputs):
+        """Refuse a program whose arguments and results are not as many as its graph takes and gives."""
+        whole = calls[0].signature if calls and calls[0].fqn == "" else None
+        if whole is None or whole.forward_arg_names is None:
+            raise RuntimeError("export.load: the file does not say how its program is called")
+        args, kwargs = whole.in_spec.children()
+        taken = len([spec for spec in inputs if spec.kind is signature.InputKind.USER_INPUT])
+        given = len([spec for spec in outputs if spec.kind is signature.OutputKind.USER_OUTPUT])
+        names = args.num_children + kwargs.num_children
+        for what, said, found in (
+            ("inputs", whole.in_spec.num_leaves, taken),
+            ("outputs", whole.out_spec.num_leaves, given),
+            ("arguments", len(whole.forward_arg_names), names),
+        ):
+            if said != found:
+                raise RuntimeError(f"export.load: the file says {said} {what}, its program has {found}")
+
+    def call_signature(self, given):
+        if given is None:
+            return None
+        return ModuleCallSignature(
+            [], [], treespec_loads(given["in_spec"]), treespec_loads(given["out_spec"]),
+            None if given["forward_arg_names"] is None else [self.name(name) for name in given["forward_arg_names"]],
+        )  # fmt: skip
+
+    def checks(self, inputs):
+        """What calls are checked for, from the described inputs."""
+        found = []
+        for spec in inputs:
+            if spec.kind is not signature.InputKind.USER_INPUT:
+                continue
+            if isinstance(spec.arg, signature.ConstantArgument):
+                found.append(InputCheck(spec.arg.name, spec.arg.name, None, None, spec.arg.value))
+                continue
+            meta = self.described[spec.arg.name]
+            shape = []
+            for size in meta["sizes"]:
+                expression = None if "as_int" in size else self.expression(size)
+                shape.append(size["as_int"] if expression is None else _free(expression))
+            found.append(InputCheck(spec.arg.name, spec.arg.name, getattr(cresset, DTYPE_NAMES[meta["dtype"]]), shape))
+        return found
+
+    # ---- nodes
+
+    def name(self, text):
+        """A name that the file gives to a value: it will stand in source."""
+        if type(text) is not str or not text.isidentifier() or keyword.iskeyword(text) or not text.isascii():
+            raise RuntimeError(f"export.load: {printable(repr(text), 100)} is no name of a value")
+        return text
+
+    def give(self, name, node):
+        if name in self.values:
+            raise RuntimeError(f"export.load: {name} is given twice; the program in the file is not whole")
+        self.values[name] = node
+        if name in self.described:
+            meta = self.described[name]
+            shape = [value_of(size) for size in meta["sizes"]]
+            node.meta["val"] = cresset.empty(shape, dtype=getattr(cresset, DTYPE_NAMES[meta["dtype"]]), device="meta")
+            node.meta["sizes"] = [
+                size["as_int"] if "as_int" in size else self.expression(size).text for size in meta["sizes"]
+            ]
+        elif name in self.numbers:
+            number = self.numbers[name]
+            node.meta["expression"] = str(number["as_int"]) if "as_int" in number else self.expression(number).text
+
+    def node(self, given):
+        target = _target(given["target"])
+        args = [self.argument(i["arg"]) for i in given["inputs"] if i.get("kind", 1) != 2]
+        kwargs = {self.name(i["name"]): self.argument(i["arg"]) for i in given["inputs"] if i.get("kind", 1) == 2}
+        outputs = given["outputs"]
+        single = len(outputs) == 1 and "as_tensors" not in outputs[0]
+        name = _name(outputs[0]) if single and outputs else given.get("name") or given["target"].split(".")[-2]
+        node = self.graph.create_node("call_function", target, tuple(args), kwargs, self.name(name))
+        if single:
+            node.name = name
+            self.give(name, node)
+            return
+        names = [t["name"] for t in outputs[0]["as_tensors"]] if len(outputs) == 1 else [_name(o) for o in outputs]
+        for k, name in enumerate(names):
+            part = self.graph.create_node("call_function", operator.getitem, (node, k), {}, self.name(name))
+            part.name = name
+            self.give(name, part)
+        for name in names:
+            if "_unused_" in name:
+                self.graph.erase_node(self.values.pop(name))
+
+    def argument(self, given):
+        ((tag, value),) = given.items()
+        if tag == "as_none":
+            return None
+        if tag == "as_tensor":
+            return self.values[value["name"]]
+        if tag == "as_tensors":
+            return [self.values[item["name"]] for item in value]
+        if tag in ("as_sym_int", "as_sym_float"):
+            return self.values[value["as_name"]] if "as_name" in value else next(iter(value.values()))
+        if tag == "as_sym_ints":
+            return [self.values[item["as_name"]] if "as_name" in item else item["as_int"] for item in value]
+        if tag == "as_optional_tensors":
+            return [None if "as_none" in item else self.values[item["as_tensor"]["name"]] for item in value]
+        if tag == "as_optional_tensor":
+            return None if "as_none" in value else self.values[value["as_tensor"]["name"]]
+        if tag == "as_scalar_type":
+            return getattr(cresset, DTYPE_NAMES[value])
+        if tag == "as_device":
+            return cresset.device(value["type"], *([value["index"]] if value["index"] is not None else []))
+        if tag == "as_memory_format":
+            return next(getattr(cresset, name[6:]) for name, number in MEMORY_FORMATS.items() if number == value)
+        if tag == "as_layout":
+            if value != STRIDED:
+                raise RuntimeError(f"export.load: the layout with number {value} is not there")
+            return cresset.strided
+        if tag in ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings"):
+            return value
+        raise RuntimeError(f"export.load: an argument of the kind {tag} cannot be read")
+
+    def input_spec(self, spec):
+        ((tag, given),) = spec.items()
+        kinds, tensor = signature.InputKind, signature.TensorArgument
+        if tag == "parameter":
+            return signature.InputSpec(kinds.PARAMETER, tensor(given["arg"]["name"]), given["parameter_name"])
+        if tag == "buffer":
+            return signature.InputSpec(
+                kinds.BUFFER, tensor(given["arg"]["name"]), given["buffer_name"], bool(given["persistent"])
+            )
+        if tag == "tensor_constant":
+            return signature.InputSpec(
+                kinds.CONSTANT_TENSOR, tensor(given["arg"]["name"]), given["tensor_constant_name"]
+            )
+        if tag == "constant_input":
+            return signature.InputSpec(
+                kinds.USER_INPUT, signature.ConstantArgument(given["name"], self.argument(given["value"])), None
+            )
+        if tag == "user_input" and "as_tensor" in given["arg"]:
+            return signature.InputSpec(kinds.USER_INPUT, tensor(given["arg"]["as_tensor"]["name"]), None)
+        raise RuntimeError(f"export.load: an input of the kind {tag} cannot be read")
+
+    def output_spec(self, spec, value):
+        ((tag, given),) = spec.items()
+        kinds = signature.OutputKind
+        if tag == "buffer_mutation":
+            return signature.OutputSpec(
+                kinds.BUFFER_MUTATION, signature.TensorArgument(given["arg"]["name"]), given["buffer_name"]
+            )
+        if tag == "user_input_mutation":
+            return signature.OutputSpec(
+                kinds.USER_INPUT_MUTATION, signature.TensorArgument(given["arg"]["name"]), given["user_input_name"]
+            )
+        if tag != "user_output":
+            raise RuntimeError(f"export.load: an output of the kind {tag} cannot be read")
+        if not isinstance(value, Node):
+            return signature.OutputSpec(kinds.USER_OUTPUT, signature.ConstantArgument("", value), None)
+        kind = signature.SymIntArgument if "expression" in value.meta else signature.TensorArgument
+        return signature.OutputSpec(kinds.USER_OUTPUT, kind(value.name), None)
+
+
+def _name(output):
+    ((tag, value),) = output.items()
+    return value["as_name"] if tag in ("as_sym_int", "as_sym_float", "as_sym_bool") else value["name"]
+
+
+def _target(text):
+    """The operator of this name; nothing else can be named."""
+    match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", text)
+    if match is not None:
+        space, name, overload = match.groups()
+        if space == "aten" and not aten_table.overloads(f"aten::{name}"):
+            raise RuntimeError(f"export.load: the operator {text} is not there")
+        found = getattr(getattr(getattr(cresset.ops, space), name, None), overload, None)
+        if isinstance(found, OpOverload):
+            return found
+        raise RuntimeError(f"export.load: the operator {text} is not there")
+    module, _, name = text.rpartition(".")
+    if module in ("_operator", "operator") and name in ARITHMETIC:
+        return getattr(operator, name)
+    raise RuntimeError(f"export.load: {text} is no operator that a program may call")
+
+
+def _free(expression):
+    symbol, factor, offset = expression.linear()
+    return Free(symbol, factor, offset)
