@@ -45,12 +45,12 @@ def _peer(group, rank, group_rank, who, name):
 
 def _plain(tensor):
     """A contiguous tensor on the CPU with the elements; itself, if it is one."""
-    return tensor.cpu().contiguous()
+    return tensor if not tensor.is_cuda and tensor.is_contiguous() else tensor.cpu().contiguous()
 
 
 def _back(tensor, plain):
     """What puts the elements of `plain` into `tensor`; None where they are the same memory."""
-    if plain.data_ptr() == tensor.data_ptr() and plain.device == tensor.device:
+    if plain is tensor or plain.data_ptr() == tensor.data_ptr() and plain.device == tensor.device:
         return None
     return lambda: tensor.copy_(plain.view(tensor.shape))
 
@@ -100,15 +100,14 @@ def all_reduce(tensor, op=SUM, group=None, async_op=False):
 
 
 def _all_reduce(group, value, op, who, result):
-    reduction = Reduction(op, who).check(value, who)
+    reduction = Reduction.of(op, who).check(value, who)
     plain = _plain(value)
-    with cresset.no_grad():
-        reduction.before(plain)
+    reduction.before(plain)
     finish = _then(
         (lambda: reduction.after(plain, group.size())) if reduction.op is RedOpType.AVG else None, _back(value, plain)
     )
     return group._begin(
-        Kind.ALL_REDUCE, who, plain, plain, finish, result, reduction.number, words=reduction.op.name, about=value
+        Kind.ALL_REDUCE, who, plain, plain, finish, result, reduction.number, words=reduction.name, about=value
     )
 
 
@@ -154,17 +153,16 @@ def reduce(tensor, dst=None, op=SUM, group=None, async_op=False, group_dst=None)
     if chosen is None:
         return None
     root = _peer(chosen, dst, group_dst, "reduce", "dst") or 0
-    reduction = Reduction(op, "reduce").check(value, "reduce")
+    reduction = Reduction.of(op, "reduce").check(value, "reduce")
     plain = _plain(value)
-    with cresset.no_grad():
-        reduction.before(plain)
+    reduction.before(plain)
     finish = None
     if chosen.rank() == root:
         finish = _then(
             (lambda: reduction.after(plain, chosen.size())) if reduction.op is RedOpType.AVG else None,
             _back(value, plain),
         )
-    words = f"{reduction.op.name}, dst={root}"
+    words = f"{reduction.name}, dst={root}"
     return chosen._run(
         chosen._begin(
             Kind.REDUCE, "reduce", plain, plain, finish, [tensor], reduction.number, root, words, about=value
@@ -380,16 +378,15 @@ def reduce_scatter_tensor(output, input, op=SUM, group=None, async_op=False):
 
 
 def _reduce_scatter(group, output, flat, op, who):
-    reduction = Reduction(op, who).check(flat, who)
+    reduction = Reduction.of(op, who).check(flat, who)
     place = output.detach()
-    with cresset.no_grad():
-        reduction.before(flat)
+    reduction.before(flat)
     plain = _plain(place)
     finish = _then(
         (lambda: reduction.after(plain, group.size())) if reduction.op is RedOpType.AVG else None, _back(place, plain)
     )
     return group._begin(
-        Kind.REDUCE_SCATTER, who, flat, plain, finish, [output], reduction.number, words=reduction.op.name, about=place
+        Kind.REDUCE_SCATTER, who, flat, plain, finish, [output], reduction.number, words=reduction.name, about=place
     )
 
 

@@ -67,6 +67,7 @@ class Reduction:
         RedOpType.SUM: 0, RedOpType.AVG: 0, RedOpType.PREMUL_SUM: 0, RedOpType.PRODUCT: 1, RedOpType.MIN: 2,
         RedOpType.MAX: 3, RedOpType.BAND: 4, RedOpType.BOR: 5, RedOpType.BXOR: 6,
     }  # fmt: skip
+    KNOWN = {}
 
     def __init__(self, op, who):
         self.factor = op.factor if type(op) is ReduceOp else None
@@ -76,9 +77,21 @@ class Reduction:
         self.op = RedOpType(op)
         if self.op is RedOpType.PREMUL_SUM and self.factor is None:
             raise ValueError(f"{who}: ReduceOp.PREMUL_SUM needs its factor")
-        self.number = self.NATIVE[self.op]
+        self.number, self.name = self.NATIVE[self.op], self.op.name
+
+    @classmethod
+    def of(cls, op, who):
+        """The Reduction of a ReduceOp; those without a factor are made once."""
+        known = cls.KNOWN.get(op) if type(op) is RedOpType else None
+        if known is None:
+            known = cls(op, who)
+            if type(op) is RedOpType:
+                cls.KNOWN[op] = known
+        return known
 
     def check(self, tensor, who):
+        if self.number == 0:  # sums are for all
+            return self
         if self.op in (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR) and (
             tensor.is_floating_point() or tensor.is_complex()
         ):
@@ -90,7 +103,8 @@ class Reduction:
     def before(self, tensor):
         """Change the elements that are sent."""
         if self.factor is not None:
-            tensor.mul_(self.factor)
+            with cresset.no_grad():
+                tensor.mul_(self.factor)
 
     def after(self, tensor, size):
         """Change the elements that came."""

@@ -2,8 +2,8 @@
 while backward runs.
 
 Gradients travel in buckets: several parameters in one exchange, in about the order in which backward reaches them. A
-    bucket
-leaves as soon as its last gradient is there, so that the exchange and the rest of backward overlap.
+bucket leaves as soon as its last gradient is there, so that the exchange and the rest of backward overlap. A large
+gradient of a bucket is exchanged where it lies: copying it into the bucket and back would cost more than a message.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from ...autograd.variable import Variable
 from ..module import Module
 
 FIRST_BUCKET, BUCKET = 1 << 20, 25 << 20  # bytes
+LARGE = 1 << 17  # bytes of a gradient that travels by itself
 
 
 class GradBucket:
@@ -54,22 +55,32 @@ class GradBucket:
 
 
 class _Bucket:
-    """Some parameters, the memory for their gradients and what is on its way."""
+    """Some parameters, the memory for the gradients that travel together, and what is on its way.
 
-    def __init__(self, index, parameters):
+    Args:
+        whole: all gradients travel together, also the large ones.
+    """
+
+    def __init__(self, index, parameters, whole):
         self.index, self.parameters = index, parameters
-        first = parameters[0]
-        self.flat = cresset.zeros(sum(p.numel() for p in parameters), dtype=first.dtype, device=first.device)
+        self.pack(whole)
+        self.start()
+
+    def pack(self, whole):
+        """Make the memory for those that travel together."""
+        small = [p for p in self.parameters if whole or p.numel() * p.element_size() < LARGE]
+        first = self.parameters[0]
+        self.flat = cresset.zeros(sum(p.numel() for p in small), dtype=first.dtype, device=first.device)
         self.views, at = {}, 0
-        for p in parameters:
+        for p in small:
             self.views[id(p)] = self.flat[at : at + p.numel()].view(p.shape)
             at += p.numel()
-        self.start()
 
     def start(self):
         """A new backward pass begins."""
         self.missing = {id(p) for p in self.parameters}
-        self.future = None
+        self.alone = {}  # id of a parameter -> its gradient, which travels by itself
+        self.works, self.future = None, None
 
 
 def _buckets(parameters, sizes):
@@ -163,7 +174,8 @@ class DistributedDataParallel(Module):
             self._check_alike(named)
             self._sync([*(p.detach() for _, p in named), *self._buffers_to_sync()])
         first = FIRST_BUCKET if bucket_cap_mb is None else self.bucket_bytes_cap
-        self._buckets = [_Bucket(i, ps) for i, ps in enumerate(_buckets(self._trained, (first, self.bucket_bytes_cap)))]
+        groups = _buckets(self._trained, (first, self.bucket_bytes_cap))
+        self._buckets = [_Bucket(i, ps, gradient_as_bucket_view) for i, ps in enumerate(groups)]
         self._bucket_of = {id(p): b for b in self._buckets for p in b.parameters}
         self._unfinished, self._used, self._running = None, None, False
         for parameter in self._trained:
@@ -260,12 +272,20 @@ class DistributedDataParallel(Module):
         """A gradient is there, or will not come: when all of a bucket are, it leaves."""
         if id(parameter) not in bucket.missing:
             return
-        view = bucket.views[id(parameter)]
+        view, grad = bucket.views.get(id(parameter)), parameter.grad
         with cresset.no_grad():
-            if parameter.grad is None:
+            if view is None:
+                grad = cresset.zeros_like(parameter) if grad is None else grad.detach()
+                bucket.alone[id(parameter)] = grad.div_(self._world) if self._world > 1 else grad
+            elif grad is None:
                 view.zero_()
-            elif parameter.grad is not view and parameter.grad.data_ptr() != view.data_ptr():
-                view.copy_(parameter.grad)
+            elif grad is not view and grad.data_ptr() != view.data_ptr():
+                if self._hook is None:
+                    cresset.div(grad, self._world, out=view)
+                else:
+                    view.copy_(grad)
+            elif self._hook is None:
+                view.div_(self._world)
         bucket.missing.discard(id(parameter))
         if not bucket.missing:
             self._leave()
@@ -275,18 +295,18 @@ class DistributedDataParallel(Module):
         for bucket in self._buckets:
             if bucket.missing:
                 return
-            if bucket.future is None:
+            if bucket.works is not None or bucket.future is not None:
+                continue
+            if self._hook is not None:
                 last = bucket.index == len(self._buckets) - 1
-                grads = GradBucket(bucket.index, bucket.flat, bucket.parameters, last)
-                bucket.future = self._hook(grads) if self._hook is not None else self._average(grads)
+                bucket.future = self._hook(GradBucket(bucket.index, bucket.flat, bucket.parameters, last))
+            else:
+                tensors = [bucket.alone[id(p)] for p in bucket.parameters if id(p) in bucket.alone]
+                tensors += [bucket.flat] if bucket.views else []
+                bucket.works = [self._begin(tensor) for tensor in tensors] if self._world > 1 else []
 
-    def _average(self, bucket):
-        flat = bucket.buffer()
-        with cresset.no_grad():
-            flat.div_(self._world)
-        if self._world == 1:
-            return _Done([flat])
-        return self._distributed.all_reduce(flat, group=self.process_group, async_op=True).get_future()
+    def _begin(self, tensor):
+        return self._distributed.all_reduce(tensor, group=self.process_group, async_op=True)
 
     def _finish(self):
         """Backward is over: wait for what is on its way, and give the parameters their gradients."""
@@ -298,20 +318,30 @@ class DistributedDataParallel(Module):
         used = self._used_anywhere() if self._used is not None else None
         with cresset.no_grad():
             for bucket in self._buckets:
-                result = bucket.future.wait()
-                result = result[0] if isinstance(result, (list, tuple)) else result
-                if result.data_ptr() != bucket.flat.data_ptr():
-                    bucket.flat.copy_(result)
+                self._wait(bucket)
                 for p in bucket.parameters:
                     if used is not None and id(p) not in used:
                         continue  # no process has a gradient for it: its own stays as it is
-                    view = bucket.views[id(p)]
-                    if self.gradient_as_bucket_view:
+                    view = bucket.views.get(id(p))
+                    if view is None:
+                        p.grad = bucket.alone[id(p)] if p.grad is None else p.grad
+                    elif self.gradient_as_bucket_view:
                         p.grad = view
                     elif p.grad is None:
                         p.grad = view.clone()
                     else:
                         p.grad.copy_(view)
+
+    def _wait(self, bucket):
+        """Until the averages of a bucket are there."""
+        if bucket.works is not None:
+            for work in bucket.works:
+                work.wait()
+            return
+        result = bucket.future.wait()
+        result = result[0] if isinstance(result, (list, tuple)) else result
+        if result.data_ptr() != bucket.flat.data_ptr():
+            bucket.flat.copy_(result)
 
     def _used_anywhere(self):
         flags = cresset.tensor([float(id(p) in self._used) for p in self._trained])
@@ -350,6 +380,8 @@ class DistributedDataParallel(Module):
         if self._hook is not None:
             raise RuntimeError("register_comm_hook can only be called once.")
         self._hook = lambda bucket: hook(state, bucket)
+        for bucket in self._buckets:
+            bucket.pack(True)
 
     def _set_static_graph(self):
         self.static_graph = True
@@ -368,16 +400,6 @@ class DistributedDataParallel(Module):
 
     def __deepcopy__(self, memo):
         self.__getstate__()
-
-
-class _Done:
-    """A result that is there at once."""
-
-    def __init__(self, value):
-        self._value = value
-
-    def wait(self):
-        return self._value
 
 
 def _moved(value, device):
