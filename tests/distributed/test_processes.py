@@ -299,11 +299,11 @@ assert x.item() == 2
 if attempt < 2 and dist.get_rank() == attempt:
     os.kill(os.getpid(), 9)
 dist.barrier()
-print("good", attempt)
+os.write(1, f"good {attempt};".encode())  # in one piece, whoever else prints
 """,
         options=["--max-restarts", "2", "--shutdown-timeout", "2"],
     )
-    assert done.status == 0 and done.out.count("good 2") == 2, (done.out, done.err)
+    assert done.status == 0 and done.out.count("good 2;") == 2, (done.out, done.err)
 
 
 def test_signals_end_all(tmp_path):
