@@ -163,7 +163,7 @@ for p, q in zip(model.parameters(), single.parameters()):
     both = [torch.zeros_like(p) for _ in range(size)]
     dist.all_gather(both, p.detach())
     assert both[0].equal(both[1])
-assert wrapped._get_ddp_logging_data()["num_buckets"] > 1
+assert wrapped._get_ddp_logging_data()["num_buckets_reduced"] > 1
 with wrapped.no_sync():
     wrapped.zero_grad()
     wrapped(torch.full((1, 6), rank + 1.0)).sum().backward()

@@ -3,6 +3,7 @@ of one works; between processes MPI carries the tensors."""
 
 from datetime import timedelta
 
+from ..nn.parallel.buckets import GradBucket
 from ..show import missing_names as _missing_names
 from .collectives import (
     P2POp,
@@ -40,6 +41,7 @@ from .objects import (
     scatter_object_list,
     send_object_list,
 )
+from .options import BuiltinCommHookType
 from .reductions import ReduceOp, _make_nccl_premul_sum  # noqa: F401
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
@@ -69,8 +71,8 @@ from .world import (
 )
 
 __all__ = [
-    "Backend", "BackendConfig", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
-    "GroupMember",
+    "Backend", "BackendConfig", "BuiltinCommHookType", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
+    "GradBucket", "GroupMember",
     "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work",
     "all_gather",
     "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
@@ -165,7 +167,7 @@ _missing = _missing_names.of(__name__)
 
 
 def __getattr__(name):
-    if name in ("checkpoint", "elastic", "nn"):  # imported when they are first asked for
+    if name in ("algorithms", "checkpoint", "elastic", "nn", "optim"):  # imported when they are first asked for
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

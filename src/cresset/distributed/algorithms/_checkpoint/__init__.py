@@ -1,0 +1,1 @@
+"""Wrappers that save memory of activations."""

@@ -1,0 +1,3 @@
+"""Optimizers that step while backward runs."""
+
+from .optimizer_overlap import _as_overlapped_optim  # noqa: F401

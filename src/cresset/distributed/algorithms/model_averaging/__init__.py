@@ -1,0 +1,1 @@
+"""Averages of models: parameters of several processes become their mean now and then."""
