@@ -36,7 +36,7 @@ def test_help_names_every_command(capsys):
         cli.main(["--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    assert all(re.search(rf"^    {command} ", shown, re.M) for command in cli.COMMANDS)
+    assert all(re.search(rf"^    {command}( |$)", shown, re.M) for command in cli.COMMANDS)
 
 
 def test_no_command_shows_the_help_and_is_a_mistake(capsys):

@@ -1,4 +1,4 @@
-"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`. Each command lives in its
+"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`, `serve`, `bench-serve`. Each command lives in its
 own file and loads when it is used.
 
 Exit status: 0 done, 1 it failed (one line on standard error says why), 2 the arguments are wrong, 130 interrupted.
@@ -10,7 +10,7 @@ import sys
 
 __all__ = ["CommandError", "main"]
 
-COMMANDS = ("train", "run", "adopt", "doctor", "inspect", "report")
+COMMANDS = ("train", "run", "adopt", "doctor", "inspect", "report", "serve", "bench-serve")
 
 
 class CommandError(Exception):
@@ -85,6 +85,7 @@ def make_parser():
     )
     command.add_argument("run", metavar="RUN", help="the run's JSONL file, or its folder")
     command.add_argument("--out", metavar="FILE", help="where the page goes (default: report.html beside the record)")
+    add_serve(commands)
     return parser
 
 
@@ -128,6 +129,65 @@ def add_train(commands):
     gpt.add_argument("--save", metavar="FILE", help="save the weights (.pt or .safetensors)")
 
 
+def add_serve(commands):
+    command = commands.add_parser(
+        "serve",
+        help="put models behind HTTP",
+        description="Serve models: the Open Inference Protocol (KServe v2) and TorchServe's predictions and management. "
+        "MODEL is [NAME[@VERSION]=]SOURCE, and SOURCE a .pt2 file (exported program), a .pt file (TorchScript), or "
+        "file.py:Name or package.module:Name (a handler class as TorchServe has them, or a function that returns a module).",
+    )
+    command.add_argument("models", metavar="MODEL", nargs="*")
+    command.add_argument("--config", metavar="FILE", help="a TOML file with [server], [[model]] and [split.NAME]")
+    command.add_argument("--host", help="the address to listen on (default: 127.0.0.1; others need a token)")
+    command.add_argument("--port", type=int, help="0 takes a free one (default: 8080)")
+    command.add_argument(
+        "--token-file", metavar="FILE", help="the token that requests have to show (or: CRESSET_SERVE_TOKEN)"
+    )
+    command.add_argument("--store", metavar="DIR", help="models can be loaded from here at run time (default: none)")
+    command.add_argument("--workers", type=positive, help="processes of each model (default: 1)")
+    command.add_argument(
+        "--threads", type=positive, help="of each worker (default: the processors, divided among them)"
+    )
+    command.add_argument("--batch", type=positive, help="requests computed together (default: 1)")
+    command.add_argument("--delay", type=float, metavar="MS", help="milliseconds to wait for them (default: 0)")
+    command.add_argument("--queue", type=positive, help="requests that may wait; more are answered 429 (default: 256)")
+    command.add_argument("--timeout", type=float, metavar="S", help="seconds a request may take (default: 30)")
+    command.add_argument(
+        "--memory", type=int, metavar="MB", help="memory the requests of a batch may take (default: 1024)"
+    )
+    command.add_argument("--max-request", type=float, metavar="MB", help="largest body of a request (default: 16)")
+    command.add_argument("--max-connections", type=positive, help="at the same time (default: 1000)")
+    command.add_argument(
+        "--grace", type=float, metavar="S", help="seconds for running requests at the end (default: 30)"
+    )
+    command.add_argument(
+        "--log-requests", action="store_true", default=None, help="log each request, not only failures and events"
+    )
+    command = commands.add_parser(
+        "bench-serve",
+        help="drive load against a server and print latency percentiles",
+        description="Drive load against a server that speaks the Open Inference Protocol, compare each answer with the "
+        "one its request got alone, and print latency percentiles. Exit status 1 if an answer was lost or wrong.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    command.add_argument("model", metavar="MODEL", help="the model's name")
+    command.add_argument("--url", default="http://127.0.0.1:8080")
+    command.add_argument("--seconds", type=float, default=10.0, help="how long to drive")
+    command.add_argument("--connections", type=positive, default=32)
+    command.add_argument(
+        "--rate", help="requests a second, or a part of the peak as 80%%; as fast as it goes if not given"
+    )
+    command.add_argument("--different", type=positive, default=16, help="how many different requests")
+    command.add_argument(
+        "--body", metavar="FILE", help="the body of a request, if the model does not say what it takes"
+    )
+    command.add_argument("--path", help="ask this path instead of the model's infer")
+    command.add_argument("--token", help="what the server asks for")
+    command.add_argument("--memory", action="store_true", help="with --rate: also the server's memory before and after")
+    command.add_argument("--json", action="store_true", help="print the numbers as JSON")
+
+
 def dispatch(options):
     """Run the chosen command; its exit status."""
     if options.command == "run":
@@ -146,6 +206,15 @@ def dispatch(options):
         return contents.run(options)
     if options.command == "report":
         return report(options)
+    if options.command == "serve":
+        return serve(options)
+    if options.command == "bench-serve":
+        from cresset.serve import load
+
+        try:
+            return load.run(options)
+        except load.LoadError as error:
+            raise CommandError(str(error)) from None
     if options.model == "digits":
         from . import digits
 
@@ -192,6 +261,15 @@ def report(options):
     except (ValueError, FileNotFoundError) as error:
         raise CommandError(f"report: {error}") from None
     return 0
+
+
+def serve(options):
+    from cresset.serve import command
+
+    try:
+        return command.run(*command.from_options(options))
+    except (command.SettingsError, ModuleNotFoundError) as error:
+        raise CommandError(str(error)) from None
 
 
 def complain(text):

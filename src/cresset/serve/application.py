@@ -1,0 +1,229 @@
+"""The front: routes, and the way of a request to its model's queue and back."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+
+import cresset
+
+from . import management, pages
+from .guard import Guard
+from .logs import log
+from .metrics import prometheus
+from .problems import Refused
+from .reading import uncompressed
+
+
+async def read_body(scope, receive, settings):
+    """The body of a request, within the limits of size and time."""
+    limit = settings.max_bytes
+    for name, value in scope["headers"]:
+        if name == b"content-length" and int(value) > limit:  # the HTTP parser has checked that it is a number
+            raise Refused(413, f"the body has {int(value)} bytes; at most {limit} are read", [["connection", "close"]])
+    message = await receive()
+    if not message.get("more_body"):
+        body = message.get("body", b"")
+    else:
+        body = await rest_of_body(message["body"], receive, limit)
+    if len(body) > limit:
+        raise Refused(413, f"the body has more than {limit} bytes", [["connection", "close"]])
+    return body
+
+
+async def rest_of_body(start, receive, limit):
+    parts, size = [start], len(start)
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "the client went away")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limit or not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise Refused(408, "the body did not arrive within 30 s", [["connection", "close"]]) from None
+
+
+async def respond(send, status, kind, headers, body):
+    found = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+    found += [
+        (name.lower().encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in headers
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": found})
+    await send({"type": "http.response.body", "body": body})
+
+
+class Inference:
+    """`infer` of the Open Inference Protocol and TorchServe's `predictions`, as plain ASGI: the way that has to be short."""
+
+    def __init__(self, registry, settings, kind):
+        self.registry, self.settings, self.kind = registry, settings, kind
+        self.numbers = itertools.count(1)
+
+    async def __call__(self, scope, receive, send):
+        start, pool, parameters = time.perf_counter(), None, scope["path_params"]
+        try:
+            version = parameters.get("version")
+            model = self.registry.model(parameters["name"])
+            pool = model.choose() if version is None else self.registry.pool(model.name, version)
+            body = await read_body(scope, receive, self.settings)
+            answer = await pool.submit(*self.described(scope, body, pool))
+        except Refused as problem:
+            answer = problem.status, "application/json", problem.headers, self.error_text(problem)
+        if pool is not None:
+            seconds = time.perf_counter() - start
+            pool.measures.latency.add(seconds)
+            pool.measures.statuses[answer[0]] += 1
+        if self.settings.log_requests or answer[0] >= 500:
+            log(
+                "request",
+                path=scope["path"],
+                status=answer[0],
+                milliseconds=round((time.perf_counter() - start) * 1e3, 3),
+            )
+        await respond(send, *answer)
+
+    def described(self, scope, body, pool):
+        """What the worker has to know about the request, and its body."""
+        kind, json_length, content_type, encoding, identity = self.kind, None, "", "", None
+        for name, value in scope["headers"]:
+            if name == b"inference-header-content-length":
+                json_length = value
+            elif name == b"content-type":
+                content_type = value.decode("latin-1")
+            elif name == b"content-encoding":
+                encoding = value.decode("latin-1").strip().lower()
+            elif name == b"x-request-id":
+                identity = value.decode("latin-1")[:200]
+        if json_length is not None:
+            if not json_length.isdigit() or len(json_length) > 15:
+                raise Refused(400, "Inference-Header-Content-Length should be a number")
+            json_length = int(json_length)
+        if encoding:
+            body = uncompressed(body, encoding, self.settings.max_bytes)
+        headers = None
+        if pool.metadata.get("platform") == "cresset_handler":
+            headers = [[n.decode("latin-1"), v.decode("latin-1")] for n, v in scope["headers"] if n != b"authorization"]
+        return [kind, json_length, content_type, identity or str(next(self.numbers)), headers], body
+
+    def error_text(self, problem):
+        return error_text(problem, self.kind == "predict")
+
+
+def error_text(problem, torchserve):
+    if torchserve:
+        value = {"code": problem.status, "type": management.error_type(problem.status), "message": problem.message}
+    else:
+        value = {"error": problem.message}
+    return json.dumps(value).encode()
+
+
+def make_application(registry, settings):
+    """The ASGI application of a registry's models."""
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse, Response
+    from starlette.routing import Route
+
+    infer, predict = Inference(registry, settings, "infer"), Inference(registry, settings, "predict")
+
+    def answering(function, torchserve=False):
+        """An endpoint from a function of (registry, request) that returns JSON's values, or refuses."""
+
+        async def endpoint(request):
+            status, headers = 200, {}
+            try:
+                value = await function(registry, request)
+                if isinstance(value, Response):
+                    return value
+                if isinstance(value, tuple):
+                    status, value = value
+                body = json.dumps(value).encode()
+            except Refused as problem:
+                status, body, headers = problem.status, error_text(problem, torchserve), dict(problem.headers)
+            return Response(body, status, headers, "application/json")
+
+        return endpoint
+
+    def managed(path, method, function):
+        return Route(path, answering(function, torchserve=True), methods=[method])
+
+    async def metrics(request):
+        return PlainTextResponse(prometheus(registry.pools()), media_type="text/plain; version=0.0.4")
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_):
+        yield
+        log("stopping")
+        await registry.stop()
+        log("stopped")
+
+    routes = [
+        Route("/v2/models/{name}/infer", infer, methods=["POST"]),
+        Route("/predictions/{name}", predict, methods=["POST", "GET", "PUT"]),
+        Route("/v2/models/{name}/versions/{version}/infer", infer, methods=["POST"]),
+        Route("/predictions/{name}/{version}", predict, methods=["POST", "GET", "PUT"]),
+        Route("/v2", answering(server_metadata)),
+        Route("/v2/health/live", answering(live)),
+        Route("/v2/health/ready", answering(ready)),
+        Route("/v2/models/{name}", answering(model_metadata)),
+        Route("/v2/models/{name}/versions/{version}", answering(model_metadata)),
+        Route("/v2/models/{name}/ready", answering(model_ready)),
+        Route("/v2/models/{name}/versions/{version}/ready", answering(model_ready)),
+        Route("/v2/repository/index", answering(management.repository_index), methods=["POST"]),
+        Route("/v2/repository/models/{name}/load", answering(management.repository_load), methods=["POST"]),
+        Route("/v2/repository/models/{name}/unload", answering(management.repository_unload), methods=["POST"]),
+        Route("/ping", answering(ping)),
+        Route("/metrics", metrics),
+        managed("/models", "GET", management.list_models),
+        managed("/models", "POST", management.register),
+        managed("/models/{name}", "GET", management.describe),
+        managed("/models/{name}", "PUT", management.scale),
+        managed("/models/{name}", "DELETE", management.unregister),
+        managed("/models/{name}/split", "PUT", management.split),
+        managed("/models/{name}/{version}", "GET", management.describe),
+        managed("/models/{name}/{version}", "PUT", management.scale),
+        managed("/models/{name}/{version}", "DELETE", management.unregister),
+        managed("/models/{name}/{version}/set-default", "PUT", management.set_default),
+        *pages.routes(registry),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=lifespan), settings)
+
+
+async def server_metadata(_registry, _request):
+    extensions = ["binary_tensor_data", "model_repository"]
+    return {"name": "cresset", "version": cresset.version.__version__, "extensions": extensions}
+
+
+async def live(_registry, _request):
+    return {"live": True}
+
+
+async def ready(registry, _request):
+    return {"ready": True} if registry.is_ready() else (503, {"ready": False})
+
+
+async def ping(registry, _request):
+    return {"status": "Healthy"} if registry.is_ready() else (503, {"status": "Unhealthy"})
+
+
+async def model_metadata(registry, request):
+    name = request.path_params["name"]
+    pool = registry.pool(name, request.path_params.get("version"))
+    return {
+        "name": name,
+        "versions": list(registry.model(name).versions),
+        "platform": pool.metadata.get("platform", ""),
+        "inputs": pool.metadata.get("inputs", []),
+        "outputs": pool.metadata.get("outputs", []),
+    }
+
+
+async def model_ready(registry, request):
+    name = request.path_params["name"]
+    pool = registry.pool(name, request.path_params.get("version"))
+    answer = {"name": name, "ready": pool.ready_workers > 0}
+    return answer if answer["ready"] else (503, answer)

@@ -1,0 +1,248 @@
+"""The workers of one version of a model: a bounded queue, batches, timeouts, and new workers for those that died."""
+
+import asyncio
+import collections
+import math
+import os
+import time
+
+from . import frames
+from .logs import log
+from .metrics import Measures
+from .problems import Refused
+from .process import Worker
+
+# Note [A worker that dies]
+# Its batch comes back to the head of the queue, each request marked `alone`: if one of them killed the worker, it will
+# kill the next one by itself, and the others get their answers. After `retries` further tries it is answered 503.
+
+
+class Job:
+    """A request in the queue: what the worker gets, and the future of its answer."""
+
+    __slots__ = ("alone", "arrived", "body", "description", "future", "tries")
+
+    def __init__(self, description, body, arrived, future):
+        self.description, self.body, self.arrived, self.future = description, body, arrived, future
+        self.alone, self.tries = False, 0
+
+
+class Pool:
+    """Queue and workers. Everything happens in the event loop, so nothing is locked."""
+
+    def __init__(self, settings):
+        self.settings, self.measures = settings, Measures()
+        self.queue, self.idle, self.workers = collections.deque(), [], []
+        self.wanted, self.metadata, self.closing, self.failures = 0, {}, False, 0
+        self.pumping, self.timer, self.sweeper, self.restarter = False, None, None, None
+        self.rate = 0.0  # answers a second, lately: for Retry-After
+        self.loaded = time.time()
+
+    # ---- workers
+
+    async def start(self):
+        """Start the wanted workers; raises if the first of them cannot load the model."""
+        self.sweeper = asyncio.get_running_loop().create_task(self.sweep())
+        try:
+            await self.scale(self.settings.workers)
+        except BaseException:
+            await self.stop(0)
+            raise
+
+    async def scale(self, count):
+        """Change the number of workers, and wait until those that are new are ready."""
+        self.wanted = count
+        new = [await self.add_worker() for _ in range(count - len(self.active()))]
+        for worker in sorted(self.active(), key=lambda worker: worker.jobs is not None)[: len(self.active()) - count]:
+            self.retire(worker)
+        for worker in new:
+            self.metadata = await worker.ready
+        if new:
+            log("ready", model=self.settings.name, version=self.settings.version, workers=len(self.active()))
+
+    def active(self):
+        return [worker for worker in self.workers if not worker.retiring]
+
+    @property
+    def ready_workers(self):
+        return sum(worker.is_ready for worker in self.workers)
+
+    async def add_worker(self):
+        worker = Worker(self)
+        self.workers.append(worker)
+        threads = self.settings.threads or max(1, len(os.sched_getaffinity(0)) // max(1, self.wanted))
+        await worker.start(threads)
+        return worker
+
+    def retire(self, worker):
+        if worker in self.idle:
+            self.idle.remove(worker)
+        worker.retire()
+
+    def became_idle(self, worker):
+        if worker.retiring:
+            worker.retire()
+        else:
+            self.idle.append(worker)
+            self.pump()
+
+    def ended(self, worker):
+        """A worker's line was closed: by us, or because its process died."""
+        was_idle = worker in self.idle
+        if was_idle:
+            self.idle.remove(worker)
+        if worker in self.workers:
+            self.workers.remove(worker)
+        jobs, worker.jobs = worker.jobs, None
+        asyncio.get_running_loop().create_task(worker.reap())
+        for job in reversed(jobs or ()):
+            if job.future.done():
+                continue
+            job.tries += 1
+            job.alone = True
+            if job.tries > self.settings.retries:
+                self.fail(job, Refused(503, "the worker ended while it computed this request", [["retry-after", "1"]]))
+            else:
+                self.measures.retried += 1
+                self.queue.appendleft(job)
+        if self.closing or worker.retiring or not worker.ready.done() or len(self.active()) >= self.wanted:
+            return
+        self.failures += 1
+        log(
+            "worker ended",
+            model=self.settings.name,
+            version=self.settings.version,
+            worker=worker.pid,
+            requests=len(jobs or ()),
+        )
+        if self.restarter is None or self.restarter.done():
+            self.restarter = asyncio.get_running_loop().create_task(self.restart())
+
+    async def restart(self):
+        """Bring the workers back to the wanted number; wait longer each time that fails."""
+        while not self.closing and len(self.active()) < self.wanted:
+            if self.failures > 1:
+                await asyncio.sleep(min(30.0, 0.05 * 2 ** min(self.failures, 12)))
+            worker = await self.add_worker()
+            self.measures.restarts += 1
+            try:
+                await worker.ready
+            except RuntimeError as error:
+                self.failures += 1
+                log("worker failed", model=self.settings.name, version=self.settings.version, reason=str(error))
+
+    # ---- requests
+
+    def submit(self, description, body):
+        """Queue a request; the future of (status, content type, headers, body)."""
+        if self.closing:
+            raise Refused(503, "the model is being unloaded")
+        if not self.wanted:
+            raise Refused(503, f"model {self.settings.name} has no workers; scale it up first")
+        if len(self.queue) >= self.settings.queue:
+            wait = max(1, math.ceil(len(self.queue) / self.rate)) if self.rate else 1
+            raise Refused(
+                429,
+                f"{len(self.queue)} requests wait for {self.settings.name} already",
+                [["retry-after", str(min(wait, 3600))]],
+            )
+        loop = asyncio.get_running_loop()
+        job = Job(description, body, loop.time(), loop.create_future())
+        self.queue.append(job)
+        if not self.pumping:  # once this round of the event loop has read all requests that are there
+            self.pumping = True
+            loop.call_soon(self.pump)
+        return job.future
+
+    def pump(self):
+        """Give batches to idle workers: full ones at once, others when their first request has waited long enough."""
+        self.pumping = False
+        now = asyncio.get_running_loop().time()
+        while self.idle and self.queue:
+            due = self.queue[0].arrived + self.settings.delay / 1000
+            if (
+                len(self.queue) < self.settings.batch
+                and now < due - 1e-4
+                and not self.queue[0].alone
+                and not self.closing
+            ):
+                if self.timer is None or self.timer.cancelled() or self.timer.when() > due:
+                    self.timer = asyncio.get_running_loop().call_at(due, self.wake)
+                return
+            if jobs := self.take():
+                worker = self.idle.pop()
+                for job in jobs:
+                    self.measures.queued += now - job.arrived
+                self.measures.batch.add(len(jobs))
+                worker.send(jobs, now)
+
+    def wake(self):
+        self.timer = None
+        self.pump()
+
+    def take(self):
+        """The next batch: the oldest requests, or one alone."""
+        jobs = []
+        while self.queue and len(jobs) < self.settings.batch and not (jobs and self.queue[0].alone):
+            job = self.queue.popleft()
+            if not job.future.done():
+                jobs.append(job)
+                if job.alone:
+                    break
+        return jobs
+
+    def answered(self, worker, header, body):
+        jobs, worker.jobs = worker.jobs, None
+        self.failures = 0
+        answers = header["answers"]
+        self.measures.computed += header["seconds"]
+        self.measures.own.update(header.get("metrics", {}))
+        for job, (status, kind, headers, _), part in zip(jobs, answers, frames.split(body, [a[-1] for a in answers])):
+            if job.future.done():
+                continue
+            if kind is None:
+                self.fail(job, Refused(status, part.decode(), headers))
+            else:
+                job.future.set_result((status, kind, headers, part))
+        self.rate = 0.95 * self.rate + 0.05 * len(jobs) / max(1e-4, asyncio.get_running_loop().time() - jobs[0].arrived)
+        self.became_idle(worker)
+
+    @staticmethod
+    def fail(job, problem):
+        if not job.future.done():
+            job.future.set_exception(problem)
+
+    async def sweep(self):
+        """Answer 504 to requests that took too long, and end the worker that is stuck with them."""
+        timeout = self.settings.timeout
+        while True:
+            await asyncio.sleep(min(0.25, timeout / 4))
+            now = asyncio.get_running_loop().time()
+            while self.queue and now - self.queue[0].arrived > timeout:
+                self.fail(self.queue.popleft(), Refused(504, f"the request waited for more than {timeout:g} s"))
+            for worker in list(self.workers):
+                if worker.jobs is not None and now > worker.deadline:
+                    for job in worker.jobs:
+                        self.fail(job, Refused(504, f"the model did not answer within {timeout:g} s"))
+                    log("worker stuck", model=self.settings.name, version=self.settings.version, worker=worker.pid)
+                    worker.kill()
+
+    async def stop(self, grace):
+        """Answer what is queued, for at most `grace` seconds, then end the workers."""
+        self.closing = True
+        self.pump()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + grace
+        while (self.queue or any(worker.jobs for worker in self.workers)) and loop.time() < end:
+            await asyncio.sleep(0.01)
+        for task in (self.sweeper, self.restarter):
+            if task is not None:
+                task.cancel()
+        while self.queue:
+            self.fail(self.queue.popleft(), Refused(503, "the model was unloaded"))
+        for worker in list(self.workers):
+            for job in worker.jobs or ():
+                self.fail(job, Refused(503, "the model was unloaded"))
+            worker.jobs = None
+            worker.retire()
+            await worker.reap()
