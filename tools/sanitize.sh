@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the native part with the address and undefined-behavior sanitizers and runs tests of the core on it. An error
-# that either of them finds ends the process, and with it the run.
+# that either of them finds ends the process, and with it the run. The device of tests/tensor/fake_device is built in, so
+# that what a device promises (tests/tensor/test_backend.py) is tested, too.
 #
 #   tools/sanitize.sh [--short] [PYTEST ARGUMENT...]     --short: the quick tests only
 #
@@ -12,7 +13,7 @@ python="${PYTHON:-.venv/bin/python}"
 tests=(tests/test_smoke.py tests/tensor tests/autograd tests/ops)
 if [ "${1:-}" = "--short" ]; then
   shift
-  tests=(tests/test_smoke.py)
+  tests=(tests/test_smoke.py tests/tensor/test_backend.py)
 fi
 [ $# -gt 0 ] && tests=("$@")
 
@@ -23,10 +24,13 @@ fi
 build="$PWD/build/sanitize"
 "$python" -m pip install . --quiet --no-deps --upgrade --target "$build/site" \
   --config-settings=build-dir="$build/objects" \
-  --config-settings=cmake.define.CRESSET_SANITIZE=ON
+  --config-settings=cmake.define.CRESSET_SANITIZE=ON \
+  --config-settings=cmake.define.CRESSET_DEVICES=tests/tensor/fake_device
+export CRESSET_FAKE_DEVICE="$build/site"
 
 # The interpreter itself is not built with the sanitizers: their libraries come first by LD_PRELOAD, and Python's own
-# memory is taken from malloc so that they see it. A request for too much memory fails as it does without them. Leaks are not looked for: the interpreter keeps memory on purpose.
+# memory is taken from malloc so that they see it. A request for too much memory fails as it does without them. Leaks are
+# not looked for: the interpreter keeps memory on purpose.
 compiler="${CXX:-g++}"
 export LD_PRELOAD="$("$compiler" -print-file-name=libasan.so):$("$compiler" -print-file-name=libubsan.so)"
 export ASAN_OPTIONS="allocator_may_return_null=1:detect_leaks=0:abort_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1"

@@ -1,6 +1,7 @@
 """The Python source of a graph. It is what people read, and what a GraphModule runs."""
 
 import builtins
+import json
 import keyword
 import math
 import operator
@@ -210,7 +211,7 @@ class _Writer:
     def attribute(self, path):
         text = self.root
         for part in path.split("."):
-            text = f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {part!r})"
+            text = f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {json.dumps(part, ensure_ascii=False)})"
         return text
 
     def kind(self, node):
