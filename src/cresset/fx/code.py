@@ -211,7 +211,9 @@ class _Writer:
     def attribute(self, path):
         text = self.root
         for part in path.split("."):
-            text = f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {json.dumps(part, ensure_ascii=False)})"
+            text = (
+                f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {json.dumps(part, ensure_ascii=False)})"
+            )
         return text
 
     def kind(self, node):
