@@ -167,7 +167,14 @@ _missing = _missing_names.of(__name__)
 
 
 def __getattr__(name):
-    if name in ("algorithms", "checkpoint", "elastic", "nn", "optim"):  # imported when they are first asked for
+    if name in (
+        "algorithms",
+        "checkpoint",
+        "elastic",
+        "nn",
+        "optim",
+        "pipelining",
+    ):  # imported when they are first asked for
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
