@@ -32,8 +32,8 @@ from ._native import (  # noqa: F401
     set_default_dtype,
     set_num_threads,
 )  # fmt: skip
+from .version import __version__  # noqa: F401
 
-__version__ = "0.1.0"
 _native.cuda.set_kernel_folder(__path__[0] + "/cuda/kernels")
 
 for _name in dir(_native):
