@@ -23,7 +23,7 @@ from .actions import (
     SEND_F,
     UNSHARD,
     _Action,
-    _ComputationType,
+    _ComputationType,  # noqa: F401  PyTorch has it here
 )
 from .microbatch import TensorChunkSpec, _split, merge_chunks, split_args_kwargs_into_chunks
 
