@@ -3,6 +3,8 @@
 `pytest --device cuda tests/ops tests/nn ...` runs tests with new tensors on another device, those that modules make
 when they are imported too. What is about the CPU itself (threads, instruction sets, NumPy's memory, errors at once) is
 marked `cpu_only("why")` and skipped there.
+
+`pytest --compiled` runs each test as a compiled region in which tensors of every size are computed late.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ os.environ["PYTHONSAFEPATH"] = "1"
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="where new tensors go: cpu or cuda")
+    parser.addoption("--compiled", action="store_true", help="run each test as a compiled region")
 
 
 def pytest_configure(config):
@@ -34,6 +37,21 @@ def pytest_collection_modifyitems(config, items):
         )  # it is right, and said once
         for mark in item.iter_markers("cpu_only"):
             item.add_marker(pytest.mark.skip(reason=f"about the CPU: {mark.args[0]}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    if not item.config.getoption("--compiled"):
+        return (yield)
+    from cresset import _native
+
+    least, before = _native.set_late_elements(1), _native.compute_late(True)
+    try:
+        return (yield)
+    finally:
+        _native.compute_late(before)
+        _native.settle_late("the test ends")
+        _native.set_late_elements(least)
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dispatch/autocast.h"
+#include "dispatch/late.h"
 #include "dispatch/profile.h"
 
 namespace cresset {
@@ -76,6 +77,17 @@ void check_nan(const Node& node, const Grads& out) {
   }
 }
 
+// The backward of what was called in a compiled region computes late.
+class ComputingLate {
+ public:
+  explicit ComputingLate(bool late) { computes_late |= late; }
+  ~ComputingLate() { computes_late = before_; }
+  ComputingLate(const ComputingLate&) = delete;
+
+ private:
+  const bool before_ = computes_late;
+};
+
 class BackwardRun {
  public:
   explicit BackwardRun(const BackwardRequest& request)
@@ -86,6 +98,7 @@ class BackwardRun {
   BackwardRun(const BackwardRun&) = delete;
 
   static thread_local BackwardRun* current;
+  static int64_t started() { return next_number; }
   const int64_t number = next_number++;
   Node* running = nullptr;
   std::vector<std::function<void()>> at_end;
@@ -200,6 +213,7 @@ class BackwardRun {
 
   void serve(int32_t k) {
     Node& node = *tasks_[k].node;
+    const ComputingLate late(node.late);
     RefPtr<Node> keep(&node);
     running = &node;
     Grads grads = std::move(tasks_[k].grads);
@@ -338,6 +352,7 @@ Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
   return g;
 }
 
+int64_t backwards_started() { return BackwardRun::started(); }
 int64_t current_backward() { return BackwardRun::current ? BackwardRun::current->number : -1; }
 RefPtr<Node> running_node() { return RefPtr<Node>(BackwardRun::current ? BackwardRun::current->running : nullptr); }
 bool backward_is_partial() { return BackwardRun::current && BackwardRun::current->is_partial(); }
@@ -349,7 +364,9 @@ void after_backward(std::function<void()> step) {
 
 std::vector<Tensor> run_backward(const BackwardRequest& request) {
   const AutocastOffGuard off;  // derivatives run in the precision of their forward pass, wherever backward is called
-  return BackwardRun(request).go();
+  std::vector<Tensor> captured = BackwardRun(request).go();
+  if (!computes_late && pending_count.load(std::memory_order_relaxed)) settle_all("backward ends");
+  return captured;
 }
 
 }  // namespace cresset

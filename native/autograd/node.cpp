@@ -1,5 +1,7 @@
 #include "autograd/node.h"
 
+#include <cstring>
+
 #include "autograd/engine.h"
 #include "tensor/allocator.h"
 
@@ -130,6 +132,23 @@ static void check_has_gradients(const OperatorNode& node) {
   }
 }
 
+// Whether the gradient of an input is that of the result, as of a sum: then there is nothing to compute. A derivative
+// that reads no tensor is a number times the gradient, so one number tells.
+static bool passes_gradient_on(const OperatorNode& node, int input, const Tensor& grad) {
+  const PointwiseDefinition& def = *node.op.pointwise;
+  if (def.uses[input] || (grad.dtype() != Dtype::f32 && grad.dtype() != Dtype::f64)) return false;
+  const Loop loop = node.op.loops->backward[input][static_cast<int>(compute_of(grad.dtype()))];
+  alignas(8) char number[8] = {}, product[8] = {};
+  if (grad.dtype() == Dtype::f32)
+    *reinterpret_cast<float*>(number) = 1.25f;
+  else
+    *reinterpret_cast<double*>(number) = 1.25;
+  char* const p[2] = {product, number};
+  if (!loop) return false;
+  loop(p, node.attributes, 1);
+  return !std::memcmp(number, product, sizeof number);
+}
+
 void OperatorNode::backward(Grads& grads, Grads& out) {
   check(!released,
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -148,6 +167,10 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
   const PointwiseDefinition& def = *op.pointwise;
   for (int i = 0; i < def.input_count; ++i) {
     if (!needs(i) || !def.has_gradient[i]) continue;
+    if (passes_gradient_on(*this, i, grads[0])) {
+      out[i] = grads[0];
+      continue;
+    }
     Tensor saved_tensors[kMaxPointwiseInputs + 1];
     int count = 0;
     for (int k = 0; k < def.input_count; ++k)

@@ -65,6 +65,7 @@ class Node : public RefCounted {
   virtual bool is_accumulate() const { return false; }
 
   uint64_t sequence;
+  bool late = false;  // made in a compiled region: its backward computes late, too
   SmallVector<Edge, 3> edges;
   SmallVector<ResultInfo, 1> results;
   NodeHooks* hooks = nullptr;  // owned

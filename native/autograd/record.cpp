@@ -1,5 +1,6 @@
 // Recording: turning a call that just ran into a node.
 #include "autograd/node.h"
+#include "dispatch/late.h"
 
 namespace cresset {
 namespace {
@@ -145,6 +146,7 @@ void record(Call& c) {
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
   add_edges(c, *node);
+  node->late = computes_late;
   node->position = python_steps.capture();
   if (modes.anomaly) python_steps.note_anomaly(*node);
   if (op.pointwise) {

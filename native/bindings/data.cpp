@@ -430,6 +430,7 @@ PyObject* forbid_resizing(PyObject*, PyObject* self) {
 // storage_info(tensor) -> (address of the Storage, data pointer, bytes, shared)
 PyObject* storage_info(PyObject*, PyObject* self) {
   Storage& s = *impl_of(self)->storage;
+  before_write(s);
   char* const data = s.plain();
   if (is_accelerator(s.device) && data) backend_of(s.device).settle();
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data),

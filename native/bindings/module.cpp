@@ -1,5 +1,6 @@
 // The extension module cresset._native.
 #include "bindings/distributed.h"
+#include "bindings/late.h"
 #include "bindings/profile.h"
 #include "bindings/program.h"
 
@@ -46,6 +47,7 @@ NB_MODULE(native_of_the_main_interpreter, m) {
     add_batching(m.ptr());
     add_function_type(m.ptr());
     add_profile(m.ptr());
+    add_late(m.ptr());
     add_program(m.ptr());
     add_cuda(m.ptr());
     add_cuda_libraries(m.ptr());

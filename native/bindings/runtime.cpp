@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/thread_data.h"
 #include "bindings/arguments.h"
+#include "dispatch/late.h"
 #include "ops/creation.h"
 #include "tensor/allocator.h"
 
@@ -17,6 +18,8 @@ namespace cresset {
 namespace nb = nanobind;
 
 thread_local PyObject* value_watcher = nullptr;
+// What this thread was doing before it let go of the interpreter.
+static constinit thread_local bool late_while_away = false;
 
 static nb::dict build_info() {
   nb::dict d;
@@ -150,8 +153,15 @@ void add_runtime(PyObject* module) {
       "can_cast",
       [](nb::handle a, nb::handle b) { return can_cast(dtype_argument(a, "can_cast"), dtype_argument(b, "can_cast")); },
       "can_cast(from_, to) -> bool");
-  leave_interpreter = []() -> void* { return PyEval_SaveThread(); };
-  enter_interpreter = [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); };
+  leave_interpreter = []() -> void* {
+    if (!PyGILState_Check()) return nullptr;
+    late_while_away = std::exchange(computes_late, false);  // late values are made under the lock alone
+    return PyEval_SaveThread();
+  };
+  enter_interpreter = [](void* state) {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+    computes_late = late_while_away;
+  };
   warn = [](const std::string& message) {
     const PyGILState_STATE gil = PyGILState_Ensure();  // a long computation may have let the interpreter go
     const bool raised = PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dispatch/in_layout.h"
+#include "dispatch/late.h"
 #include "dispatch/on_host.h"
 #include "dispatch/placement.h"
 #include "dispatch/profile.h"
@@ -359,9 +360,13 @@ static void execute_by_survey(Call& c, const Survey& s) {
 }
 
 static void execute_surveyed(Call& c, const Survey& s) {
+  if (computes_late && c.op.pointwise && compute_late(c)) [[unlikely]]
+    return;
   if (!s.laid_out) [[likely]]
     return execute_by_survey(c, s);
   const bool reads = !c.op.view && c.op.aliasing != Aliasing::unread;
+  // What makes its own results may give back its argument: it asks for the memory itself.
+  if (reads && (c.op.infer || c.op.mutates || c.op.inplace || c.given_out)) settle_arguments(c);
   if (reads) for_each_tensor(c, 0, check_in_bounds);
   StandIns bools(c);
   if (reads) {
@@ -402,6 +407,7 @@ void call(Call& c) {
   if (writes) {
     if (c.given_out) {
       for (const Tensor& t : c.outputs) {
+        before_write(*t.storage());
         check_in_bounds(t);
         check(!record && !(requires_grad(t) && modes.grad_enabled), op.name(),
               "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
@@ -409,6 +415,7 @@ void call(Call& c) {
         autograd_steps.before_write(c, t, false);
       }
     } else {
+      before_write(*c.args[0].tensor_->storage);
       autograd_steps.before_write(c, c.tensor(0), record);
       if (record || s.tangent) autograd_steps.save_before(c);
     }

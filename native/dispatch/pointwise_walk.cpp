@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dispatch/in_layout.h"
+#include "dispatch/late.h"
 #include "dispatch/pointwise_call.h"
 
 namespace cresset {
@@ -268,9 +269,16 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
 
 Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved,
                           const ScalarAttribute* attributes) {
+  if (computes_late) [[unlikely]]
+    if (Tensor out = backward_late(op, which, grad, saved, attributes); out.defined()) return out;
   bool laid_out = grad.storage()->layout.load(std::memory_order_relaxed);
   for (const Tensor& t : saved) laid_out |= t.storage()->layout.load(std::memory_order_relaxed) != nullptr;
   if (!laid_out) return backward_loop(op, which, grad, saved, attributes);
+  const auto settle = [](const Tensor& t) {
+    if (RefPtr<Pending> values = pending_of(*t.storage())) values->settle();
+  };
+  settle(grad);
+  for (const Tensor& t : saved) settle(t);
   Tensor operands[kMaxOperands] = {grad};
   for (size_t i = 0; i < saved.size(); ++i) operands[1 + i] = readable_bools(saved[i]);
   if (!lay_out({operands, saved.size() + 1}, true))

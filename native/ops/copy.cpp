@@ -1,4 +1,5 @@
 // Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
+#include "dispatch/late.h"
 #include "dispatch/registration.h"
 #include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
@@ -48,6 +49,8 @@ void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat for
                            (format == MemoryFormat::contiguous ? !channels_last : is_contiguous(t, format));
   if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
   check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
+  if (format == MemoryFormat::preserve && device == t.device())
+    if (Tensor later = cast_late(t, dtype); later.defined()) return c.give(later);
   if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor();
       lies.defined() && device == t.device()) {
     Tensor out = empty({t.sizes(), lies.strides(), dtype, device});

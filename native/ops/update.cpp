@@ -8,6 +8,7 @@
 #include "dispatch/call.h"
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
+#include "tensor/pending.h"
 
 namespace cresset {
 
@@ -79,6 +80,7 @@ void prepare_update(const char* who, UpdateGroup& group) {
     const bool dense = param.is_contiguous() || is_dense(param.sizes(), param.strides());
     for (int k = 0; k < v.tensor_count; ++k) {
       const Tensor& s = t.tensors[k];
+      before_write(*s.storage());  // which is computed here, not in the threads
       check(s.sizes() == param.sizes(), who, ": ", v.tensors[k], " has shape ", list(s.sizes()),
             ", but its parameter has shape ", list(param.sizes()));
       check(is_differentiable(s.dtype()) && is_complex(s.dtype()) == complex, who, ": ", v.tensors[k], " has dtype ",

@@ -1,5 +1,7 @@
 #include "tensor/backend.h"
 
+#include "tensor/pending.h"
+
 namespace cresset {
 
 constinit Backend* backends[kDeviceTypes] = {};
@@ -21,6 +23,7 @@ Backend* pinning_backend() {
 }
 
 char* address_for_others(const Tensor& t) {
+  before_write(*t.storage());
   char* const memory = t.storage()->plain();
   char* const address = memory ? memory + t.offset() * size_of(t.dtype()) : nullptr;
   if (is_accelerator(t.device()) && address) backend_of(t.device()).settle();

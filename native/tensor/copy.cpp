@@ -6,6 +6,7 @@
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
 #include "tensor/on_cpu.h"
+#include "tensor/pending.h"
 #include "tensor/tensor.h"
 #include "tensor/transpose.h"
 
@@ -40,6 +41,7 @@ void copy_into(const Tensor& to, const Tensor& from, bool non_blocking) {
     expanded_strides("copy_", from, to.sizes());
     return;
   }
+  before_write(*to.storage());
   backend_of(is_accelerator(to.device()) ? to.device() : from.device()).copy(to, from, non_blocking);
 }
 
@@ -130,6 +132,7 @@ void fill_loop(char* const* p, const void* context, int64_t n) {
 
 void fill(const Tensor& t, Scalar value) {
   if (t.is_meta() || t.numel() == 0) return;
+  before_write(*t.storage());
   backend_of(t.device()).fill(t, value);
 }
 

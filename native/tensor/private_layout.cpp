@@ -35,7 +35,32 @@ void transpose_on_cpu(void* to, const void* from, int64_t count, int64_t rows, i
   });
 }
 
+std::atomic<int> pending_count = 0;
+void (*settle_readers)(const Storage&) = nullptr;
+
+RefPtr<Pending> pending_of(const Storage& storage) {
+  if (!storage.layout.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard guard(layout_lock());
+  const PrivateLayout* l = storage.layout.load(std::memory_order_relaxed);
+  return l ? l->pending : nullptr;
+}
+
+void make_pending(Storage& storage, RefPtr<Pending> values) {
+  values->seen = &storage;
+  storage.layout.store(new PrivateLayout{.pending = std::move(values)}, std::memory_order_release);
+}
+
+void end_pending(Storage& storage, Memory memory, PrivateLayout* layout) {
+  std::unique_lock guard(layout_lock());
+  const std::unique_ptr<PrivateLayout> before(storage.layout.load(std::memory_order_relaxed));
+  storage.data = memory.data;
+  storage.block = memory.block;
+  storage.layout.store(layout, std::memory_order_release);
+  guard.unlock();
+}
+
 void Storage::make_plain() {
+  if (RefPtr<Pending> values = pending_of(*this)) values->settle();
   std::unique_lock guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
   if (!l || !l->width) return;  // another thread was first, or there is nothing to do

@@ -25,6 +25,7 @@
 // to plain() and the call path's slow branch leads to check_in_bounds() too. The mark goes when the storage is as large
 // as it was.
 #pragma once
+#include "tensor/pending.h"
 #include "tensor/tensor.h"
 
 namespace cresset {
@@ -34,8 +35,9 @@ struct PrivateLayout {
   int pins = 0;
   Memory retired = {};  // the memory, once it is only pinned
   // Of other storages (width 0) that are not like most:
-  int64_t whole = 0;           // one that was cut: the most bytes that it had
-  bool foreign_bools = false;  // Note [Bytes that are bools]
+  int64_t whole = 0;                  // one that was cut: the most bytes that it had
+  bool foreign_bools = false;         // Note [Bytes that are bools]
+  RefPtr<Pending> pending = nullptr;  // Note [Pending storages]; nothing else is set then
 };
 
 // The tensor is all of a storage in private layout, with the sizes that the layout has.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "tensor/allocator.h"
 #include "tensor/backend.h"
+#include "tensor/pending.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
@@ -39,8 +40,10 @@ Storage::~Storage() {
     *at = next_alias_;
   }
   if (changed_at.code && release_code) release_code(changed_at.code);
-  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]]
+  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (l->pending) l->pending->seen = nullptr;
     delete l;
+  }
   free_data();
 }
 
@@ -111,13 +114,20 @@ void Storage::note_foreign_bools() {
   for (Storage* a = first_alias_; a; a = a->next_alias_) a->mark_foreign_bools();
 }
 
-void Storage::lend() { ++root().lent_; }
+void Storage::lend() {
+  before_write(root());
+  ++root().lent_;
+}
 void Storage::give_back() { --root().lent_; }
 bool Storage::is_resizable() const { return root().resizable_ && !root().lent_; }
-void Storage::forbid_resizing() { root().resizable_ = false; }
+void Storage::forbid_resizing() {
+  before_write(root());
+  root().resizable_ = false;
+}
 
 void Storage::move_to(RefPtr<Storage> other) {
   if (is_alias_) return parent_->move_to(std::move(other));
+  before_write(*this);
   plain();
   if (lent_) {  // somebody else goes on looking at the memory: it lives as long as the new one
     RefPtr<Storage> old(new Storage);
@@ -143,6 +153,7 @@ void Storage::move_to(RefPtr<Storage> other) {
 void Storage::resize(int64_t wanted) {
   if (is_alias_) return parent_->resize(wanted);
   if (wanted == bytes) return;
+  before_write(*this);
   check(wanted >= 0, "resize_: a storage cannot have ", wanted, " bytes");
   check(is_resizable(), "Trying to resize storage that is not resizable");
   plain();

@@ -1,8 +1,9 @@
 """Questions that programs ask the tracer."""
 
 from .. import _native
+from ..compiler.counting import counters
 
-__all__ = ["is_compile_supported"]
+__all__ = ["counters", "is_compile_supported"]
 
 
 def is_compile_supported(device_type):

@@ -1,24 +1,23 @@
-"""torch.compile and torch.compiler. Code runs eagerly today: `compile` gives a callable with the same results, and what
-is asked about compilation is answered truthfully (nothing is being compiled)."""
+"""torch.compile and torch.compiler: the names. What compiled code does is in regions.py, backends of one's own are in
+capture.py."""
 
 import contextlib
 import functools
 import threading
-import warnings
 
 from ..nn import Module
+from . import backends, counting, regions
+from .explaining import explain
 from .fullgraph import one_graph
+from .stances import set_stance
+
+__all__ = [
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "load_cache_artifacts",
+    "nested_compile_region", "reset", "save_cache_artifacts", "set_stance", "substitute_in_graph",
+]  # fmt: skip
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "onnxrt", "openxla", "tvm")
-STANCES = (
-    "default",
-    "force_eager",
-    "eager_on_recompile",
-    "fail_on_recompile",
-    "eager_then_compile",
-    "aot_eager_then_compile",
-)
 
 
 class OptimizedModule(Module):
@@ -30,15 +29,15 @@ class OptimizedModule(Module):
     ['_orig_mod.weight', '_orig_mod.bias']
     """
 
-    def __init__(self, mod, fullgraph=False):
+    def __init__(self, mod, make):
         super().__init__()
-        if fullgraph:
-            self.__dict__["forward"] = one_graph(self.forward)
         self._orig_mod = mod
         self.training = mod.training
+        self.__dict__["_make"], self.__dict__["_torchdynamo_orig_callable"] = make, mod.forward
+        self.__dict__["forward"] = make(mod.__call__)
 
-    def forward(self, *args, **kwargs):
-        return self._orig_mod(*args, **kwargs)
+    def __reduce__(self):
+        return OptimizedModule, (self._orig_mod, self._make)
 
     def __getattr__(self, name):
         if name == "_orig_mod":
@@ -73,14 +72,22 @@ def compile(
     recompile_limit=None,
     isolate_recompiles=False, shapes_spec=None, disable=False,
 ):  # fmt: skip
-    """Give a callable that computes what `model` (a module or a function) computes. Also a decorator, with or without
-    arguments.
+    """Give a callable that computes what `model` (a module or a function) computes, to the bit, with fewer passes over
+    memory. Also a decorator, with or without arguments.
 
-    Code runs eagerly today: nothing is traced and nothing is generated, so that results, errors and speed are those of
-        the model itself.
-    The arguments are PyTorch's and are checked; a backend that is a function of one's own is not called, which a
-    warning says. With fullgraph=True a program whose way depends on the elements of tensors (`if x.sum() > 0`) raises
-    `_dynamo.exc.Unsupported`.
+    Python runs as it is, at every call; pointwise operators on large tensors are computed late, and together: see
+    docs/compile.md. There is nothing to wait for and nothing to compile again when sizes or numbers change.
+
+    Args:
+        fullgraph: a program whose way depends on the elements of tensors (`if x.sum() > 0`) raises
+            `_dynamo.exc.Unsupported`, with the line.
+        dynamic: for a backend of one's own: True lets what it made serve for all sizes.
+        backend: a name, or a function of an fx GraphModule and a list of example inputs that gives a callable: its
+            results are used. "eager" and "aot_eager" compute at once.
+        mode: one of PyTorch's names; on the CPU all compute the same way.
+        options: settings of PyTorch's code generator, of which there is none; not together with `mode`.
+        recompile_limit: so many graphs go to a backend of one's own; `_dynamo.config.recompile_limit` where it is None.
+        disable: give `model` back as it is.
 
     >>> @cresset.compile(fullgraph=True)
     ... def twice(x):
@@ -92,53 +99,47 @@ def compile(
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"compile: Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    if isinstance(backend, str) and backend not in BACKENDS:
-        raise RuntimeError(f"compile: Invalid backend: {backend!r}; the names are {', '.join(BACKENDS)}")
-    if not isinstance(backend, str):
-        if not callable(backend):
-            raise RuntimeError(f"compile: backend should be a name or a function, got {type(backend).__name__}")
-        warnings.warn(
-            f"compile: the backend {getattr(backend, '__name__', backend)!r} is not called; code runs eagerly",
-            stacklevel=2,
-        )
+    backend = backends.find(backend)
     if model is None:
         return lambda model: compile(
-            model, fullgraph=fullgraph, dynamic=dynamic, backend="eager", mode=mode, options=options, disable=disable
-        )
+            model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+            recompile_limit=recompile_limit, disable=disable,
+        )  # fmt: skip
     if not callable(model):
         raise RuntimeError(f"compile: A callable function is expected, but {type(model)} is provided.")
-    if disable:
+    if disable or isinstance(model, OptimizedModule):
         return model
-    if isinstance(model, OptimizedModule):
-        return model
+    make = functools.partial(
+        _compiled, fullgraph=fullgraph, backend=backend, dynamic=dynamic, recompile_limit=recompile_limit
+    )
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph)
+        return OptimizedModule(model, make)
     if isinstance(model, type):
         raise RuntimeError(
             f"compile: expected a function or a module, got the class {model.__name__}; compile an object of it"
         )
-
-    @functools.wraps(model)
-    def compiled(*args, **kwargs):
-        return model(*args, **kwargs)
-
-    if fullgraph:
-        compiled = one_graph(compiled)
+    compiled = make(model)
     compiled._torchdynamo_orig_callable = model
     return compiled
+
+
+def _compiled(function, *, fullgraph, backend, dynamic, recompile_limit):
+    """A function as `compile` was asked for it."""
+    compiled = backends.apply(backend, function, dynamic, recompile_limit)
+    return one_graph(compiled) if fullgraph else compiled
 
 
 _exports = threading.local()  # .depth: how many exports of this thread are under way
 
 
 def is_compiling():
-    """Whether this code is being traced by compile, which never is, or by export."""
-    return is_exporting()
+    """Whether this code runs in a compiled region, or is being recorded by export."""
+    return regions.computes_late() or is_exporting()
 
 
 def is_dynamo_compiling():
-    """Whether this code is being traced by compile: never."""
-    return False
+    """Whether this code runs in a compiled region."""
+    return regions.computes_late()
 
 
 def is_exporting():
@@ -157,12 +158,27 @@ def exporting():
 
 
 def reset():
-    """Forget compiled code: there is none."""
+    """Forget what backends made of graphs, and the counts of `_dynamo.utils.counters`."""
+    counting.reset()
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """Mark a function as not to be compiled; it is given back as it is."""
-    return fn if fn is not None else lambda fn: fn
+    """Give a function or module that computes at once, also when it is called in a compiled region.
+
+    Args:
+        fn: the function; without one, a decorator is given.
+        recursive: False: only the function itself is not compiled; what it calls would be. Here nothing is compiled by
+            itself, so that gives the function back as it is.
+        reason: kept as `_torchdynamo_disable_msg`.
+    """
+    if fn is None:
+        return lambda fn: disable(fn, recursive, reason=reason)
+    if not recursive:
+        return fn
+    if isinstance(fn, Module):
+        fn.forward = regions.now(fn.forward, reason)
+        return fn
+    return regions.now(fn, reason)
 
 
 def allow_in_graph(fn):
@@ -198,31 +214,21 @@ def cudagraph_mark_step_begin():
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
-    """The backends that can be used. What there is, "eager", counts as one for debugging.
+    """The names of backends.
 
-    >>> cresset.compiler.list_backends(exclude_tags=())
-    ['eager']
+    >>> cresset.compiler.list_backends()
+    ['cudagraphs', 'inductor']
     """
-    return [] if exclude_tags and "debug" in exclude_tags else ["eager"]
+    return backends.names(exclude_tags)
 
 
-class set_stance(contextlib.ContextDecorator):
-    """Say how compiled functions behave; every stance runs the code eagerly. A statement, a context manager or a
-    decorator.
-    """
+def save_cache_artifacts():
+    """What a later process could start with, as (bytes, information): None, as nothing has to be compiled."""
+    return None
 
-    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
-        if stance not in STANCES:
-            raise RuntimeError(
-                f"set_stance: invalid torch.compile stance {stance!r}; the stances are {', '.join(STANCES)}"
-            )
-        if force_backend is not None and stance != "default":
-            raise RuntimeError(
-                f"set_stance: cannot specify force_backend together with the stance {stance!r}, only with 'default'"
-            )
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        return False
+def load_cache_artifacts(serialized_artifacts):
+    """Take up what `save_cache_artifacts` gave: nothing has to be compiled, so nothing is read and None is given."""
+    if not isinstance(serialized_artifacts, bytes):
+        raise TypeError(f"load_cache_artifacts: expected bytes, got {type(serialized_artifacts).__name__}")
+    return None

@@ -27,11 +27,11 @@ class Unsupported(TorchDynamoException):
         self.msg, self.case_name, self.real_stack = msg, case_name, real_stack
 
 
-def refuse(what, _tensor):
+def refuse(what, _tensor, frame=None):
     """Raise Unsupported, unless the caller is cresset itself or an assert statement, which a graph can hold."""
     if what in ("the number in a tensor", "the address of a tensor"):
         return
-    frame = sys._getframe(1)
+    frame = frame or sys._getframe(1)
     if frame.f_code is Tensor.tolist.__code__:  # the method itself is Python
         frame = frame.f_back
     if frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0] or asserts(frame):
@@ -44,10 +44,14 @@ def refuse(what, _tensor):
 
 
 def graph_break(msg=""):
-    """Ask for a new graph from here on: an error inside of compile(fullgraph=True), else nothing, as nothing is traced."""
+    """Ask for a new graph from here on: an error inside of compile(fullgraph=True). A backend of one's own gets one."""
     watcher = _native.watch_values(None)
     _native.watch_values(watcher)
-    if watcher is not None:
+    capture = getattr(watcher, "__self__", None)
+    if hasattr(capture, "end_graph"):
+        watcher = capture.watcher
+        capture.end_graph(f"the program calls graph_break(){': ' + msg if msg else ''}")
+    if watcher is refuse:
         raise Unsupported(
             "compile: fullgraph=True allows a single graph, and the program calls "
             f"graph_break(){': ' + msg if msg else ''}"

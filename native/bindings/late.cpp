@@ -1,0 +1,89 @@
+#include "bindings/late.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "autograd/engine.h"
+#include "dispatch/late.h"
+#include "tensor/pending.h"
+
+namespace cresset {
+
+namespace nb = nanobind;
+
+namespace {
+
+// compute_late(on) -> bool: whether pointwise calls of this thread are computed late from now on; gives what was so.
+PyObject* compute_late_from_now(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(computes_late, on == Py_True));
+}
+
+nb::dict as_dict(const LateGroup& g) {
+  nb::dict d;
+  d["reason"] = g.reason;
+  d["calls"] = nb::cast(g.calls);
+  d["reads"] = nb::cast(g.reads);
+  d["is_kept"] = nb::cast(g.is_kept);
+  d["elements"] = g.elements;
+  d["read"] = g.read;
+  d["written"] = g.written;
+  d["kept"] = g.kept;
+  return d;
+}
+
+// Hears of the groups of this thread while it is entered.
+class Listener {
+ public:
+  void enter() { before_ = std::exchange(late_listener, &groups_); }
+  void leave() { late_listener = before_; }
+  nb::list groups() const {
+    nb::list all;
+    for (const LateGroup& g : groups_) all.append(as_dict(g));
+    return all;
+  }
+
+ private:
+  std::vector<LateGroup> groups_;
+  std::vector<LateGroup>* before_ = nullptr;
+};
+
+}  // namespace
+
+void add_late(PyObject* module) {
+  static PyMethodDef functions[] = {
+      {"compute_late", compute_late_from_now, METH_O,
+       "Whether pointwise calls of this thread are computed late from now on; gives what was so before."},
+      {}};
+  PyModule_AddFunctions(module, functions);
+  nb::module_ m = nb::borrow<nb::module_>(module);
+  m.def(
+      "settle_late",
+      [](const std::string& reason) {
+        if (pending_count.load(std::memory_order_relaxed)) settle_all(reason.c_str());
+      },
+      "Compute all that waits in this thread.");
+  m.def(
+      "is_pending", [](nb::handle t) { return static_cast<bool>(pending_of(*impl_of(t.ptr())->storage)); },
+      "Whether the elements of a tensor are still to be computed.");
+  m.def("late_statistics", [] {
+    nb::dict d;
+    d["groups"] = late_statistics.groups;
+    d["calls"] = late_statistics.calls;
+    d["kept"] = late_statistics.kept;
+    d["read"] = late_statistics.read;
+    d["written"] = late_statistics.written;
+    return d;
+  });
+  m.def(
+      "set_late_elements", [](int64_t least) { return std::exchange(late_elements, std::max<int64_t>(least, 1)); },
+      "Tensors of fewer elements are computed at once; gives what was so before.");
+  m.def("backwards_started", backwards_started, "How many backward passes have been started.");
+  nb::class_<Listener>(m, "LateListener")
+      .def(nb::init<>())
+      .def("enter", &Listener::enter)
+      .def("leave", &Listener::leave)
+      .def("groups", &Listener::groups);
+}
+
+}  // namespace cresset

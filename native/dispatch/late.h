@@ -1,0 +1,93 @@
+// Computing late: inside a compiled region a pointwise call gives a tensor whose values are still to come.
+//
+// Note [Computing late]
+// The call binds, is recorded and has its shape inferred as always; errors come at their own line. Then, instead of
+// running its loop over memory, it notes what there is to do: a LateValue, with other late values, memory and numbers
+// as inputs. When somebody asks for the memory (Note [Pending storages]), the value and all late values behind it run
+// as one group, block by block (dispatch/tiles.h): the loops are those that eager runs, so the bits are eager's, and
+// what nobody refers to any more is never written. There is no recorded trace and no cache: a group is planned when it
+// runs, which costs less than a microsecond a call, so small tensors are computed at once. See
+// docs/decisions/0020-computing-late.md.
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "dispatch/call.h"
+#include "tensor/pending.h"
+
+namespace cresset {
+
+// This thread is inside a compiled region.
+extern constinit thread_local bool computes_late;
+
+// Fewer elements stay in the cache between two calls: they are computed at once. (Tests want to see small ones late.)
+extern int64_t late_elements;
+// So many values may wait; then all are computed, so that what they read does not pile up.
+inline constexpr int kMostWaiting = 96;
+
+class LateValue final : public Pending {
+ public:
+  struct Input {
+    enum Kind : uint8_t { number, memory, value } kind = number;
+    Dtype dtype = Dtype::f32, wanted = Dtype::f32;  // as it lies, as the loop reads it
+    bool linear = true;                             // element i of the value needs element i of this
+    RefPtr<LateValue> from;
+    RefPtr<Storage> storage;
+    int64_t offset = 0;               // in elements
+    Dims strides;                     // in the order of `sizes`, where it is not linear
+    alignas(16) char bytes[16] = {};  // a number, in `wanted`
+  };
+
+  LateValue();
+  ~LateValue() override;
+  void settle() override;
+
+  const Operator* op = nullptr;
+  int which = -1;       // the input whose gradient it is; -1: the operator itself
+  Loop loop = nullptr;  // null: the input in another dtype
+  ScalarAttribute attributes[kMaxPointwiseInputs] = {};
+  int count = 0;
+  Input inputs[kMaxOperands];
+  Dims sizes;  // in the order of memory
+  int64_t numel = 0;
+  Dtype dtype = Dtype::f32, made = Dtype::f32;   // as it is kept, as the loop writes it
+  int64_t images = 0, channels = 0, points = 0;  // of images in private layout; 0: it is plain
+  RefPtr<Storage> kept;                          // once done: the memory, for values that still read it
+  enum State : uint8_t { waiting, running, done };
+  std::atomic<State> state = waiting;
+  const void* owner = nullptr;  // of whose thread
+
+  uint64_t sequence = 0;
+  LateValue *before = nullptr, *after = nullptr;  // all that wait, in the order of the calls
+  uint64_t visited = 0;
+};
+
+// A pointwise call: gives a result whose values are to come. False: it has to run now.
+bool compute_late(Call& c);
+// The same for the gradient of one input; undefined: it has to run now.
+Tensor backward_late(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved,
+                     const ScalarAttribute* attributes);
+// The same elements in another dtype, in the strides that a conversion gives; undefined: it has to run now.
+Tensor cast_late(const Tensor& t, Dtype dtype);
+// What a call that runs now reads is computed before. `c` is no view.
+void settle_arguments(const Call& c);
+// All that waits in this thread.
+void settle_all(const char* reason);
+
+// What was computed late since the start of the process, and, while somebody listens, each group.
+struct LateGroup {
+  std::string reason;
+  std::vector<std::string> calls;
+  std::vector<std::vector<int>> reads;  // of each call: which calls of the group it reads
+  std::vector<bool> is_kept;            // of each call: whether its result was written
+  int64_t elements = 0, read = 0, written = 0, kept = 0;
+};
+struct LateStatistics {
+  int64_t groups = 0, calls = 0, kept = 0, read = 0, written = 0;  // read and written: elements
+};
+extern LateStatistics late_statistics;
+extern thread_local std::vector<LateGroup>* late_listener;
+extern constinit thread_local const char* settle_reason;  // why the next group runs
+
+}  // namespace cresset

@@ -1,0 +1,268 @@
+#include "dispatch/tiles.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "base/parallel.h"
+#include "dispatch/pointwise_call.h"
+#include "tensor/allocator.h"
+#include "tensor/convert.h"
+
+namespace cresset {
+namespace {
+
+// Elements of an operand that are not repeated.
+int64_t own_elements(DimsView sizes, DimsView strides) {
+  int64_t n = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (strides[d] != 0) n *= sizes[d];
+  return n;
+}
+
+constexpr int64_t kLargeBytes = 2 << 20;  // more than the second-level cache
+constexpr size_t kManySteps = 6;
+constexpr int64_t kCacheBytes = 24 << 10;  // of the first-level cache, less what the loops need
+
+void repeat(char* to, const char* element, int64_t n, int64_t width) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * width, element, static_cast<size_t>(width));
+}
+
+}  // namespace
+
+Tiles::Place Tiles::new_block(int64_t width) {
+  virtual_.push_back(width);
+  width_ = std::max(width_, width);
+  return {Place::block, static_cast<int32_t>(virtual_.size() - 1), nullptr, width};
+}
+
+Tiles::Place Tiles::number(const LateValue::Input& input) {
+  const int64_t width = size_of(input.wanted);
+  width_ = std::max(width_, width);
+  for (size_t k = 0; k < constants_.size(); ++k)
+    if (constants_[k].width == width && !std::memcmp(constants_[k].bytes, input.bytes, static_cast<size_t>(width)))
+      return {Place::constant, static_cast<int32_t>(k), nullptr, width};
+  Constant& c = constants_.emplace_back();
+  std::memcpy(c.bytes, input.bytes, sizeof c.bytes);
+  c.width = width;
+  return {Place::constant, static_cast<int32_t>(constants_.size() - 1), nullptr, width};
+}
+
+// Elements from memory as the loop wants them: where they lie, or gathered and converted into a block.
+Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, const char* base) {
+  for (const Loaded& l : loaded_)
+    if (l.base == base && l.input->dtype == input.dtype && l.input->wanted == input.wanted &&
+        l.input->linear == input.linear &&
+        (input.linear || (l.input->strides == input.strides && l.value->sizes == value.sizes)))
+      return l.place;
+  bool counted = false;  // another loop reads the same elements in another way
+  for (const Loaded& l : loaded_) counted |= l.base == base;
+  if (!counted) counts.read += input.linear ? value.numel : own_elements(value.sizes, input.strides);
+  const int64_t width = size_of(input.dtype);
+  Place place{Place::memory, 0, const_cast<char*>(base), width};
+  if (!input.linear) {
+    Step& gathers = steps_.emplace_back();
+    gathers.kind = Step::gather;
+    gathers.in[0] = place;
+    gathers.count = 1;
+    gathers.sizes = value.sizes;
+    gathers.strides = input.strides;
+    gathers.out = place = new_block(width);
+  }
+  if (input.dtype != input.wanted) {
+    const Place made = new_block(size_of(input.wanted));
+    Step& converts = steps_.emplace_back();
+    converts.kind = Step::convert;
+    converts.in[0] = place;
+    converts.count = 1;
+    converts.from = input.dtype;
+    converts.to = input.wanted;
+    converts.out = place = made;
+  }
+  loaded_.push_back({base, &value, &input, place});
+  return place;
+}
+
+Tiles::Tiles(std::span<const TileResult> results) {
+  elements_ = results[0].value->numel;
+  std::vector<Place> at(results.size());  // where each value is found, in its dtype
+  const auto place_of = [&](const LateValue* v) {
+    for (size_t k = 0; k < results.size(); ++k)
+      if (results[k].value == v) return at[k];
+    return Place{};
+  };
+  for (size_t k = 0; k < results.size(); ++k) {
+    const LateValue& v = *results[k].value;
+    Step runs;
+    runs.function = v.loop;
+    runs.attributes = v.attributes;
+    runs.count = v.count;
+    for (int i = 0; i < v.count; ++i) {
+      const LateValue::Input& input = v.inputs[i];
+      Place& in = runs.in[i];
+      if (input.kind == LateValue::Input::number) {
+        in = number(input);
+      } else if (input.kind == LateValue::Input::memory) {
+        in = load(v, input, input.storage->data + input.offset * size_of(input.dtype));
+      } else if (input.from->state == LateValue::done) {
+        in = load(v, input, input.from->kept->data);
+      } else {
+        in = place_of(input.from.get());
+        if (input.dtype != input.wanted) {
+          Step converts;
+          converts.kind = Step::convert;
+          converts.in[0] = in;
+          converts.count = 1;
+          converts.from = input.dtype;
+          converts.to = input.wanted;
+          converts.out = in = new_block(size_of(input.wanted));
+          steps_.push_back(converts);
+        }
+      }
+    }
+    char* const memory = results[k].memory;
+    const int64_t width = size_of(v.dtype);
+    const bool streams = memory && elements_ * width >= kStreamedBytes;
+    const Place there{Place::memory, 0, memory, width};
+    if (!v.loop) {
+      Step converts;
+      converts.kind = Step::convert;
+      converts.in[0] = runs.in[0];
+      converts.count = 1;
+      converts.from = v.inputs[0].dtype;
+      converts.to = v.dtype;
+      converts.out = at[k] = memory && !streams ? there : new_block(width);
+      steps_.push_back(converts);
+    } else if (v.made == v.dtype) {
+      runs.out = memory && !streams ? there : new_block(width);
+      at[k] = runs.out;
+      steps_.push_back(runs);
+    } else {
+      runs.out = new_block(size_of(v.made));
+      steps_.push_back(runs);
+      Step converts;
+      converts.kind = Step::convert;
+      converts.in[0] = runs.out;
+      converts.count = 1;
+      converts.from = v.made;
+      converts.to = v.dtype;
+      converts.out = at[k] = memory && !streams ? there : new_block(width);
+      steps_.push_back(converts);
+    }
+    if (memory) counts.written += elements_;
+    if (streams) {
+      Step goes;
+      goes.kind = Step::stream;
+      goes.in[0] = at[k];
+      goes.count = 1;
+      goes.out = there;
+      steps_.push_back(goes);
+      streams_ = true;
+    }
+  }
+  assign_blocks();
+}
+
+// Blocks take the place of those that nobody reads any more.
+void Tiles::assign_blocks() {
+  std::vector<int32_t> last(virtual_.size(), -1);
+  for (size_t s = 0; s < steps_.size(); ++s)
+    for (int i = 0; i < steps_[s].count; ++i)
+      if (steps_[s].in[i].kind == Place::block)
+        last[static_cast<size_t>(steps_[s].in[i].index)] = static_cast<int32_t>(s);
+  std::vector<int32_t> slot(virtual_.size(), -1), free;
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    Step& step = steps_[s];
+    int32_t dying[kMaxOperands];
+    int dead = 0;
+    for (int i = 0; i < step.count; ++i) {
+      if (step.in[i].kind != Place::block) continue;
+      const auto block = static_cast<size_t>(step.in[i].index);
+      step.in[i].index = slot[block];
+      // A loop may write over what it reads where the elements are as wide.
+      if (last[block] != static_cast<int32_t>(s) || slot[block] < 0) continue;
+      last[block] = -2;
+      if (step.kind == Step::loop && step.in[i].width == step.out.width)
+        free.push_back(slot[block]);
+      else
+        dying[dead++] = slot[block];
+    }
+    if (step.out.kind == Place::block && step.kind != Step::stream) {
+      const auto block = static_cast<size_t>(step.out.index);
+      if (free.empty()) free.push_back(static_cast<int32_t>(slots_++));
+      slot[block] = free.back();
+      free.pop_back();
+      step.out.index = slot[block];
+      if (last[block] == -1) dying[dead++] = slot[block];  // nobody reads it
+    }
+    free.insert(free.end(), dying, dying + dead);
+  }
+}
+
+// While a long list of loops works on one block the processor forgets where it was reading: a part of the next block is
+// asked for before each step. (Eight operators on 2 M elements: 4.1 ms instead of 4.7.)
+void Tiles::read_ahead(std::span<const Place> from, int64_t at, int64_t n, size_t step) const {
+  const auto count = static_cast<int64_t>(steps_.size()), part = static_cast<int64_t>(step);
+  for (const Place& p : from) {
+    const int64_t lines = n * p.width / 64;
+    for (int64_t line = lines * part / count; line < lines * (part + 1) / count; ++line)
+      __builtin_prefetch(p.base + at * p.width + line * 64, 0, 2);
+  }
+}
+
+void Tiles::run() const {
+  // All that a block needs stays in the first-level cache.
+  std::vector<Place> streams;
+  for (const Step& s : steps_)
+    for (int i = 0; i < s.count; ++i)
+      if (s.in[i].kind == Place::memory && s.kind != Step::gather && s.kind != Step::stream &&
+          std::none_of(streams.begin(), streams.end(), [&](const Place& p) { return p.base == s.in[i].base; }))
+        streams.push_back(s.in[i]);
+  const auto places = slots_ + static_cast<int64_t>(constants_.size() + streams.size());
+  const int64_t fitting = kCacheBytes / (std::max<int64_t>(places, 1) * width_) / 64 * 64;
+  // A single loop over memory needs no blocks but those that threads share.
+  const bool plain = slots_ == 0 && constants_.empty();
+  const int64_t block = std::min(elements_, plain ? 16 * kBlock : std::clamp<int64_t>(fitting, 256, kBlock));
+  const bool reads_ahead = steps_.size() >= kManySteps && elements_ * width_ >= kLargeBytes;
+  const int64_t bytes = block * width_;
+  const auto constant_bytes = static_cast<size_t>(bytes) * constants_.size();
+  const std::unique_ptr<char, void (*)(char*)> constants(
+      static_cast<char*>(std::aligned_alloc(64, (constant_bytes + 63) / 64 * 64 + 64)), [](char* p) { std::free(p); });
+  for (size_t k = 0; k < constants_.size(); ++k)
+    repeat(constants.get() + bytes * static_cast<int64_t>(k), constants_[k].bytes, block, constants_[k].width);
+  const int64_t blocks = (elements_ + block - 1) / block;
+  const int64_t grain = std::max<int64_t>(1, kParallelGrain / block / static_cast<int64_t>(steps_.size()));
+  LongWork work(elements_ * static_cast<int64_t>(steps_.size()));
+  parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
+    const auto room = static_cast<size_t>(std::max<int64_t>(bytes * slots_, 64));
+    const std::unique_ptr<char, void (*)(char*)> space(
+        static_cast<char*>(std::aligned_alloc(64, (room + 63) / 64 * 64)), [](char* p) { std::free(p); });
+    for (int64_t b = first; b < last; ++b) {
+      const int64_t at = b * block, n = std::min(block, elements_ - at);
+      const auto find = [&](const Place& p) {
+        return p.kind == Place::block    ? space.get() + bytes * p.index
+               : p.kind == Place::memory ? p.base + at * p.width
+                                         : constants.get() + bytes * p.index;
+      };
+      for (size_t number = 0; number < steps_.size(); ++number) {
+        const Step& s = steps_[number];
+        if (reads_ahead) read_ahead(streams, at + block, block, number);
+        switch (s.kind) {
+          case Step::loop: {
+            char* p[1 + kMaxOperands];
+            p[0] = find(s.out);
+            for (int i = 0; i < s.count; ++i) p[1 + i] = find(s.in[i]);
+            s.function(p, s.attributes, n);
+            break;
+          }
+          case Step::gather: gather(find(s.out), s.in[0].base, s.sizes, s.strides, at, n, s.in[0].width); break;
+          case Step::convert: converter(s.from, s.to)(find(s.in[0]), find(s.out), n); break;
+          case Step::stream: stream(find(s.out), find(s.in[0]), n * s.out.width); break;
+        }
+      }
+    }
+    if (streams_) end_stream();
+  });
+}
+
+}  // namespace cresset

@@ -1,0 +1,80 @@
+"""The backends of `compile`, by name, and functions of one's own."""
+
+import functools
+
+from . import regions, stances
+from .capture import Backed
+
+# Computes late; PyTorch's name of its code generator means: make it fast.
+LATE = ("inductor", "cudagraphs")
+# Computes at once. PyTorch uses them to look for errors, and calls them "debug".
+EAGER = ("eager", "aot_eager")
+_own = {}  # name -> (function, tags)
+
+
+def register(compiler_fn=None, name=None, tags=()):
+    """Give a backend of one's own a name. Also a decorator.
+
+    >>> @cresset._dynamo.register_backend(name="as_it_is")
+    ... def backend(graph, example_inputs):
+    ...     return graph.forward
+    >>> cresset.compile(lambda x: x + 1, backend="as_it_is")(cresset.ones(1))
+    tensor([2.])
+    """
+    if compiler_fn is None:
+        return functools.partial(register, name=name, tags=tags)
+    if not callable(compiler_fn):
+        raise AssertionError(f"register_backend: expected a function, got {type(compiler_fn).__name__}")
+    name = name or compiler_fn.__name__
+    if name in (*LATE, *EAGER, *_own):
+        raise AssertionError(f"register_backend: there is a backend {name!r} already")
+    _own[name] = (compiler_fn, tuple(tags))
+    return compiler_fn
+
+
+def names(exclude_tags=("debug", "experimental")):
+    """The names of backends without those that have one of the tags."""
+    excluded = set(exclude_tags or ())
+    tags = {**dict.fromkeys(LATE, ()), **dict.fromkeys(EAGER, ("debug",)), **{n: t for n, (_, t) in _own.items()}}
+    return sorted(name for name, its in tags.items() if not excluded.intersection(its))
+
+
+def find(backend):
+    """A backend as `apply` takes it: a name of LATE or EAGER, or a function."""
+    if isinstance(backend, str):
+        if backend in (*LATE, *EAGER):
+            return backend
+        if backend in _own:
+            return _own[backend][0]
+        raise RuntimeError(f"compile: Invalid backend: {backend!r}; the names are {', '.join(names(()))}")
+    if not callable(backend):
+        raise RuntimeError(f"compile: backend should be a name or a function, got {type(backend).__name__}")
+    return backend
+
+
+def apply(backend, function, dynamic=None, recompile_limit=None):
+    """`function` as the backend computes it, in the stance that is in force."""
+    made = _made(backend, function, dynamic, recompile_limit)
+    forced = {}  # what set_stance(force_backend=...) asked for
+
+    @functools.wraps(function)
+    def compiled(*args, **kwargs):
+        stance = stances.current()
+        if stance is None:
+            return made(*args, **kwargs)
+        if stance.stance == "force_eager":
+            return function(*args, **kwargs)
+        wanted = stance.force_backend
+        if wanted is None:
+            return made(*args, **kwargs)
+        if wanted not in forced:
+            forced[wanted] = _made(find(wanted), function, dynamic, recompile_limit)
+        return forced[wanted](*args, **kwargs)
+
+    return compiled
+
+
+def _made(backend, function, dynamic, recompile_limit):
+    if backend in LATE:
+        return regions.late(function)
+    return function if backend in EAGER else Backed(function, backend, dynamic, recompile_limit)

@@ -1,0 +1,110 @@
+"""Compiled regions: Python runs as it is, and pointwise calls are computed late, together.
+
+See Note [Computing late] in native/dispatch/late.h and docs/compile.md. A region begins with the call of a compiled
+function and ends with its return or its exception: then all is computed that somebody can still see.
+"""
+
+import contextlib
+import functools
+import os
+import sys
+
+from .. import _native
+
+TOPICS = ("segments", "kernels", "fusion")
+
+
+def computes_late():
+    """Whether this thread is inside a compiled region, and not in a function that is disabled there."""
+    late = _native.compute_late(False)
+    _native.compute_late(late)
+    return late
+
+
+def late(function):
+    """`function` as a compiled region."""
+    compute_late, settle_late = _native.compute_late, _native.settle_late
+
+    @functools.wraps(function)
+    def compiled(*args, **kwargs):
+        if compute_late(True):  # inside of another region, which settles
+            return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            compute_late(False)
+            settle_late("the region returns")
+
+    return _told(compiled, log_topics()) if log_topics() else compiled
+
+
+def now(function, reason=None):
+    """`function`, which computes at once, also inside of a region."""
+
+    @functools.wraps(function)
+    def disabled(*args, **kwargs):
+        before = _native.compute_late(False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _native.compute_late(before)
+
+    disabled._torchdynamo_disable = True
+    disabled._torchdynamo_disable_msg = reason
+    disabled._torchdynamo_orig_callable = function
+    return disabled
+
+
+@contextlib.contextmanager
+def listening():
+    """Hear of the groups that this thread computes late: a function that gives them, each a dict."""
+    listener = _native.LateListener()
+    listener.enter()
+    try:
+        yield listener.groups
+    finally:
+        listener.leave()
+
+
+# ---- the log
+
+
+def log_topics():
+    """What CRESSET_COMPILE_LOG asks for, words of TOPICS with commas between them."""
+    topics = {word for word in os.environ.get("CRESSET_COMPILE_LOG", "").replace(" ", "").split(",") if word}
+    if topics - set(TOPICS):
+        raise ValueError(
+            f"CRESSET_COMPILE_LOG: expected words of {', '.join(TOPICS)} with commas between them, got "
+            f"{os.environ['CRESSET_COMPILE_LOG']!r}"
+        )
+    return topics
+
+
+def _told(compiled, topics):
+    """A region that tells on the standard error what it did, when it ends."""
+    name = getattr(compiled, "__qualname__", type(compiled).__name__)
+
+    @functools.wraps(compiled)
+    def told(*args, **kwargs):
+        with listening() as groups:
+            try:
+                return compiled(*args, **kwargs)
+            finally:
+                for line in _lines(name, groups(), topics):
+                    print(line, file=sys.stderr)
+
+    return told
+
+
+def _lines(name, groups, topics):
+    if "segments" in topics:
+        yield f"compile: {name}: {len(groups)} groups of {sum(len(g['calls']) for g in groups)} pointwise calls"
+    for number, group in enumerate(groups):
+        start = f"compile: {name}: group {number}:"
+        if "kernels" in topics:
+            yield f"{start} {len(group['calls'])} calls on {group['elements']} elements; asked for by: {group['reason']}"
+        if "fusion" in topics:
+            yield (
+                f"{start} {', '.join(group['calls'])}; reads {group['read']} and writes {group['written']} elements; "
+                f"{len(group['calls']) - group['kept']} results are never written"
+            )

@@ -1,0 +1,176 @@
+"""Backends of one's own: they get graphs, their results are used, and Python's state is never stale."""
+
+import pytest
+
+import cresset
+from cresset._dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    cresset._dynamo.reset()
+
+
+def test_the_graph_and_example_inputs_are_given_and_the_result_is_used():
+    seen = []
+
+    def doubled(graph, inputs):
+        seen.append(([node.op for node in graph.graph.nodes], [tuple(t.shape) for t in inputs]))
+        return lambda *args: tuple(2 * result for result in graph.forward(*args))
+
+    f = cresset.compile(lambda x: (x + 1).relu() * 3, backend=doubled)
+    assert f(cresset.tensor([-2.0, 1.0])).tolist() == [0.0, 12.0]
+    assert f(cresset.tensor([0.0, 2.0])).tolist() == [6.0, 18.0]
+    assert seen == [(["placeholder", "call_method", "call_method", "call_method", "output"], [(2,)])]
+
+
+def test_a_value_from_outside_that_changes_is_noticed():
+    box, counter = {"k": 2.0}, CompileCounter()
+    f = cresset.compile(lambda x: x * box["k"], backend=counter)
+    assert f(cresset.ones(1)).item() == 2
+    box["k"] = 5.0
+    assert f(cresset.ones(1)).item() == 5 and counter.frame_count == 2
+
+
+def test_side_effects_happen_once_a_call():
+    seen = []
+
+    def f(x):
+        seen.append(tuple(x.shape))
+        return x + len(seen)
+
+    compiled = cresset.compile(f, backend=CompileCounter())
+    assert compiled(cresset.zeros(1)).item() == 1 and compiled(cresset.zeros(1)).item() == 2
+    assert seen == [(1,), (1,)]
+
+
+def test_an_argument_is_written_to_once():
+    x = cresset.zeros(3)
+    assert cresset.compile(lambda x: x.add_(1) * 2, backend=CompileCounter())(x).tolist() == [2.0, 2.0, 2.0]
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_random_numbers_are_those_of_eager():
+    def f(x):
+        return x + cresset.rand(3) + cresset.nn.functional.dropout(x, 0.5)
+
+    cresset.manual_seed(3)
+    expected, after = f(cresset.ones(3)), cresset.rand(1)
+    cresset.manual_seed(3)
+    assert cresset.equal(cresset.compile(f, backend=CompileCounter())(cresset.ones(3)), expected)
+    assert cresset.equal(cresset.rand(1), after)
+
+
+def test_where_the_program_looks_at_elements_a_new_graph_begins():
+    def f(x):
+        y = x * 2
+        return y.sin() + 1 if y.sum().item() > 0 else y.cos() - 1
+
+    recorded = EagerAndRecordGraphs()
+    compiled = cresset.compile(f, backend=recorded)
+    for x in (cresset.ones(2), -cresset.ones(2)):
+        assert cresset.equal(compiled(x), f(x))
+    assert len(recorded.graphs) == 3  # the first half is the same in both calls
+    assert sum(cresset._dynamo.utils.counters["graph_break"].values()) == 2
+    (reason, *_) = cresset._dynamo.utils.counters["graph_break"]
+    assert "the number in a tensor" in reason and "test_backends.py" in reason
+
+
+def test_gradients_flow_through_what_the_backend_made():
+    model = cresset.nn.Sequential(cresset.nn.Linear(2, 3), cresset.nn.Tanh())
+    compiled, x = cresset.compile(model, backend=CompileCounter()), cresset.ones(1, 2)
+    model(x).sum().backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    compiled(x).sum().backward()
+    assert all(cresset.equal(p.grad, e) for p, e in zip(model.parameters(), expected, strict=True))
+
+
+def test_what_no_graph_can_hold_runs_eagerly_and_a_warning_says_so():
+    w = cresset.ones(2, requires_grad=True)
+
+    def step(x):
+        (w * x).sum().backward()
+        return w.grad.clone()
+
+    with pytest.warns(UserWarning, match=r"step runs without its backend: backward\(\) is no part of a graph"):
+        assert cresset.compile(step, backend=CompileCounter())(cresset.ones(2)).tolist() == [1.0, 1.0]
+    assert w.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_backend_that_fails_is_an_error_unless_errors_are_suppressed():
+    def fails(graph, inputs):
+        raise ZeroDivisionError("no code today")
+
+    with pytest.raises(ZeroDivisionError):
+        cresset.compile(lambda x: x + 1, backend=fails)(cresset.ones(1))
+    with (
+        cresset._dynamo.config.patch(suppress_errors=True),
+        pytest.warns(UserWarning, match="the backend failed: no code today"),
+    ):
+        assert cresset.compile(lambda x: x + 1, backend=fails)(cresset.ones(1)).item() == 2
+
+
+def test_a_new_size_is_a_new_graph_unless_sizes_are_dynamic():
+    counter = CompileCounter()
+    f = cresset.compile(lambda x: x.sin(), backend=counter)
+    for n in (1, 2, 3, 2):
+        f(cresset.ones(n))
+    assert counter.frame_count == 3
+    counter.clear()
+    f = cresset.compile(lambda x: x.sin(), backend=counter, dynamic=True)
+    for n in (1, 2, 3, 2):
+        f(cresset.ones(n))
+    assert counter.frame_count == 1
+
+
+def test_after_the_limit_graphs_run_as_they_are():
+    counter = CompileCounter()
+    f = cresset.compile(lambda x: x.sin(), backend=counter, recompile_limit=2)
+    with pytest.warns(UserWarning, match="has made 2 graphs of it, the limit"):
+        for n in (1, 2, 3):
+            assert f(cresset.zeros(n)).tolist() == [0.0] * n
+    assert counter.frame_count == 2
+
+
+def test_fullgraph_refuses_a_second_graph():
+    def f(x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+    with pytest.raises(cresset._dynamo.exc.Unsupported, match="in f"):
+        cresset.compile(f, backend=CompileCounter(), fullgraph=True)(cresset.ones(2))
+
+
+def test_a_registered_backend_is_found_by_its_name():
+    counter = CompileCounterWithBackend("eager")
+    cresset._dynamo.register_backend(counter, name="counting_backend")
+    assert "counting_backend" in cresset.compiler.list_backends()
+    assert cresset.compile(lambda x: x + 1, backend="counting_backend")(cresset.zeros(1)).item() == 1
+    assert counter.frame_count == 1 and len(counter.graphs) == 1
+    with pytest.raises(AssertionError, match="there is a backend 'counting_backend' already"):
+        cresset._dynamo.register_backend(counter, name="counting_backend")
+
+
+def test_a_stance_decides_what_a_new_graph_is():
+    counter = CompileCounter()
+    f = cresset.compile(lambda x: x + 1, backend=counter)
+    f(cresset.zeros(1))
+    with cresset.compiler.set_stance("fail_on_recompile"):
+        assert f(cresset.zeros(1)).item() == 1
+        with pytest.raises(RuntimeError, match="fail_on_recompile"):
+            f(cresset.zeros(2))
+    with cresset.compiler.set_stance("eager_on_recompile"):
+        assert f(cresset.zeros(2)).tolist() == [1, 1] and counter.frame_count == 1
+    with cresset.compiler.set_stance("force_eager"):
+        assert f(cresset.zeros(3)).tolist() == [1, 1, 1] and counter.frame_count == 1
+    other = CompileCounter()
+    with cresset.compiler.set_stance("default", force_backend=other):
+        f(cresset.zeros(1))
+    assert other.frame_count == 1 and f(cresset.zeros(1)).item() == 1 and counter.frame_count == 1
+
+
+def test_older_names():
+    counter = CompileCounter()
+    assert cresset._dynamo.optimize(counter)(lambda x: x * 2)(cresset.ones(1)).item() == 2 and counter.frame_count == 1
+    with pytest.raises(AssertionError, match="the tensor has 1 dimensions, there is none 3"):
+        cresset._dynamo.mark_dynamic(cresset.ones(2), 3)
