@@ -19,7 +19,7 @@ struct BackwardRequest {
 std::vector<Tensor> run_backward(const BackwardRequest& request);
 
 // What hooks may ask about the run they are called in, the innermost of this thread.
-int64_t backwards_started();  // in all threads, since the start of the process
+int64_t backwards_started();                      // in all threads, since the start of the process
 int64_t current_backward();                       // its number; -1 outside of any
 RefPtr<Node> running_node();                      // whose derivative or hooks are being run; null outside of any
 bool backward_is_partial();                       // autograd.grad, or backward with inputs

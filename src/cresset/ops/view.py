@@ -37,10 +37,12 @@ slice = operator("slice", """The elements start, start + step, ... before `end` 
 @slice.derivative
 def _(grad, input_info, dim, start, end, step):
     # A slice of everything, x[:], is the input as it is.
-    yield lambda: (
-        grad
-        if grad.shape == input_info.shape
-        else embed(grad, input_info, lambda whole: cresset.slice(whole, dim, start, end, step))
+    yield (
+        lambda: (
+            grad
+            if grad.shape == input_info.shape
+            else embed(grad, input_info, lambda whole: cresset.slice(whole, dim, start, end, step))
+        )
     )
 
 
