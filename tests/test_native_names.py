@@ -294,3 +294,20 @@ class TestNamesBesideTheNativeModule:
 
     def test_a_storage_without_a_type_is_one_of_floats(self):
         assert torch.Storage is torch.FloatStorage and torch.Storage(2).dtype == torch.float32
+
+    def test_a_storage_knows_how_many_hold_it(self):
+        x = torch.ones(3)
+        address = x.untyped_storage()._cdata
+        alone = torch._C._storage_Use_Count(address)
+        view = x.view(3, 1)
+        assert torch._C._storage_Use_Count(address) == alone + 1 and view.shape == (3, 1)
+        del view
+        assert torch._C._storage_Use_Count(address) == alone
+
+    def test_there_is_no_agent_for_remote_calls(self):
+        assert torch._C._distributed_rpc._is_current_rpc_agent_set() is False
+
+    def test_the_call_of_modules_is_there_while_it_is_traced(self):
+        from cresset.fx import _symbolic_trace
+
+        assert _symbolic_trace._orig_module_call is torch.nn.Module.__call__

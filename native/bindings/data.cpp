@@ -436,6 +436,12 @@ PyObject* storage_info(PyObject*, PyObject* self) {
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data),
                        static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
+// storage_use_count(address of a Storage that is in use): how many tensors and storages hold it
+PyObject* storage_use_count(PyObject*, PyObject* address) {
+  const auto* const s = static_cast<const Storage*>(PyLong_AsVoidPtr(address));
+  if (PyErr_Occurred()) return nullptr;
+  return PyLong_FromUnsignedLong(s->use_count());
+}
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
 PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(is_private(*impl_of(self))); }
 // bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
@@ -503,6 +509,7 @@ PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
                            {"make_tensor", make_tensor, METH_VARARGS, nullptr},
                            {"tolist", tolist, METH_O, nullptr},
                            {"storage_info", storage_info, METH_O, nullptr},
+                           {"storage_use_count", storage_use_count, METH_O, nullptr},
                            {"has_private_layout", has_private_layout, METH_O, nullptr},
                            {"storage_bytes", storage_bytes, METH_O, nullptr},
                            {"set_storage", set_storage, METH_VARARGS, nullptr},

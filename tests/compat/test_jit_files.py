@@ -31,20 +31,6 @@ NOT_TRACED = {
     "raises",
     "methods",
 }
-# What the compiler and the recorder here do not take yet.
-NOT_WRITTEN_HERE = {
-    *(
-        (name, "script")
-        for name in (
-            "upsample_nearest",
-            "upsample_bilinear",
-            "multihead_attention",
-            "transformer_encoder_layer",
-            "encoder",
-        )
-    ),
-    ("adaptive_max_pool2d", "trace"),
-}
 
 
 def to(lib, value):
@@ -106,7 +92,7 @@ def test_what_pytorch_writes_runs_here(name, how):
     assert_same(module(*args), loaded(*to(cresset, args)))
 
 
-@pytest.mark.parametrize(("name", "how"), [case for case in CASES if case not in NOT_WRITTEN_HERE])
+@pytest.mark.parametrize(("name", "how"), CASES)
 def test_what_is_written_here_runs_there(name, how):
     module, args = compiled(cresset, OURS, name, how)
     file = saved(cresset, module)

@@ -47,7 +47,7 @@ _LATER |= dict.fromkeys(
     "graph",
 )  # fmt: skip
 _LATER |= {"ScriptModule": "jit", "ScriptFunction": "jit"}
-_SUBMODULES = {"_VariableFunctions", "_nn"}
+_SUBMODULES = {"_VariableFunctions", "_distributed_rpc", "_dynamo", "_nn"}
 _PUBLIC_NAMES = {
     "_LinAlgError": "LinAlgError",
     "_OutOfMemoryError": "OutOfMemoryError",
@@ -112,6 +112,11 @@ def _len_torch_function_stack():
 def _is_torch_function_mode_enabled():
     """Whether a function mode is active."""
     return _native.function_mode_depth() > 0
+
+
+def _storage_Use_Count(address):  # noqa: N802  (PyTorch's name)
+    """How many tensors and storages hold the storage whose `_cdata` this is."""
+    return _native.storage_use_count(address)
 
 
 # ---------------------------------------------------------------- devices

@@ -36,6 +36,8 @@ _wrapped_methods = {}  # (class, name) -> None
 _tracing = False
 _PytreeInfo = collections.namedtuple("_PytreeInfo", "orig_args in_spec out_spec")
 
+_orig_module_call = Module.__call__  # the call of a module when nothing is traced
+
 
 def is_fx_tracing():
     """Whether a symbolic trace is being made."""

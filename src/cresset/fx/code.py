@@ -143,6 +143,18 @@ class _PyTreeCodeGen(CodeGen):
         return [("fx_pytree", _pytree), ("pytree", pytree)]
 
 
+class _BoxedCodeGen(CodeGen):
+    """Takes one list of inputs and empties it, so that nobody but the code holds them while it runs."""
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        names = [name.partition(":")[0].partition("=")[0].strip() for name in free_vars if name != "self"]
+        first = f"def forward(self, args_list){maybe_return_annotation}:"
+        if not names:
+            return first
+        taken = "".join(f"\n    {name} = next(args_iter)" for name in names)
+        return f"{first}\n    args_iter = iter(args_list){taken}\n    args_list.clear()"
+
+
 class _Writer:
     """One run of a CodeGen over a graph."""
 

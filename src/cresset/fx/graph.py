@@ -9,7 +9,7 @@ import warnings
 
 import cresset
 
-from .code import CodeGen, PythonCode, _PyTreeCodeGen  # noqa: F401  (found here in PyTorch)
+from .code import CodeGen, PythonCode, _BoxedCodeGen, _PyTreeCodeGen  # noqa: F401  (found here in PyTorch)
 from .node import Node, _public_name, map_aggregate, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]

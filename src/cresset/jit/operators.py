@@ -5,6 +5,8 @@ An argument that has its default's value is left out. In a graph a dtype, a layo
 in PyTorch's files; operators get the objects.
 """
 
+import cresset
+
 from .. import _native
 from ..graph.types import DictType, ListType, NumberType, StringType, TensorType
 from ..ops import aten_table
@@ -127,6 +129,8 @@ def _aten(to, node):
     if function is None:
         return Resolved(node.inputs(), Missing(node.kind()))
     schema, inputs = _schema_of(node), node.inputs()
+    if schema is not None and schema.arguments and schema.arguments[-1].name == "out":
+        function = getattr(cresset, name, function)  # forms of aten's own take none
     if schema is None or len(schema.arguments) != len(inputs):
         found = Resolved(inputs, function, gives_list=_gives_list(node))
         found.result_types = [output.type() for output in node.outputs()]

@@ -1,5 +1,6 @@
 """torch.jit.script: functions, modules and classes to compiled programs."""
 
+import enum
 import functools
 import inspect
 import typing
@@ -47,6 +48,16 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
             raise RuntimeError(
                 f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
                 "instead"
+            )
+        if (
+            len(obj.__mro__) > 2
+            and not issubclass(obj, (enum.Enum, tuple))
+            and not hasattr(obj, "__torch_script_interface__")
+        ):
+            raise RuntimeError(
+                f"script: {obj.__name__} inherits from {obj.__mro__[1].__name__}, which TorchScript takes from classes that "
+                "programs use, not here (TorchScript classes does not support inheritance yet. Please directly inherit "
+                "from 'object'.)"
             )
         obj.__torch_script_class__ = True
         unit.class_type(obj)

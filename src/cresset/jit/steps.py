@@ -151,6 +151,13 @@ def _isinstance(to, node):
     to.call(to.write(node.output()), typed_values.IsInstance(node.attributes["types"]), operands)
 
 
+def _tolist(to, node):
+    value, depth, kind = node.inputs()
+    numbers = [to.constant_value(depth), to.constant_value(kind)]
+    operands = to.reads(node, [value])
+    to.call(to.write(node.output()), typed_values.ToList(*numbers), operands)
+
+
 # ---- the rest
 
 
@@ -232,6 +239,7 @@ _FORMS = {
     "prim::CallFunction": _function,
     "prim::PythonOp": _python,
     "prim::isinstance": _isinstance,
+    "prim::tolist": _tolist,
     "prim::Enter": _enter,
     "prim::Exit": _exit,
     "prim::fork": _fork,

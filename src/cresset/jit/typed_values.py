@@ -4,6 +4,8 @@ back.
 
 import operator
 
+import cresset
+
 from .. import _native
 from ..futures import Future
 from ..graph import types as t
@@ -381,3 +383,33 @@ class PythonCall:
                 f"{self.name}: a Python function that a program calls was declared to return "
                 f"{self.type.annotation_str}, and returned a value of type {type(value).__name__}"
             ) from None
+
+
+class ToList:
+    """`tolist()` of a tensor, where the program has said what comes out.
+
+    Args:
+        depth: how many lists are around the numbers.
+        kind: 0 for int, 1 for float, 2 for bool, 3 for complex.
+    """
+
+    NAMES = ("Long", "Float", "Bool", "ComplexFloat")
+
+    def __init__(self, depth, kind):
+        self.depth, self.kind = depth, kind
+
+    def __call__(self, tensor):
+        if tensor.dim() != self.depth:
+            raise RuntimeError(
+                f"tolist: the program says {self.depth} dimensions, and the tensor has {tensor.dim()} (Output annotation "
+                "list dimension and runtime tensor dimension must match for tolist())"
+            )
+        found = (
+            3 if tensor.is_complex() else 1 if tensor.is_floating_point() else 2 if tensor.dtype == cresset.bool else 0
+        )
+        if found != self.kind:
+            raise RuntimeError(
+                f"tolist: the program says {self.NAMES[self.kind]}, and the tensor has {tensor.dtype} (Output annotation "
+                "element type and runtime tensor element type must match for tolist())"
+            )
+        return tensor.tolist()

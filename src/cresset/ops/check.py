@@ -22,7 +22,9 @@ def _assert(condition, message):
 
 @function
 def _check_with(error_type, cond, message=None):
-    """Raise error_type(message()) unless `cond`, a bool, is true."""
+    """Raise error_type(message()) unless `cond`, a bool or SymBool, is true."""
+    if hasattr(cond, "__sym_demand__"):
+        cond = cond.__sym_demand__()
     if not isinstance(cond, bool):
         hint = "; for a tensor of conditions there is _check_tensor_all" if isinstance(cond, cresset.Tensor) else ""
         raise TypeError(f"_check: cond must be a bool, got a {type(cond).__name__}{hint}")

@@ -1,5 +1,6 @@
-"""SymInt, SymFloat and SymBool, of which there are none: sizes are known here. The sym_ functions work on plain
-numbers.
+"""SymInt and SymBool: numbers and conditions that are formulas of symbols, made by
+`fx.experimental.symbolic_shapes.ShapeEnv`. Tensors here have sizes that are plain ints, so no tensor gives one; there are no
+symbolic floats. The sym_ functions take plain numbers and symbolic ones.
 """
 
 import builtins
@@ -11,21 +12,103 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _NoSymbol:
-    def __init__(self, node=None):
-        raise TypeError(f"{type(self).__name__}: there are no symbolic numbers; sizes are plain ints")
+class SymBool:
+    """A condition on symbols. To ask for its value (`bool`, `if`) decides it by the symbols' examples, and the environment
+    notes that as a guard; without examples it is an error.
+
+    Args:
+        node: a SymNode.
+    """
+
+    def __init__(self, node):
+        self.node = node
+
+    def __bool__(self):
+        return self.node.decide()
+
+    def __and__(self, other):
+        return self.node.both(other, "And")
+
+    def __or__(self, other):
+        return self.node.both(other, "Or")
+
+    __rand__, __ror__ = __and__, __or__
+
+    def __sym_not__(self):
+        return self.node.negated()
+
+    def __sym_demand__(self):
+        """What torch._check does: whether it holds; where that cannot be said yet, it is taken for true from here on."""
+        return self.node.shape_env.guard_or_defer_runtime_assert(self.node.expr)
+
+    def __repr__(self):
+        return str(self.node.expr)
 
 
-class SymInt(_NoSymbol):
-    """The class of symbolic sizes, for isinstance checks: nothing is one."""
-
-
-class SymFloat(_NoSymbol):
+class SymFloat:
     """The class of symbolic floats, for isinstance checks: nothing is one."""
 
+    def __init__(self, node=None):
+        raise TypeError("SymFloat: there are no symbolic floats; numbers are plain floats")
 
-class SymBool(_NoSymbol):
-    """The class of symbolic conditions, for isinstance checks: nothing is one."""
+
+class SymInt:
+    """An integer that is a formula of symbols.
+
+    Args:
+        node: a SymNode.
+
+    >>> from cresset.fx.experimental.symbolic_shapes import ShapeEnv
+    >>> n = ShapeEnv().create_unbacked_symint()
+    >>> 2 * (n + 1) - n, n // 2, n == 3
+    (u0 + 2, (u0//2), Eq(u0, 3))
+    """
+
+    def __init__(self, node):
+        self.node = node
+
+    def __int__(self):
+        return self.node.number()
+
+    __index__ = __int__
+
+    def __bool__(self):
+        return builtins.bool(self != 0)
+
+    def __float__(self):
+        return builtins.float(self.node.number())
+
+    def __neg__(self):
+        return self.node.arithmetic("mul", -1)
+
+    def __hash__(self):
+        return hash(self.node.expr)
+
+    def __repr__(self):
+        return str(self.node.expr)
+
+
+def _operations():
+    def forward(name, run):
+        def compute(self, other):
+            return getattr(self.node, run)(name, other)
+
+        return compute
+
+    def backward(name):
+        def compute(self, other):
+            return self.node.arithmetic(name, other, swapped=True)
+
+        return compute
+
+    for name in ("add", "sub", "mul", "floordiv", "mod"):
+        setattr(SymInt, f"__{name}__", forward(name, "arithmetic"))
+        setattr(SymInt, f"__r{name}__", backward(name))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(SymInt, f"__{name}__", forward(name, "comparison"))
+
+
+_operations()
 
 
 def sym_not(a):
@@ -34,7 +117,7 @@ def sym_not(a):
     >>> cresset.sym_not(True)
     False
     """
-    return not a
+    return a.__sym_not__() if isinstance(a, SymBool) else not a
 
 
 def sym_float(a):
@@ -52,7 +135,7 @@ def sym_int(a):
     >>> cresset.sym_int(2.7)
     2
     """
-    return builtins.int(a)
+    return a if isinstance(a, SymInt) else builtins.int(a)
 
 
 def sym_max(a, b):
@@ -61,7 +144,8 @@ def sym_max(a, b):
     >>> cresset.sym_max(1, 0.5)
     1.0
     """
-    return _promoted(builtins.max(a, b), a, b)
+    symbolic = _symbolic(a, b)
+    return symbolic[0].node.arithmetic("max", symbolic[1]) if symbolic else _promoted(builtins.max(a, b), a, b)
 
 
 def sym_min(a, b):
@@ -70,7 +154,13 @@ def sym_min(a, b):
     >>> cresset.sym_min(1, 2.5)
     1.0
     """
-    return _promoted(builtins.min(a, b), a, b)
+    symbolic = _symbolic(a, b)
+    return symbolic[0].node.arithmetic("min", symbolic[1]) if symbolic else _promoted(builtins.min(a, b), a, b)
+
+
+def _symbolic(a, b):
+    """The two with the symbolic one first; None if neither is."""
+    return (a, b) if isinstance(a, SymInt) else (b, a) if isinstance(b, SymInt) else None
 
 
 def _promoted(value, *numbers):

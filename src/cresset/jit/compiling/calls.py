@@ -24,9 +24,30 @@ class Calls:
             reader = READS_TREE.get(_key(callee.object))
             if reader is not None:
                 return reader(self, tree, wanted)
+        if isinstance(callee, sugar.Method) and callee.name == "tolist" and not tree.args and not tree.keywords:
+            return self._tolist(callee.value, tree, wanted)
         args, kwargs = self.arguments(tree)
         self.place(tree)
         return self.call(callee, args, kwargs, tree)
+
+    def _tolist(self, value, tree, wanted):
+        """The elements of a tensor as nested lists, whose depth and kind of number an annotation has to say."""
+        if not isinstance(value.type(), types.TensorType):
+            raise self.error(tree, f"'{value.type().annotation_str}' object has no attribute or method 'tolist'")
+        if wanted is None:
+            raise self.error(tree, "Expected type hint for result of tolist()")
+        depth, inside = 0, wanted
+        while isinstance(inside, types.ListType):
+            depth, inside = depth + 1, inside.element
+        kinds = (types.IntType, types.FloatType, types.BoolType, types.ComplexType)
+        if type(inside) not in kinds:
+            raise self.error(
+                tree,
+                f"{inside.annotation_str} is not one of the supported element types for tolist: int, float, complex, bool",
+            )
+        self.place(tree)
+        numbers = [self.constant(depth), self.constant(kinds.index(type(inside)))]
+        return self.graph.insert("prim::tolist", [value, *numbers], [wanted]).output()
 
     def emit_manager(self, tree):
         """The object of a with statement. Some calls are something else outside of one."""

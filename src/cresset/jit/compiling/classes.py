@@ -10,6 +10,7 @@ from ...graph import types
 from ...graph.function import Argument, Function, FunctionSchema
 from ..marks import _qualified_name, is_ignored_fn, should_drop
 from . import annotating
+from .dataclass_methods import dataclass_methods
 from .errors import CompileError
 from .functions import compile_into, names_of, read, signature
 
@@ -101,15 +102,6 @@ class Classes:
         """
         if python in self.classes:
             return self.classes[python]
-        bases = [base for base in python.__mro__[1:-1] if base.__name__ not in ("Generic", "Protocol")]
-        if bases:
-            raise CompileError(
-                None,
-                (
-                    f"class {python.__name__}: torchscript classes can't inherit, and this one does from "
-                    f"{bases[0].__name__}"
-                ),
-            )
         made = types.ClassType(self.free_name(_qualified_name(python)), python_class=python)
         self.classes[python] = made
         try:
@@ -120,8 +112,11 @@ class Classes:
         return made
 
     def _fill_class(self, made, python):
-        names = None
-        for name, thing in vars(python).items():
+        names, written = None, dataclass_methods(python)
+        for name, thing in inherited(python).items():
+            if name in written:
+                made.methods[name] = self._method(made, name, thing, written[name])
+                continue
             if inspect.isfunction(thing) and name not in ("__repr__",):
                 names = names or names_of(thing)
                 if should_drop(thing) or is_ignored_fn(thing):
@@ -137,7 +132,8 @@ class Classes:
                 if setter is not None:
                     made.methods[setter.name] = setter
                 made.properties[name] = (getter, setter)
-        for name, hint in vars(python).get("__annotations__", {}).items():
+        hints = {n: h for base in reversed(python.__mro__) for n, h in vars(base).get("__annotations__", {}).items()}
+        for name, hint in hints.items():
             made.attributes[name] = (
                 annotating.from_text(hint, names or {}, self.class_type)
                 if isinstance(hint, str)
@@ -146,11 +142,23 @@ class Classes:
         if "__init__" in made.methods:
             self.defined(made.methods["__init__"])
 
-    def _method(self, owner, name, python):
+    def _method(self, owner, name, python, definition=None):
         def compile(function):
-            compile_into(self, function, read(python), self_type=owner, defined_in=owner.python_class)
+            own = next((base for base in owner.python_class.__mro__ if vars(base).get(name) is python), None)
+            compile_into(
+                self, function, definition or read(python), self_type=owner, defined_in=own or owner.python_class
+            )
 
         return Function(f"{owner.qualified_name}.{name}", owner=owner, compile=compile, original=python)
+
+
+def inherited(python):
+    """What a class and the classes above it define, by name."""
+    found = {}
+    for base in reversed(python.__mro__[:-1]):
+        if base.__name__ not in ("Generic", "Protocol"):
+            found.update(vars(base))
+    return found
 
 
 def _has_source(python):

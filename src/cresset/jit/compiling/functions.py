@@ -198,7 +198,7 @@ def compile_into(unit, function, definition, self_type=None, given=None, loose=F
     if result is not None:
         function.schema = FunctionSchema(name, arguments, result)
     emitter = Emitter(unit, definition.source, definition.names, result, self_type, loose)
-    emitter.in_init = definition.name == "__init__"
+    emitter.in_init = definition.name in ("__init__", "__post_init__")
     emitter.defined_in = defined_in
     graph = emitter.graph
     for argument in arguments:

@@ -185,7 +185,8 @@ class Indexing:
             elif _is_index(part):
                 if from_end:
                     raise self.error(
-                        tree, "tensors behind '...' in an index aren't supported; say ':' for each dimension before"
+                        tree,
+                        "Ellipses followed by tensor indexing is currently not supported; say ':' for each dimension before",
                     )
                 indices += [None] * (dim - len(indices)) + [self._as_index(part, place)]
                 dim += 1

@@ -11,6 +11,7 @@ import re
 from ...graph import types
 from ...graph.graph import Value
 from ...ops import aten_table
+from ...ops.namespaces import Schema
 from .errors import CompileError
 
 _IMPLICIT = {
@@ -18,6 +19,11 @@ _IMPLICIT = {
     types.FloatType: "aten::FloatImplicit",
     types.NumberType: "aten::ScalarImplicit",
     types.ComplexType: "aten::ComplexImplicit",
+}
+_OF_SCALAR = {
+    types.IntType: "aten::Int.Scalar",
+    types.FloatType: "aten::Float.Scalar",
+    types.ComplexType: "aten::Complex.Scalar",
 }
 _DEFAULT_WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "strided": 0, "None": None}
 
@@ -51,6 +57,8 @@ def match_operator(emitter, kind, args, kwargs, place):
     candidates = aten_table.overloads(kind)
     if not candidates:
         raise CompileError(place, f"Unknown builtin op: {kind}")
+    if "out" in kwargs and not any(argument.name == "out" for schema in candidates for argument in schema.arguments):
+        candidates = [with_out(schema) for schema in candidates if _gives_a_tensor(schema)] or candidates
     reasons = []
     for convert in (False, True):
         for schema in candidates:
@@ -72,6 +80,23 @@ def match_operator(emitter, kind, args, kwargs, place):
             "call is"
         ),
     )
+
+
+def _gives_a_tensor(schema):
+    return [result.type for result in schema.returns] == ["Tensor"] and any(
+        argument.type == "Tensor" for argument in schema.arguments
+    )
+
+
+@functools.cache
+def with_out(schema):
+    """The form of an operator that writes its result into a tensor that it is given."""
+    text = str(schema)
+    inside, _, _ = text.rpartition(") -> ")
+    star = "" if any(argument.keyword_only for argument in schema.arguments) else ", *"
+    name, _, parameters = inside.partition("(")
+    name += "_out" if schema.overload_name else ".out"
+    return Schema(f"{name}({parameters}{star}, Tensor(a!) out) -> Tensor(a!)")
 
 
 def match_schema(schema, args, kwargs, convert):
@@ -177,6 +202,8 @@ def convert_plan(value, formal, length, known, convert, name=""):
         return ("call", "aten::device", value, types.DeviceObjType())
     if convert and isinstance(actual, types.TensorType) and type(inner) in _IMPLICIT:
         return ("call", _IMPLICIT[type(inner)], value, inner)
+    if convert and type(actual) is types.NumberType and type(inner) in _OF_SCALAR:
+        return ("call", _OF_SCALAR[type(inner)], value, inner)
     if (
         isinstance(actual, types.ListType)
         and isinstance(inner, types.ListType)
@@ -212,7 +239,8 @@ def carry_out(emitter, step):
         parts = [carry_out(emitter, convert_plan(value, formal.element, None, {}, True)) for value in values]
         return graph.insert("prim::ListConstruct", parts, [formal]).output()
     kind, value, result = rest
-    return graph.insert(kind, [value], [result], schema=aten_table.overloads(kind)[0]).output()
+    schema = aten_table.find(kind) if "." in kind else aten_table.overloads(kind)[0]
+    return graph.insert(kind.partition(".")[0], [value], [result], schema=schema).output()
 
 
 def default_constant(emitter, formal, value, length=None):

@@ -203,7 +203,7 @@ class Statements:
         if value.type().isSubtypeOf(wanted):
             return value
         try:
-            return carry_out(self, convert_plan(value, wanted, None, {}, False))
+            return carry_out(self, convert_plan(value, wanted, None, {}, type(value.type()) is types.NumberType))
         except Mismatch:
             raise self.error(
                 tree,
@@ -402,6 +402,7 @@ class Statements:
     def as_declared(self, value, wanted, tree, convert=False):
         """The value as its annotation says; `convert`: a tensor may become the number that is asked for."""
         if not value.type().isSubtypeOf(wanted):
+            convert = convert or type(value.type()) is types.NumberType
             try:
                 return carry_out(self, convert_plan(value, wanted, None, {}, convert))
             except Mismatch:

@@ -1,0 +1,158 @@
+"""What scripts take of Python's values: lists of elements, `out=`, numbers out of tensors, dataclasses, inheritance."""
+
+import dataclasses
+import io
+from dataclasses import dataclass
+from typing import List
+
+import pytest
+
+import cresset
+from cresset import Tensor
+
+
+def loaded(function):
+    """The function, written to a file and read again."""
+    file = io.BytesIO()
+    cresset.jit.save(cresset.jit.script(function), file)
+    return cresset.jit.load(io.BytesIO(file.getvalue()))
+
+
+def rows(x):
+    y: List[List[float]] = x.tolist()
+    return y
+
+
+def whole_numbers(x) -> List[int]:
+    return x.tolist()
+
+
+def one(x):
+    return cresset.jit.annotate(float, x.item())
+
+
+def test_tolist_gives_what_its_annotation_says():
+    for run in (cresset.jit.script(rows), loaded(rows)):
+        assert run(cresset.tensor([[1.0, 2.0], [3.0, 4.0]])) == [[1.0, 2.0], [3.0, 4.0]]
+    assert cresset.jit.script(whole_numbers)(cresset.tensor([3, 4])) == [3, 4]
+    assert cresset.jit.script(one)(cresset.tensor(2.5)) == 2.5
+
+
+def test_tolist_without_an_annotation_or_of_another_kind_is_refused():
+    def bare(x):
+        return x.tolist()
+
+    def texts(x):
+        y: List[str] = x.tolist()
+        return y
+
+    with pytest.raises(RuntimeError, match=r"(?s)Expected type hint for result of tolist\(\).*line \d+.*<--- HERE"):
+        cresset.jit.script(bare)
+    with pytest.raises(RuntimeError, match="str is not one of the supported element types for tolist"):
+        cresset.jit.script(texts)
+    with pytest.raises(RuntimeError, match="annotation list dimension and runtime tensor dimension must match"):
+        cresset.jit.script(rows)(cresset.ones(2))
+    with pytest.raises(RuntimeError, match="annotation element type and runtime tensor element type must match"):
+        cresset.jit.script(whole_numbers)(cresset.ones(2))
+
+
+def into(x):
+    y = cresset.empty(2, 3)
+    cresset.add(x, 1, out=y)
+    return cresset.sin(x, out=cresset.empty(0)) + y
+
+
+def test_out_is_written():
+    x = cresset.ones(2, 3)
+    for run in (cresset.jit.script(into), loaded(into)):
+        assert cresset.equal(run(x), x.sin() + 2)
+
+
+def test_tensors_behind_an_ellipsis_are_refused_with_their_line():
+    def behind(x, i: Tensor):
+        return x[..., i]
+
+    with pytest.raises(
+        RuntimeError, match="(?s)Ellipses followed by tensor indexing.*test_script_values.py.*<--- HERE"
+    ):
+        cresset.jit.script(behind)
+
+
+@dataclass(order=True)
+class Point:
+    x: float
+    y: float = 2.0
+
+    def norm(self) -> float:
+        return (self.x * self.x + self.y * self.y) ** 0.5
+
+
+@dataclass
+class Counted:
+    n: int
+    seen: int = dataclasses.field(default=0, init=False)
+
+    def __post_init__(self):
+        self.twice = self.n * 2
+
+
+@dataclass
+class Listed:
+    items: List[int] = dataclasses.field(default_factory=list)
+
+
+def of_points(a: float) -> float:
+    p = Point(a)
+    if p == Point(a, 2.0) and p < Point(a, y=3.0) and Point(a + 1.0) >= p:
+        return p.norm()
+    return -1.0
+
+
+def of_counted(n: int) -> int:
+    c = Counted(n)
+    c.seen += 1
+    return c.twice + c.seen
+
+
+def test_dataclasses_are_made_compared_and_ordered():
+    assert cresset.jit.script(of_points)(1.5) == 2.5 and loaded(of_points)(1.5) == 2.5
+    assert cresset.jit.script(of_counted)(3) == 7
+    assert cresset.jit.script(Point) is Point
+
+
+def test_a_dataclass_whose_defaults_are_made_is_refused():
+    def use() -> int:
+        return len(Listed().items)
+
+    with pytest.raises(RuntimeError, match="default_factory of items is not supported"):
+        cresset.jit.script(use)
+
+
+class Base:
+    def __init__(self, a: int):
+        self.a = a
+
+    def get(self) -> int:
+        return self.a
+
+    def both(self) -> int:
+        return self.get() + 1
+
+
+class Child(Base):
+    def __init__(self, a: int):
+        super().__init__(a)
+        self.b = 10
+
+    def get(self) -> int:
+        return self.a * 2 + self.b
+
+
+def of_child(a: int) -> int:
+    return Child(a).both()
+
+
+def test_a_class_has_the_methods_of_the_classes_above_it():
+    assert cresset.jit.script(of_child)(2) == 15 and loaded(of_child)(2) == 15
+    with pytest.raises(RuntimeError, match="does not support inheritance yet"):
+        cresset.jit.script(Child)
