@@ -283,12 +283,19 @@ class _Serializer:
 
     def call_signature(self, given):
         return {
-            "inputs": [],
-            "outputs": [],
+            "inputs": [self.signature_argument(one) for one in given.inputs],
+            "outputs": [self.signature_argument(one) for one in given.outputs],
             "in_spec": treespec_dumps(given.in_spec),
             "out_spec": treespec_dumps(given.out_spec),
             "forward_arg_names": given.forward_arg_names,
         }
+
+    def signature_argument(self, given):
+        if isinstance(given, signature.ConstantArgument):
+            return self.constant(given.value)
+        if isinstance(given, signature.SymIntArgument):
+            return {"as_sym_int": {"as_name": given.name}}
+        return {"as_tensor": {"name": given.name}}
 
     def input_spec(self, spec):
         name = {"name": spec.arg.name}
@@ -354,10 +361,16 @@ class _Serializer:
             "target": target,
             "inputs": inputs,
             "outputs": outputs,
-            "metadata": {},
+            "metadata": self.metadata(node),
             "is_hop_single_tensor_return": None,
             "name": node.name,
         }
+
+    def metadata(self, node):
+        """Which calls of modules are around a node: "key,path,class" of each."""
+        stack = node.meta.get("nn_module_stack") or {}
+        words = [",".join((f"L__self___{name}", name, kind)) for name, (_, kind) in stack.items() if name]
+        return {"nn_module_stack": ";".join(["L__self__,,", *words])} if words else {}
 
     def outputs(self, node, schema):
         parts = {user.args[1]: user for user in node.users if user.target is operator.getitem}

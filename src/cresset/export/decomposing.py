@@ -7,6 +7,7 @@ from ..graph.merging import merge
 from ..graph.recordings import Free, Inputs, kept, record
 from ..pytree import tree_flatten
 from .graph_signature import InputKind
+from .program import ModuleCallEntry
 
 
 def _linear(input, weight, bias=None):
@@ -126,12 +127,13 @@ def decomposed(program, table=None):
         sizes,
         free,
         ranges,
-        (),
+        None,
         constants=set(program.constants),
         mutated=mutated,
     )
+    whole, *parts = program._module_call_graph
     made._module_call_graph, made._example_inputs, made._checks = (
-        program._module_call_graph,
+        [whole, *(ModuleCallEntry(part.fqn) for part in parts)],  # the values that signatures name are gone
         program._example_inputs,
         program._checks,
     )

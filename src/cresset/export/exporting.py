@@ -1,5 +1,7 @@
 """`export`: a module and example inputs become an ExportedProgram."""
 
+import inspect
+
 import cresset
 
 from .. import _dynamo
@@ -23,6 +25,7 @@ from .graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from .module_calls import ModuleCalls, arguments
 from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
 
 
@@ -35,13 +38,19 @@ class ExportFront(Front):
 
     name, error = "export", UserError
 
+    def __init__(self, calls=None):
+        self.calls = calls
+
     def unsupported(self, operator, place):
         return UserError(
             f"export: the operator {operator} has no form in aten here; {place}. Write it with other operators"
         )
 
     def start(self, parameters):
-        return AtenRecorder(self, parameters)
+        recorder = AtenRecorder(self, parameters)
+        if self.calls is not None:
+            self.calls.follow(recorder)
+        return recorder
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=()):
@@ -57,8 +66,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         dynamic_shapes: the free dimensions, in the structure of the arguments: {"x": {0: Dim("batch")}, "y": None}, or
             a tuple in their order.
         strict: False, or True, which is the same here: Python runs, and is not read.
-        preserve_module_call_signature: names of submodules, which must be there; the structure of their own inputs and
-            outputs is not kept.
+        preserve_module_call_signature: names of submodules whose arguments and results keep their structure, so that
+            `unflatten` gives them back as they were called.
 
     >>> batch = cresset.export.Dim("batch")
     >>> program = cresset.export.export(nn.Linear(3, 2), (cresset.ones(4, 3),), dynamic_shapes={"input": {0: batch}})
@@ -75,13 +84,15 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     kwargs = dict(kwargs or {})
-    front = ExportFront()
+    _check_names(mod, preserve_module_call_signature)
+    module_calls = ModuleCalls(mod, preserve_module_call_signature)
+    front = ExportFront(module_calls)
     inputs = Inputs(front, mod, args, kwargs)
     inputs.names = _input_names(inputs)
     if isinstance(dynamic_shapes, (shapes.ShapesCollection, shapes.AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     free, ranges = shapes.read(inputs, dynamic_shapes)
-    with kept(mod), exporting():
+    with kept(mod), exporting(), module_calls:
         recorders, outputs, sizes, results, free = _record(mod, inputs, free, ranges, front)
     ranges = {symbol: limits for symbol, limits in ranges.items() if symbol in sizes}
 
@@ -89,9 +100,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         return ", ".join(f"{symbol} is {samples[k]}" for symbol, samples in sizes.items()) or "recorded once more"
 
     calls, merged = merge(recorders, outputs, describe)
-    return make_program(
-        mod, inputs, front, recorders[0], calls, merged, results, sizes, free, ranges, preserve_module_call_signature
-    )
+    return make_program(mod, inputs, front, recorders[0], calls, merged, results, sizes, free, ranges, module_calls)
 
 
 def _input_names(inputs):
@@ -171,11 +180,12 @@ def _check_results(leaves):
 
 
 def make_program(
-    mod, inputs, front, recorder, calls, outputs, results, sizes, free, ranges, preserved, constants=(), mutated=()
+    mod, inputs, front, recorder, calls, outputs, results, sizes, free, ranges, module_calls=None, constants=(), mutated=()
 ):  # fmt: skip
     """The ExportedProgram of a recording.
 
     Args:
+        module_calls: the calls of modules that were seen; None if nobody watched.
         constants: names of buffers of `mod` that are constants of the program.
         mutated: (name, new Value) of the buffers that the program gives new values.
     """
@@ -223,11 +233,15 @@ def make_program(
             kept_constants[target] = value.data.detach()
             specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
     checks = _user_inputs(writer, inputs, recorder, specs, free, sizes)
+    if module_calls is not None:
+        writer.frames = module_calls.frames(recorder)
     for call in calls:
         writer.write(call)
     writer.call = None
     out_spec, output_specs = _user_outputs(writer, outputs, results, mutated)
-    writer.graph.eliminate_dead_code(_is_impure)
+    entries = _module_entries(mod, recorder, module_calls, writer)
+    promised = {arg.name for entry in entries if entry.signature for arg in entry.signature.outputs}
+    writer.graph.eliminate_dead_code(lambda node: node.name in promised or _is_impure(node))
     forward_names = list(inputs.bound)
     entry = ModuleCallSignature([], [], inputs.spec, out_spec, forward_names)
     program = ExportedProgram(
@@ -236,7 +250,7 @@ def make_program(
         graph_signature=ExportGraphSignature(specs, output_specs),
         state_dict=state,
         range_constraints={symbol: Range(max(low, 0), high) for symbol, (low, high) in ranges.items()},
-        module_call_graph=[ModuleCallEntry("", entry), *_module_calls(mod, preserved)],
+        module_call_graph=[ModuleCallEntry("", entry), *entries],
         example_inputs=(inputs.args, inputs.kwargs),
         constants=kept_constants,
         checks=checks,
@@ -343,9 +357,26 @@ def _user_outputs(writer, outputs, results, mutated=()):
     return results[0][1], specs
 
 
-def _module_calls(mod, preserved):
+def _check_names(mod, preserved):
     names = {name for name, _ in mod.named_modules()}
     unknown = [name for name in preserved if name not in names]
     if unknown:
         raise ValueError(f"export: preserve_module_call_signature names {unknown}, which the module does not have")
-    return [ModuleCallEntry(name, None) for name, _ in mod.named_modules() if name]
+
+
+def _module_entries(mod, recorder, module_calls, writer):
+    """What the program says of submodules: their names, and the signatures that are kept."""
+    kept = {call.path: call for call in (module_calls.of(recorder) if module_calls is not None else ()) if call.given}
+    found = []
+    for name, module in mod.named_modules():
+        if not name:
+            continue
+        call, signature = kept.get(name), None
+        if call is not None and call.result is not None:
+            (given, in_spec), (result, out_spec) = call.given, call.result
+            names = list(inspect.signature(module.forward).parameters)
+            signature = ModuleCallSignature(
+                arguments(given, writer), arguments(result, writer), in_spec, out_spec, names
+            )
+        found.append(ModuleCallEntry(name, signature))
+    return found

@@ -108,10 +108,22 @@ class ProgramReader:
     def call_signature(self, given):
         if given is None:
             return None
+        names = given["forward_arg_names"]
         return ModuleCallSignature(
-            [], [], treespec_loads(given["in_spec"]), treespec_loads(given["out_spec"]),
-            None if given["forward_arg_names"] is None else [self.name(name) for name in given["forward_arg_names"]],
-        )  # fmt: skip
+            [self.signature_argument(one) for one in given["inputs"]],
+            [self.signature_argument(one) for one in given["outputs"]],
+            treespec_loads(given["in_spec"]),
+            treespec_loads(given["out_spec"]),
+            None if names is None else [self.name(name) for name in names],
+        )
+
+    def signature_argument(self, given):
+        ((tag, value),) = given.items()
+        if tag == "as_tensor":
+            return signature.TensorArgument(self.values[value["name"]].name)
+        if tag == "as_sym_int" and "as_name" in value:
+            return signature.SymIntArgument(self.values[value["as_name"]].name)
+        return signature.ConstantArgument("", self.argument(given))
 
     def checks(self, inputs):
         """What calls are checked for, from the described inputs."""
@@ -161,6 +173,8 @@ class ProgramReader:
         single = len(outputs) == 1 and "as_tensors" not in outputs[0]
         name = _name(outputs[0]) if single and outputs else given.get("name") or given["target"].split(".")[-2]
         node = self.graph.create_node("call_function", target, tuple(args), kwargs, self.name(name))
+        stack = _module_stack(given.get("metadata") or {})
+        node.meta["nn_module_stack"] = stack
         if single:
             node.name = name
             self.give(name, node)
@@ -168,7 +182,7 @@ class ProgramReader:
         names = [t["name"] for t in outputs[0]["as_tensors"]] if len(outputs) == 1 else [_name(o) for o in outputs]
         for k, name in enumerate(names):
             part = self.graph.create_node("call_function", operator.getitem, (node, k), {}, self.name(name))
-            part.name = name
+            part.name, part.meta["nn_module_stack"] = name, dict(stack)
             self.give(name, part)
         for name in names:
             if "_unused_" in name:
@@ -242,6 +256,23 @@ class ProgramReader:
             return signature.OutputSpec(kinds.USER_OUTPUT, signature.ConstantArgument("", value), None)
         kind = signature.SymIntArgument if "expression" in value.meta else signature.TensorArgument
         return signature.OutputSpec(kinds.USER_OUTPUT, kind(value.name), None)
+
+
+def _module_stack(metadata):
+    """{name: (path, class)} of the calls of modules around a node, from "key,path,class;..."."""
+    found, text = {}, metadata.get("nn_module_stack", "")
+    for entry in text.split(";") if isinstance(text, str) else ():
+        words = entry.split(",")
+        if (
+            len(words) == 3
+            and words[1]
+            and all(
+                part.partition("@")[0].isidentifier() or part.partition("@")[0].isdigit()
+                for part in words[1].split(".")
+            )
+        ):
+            found[words[1]] = (words[1].partition("@")[0], words[2])
+    return found
 
 
 def _name(output):

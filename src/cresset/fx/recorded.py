@@ -66,6 +66,7 @@ class Writer:
         self.size_nodes = {}  # recorded sizes -> the Node that computes them
         self.shapes = {}  # Node -> Value, for what it gives
         self.symbol_places = {}  # symbol -> (Node, axis) of an input that has it
+        self.frames = None  # id of a call's place -> {name: (path, class)} of the calls of modules around it, if known
         self.call = None
 
     # ---- nodes
@@ -114,7 +115,9 @@ class Writer:
         if call is not None:
             place = call.place
             node.meta["stack_trace"] = place.line
-            if place.module:
+            if self.frames is not None:
+                node.meta["nn_module_stack"] = dict(self.frames.get(id(place), ()))
+            elif place.module:
                 node.meta["nn_module_stack"] = {place.module: (place.module, place.module)}
         return node
 

@@ -291,7 +291,7 @@ def fx_svg(graph, title=""):
                 node.target, "__name__", str(node.target)
             )
             written = name.endswith("_") and not name.endswith("__")
-            module = next(iter(node.meta.get("nn_module_stack") or {}), "")
+            module = next(reversed(node.meta.get("nn_module_stack") or {}), "")
             box = Box(node, name, "write" if written else "operator", _path(module), module)
         for source in node.all_input_nodes:
             if source in made:
