@@ -169,11 +169,13 @@ _missing = _missing_names.of(__name__)
 def __getattr__(name):
     if name in (
         "algorithms",
+        "autograd",
         "checkpoint",
         "elastic",
         "nn",
         "optim",
         "pipelining",
+        "rpc",
     ):  # imported when they are first asked for
         import importlib
 
