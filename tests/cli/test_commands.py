@@ -214,3 +214,41 @@ def test_report_writes_a_page_about_a_run(tmp_path, capsys):
     (tmp_path / "empty.jsonl").write_text("")
     assert cli.main(["report", str(tmp_path / "empty.jsonl")]) == 1
     assert "has no lines" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "model, small",
+    [
+        ("digits", ["--epochs", "2"]),
+        ("gpt", ["--steps", "8", "--letters", "20000", "--sample", "4", "--width", "16", "--layers", "1"]),
+    ],
+)
+def test_training_records_a_run_that_report_draws(model, small, tmp_path, capsys):
+    folder = str(tmp_path / "first")
+    assert cli.main(["train", model, *small, "--run", folder]) == 0
+    assert "`cresset report" in capsys.readouterr().out
+    assert cli.main(["report", folder]) == 0
+    assert "<svg" in (tmp_path / "first" / "report.html").read_text()
+    lines = [json.loads(line) for line in (tmp_path / "first" / "run.jsonl").read_text().splitlines()]
+    assert lines[0]["kind"] == "start" and lines[-1]["reason"] == "finished"
+    assert cli.main(["train", model, *small, "--run", folder]) == 1
+    assert "holds a run already" in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there_is_said_in_one_line(capsys):
+    assert cli.main(["train", "digits", "--device", "toaster"]) == 1
+    assert "train: --device toaster" in capsys.readouterr().err
+    assert cli.main(["train", "digits", "--device", "meta"]) == 1
+    assert "expected cpu or cuda" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["digits", "gpt"])
+def test_the_help_of_training_tells_the_defaults(model, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", model, "--help"])
+    shown = capsys.readouterr().out
+    options = re.findall(r"^  (--[a-z]+)", shown, re.M)
+    assert len(options) > 6
+    for option in set(options) - {"--png", "--save"}:
+        text = shown[shown.index(f"\n  {option}") + 1 :].split("\n  --")[0]
+        assert "(default:" in " ".join(text.split()), option

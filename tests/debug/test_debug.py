@@ -207,6 +207,12 @@ def test_a_shape_error_names_module_and_shapes():
     assert found.without_gradient is None
 
 
+def test_a_report_with_a_layer_that_refused_its_input_can_be_printed():
+    found = preflight(nn.Sequential(nn.Linear(4, 8), nn.Linear(9, 2)), cresset.ones(2, 4))
+    assert "problem: module '1' (Linear): cannot take (2, 8)" in str(found)
+    assert found.multiply_adds == 2 * 8 * 4
+
+
 def test_parameters_without_a_gradient_are_named():
     class Forgetful(nn.Module):
         def __init__(self):

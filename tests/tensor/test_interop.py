@@ -1,6 +1,7 @@
 """Tensors and the rest of Python: numbers, iteration, formatting, buffers, NumPy, DLPack."""
 
 import math
+import sys
 
 import pytest
 
@@ -259,3 +260,9 @@ def test_numpy_shows_a_parameter_while_nothing_is_recorded():
         x.numpy()
     with torch.no_grad():
         assert x.numpy().tolist() == [1.0, 1.0]
+
+
+def test_numpy_without_numpy_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", None)  # as if it were not installed
+    with pytest.raises(RuntimeError, match="Numpy is not available.*pip install numpy"):
+        torch.ones(2).numpy()

@@ -28,6 +28,17 @@ def positive(text):
     return number
 
 
+def rate(text):
+    """Requests a second, or a part of the peak: 500 or 80%."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"expected a number above zero or a percentage such as 80%, got {text!r}")
+    return text
+
+
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="cresset",
@@ -99,15 +110,16 @@ def add_train(commands):
             "Teach a small convolutional network to read handwritten digits (1797 pictures that come with cresset)."
         ),
     )
-    digits.add_argument("--epochs", type=positive, default=20)
-    digits.add_argument("--batch", type=positive, default=32, help="pictures a step")
-    digits.add_argument("--seed", type=int, default=0)
+    digits.add_argument("--epochs", type=positive, default=20, help="times through the pictures (default: 20)")
+    digits.add_argument("--batch", type=positive, default=32, help="pictures a step (default: 32)")
+    digits.add_argument("--seed", type=int, default=0, help="of the generators (default: 0)")
     digits.add_argument(
         "--threads",
         type=positive,
         default=1,
         help="how many threads work (default: 1; pictures this small gain nothing from more)",
     )
+    add_where(digits)
     digits.add_argument("--png", metavar="FILE", help="also draw the curves and some predictions into this picture")
     digits.add_argument("--save", metavar="FILE", help="save the weights (.pt or .safetensors)")
     gpt = models.add_parser(
@@ -115,18 +127,27 @@ def add_train(commands):
         help="a transformer that writes Python, letter by letter",
         description="Train a character transformer on the sources of Python's standard library, then let it write.",
     )
-    gpt.add_argument("--steps", type=positive, default=600)
-    gpt.add_argument("--batch", type=positive, default=16)
-    gpt.add_argument("--context", type=positive, default=64, help="letters it sees")
-    gpt.add_argument("--width", type=positive, default=128)
-    gpt.add_argument("--layers", type=positive, default=3)
-    gpt.add_argument("--letters", type=positive, default=1_000_000, help="how much text to read")
-    gpt.add_argument("--sample", type=positive, default=400, help="letters to write at the end")
-    gpt.add_argument("--temperature", type=float, default=0.7, help="0: always the likeliest letter")
-    gpt.add_argument("--text", metavar="FILE", help="learn from this text instead")
-    gpt.add_argument("--seed", type=int, default=0)
+    gpt.add_argument("--steps", type=positive, default=600, help="of the optimizer (default: 600)")
+    gpt.add_argument("--batch", type=positive, default=16, help="texts a step (default: 16)")
+    gpt.add_argument("--context", type=positive, default=64, help="letters it sees (default: 64)")
+    gpt.add_argument("--width", type=positive, default=128, help="numbers for each letter (default: 128)")
+    gpt.add_argument("--layers", type=positive, default=3, help="blocks of attention (default: 3)")
+    gpt.add_argument("--letters", type=positive, default=1_000_000, help="how much text to read (default: 1000000)")
+    gpt.add_argument("--sample", type=positive, default=400, help="letters to write at the end (default: 400)")
+    gpt.add_argument("--temperature", type=float, default=0.7, help="0: always the likeliest letter (default: 0.7)")
+    gpt.add_argument("--text", metavar="FILE", help="learn from this text instead (default: Python's standard library)")
+    gpt.add_argument("--seed", type=int, default=0, help="of the generators (default: 0)")
     gpt.add_argument("--threads", type=positive, help="how many threads work (default: all processors)")
+    add_where(gpt)
     gpt.add_argument("--save", metavar="FILE", help="save the weights (.pt or .safetensors)")
+
+
+def add_where(command):
+    """Where a model is trained, and where the record of it goes."""
+    command.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
+    command.add_argument(
+        "--run", metavar="DIR", help="record the run here, for `cresset report DIR` (default: no record)"
+    )
 
 
 def add_serve(commands):
@@ -176,7 +197,7 @@ def add_serve(commands):
     command.add_argument("--seconds", type=float, default=10.0, help="how long to drive")
     command.add_argument("--connections", type=positive, default=32)
     command.add_argument(
-        "--rate", help="requests a second, or a part of the peak as 80%%; as fast as it goes if not given"
+        "--rate", type=rate, help="requests a second, or a part of the peak as 80%%; as fast as it goes if not given"
     )
     command.add_argument("--different", type=positive, default=16, help="how many different requests")
     command.add_argument(
@@ -215,6 +236,7 @@ def dispatch(options):
             return load.run(options)
         except load.LoadError as error:
             raise CommandError(str(error)) from None
+    check_device(options.device)
     if options.model == "digits":
         from . import digits
 
@@ -222,6 +244,19 @@ def dispatch(options):
     from . import gpt
 
     return gpt.run(options)
+
+
+def check_device(name):
+    import cresset
+
+    try:
+        device = cresset.device(name)
+    except RuntimeError as error:
+        raise CommandError(f"train: --device {name}: {error}") from None
+    if device.type == "cuda" and not cresset.cuda.is_available():
+        raise CommandError(f"train: --device {name}: there is no GPU that can be used; `cresset doctor` says why")
+    if device.type not in ("cpu", "cuda"):
+        raise CommandError(f"train: --device {name}: expected cpu or cuda")
 
 
 def adopt(options):

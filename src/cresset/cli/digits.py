@@ -12,8 +12,10 @@ from importlib import resources
 import cresset
 from cresset import nn, optim
 from cresset.nn import functional as F
+from cresset.train.records import Records
 
 from .contents import save_weights
+from .recording import recorded
 from .terminal import LiveLine, bar, curve, picture, side_by_side
 
 COUNT, SIZE = 1797, 8
@@ -62,18 +64,21 @@ def evaluate(model, pictures, labels):
     return F.cross_entropy(scores, labels).item(), (guesses == labels).float().mean().item(), guesses
 
 
-def train(model, learn, test, epochs, batch, say=None):
-    """Train; a list with (loss in training, loss in the test, accuracy in the test) of each epoch."""
+def train(model, learn, test, epochs, batch, say=None, records=None):
+    """Train; a list with (loss in training, loss in the test, accuracy in the test) of each epoch, which are written to
+    `records`, if given.
+    """
     pictures, labels = learn
     line = say or LiveLine()
     optimizer = optim.AdamW(model.parameters(), lr=2e-3, weight_decay=1e-2)
     steps = -(-len(pictures) // batch)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=5e-3, total_steps=epochs * steps)
     history = []
+    records = records or Records(None)
     for epoch in range(1, epochs + 1):
         model.train()
         start, total = time.perf_counter(), 0.0
-        for step, chosen in enumerate(cresset.randperm(len(pictures)).split(batch), 1):
+        for step, chosen in enumerate(cresset.randperm(len(pictures)).to(pictures.device).split(batch), 1):
             loss = F.cross_entropy(model(moved(pictures[chosen])), labels[chosen])
             optimizer.zero_grad()
             loss.backward()
@@ -83,6 +88,9 @@ def train(model, learn, test, epochs, batch, say=None):
             line.show(f"epoch {epoch:2d} [{bar(step, steps)}] loss {loss.item():.4f}")
         checked, right, _ = evaluate(model, *test)
         history.append((total / len(pictures), checked, right))
+        records.write("epoch", epoch=epoch, step=epoch * steps, loss=history[-1][0], val_loss=checked, val_accuracy=right,
+            lr=float(optimizer.param_groups[0]["lr"]))  # fmt: skip
+        records.flush()
         line.keep(
             f"epoch {epoch:2d} [{bar(epoch, epochs)}] loss {history[-1][0]:.4f}  test loss {checked:.4f}  accuracy "
             f"{right:6.2%}  {time.perf_counter() - start:.2f} s"
@@ -128,14 +136,15 @@ def run(options):
     start = time.perf_counter()
     cresset.set_num_threads(options.threads)
     cresset.manual_seed(options.seed)
-    learn, test = split_digits()
-    model = make_model()
+    learn, test = ([part.to(options.device) for part in parts] for parts in split_digits())
+    model = make_model().to(options.device)
     weights = sum(p.numel() for p in model.parameters())
     print(
         f"{len(learn[0])} handwritten digits to learn from, {len(test[0])} for the test; {weights} weights, "
         f"{options.threads} thread{'s' * (options.threads > 1)}\n"
     )
-    history = train(model, learn, test, options.epochs, options.batch)
+    with recorded(options, "digits", model, "AdamW", options.epochs) as records:
+        history = train(model, learn, test, options.epochs, options.batch, records=records)
     _, right, guesses = evaluate(model, *test)
     print("\n" + curve([h[0] for h in history], title="loss", unit=lambda v: f"{v:.3f}"))
     print(curve([h[2] for h in history], title="accuracy on digits it has not seen", unit=lambda v: f"{v:.1%}") + "\n")

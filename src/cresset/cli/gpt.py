@@ -14,6 +14,7 @@ from cresset.nn import functional as F
 
 from . import CommandError
 from .contents import save_weights
+from .recording import recorded
 from .terminal import LiveLine, bar, curve
 
 
@@ -85,9 +86,9 @@ def write(model, ids, count, temperature):
 
 def batches(data, batch, context):
     """Random stretches of the text, and the same moved by one letter: what comes next."""
-    places = cresset.arange(context)
+    places = cresset.arange(context, device=data.device)
     while True:
-        starts = cresset.randint(0, len(data) - context - 1, (batch, 1))
+        starts = cresset.randint(0, len(data) - context - 1, (batch, 1)).to(data.device)
         at = starts + places
         yield data[at], data[at + 1]
 
@@ -96,9 +97,9 @@ def loss_of(model, x, y):
     return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
 
 
-def train(model, data, checked, options):
+def train(model, data, checked, options, records):
     """Train for the given steps; the losses of the steps. The loss on `checked`, a text that is kept aside, is told now
-    and then.
+    and then; each telling is an epoch of the record.
     """
     line = LiveLine()
     optimizer = optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.99), weight_decay=0.1)
@@ -117,6 +118,7 @@ def train(model, data, checked, options):
         optimizer.step()
         schedule.step()
         losses.append(loss.item())
+        records.write("step", step=step, loss=losses[-1], lr=float(optimizer.param_groups[0]["lr"]))
         rate = step * options.batch * options.context / (time.perf_counter() - start)
         line.show(
             f"step {step:4d} [{bar(step, options.steps)}] loss {losses[-1]:.3f}  {rate / 1e3:.1f} thousand letters a "
@@ -128,6 +130,8 @@ def train(model, data, checked, options):
                 model.eval()
                 unseen = loss_of(model, *checked).item()
                 model.train()
+            records.write("epoch", epoch=-(-step // report), step=step, loss=sum(recent) / len(recent), val_loss=unseen)
+            records.flush()
             line.keep(
                 f"step {step:4d} [{bar(step, options.steps)}] loss {sum(recent) / len(recent):.3f}  unseen text "
                 f"{unseen:.3f}  {rate / 1e3:.1f} thousand letters/s"
@@ -153,23 +157,27 @@ def run(options):
         )
     vocabulary = sorted(set(text) | {"\n"})
     number = {letter: i for i, letter in enumerate(vocabulary)}
-    data = cresset.tensor([number[letter] for letter in text])
+    data = cresset.tensor([number[letter] for letter in text], device=options.device)
     kept = max(len(data) // 20, options.context + 2)  # the last part is for checking
     generator_state = cresset.get_rng_state()
     checked = next(batches(data[-kept:], 32, options.context))
     cresset.set_rng_state(generator_state)
-    model = CharacterGPT(len(vocabulary), options.context, options.width, options.layers, heads)
+    model = CharacterGPT(len(vocabulary), options.context, options.width, options.layers, heads).to(options.device)
     weights = sum(p.numel() for p in model.parameters())
     print(
         f"{len(text)} letters, {len(vocabulary)} different ones; {weights} weights, {cresset.get_num_threads()} "
         "threads\n"
     )
-    losses = train(model, data[:-kept], checked, options)
+    with recorded(options, "gpt", model, "AdamW", None) as records:
+        losses = train(model, data[:-kept], checked, options, records)
     print("\n" + curve(losses, title="loss", unit=lambda v: f"{v:.2f}") + "\n")
     opening = "def " if all(letter in number for letter in "def ") else "\n"
     sys.stdout.write(opening)
     for chosen in write(
-        model, cresset.tensor([[number[letter] for letter in opening]]), options.sample, options.temperature
+        model,
+        cresset.tensor([[number[letter] for letter in opening]], device=options.device),
+        options.sample,
+        options.temperature,
     ):
         sys.stdout.write(vocabulary[chosen])
         sys.stdout.flush()

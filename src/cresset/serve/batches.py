@@ -7,7 +7,7 @@ import time
 import cresset
 
 from . import open_inference, predictions
-from .problems import Refused
+from .problems import Refused, is_memory
 
 # Note [Which part of a batch failed]
 # When a joined batch raises, each of its requests is run alone: the one at fault gets its error, the others their
@@ -105,7 +105,7 @@ def as_refusal(error, memory):
     """
     if isinstance(error, Refused):
         return error
-    if isinstance(error, MemoryError) or "out of memory" in str(error):
+    if is_memory(error):
         return Refused(507, f"the request needs more memory than the {memory} MB it may take")
     words = str(error).strip().splitlines() or [""]  # TorchScript tells the program's lines first and the error last
     last = words[0] if len(words) == 1 else words[-1]

@@ -10,7 +10,7 @@ import traceback
 import cresset
 
 from . import open_inference, predictions
-from .problems import Refused
+from .problems import Refused, is_memory
 
 
 class Metrics:
@@ -149,7 +149,7 @@ class HandlerRunner:
                 )
         except Exception as error:
             traceback.print_exc()  # the operator's log has the whole story, the client one sentence
-            status = error.status if isinstance(error, Refused) else 507 if isinstance(error, MemoryError) else 500
+            status = error.status if isinstance(error, Refused) else 507 if is_memory(error) else 500
             message = f"the handler failed: {type(error).__name__}: {error}"[:2000]
             for at, *_ in given:
                 answers[at] = (status, None, [], message)

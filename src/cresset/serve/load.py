@@ -28,6 +28,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport):
         self.transport = transport
+        self.drive.lines.add(transport)
         self.drive.free.append(self)
 
     def connection_lost(self, _error):
@@ -65,7 +66,7 @@ class Drive:
 
     def __init__(self, address, requests, expected, connections):
         self.address, self.requests, self.expected, self.connections = address, requests, expected, connections
-        self.free, self.open = collections.deque(), 0
+        self.free, self.open, self.lines = collections.deque(), 0, set()
         self.reset()
 
     def reset(self):
@@ -80,8 +81,16 @@ class Drive:
             self.open += 1
             await loop.create_connection(lambda: Connection(self), *self.address)
 
+    async def close(self):
+        """Close the connections, and wait until they are."""
+        for transport in list(self.lines):
+            transport.abort()
+        while self.lines:
+            await asyncio.sleep(0)
+
     def closed(self, connection):
         self.open -= 1
+        self.lines.discard(connection.transport)
         if connection in self.free:
             self.free.remove(connection)
         if self.running:
@@ -181,9 +190,9 @@ class Server:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
-            raise LoadError(
-                f"bench-serve: {path} answered {error.code}: {error.read(500).decode('utf-8', 'replace')}"
-            ) from None
+            with error:
+                words = error.read(500).decode("utf-8", "replace")
+            raise LoadError(f"bench-serve: {path} answered {error.code}: {words}") from None
         except OSError as error:
             raise LoadError(f"bench-serve: {self.url} cannot be reached: {error}") from None
 
@@ -276,6 +285,7 @@ async def measure(options, server, drive):
     found = {}
     alone = Drive(server.address, drive.requests, drive.expected, 1)
     found["one at a time"] = describe(alone, await alone.run(min(2.0, options.seconds)))
+    await alone.close()
     rate = options.rate
     if rate is None or rate.endswith("%"):
         seconds = options.seconds if rate is None else min(5.0, options.seconds)
@@ -289,6 +299,7 @@ async def measure(options, server, drive):
             after = server.memory(options.model)
             found["memory"] = {"front_mb": [round(before[0], 1), round(after[0], 1)],
                                "workers_mb": [round(before[1], 1), round(after[1], 1)]}  # fmt: skip
+    await drive.close()
     if options.json:
         print(json.dumps(found, indent=2))
     else:

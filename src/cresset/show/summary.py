@@ -38,6 +38,8 @@ class Layer:
     def multiply_adds(self):
         """Products of one output element, times the elements; None for layers that have no such number."""
         module, outputs = self.module, self.outputs
+        if not outputs:  # it refused its input, or gave no tensor
+            return None
         if isinstance(module, nn.Linear):
             return math.prod(outputs[0].shape) * module.in_features
         if isinstance(module, nn.modules.conv._ConvNd):

@@ -86,7 +86,14 @@ def tolist(self):
 
 def numpy(self, *, force=False):
     """The tensor as a NumPy array that shares its memory. force=True: whatever it takes (detach, copy to the host)."""
-    import numpy as np
+    try:
+        import numpy as np
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise RuntimeError(
+            "Numpy is not available: numpy() needs NumPy, which is not installed; pip install numpy brings it"
+        ) from None
 
     if force:
         self = self.detach().cpu()

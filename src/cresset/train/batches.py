@@ -34,6 +34,8 @@ def step_of(model, loss, step):
         raise TypeError(
             "fit: give either loss, a function of (prediction, target), or step, a function of (model, batch)"
         )
+    if step is not None and not callable(step):
+        raise TypeError(f"fit: step should be a function of (model, batch), got {type(step).__name__}")
     if step is None:
 
         def pairs(batch):
@@ -84,16 +86,6 @@ class Means:
 
     def load_state_dict(self, state):
         self.totals, self.count = dict(state["totals"]), state["count"]
-
-
-def as_metrics(metrics):
-    """Metrics by name; a list or a single one is named after its class."""
-    if not metrics:
-        return {}
-    if isinstance(metrics, dict):
-        return dict(metrics)
-    metrics = metrics if isinstance(metrics, (list, tuple)) else [metrics]
-    return {type(metric).__name__.lower(): metric for metric in metrics}
 
 
 def update_metrics(metrics, prediction, target):

@@ -13,7 +13,8 @@ import time
 import cresset
 from cresset import nn
 
-from .batches import Means, as_metrics, check_loss, metric_values, move, size_of, step_of, update_metrics
+from .arguments import as_loss, as_metrics, as_optimizer, check_model
+from .batches import Means, check_loss, metric_values, move, size_of, step_of, update_metrics
 from .checkpoint import Checkpoint
 from .progress import make_progress
 from .records import Records
@@ -77,6 +78,22 @@ class Run:
     @property
     def lr(self):
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def plot(self, *names):
+        """The curves of the epochs so far: a picture in a notebook, drawn with letters by `print`, a page by `save`.
+
+        Args:
+            names: of numbers in `history`, training and validation together; all but the learning rate unless given.
+        """
+        from .plot import plot
+
+        return plot(self, names)
+
+    def _repr_html_(self):
+        from html import escape
+
+        head = f"<p><b>{escape(repr(self))}</b></p>"
+        return head + self.plot()._repr_html_() if self.history else head
 
     def __repr__(self):
         best = "" if self.best is None else f", best {self.best:.4g} at epoch {self.best_epoch}"
@@ -160,8 +177,11 @@ def evaluate(model, loader, loss=None, *, step=None, metrics=None, device=None, 
     >>> cresset.train.evaluate(nn.Identity(), batches, nn.functional.mse_loss)
     {'loss': 1.0}
     """
+    check_model(model)
     device = _device_of(model, device)
-    return _evaluate(model, loader, step_of(model, loss, step), as_metrics(metrics), device, _precision(amp, device)[0])
+    return _evaluate(
+        model, loader, step_of(model, as_loss(loss), step), as_metrics(metrics), device, _precision(amp, device)[0]
+    )
 
 
 def _evaluate(model, loader, compute, metrics, device, region):
@@ -202,13 +222,15 @@ def fit(
     Args:
         model: any Module.
         loader: gives batches: (inputs…, target), or anything `step` understands.
-        loss: a function of (prediction, target).
-        optimizer: of the model's parameters.
+        loss: a function of (prediction, target); or a class or name of one, such as nn.CrossEntropyLoss or
+            "cross_entropy".
+        optimizer: of the model's parameters; or a class or name of cresset.optim, which is made with its defaults, or a
+            function of parameters.
         epochs: how many in all, those before a resume included.
         step: a function of (model, batch), in place of `loss`. It returns the loss, or a dict with "loss", perhaps
             "prediction" and "target" (for metrics), and other numbers, which are averaged and recorded.
         validation: a loader that is run through in eval mode after each epoch; its numbers are named "val_…".
-        metrics: of the validation: cresset.metrics by name. train_metrics: the same for the training batches.
+        metrics: of the validation: cresset.metrics by name, such as ["accuracy"] or {"top5": Accuracy(top_k=5)}. train_metrics: the same for the training batches.
         scheduler: a learning-rate schedule, stepped once per `schedule`, "epoch" or "step". ReduceLROnPlateau is given
             the monitored number.
         accumulate: batches whose gradients are averaged for one step of the optimizer.
@@ -238,8 +260,9 @@ def fit(
     >>> run.step, round(model.weight.item(), 1)
     (200, 2.0)
     """
-    if optimizer is None:
-        raise TypeError("fit: optimizer is missing; give one of cresset.optim, made with model.parameters()")
+    check_model(model)
+    loss = as_loss(loss)
+    optimizer = as_optimizer(optimizer, model, loss)
     if schedule not in ("epoch", "step"):
         raise ValueError(f"fit: schedule should be 'epoch' or 'step', got {schedule!r}")
     if mode not in ("min", "max"):

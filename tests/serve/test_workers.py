@@ -1,0 +1,140 @@
+"""Batches, workers that die or hang, bounds of queue, time and memory, and the end of the server."""
+
+import concurrent.futures
+import os
+import signal
+import threading
+import time
+
+import httpx
+import pytest
+
+from .conftest import running
+
+
+def ask_together(server, model, values, path=None):
+    """The answers to requests that are sent at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(values)) as pool:
+        return list(pool.map(lambda value: server.infer(model, [[float(value)]], path=path), values))
+
+
+@pytest.fixture(scope="module")
+def working(code):
+    models = [f"{name}={code}:{name}" for name in ("slow", "deadly", "Handler")]
+    with running(*models, "--batch", "4", "--delay", "300", "--queue", "6", "--timeout", "30") as server:
+        yield server
+
+
+def test_requests_that_arrive_together_are_computed_together(working):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(
+            pool.map(lambda n: working.client.post("/predictions/Handler", content=b"a" * n).json(), range(1, 5))
+        )
+    assert [answer["letters"] for answer in answers] == [1, 2, 3, 4]
+    assert max(answer["together"] for answer in answers) > 1
+
+
+def test_a_request_that_nobody_joins_waits_for_the_delay_and_no_longer(working):
+    start = time.perf_counter()
+    assert working.client.post("/predictions/Handler", content=b"a").json()["together"] == 1
+    assert 0.25 < time.perf_counter() - start < 3
+
+
+def test_a_worker_that_is_killed_under_load_loses_no_request(working):
+    (worker,) = working.workers("slow")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask_together, working, "slow", [900, 901, 902, 903])
+        time.sleep(0.6)
+        os.kill(worker["pid"], signal.SIGKILL)
+        answers = asked.result()
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.json()["outputs"][0]["data"] for answer in answers] == [[900.0], [901.0], [902.0], [903.0]]
+    (new,) = working.workers("slow")
+    assert new["pid"] != worker["pid"]
+    text = working.client.get("/metrics").text
+    assert 'cresset_serve_worker_restarts_total{model_name="slow",model_version="1"} 1' in text
+
+
+def test_a_request_that_kills_workers_is_503_and_those_beside_it_are_answered(working):
+    answers = ask_together(working, "deadly", [1, 666, 2, 3])
+    assert [answer.status_code for answer in answers] == [200, 503, 200, 200]
+    assert answers[1].headers["retry-after"] == "1" and "the worker ended" in answers[1].json()["error"]
+    assert [answers[at].json()["outputs"][0]["data"] for at in (0, 2, 3)] == [[2.0], [3.0], [4.0]]
+
+
+def test_more_requests_than_may_wait_are_429_with_retry_after(working):
+    answers = ask_together(working, "slow", [300] * 20)
+    statuses = [answer.status_code for answer in answers]
+    assert set(statuses) == {200, 429} and 4 <= statuses.count(200) <= 16
+    refused = answers[statuses.index(429)]
+    assert int(refused.headers["retry-after"]) >= 1 and "requests wait for slow already" in refused.json()["error"]
+
+
+def test_a_model_that_does_not_answer_in_time_is_504_and_its_worker_replaced(code):
+    with running(f"slow={code}:slow", "--timeout", "1") as server:
+        (before,) = server.workers("slow")
+        answer = server.infer("slow", [[20_000.0]])
+        assert answer.status_code == 504 and "did not answer within 1 s" in answer.json()["error"]
+        end = time.monotonic() + 30
+        while server.infer("slow", [[1.0]]).status_code != 200:
+            assert time.monotonic() < end
+        (after,) = server.workers("slow")
+        assert after["pid"] != before["pid"]
+
+
+def test_a_request_that_needs_too_much_memory_is_507_and_the_worker_lives(server):
+    (before,) = server.workers("large")
+    answer = server.infer("large", [[4000.0]])
+    assert answer.status_code == 507 and "more memory than the 256 MB" in answer.json()["error"]
+    assert server.infer("large", [[1.0]]).json()["outputs"][0]["data"] == [1.0]
+    assert server.workers("large")[0]["pid"] == before["pid"]
+
+
+def test_a_model_whose_rows_cannot_be_told_apart_is_run_for_each_request(server):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda value: server.infer("mean", [[float(value)]]).json(), range(8)))
+    assert [answer["outputs"][0]["data"] for answer in answers] == [[float(value)] for value in range(8)]
+
+
+def test_a_program_exported_for_one_sample_is_not_batched(server):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda value: server.infer("single", [[float(value)] * 3]), range(8)))
+    assert [answer.json()["outputs"][0]["data"] for answer in answers] == [[2.0 * v] * 3 for v in range(8)]
+    assert server.client.get("/models/single").json()[0]["batchSize"] == 1
+
+
+def test_the_server_answers_what_it_has_taken_and_ends_its_workers(code):
+    with running(f"slow={code}:slow") as server:
+        (worker,) = server.workers("slow")
+        found = []
+        thread = threading.Thread(target=lambda: found.append(server.infer("slow", [[800.0]])))
+        thread.start()
+        time.sleep(0.4)
+        server.process.send_signal(signal.SIGTERM)
+        thread.join()
+        assert found[0].status_code == 200
+        assert server.process.wait(20) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker["pid"], 0)
+        with pytest.raises(httpx.ConnectError):
+            server.client.get("/v2/health/live")
+    assert [event["event"] for event in server.events()][-2:] == ["stopping", "stopped"]
+
+
+def test_workers_end_when_the_front_is_killed(code):
+    with running(f"slow={code}:slow") as server:
+        (worker,) = server.workers("slow")
+        server.process.kill()
+        server.process.wait(10)
+        end = time.monotonic() + 20
+        while is_running(worker["pid"]):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
