@@ -9,20 +9,21 @@ from .conftest import running
 np = pytest.importorskip("numpy")
 
 
+@pytest.fixture(scope="module")
+def client(store, code):
+    import tritonclient.http
+
+    models = [f"double={store / 'double.pt2'}", f"script={store / 'script.pt'}", f"texts={code}:Texts"]
+    with running(*models, "--batch", "8", "--store", store) as server:
+        client = tritonclient.http.InferenceServerClient(server.url.removeprefix("http://"), concurrency=4)
+        yield client
+        client.close()
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("tritonclient") is None, reason="needs tritonclient[http], which is not installed"
 )
 class TestTritonClient:
-    @pytest.fixture(scope="class")
-    def client(self, store, code):
-        import tritonclient.http
-
-        models = [f"double={store / 'double.pt2'}", f"script={store / 'script.pt'}", f"texts={code}:Texts"]
-        with running(*models, "--batch", "8", "--store", store) as server:
-            client = tritonclient.http.InferenceServerClient(server.url.removeprefix("http://"), concurrency=4)
-            yield client
-            client.close()
-
     def test_health_and_metadata(self, client):
         assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("double", "1")
         assert not client.is_model_ready("none")
