@@ -194,7 +194,11 @@ PyObject* clear_gradients(PyObject*, PyObject* params) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
       PyObject* p = PySequence_Fast_GET_ITEM(fast.get(), i);
       check_type(is_tensor(p), "clear_gradients: expected Tensors, got ", Py_TYPE(p)->tp_name);
-      if (AutogradState* s = state_of(impl_of(p))) s->grad.reset();
+      if (is_interpreted(p)) {  // its gradient is that of a part
+        if (PyObject_SetAttrString(p, "grad", Py_None) < 0) raise_python();
+      } else if (AutogradState* s = state_of(impl_of(p))) {
+        s->grad.reset();
+      }
     }
     Py_RETURN_NONE;
   });

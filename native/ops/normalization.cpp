@@ -381,6 +381,8 @@ void infer_group_norm(Call& c) {
   check(batch >= 0 && channels >= 0 && c.integer(5) >= 0,
         "group_norm: the numbers of samples, channels and places must not be negative, got ", batch, ", ", channels,
         " and ", c.integer(5));
+  check(batch * channels * c.integer(5) == t.numel(), "group_norm: ", batch, " samples, ", channels, " channels and ",
+        c.integer(5), " places are not the ", t.numel(), " elements of an input of shape ", list(t.sizes()));
   check(channels % groups == 0,
         "Expected number of channels in input to be divisible by num_groups, but got input of shape ", list(t.sizes()),
         " and num_groups=", groups);

@@ -25,7 +25,9 @@ PAGE = ROOT / "docs" / "ignored_arguments.md"
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 CALLED_BY_AUTOGRAD = {"ctx"}  # the first argument of a Function's methods
 # Tables of rules, each called by the package with all arguments of its operator.
-RULES = ("onnx.operators.", "ops.pointwise.", "ops.formulas.", "jit.compiling.", "jit.functional.")
+RULES = ("onnx.operators.", "ops.pointwise.", "ops.formulas.", "jit.compiling.", "jit.functional.",
+         "distributed.tensor.words.", "distributed.tensor.views.", "distributed.tensor.losses.",
+         "distributed.tensor.random.")  # fmt: skip
 
 
 class Function:

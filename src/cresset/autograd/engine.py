@@ -161,7 +161,11 @@ def listed(grads, count):
 
 def start(roots, grads):
     """The roots and their gradients, checked against each other; a missing one becomes 1."""
-    roots, grads = [recorded(root) for root in roots], [recorded(g) for g in grads]
+    grads = [
+        root._backward_start(g) if hasattr(type(root), "_backward_start") else recorded(g)
+        for root, g in zip(roots, grads, strict=True)
+    ]
+    roots = [recorded(root) for root in roots]
     return tuple(roots), tuple(
         first_grad(place, root, g) for place, (root, g) in enumerate(zip(roots, grads, strict=True))
     )

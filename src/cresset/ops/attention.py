@@ -9,7 +9,7 @@ import math
 
 import cresset
 
-from .registry import batch, onnx, operator
+from .registry import batch, onnx, operator, placement
 
 _attention = operator(
     "_attention",
@@ -121,3 +121,7 @@ def _shared(g, t, heads):
     apart = g.unsqueeze(t, [rank - 2])
     wider = g.op("Tile", apart, g.ints([each if k == rank - 2 else 1 for k in range(rank + 1)]))
     return g.reshape(wider, [*t.shape[:-3], heads, *t.shape[-2:]])
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("_attention")("attended")

@@ -9,7 +9,7 @@ from operator import index
 import cresset
 
 from .dimensions import spread
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 _input_gradient = operator(
     "_convolution_input_gradient",
@@ -368,3 +368,7 @@ def _(g, input, weight, bias, stride, padding, dilation, transposed, output_padd
     else:
         found = g.op("Conv", x, w, b, **attributes)
     return found if batched else g.squeeze(found, [0])
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("convolution")("convolved")

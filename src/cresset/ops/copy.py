@@ -8,7 +8,7 @@ from typing import Any
 import cresset
 
 from .batches import copy_for
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 clone = operator("clone", """A copy with memory of its own; gradients flow through it.
 
@@ -430,3 +430,10 @@ def _(g, input):
 @onnx("copy_")
 def _(g, input, src):
     return g.op("Expand", g.number(src, input.dtype), g.sizes(input.shape))
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("clone", "contiguous", "to", "to_dtype", "cpu")("same")
+placement("float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf")("same")
+placement("long", "int", "short", "char", "byte", "bool")("same")
+placement("copy_")("copied")

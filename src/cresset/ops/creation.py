@@ -9,7 +9,7 @@ import cresset
 from .check import only_strided
 from .copy import batch_of_converted
 from .dimensions import sizes
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- empty and filled
 
@@ -343,3 +343,10 @@ def _(g, input, value):
 @onnx("zero_")
 def _(g, input):
     return g.op("Expand", g.number(0, input.dtype), g.sizes(input.shape))
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("zeros_like", "ones_like", "full_like", "empty_like")("like")
+placement("fill", "fill_", "zero_")("filled")
+placement("new_zeros", "new_ones", "new_empty", "new_full")("new")
+placement("complex")("pointwise")

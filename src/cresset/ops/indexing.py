@@ -3,7 +3,7 @@
 import cresset
 
 from .. import _native
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a dimension whole.
 
@@ -341,3 +341,10 @@ def _(g, input):
     if not input.shape:
         raise g.unsupported("a tensor without dimensions")
     return g.op("Transpose", g.op("NonZero", input), perm=[1, 0])
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("embedding")("embedded")
+placement("gather")("gathered")
+placement("index_select")("selected")
+placement("index")("indexed")

@@ -5,7 +5,7 @@ from typing import Any
 import cresset
 
 from .dimensions import sequence, wrap_dim
-from .registry import alias, batch, function, onnx, operator
+from .registry import alias, batch, function, onnx, operator, placement
 
 cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes may differ.
 
@@ -393,3 +393,8 @@ def _(g, tensors, dim):
 def _(g, tensors, dim):
     axis, dtype = dim % len(g.result.shape), g.result.dtype
     return g.op("Concat", *(g.unsqueeze(g.cast(t, t.dtype, dtype), [axis]) for t in tensors), axis=axis)
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("cat")("joined")
+placement("stack")("stacked")

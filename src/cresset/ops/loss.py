@@ -6,7 +6,7 @@ differentiated (create_graph) it is made of ordinary operators instead.
 
 import cresset
 
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 NONE, MEAN = 0, 1
 
@@ -152,3 +152,7 @@ def _(g, input, target, weight, reduction, ignore_index, label_smoothing):
 def _(g, input, target, weight, reduction, ignore_index):
     kind = {0: "none", 1: "mean", 2: "sum"}[reduction]
     return [g.op("NegativeLogLikelihoodLoss", input, target, weight, reduction=kind, ignore_index=ignore_index), None]
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("_cross_entropy", "_nll_loss")("classified")

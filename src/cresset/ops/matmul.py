@@ -5,7 +5,7 @@ With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transpo
 
 import cresset
 
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 
 def _adjoint(matrix):
@@ -403,3 +403,9 @@ def _added(g, input, left, right, beta, alpha):
         return product
     x = g.cast(input, input.dtype, dtype)
     return g.op("Add", product, x if beta == 1 else g.op("Mul", x, g.number(beta, dtype)))
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("matmul", "mm", "bmm", "mv", "dot")("product")
+placement("addmm", "baddbmm")("added_product")
+placement("linear")("linear")

@@ -9,7 +9,7 @@ import math
 
 import cresset
 
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 # --- what all normalizations share ---
 
@@ -403,3 +403,9 @@ def _(g, input, weight, bias, C, group, eps):
     if weight is not None:
         found = g.op("Mul", found, _on_channels(g, weight, rank))
     return [found if bias is None else g.op("Add", found, _on_channels(g, bias, rank)), None, None]
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("native_layer_norm", "_rms_norm")("normalized")
+placement("native_group_norm")("grouped")
+placement("native_batch_norm")("batch_norm")

@@ -6,7 +6,7 @@ import cresset
 
 from .autocast import autocast
 from .dimensions import spread
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- derivatives
 
@@ -629,3 +629,7 @@ for _rank in (1, 2, 3):
     onnx(f"_avg_pool{_rank}d")(_avg_pool_as_onnx(_rank))
     onnx(f"_adaptive_avg_pool{_rank}d")(_adaptive_as_onnx(_rank, "AveragePool"))
     onnx(f"_adaptive_max_pool{_rank}d")(_adaptive_as_onnx(_rank, "MaxPool"))
+
+# How they lie on several processes: a word of distributed/tensor/words.py.
+for _rank in (1, 2, 3):
+    placement(*[f"{_kind}_pool{_rank}d" for _kind in ("_max", "_avg", "_adaptive_avg", "_adaptive_max")])("rows")

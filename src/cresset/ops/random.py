@@ -5,7 +5,7 @@ On the CPU the numbers are PyTorch's for the same seed. `generator=` draws from 
 
 import cresset
 
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- new tensors
 
@@ -357,3 +357,21 @@ onnx("randn", "randn_like")(_random_as_onnx("RandomNormal", mean=0.0, scale=1.0)
 def _(g, input, p):
     """`p` is the probability to stay. The file drops while it runs, too: that is what a model in training mode does."""
     return g.op("Dropout", input, g.number(1 - p, cresset.float32), g.number(True, cresset.bool), outputs=2)
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement(
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "uniform_",
+    "normal_",
+    "random_",
+    "exponential_",
+    "log_normal_",
+    "cauchy_",
+    "geometric_",
+    "bernoulli_",
+)("drawn")
+placement("native_dropout", "_fused_dropout")("thinned")
+placement("bernoulli", "normal", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")("shared")

@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from .dimensions import sizes, wrap_dim
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 flip = operator("flip", """The elements in reverse order along `dims`.
 
@@ -573,3 +573,9 @@ def _(g, input, diagonal):
         )
         return g.cast(found, cresset.int64, cresset.bool)
     return g.op("Trilu", input, g.number(diagonal, cresset.int64), upper=upper)
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("repeat")("repeated")
+placement("flip", "roll")("turned")
+placement("tril", "triu")("triangle")

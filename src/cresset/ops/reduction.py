@@ -5,7 +5,7 @@ import math
 import cresset
 
 from .batches import all_samples
-from .registry import batch, onnx, operator
+from .registry import batch, onnx, operator, placement
 
 
 def _with_dims(grad, info, dim, keepdim):
@@ -657,3 +657,16 @@ def _(g, input, dim=None, correction=None, unbiased=True, keepdim=False):
     variance, center, _ = g.moments(input, axes, correction, keepdim)
     found = g.op("Sqrt", variance) if g.call.name.startswith("std") else variance
     return [found, center] if g.call.name.endswith("_mean") else found
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("sum", "nansum")("summed")
+placement("mean")("averaged")
+placement("all", "any", "argmax", "argmin", "logsumexp")("reduced")
+placement("amax")("largest")
+placement("amin")("smallest")
+placement("prod")("multiplied")
+placement("max", "min")("extreme")
+placement("count_nonzero")("counted")
+placement("std", "var", "std_mean", "var_mean")("spread")
+placement("linalg_vector_norm")("norm")

@@ -20,6 +20,10 @@ batch_rules: dict[
 export_rules: dict[
     str, Any
 ] = {}  # name -> rule(g, arguments by name): how it is written as ONNX, on the graph of onnx/graph.py
+placement_rules: dict[
+    str, Any
+] = {}  # name -> rule(call, arguments): how operands and results may lie on several processes, or the word for one that
+# many share: see distributed/tensor/words.py
 
 _operators = _native.operators()
 
@@ -50,6 +54,10 @@ class Overload:
     def onnx(self, rule):
         """Decorator: how it is written as ONNX; see `onnx`."""
         return onnx(self.name)(rule)
+
+    def placement(self, rule):
+        """Decorator: how it runs on tensors that lie on several processes; see `placement`."""
+        return placement(self.name)(rule)
 
 
 def operator(name, doc=None, *, autocast=None, batch=None):
@@ -91,6 +99,18 @@ def onnx(*names):
 
     def enter(rule):
         export_rules.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+def placement(*names):
+    """Decorator: how these operators (also in place) run on tensors that lie on several processes. The rule gets a Call
+    of distributed/tensor/dispatch.py and the arguments; or a word, as in `batch`.
+    """
+
+    def enter(rule):
+        placement_rules.update(dict.fromkeys(names, rule))
         return rule
 
     return enter

@@ -5,7 +5,7 @@ import math
 import cresset
 
 from .batches import all_samples
-from .registry import batch, onnx, operator
+from .registry import batch, onnx, operator, placement
 
 cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integers and bool are summed in int64.
 
@@ -160,3 +160,7 @@ def _(g, input, dim):
     axis = len(input.shape)
     places = g.op("Arg" + kind, whole, axis=axis, keepdims=0, select_last_index=1)
     return [g.transpose(x, back) for x in (g.reduce("Reduce" + kind, whole, [axis], False), places)]
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")("along")

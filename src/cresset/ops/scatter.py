@@ -3,7 +3,7 @@
 import cresset
 
 from .indexing import Indices, batch_along_indices
-from .registry import batch, onnx, operator
+from .registry import batch, onnx, operator, placement
 
 
 class Writer:
@@ -510,3 +510,10 @@ def _(g, input, mask, source):
 def _(g, input, mask, value):
     value = g.number(value, input.dtype)
     return g.choose(mask, value, input) if input.dtype is cresset.bool else g.op("Where", mask, value, input)
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("masked_fill", "masked_fill_")("pointwise")
+placement("scatter", "scatter_add", "scatter_reduce")("scattered")
+placement("index_fill")("selected")
+placement("index_add", "index_copy")("added_at")

@@ -4,7 +4,7 @@ its own.
 
 import cresset
 
-from .registry import batch, onnx, operator
+from .registry import batch, onnx, operator, placement
 
 softmax = operator("softmax", """exp(x) / sum(exp(x)) along `dim`: positive numbers that sum to one.
 
@@ -79,3 +79,7 @@ def _(g, input, dim):
     kind = "Softmax" if g.call.name == "softmax" else "LogSoftmax"
     found = g.op(kind, x, axis=dim % max(len(input.shape), 1))
     return found if input.shape else g.squeeze(found, [0])
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("softmax", "log_softmax")("along")

@@ -2,7 +2,7 @@
 
 import cresset
 
-from .registry import batch, function, onnx, operator
+from .registry import batch, function, onnx, operator, placement
 
 sort = operator("sort", """The elements along `dim` in increasing (or decreasing) order, and their indices.
 
@@ -185,3 +185,8 @@ def _(g, input, dim=None, keepdim=False):
         place = (count + 1) // 2
         return g.squeeze(g.slice(_top(g, flat, place, 0, False)[0], 0, -1, _END), [0])
     return _kth_as_onnx(g, input, (input.shape[dim] + 1) // 2 if input.shape else 1, dim, keepdim)
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("median", "nanmedian")("reduced")
+placement("sort", "topk", "kthvalue", "mode")("along")

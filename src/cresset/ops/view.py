@@ -7,7 +7,7 @@ from typing import Any
 import cresset
 from cresset import _native
 
-from .registry import batch, function, functions_in_place, onnx, operator
+from .registry import batch, function, functions_in_place, onnx, operator, placement
 
 detach = operator("detach", """The same memory without history: a result that needs no gradient.""")
 
@@ -663,3 +663,20 @@ def _(g, input, size, stride, storage_offset):
         raise g.unsupported("strides of a tensor whose dimensions are free")
     places = cresset.arange(math.prod(input.shape)).as_strided(tuple(size), tuple(stride), storage_offset or 0)
     return g.op("Gather", g.reshape(input, [-1]), g.initializer(places.contiguous()), axis=0)
+
+
+# How they lie on several processes: words of distributed/tensor/words.py.
+placement("detach", "alias", "real", "imag")("same")
+placement("transpose", "t")("transposed")
+placement("permute")("permuted")
+placement("unsqueeze")("unsqueezed")
+placement("squeeze")("squeezed")
+placement("expand")("expanded")
+placement("view", "reshape")("reshaped")
+placement(
+    "slice", "narrow", "split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"
+)("narrowed")
+placement("select", "unbind")("selected_at")
+placement("unfold")("windowed")
+placement("diagonal")("diagonals")
+placement("view_as_real", "view_as_complex")("paired")

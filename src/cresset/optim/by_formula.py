@@ -43,6 +43,8 @@ class ByFormula(Optimizer):
             self._step_by_operations()
             return loss
         scaling = (getattr(self, "grad_scale", None), getattr(self, "found_inf", None))  # set by a GradScaler
+        if self._has_parts and self._step_of_parts(scaling):
+            return loss
         missing = _native.update(type(self).__name__, self._formula, self._calls(), self.state, *scaling)
         if isinstance(missing, list):
             fresh = self._start_all(missing)
@@ -50,6 +52,26 @@ class ByFormula(Optimizer):
         if missing is NotImplemented and self._unscale_by_operations(*scaling):
             self._step_by_operations()
         return loss
+
+    def _step_of_parts(self, scaling):
+        """The native step on this process's parts of distributed parameters: elements do not meet. Whether it was
+        done.
+        """
+        params = [param for group in self.param_groups for param in group["params"]]
+        wholes = {id(_part(param)): param for param in params}
+
+        def update(fresh=()):
+            calls = [
+                (variant, numbers, {**group, "params": [_part(param) for param in group["params"]]})
+                for variant, numbers, group in self._calls(fresh)
+            ]
+            state = {_part(p): {name: _part(value) for name, value in kept.items()} for p, kept in self.state.items()}
+            return _native.update(type(self).__name__, self._formula, calls, state, *scaling)
+
+        missing = update()
+        if isinstance(missing, list):  # parameters without state yet
+            missing = update(self._start_all([(index, wholes[id(part)]) for index, part in missing]))
+        return missing is not NotImplemented
 
     @property
     def _step_supports_amp_scaling(self):
@@ -137,6 +159,11 @@ class ByFormula(Optimizer):
         """Refuse a group that has a sparse gradient, before anything changes."""
         if self._update_sparse is None:
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._about_sparse}")
+
+
+def _part(value):
+    """Of a tensor that lies on several processes, what this one has of it."""
+    return value._stepped() if hasattr(type(value), "_stepped") else value
 
 
 def _is_sparse(grad):

@@ -91,6 +91,8 @@ class Optimizer:
     ]
     OptimizerPostHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
+    _has_parts = False  # whether some parameters lie on several processes
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
@@ -176,6 +178,7 @@ class Optimizer:
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=3,
             )
+        self._has_parts = self._has_parts or any(hasattr(type(p), "_stepped") for p in params)
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")

@@ -1,5 +1,7 @@
 """torch.distributed.tensor._utils: which part of a tensor a process has."""
 
+from ._dtensor_spec import part_of
+
 __all__ = ["compute_local_shape_and_global_offset"]
 
 
@@ -10,12 +12,4 @@ def compute_local_shape_and_global_offset(global_shape, mesh, placements):
         mesh: has `shape`, and `get_coordinate()` for this process's place in the grid, None outside of it.
         placements: one for each dimension of the grid.
     """
-    place = mesh.get_coordinate()
-    if place is None:
-        return (0,), ()
-    shape, offset = list(global_shape), [0] * len(global_shape)
-    for placement, parts, part in zip(placements, mesh.shape, place, strict=True):
-        if placement.is_shard():
-            size, first = placement.local_shard_size_and_offset(shape[placement.dim], parts, part)
-            shape[placement.dim], offset[placement.dim] = size, offset[placement.dim] + first
-    return tuple(shape), tuple(offset)
+    return part_of(global_shape, mesh, placements)
