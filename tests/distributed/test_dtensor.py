@@ -39,7 +39,10 @@ def check(name, function, *values):
     choices = [
         [Replicate(), *map(Shard, range(v.ndim)), *([Partial()] if v.is_floating_point() else [])] for v in values
     ]
-    for combination in itertools.product(*choices):
+    combinations = list(itertools.product(*choices))
+    if len(values) > 2:  # one is placed, or all are alike
+        combinations = [c for c in combinations if sum(not p.is_replicate() for p in c) < 2 or len(set(c)) == 1]
+    for combination in combinations:
         given = [spread(v, p) for v, p in zip(values, combination)]
         found = tensors(function(*given))
         for f, e in zip(found, expected, strict=True):
@@ -256,8 +259,8 @@ grads = torch.autograd.grad((layer.weight * 3).sum(), layer.weight)
 assert grads[0].placements == (Shard(0),) and grads[0].full_tensor().eq(3).all()
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
-    values = torch.linalg.eigvalsh(distribute_tensor(torch.eye(4), mesh, [Shard(0)]))
-assert values.full_tensor().tolist() == [1, 1, 1, 1]
+    found = torch.histc(distribute_tensor(torch.arange(4.0), mesh, [Shard(0)]), 2, 0, 4)
+assert found.full_tensor().tolist() == [2, 2] and "histc has no placement rule" in str(said[0].message)
 print("good")
 """
     )

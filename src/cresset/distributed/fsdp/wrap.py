@@ -56,8 +56,8 @@ def size_based_auto_wrap_policy(
     return large and not isinstance(module, tuple(excluded))
 
 
-size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES = {nn.ModuleList, nn.ModuleDict}
-size_based_auto_wrap_policy.FORCE_LEAF_MODULES = {nn.MultiheadAttention}
+size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES = {nn.ModuleList, nn.ModuleDict}  # type: ignore[attr-defined]
+size_based_auto_wrap_policy.FORCE_LEAF_MODULES = {nn.MultiheadAttention}  # type: ignore[attr-defined]
 
 
 class _Policy:

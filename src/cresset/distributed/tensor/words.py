@@ -244,7 +244,7 @@ def rows(call, input, *args, **kwargs):
     if len(call.tensors) > 1:
         return []
     spatial = int(call.name[-2]) if call.name[-1] == "d" else 2
-    return [Way((Shard(d),), Shard(d)) for d in range(input.ndim - spatial)]
+    return [Way((Shard(d),), Shard(d), True) for d in range(input.ndim - spatial)]  # images, not none of them
 
 
 # ---- products
