@@ -8,7 +8,8 @@ from typing import List
 import pytest
 
 import cresset
-from cresset import Tensor
+from cresset import Tensor, nn
+from cresset.pytree import tree_leaves
 
 
 def loaded(function):
@@ -156,3 +157,37 @@ def test_a_class_has_the_methods_of_the_classes_above_it():
     assert cresset.jit.script(of_child)(2) == 15 and loaded(of_child)(2) == 15
     with pytest.raises(RuntimeError, match="does not support inheritance yet"):
         cresset.jit.script(Child)
+
+
+class Packed(nn.Module):
+    """Recurrent layers on sequences of several lengths."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.layer = getattr(nn, kind)(3, 4, bidirectional=True)
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+        out, state = self.layer(packed)
+        padded, counts = nn.utils.rnn.pad_packed_sequence(out, total_length=6)
+        return padded, counts, state
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_sequences_without_padding(kind):
+    cresset.manual_seed(0)
+    module, x, lengths = Packed(kind), cresset.randn(5, 3, 3), cresset.tensor([2, 5, 3])
+    want = tree_leaves(module(x, lengths))
+    for run in (cresset.jit.script(module), loaded(module)):
+        for got, expected in zip(tree_leaves(run(x, lengths)), want, strict=True):
+            assert cresset.equal(got, expected)
+
+
+def total(packed: nn.utils.rnn.PackedSequence):
+    return packed.data.sum(), packed.batch_sizes
+
+
+def test_a_packed_sequence_is_an_argument():
+    packed = nn.utils.rnn.pack_padded_sequence(cresset.ones(3, 2), cresset.tensor([3, 1]))
+    result = cresset.jit.script(total)(packed)
+    assert result[0].item() == 4.0 and result[1].tolist() == [2, 1, 1]

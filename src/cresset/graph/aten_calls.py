@@ -443,6 +443,20 @@ for _dims in (1, 2, 3):
     _form(f"_avg_pool{_dims}d", layers=False)(_inner(f"avg_pool{_dims}d"))
 
 
+@_form("_max_unpool", layers=False)
+def _max_unpool(input, indices, size, rank):
+    sizes = list(size[-rank:])
+    return (
+        ("max_unpool2d", (input, indices, sizes))
+        if rank == 2
+        else ("max_unpool3d", (input, indices, sizes, [1] * 3, [0] * 3))
+    )
+
+
+for _dims in (2, 3):
+    _form(f"_fractional_max_pool{_dims}d", layers=False)(_inner(f"fractional_max_pool{_dims}d"))
+
+
 @_form("kl_div_elementwise", layers=False)
 def _kl_div_elementwise(input, target, log_target=False):
     return "kl_div", (input, target, 0), {"log_target": log_target}

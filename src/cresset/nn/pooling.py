@@ -63,7 +63,7 @@ class _MaxUnpoolNd(Module):
         self.stride = self._each(kernel_size if stride is None else stride)
         self.padding = self._each(padding)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input, indices, output_size: list[int] | None = None):
         return self._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self):

@@ -319,6 +319,37 @@ def max_pool2d_with_indices(input, kernel_size, stride=(), padding=0, dilation=1
     )
 
 
+def max_unpool2d(input, indices, output_size):
+    """Every value at its index in planes of `output_size`, zeros elsewhere."""
+    return cresset._max_unpool(input, indices, (*input.shape[:-2], *output_size), 2)
+
+
+def max_unpool3d(input, indices, output_size, stride, padding):
+    """Every value at its index in volumes of `output_size`, zeros elsewhere; the steps have made the size already."""
+    return cresset._max_unpool(input, indices, (*input.shape[:-3], *output_size), 3)
+
+
+def _pool_at_random(rank):
+    def pooled(input, kernel_size, output_size, random_samples):
+        pool = getattr(cresset, f"_fractional_max_pool{rank}d")
+        return tuple(pool(input, list(kernel_size), list(output_size), random_samples))
+
+    return pooled
+
+
+def _pack_padded_sequence(input, lengths, batch_first) -> tuple:
+    """The elements of sequences of falling lengths, and how many sequences run at each step."""
+    packed = importlib.import_module("cresset.nn.utils.rnn").pack_padded_sequence(input, lengths, batch_first)
+    return packed.data, packed.batch_sizes
+
+
+def _pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length) -> tuple:
+    """The sequences padded to one length, and their lengths; a total_length of 0 or less is none."""
+    rnn = importlib.import_module("cresset.nn.utils.rnn")
+    packed = rnn.PackedSequence(data, batch_sizes)
+    return rnn.pad_packed_sequence(packed, batch_first, padding_value, total_length if total_length > 0 else None)
+
+
 def _pooled(name):
     def pooled(input, kernel_size, stride=(), *rest, **named):
         step = stride if isinstance(stride, int) else list(stride) or None
@@ -379,7 +410,9 @@ forms = {
     "_reshape_alias": lambda input, size, stride: input.as_strided(size, stride), "_unsafe_index": lambda input,
     indices: cresset.ops.aten.index(input, indices),
     "scaled_dot_product_attention": scaled_dot_product_attention, "gelu": gelu, "embedding_bag": embedding_bag,
-    "max_pool2d_with_indices": max_pool2d_with_indices,
+    "max_pool2d_with_indices": max_pool2d_with_indices, "max_unpool2d": max_unpool2d, "max_unpool3d": max_unpool3d,
+    "fractional_max_pool2d": _pool_at_random(2), "fractional_max_pool3d": _pool_at_random(3),
+    "_pack_padded_sequence": _pack_padded_sequence, "_pad_packed_sequence": _pad_packed_sequence,
     **{name: _pooled(name) for name in ("avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d",
         "max_pool3d")}, "im2col": im2col, "col2im": col2im,
     "__and__": lambda a, b: a & b, "__or__": lambda a, b: a | b, "__xor__": lambda a, b: a ^ b, "__lshift__": lambda a,

@@ -454,6 +454,9 @@ def _unpool(rank, input, indices, kernel_size, stride, padding, output_size):
     kernel = _each(_numbers(kernel_size), rank)
     stride = _each(_numbers(stride), rank) or kernel
     sizes = _unpooled_size(input, kernel, stride, _each(_numbers(padding), rank), output_size, rank)
+    if rank == 1:  # a plane one element wide, which other forms of programs have an operator for
+        sizes = (*input.shape[:-1], *sizes, 1)
+        return cresset._max_unpool(input.unsqueeze(-1), indices.unsqueeze(-1), sizes, 2).squeeze(-1)
     return cresset._max_unpool(input, indices, (*input.shape[:-rank], *sizes), rank)
 
 

@@ -56,11 +56,11 @@ def kind_of(thing):
 @functools.cache
 def _definitions():
     """({id of a function or class: its definition}, {(class, method): its definition}, {method of tensors: its
-    definition}, {id of what a with statement calls: its class}).
+    definition}, {id of what a with statement calls: its class}, {recurrent layer: its forward for a PackedSequence}).
     """
     from .. import functional
 
-    by_id, methods, of_tensors, managers = {}, {}, {}, {}
+    by_id, methods, of_tensors, managers, packed = {}, {}, {}, {}, {}
     for found in pkgutil.iter_modules(functional.__path__):
         module = importlib.import_module(f"{functional.__name__}.{found.name}")
         for place, table in getattr(module, "STANDS_FOR", {}).items():
@@ -68,11 +68,13 @@ def _definitions():
                 methods.update(table)
             elif place == "tensor":
                 of_tensors.update(table)
+            elif place == "packed":
+                packed.update(table)
             elif place == "with":
                 managers.update({id(thing): definition for thing, definition in table.items()})
             else:
                 by_id.update({id(getattr(place, name)): definition for name, definition in table.items()})
-    return by_id, methods, of_tensors, managers
+    return by_id, methods, of_tensors, managers, packed
 
 
 def definition_of(thing):
@@ -93,6 +95,11 @@ def method_definition(python_class, name):
 
 def tensor_definition(name):
     return _definitions()[2].get(name)
+
+
+def packed_definition(python_class):
+    """The forward of a recurrent layer for sequences without padding; None of other classes."""
+    return next((found for one in python_class.__mro__ if (found := _definitions()[4].get(one))), None)
 
 
 def manager_of(thing):

@@ -7,7 +7,7 @@ from ...graph import types
 from ...ops import aten_table
 from ..frontend import NotSupportedError
 from . import sugar
-from .builtins import manager_of
+from .builtins import manager_of, packed_definition
 from .known import CONDITIONS, KNOWN, READS_TREE
 from .matching import match_function, match_operator
 from .sugar import Py, Several, is_value
@@ -129,6 +129,12 @@ class Calls:
             return self.call_method(value, "__call__", args, kwargs, tree)
         if type.forward_pre_hooks or type.forward_hooks:
             return self._call_with_hooks(value, args, kwargs, tree)
+        if args and isinstance(args[0].type(), types.NamedTupleType) and type.python_class is not None:
+            packed = packed_definition(type.python_class)
+            if packed is not None:
+                if "forward__packed" not in type.methods:
+                    self.unit.add_method(type, "forward__packed", packed)
+                return self.call_method(value, "forward__packed", args, kwargs, tree)
         return self.call_method(value, "forward", args, kwargs, tree)
 
     def _call_with_hooks(self, value, args, kwargs, tree):

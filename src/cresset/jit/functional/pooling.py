@@ -156,6 +156,111 @@ def lp_pool2d(
     return (torch.sign(mean) * torch.relu(torch.abs(mean))).mul(kernel_size[0] * kernel_size[1]).pow(1.0 / norm_type)
 
 
+def _unpooled_size(
+    sizes: List[int], kernel: List[int], stride: List[int], padding: List[int], output_size: Optional[List[int]]
+) -> List[int]:
+    rank = len(kernel)
+    default: List[int] = []
+    for i in range(rank):
+        default.append((sizes[len(sizes) - rank + i] - 1) * stride[i] + kernel[i] - 2 * padding[i])
+    if output_size is None:
+        return default
+    wanted = output_size[2:] if len(output_size) == rank + 2 else output_size
+    if len(wanted) != rank:
+        raise ValueError(
+            f"output_size should be a sequence containing {rank} or {rank + 2} elements, got {len(wanted)}"
+        )
+    for i in range(rank):
+        if wanted[i] <= default[i] - stride[i] or wanted[i] >= default[i] + stride[i]:
+            raise ValueError(f"invalid output_size (dim {i} is {wanted[i]}, and {default[i]} without it)")
+    return wanted
+
+
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: BroadcastingList1[int],
+    stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0,
+    output_size: Optional[List[int]] = None,
+) -> Tensor:  # fmt: skip
+    steps = kernel_size if stride is None else stride
+    size = _unpooled_size(input.size(), kernel_size, steps, padding, output_size)
+    return aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [size[0], 1]).squeeze(-1)
+
+
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: BroadcastingList2[int],
+    stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0,
+    output_size: Optional[List[int]] = None,
+) -> Tensor:  # fmt: skip
+    steps = kernel_size if stride is None else stride
+    return aten.max_unpool2d(input, indices, _unpooled_size(input.size(), kernel_size, steps, padding, output_size))
+
+
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: BroadcastingList3[int],
+    stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0,
+    output_size: Optional[List[int]] = None,
+) -> Tensor:  # fmt: skip
+    steps = kernel_size if stride is None else stride
+    size = _unpooled_size(input.size(), kernel_size, steps, padding, output_size)
+    return aten.max_unpool3d(input, indices, size, steps, padding)
+
+
+def _random_size(
+    input: Tensor, rank: int, output_size: Optional[List[int]], output_ratio: Optional[List[float]]
+) -> List[int]:
+    if output_size is not None:
+        return output_size
+    if output_ratio is None:
+        raise ValueError(f"fractional_max_pool{rank}d requires specifying either an output_size or an output_ratio")
+    sizes: List[int] = []
+    for i in range(rank):
+        sizes.append(int(input.size(i - rank) * output_ratio[i]))
+    return sizes
+
+
+def _random_places(input: Tensor, rank: int, samples: Optional[Tensor]) -> Tensor:
+    if samples is not None:
+        return samples
+    batch = 1 if input.dim() == rank + 1 else input.size(0)
+    return torch.rand([batch, input.size(-rank - 1), rank], dtype=input.dtype, device=input.device)
+
+
+def _fractional_max_pool2d_with_indices(
+    input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None,
+    output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False,
+    _random_samples: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor]:  # fmt: skip
+    size = _random_size(input, 2, output_size, output_ratio)
+    return aten.fractional_max_pool2d(input, kernel_size, size, _random_places(input, 2, _random_samples))
+
+
+def _fractional_max_pool2d(
+    input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None,
+    output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False,
+    _random_samples: Optional[Tensor] = None,
+) -> Tensor:  # fmt: skip
+    size = _random_size(input, 2, output_size, output_ratio)
+    return aten.fractional_max_pool2d(input, kernel_size, size, _random_places(input, 2, _random_samples))[0]
+
+
+def _fractional_max_pool3d_with_indices(
+    input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None,
+    output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False,
+    _random_samples: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor]:  # fmt: skip
+    size = _random_size(input, 3, output_size, output_ratio)
+    return aten.fractional_max_pool3d(input, kernel_size, size, _random_places(input, 3, _random_samples))
+
+
+def _fractional_max_pool3d(
+    input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None,
+    output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False,
+    _random_samples: Optional[Tensor] = None,
+) -> Tensor:  # fmt: skip
+    size = _random_size(input, 3, output_size, output_ratio)
+    return aten.fractional_max_pool3d(input, kernel_size, size, _random_places(input, 3, _random_samples))[0]
+
+
 def _dispatch(name, index, with_indices, without):
     return boolean_dispatch("return_indices", index, False, with_indices, without, __name__, name)
 
@@ -183,5 +288,14 @@ STANDS_FOR = {
         "avg_pool3d": avg_pool3d,
         "lp_pool1d": lp_pool1d,
         "lp_pool2d": lp_pool2d,
+        "max_unpool1d": max_unpool1d,
+        "max_unpool2d": max_unpool2d,
+        "max_unpool3d": max_unpool3d,
+        "fractional_max_pool2d": _dispatch(
+            "fractional_max_pool2d", 4, _fractional_max_pool2d_with_indices, _fractional_max_pool2d
+        ),
+        "fractional_max_pool3d": _dispatch(
+            "fractional_max_pool3d", 4, _fractional_max_pool3d_with_indices, _fractional_max_pool3d
+        ),
     }
 }

@@ -25,6 +25,11 @@ class PackedSequence(_Fields):
         unsorted_indices: at which place each sequence is.
     """
 
+    data: cresset.Tensor
+    batch_sizes: cresset.Tensor
+    sorted_indices: "cresset.Tensor | None"
+    unsorted_indices: "cresset.Tensor | None"
+
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:  # PackedSequence((data, batch_sizes))
             data, batch_sizes = data
