@@ -152,3 +152,27 @@ def test_gradients_flow_into_loaded_parameters():
     loaded(*to(cresset, args)).pow(2).sum().backward()
     for want, got in zip(module.parameters(), loaded.parameters(), strict=True):
         assert_same(want.grad, got.grad)
+
+
+def packed(lib, kind):
+    class Packed(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = getattr(lib.nn, kind)(3, 4, bidirectional=True)
+
+        def forward(self, x: lib.Tensor, lengths: lib.Tensor):
+            sequence = lib.nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+            out, state = self.layer(sequence)
+            padded, counts = lib.nn.utils.rnn.pad_packed_sequence(out)
+            return padded, counts, state
+
+    lib.manual_seed(0)
+    return lib.jit.script(Packed()), (lib.arange(45.0).view(5, 3, 3) / 45, lib.tensor([2, 5, 3]))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_sequences_without_padding_travel_both_ways(kind):
+    ours, args = packed(cresset, kind)
+    assert_same(torch.jit.load(saved(cresset, ours))(*to(torch, args)), ours(*args))
+    theirs, args = packed(torch, kind)
+    assert_same(theirs(*args), cresset.jit.load(saved(torch, theirs))(*to(cresset, args)))
