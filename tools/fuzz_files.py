@@ -39,6 +39,7 @@ from cresset.vision.datasets import cifar, mnist
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fuzz_inputs import (  # noqa: E402, F401
     DANGEROUS_NAMES,
+    PROGRAMS,
     WEIGHTS,
     Inputs,
     archive,
@@ -196,7 +197,7 @@ _seen = []
 
 
 def _audit(event, arguments):
-    if _watching[0] in ("program", "exported") and (event, "<unknown>") in (
+    if _watching[0] in PROGRAMS and (event, "<unknown>") in (
         ("compile", arguments[1] if len(arguments) > 1 else None),
         ("open", arguments[0]),
     ):
@@ -236,7 +237,7 @@ def try_input(kind, data, strict):
     finally:
         _watching[0] = False
     tensors = cresset._native.host_memory_statistics()["peak"] - in_use
-    if kind in ("program", "exported") and tensors > len(data) + (1 << 20):
+    if kind in PROGRAMS and tensors > len(data) + (1 << 20):
         raise Finding(f"{tensors} bytes of tensors for a file of {len(data)}")
     if _seen:
         raise Finding(f"the file caused {_seen[0]}")
@@ -259,7 +260,7 @@ def warm_up(inputs):
                 file.seek(0)
                 with contextlib.suppress(pickle.UnpicklingError):
                     cresset.load(file, weights_only=weights_only)
-    for kind, strict in itertools.product(WEIGHTS, (True, False)):
+    for kind, strict in itertools.product(inputs.kinds, (True, False)):
         samples = (
             [archive(data) for data in hostile_pickles().values()]
             if kind in ("pt", "names")

@@ -27,6 +27,7 @@ WEIGHTS = {
     "pt": 30, "module": 8, "program": 6, "exported": 6, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2,
     "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
 }  # fmt: skip
+PROGRAMS = {"program", "exported"}
 DANGEROUS_NAMES = [
     ("os", "system"), ("posix", "system"), ("nt", "system"), ("builtins", "eval"), ("__builtin__", "eval"),
     ("builtins", "exec"), ("builtins", "getattr"),
@@ -565,15 +566,15 @@ class Inputs:
     """The inputs of one seed: `make(rng)` gives (kind, bytes)."""
 
     def __init__(self, kinds=None):
+        weights = {kind: weight for kind, weight in WEIGHTS.items() if not kinds or kind in kinds}
         self.files, self.pickles = good_files()
         self.opcodes = [(opcodes_of(pickled), storages) for pickled, storages in self.pickles]
         self.spare = [opcodes for opcodes, _ in self.opcodes]
         self.hostile = [data for data in hostile_pickles().values() if len(data) < 2000]
-        self.others = other_files()
+        self.others = other_files() if set(weights) - PROGRAMS else {}
         self.programs, self.exported = good_programs(), good_exported()
         modules = [pickle_of(module) for module in good_modules()]
         self.modules = [(opcodes_of(pickled), storages) for pickled, storages in modules]
-        weights = {kind: weight for kind, weight in WEIGHTS.items() if not kinds or kind in kinds}
         self.kinds, self.weights = list(weights), list(itertools.accumulate(weights.values()))
 
     def make(self, rng):

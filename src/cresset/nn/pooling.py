@@ -64,7 +64,7 @@ class _MaxUnpoolNd(Module):
         self.padding = self._each(padding)
 
     def forward(self, input, indices, output_size: list[int] | None = None):
-        return self._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return self._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[attr-defined]
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
