@@ -6,6 +6,7 @@ measured is the server. Each answer is compared with the one that the same reque
 
 import asyncio
 import collections
+import gc
 import json
 import math
 import random
@@ -130,11 +131,10 @@ class Drive:
             await asyncio.sleep(seconds)
         else:
             while (passed := time.perf_counter() - start) < seconds:
-                while (
-                    self.asked < passed * rate
-                ):  # asked when due, answered or not: slow answers do not slow the asking
-                    due = start + self.asked / rate
-                    self.ask(self.free.popleft() if self.free else None, due)
+                # Asked when due, answered or not: slow answers do not slow the asking. The clock starts when a request
+                # is sent, or should be but for a free connection: this loop's own ticks are not the server's.
+                while self.asked < passed * rate:
+                    self.ask(self.free.popleft() if self.free else None, time.perf_counter())
                 await asyncio.sleep(0.001)
         self.running = False
         took = time.perf_counter() - start
@@ -278,6 +278,8 @@ def run(options):
         bodies = bodies_for(metadata, options.different)
     expected = [server.get(path, body) for body in bodies]
     drive = Drive(server.address, [server.request(path, body) for body in bodies], expected, options.connections)
+    gc.collect()
+    gc.freeze()  # pauses of this process would be taken for the server's
     return asyncio.run(measure(options, server, drive))
 
 

@@ -12,6 +12,8 @@ from .metrics import Measures
 from .problems import Refused
 from .process import Worker
 
+TICK = 0.001  # seconds by which the event loop may wake late: a delay is what a request waits at most
+
 # Note [A worker that dies]
 # Its batch comes back to the head of the queue, each request marked `alone`: if one of them killed the worker, it will
 # kill the next one by itself, and the others get their answers. After `retries` further tries it is answered 503.
@@ -159,13 +161,8 @@ class Pool:
         self.pumping = False
         now = asyncio.get_running_loop().time()
         while self.idle and self.queue:
-            due = self.queue[0].arrived + self.settings.delay / 1000
-            if (
-                len(self.queue) < self.settings.batch
-                and now < due - 1e-4
-                and not self.queue[0].alone
-                and not self.closing
-            ):
+            due = self.queue[0].arrived + self.settings.delay / 1000 - TICK
+            if len(self.queue) < self.settings.batch and now < due and not self.queue[0].alone and not self.closing:
                 if self.timer is None or self.timer.cancelled() or self.timer.when() > due:
                     self.timer = asyncio.get_running_loop().call_at(due, self.wake)
                 return
