@@ -84,7 +84,7 @@ _SUBPACKAGES = {
     "_C", "_custom_ops", "_inductor", "_prims_common", "_tensor", "_tensor_str", "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",
-    "metrics", "train", "debug", "vision",
+    "metrics", "train", "serve", "debug", "vision",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from cresset.serve.settings import ServerSettings, SettingsError, parse_model, read_config
+from cresset.serve.settings import ModelSettings, ServerSettings, SettingsError, parse_model, read_config
 
 from .conftest import running
 
@@ -132,3 +132,44 @@ def test_a_configuration_names_what_it_does_not_know(tmp_path):
         with pytest.raises(SettingsError) as error:
             read_config(file)
         assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"batch": 0}, "batch of m should be a whole number of at least 1, got 0"),
+        ({"delay": -1}, "delay of m should be at least 0, got -1"),
+        ({"inputs": [{"name": "x"}]}, "should have name, datatype and shape"),
+        ({"inputs": [{"name": "x", "datatype": "FP32", "shape": [-2]}]}, "should have name, datatype and shape"),
+        ({"name": "a/b"}, "letters, digits"),
+    ],
+)
+def test_a_models_setting_that_cannot_be_is_refused(change, words):
+    with pytest.raises(SettingsError) as error:
+        ModelSettings(**{"name": "m", "source": "m.pt2", **change})
+    assert words in str(error.value)
+
+
+def test_an_archive_that_does_not_say_what_it_takes_is_told_by_the_configuration(store, tmp_path):
+    file = tmp_path / "serve.toml"
+    file.write_text(
+        f"""
+        [[model]]
+        name = "told"
+        source = "{store / "script.pt"}"
+        inputs = [{{name = "input", datatype = "FP32", shape = [-1, 3]}}]
+        [[model]]
+        name = "told"
+        version = "2"
+        source = "{store / "double.pt2"}"
+        [split.told]
+        1 = 1
+        2 = 1
+        """
+    )
+    with running("--config", file) as server:
+        assert server.client.post("/predictions/told/1", json=[1, 2, 3]).json() == [2.0, 4.0, 6.0]
+        answer = server.infer("told", [[1.0]], path="/v2/models/told/versions/1/infer")
+        assert answer.status_code == 400 and "should have shape [-1, 3]" in answer.json()["error"]
+        seen = [server.infer("told", [[1.0, 2.0, 3.0]]).json()["model_version"] for _ in range(4)]
+        assert sorted(seen) == ["1", "1", "2", "2"]

@@ -66,6 +66,17 @@ class ModelSettings:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= 1e6:
                 raise SettingsError(f"serve: {field} of {self.name} should be at least {least}, got {value!r}")
 
+        for entry in (*(self.inputs or ()), *(self.outputs or ())):
+            if (
+                not isinstance(entry, dict)
+                or set(entry) != {"name", "datatype", "shape"}
+                or not isinstance(entry["shape"], list)
+                or not all(type(size) is int and size >= -1 for size in entry["shape"])
+            ):
+                raise SettingsError(
+                    f"serve: inputs and outputs of {self.name} should have name, datatype and shape (-1: any size), got {entry}"
+                )
+
     @property
     def is_code(self):
         """Whether the source names Python code, not a file of data."""
