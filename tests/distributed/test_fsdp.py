@@ -232,7 +232,10 @@ run(model)
 good(grads(model), 2.0)
 model.set_gradient_divide_factor(1.0)
 # half precision in between
-model = sharded(mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32))
+torch.manual_seed(3)
+model = mlp()
+fully_shard(model[0], mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+fully_shard(model, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32))
 out = model(x.chunk(size)[rank])
 assert out.dtype == torch.float32 and model[4].weight.dtype == torch.bfloat16
 run(model)

@@ -13,8 +13,8 @@ import cresset
 
 from ...ops import formulas
 from ...ops.registry import placement_rules
-from ._dtensor_spec import DTensorSpec, TensorMeta, contiguous_strides
-from .placement_types import Partial, Replicate
+from ._dtensor_spec import DTensorSpec, TensorMeta
+from .placement_types import _StridedShard
 from .redistribution import WHOLE, redistributed, summed_backward
 
 PLANS: dict = {}  # (operator, argument keys) -> Plan
@@ -167,11 +167,26 @@ def _fits(way, specs, mesh, m):
     return True
 
 
+def _strided(way, specs, m):
+    """A way for operands that are cut after a later dimension of the grid: they stay so, where all of them are."""
+    cut = [(spec.placements[m], p) for spec, p in zip(specs, way.ins, strict=True) if p.is_shard()]
+    factors = {getattr(now, "split_factor", None) if now.is_shard(p.dim) else None for now, p in cut}
+    if len(factors) != 1 or None in factors:
+        return way
+    (factor,) = factors
+
+    def strided(placements):
+        return tuple(_StridedShard(p.dim, split_factor=factor) if p.is_shard() else p for p in placements)
+
+    outs = strided(way.outs) if isinstance(way.outs, tuple) else strided((way.outs,))[0]
+    return Way(strided(way.ins), outs, way.even)
+
+
 def _choose(name, specs, ways, mesh, m, fixed, results):
     """The cheapest way along dimension `m` of the grid."""
     none = Way((WHOLE,) * len(specs), WHOLE)
     best, price = None, math.inf
-    for way in (*ways, none):
+    for way in (*[_strided(way, specs, m) for way in ways], none):
         if fixed and way.ins[0] != specs[0].placements[m]:
             continue
         if fixed and (way.outs[0] if isinstance(way.outs, tuple) else way.outs) != way.ins[0]:
@@ -359,6 +374,3 @@ def _stored(cls, name, out, result):
         raise RuntimeError(f"{name}: out= has shape {tuple(out.shape)}, the result {tuple(result.shape)}")
     out._local_tensor.copy_(result.redistribute(out.device_mesh, out.placements)._local_tensor)
     return out
-
-
-__all__ = ["Call", "Partial", "Plan", "Replicate", "Way", "contiguous_strides", "dispatch"]

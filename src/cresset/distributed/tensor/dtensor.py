@@ -8,7 +8,7 @@ from cresset import _native
 from ...tensors.interpreted import InterpretedTensor
 from .. import collectives, device_mesh
 from . import dispatch, redistribution
-from ._dtensor_spec import DTensorSpec, TensorMeta, contiguous_strides, normalized
+from ._dtensor_spec import DTensorSpec, TensorMeta, normalized
 from .placement_types import Replicate
 
 _make_subclass = _native.make_subclass
@@ -379,4 +379,4 @@ def _rebuilt(local, about, places, meta, requires_grad):
 
 
 DTensor.__module__ = "torch.distributed.tensor"
-__all__ = ["DTensor", "contiguous_strides", "current_mesh"]
+__all__ = ["DTensor", "current_mesh"]

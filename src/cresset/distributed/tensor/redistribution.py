@@ -15,7 +15,7 @@ import cresset
 from .. import collectives
 from ..reductions import RedOpType
 from ._dtensor_spec import cut_order, part_of
-from .placement_types import Partial, Replicate, Shard, _StridedShard
+from .placement_types import Partial, Replicate, Shard
 
 REDUCTIONS = {
     "sum": RedOpType.SUM,
@@ -238,8 +238,3 @@ def summed_backward(tensor, local, mesh, dims):
     if shared is None or shared[0] is not local or shared[1] != local._version or shared[2] != dims:
         shared = tensor.__dict__["_shared_backward"] = (local, local._version, dims, _Summed.apply(local, mesh, dims))
     return shared[3]
-
-
-def is_strided(placements):
-    """Whether a cut comes after one of a later dimension of the grid."""
-    return any(isinstance(p, _StridedShard) for p in placements)
