@@ -138,7 +138,7 @@ def table_entry(operator):
     uses = [" | ".join(bits[name] for name in names) or "0" for names in operator.uses()]
     missing = ["NAN" if math.isnan(v) else "INFINITY" if v > 0 else "-INFINITY" for v in operator.missing_attributes()]
     flags = (operator.inplace, operator.method, operator.differentiable)
-    exact = " | ".join(bits[name] for name in operator.exact) or "0"
+    exact = " | ".join({**bits, "out": "0x80"}[name] for name in operator.exact) or "0"  # kOwnDtype
 
     def text(value):
         return "nullptr" if value is None else json.dumps(value)
@@ -200,6 +200,8 @@ def printed_file(loops):
     texts = {}
     for name, table in loops.items():
         for place, compute in table:
+            if place == "numbers":
+                continue  # on a device, a number is one in any case
             which = -1 if place == "forward" else place
             texts[name, which, compute] = formula_source(definitions[name], which, compute)
     for update in updates.values():

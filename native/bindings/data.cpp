@@ -528,7 +528,7 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
                                                                  : convert(t, static_cast<Dtype>(dtype));
   } else if (is_numpy_array(data)) {
     const Tensor shared = share_buffer(data, "tensor");
-    result = dtype < 0 || static_cast<Dtype>(dtype) == shared.dtype() ? clone(shared, MemoryFormat::contiguous)
+    result = dtype < 0 || static_cast<Dtype>(dtype) == shared.dtype() ? clone(shared, MemoryFormat::preserve)
                                                                       : convert(shared, static_cast<Dtype>(dtype));
   } else {
     Dims sizes;

@@ -4,6 +4,7 @@
 
 #include "bindings/arguments.h"
 #include "bindings/derivative.h"
+#include "dispatch/casting.h"
 
 namespace cresset {
 
@@ -397,6 +398,15 @@ PyObject* operator_forms(PyObject*, PyObject* name) {
   const Operator* op = (*self_of(it->second)->overloads)[0].op;
   return Py_BuildValue("OO", op->is_function ? Py_True : Py_False, op->is_method ? Py_True : Py_False);
 }
+// Its results, and those of its overloads, are cast to an out= of another dtype.
+PyObject* let_cast_out_py(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
+  auto it = objects().find(text);
+  if (it == objects().end()) return PyErr_Format(PyExc_KeyError, "no operator %s", text);
+  for (const auto& overload : *self_of(it->second)->overloads) let_cast_out(*overload.op);
+  Py_RETURN_NONE;
+}
 PyObject* push_function_mode(PyObject*, PyObject* mode) {
   function_modes.push_back(Py_NewRef(mode));
   has_function_mode = true;
@@ -442,6 +452,7 @@ PyMethodDef functions[] = {
     {"add_pointwise", add_pointwise, METH_VARARGS,
      "Make an operator of compiled loops: (operator, its in-place form or None)."},
     {"operator_forms", operator_forms, METH_O, "Whether an operator is a function and a method."},
+    {"let_cast_out", let_cast_out_py, METH_O, "Let an operator cast its result to an out= of another dtype."},
     {"push_function_mode", push_function_mode, METH_O, nullptr},
     {"pop_function_mode", pop_function_mode, METH_NOARGS, nullptr},
     {"function_mode_depth", function_mode_depth, METH_NOARGS, "How many function modes are active."},

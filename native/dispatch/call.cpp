@@ -3,7 +3,9 @@
 #include "dispatch/autocast.h"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "dispatch/casting.h"
 #include "dispatch/in_layout.h"
 #include "dispatch/late.h"
 #include "dispatch/on_host.h"
@@ -67,6 +69,15 @@ void check_out(const char* who, const Tensor& out, const TensorInfo& info) {
         " can't be cast to the desired output type ", name_of(out.dtype()));
   if (out.sizes() == info.sizes) check_no_internal_overlap(who, out);
 }
+
+static std::unordered_set<const Operator*>& casting_operators() {
+  static std::unordered_set<const Operator*> operators;
+  return operators;
+}
+bool casts_out(const Operator& op) {
+  return op.pointwise || op.aliasing == Aliasing::unread || casting_operators().contains(&op);
+}
+void let_cast_out(const Operator& op) { casting_operators().insert(&op); }
 
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
   if (out.sizes() == info.sizes) return;
@@ -305,6 +316,7 @@ void execute_on(Call& c, Device device) {
           check_no_internal_overlap(op.name().c_str(), targets[i]);
         } else {
           check_out(op.name().c_str(), targets[i], info);
+          if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], info.dtype);
           check_aliasing(c, targets[i]);
         }
         // Kernels write to fresh contiguous memory; see Note [Writing what is read].
@@ -329,6 +341,7 @@ void execute_on(Call& c, Device device) {
     for (int64_t i = 0; i < targets.size() && i < c.outputs.size() && !op.inplace; ++i) {
       c.promise(TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
       check_out(op.name().c_str(), targets[i], c.promised[i]);
+      if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], c.promised[i].dtype);
       check_aliasing(c, targets[i]);
     }
   }
@@ -369,16 +382,25 @@ static void execute_surveyed(Call& c, const Survey& s) {
   if (reads && (c.op.infer || c.op.mutates || c.op.inplace || c.given_out)) settle_arguments(c);
   if (reads) for_each_tensor(c, 0, check_in_bounds);
   StandIns bools(c);
+  Tensor target, before;  // bytes, as they were
   if (reads) {
     // A target in place is written wholly: its own memory may be put right.
     if (c.op.inplace)
-      if (const Tensor target = c.tensor(0), bytes = readable_bools(target); bytes.get() != target.get())
-        copy_into(target, bytes);
+      if (const Tensor given = c.tensor(0), bytes = readable_bools(given); bytes.get() != given.get()) {
+        target = view_as_dtype(given, Dtype::u8, given.sizes(), given.strides(), given.offset());
+        before = clone(target);
+        copy_into(given, bytes);
+      }
     bools.replace(c.op.inplace || c.op.mutates ? 1 : 0, readable_bools);
   }
-  InLayout layout(c);
-  execute_by_survey(c, s);
-  layout.finish();
+  try {
+    InLayout layout(c);
+    execute_by_survey(c, s);
+    layout.finish();
+  } catch (...) {
+    if (before.defined()) copy_into(target, before);
+    throw;
+  }
   bools.finish();
 }
 

@@ -49,6 +49,8 @@ enum Requirement : uint8_t {
 
 struct PointwiseLoops {
   Loop forward[kComputes];                        // null: not defined for that type
+  Loop numbers[kComputes];                        // forward, but of all inputs except the first one element is read;
+                                                  // null: no such loop
   Loop backward[kMaxPointwiseInputs][kComputes];  // grad of input i: p[0] result, p[1] grad, p[2...] what `uses` names,
                                                   // in input order, the output last
 };
@@ -71,7 +73,7 @@ struct PointwiseDefinition {
                                         // largest number of that sign in the input's dtype
   const char* node_name;                // what autograd calls it; null: made from the name (SigmoidBackward0)
   uint8_t requirements;                 // bits of Requirement
-  uint8_t exact;                        // bit i: a number as input i keeps its precision among those of half precision
+  uint8_t exact;                        // bit i: a number as input i keeps its precision among halves; 0x80: kOwnDtype
   const char* refuses_bool;             // what to say to bool inputs; null: they are welcome
 };
 

@@ -17,6 +17,7 @@ void infer_pointwise(Call& c);  // the same as a shape rule: promises the result
 
 // A number among those of half precision is rounded to theirs, bfloat16(0.1) == 0.1, unless the operator keeps it
 // exact.
+inline constexpr uint8_t kOwnDtype = 0x80;  // in PointwiseDefinition::exact: an out= of another dtype is refused
 inline bool is_rounded(const PointwiseDefinition& def, int input, Dtype common) {
   return (common == Dtype::f16 || common == Dtype::bf16) && !(def.exact >> input & 1);
 }

@@ -2,6 +2,7 @@
 // that, and small ones are mostly this file.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/parallel.h"
 #include "dispatch/pointwise_call.h"
@@ -132,10 +133,11 @@ struct Repeated {
 }
 
 // By blocks; a large result is written past the cache.
-[[gnu::noinline]] void run_large(const DenseLaunch& l, Loop loop) {
+[[gnu::noinline]] void run_large(const DenseLaunch& l, Loop loop, bool repeats) {
   const int64_t n = l.elements;
-  const Repeated r(l);
-  char* const* const p = r.p;
+  std::optional<Repeated> repeated;
+  if (repeats) repeated.emplace(l);
+  char* const* const p = repeats ? repeated->p : const_cast<char* const*>(l.data);
   const bool in_place = std::find(l.data + 1, l.data + l.count, l.data[0]) != l.data + l.count;
   const int64_t out_size = size_of(l.dtypes[0]);
   LongWork work(n);
@@ -143,7 +145,7 @@ struct Repeated {
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     char* q[kMaxOperands];
     alignas(64) char buffer[kStreamedBlock * 8];
-    const int64_t block = streams ? kStreamedBlock : l.on_host ? kBlock : end - begin;
+    const int64_t block = streams ? kStreamedBlock : repeats ? kBlock : end - begin;
     for (int64_t at = begin, m; at < end; at += m) {
       m = std::min(block, end - at);
       if (const int64_t first = streams ? until_line(p[0] + at * out_size, out_size) : 0; first > 0)
@@ -160,11 +162,16 @@ struct Repeated {
 }  // namespace
 
 void run_dense_on_cpu(const DenseLaunch& l) {
-  const Loop loop = l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)]
-                                : l.op.loops->backward[l.which][static_cast<int>(l.compute)];
-  if (l.on_host == 0 && l.elements < 2 * kParallelGrain)
+  const PointwiseLoops& loops = *l.op.loops;
+  const int compute = static_cast<int>(l.compute);
+  Loop loop = l.which < 0 ? loops.forward[compute] : loops.backward[l.which][compute];
+  bool repeats = l.on_host != 0;
+  // All inputs but the first are numbers (bit 0 is the result's, bit 1 the first input's): they stay in registers.
+  if (repeats && l.which < 0 && l.on_host == (1u << l.count) - 4 && loops.numbers[compute])
+    loop = loops.numbers[compute], repeats = false;
+  if (!repeats && l.elements < 2 * kParallelGrain)
     return loop(const_cast<char* const*>(l.data), l.attributes, l.elements);
-  l.elements <= kBlock ? run_small(l, loop) : run_large(l, loop);
+  repeats&& l.elements <= kBlock ? run_small(l, loop) : run_large(l, loop, repeats);
 }
 
 }  // namespace cresset

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "dispatch/casting.h"
 #include "dispatch/in_layout.h"
 #include "dispatch/late.h"
 #include "dispatch/pointwise_call.h"
@@ -113,6 +114,7 @@ Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out) {
   const char* who = c.op.name().c_str();
   Tensor target = out;
   if (c.given_out) check_out(who, out, info);
+  if (c.given_out && c.op.pointwise->exact & kOwnDtype) check_own_dtype(who, out, info.dtype);
   check_no_internal_overlap(who, out);
   // A result is a number of its own dtype first: 1 - 2 is 255 in uint8, whatever it is written to.
   if (c.given_out && out.dtype() != info.dtype)

@@ -1,6 +1,7 @@
 // Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
 #include "dispatch/late.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 #include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
 
@@ -43,10 +44,7 @@ void run_contiguous(Call& c) {
 void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat format, bool non_blocking = false) {
   const Tensor t = c.tensor(0);
   // Who asks for the plain format gets rid of channels_last, not of gaps and transpositions.
-  const bool channels_last = !t.is_contiguous() && (is_contiguous(t, MemoryFormat::channels_last) ||
-                                                    is_contiguous(t, MemoryFormat::channels_last_3d));
-  const bool same_layout = format == MemoryFormat::preserve ||
-                           (format == MemoryFormat::contiguous ? !channels_last : is_contiguous(t, format));
+  const bool same_layout = format == MemoryFormat::preserve || format == suggested_format(t);
   if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
   check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
   if (format == MemoryFormat::preserve && device == t.device())

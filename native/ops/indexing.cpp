@@ -45,6 +45,7 @@ void infer_index_select(Call& c) {
         name_of(index.dtype()));
   check(input.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ",
         index.numel(), " value(s)");
+  if (c.target) check_no_internal_overlap("index_select", *c.target);
   Dims sizes = input.sizes();
   if (input.dim() > 0) sizes[dim] = index.numel();
   c.promise(sizes, input.dtype(), input.device());

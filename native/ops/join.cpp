@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 
 namespace cresset {
 namespace {
@@ -122,7 +123,10 @@ void infer_cat(Call& c) {
   const int64_t dim = wrap_dim(c.integer(1), like.dim());
   Dims sizes = like.sizes();
   sizes[dim] = 0;
-  bool channels_last = like.dim() == 4 || like.dim() == 5;
+  // Every tensor has a say, also one that is skipped.
+  const bool channels_last = std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
+    return suggested_format(t) != MemoryFormat::contiguous && suggested_format(t) == suggested_format(like);
+  });
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     if (is_skipped(t)) continue;
@@ -132,8 +136,6 @@ void infer_cat(Call& c) {
       check(d == dim || t.size(d) == like.size(d), "cat: Sizes of tensors must match except in dimension ", dim,
             ". Expected size ", like.size(d), " but got size ", t.size(d), " for tensor number ", i, " in the list.");
     sizes[dim] = checked_sum("cat", sizes[dim], t.size(dim));
-    channels_last = channels_last && !t.is_contiguous() &&
-                    is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
   }
   TensorInfo info{sizes, {}, common_dtype(tensors), common_device("cat", tensors)};
   check_castable(c, info.dtype);

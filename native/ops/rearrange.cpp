@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
@@ -66,6 +67,21 @@ void run_flip(Call& c) {
 
 // ---------------------------------------------------------------- roll
 
+// Whether the two pieces that change places lie in channels_last, in each dimension: then so does the result, as that
+// of `cat`, which PyTorch joins them with.
+bool rolls_channels_last(const Tensor& t, DimsView shifts, DimsView dims) {
+  if (suggested_format(t) == MemoryFormat::contiguous) return false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t d = wrap_dim(dims[i], t.dim()), size = t.size(d), first = (size - shifts[i] % size) % size;
+    for (const int64_t length : {first, size - first}) {
+      Dims sizes = t.sizes();
+      sizes[d] = length;
+      if (suggested_format(view_of(t, sizes, t.strides(), t.offset())) == MemoryFormat::contiguous) return false;
+    }
+  }
+  return !dims.empty();
+}
+
 // The shift of each dimension, between 0 and its size. Without dims the tensor is rolled as if it were flat.
 void infer_roll(Call& c) {
   const Tensor t = c.tensor(0);
@@ -77,7 +93,10 @@ void infer_roll(Call& c) {
     check_index(t.dim() > 0, "roll: Dimension specified as ", d, " but tensor has no dimensions");
     wrap_dim(d, t.dim());
   }
-  c.promise_like(t);
+  if (t.numel() && rolls_channels_last(t, shifts, dims))
+    c.promise({t.sizes(), channels_last_strides(t.sizes()), t.dtype(), t.device()});
+  else
+    c.promise_like(t);
 }
 
 // Copies the part of `t` that remains together, dimension by dimension: each splits in two, which change places.

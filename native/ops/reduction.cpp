@@ -328,15 +328,18 @@ void run_argmax(Call& c) {
 
 // ---------------------------------------------------------------- any, all, count_nonzero
 
-Dtype logic_dtype(const Tensor& t) { return t.dtype() == Dtype::u8 ? Dtype::u8 : Dtype::b8; }
+// bytes are answered in bytes, and so is who gives an out= of them
+Dtype logic_dtype(const Call& c, const Tensor& t) {
+  return t.dtype() == Dtype::u8 || (c.given_out && c.target && c.target->dtype() == Dtype::u8) ? Dtype::u8 : Dtype::b8;
+}
 
 // Here an empty list of dims means none, unlike everywhere else.
 uint64_t logic_dims(const Call& c, const Tensor& t) { return c.has(1) && c.integers(1).empty() ? 0 : dims_at(c, 1, t); }
 
-void infer_any(Call& c) { c.promise(DimsView(), logic_dtype(c.tensor(0)), c.tensor(0).device()); }
+void infer_any(Call& c) { c.promise(DimsView(), logic_dtype(c, c.tensor(0)), c.tensor(0).device()); }
 void infer_any_dims(Call& c) {
   const Tensor t = c.tensor(0);
-  promise_reduced(c, t, logic_dims(c, t), c.boolean(2), logic_dtype(t));
+  promise_reduced(c, t, logic_dims(c, t), c.boolean(2), logic_dtype(c, t));
 }
 template <class Op>
 void run_any(Call& c) {

@@ -118,21 +118,27 @@ using wide = typename Wide<T>::type;
 
 // ---------------------------------------------------------------- arguments and shapes
 
-inline uint64_t all_dims(const Tensor& t) { return t.dim() >= 64 ? ~uint64_t{0} : (uint64_t{1} << t.dim()) - 1; }
+// A set of dims is the bits of one word.
+inline void check_dims_fit(const Tensor& t) {
+  check(t.dim() <= 64, "only tensors with up to 64 dims are supported, this one has ", t.dim());
+}
+
+inline uint64_t all_dims(const Tensor& t) {
+  check_dims_fit(t);
+  return t.dim() == 64 ? ~uint64_t{0} : (uint64_t{1} << t.dim()) - 1;
+}
 
 // The dims of argument `i` as bits; none given, or an empty list, means all.
 inline uint64_t dims_at(const Call& c, int i, const Tensor& t) {
   if (!c.has(i) || c.integers(i).empty()) return all_dims(t);
   uint64_t bits = 0;
-  for (int64_t d : c.integers(i)) {
-    d = wrap_dim(d, t.dim());
-    check(!(bits >> d & 1), "dim ", d, " appears multiple times in the list of dims");
-    bits |= uint64_t{1} << d;
-  }
+  for (const int64_t d : wrap_dims(c.integers(i), t.dim())) bits |= uint64_t{1} << d;
   return bits;
 }
 inline uint64_t dim_at(const Call& c, int i, const Tensor& t) {
-  return c.has(i) ? uint64_t{1} << wrap_dim(c.integer(i), t.dim()) : all_dims(t);
+  if (!c.has(i)) return all_dims(t);
+  check_dims_fit(t);
+  return uint64_t{1} << wrap_dim(c.integer(i), t.dim());
 }
 
 // The order in which a norm is computed: of single numbers, all but the number of those that are not zero are the

@@ -470,8 +470,11 @@ void run_norm(Call& c) {
   if (is_complex(dtype)) {
     t = convert(t, dtype);
     dtype = to_real(dtype);
-    if (order == 2) reduced |= uint64_t{1} << t.dim();
     t = order == 2 ? as_pairs(t) : absolute(t);
+    if (order == 2) {
+      check_dims_fit(t);
+      reduced |= uint64_t{1} << (t.dim() - 1);
+    }
   }
   visit_sum(dtype, "linalg_vector_norm", [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>) {

@@ -308,6 +308,7 @@ int64_t wrap_dim(int64_t dim, int64_t rank) {
 }
 
 Dims wrap_dims(DimsView dims, int64_t rank) {
+  check(rank <= 64, "only tensors with up to 64 dims are supported, this one has ", rank);
   Dims out;
   for (int64_t d : dims) {
     d = wrap_dim(d, rank);

@@ -133,6 +133,9 @@ def _c2r(who, input, s, dim, norm, forward=False):
 def _out(result, out):
     if out is None:
         return result
+    if out.is_complex() != result.is_complex() or not (out.is_complex() or out.is_floating_point()):
+        kind = "complex" if result.is_complex() else "floating point"
+        raise RuntimeError(f"fft: expects a {kind} output tensor, but got {out.dtype}")
     if out.shape != result.shape:
         out.resize_(result.shape)
     return out.copy_(result)

@@ -268,18 +268,19 @@ def profiler(x):
 def threads_of_a_program(x):
     results = [None] * 3
 
-    ended = [threading.Event() for _ in results]
+    ended = [threading.Lock() for _ in results]  # released without memory; an Event may want some to wake who waits
 
     def work(i):
         try:
             results[i] = (x @ x + i).sum()
         finally:
-            ended[i].set()
+            ended[i].release()
 
-    for i in range(3):
+    for i, lock in enumerate(ended):
+        lock.acquire()
         start_thread(functools.partial(work, i))
-    for event in ended:
-        event.wait()
+    for lock in ended:
+        lock.acquire()
     if None in results:
         raise MemoryError("a thread had no memory")
     return results

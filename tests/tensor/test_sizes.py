@@ -88,3 +88,30 @@ def test_diagonals_outside_are_empty_however_far_they_are():
 
 def test_more_chunks_than_elements_are_as_many_as_elements():
     assert [c.tolist() for c in torch.arange(3).chunk(LARGEST)] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(0),
+        lambda x: x.amax(0),
+        lambda x: x.argmax(64),
+        lambda x: x.max(0),
+        lambda x: x.all(),
+        lambda x: x.std((0, 1)),
+        lambda x: x.logsumexp(64),
+        lambda x: x.sum((64,)),
+        lambda x: torch.linalg.vector_norm(x),
+        lambda x: x.flip(0),
+        lambda x: x.squeeze((0, 1)),
+    ],
+)
+def test_a_set_of_dimensions_beyond_the_64th_is_refused(call):
+    with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported, this one has 65"):
+        call(torch.ones([1] * 65))
+
+
+def test_64_dimensions_are_reduced():
+    x = torch.ones([1] * 63 + [2])
+    assert x.sum(63).shape == (1,) * 63 and x.sum().item() == 2
+    assert x.flip(63).shape == x.shape and x.squeeze((0, 1)).dim() == 62

@@ -173,22 +173,24 @@ def start_thread(run):
     """Call `run` in a daemon thread. One that has no memory to begin ends without a word, and `Thread.start` would wait
     for it for ever.
     """
-    begun, given_up = threading.Event(), threading.Event()
+    # Plain locks: what an Event does to wake a waiter wants memory, and may leave it asleep.
+    begun, given_up = _thread.allocate_lock(), _thread.allocate_lock()
+    begun.acquire()
 
     def body():
         if cresset._native.make_thread_data():
-            begun.set()
-            if not given_up.is_set():
+            begun.release()
+            if not given_up.locked():
                 run()
 
     identity = _thread.start_new_thread(body, ())
     for _ in range(10):
-        if begun.wait(1):
+        if begun.acquire(timeout=1):
             return
     if identity not in sys._current_frames():
-        given_up.set()
+        given_up.acquire()
         raise RuntimeError("can't start new thread: it had no memory to begin")
-    begun.wait()
+    begun.acquire()
 
 
 def run_process(plan, pipe, arena, taken, seed, inherited, stacks):

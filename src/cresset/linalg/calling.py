@@ -30,9 +30,13 @@ def with_tensors(definition):
     return checked
 
 
-def with_out(definition):
-    """Give a function the keyword out=, and check that tensors are tensors."""
-    return _with_out(with_tensors(definition), "linalg." + definition.__name__)
+def with_out(definition=None, *, casts=False):
+    """Give a function the keyword out=, and check that tensors are tensors. `casts`: out= may have another dtype, if
+    the result can be cast to it.
+    """
+    if definition is None:
+        return functools.partial(with_out, casts=casts)
+    return _with_out(with_tensors(definition), "linalg." + definition.__name__, casts)
 
 
 def is_differentiated(*tensors):

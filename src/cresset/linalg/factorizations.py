@@ -368,7 +368,7 @@ def reflectors(input, tau):
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(casts=True)
 def householder_product(input, tau):
     """The first columns of the product of Householder's reflectors, which `torch.geqrf` gives.
 

@@ -106,7 +106,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(casts=True)
 def cond(A, p=None):
     """How much a matrix can magnify a relative error: norm(A, p) * norm(inv(A), p), infinite for a singular matrix.
 

@@ -283,7 +283,7 @@ def _bound(values, atol, rtol):
     return cresset.maximum(atol.to(values.dtype), rtol.to(values.dtype) * largest).unsqueeze(-1)
 
 
-@with_out
+@with_out(casts=True)
 def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     """The pseudo-inverse of Moore and Penrose: the inverse on what A reaches, zero elsewhere.
 
@@ -304,7 +304,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(casts=True)
 def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     """How many singular values are more than max(atol, rtol * the largest). `tol` is an older name of `atol`.
 
@@ -412,7 +412,7 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(casts=True)
 def tensorinv(A, ind=2):
     """The inverse with respect to `tensordot`: A as a matrix whose rows are its first `ind` dimensions, inverted.
 
@@ -432,7 +432,7 @@ def tensorinv(A, ind=2):
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(casts=True)
 def tensorsolve(A, B, dims=None):
     """The X with tensordot(A, X, X.ndim) = B; the dimensions `dims` of A are moved to its end first.
 

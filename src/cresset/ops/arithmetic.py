@@ -165,7 +165,7 @@ for _name in ("trigamma", "polygamma_elementwise"):
     methods.pop(f"{_name}_", None)
 
 
-@function(out=True)
+@function(out="cast")
 def polygamma(n, input):
     """The n-th derivative of the digamma function.
 

@@ -85,7 +85,7 @@ _nextafter = registry.functions[
 ]  # of float and double; between two numbers of half precision lie thousands of floats
 
 
-@function(method=True, inplace=True, out=True)
+@function(method=True, inplace=True, out="cast")
 def nextafter(input, other):
     """The next representable number after `input` towards `other`.
 

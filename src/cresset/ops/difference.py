@@ -6,7 +6,7 @@ from .dimensions import wrap_dim, wrap_dims
 from .registry import function
 
 
-@function(method=True, out=True)
+@function(method=True, out="cast")
 def diff(input, n=1, dim=-1, prepend=None, append=None):
     """The `n`-th difference of neighbors along `dim`; of booleans, whether they differ.
 

@@ -11,7 +11,7 @@ cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes 
 
     >>> cresset.cat([cresset.tensor([1, 2]), cresset.tensor([3])])
     tensor([1, 2, 3])
-    """, autocast="promote")  # fmt: skip
+    """, autocast="promote", casts_out=True)  # fmt: skip
 alias("cat", "concat", "concatenate")
 
 
@@ -35,7 +35,7 @@ stack = operator("stack", """Tensors of one shape side by side along a new dimen
     >>> cresset.stack([cresset.tensor([1, 2]), cresset.tensor([3, 4])], 1)
     tensor([[1, 3],
             [2, 4]])
-    """, autocast="promote")  # fmt: skip
+    """, autocast="promote", casts_out=True)  # fmt: skip
 
 
 @stack.derivative
@@ -94,7 +94,7 @@ def _to_3d(tensor):
     return _to_2d(tensor).unsqueeze(-1) if tensor.ndim < 3 else tensor
 
 
-@function(out=True)
+@function(out="cast")
 def hstack(tensors):
     """Join side by side: along the columns, or vectors end to end.
 
@@ -106,7 +106,7 @@ def hstack(tensors):
 
 
 @function(name="row_stack")
-@function(out=True)
+@function(out="cast")
 def vstack(tensors):
     """Join on top of each other: along the rows; a vector counts as a row.
 
@@ -117,7 +117,7 @@ def vstack(tensors):
     return cresset.cat([_to_2d(tensor) for tensor in sequence(tensors, "vstack")], 0)
 
 
-@function(out=True)
+@function(out="cast")
 def dstack(tensors):
     """Join in depth: along dimension 2.
 
@@ -128,7 +128,7 @@ def dstack(tensors):
     return cresset.cat([_to_3d(tensor) for tensor in sequence(tensors, "dstack")], 2)
 
 
-@function(out=True)
+@function(out="cast")
 def column_stack(tensors):
     """Join as columns; a vector counts as a column.
 

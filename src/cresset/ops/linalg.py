@@ -96,7 +96,7 @@ def cholesky(input, upper=False):
     return cresset.linalg.cholesky(input, upper=upper)
 
 
-@function(method=True, out=True, autocast={"cpu": "float32"})
+@function(method=True, out="cast", autocast={"cpu": "float32"})
 def cholesky_solve(input, L, upper=False):
     """The X with L Lᴴ X = B, for B = `input` (`upper`: Lᴴ L X = B).
 
@@ -108,7 +108,7 @@ def cholesky_solve(input, L, upper=False):
     return solve(input, L, upper)
 
 
-@function(method=True, out=True, autocast={"cpu": "float32"})
+@function(method=True, out="cast", autocast={"cpu": "float32"})
 def cholesky_inverse(input, upper=False):
     """The inverse of L Lᴴ, for L = `input` (`upper`: of Lᴴ L).
 
@@ -212,7 +212,7 @@ def geqrf(input) -> Any:
     return return_types.geqrf(*Geqrf.apply(input))
 
 
-@function(method=True, out=True, autocast={"cpu": "float32"})
+@function(method=True, out="cast", autocast={"cpu": "float32"})
 def orgqr(input, tau):
     """The first columns of the product of Householder's reflectors: another name of `linalg.householder_product`.
 

@@ -328,7 +328,7 @@ def tensordot(a, b, dims=2):
 
 
 @function(method=True, name="ger")
-@function(method=True, out=True)
+@function(method=True, out="cast")
 def outer(input, vec2):
     """The matrix of all products of an element of `input` and one of `vec2`.
 
@@ -371,7 +371,7 @@ def vdot(input, other):
     return input.conj().dot(other) if input.is_complex() else input.dot(other)
 
 
-@function(method=True, out=True)
+@function(method=True, out="cast")
 def kron(input, other):
     """Kronecker's product: each element of `input` times the whole of `other`.
 
@@ -510,7 +510,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
     return cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
 
 
-@function(method=True, inplace=True, out=True, autocast={"cpu": "plain", "cuda": "lower"})
+@function(method=True, inplace=True, out="cast", autocast={"cpu": "plain", "cuda": "lower"})
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """beta * input + alpha * outer(vec1, vec2).
 

@@ -72,7 +72,7 @@ operator("bernoulli", """Zeros and ones: one with the probability that `input` (
 
     >>> cresset.bernoulli(cresset.tensor([0.0, 1.0]))
     tensor([0., 1.])
-    """)  # fmt: skip
+    """, casts_out=True)  # fmt: skip
 operator("bernoulli.").derivative(_no_gradient)
 operator("bernoulli.p").derivative(_no_gradient)
 operator("poisson", """A sample of the Poisson distribution for each rate in `input`.

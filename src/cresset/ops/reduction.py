@@ -40,7 +40,7 @@ sum = operator("sum", """The sum of all elements, or along `dim`. Integers and b
 
     >>> cresset.sum(cresset.tensor([[1, 2], [3, 4]]), dim=0)
     tensor([4, 6])
-    """, autocast={"cuda": "accumulate"})  # fmt: skip
+    """, autocast={"cuda": "accumulate"}, casts_out=True)  # fmt: skip
 
 
 @operator("sum.all").derivative
@@ -57,7 +57,7 @@ nansum = operator("nansum", """The sum of the elements that are not nan; argumen
 
     >>> cresset.nansum(cresset.tensor([1.0, float("nan"), 2.0]))
     tensor(3.)
-    """)  # fmt: skip
+    """, casts_out=True)  # fmt: skip
 
 
 @nansum.derivative
@@ -69,7 +69,7 @@ mean = operator("mean", """The mean of all elements, or along `dim`; arguments a
 
     >>> cresset.mean(cresset.tensor([1.0, 2.0, 6.0]))
     tensor(3.)
-    """)  # fmt: skip
+    """, casts_out=True)  # fmt: skip
 
 
 @operator("mean.all").derivative
@@ -88,7 +88,7 @@ prod = operator("prod", """The product of all elements, or along one dimension `
 
     >>> cresset.prod(cresset.tensor([1.0, 2.0, 3.0]))
     tensor(6.)
-    """, autocast={"cpu": "float32", "cuda": "accumulate"})  # fmt: skip
+    """, autocast={"cpu": "float32", "cuda": "accumulate"}, casts_out=True)  # fmt: skip
 
 
 def _product_of_others(x, dim):
@@ -264,7 +264,7 @@ logsumexp = operator("logsumexp", """log(sum(exp(x))) along `dim`, computed with
 
     >>> cresset.logsumexp(cresset.tensor([1000.0, 1000.0]), dim=0)
     tensor(1000.6932)
-    """, autocast={"cuda": "float32"})  # fmt: skip
+    """, autocast={"cuda": "float32"}, casts_out=True)  # fmt: skip
 
 
 @logsumexp.derivative
@@ -290,12 +290,12 @@ _SPREAD_ARGUMENTS = """
 var = operator("var", """The variance, of all elements or along `dim`.""" + _SPREAD_ARGUMENTS + """
     >>> cresset.var(cresset.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
-    """)  # fmt: skip
+    """, casts_out=True)  # fmt: skip
 
 std = operator("std", """The standard deviation, of all elements or along `dim`.""" + _SPREAD_ARGUMENTS + """
     >>> cresset.std(cresset.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
-    """)  # fmt: skip
+    """, casts_out=True)  # fmt: skip
 
 var_mean = operator("var_mean", """The variance and the mean, of all elements or along `dim`.""" + _SPREAD_ARGUMENTS + """
     >>> cresset.var_mean(cresset.tensor([1.0, 2.0, 3.0]))

@@ -60,12 +60,13 @@ class Overload:
         return placement(self.name)(rule)
 
 
-def operator(name, doc=None, *, autocast=None, batch=None):
+def operator(name, doc=None, *, autocast=None, batch=None, casts_out=False):
     """The native operator `name` (or an overload of it, `name.overload`), with its documentation and facts.
 
     Args:
         autocast: what autocast does to it; see autocast.py.
         batch: what it does inside vmap, as a word of func/words.py. Other rules are given by the decorator `batch`.
+        casts_out: whether an out= of another dtype is written to, where the result can be cast; others refuse it.
     """
     if batch is not None:
         batch_rules[name.removesuffix(".")] = batch
@@ -77,6 +78,8 @@ def operator(name, doc=None, *, autocast=None, batch=None):
         native.__doc__ = inspect.cleandoc(doc)
     if autocast is not None:
         set_policy(name, autocast)
+    if casts_out:
+        _native.let_cast_out(name)
     return Overload(native, name, overload)
 
 
@@ -122,7 +125,8 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
     Args:
         method: True: also as Tensor.<name>; "only": not as a function.
         inplace: also as Tensor.<name>_, which copies the result into its first argument.
-        out: add the keyword out=, into which the result is copied.
+        out: add the keyword out=, into which the result is copied; "cast": also where it has another dtype, if the
+            result can be cast to it.
         name: the public name, when it is not the function's.
         asks_others: whether modes and arguments with __torch_function__ may answer in its place.
         autocast: what autocast does to it; see autocast.py.
@@ -138,7 +142,7 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
         }
         return functools.partial(function, **options)
     public = name or definition.__name__
-    offered = _with_out(definition, public) if out else definition
+    offered = _with_out(definition, public, out == "cast") if out else definition
     if not asks_others:
         _overridable[offered] = offered
     if method != "only":
@@ -172,11 +176,11 @@ def let_others_answer(table, prefix=""):
 _overridable = {}  # function -> its form that obeys __torch_function__
 
 
-def _with_out(definition, public):
+def _with_out(definition, public, casts):
     @functools.wraps(definition)
     def with_out(*args, out=None, **kwargs):
         result = definition(*args, **kwargs)
-        return result if out is None else _store(public, out, result)
+        return result if out is None else _store(public, out, result, casts)
 
     signature = inspect.signature(definition)
     parameter = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
@@ -184,17 +188,21 @@ def _with_out(definition, public):
     return with_out
 
 
-def _store(public, out, result):
+def _store(public, out, result, casts):
     """Copy a result (or several) into out=, as native operators do."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{public}(): out= must hold {len(result)} tensors")
-        stored = [_store(public, o, r) for o, r in zip(out, result, strict=True)]
+        stored = [_store(public, o, r, casts) for o, r in zip(out, result, strict=True)]
         return type(result)(*stored) if hasattr(result, "_fields") else type(result)(stored)
     if not _native.can_cast(result.dtype, out.dtype):
         raise RuntimeError(
             f"{public}: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
             f"{str(out.dtype)[6:]}"
+        )
+    if result.dtype != out.dtype and not casts:
+        raise RuntimeError(
+            f"{public}: Expected out tensor to have dtype {str(result.dtype)[6:]}, but got {str(out.dtype)[6:]} instead"
         )
     if (out.requires_grad or result.requires_grad) and _native.is_grad_enabled():
         raise RuntimeError(

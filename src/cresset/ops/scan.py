@@ -11,7 +11,7 @@ cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integ
 
     >>> cresset.cumsum(cresset.tensor([1, 2, 3]), dim=0)
     tensor([1, 3, 6])
-    """, autocast={"cuda": "accumulate"}, batch="along")  # fmt: skip
+    """, autocast={"cuda": "accumulate"}, batch="along", casts_out=True)  # fmt: skip
 
 
 @cumsum.derivative
@@ -33,7 +33,7 @@ cumprod = operator("cumprod", """The product of the elements so far along `dim`.
 
     >>> cresset.cumprod(cresset.tensor([1, 2, 3]), dim=0)
     tensor([1, 2, 6])
-    """, autocast={"cuda": "accumulate"})  # fmt: skip
+    """, autocast={"cuda": "accumulate"}, casts_out=True)  # fmt: skip
 
 
 def _cumprod_backward_with_zeros(grad, x, dim):

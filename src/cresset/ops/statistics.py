@@ -201,7 +201,7 @@ def corrcoef(input):
 # --- means that pass over nan, and the rest ---
 
 
-@function(method=True, out=True)
+@function(method=True, out="cast")
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """The mean of the elements that are not nan.
 
@@ -219,7 +219,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return input.nansum(dim, keepdim, dtype=dtype) / count
 
 
-@function(method=True, inplace=True, out=True)
+@function(method=True, inplace=True, out="cast")
 def mvlgamma(input, p):
     """The logarithm of the gamma function of `p` variables: p(p - 1)/4 log π + Σⱼ lgamma(input - j/2), j < p.
 

@@ -38,7 +38,7 @@ def _window(who, formula, length, periodic, dtype, layout, device, pin_memory, r
     return (window.pin_memory() if pin_memory else window).requires_grad_(bool(requires_grad))
 
 
-@function(out=True)
+@function(out="cast")
 def bartlett_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -57,7 +57,7 @@ def bartlett_window(
     )
 
 
-@function(out=True)
+@function(out="cast")
 def blackman_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -76,7 +76,7 @@ def blackman_window(
     )
 
 
-@function(out=True)
+@function(out="cast")
 def hamming_window(
     window_length,
     periodic=True,
@@ -101,7 +101,7 @@ def hamming_window(
     return _window("hamming_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
 
 
-@function(out=True)
+@function(out="cast")
 def hann_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -117,7 +117,7 @@ def hann_window(
     return _window("hann_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
 
 
-@function(out=True)
+@function(out="cast")
 def kaiser_window(
     window_length,
     periodic=True,

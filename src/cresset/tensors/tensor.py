@@ -327,9 +327,10 @@ def _use_memory(self, source, storage_offset, size, stride):
         return share(self, _native.make_tensor([], self.dtype, self.device))
     if isinstance(source, Tensor):
         if size is None:
-            version = source._version
+            version = None if source.is_inference() else source._version
             share(self, source)
-            _native.set_version(self, version)  # the source was not written to
+            if version is not None:
+                _native.set_version(self, version)  # the source was not written to
             return self
         if source.dtype != self.dtype:
             raise RuntimeError(f"set_: the tensor is {self.dtype}, the source {source.dtype}")

@@ -1,15 +1,22 @@
 """What holds of a difference beside its words: rules in differences.py ask for it, so that they mute nothing else.
 
 After an error that both raised, cresset should have left everything as it was. Where a step reads what it writes,
-cresset should give what PyTorch gives when the operands are copies. Both are tried, on the program itself.
+cresset should give what PyTorch gives when the operands are copies. A history that only one library records should be
+that of a constant. Strides that differ should be those of dense tensors. All this is tried, on the program itself; who
+lent or wrote the memory earlier, and which functions a gradient went through, is read off its lines.
 """
 
 import re
 
-from lockstep import Lockstep, Side, asked, memory, span
+from lockstep import STORAGE_WRITTEN, Lockstep, Side, asked, memory, span
 
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
+CONSTANT = "; its history moves nothing"
+LENT = re.compile(r"numpy\(|np[.]asarray|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
+GRADIENT = re.compile(r"backward\(|[.]grad\(")
+# Functions whose gradients cancel, or that PyTorch computes to fewer digits.
+NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|abs|log_softmax|cross_entropy)\(")
 
 
 def circumstances(libraries, steps, why, operands):
@@ -20,6 +27,93 @@ def circumstances(libraries, steps, why, operands):
         text = with_copies(steps[-1])
         if text and agrees(libraries, steps, text):
             return AS_APART
+    if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
+        return CONSTANT if is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]) else ""
+    if found := re.fullmatch(r"(\S+): strides \(([\d, ]*)\) instead of \(([\d, ]*)\)", why):
+        return density(libraries[0], steps, found[1], numbers(found[2]), numbers(found[3]))
+    if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
+        return views(libraries, steps, found[1])
+    if "detach views in-place" in why:
+        return views(libraries, steps, steps[-1].partition(".")[0])
+    if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
+        pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
+        return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
+    return past(steps, why)
+
+
+def past(steps, why):
+    """What earlier lines say about the memory, or about the way of a gradient."""
+    said = ""
+    if "not resizable" in why and any(LENT.search(step) for step in steps[:-1]):
+        said += "; memory was lent"
+    if re.match(r"v\d+: \S+ instead of \S+ at", why) and any("from_dlpack" in step for step in steps[:-1]):
+        said += "; memory was lent by DLPack"
+    if "modified by an inplace operation" in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
+        said += "; memory was written through its storage"
+    if GRADIENT.search(steps[-1]) and " instead of " in why:
+        names = sorted({name for step in steps for name in NOTED.findall(step)})
+        said += f"; through {' '.join(names)}" if names else ""
+    return said
+
+
+def after(library, steps):
+    """A side that has run these lines."""
+    side = Side(library)
+    for text in steps:
+        side.run(compile(text, "<step>", "exec"))
+    return side
+
+
+def is_constant(library, steps, name):
+    """Whether the variable, which has a history, does not change when any leaf does."""
+    side = after(library, steps)
+    tensor = side.tensors().get(name)
+    leaves = [x for x in side.tensors().values() if x.requires_grad and x.is_leaf]
+    if tensor is None or not tensor.requires_grad or not leaves:
+        return False
+    total = library.view_as_real(tensor).sum() if tensor.is_complex() else tensor.sum()
+    moved = asked(lambda: library.autograd.grad(total, leaves, allow_unused=True))
+    return not isinstance(moved, str) and all(g is None or not g.any() for g in moved)
+
+
+def numbers(text):
+    return tuple(int(n) for n in text.split(",") if n.strip())
+
+
+def is_dense(shape, strides):
+    step = 1
+    for stride, size in sorted((s, n) for n, s in zip(shape, strides) if n != 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def density(library, steps, name, ours, theirs):
+    """Which of two forms of a tensor fills its memory, each element once."""
+    tensor = after(library, steps).tensors().get(name)
+    if tensor is None:
+        return ""
+    words = {True: "dense", False: "with gaps or repeated"}
+    shape = tuple(tensor.shape)
+    return f"; {words[is_dense(shape, ours)]} instead of {words[is_dense(shape, theirs)]}"
+
+
+def views(libraries, steps, name):
+    """Whether the variables of the last line, or the one that differs, are views in one library alone or hang on a
+    base that requires a gradient, and which call made them.
+    """
+    theirs, ours = (after(library, steps[:-1]).tensors() for library in libraries)
+    if (x := after(libraries[0], steps).tensors().get(name)) is not None and asked(
+        lambda: x._is_view() and x._base.requires_grad
+    ) is True:
+        return "; a view whose base requires a gradient"
+    for asked_of in dict.fromkeys([*re.findall(r"\bv\d+\b", steps[-1]), name]):
+        if asked_of in theirs and asked_of in ours and theirs[asked_of]._is_view() != ours[asked_of]._is_view():
+            made = [step for step in steps[:-1] if re.search(rf"\b{asked_of}\b.* = ", step)] or [""]
+            called = re.findall(r"([A-Za-z_]\w*)\(", made[-1].partition(" = ")[2])
+            who = "PyTorch" if theirs[asked_of]._is_view() else "cresset"
+            return f"; a view in {who} alone, made by {called[0] if called else 'an operator'}"
     return ""
 
 
@@ -35,9 +129,7 @@ def state(side):
 
 def changes_nothing(library, steps):
     """Whether the last step, which fails, leaves the variables of a library as they were."""
-    side = Side(library)
-    for text in steps[:-1]:
-        side.run(compile(text, "<step>", "exec"))
+    side = after(library, steps[:-1])
     before = state(side)
     side.run(compile(steps[-1], "<step>", "exec"))
     return side.error is not None and asked(lambda: state(side)) == before

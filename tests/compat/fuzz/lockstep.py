@@ -43,6 +43,7 @@ SMALLEST = {
     "complex64": 1e-37,
     "complex128": 1e-307,
 }
+REAL = {"complex64": "float32", "complex128": "float64"}  # of the parts
 UNITS = 8
 # with each intermediate result changed by one unit in the last place: how far that moves an element is its condition
 RERUNS = 4
@@ -210,6 +211,9 @@ def away(expected, got, dtype):
         if dtype in EPSILON:
             close = np.abs(expected - got) <= UNITS * EPSILON[dtype] * np.abs(expected) + SMALLEST[dtype]
             same |= close & np.isfinite(expected) & np.isfinite(got)
+        if np.iscomplexobj(expected):  # beside a part that is no number or infinite, the other one counts alone
+            parts = [~away(getattr(expected, part), getattr(got, part), REAL[dtype]) for part in ("real", "imag")]
+            same |= parts[0] & parts[1] & ~np.isfinite(expected)
     return ~same
 
 

@@ -147,6 +147,7 @@ def _(x, y):
     refuses_bool="Negation, the `-` operator, on a bool tensor is not supported. "
     "Use the `~` or `logical_not()` operator to invert a mask",
     onnx="Neg",
+    exact="out",
 )
 def neg(x):
     """-x."""
@@ -204,7 +205,7 @@ def _(grad, x):
     return grad * sgn(x)
 
 
-@pointwise(types="bool real", examples=[(-2.5, -1.0), (0.0, 0.0), (7, 1)], onnx="Sign")
+@pointwise(types="bool real", examples=[(-2.5, -1.0), (0.0, 0.0), (7, 1)], onnx="Sign", exact="out")
 def sign(x):
     """-1, 0 or 1, as x is negative, zero or positive; 0 for nan."""
     if x.type in ("b8", "u64"):
@@ -217,7 +218,7 @@ def _():
     return 0
 
 
-@pointwise(types="any", examples=[(-2.5, -1.0), (3 + 4j, 0.6 + 0.8j)])
+@pointwise(types="any", examples=[(-2.5, -1.0), (3 + 4j, 0.6 + 0.8j)], exact="out")
 def sgn(x):
     """x / |x|, and 0 for 0: the sign of a real number, the direction of a complex one."""
     return sign(x)
@@ -309,10 +310,13 @@ def nextafter(x, y):
 
 @nextafter.derivative
 def _(x, y):
-    return 1, 0
+    # Where both are equal, the result is y: none of it comes from x, and PyTorch gives y none either.
+    return where(x != y, 1, 0), 0
 
 
-@pointwise(types="bool real", examples=[(-1.5, 0.5, 0.0), (0.0, 0.5, 0.5), (2.0, 0.5, 1.0)], requires="one dtype")
+@pointwise(
+    types="bool real", examples=[(-1.5, 0.5, 0.0), (0.0, 0.5, 0.5), (2.0, 0.5, 1.0)], requires="one dtype", exact="out"
+)
 def heaviside(x, values):
     """0 where x < 0, `values` where x is 0, 1 where x > 0."""
     return p.in_type_of(where(x == 0, values, p.in_type_of(x > 0, x)), x)
@@ -335,7 +339,7 @@ def lcm(x, y):
     return p.absolute(p.quotient(x, p.gcd(x, y)) * y)
 
 
-@pointwise(types="any", examples=[(float("nan"), 0.0), (float("inf"), 0.0, 5.0, 5.0), (1.5, 1.5)])
+@pointwise(types="any", examples=[(float("nan"), 0.0), (float("inf"), 0.0, 5.0, 5.0), (1.5, 1.5)], exact="out")
 def nan_to_num(x, nan: float = 0.0, posinf: Highest = None, neginf: Lowest = None):
     """x with nan and infinities replaced; without a replacement an infinity becomes the largest number of its sign."""
     return x if is_integral(x.type) else _finite(x, nan, posinf, neginf)
@@ -404,7 +408,7 @@ def _(grad):
     return grad * 1j
 
 
-@pointwise(types="any", examples=[(3 + 4j, 3 - 4j), (2.0, 2.0)])
+@pointwise(types="any", examples=[(3 + 4j, 3 - 4j), (2.0, 2.0)], exact="out")
 def conj_physical(x):
     """The complex conjugate, written out; a real x as it is."""
     return p.conjugate(x)

@@ -69,13 +69,25 @@ def isfinite(x):
     return _is_finite(p.real_part(x)) & _is_finite(p.imaginary_part(x))
 
 
-@pointwise(types="bool real", result="bool", inplace=False, examples=[(float("inf"), True), (float("-inf"), False)])
+@pointwise(
+    types="bool real",
+    result="bool",
+    inplace=False,
+    examples=[(float("inf"), True), (float("-inf"), False)],
+    exact="out",
+)
 def isposinf(x):
     """True where x is positive infinity."""
     return literal(False, "b8") if is_integral(x.type) else x == p.INF
 
 
-@pointwise(types="bool real", result="bool", inplace=False, examples=[(float("inf"), False), (float("-inf"), True)])
+@pointwise(
+    types="bool real",
+    result="bool",
+    inplace=False,
+    examples=[(float("inf"), False), (float("-inf"), True)],
+    exact="out",
+)
 def isneginf(x):
     """True where x is negative infinity."""
     return literal(False, "b8") if is_integral(x.type) else x == -p.INF
@@ -87,7 +99,9 @@ def isreal(x):
     return p.imaginary_part(x) == 0 if is_complex(x.type) else literal(True, "b8")
 
 
-@pointwise(types="bool real", result="bool", inplace=False, examples=[(-0.0, True), (0.0, False), (-3, True)])
+@pointwise(
+    types="bool real", result="bool", inplace=False, examples=[(-0.0, True), (0.0, False), (-3, True)], exact="out"
+)
 def signbit(x):
     """True where the sign of x is minus, also for -0.0."""
     if x.type in ("b8", "u64"):

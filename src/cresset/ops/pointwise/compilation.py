@@ -302,7 +302,7 @@ def _by_operations(operator, *args, out=None, **kwargs):
     inputs = [values[name] for name in operator.inputs]
     attributes = [_attribute(attribute, values[attribute.name]) for attribute in operator.attributes]
     result = _function().apply(operator, attributes, *inputs)
-    return result if out is None else _store(operator.name, out, result)
+    return result if out is None else _store(operator.name, out, result, True)
 
 
 def _in_place_by_operations(operator, input, *args, **kwargs):

@@ -45,7 +45,7 @@ def bitwise_xor(x, y):
     return x ^ y
 
 
-@pointwise(types="bool integer", examples=[(12, -13), (True, False)])
+@pointwise(types="bool integer", examples=[(12, -13), (True, False)], exact="out")
 def bitwise_not(x):
     """All bits inverted."""
     return ~x

@@ -40,13 +40,17 @@ LONG_FORMULA = 450  # nodes
 
 
 class Loop:
-    """One function of the generated code: a formula, or the gradient by one input, in one compute type."""
+    """One function of the generated code: a formula, or the gradient by one input, in one compute type.
 
-    def __init__(self, operator, compute, input_index=None):
+    With `numbers` the formula reads one element of each input but the first: `x * 2`, `clamp(x, 0, 1)`.
+    """
+
+    def __init__(self, operator, compute, input_index=None, numbers=False):
         self.operator, self.compute = operator, compute
         self.attributes = operator.attributes
+        self.numbers = frozenset(operator.inputs[1:] if numbers else ())
         if input_index is None:
-            self.name = f"{operator.name}_{compute}"
+            self.name = f"{operator.name}{'_numbers' * numbers}_{compute}"
             self.expression = operator.forward(compute)
             self.result_type = operator.result_type(compute)
             self.wide_expression = operator.forward("f64") if compute in INLINE else None
@@ -113,6 +117,8 @@ class Loop:
                     "uint8_t" if type == "b8" else TYPE_NAMES[type]
                 )  # a byte compared with 0 vectorizes, a bool does not
                 lines.append(f"  auto* {name}_ = reinterpret_cast<const {stored}*>(pointers[{index}]);")
+                if name in self.numbers:
+                    lines.append(f"  const {TYPE_NAMES[type]} {name} = *{name}_;")
         if self.in_lanes:
             return "\n".join([*lines, *self._lanes_loop(), "}", ""])
         lines += self._looking_first(self.expression, constant)
@@ -156,7 +162,7 @@ class Loop:
         loads = [
             f"const {TYPE_NAMES[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};"
             for name, type in self.reads
-            if name in used
+            if name in used - self.numbers
         ]
         return [*(f"  {line}" for line in before), "#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {",
                 *(f"    {line}" for line in loads + body), "  }"]  # fmt: skip
@@ -188,8 +194,13 @@ def nodes(expression):
 
 
 def loops_of(operator):
-    """The loops by their place in the table: ("forward", compute) or (input index, compute)."""
+    """The loops by their place in the table: ("forward", compute), ("numbers", compute) or (input index, compute)."""
     loops = {("forward", compute): Loop(operator, compute) for compute in operator.types}
+    for compute in INLINE if len(operator.inputs) > 1 and "b" not in operator.kinds else ():
+        # Where memory is waited for, not a function, an operand less to read counts.
+        loop = loops.get(("forward", compute))
+        if loop and all(node.op in OPERATIONS for node in nodes(loop.expression)):
+            loops["numbers", compute] = Loop(operator, compute, numbers=True)
     for compute in operator.backward_types:
         for index, has_gradient in enumerate(operator.has_gradient()):
             if has_gradient:
@@ -198,7 +209,7 @@ def loops_of(operator):
 
 
 def table_row(table, inputs, reference):
-    """The members of one PointwiseLoops: forward, then backward by each input. `reference(loop)` names a loop."""
+    """The members of one PointwiseLoops: forward, with numbers, backward by each input. `reference(loop)` names a loop."""
 
     def line(place):
         found = [table.get((place, compute)) for compute in COMPUTES]
@@ -208,4 +219,4 @@ def table_row(table, inputs, reference):
             else "{}"
         )
 
-    return f"{line('forward')},\n     {{" + ",\n      ".join(map(line, range(inputs))) + "}"
+    return f"{line('forward')},\n     {line('numbers')},\n     {{" + ",\n      ".join(map(line, range(inputs))) + "}"

@@ -9,7 +9,13 @@ from .comparison import isnan
 from .definition import Highest, Lowest, pointwise
 
 
-@pointwise(types="any", method=False, examples=[(True, 1.0, 2.0, 1.0), (False, 1.0, 2.0, 2.0)], requires="a condition")
+@pointwise(
+    types="any",
+    method=False,
+    examples=[(True, 1.0, 2.0, 1.0), (False, 1.0, 2.0, 2.0)],
+    requires="a condition",
+    exact="out",
+)
 def where(condition: bool, x, y):
     """x where the condition holds, else y."""
     return p.select(condition, x, y)
