@@ -33,6 +33,18 @@ Dtype dtype_from(PyObject* o) {
   return *dtype;
 }
 
+// A call of the program in words. Every collective passes here, so nothing of Python is called.
+std::string called(int64_t number, const char* name, nb::handle shape, const char* more, const char* file, int line) {
+  std::string text = "call " + std::to_string(number) + ", " + name + "(";
+  if (PyTuple_Check(shape.ptr())) {
+    text += "[";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.ptr()); i++)
+      text += (i ? ", " : "") + std::to_string(PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), i)));
+    text += "] of ";
+  }
+  return text + more + "), at " + file + ":" + std::to_string(line);
+}
+
 const char* const kStates[] = {"waiting", "moving", "done", "different", "failed"};
 
 }  // namespace
@@ -72,12 +84,26 @@ void add_distributed(PyObject* module) {
            })
       .def("poll", [](mpi::Channel& c, const mpi::Exchange& e,
                       int64_t microseconds) { return unlocked([&] { return c.poll(e, microseconds); }); })
-      .def("abandon", &mpi::Channel::abandon);
+      .def("abandon", &mpi::Channel::abandon)
+      .def("release", [](mpi::Channel& c) { unlocked([&] { c.release(); }); });
 
-  nb::class_<Heartbeat>(m, "Heartbeat", "A thread that writes a message to a socket each so many seconds.")
-      .def("__init__", [](Heartbeat* self, int socket, nb::bytes message, double seconds) {
-        new (self) Heartbeat(socket, std::string(message.c_str(), message.size()), seconds);
-      });
+  nb::class_<Heartbeat>(m, "Heartbeat", "A thread that tells a socket what the program does, each so many seconds.")
+      .def("__init__",
+           [](Heartbeat* self, int socket, nb::bytes before, double seconds) {
+             new (self) Heartbeat(socket, std::string(before.c_str(), before.size()), seconds);
+           })
+      .def(
+          "note",
+          [](Heartbeat& self, int64_t number, const char* name, nb::handle shape, const char* more, const char* file,
+             int line) { self.note(called(number, name, shape, more, file, line)); },
+          nb::arg("number"), nb::arg("name"), nb::arg("shape").none(), nb::arg("more"), nb::arg("file"),
+          nb::arg("line"))
+      .def("heard",
+           [](Heartbeat& self) {
+             const std::string text = self.heard();
+             return nb::bytes(text.data(), text.size());
+           })
+      .def("silence", &Heartbeat::silence);
 }
 
 }  // namespace cresset

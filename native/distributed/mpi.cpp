@@ -197,8 +197,12 @@ Channel::Channel(void* checks, void* payload) : checks_(checks), payload_(payloa
   must(f.Comm_size(payload_, &size_), "MPI_Comm_size");
 }
 
-Channel::~Channel() {
-  // What others may still use is left alone; freeing is collective.
+void Channel::release() {
+  const std::lock_guard lock(turn);
+  if (abandoned_ || !started || !queue_.empty()) return;
+  abandoned_ = true;
+  for (Handle* comm : {&checks_, &payload_})
+    if (*comm != handle(kWorld)) must(f.Comm_free(comm), "MPI_Comm_free");
 }
 
 std::shared_ptr<Channel> Channel::world() {

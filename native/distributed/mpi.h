@@ -76,7 +76,6 @@ class Channel {
   static std::shared_ptr<Channel> world();
   // Those of `ranks`, in this order; every one of them calls this.
   std::shared_ptr<Channel> among(const std::vector<int>& ranks, int tag) const;
-  ~Channel();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -85,6 +84,9 @@ class Channel {
   bool poll(const Exchange& wanted, int64_t microseconds);
   // After an error: nothing is exchanged any more, and what is on its way stays so for ever.
   void abandon() { abandoned_ = true; }
+  // Gives the communicators back; every member calls this, and nothing is exchanged after. A broken channel keeps them:
+  // what is on its way may still use them.
+  void release();
 
  private:
   Channel(void* checks, void* payload);

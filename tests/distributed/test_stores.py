@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 
 from cresset import distributed as dist
+from cresset.distributed.liveness import Member
 from cresset.distributed.store import wire
 
 
@@ -175,18 +176,31 @@ def test_the_holder_waits_for_all_that_were_announced():
 
 def test_a_store_listens_at_its_own_address_alone():
     held = dist.TCPStore("127.0.0.1", 0, is_master=True)
-    (server,) = [s for s in dist.store.tcp.SERVERS.values() if s.listener.getsockname()[1] == held.port]
-    assert server.listener.getsockname()[0] == "127.0.0.1"
+    assert held._server.listener.getsockname() == ("127.0.0.1", held.port)
     held.close()
 
 
-def test_a_member_that_ends_is_noticed_at_once(tmp_path):
+def test_a_member_that_ends_is_noticed_at_once_by_those_of_its_job():
     held = dist.TCPStore("127.0.0.1", 0, is_master=True)
-    program = f"import os, cresset.distributed as d; d.TCPStore('127.0.0.1', {held.port}).member('7'); os._exit(0)"
+    here, elsewhere = (Member(dist.PrefixStore(job, held), "0") for job in ("one", "two"))
+    program = f"""
+import os, cresset.distributed as d
+from cresset.distributed.liveness import Member
+Member(d.PrefixStore("one", d.TCPStore("127.0.0.1", {held.port})), "7")
+os._exit(0)
+"""
     path = os.pathsep.join([os.path.dirname(os.path.dirname(dist.__file__)) + "/..", os.environ.get("PYTHONPATH", "")])
     subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}, check=True, timeout=60)
-    held.wait(["cresset/gone/7"], timedelta(seconds=5))
-    assert held.get("cresset/gone/7") == b"ended"
+    deadline = time.monotonic() + 5
+    while not here.gone() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert here.gone() == {"7": f"on {socket.gethostname()} ended"} and elsewhere.gone() == {}
+    late = Member(dist.PrefixStore("one", held), "8")
+    time.sleep(0.1)
+    assert list(late.gone()) == ["7"]
+    for member in (here, elsewhere, late):
+        member.leave()
+    assert Member(dist.PrefixStore("one", held), "9").gone().keys() <= {"7"}  # those who left are not mourned
     held.close()
 
 

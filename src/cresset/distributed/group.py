@@ -1,6 +1,7 @@
 """Groups of processes: who is in them, what carries their exchanges, and what they say when one of them fails."""
 
 import contextlib
+import json
 import os
 import sys
 import zlib
@@ -9,51 +10,14 @@ from datetime import timedelta
 
 from .. import _native
 from .engines import Kind
-from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
-from .store import PrefixStore, TCPStore, wire
+from .errors import DistBackendError, DistError, DistStoreError
+from .surroundings import REAL
 from .work import Work
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MASK = (1 << 61) - 1
-HEARTBEAT = 0.5  # seconds
-
-
-class Member:
-    """This process among all, as the store knows it: a connection whose end is noticed, and a thread that gives signs
-    of life.
-    """
-
-    def __init__(self, store, rank):
-        self.store, self.rank, self.connection, self.heartbeat = store, rank, None, None
-        self.owner = os.getpid()
-        base = store
-        while isinstance(base, PrefixStore):
-            base = base.underlying_store
-        if isinstance(base, TCPStore):
-            self.connection = base.member(str(rank))
-            alive = wire.pack([b"alive", b"0", b"0"])
-            self.heartbeat = _native.distributed.Heartbeat(self.connection._connection.fileno(), alive, HEARTBEAT)
-        self.base = base
-
-    def gone(self):
-        """The ranks that are gone, and how."""
-        if self.connection is None:
-            return {}
-        try:
-            if not self.base.check(["cresset/gone"]):
-                return {}
-            names = [key for key in self.base.list_keys() if key.startswith("cresset/gone/")]
-            return {int(name.rsplit("/", 1)[1]): self.base.get(name).decode() for name in names}
-        except DistNetworkError:
-            return {0: "ended (it held the store)"}
-
-    def leave(self):
-        self.heartbeat = None
-        if self.connection is not None and self.owner == os.getpid():
-            with contextlib.suppress(DistError):
-                self.connection._exchange("leave")
-            self.connection.close()
+SAYS = 2.0  # seconds in which the others say what they do, when something is wrong
 
 
 def place():
@@ -90,9 +54,9 @@ class ProcessGroup:
 
         GLOO, NCCL, MPI, CUSTOM, UNDEFINED = "gloo", "nccl", "mpi", "custom", "undefined"
 
-    def __init__(self, engine, ranks, store, name, backend, timeout, description, member, device_id=None):
+    def __init__(self, engine, ranks, store, name, backend, timeout, description, member, device_id=None, around=REAL):
         self._engine, self._ranks, self._store, self._name, self._backend = engine, list(ranks), store, name, backend
-        self._timeout, self._description, self._member = timeout, description, member
+        self._timeout, self._description, self._member, self._around = timeout, description, member, around
         self.bound_device_id = device_id
         self._count = 0
         self._records = deque(maxlen=64)
@@ -160,6 +124,8 @@ class ProcessGroup:
             self._count += 1
         record = Record(self._count, name, about, words, place())
         self._records.append(record)
+        if self._member is not None:
+            self._member.note(record)
         size = -1 if about is None else about.numel()
         dtype = -1 if about is None else about.dtype.itemsize * 64 + DTYPE_NUMBERS[about.dtype]
         fingerprint = hash((self._count, int(kind), size, dtype, reduction, root, hash_of(words))) & MASK
@@ -173,15 +139,15 @@ class ProcessGroup:
             if state == "done":
                 return True
             self._kept.append(keeps)
-            raise self._break(name, self._different(record) if state == "different" else exchange.problem)
+            raise self._break(name, self._different(record) if state == "different" else self._failed(record, exchange))
 
         def alarm(waited, limit):
-            self._look_around(record, waited, limit, keeps)
+            self._look_around(record, waited, limit, keeps, exchange)
 
         def sender():
             return self._ranks[exchange.source]
 
-        return Work(poll, finish, result, keeps, alarm, self._timeout.total_seconds(), sender)
+        return Work(poll, finish, result, keeps, alarm, self._timeout.total_seconds(), sender, self._around.now)
 
     def _run(self, work, async_op):
         if async_op:
@@ -196,73 +162,87 @@ class ProcessGroup:
         self._engine.abandon()
         return DistBackendError(f"{name}: {problem}")
 
-    def _say(self, record):
-        """Tell the others what this process does."""
-        import json
-        import socket
+    def _me(self):
+        return f"rank {self._ranks[self.rank()]} on {self._around.hostname()}"
 
-        text = {"rank": self._ranks[self.rank()], "host": socket.gethostname(), "what": str(record)}
-        self._store.set(f"said/{record.number}/{self.rank()}", json.dumps(text))
-
-    def _heard(self, record, seconds):
-        """What the others said, by rank of the group; None of those who say nothing."""
-        import json
-
-        heard = {}
-        for rank in range(self.size()):
-            key = f"said/{record.number}/{rank}"
-            try:
-                self._store.wait([key], timedelta(seconds=seconds))
-                heard[rank] = json.loads(self._store.get(key))
-            except DistStoreError:
-                heard[rank] = None
-        return heard
+    def _said(self, record):
+        """What each rank does, in lines. Every rank tells the store; the first that comes here reads it for all."""
+        store, number = self._store, record.number
+        store.hurry(SAYS)
+        what = json.dumps({"host": self._around.hostname(), "what": str(record)})
+        store.set(f"said/{number}/{self.rank()}", what)
+        if store.add(f"asked/{number}", 1) > 1:
+            store.wait([f"answer/{number}"], timedelta(seconds=SAYS + 1))
+            return store.get(f"answer/{number}").decode()
+        keys = [f"said/{number}/{rank}" for rank in range(self.size())]
+        with contextlib.suppress(DistStoreError):
+            store.wait(keys, timedelta(seconds=SAYS))
+        there = [store.check([key]) for key in keys] if not store.check(keys) else [True] * self.size()
+        heard = iter(store.multi_get([key for key, is_there in zip(keys, there, strict=True) if is_there]))
+        last = {} if all(there) or self._member is None else self._member.whereabouts(store)
+        by_call = {}
+        for rank, is_there in enumerate(there):
+            said = json.loads(next(heard)) if is_there else None
+            name = str(self._ranks[rank])
+            words = said["what"] if said else "did not come, " + last.get(name, "and is not known to the store")
+            by_call.setdefault(words, []).append(f"{name} on {said['host']}" if said else name)
+        lines = []
+        for words, ranks in by_call.items():
+            many = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+            lines.append(f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks[:8])}{many}: {words}")
+        answer = "\n  ".join(lines)
+        store.set(f"answer/{number}", answer)
+        return answer
 
     def _different(self, record):
         """The words for processes that do not do the same."""
         try:
-            self._say(record)
-            heard = self._heard(record, 2.0)
+            lines = self._said(record)
             with contextlib.suppress(DistStoreError):  # whoever holds the store stays until all have read
-                self._store.barrier(f"heard/{record.number}", self.size(), timedelta(seconds=2))
+                self._store.barrier(f"heard/{record.number}", self.size(), timedelta(seconds=1))
         except DistError as error:
-            return f"the ranks do not call the same (this one: {record}); the store cannot be asked: {error}"
-        by_call = {}
-        for rank, said in heard.items():
-            words = said["what"] if said else "nothing yet"
-            host = f" on {said['host']}" if said else ""
-            by_call.setdefault(words, []).append(f"{self._ranks[rank]}{host}")
-        lines = [f"rank{'s' if len(r) > 1 else ''} {', '.join(r)}: {words}" for words, r in by_call.items()]
+            return f"the ranks do not call the same ({self._me()}: {record}); the store cannot be asked: {error}"
         return (
-            f"the ranks of group {self._name!r} do not call the same as their call number {record.number}:\n  "
-            + "\n  ".join(lines)
+            f"the ranks of group {self._name!r} do not call the same as their call number {record.number}:\n  {lines}"
         )
 
-    def _look_around(self, record, waited, limit, keeps):
+    def _failed(self, record, exchange):
+        """The words for an exchange that the engine gave up: if somebody is gone, that is why."""
+        for _ in range(10):
+            if words := self._who_is_gone(record):
+                return words
+            self._around.sleep(0.05)
+        return f"{exchange.problem}. {self._me()} was in {record}"
+
+    def _who_is_gone(self, record):
+        """The words for members of the group that are gone; '' if all are there."""
+        gone = self._member.gone() if self._member is not None else {}
+        before = self._records[-2] if len(self._records) > 1 else None
+        last = f" The last call that came through is number {before.number}, {before}." if before else ""
+        if None in gone:
+            return f"{gone[None]}.{last} {self._me()} waits in {record}"
+        here = [(int(name), how) for name, how in gone.items() if int(name) in self._ranks]
+        if not here:
+            return ""
+        (first, how), others = here[0], sorted(rank for rank, _ in here[1:])
+        more = f" (then rank{'s' if len(others) > 1 else ''} {', '.join(map(str, others[:8]))})" if others else ""
+        return f"rank {first} {how}{more}.{last} {self._me()} waits in {record}"
+
+    def _look_around(self, record, waited, limit, keeps, exchange):
         """While a wait takes long: is somebody gone, is it too late?"""
-        gone = {rank: how for rank, how in self._member.gone().items() if rank in self._ranks} if self._member else {}
-        if gone:
+        words = self._who_is_gone(record)
+        if words and self._engine.poll(exchange, 20_000) == "done":
+            return  # whoever is gone had done its part
+        if words:
             self._kept.append(keeps)
-            who = "; ".join(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
-            raise self._break(record.kind, f"{who}. This rank ({self._ranks[self.rank()]}) waits in {record}")
+            raise self._break(record.kind, words)
         if limit and waited >= limit:
             self._kept.append(keeps)
-            with contextlib.suppress(DistError):
-                self._say(record)
             try:
-                heard = self._heard(record, 0.5)
-            except DistError:
-                heard = {}
-            missing = [str(self._ranks[rank]) for rank, said in heard.items() if said is None]
-            others = (
-                f"rank{'s' if len(missing) > 1 else ''} {', '.join(missing)} did not come"
-                if missing
-                else "the others wait, too"
-            )
-            raise self._break(
-                record.kind,
-                f"Timed out after {waited:.1f} s: {others}. Rank {self._ranks[self.rank()]} waits in {record}",
-            )
+                lines = "\n  " + self._said(record)
+            except DistError as error:
+                lines = f" {self._me()} waits in {record}; the store cannot be asked: {error}"
+            raise self._break(record.kind, f"Timed out after {waited:.1f} s:{lines}")
 
 
 DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(

@@ -1,5 +1,6 @@
 """An exchange that was begun: PyTorch's Work."""
 
+import time
 from datetime import timedelta
 
 from .. import futures
@@ -15,11 +16,15 @@ class Work:
         keeps: what must live until then.
         alarm: alarm(seconds waited) looks around while it waits; raises if it is in vain.
         patience: seconds until a wait gives up.
+        now: the clock.
     """
 
-    def __init__(self, poll=None, finish=None, result=(), keeps=(), alarm=None, patience=None, source=None):
+    def __init__(
+        self, poll=None, finish=None, result=(), keeps=(), alarm=None, patience=None, source=None, now=time.monotonic
+    ):
         self._poll, self._finish, self._result, self._keeps = poll, finish, list(result), keeps
         self._alarm, self._patience, self._source = alarm, patience, source
+        self._now = now
         self._error, self._futures = None, []
         self._done = poll is None
         if self._done:
@@ -71,12 +76,11 @@ class Work:
         if self._step(200):
             return True
         limit = timeout.total_seconds() or self._patience
-        waited = 0.0
+        start = self._now()
         while not self._step(50_000):
-            waited += 0.05
             if self._alarm is not None:
                 try:
-                    self._alarm(waited, limit)
+                    self._alarm(self._now() - start, limit)
                 except Exception as error:
                     self._error = error
                     raise

@@ -7,7 +7,8 @@ from datetime import timedelta
 from .. import _native
 from .engines.alone import Alone
 from .errors import DistError
-from .group import DEFAULT_TIMEOUT, Member, ProcessGroup
+from .group import DEFAULT_TIMEOUT, ProcessGroup
+from .liveness import Member
 from .rendezvous import rendezvous
 from .store import PrefixStore, Store
 
@@ -186,7 +187,8 @@ def init_process_group(
     else:
         from .engines import mpi
 
-        member = Member(store, rank)
+        held = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        member = Member(store, str(rank), "torchrun" if held else "rank 0")
         try:
             engine = mpi.world(PrefixStore("mpi", inner), rank, world_size, inner.timeout.total_seconds())
         except BaseException:
@@ -198,7 +200,7 @@ def init_process_group(
     World.groups = {made: {r: r for r in range(world_size)}}
     World.numbered = 0
     if world_size > 1:  # nobody goes on before all are there
-        inner.barrier("ready", world_size, inner.timeout)
+        member.meet(inner, "ready", world_size, inner.timeout)
 
 
 def destroy_process_group(group=None):
@@ -210,6 +212,8 @@ def destroy_process_group(group=None):
         raise AssertionError("destroy_process_group: Invalid process group specified or it was destroyed before")
     if chosen is not World.default:
         del World.groups[chosen]
+        if chosen._broken is None:
+            chosen._engine.release()
         return
     if World.member is not None:
         World.member.leave()

@@ -128,7 +128,11 @@ def save(
     """
     _refuse("save", planner)
     writer = _storage(storage_writer, checkpoint_id, FileSystemWriter, "save")
-    processes = _processes(process_group, no_dist)
+    return _commit(state_dict, writer, _processes(process_group, no_dist))
+
+
+def _commit(state_dict, writer, processes):
+    """All write their parts; when all are on the disk, one makes them the checkpoint."""
     flat, paths = flatten(_states(state_dict))
     entries, error, written = _mine(flat, processes), None, ([], {})
     try:

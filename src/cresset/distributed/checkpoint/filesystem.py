@@ -6,11 +6,11 @@ checkpoint or the new one, and files that nobody names, which the next save take
 
 import contextlib
 import io
-import os
 import pathlib
 import pickle
 import uuid
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import Any
 
 import cresset
@@ -18,6 +18,7 @@ import cresset
 from ...serialization.loading import Load
 from ...serialization.names import safe_globals
 from ...serialization.saving import Pickler
+from ..surroundings import REAL
 from .metadata import (
     CLASSES,
     BytesStorageMetadata,
@@ -71,20 +72,21 @@ class FileSystemWriter:
 
     def __init__(
         self, path, single_file_per_rank=True, sync_files=True, thread_count=1, per_thread_copy_ahead=10_000_000,
-        cache_staged_state_dict=False, overwrite=True,
+        cache_staged_state_dict=False, overwrite=True, _disk=REAL.disk,
     ):  # fmt: skip
+        self.disk = _disk
         self.path, self.sync_files, self.overwrite = pathlib.Path(path), sync_files, overwrite
         self.single_file_per_rank = single_file_per_rank
 
     def begin(self):
         """Make the folder ready; the numbers that files of an earlier checkpoint have."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        if not self.overwrite and (self.path / METADATA).exists():
+        self.disk.make_folder(self.path)
+        if not self.overwrite and self.disk.exists(self.path / METADATA):
             raise RuntimeError(f"save: {self.path} holds a checkpoint, and overwrite is False")
 
     def next_number(self, rank):
         """The first number that no file of a rank has."""
-        taken = {file.name for file in self.path.glob(f"__{rank}_*.distcp")}
+        taken = {name for name in self.disk.names(self.path) if fnmatch(name, f"__{rank}_*.distcp")}
         return next(n for n in range(len(taken) + 1) if f"__{rank}_{n}.distcp" not in taken)
 
     def write(self, rank, entries):
@@ -94,7 +96,7 @@ class FileSystemWriter:
         for group in filter(None, groups):
             name = f"__{rank}_{number}.distcp"
             number += 1
-            with open(self.path / name, "xb") as file:
+            with self.disk.create(self.path / name, exclusive=True) as file:
                 for key, value in group:
                     start = file.tell()
                     index, described[key] = _describe(key, value)
@@ -103,8 +105,9 @@ class FileSystemWriter:
                         file.write(one.getvalue())
                     places.append((index, _StorageInfo(name, start, file.tell() - start)))
                 if self.sync_files:
-                    file.flush()
-                    os.fsync(file.fileno())
+                    self.disk.sync(file)
+        if self.sync_files and places:
+            self.disk.sync_folder(self.path)
         return places, described
 
     def finish(self, metadata):
@@ -113,16 +116,16 @@ class FileSystemWriter:
         text = io.BytesIO()
         Pickler(text, 4, lambda _: None).dump(metadata)
         unfinished = self.path / f"{METADATA}.tmp"
-        with open(unfinished, "wb") as file:
+        with self.disk.create(unfinished) as file:
             file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, self.path / METADATA)
+            self.disk.sync(file)
+        self.disk.replace(unfinished, self.path / METADATA)
+        self.disk.sync_folder(self.path)
         kept = {info.relative_path for info in metadata.storage_data.values()}
-        for file in self.path.glob("__*_*.distcp"):
-            if file.name not in kept:
+        for name in self.disk.names(self.path):
+            if fnmatch(name, "__*_*.distcp") and name not in kept:
                 with contextlib.suppress(OSError):
-                    file.unlink()
+                    self.disk.remove(self.path / name)
 
 
 def _describe(key, value):
@@ -156,14 +159,14 @@ class FileSystemReader:
         path: the folder.
     """
 
-    def __init__(self, path):
-        self.path = pathlib.Path(path)
+    def __init__(self, path, _disk=REAL.disk):
+        self.path, self.disk = pathlib.Path(path), _disk
 
     def read_metadata(self):
         """What the checkpoint says about itself."""
         file = self.path / METADATA
         try:
-            data = file.read_bytes()
+            data = self.disk.read(file)
         except OSError as error:
             raise FileNotFoundError(f"load: {self.path} holds no finished checkpoint: {error}") from error
         metadata = MetadataLoad(data).read()
@@ -178,9 +181,7 @@ class FileSystemReader:
         file = (self.path / info.relative_path).resolve()
         if file.parent != self.path.resolve():
             raise RuntimeError(f"load: {METADATA} names a file outside of its folder: {info.relative_path!r}")
-        with open(file, "rb") as opened:
-            opened.seek(info.offset)
-            data = opened.read(info.length)
+        data = self.disk.read(file, info.offset, info.length)
         if len(data) != info.length:
             raise RuntimeError(f"load: {file.name} ends before byte {info.offset + info.length}")
         return cresset.load(io.BytesIO(data), weights_only=True)

@@ -2,28 +2,24 @@
 failure.
 
 Agents meet in a TCPStore that one of them holds. A generation is one attempt: in each, the agents number themselves,
-    tell how
-many processes they have, and start them. Whoever sees a failure ends the generation for all (the key
+tell how many processes they have, and start them. Whoever sees a failure ends the generation for all (the key
 `over/<generation>`).
 """
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ..errors import DistError, DistNetworkError
+from ..liveness import Member
 from ..store import PrefixStore, TCPStore
+from ..surroundings import REAL
 from .errors import ChildFailedError, ProcessFailure, read
-from .processes import Process
 
 
 @dataclass
@@ -65,11 +61,12 @@ class Stopped(BaseException):
 class Agent:
     """Runs the processes of one machine until all have ended well, or too many attempts have failed."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, around=REAL):
+        self.around = around
         self.settings, self.store, self.member, self.processes = settings, None, None, []
-        self.folder = tempfile.mkdtemp(prefix="torchrun_")
-        self.job = settings.job if settings.job != "none" else uuid.uuid4().hex[:12]
-        self.restarts = 0
+        self.folder = around.make_folder("torchrun_")
+        self.job = settings.job if settings.job != "none" else around.unique()[:12]
+        self.restarts, self.mourned = 0, set()
 
     def say(self, text):
         """Tell the user, who asked for it."""
@@ -96,12 +93,10 @@ class Agent:
                 signal.signal(number, handler)
             self.end_processes(signal.SIGTERM)
             if self.member is not None:
-                with contextlib.suppress(DistError):
-                    self.member._exchange("leave")
-                self.member.close()
+                self.member.leave()
             if self.store is not None:
                 self.store.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.around.remove_folder(self.folder)
 
     def on_signal(self, number, _):
         raise Stopped(number)
@@ -114,13 +109,15 @@ class Agent:
         patience = timedelta(seconds=s.join)
         if s.node_rank in (None, 0):
             try:
-                self.store = TCPStore(s.host, s.port, is_master=True, timeout=patience, wait_for_workers=False)
+                self.store = TCPStore(
+                    s.host, s.port, is_master=True, timeout=patience, wait_for_workers=False, _around=self.around
+                )
             except (DistNetworkError, OSError):
                 if s.most == 1 or s.node_rank == 0:
                     raise
         self.holds = self.store is not None
         if not self.holds:
-            self.store = TCPStore(s.host, s.port, timeout=patience)
+            self.store = TCPStore(s.host, s.port, timeout=patience, _around=self.around)
         self.keys = PrefixStore(f"torchrun/{s.job}", self.store)
 
     def meet(self, generation):
@@ -136,7 +133,7 @@ class Agent:
             if number >= count:
                 raise RuntimeError(f"{count} machines have begun without this one; --nnodes allows no more")
         if self.member is None:
-            self.member = self.store.member(f"agent {s.job} {uuid.uuid4().hex}")
+            self.member = Member(self.keys, self.around.unique(), "another machine", self.around)
         keys.set(f"size/{generation}/{number}", str(s.processes))
         names = [f"size/{generation}/{i}" for i in range(count)]
         keys.wait(names, timedelta(seconds=s.join))
@@ -145,17 +142,17 @@ class Agent:
     def close_the_door(self, generation):
         """Wait for as many machines as there may be, or, once there are enough, for a while."""
         s, keys = self.settings, self.keys
-        deadline, last_call = time.monotonic() + s.join, None
+        deadline, last_call = self.around.now() + s.join, None
         while not keys.check([f"closed/{generation}"]):
             came = keys.add(f"came/{generation}", 0)
             if came >= s.least and last_call is None:
-                last_call = time.monotonic() + s.last_call
-            if came >= s.most or (last_call is not None and time.monotonic() > last_call):
+                last_call = self.around.now() + s.last_call
+            if came >= s.most or (last_call is not None and self.around.now() > last_call):
                 keys.compare_set(f"closed/{generation}", "", str(min(came, s.most)))
-            elif time.monotonic() > deadline:
+            elif self.around.now() > deadline:
                 wanted = f"{s.least} are needed (--nnodes {s.least}:{s.most})"
                 raise RuntimeError(f"{came} machines came within {s.join:g} s, {wanted}")
-            time.sleep(0.05)
+            self.around.sleep(0.05)
         return int(keys.get(f"closed/{generation}"))
 
     # ---- an attempt
@@ -171,7 +168,7 @@ class Agent:
             self.processes.append(self.start(local, first + local, world, number, len(sizes), generation))
         pause = 0.005  # at first often: a short program is not kept waiting
         while True:
-            time.sleep(pause)
+            self.around.sleep(pause)
             pause = min(2 * pause, s.interval if s.interval > 0 else 0.1)
             states = [p.process.poll() for p in self.processes]
             if any(states):
@@ -186,12 +183,15 @@ class Agent:
         """Why the generation has ended, as another agent says; or a machine that is gone."""
         if self.keys.check([f"over/{generation}"]):
             return self.keys.get(f"over/{generation}").decode()
-        if self.store.check(["cresset/gone"]):
-            name = self.store.get("cresset/gone").decode()
-            if name.startswith(f"agent {self.settings.job} "):
-                self.store.delete_key("cresset/gone")
-                self.keys.compare_set(f"over/{generation}", "", "a machine is gone")
-                return "a machine is gone"
+        gone = self.member.gone() if self.member is not None else {}
+        new = [name for name in gone if name not in self.mourned]
+        if None in gone:
+            raise RuntimeError(gone[None])
+        if new:
+            self.mourned.update(new)
+            words = f"a machine is gone: the agent {gone[new[0]]}"
+            self.keys.compare_set(f"over/{generation}", "", words)
+            return words
         return None
 
     def failed(self, generation):
@@ -237,7 +237,7 @@ class Agent:
         while not self.keys.check(names):
             if reason := self.is_over(generation):
                 return self.again(generation, reason)
-            time.sleep(0.05)
+            self.around.sleep(0.05)
         with contextlib.suppress(DistError):
             self.keys.barrier(f"end/{generation}", count, timedelta(seconds=5))  # the holder of the store goes last
         return "done"
@@ -264,7 +264,7 @@ class Agent:
             mine = visible[local] if len(visible) > local and visible[local] else local
             environment["CUDA_VISIBLE_DEVICES"] = mine
         texts = {key: str(value) for key, value in environment.items()}
-        return Process(s, local, rank, errors, texts, generation)
+        return self.around.process(s, local, rank, errors, texts, generation)
 
     def end_processes(self, number):
         """Ask the processes to end, and after a while make them."""
@@ -272,10 +272,10 @@ class Agent:
         for one in running:
             with contextlib.suppress(OSError):
                 one.process.send_signal(number)
-        deadline = time.monotonic() + self.settings.patience
+        deadline = self.around.now() + self.settings.patience
         for one in running:
             try:
-                one.process.wait(max(0.0, deadline - time.monotonic()))
+                one.process.wait(max(0.0, deadline - self.around.now()))
             except subprocess.TimeoutExpired:
                 one.process.kill()
                 one.process.wait()

@@ -23,3 +23,6 @@ class Alone:
 
     def abandon(self):
         pass
+
+    def release(self):
+        pass

@@ -182,3 +182,6 @@ class Mpi:
     def abandon(self):
         _Job.broken = True
         self.channel.abandon()
+
+    def release(self):
+        self.channel.release()

@@ -5,6 +5,7 @@ from datetime import timedelta
 from ..errors import DistStoreError, QueueEmptyError
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
+ANSWERS = 30.0  # seconds that the holder of a table has to answer, beside what a request may wait
 
 
 def to_bytes(value, what):
@@ -31,7 +32,7 @@ class Store:
     """
 
     def __init__(self):
-        self._timeout = DEFAULT_TIMEOUT
+        self._timeout, self._answers = DEFAULT_TIMEOUT, ANSWERS
 
     def request(self, operation, keys=(), values=(), timeout=0.0):
         raise NotImplementedError(f"{type(self).__name__}.request: a kind of store defines it")
@@ -51,6 +52,10 @@ class Store:
         """Wait this long (a timedelta) for a key from now on."""
         seconds(timeout)
         self._timeout = timeout
+
+    def hurry(self, seconds):
+        """From now on give up when the holder of the table, beside what a request may wait, needs longer to answer."""
+        self._answers = seconds
 
     def has_extended_api(self):
         """Whether append, multi_get and multi_set are there; they are in every store here."""

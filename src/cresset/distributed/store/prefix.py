@@ -34,6 +34,9 @@ class PrefixStore(Store):
         answer = self._store.request(operation, [start + key for key in keys], values, timeout)
         return [key.removeprefix(start) for key in answer if key.startswith(start)] if operation == "list" else answer
 
+    def hurry(self, seconds):
+        self._store.hurry(seconds)
+
     def clone(self):
         other = PrefixStore(self._prefix, self._store.clone())
         other._timeout = self._timeout

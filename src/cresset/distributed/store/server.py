@@ -1,20 +1,19 @@
-"""The process that holds the table of a TCPStore: one thread that answers everybody.
+"""Who answers the requests to a TCPStore, apart from the sockets that they come by.
 
-A member of a job keeps one connection open on which it says who it is ("member") and that it lives ("alive", without an
-answer). When such a connection ends without "leave", or is silent for too long, the member is gone: the server says so
-under the key `cresset/gone/<name>`, where those who wait for it look.
+A member of a job keeps one connection open on which it says who it is ("member") and, again and again, that it lives
+and what it does ("alive"). When such a connection ends without "leave", or is silent for too long, the member is gone,
+and all members of its job are told at once on theirs: none of them has to ask.
 """
 
-import contextlib
-import selectors
-import socket
-import threading
-import time
+import heapq
+import itertools
+from collections import OrderedDict
 
 from . import wire
 from .table import Later, Table
 
 SILENCE = 3.0  # seconds without a sign of life
+ECHO = wire.pack([b""])
 
 
 class Peer:
@@ -22,105 +21,131 @@ class Peer:
 
     def __init__(self, connection):
         self.connection, self.received, self.to_send = connection, bytearray(), bytearray()
-        self.waiting = None  # (operation, keys, values, state, deadline)
-        self.member, self.seen = None, 0.0
+        self.waiting = None  # (operation, keys, values, state, number)
+        self.awaited = None  # the key that has to change first
+        self.scope = self.member = self.host = None
+        self.seen, self.note = 0.0, ""
+        self.left = False  # it has said goodbye: nothing more comes
+
+    def where(self):
+        """In which call a member was when it last gave a sign of life, in words."""
+        return f"; its last sign of life came from {self.note}" if self.note else ""
 
 
 class Server:
-    """Answers requests on a listening socket, in a thread."""
+    """A table, those who are connected, and what they wait for.
 
-    def __init__(self, listener):
-        self.listener, self.table, self.peers = listener, Table(), {}
+    Args:
+        now: the clock.
+        flush: flush(peer) sends what the peer has in `to_send`, now or when it can.
+    """
+
+    def __init__(self, now, flush):
+        self.now, self.flush, self.table, self.peers = now, flush, Table(), {}
+        self.waits = {}  # key -> {peers that wait for it}
+        self.deadlines, self.numbers = [], itertools.count()
+        self.members = OrderedDict()  # peers that are members, the one that was silent longest first
+        self.lost = {}  # scope -> {name: how}, of those that are gone
         self.users = 0  # TCPStores that came
-        listener.setblocking(False)
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(listener, selectors.EVENT_READ)
-        self.wake, self.woken = socket.socketpair()
-        self.selector.register(self.woken, selectors.EVENT_READ)
-        self.thread = threading.Thread(target=self.run, name="cresset-store", daemon=True)
-        self.thread.start()
 
-    def close(self):
-        with contextlib.suppress(OSError):
-            self.wake.send(b"x")
-        if self.thread is not threading.current_thread():
-            self.thread.join(5)
+    # ---- connections
 
-    def run(self):
-        while True:
-            for key, events in self.selector.select(self.patience()):
-                if key.fileobj is self.woken:
-                    return self.shut()
-                if key.fileobj is self.listener:
-                    self.welcome()
-                    continue
-                peer = key.data
-                try:
-                    if events & selectors.EVENT_READ:
-                        self.read(peer)
-                    if events & selectors.EVENT_WRITE:
-                        self.send(peer)
-                except (OSError, ValueError):
-                    self.drop(peer)
-            self.look_at_the_clock()
-
-    def shut(self):
-        for peer in list(self.peers.values()):
-            peer.connection.close()
-        for end in (self.listener, self.wake, self.woken, self.selector):
-            end.close()
-
-    def patience(self):
-        """Seconds until something has to happen by itself."""
-        now = time.monotonic()
-        times = [p.waiting[4] - now for p in self.peers.values() if p.waiting]
-        times += [p.seen + SILENCE - now for p in self.peers.values() if p.member]
-        return max(0.0, min(times)) if times else None
-
-    def look_at_the_clock(self):
-        now = time.monotonic()
-        for peer in list(self.peers.values()):
-            if peer.waiting and peer.waiting[4] <= now:
-                operation, keys = peer.waiting[:2]
-                peer.waiting = None
-                self.answer(peer, [b"late", operation.encode(), *keys])
-            if peer.member and peer.seen + SILENCE <= now:
-                self.gone(peer, f"gave no sign of life for {SILENCE:g} s")
-
-    def welcome(self):
-        try:
-            connection, _ = self.listener.accept()
-        except OSError:
-            return
-        connection.setblocking(False)
-        with contextlib.suppress(OSError):
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def connected(self, connection):
+        """Somebody comes; the Peer."""
         peer = self.peers[connection] = Peer(connection)
-        self.selector.register(connection, selectors.EVENT_READ, peer)
+        return peer
 
-    def drop(self, peer):
-        if self.peers.pop(peer.connection, None) is None:
-            return
-        self.selector.unregister(peer.connection)
-        peer.connection.close()
-        if peer.member:
-            self.gone(peer, "ended")
-
-    def gone(self, peer, how):
-        name, peer.member = peer.member, None
-        self.table.values[b"cresset/gone/" + name] = how.encode()
-        self.table.values[b"cresset/gone"] = name
-        self.changed()
-
-    # ---- requests
-
-    def read(self, peer):
-        data = peer.connection.recv(1 << 16)
-        if not data:
-            return self.drop(peer)
+    def received(self, peer, data):
+        """Bytes came; ValueError if they are no requests."""
         peer.received += data
         while (message := wire.take(peer.received)) is not None:
             self.request(peer, message)
+
+    def drop(self, peer):
+        """A connection has ended."""
+        if self.peers.pop(peer.connection, None) is None:
+            return
+        self.forget(peer)
+        if peer.member:
+            self.gone(peer, "ended")
+
+    # ---- time
+
+    def patience(self):
+        """Seconds until something has to happen by itself, or None."""
+        while self.deadlines and not self.is_waiting(self.deadlines[0]):
+            heapq.heappop(self.deadlines)
+        times = [self.deadlines[0][0]] if self.deadlines else []
+        if self.members:
+            times.append(next(iter(self.members)).seen + SILENCE)
+        return max(0.0, min(times) - self.now()) if times else None
+
+    @staticmethod
+    def is_waiting(entry):
+        _, number, peer = entry
+        return peer.waiting is not None and peer.waiting[4] == number
+
+    def look_at_the_clock(self):
+        now = self.now()
+        while self.deadlines and self.deadlines[0][0] <= now:
+            entry = heapq.heappop(self.deadlines)
+            if self.is_waiting(entry):
+                peer = entry[2]
+                operation, keys = peer.waiting[:2]
+                self.forget(peer)
+                self.answer(peer, [b"late", operation.encode(), *keys])
+        while self.members:
+            peer = next(iter(self.members))
+            if peer.seen + SILENCE > now:
+                break
+            self.gone(peer, f"gave no sign of life for {SILENCE:g} s")
+
+    # ---- members
+
+    def gone(self, peer, how):
+        """Tell the others of its job that a member is gone."""
+        self.members.pop(peer, None)
+        scope, name, peer.member = peer.scope, peer.member, None
+        text = f"on {peer.host} {how}{peer.where()}".encode()
+        self.lost.setdefault(scope, {})[name] = text
+        for other in list(self.members):
+            if other.scope == scope:
+                self.answer(other, [b"gone", name, text])
+
+    def _member(self, peer, keys, values):
+        peer.scope, peer.member = keys
+        peer.host, peer.seen = values[0].decode(errors="replace"), self.now()
+        self.members[peer] = None
+        self.answer(peer, [b"done"])
+        for name, text in self.lost.get(peer.scope, {}).items():
+            self.answer(peer, [b"gone", name, text])
+
+    def _alive(self, peer, keys, values):
+        if peer.member:
+            peer.seen = self.now()
+            self.members.move_to_end(peer)
+            peer.note = values[0].decode(errors="replace") if values else ""
+        peer.to_send += ECHO
+        self.flush(peer)
+
+    def _leave(self, peer, keys, values):
+        self.members.pop(peer, None)
+        if peer.member and values and values[0]:
+            self.gone(peer, values[0].decode(errors="replace"))
+        peer.member, peer.left = None, True
+
+    def _whereabouts(self, peer, keys, values):
+        pairs = [(m.member, f"on {m.host}{m.where()}".encode()) for m in self.members if m.scope == keys[0]]
+        pairs += self.lost.get(keys[0], {}).items()
+        self.answer(peer, [b"done", *(field for pair in pairs for field in pair)])
+
+    def _user(self, peer, keys, values):
+        self.users += 1
+        self.table.values[b"cresset/users"] = str(self.users).encode()
+        self.answer(peer, [b"done"])
+        self.changed([b"cresset/users"])
+
+    # ---- requests
 
     def request(self, peer, message):
         if len(message) < 3:
@@ -128,80 +153,53 @@ class Server:
         operation, timeout, count, *rest = message
         operation, count = operation.decode("ascii"), int(count)
         keys, values = rest[:count], rest[count:]
-        if operation == "member":
-            peer.member, peer.seen = keys[0], time.monotonic()
-            return self.answer(peer, [b"done"])
-        if operation == "alive":
-            peer.seen = time.monotonic()
-            return None
-        if operation == "leave":
-            peer.member = None
-            return self.answer(peer, [b"done"])
-        if operation == "user":
-            self.users += 1
-            self.table.values[b"cresset/users"] = str(self.users).encode()
-            self.answer(peer, [b"done"])
-            return self.changed()
+        if operation in ("member", "alive", "leave", "user", "whereabouts"):
+            if len(keys) != {"member": 2, "whereabouts": 1}.get(operation, 0) or (operation == "member" and not values):
+                raise ValueError(f"{operation} without its names")
+            return getattr(self, f"_{operation}")(peer, keys, values)
         if operation not in Table.OPERATIONS or (
             not keys and operation not in ("count", "list", "get", "wait", "check", "set")
         ):
             raise ValueError(f"no request {operation!r}")
-        peer.waiting = (operation, keys, values, {}, time.monotonic() + float(timeout))
+        number = next(self.numbers)
+        peer.waiting = (operation, keys, values, {}, number)
         if self.try_again(peer):
-            self.changed()
+            self.changed(keys)
+        if peer.waiting is not None:
+            heapq.heappush(self.deadlines, (self.now() + float(timeout), number, peer))
         return None
 
     def try_again(self, peer):
-        """Whether a request that waits was answered."""
-        operation, keys, values, state, deadline = peer.waiting
+        """Whether a request was answered and has changed the table."""
+        operation, keys, values, state, _ = peer.waiting
         try:
             answer = [b"done", *self.table.answer(operation, keys, values, state)]
-        except Later:
-            return operation == "arrive"
+        except Later as later:
+            peer.awaited = later.key
+            self.waits.setdefault(later.key, {})[peer] = None
+            return False
         except (ValueError, IndexError) as error:
             answer = [b"wrong", str(error).encode()]
-        peer.waiting = None
+        self.forget(peer)
         self.answer(peer, answer)
         return operation not in ("get", "wait", "check", "count", "list", "length")
 
-    def changed(self):
-        """Ask again for those who wait."""
-        again = True
-        while again:
-            again = False
-            for peer in list(self.peers.values()):
-                if peer.waiting and peer.waiting[0] != "arrive":
-                    again |= self.try_again(peer)
-                elif peer.waiting:
+    def changed(self, keys):
+        """Ask again for those who wait for these keys."""
+        for key in keys:
+            for peer in self.waits.pop(key, ()):
+                if peer.waiting is not None:
                     self.try_again(peer)
+
+    def forget(self, peer):
+        """A request waits no more."""
+        peer.waiting = None
+        others = self.waits.get(peer.awaited)
+        if others is not None:
+            others.pop(peer, None)
+            if not others:
+                del self.waits[peer.awaited]
 
     def answer(self, peer, fields):
         peer.to_send += wire.pack(fields)
-        try:
-            self.send(peer)
-        except OSError:
-            self.drop(peer)
-
-    def send(self, peer):
-        if peer.to_send:
-            with contextlib.suppress(BlockingIOError):
-                del peer.to_send[: peer.connection.send(peer.to_send)]
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.to_send else 0)
-        if peer.connection in self.peers:
-            self.selector.modify(peer.connection, wanted, peer)
-
-
-def listen(host, port, descriptor=None):
-    """A listening socket at the address `host`, or the one that was made before."""
-    if descriptor is not None:
-        return socket.socket(fileno=descriptor)
-    family, kind, _, _, address = socket.getaddrinfo(host or "127.0.0.1", port, type=socket.SOCK_STREAM)[0]
-    listener = socket.socket(family, kind)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(4096)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+        self.flush(peer)

@@ -4,7 +4,11 @@ from collections import deque
 
 
 class Later(Exception):
-    """The answer has to wait until the table changes."""
+    """The answer has to wait until a key changes."""
+
+    def __init__(self, key):
+        super().__init__(key)
+        self.key = key
 
 
 class Table:
@@ -32,8 +36,9 @@ class Table:
         return []
 
     def _get(self, keys, values, _):
-        if any(key not in self.values for key in keys):
-            raise Later
+        for key in keys:
+            if key not in self.values:
+                raise Later(key)
         return [self.values[key] for key in keys]
 
     def _wait(self, keys, values, state):
@@ -81,7 +86,7 @@ class Table:
             if round_[0] >= int(values[0]):
                 round_[:] = [0, round_[1] + 1]
         if round_[1] == state["round"]:
-            raise Later
+            raise Later(keys[0])
         return []
 
     def _push(self, keys, values, _):
@@ -91,7 +96,7 @@ class Table:
     def _pop(self, keys, values, _):
         queue = self.queues.get(keys[0])
         if not queue:
-            raise Later
+            raise Later(keys[0])
         value = queue.popleft()
         if not queue:
             del self.queues[keys[0]]

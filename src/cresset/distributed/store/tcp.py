@@ -3,15 +3,12 @@
 import contextlib
 import os
 import threading
-import time
-from datetime import timedelta
 
 from ..errors import DistNetworkError, DistStoreError
+from ..surroundings import REAL
 from . import wire
 from .base import DEFAULT_TIMEOUT, Store, seconds
 from .hash import too_late
-
-SERVERS = {}  # (host, port) -> Server, of this process
 
 
 class TCPStore(Store):
@@ -33,9 +30,10 @@ class TCPStore(Store):
 
     def __init__(
         self, host_name, port, world_size=None, is_master=False, timeout=DEFAULT_TIMEOUT, wait_for_workers=True,
-        multi_tenant=False, master_listen_fd=None, use_libuv=True,
+        multi_tenant=False, master_listen_fd=None, use_libuv=True, _around=REAL,
     ):  # fmt: skip
         super().__init__()
+        self._around = _around
         if not 0 <= int(port) < 65536:
             raise ValueError(f"TCPStore: the port must be between 0 and 65535, not {port}")
         self._timeout = timeout
@@ -49,53 +47,46 @@ class TCPStore(Store):
             self._wait_for(int(world_size), seconds(timeout))
 
     def _hold(self, multi_tenant, descriptor):
-        place = (self._host, self._port)
-        if multi_tenant and place in SERVERS and SERVERS[place].thread.is_alive():
-            self._server = SERVERS[place]
+        servers, place = self._around.servers, (self._host, self._port)
+        if multi_tenant and place in servers and servers[place].is_alive():
+            self._server = servers[place]
             return
-        from .server import Server, listen
-
         try:
-            listener = listen(self._host, self._port, descriptor)
+            self._server = self._around.listen(self._host, self._port, descriptor)
         except OSError as error:
             raise DistNetworkError(
                 f"TCPStore: The server socket has failed to listen at {self._host}:{self._port}: {error}. Another "
                 "program "
                 "may use this port, or the address belongs to another machine"
             ) from error
-        self._port = listener.getsockname()[1]
-        self._server = SERVERS[(self._host, self._port)] = Server(listener)
+        self._port = self._server.port
+        servers[(self._host, self._port)] = self._server
 
     def _connect(self, patience):
-        import socket
-
-        deadline, pause = time.monotonic() + patience, 0.01
+        around = self._around
+        deadline, pause = around.now() + patience, 0.01
         while True:
             try:
-                connection = socket.create_connection(
-                    (self._host, self._port), timeout=max(0.1, min(10.0, deadline - time.monotonic()))
-                )
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return connection
+                return around.connect(self._host, self._port, max(0.1, min(10.0, deadline - around.now())))
             except OSError as error:
-                if time.monotonic() + pause > deadline:
+                if around.now() + pause > deadline:
                     raise DistNetworkError(
                         f"TCPStore: no store answered at {self._host}:{self._port} within {patience:g} s ({error}). "
                         "Does "
                         "the process with is_master=True (rank 0) run, at this address and port?"
                     ) from error
-            time.sleep(pause)
+            around.sleep(pause)
             pause = min(2 * pause, 0.5)
 
     def _wait_for(self, size, patience):
-        deadline = time.monotonic() + patience
+        deadline = self._around.now() + patience
         while (users := int(self._exchange("get", [b"cresset/users"])[0])) < size:
-            if time.monotonic() > deadline:
+            if self._around.now() > deadline:
                 raise DistStoreError(
                     f"TCPStore: Timed out after {patience:g} s waiting for clients: {users} of {size} have come to "
                     f"{self._host}:{self._port}"
                 )
-            time.sleep(0.005)
+            self._around.sleep(0.005)
 
     @property
     def host(self):
@@ -121,7 +112,7 @@ class TCPStore(Store):
         text = wire.pack([operation.encode(), b"%.6f" % timeout, b"%d" % len(keys), *keys, *values])
         with self._lock:
             try:
-                self._connection.settimeout(timeout + 30.0)  # the holder answers in time, or is stopped
+                self._connection.settimeout(timeout + self._answers)  # later the holder is stopped, or out of reach
                 self._connection.sendall(text)
                 status, *fields = self._receive()
             except (OSError, ValueError, EOFError) as error:
@@ -157,13 +148,7 @@ class TCPStore(Store):
         self._connection = self._connect(seconds(self._timeout))
 
     def clone(self):
-        return TCPStore(self._host, self._port, timeout=self._timeout)
-
-    def member(self, name):
-        """A connection that tells the store that this process lives, under this name."""
-        other = TCPStore(self._host, self._port, timeout=timedelta(seconds=10))
-        other._exchange("member", [name.encode()])
-        return other
+        return TCPStore(self._host, self._port, timeout=self._timeout, _around=self._around)
 
     def close(self):
         """Let go of the connection, and of the table if this process holds it and nobody else does."""
@@ -171,7 +156,7 @@ class TCPStore(Store):
         if connection is not None:
             connection.close()
         if self._server is not None and self._owner == os.getpid():
-            SERVERS.pop((self._host, self._port), None)
+            self._around.servers.pop((self._host, self._port), None)
             self._server.close()
             self._server = None
 

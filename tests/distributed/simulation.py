@@ -1,0 +1,391 @@
+"""A world in one process, for tests: its own clock, network, machines, processes and disks, all driven by one seed.
+
+The code that runs in it is the real one (stores, liveness, groups, agents, checkpoints), which takes its surroundings as
+an argument. A process is a thread, and one of them runs at a time: it runs until it waits for something, and then the
+next event happens. So thousands of processes fit, seconds cost nothing, and the same seed gives the same story.
+"""
+
+import hashlib
+import heapq
+import itertools
+import random
+import threading
+
+from cresset.distributed.store import wire
+from cresset.distributed.store.server import Server
+from cresset.distributed.surroundings import Surroundings
+
+
+class Killed(BaseException):
+    """The process was killed: nothing of it runs any more."""
+
+
+class World:
+    """The clock, what will happen, and who is there."""
+
+    def __init__(self, seed):
+        self.random, self.time, self.events, self.numbers = random.Random(seed), 0.0, [], itertools.count()
+        self.baton, self.current = threading.Semaphore(0), None
+        self.story, self.processes, self.listeners, self.connections = hashlib.sha256(), [], {}, set()
+        self.cut_off = set()  # hosts that the network does not reach
+        self.latency = (0.00005, 0.0003)
+        self.ports = itertools.count(40000)
+
+    def tell(self, *what):
+        """Add to the story of this world; two runs with one seed have the same."""
+        self.story.update(repr((round(self.time, 9), *what)).encode())
+
+    def at(self, seconds, f):
+        """Let f() happen, so many seconds from now."""
+        heapq.heappush(self.events, (self.time + seconds, next(self.numbers), f))
+
+    def run(self, until):
+        """Let things happen until nothing more does, or the clock shows `until`."""
+        while self.events and self.events[0][0] <= until:
+            self.time, _, f = heapq.heappop(self.events)
+            f()
+        self.time = max(self.time, until) if not self.events else until
+
+    def process(self, host, name, main):
+        """A process that runs main(surroundings)."""
+        process = Process(self, host, name, main)
+        self.processes.append(process)
+        self.at(0.0, process.begin)
+        return process
+
+    def delay(self):
+        return self.random.uniform(*self.latency)
+
+    def close(self):
+        """End all threads."""
+        for process in self.processes:
+            process.kill()
+        while self.events:
+            heapq.heappop(self.events)
+        for process in self.processes:
+            process.unwind()
+
+
+class Process:
+    """A process of a World: alive, stopped, or ended with `status`, `error`."""
+
+    def __init__(self, world, host, name, main):
+        self.world, self.host, self.name = world, host, name
+        self.alive, self.stopped, self.started, self.status, self.error = True, False, False, None, None
+        self.connections, self.listening, self.waiters, self.exits = set(), [], [], []
+        self.turn, self.token, self.woken, self.over = threading.Semaphore(0), 0, False, False
+        self.around = Around(world, self)
+        self.thread = threading.Thread(target=self.body, args=(main,), daemon=True)
+
+    def body(self, main):
+        self.turn.acquire()
+        try:
+            if self.alive:
+                main(self.around)
+                self.status = 0
+        except Killed:
+            pass
+        except BaseException as error:
+            self.status, self.error = 1, error
+            try:
+                for f in reversed(self.exits):
+                    f()
+            except Killed:
+                pass
+        self.over = True
+        self.world.baton.release()
+
+    def begin(self):
+        if self.alive:
+            self.started = True
+            self.thread.start()
+            self.go()
+
+    def go(self):
+        """Give it the turn, until it waits."""
+        before, self.world.current = self.world.current, self
+        self.turn.release()
+        self.world.baton.acquire()
+        self.world.current = before
+        if self.over and self.alive:
+            self.ended(self.status)
+
+    def resume(self, token, woken):
+        if self.token != token or not self.alive:
+            return
+        if self.stopped:
+            self.world.at(0.01, lambda: self.resume(token, woken))
+            return
+        self.token, self.woken = self.token + 1, woken
+        self.go()
+
+    def wait(self, seconds):
+        """Wait until somebody calls wake, or so many seconds; whether it was woken."""
+        if not self.alive:
+            raise Killed
+        token = self.token
+        if seconds is not None:
+            self.world.at(max(0.0, seconds), lambda: self.resume(token, False))
+        self.world.baton.release()
+        self.turn.acquire()
+        if not self.alive:
+            raise Killed
+        return self.woken
+
+    def wake(self):
+        token = self.token
+        self.world.at(0.0, lambda: self.resume(token, True))
+
+    def ended(self, status):
+        """The system takes back what it had: connections are closed."""
+        self.alive, self.status = False, status
+        self.world.tell("end", self.name, status)
+        for connection in list(self.connections):
+            connection.close()
+        for listening in self.listening:
+            listening.close()
+        for waiter in self.waiters:
+            waiter.wake()
+
+    def kill(self):
+        if self.alive:
+            self.ended(-9)
+
+    def unwind(self):
+        """Let its thread come to its end."""
+        if self.started and not self.over:
+            self.turn.release()
+            self.world.baton.acquire()
+            self.thread.join()
+
+
+class Connection:
+    """One end of a connection of a process to a listening one: what a socket offers."""
+
+    def __init__(self, process, listening):
+        self.process, self.listening, self.world = process, listening, process.world
+        self.inbox, self.timeout, self.is_open, self.ended, self.heard_at = (
+            bytearray(),
+            None,
+            True,
+            False,
+            self.world.time,
+        )
+        self.arrivals = {"there": 0.0, "here": 0.0}
+        process.connections.add(self)
+
+    def _send(self, way, f):
+        """Let f() happen at the other end, in order; while the network is cut, nothing arrives."""
+        when = self.arrivals[way] = max(self.arrivals[way], self.world.time + self.world.delay())
+
+        def arrive():
+            if {self.process.host, self.listening.host} & self.world.cut_off and (
+                self.process.host != self.listening.host
+            ):
+                self.world.at(0.2, arrive)  # tried again
+            else:
+                f()
+
+        self.world.at(when - self.world.time, arrive)
+
+    def sendall(self, data):
+        self.process.around.check()
+        if self.ended or not self.is_open:
+            raise BrokenPipeError("the other side has closed")
+        data = bytes(data)
+        self._send("there", lambda: self.listening.received(self, data))
+
+    def deliver(self, data):
+        """From the listening side: bytes, or b"" for its end."""
+
+        def arrive():
+            if self.process.alive:
+                self.inbox += data
+                self.ended |= not data
+                self.heard_at = self.world.time
+                self.process.wake()
+
+        self._send("here", arrive)
+
+    def recv(self, size):
+        deadline = None if self.timeout is None else self.world.time + self.timeout
+        while not self.inbox and not self.ended:
+            left = None if deadline is None else deadline - self.world.time
+            if left is not None and left <= 0:
+                raise TimeoutError("timed out")
+            self.process.wait(left)
+        data = bytes(self.inbox[:size])
+        del self.inbox[:size]
+        return data
+
+    def settimeout(self, seconds):
+        self.timeout = seconds
+
+    def close(self):
+        if self.is_open:
+            self.is_open = False
+            self.process.connections.discard(self)
+            self._send("there", lambda: self.listening.lost(self))
+
+
+class Listening:
+    """The real Server behind simulated connections."""
+
+    def __init__(self, process, host, port):
+        self.process, self.host, self.port, self.world = process, host, port, process.world
+        self.server, self.is_open, self.tick = Server(lambda: self.world.time, self.flush), True, 0
+        process.listening.append(self)
+        self.world.listeners[(host, port)] = self
+
+    def is_alive(self):
+        return self.is_open
+
+    def close(self):
+        if self.is_open:
+            self.is_open = False
+            self.world.listeners.pop((self.host, self.port), None)
+            for connection in list(self.server.peers):
+                connection.deliver(b"")
+
+    def accept(self, connection):
+        self.server.connected(connection)
+
+    def received(self, connection, data):
+        if self.process.stopped:
+            self.world.at(0.01, lambda: self.received(connection, data))
+            return
+        peer = self.server.peers.get(connection)
+        if self.is_open and peer is not None:
+            self.world.tell("request", connection.process.name, data)
+            self.server.received(peer, data)
+            if peer.left:
+                self.server.drop(peer)
+                connection.deliver(b"")
+            self.plan()
+
+    def lost(self, connection):
+        peer = self.server.peers.get(connection)
+        if self.is_open and peer is not None:
+            self.server.drop(peer)
+            self.plan()
+
+    def flush(self, peer):
+        data = bytes(peer.to_send)
+        peer.to_send.clear()
+        if data and peer.connection in self.server.peers:
+            peer.connection.deliver(data)
+
+    def plan(self):
+        """Look at the clock when something has to happen by itself."""
+        patience = self.server.patience()
+        if patience is None:
+            return
+        when = self.world.time + patience
+        if self.tick <= self.world.time or when < self.tick:
+            self.tick = when
+            self.world.at(patience, self.look)
+
+    def look(self):
+        if self.is_open and not self.process.stopped and self.world.time >= self.tick:
+            self.server.look_at_the_clock()
+            self.tick = 0
+            self.plan()
+
+
+class Heartbeat:
+    """As native/distributed/heartbeat.h, in simulated time."""
+
+    def __init__(self, connection, before, seconds):
+        self.connection, self.before, self.seconds, self.text = connection, before, seconds, ""
+        self.process, self.received = connection.process, bytearray()
+        self.world = self.process.world
+        self.world.at(seconds, self.beat)
+
+    def beat(self):
+        if self.process.alive and self.connection.is_open and not self.connection.ended:
+            if not self.process.stopped:
+                body = self.before + wire.LENGTH.pack(len(self.text)) + self.text.encode()
+                self.connection.sendall(wire.LENGTH.pack(len(body)) + body)
+            self.world.at(self.seconds, self.beat)
+
+    def note(self, number, name, shape, more, file, line):
+        of = f"[{', '.join(map(str, shape))}] of " if shape is not None else ""
+        self.text = f"call {number}, {name}({of}{more}), at {file}:{line}"
+
+    def heard(self):
+        self.received += self.connection.inbox
+        self.connection.inbox.clear()
+        kept = b""
+        while len(self.received) >= 4:
+            (size,) = wire.LENGTH.unpack_from(self.received)
+            if len(self.received) < 4 + size:
+                break
+            kept += self.received[: 4 + size] if size > 4 else b""
+            del self.received[: 4 + size]
+        return kept
+
+    def silence(self):
+        return -1.0 if self.connection.ended else self.world.time - self.connection.heard_at
+
+
+class Around(Surroundings):
+    """The surroundings of a simulated process."""
+
+    def __init__(self, world, process):
+        self.world, self.process_itself, self.servers, self.disk = world, process, {}, None
+
+    def check(self):
+        if not self.process_itself.alive:
+            raise Killed
+
+    def now(self):
+        self.check()
+        return self.world.time
+
+    def sleep(self, seconds):
+        until = self.world.time + seconds
+        while self.world.time < until:
+            self.process_itself.wait(until - self.world.time)
+
+    def hostname(self):
+        return self.process_itself.host
+
+    def unique(self):
+        return f"{self.world.random.getrandbits(128):032x}"
+
+    def connect(self, host, port, timeout):
+        self.check()
+        self.sleep(self.world.delay())
+        far = {host, self.process_itself.host} & self.world.cut_off and host != self.process_itself.host
+        listening = self.world.listeners.get((host, port))
+        if far or listening is None:
+            self.sleep(timeout if far else 0.0)
+            raise ConnectionRefusedError(f"nobody at {host}:{port}")
+        connection = Connection(self.process_itself, listening)
+        listening.accept(connection)
+        return connection
+
+    def listen(self, host, port, descriptor=None):
+        if host != self.process_itself.host:
+            raise OSError(f"{host} is not this machine")
+        if port and (host, port) in self.world.listeners:
+            raise OSError("address in use")
+        return Listening(self.process_itself, host, port or next(self.world.ports))
+
+    def heartbeat(self, connection, before, seconds):
+        return Heartbeat(connection, before, seconds)
+
+    def at_exit(self, f):
+        self.process_itself.exits.append(f)
+
+    def not_at_exit(self, f):
+        self.process_itself.exits = [g for g in self.process_itself.exits if g != f]
+
+    def last_error(self):
+        return self.process_itself.error
+
+    def make_folder(self, prefix):
+        return prefix
+
+    def remove_folder(self, path):
+        pass

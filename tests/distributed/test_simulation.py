@@ -1,0 +1,248 @@
+"""Thousands of processes in one: stores, liveness, groups, agents and checkpoints, with faults that a seed chooses.
+
+pytest tests/distributed/test_simulation.py --long     2,000 seeds, many of them with 4,096 ranks
+"""
+
+import random
+import re
+import threading
+from datetime import timedelta
+
+import pytest
+
+import cresset
+from cresset.distributed.engines import Kind
+from cresset.distributed.errors import DistBackendError
+from cresset.distributed.group import ProcessGroup
+from cresset.distributed.liveness import Member
+from cresset.distributed.store import PrefixStore, TCPStore
+
+from .simulation import World
+
+PORT, STEPS, PER_HOST, TIMEOUT = 29500, 20, 8, 2.0
+CALLS = {
+    "all_reduce": (Kind.ALL_REDUCE, "all_reduce", cresset.ones(3), "SUM"),
+    "wrong size": (Kind.ALL_REDUCE, "all_reduce", cresset.ones(4), "SUM"),
+    "wrong dtype": (Kind.ALL_REDUCE, "all_reduce", cresset.ones(3, dtype=cresset.int64), "SUM"),
+    "other operation": (Kind.BARRIER, "barrier", None, ""),
+}
+FAULTS = [
+    "killed", "stopped", "machine lost", "network cut", "exception", "missing", "wrong size", "wrong dtype",
+    "other operation", "holder killed", "slow network",
+]  # fmt: skip
+
+
+class Exchanges:
+    """What MPI does with fingerprints: an exchange ends when all have come, well if all said the same."""
+
+    def __init__(self, world, size):
+        self.world, self.size, self.waiting = world, size, {}
+
+    def arrive(self, number, engine, exchange, fingerprint):
+        came = self.waiting.setdefault(number, {})
+        came[engine.rank] = (engine, exchange, fingerprint)
+        if len(came) == self.size:
+            self.world.at(self.world.delay(), lambda: self.end(number))
+
+    def end(self, number):
+        came = self.waiting[number]
+        hosts = {engine.process.host for engine, _, _ in came.values()}
+        if len(hosts) > 1 and hosts & self.world.cut_off:
+            self.world.at(0.2, lambda: self.end(number))
+            return
+        state = "done" if len({fingerprint for _, _, fingerprint in came.values()}) == 1 else "different"
+        for engine, exchange, _ in self.waiting.pop(number).values():
+            exchange.state = state
+            engine.process.wake()
+
+
+class Exchange:
+    state, problem, source = None, "", 0
+
+
+class Engine:
+    """The engine of a simulated rank."""
+
+    def __init__(self, exchanges, process, rank):
+        self.exchanges, self.process, self.rank, self.size, self.count = exchanges, process, rank, exchanges.size, 0
+
+    def begin(self, kind, source, target, reduction=0, root=0, fingerprint=0):
+        self.count += 1
+        exchange = Exchange()
+        self.exchanges.arrive(self.count, self, exchange, fingerprint)
+        return exchange
+
+    def poll(self, exchange, microseconds):
+        deadline = self.process.world.time + microseconds / 1e6
+        while exchange.state is None and (left := deadline - self.process.world.time) > 0:
+            self.process.wait(left)
+        return exchange.state
+
+    def abandon(self):
+        pass
+
+
+class Job:
+    """Ranks that call all_reduce again and again, and a fault."""
+
+    def __init__(self, seed, size, fault):
+        self.world, self.size, self.fault = World(seed), size, fault
+        chance = random.Random(seed)
+        self.culprit, self.step = chance.randrange(size), chance.randrange(1, STEPS)
+        self.instant, self.broken_at = chance.uniform(0.0, 0.4), None
+        self.timeout = (
+            TIMEOUT if fault == "missing" else 60.0 if fault == "slow network" else chance.choice([TIMEOUT, 60])
+        )
+        self.exchanges, self.finished = Exchanges(self.world, size), {}
+        self.holder = self.world.process("host0", "agent", self.hold)
+        self.ranks = [self.world.process(self.host(r), f"rank{r}", self.main(r)) for r in range(size)]
+        if fault == "slow network":
+            self.world.latency = (0.0001, 0.4)
+
+    @staticmethod
+    def host(rank):
+        return f"host{rank // PER_HOST}"
+
+    def hold(self, around):
+        store = TCPStore("host0", PORT, is_master=True, wait_for_workers=False, _around=around)
+        around.sleep(1000.0)
+        store.close()
+
+    def main(self, rank):
+        def run(around):
+            patience = timedelta(seconds=120)
+            store = PrefixStore("attempt_0", TCPStore("host0", PORT, timeout=patience, _around=around))
+            member = Member(store, str(rank), "torchrun", around)
+            engine = Engine(self.exchanges, around.process_itself, rank)
+            timeout = timedelta(seconds=self.timeout)
+            group = ProcessGroup(
+                engine, range(self.size), PrefixStore("0", store), "0", "gloo", timeout, "", member, around=around
+            )
+            member.meet(store, "ready", self.size, patience)
+            if rank == self.culprit:
+                self.plan_the_fault()
+            for step in range(STEPS):
+                around.sleep(self.world.random.uniform(0.001, 0.02))
+                name = "all_reduce"
+                if rank == self.culprit and step == self.step:
+                    name = self.program_fault(around)
+                kind, called, about, words = CALLS[name]
+                group._begin(kind, called, None, None, words=words, about=about).wait()
+            member.leave()
+
+        def watched(around):
+            try:
+                run(around)
+            finally:
+                self.finished[rank] = self.world.time
+
+        return watched
+
+    def program_fault(self, around):
+        """What the program of the culprit does wrong; the call that it makes."""
+        if self.fault in CALLS:
+            self.broken_at = self.world.time
+            return self.fault
+        if self.fault == "exception":
+            self.broken_at = self.world.time
+            raise KeyError("of my own")
+        if self.fault == "missing":
+            self.broken_at = self.world.time
+            around.sleep(1000.0)
+        return "all_reduce"
+
+    def plan_the_fault(self):
+        if self.fault in ("killed", "stopped", "machine lost", "network cut", "holder killed"):
+            self.world.at(self.instant, self.world_fault)
+
+    def world_fault(self):
+        if self.ranks[self.culprit].over:
+            return
+        self.broken_at, host = self.world.time, self.host(self.culprit)
+        if self.fault == "killed":
+            self.ranks[self.culprit].kill()
+        elif self.fault == "stopped":
+            self.ranks[self.culprit].stopped = True
+        elif self.fault == "holder killed":
+            self.holder.kill()
+        else:
+            self.world.cut_off.add(host)
+            if self.fault == "machine lost":
+                for process in [self.holder, *self.ranks]:
+                    if process.host == host:
+                        process.kill()
+
+    def run(self):
+        try:
+            self.world.run(200.0)
+            self.check()
+            return self.world.story.hexdigest()
+        finally:
+            self.world.close()
+
+    def check(self):
+        """Every survivor has ended in time, and has named the culprit."""
+        if self.broken_at is None or self.fault == "slow network":
+            errors = [p.error for p in self.ranks if p.error is not None]
+            assert not errors and all(p.status == 0 for p in self.ranks), (self.fault, errors[:1])
+            return
+        lost = {self.culprit} if self.fault in ("killed", "stopped", "missing", "exception") else set()
+        if self.fault == "machine lost":
+            lost = {r for r in range(self.size) if self.host(r) == self.host(self.culprit)}
+        patience = 5.0 + (TIMEOUT if self.fault == "missing" else 0.0)
+        for rank, process in enumerate(self.ranks):
+            if rank in lost or (process.status == 0 and self.fault not in CALLS):
+                continue  # whoever ended well had all that it needed before the fault
+            assert rank in self.finished, f"rank {rank} waits for ever"
+            waited = self.finished[rank] - self.broken_at
+            assert waited <= patience, f"rank {rank} ended {waited:.1f} s after {self.fault}"
+            assert isinstance(process.error, DistBackendError), (rank, process.error, process.status)
+            self.check_words(rank, str(process.error))
+
+    def check_words(self, rank, text):
+        assert "test_simulation.py:" in text and "all_reduce([3] of torch.float32, SUM)" in text, text
+        away = self.host(self.culprit)
+        missing = re.search(r"ranks? (\d+).*: did not come", text) or re.search(r": rank (\d+) on", text)
+        named = int(missing[1]) if missing else None
+        if self.fault == "holder killed" or (away == "host0" and self.fault in ("machine lost", "network cut")):
+            if self.fault == "network cut" and self.host(rank) == away:
+                assert self.host(named) != away, text
+            else:
+                assert "the store at host0:29500" in text, text
+        elif self.fault == "network cut" and self.host(rank) == away:
+            assert "the store at host0:29500 does not answer" in text, text
+        elif self.fault in ("machine lost", "network cut"):
+            assert self.host(named) == away, text
+        elif self.fault in CALLS or self.fault == "missing":
+            lines = [line for line in text.splitlines() if line.strip().startswith("rank")]
+            (mine,) = [line for line in lines if f"rank {self.culprit} " in line or f"rank {self.culprit}:" in line]
+            assert len(lines) == 2 and "test_simulation.py:" in mine, text
+            assert ("did not come" in mine) == (self.fault == "missing"), text
+        else:
+            how = {
+                "killed": "ended",
+                "stopped": "gave no sign of life",
+                "exception": "raised KeyError: 'of my own', at",
+            }
+            assert named == self.culprit and (f"on {away} {how[self.fault]}" in text or "did not come, on" in text), (
+                text
+            )
+
+
+@pytest.fixture(autouse=True)
+def small_stacks():
+    before = threading.stack_size(512 << 10)
+    yield
+    threading.stack_size(before)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_every_survivor_names_the_culprit_within_five_seconds(seed):
+    chance = random.Random(seed)
+    Job(seed, chance.choice([2, 3, 5, 8, 16, 24]), FAULTS[seed % len(FAULTS)]).run()
+
+
+@pytest.mark.parametrize("fault", ["killed", "machine lost", "wrong size"])
+def test_the_same_seed_gives_the_same_story(fault):
+    stories = [Job(seed, 12, fault).run() for seed in (7, 7, 8)]
+    assert stories[0] == stories[1] != stories[2]
