@@ -66,11 +66,23 @@ PyObject* power_in_place(PyObject* a, PyObject* b) { return PyNumber_InPlacePowe
 struct Binary {
   const char* name;
   PyObject* (*function)(PyObject*, PyObject*);
+  binaryfunc PyNumberMethods::* slot = nullptr;  // what `function` finds when both operands are of one type
+
+  PyObject* operator()(PyObject* a, PyObject* b) const {
+    PyTypeObject* const type = Py_TYPE(a);
+    if (slot && type == Py_TYPE(b) && type->tp_as_number) {
+      const binaryfunc direct = type->tp_as_number->*slot;
+      PyObject* result = direct ? direct(a, b) : Py_NewRef(Py_NotImplemented);
+      if (result != Py_NotImplemented) return result;
+      Py_DECREF(result);
+    }
+    return function(a, b);
+  }
 };
-const Binary kBinary[] = {{"add", PyNumber_Add},
-                          {"sub", PyNumber_Subtract},
-                          {"mul", PyNumber_Multiply},
-                          {"truediv", PyNumber_TrueDivide},
+const Binary kBinary[] = {{"add", PyNumber_Add, &PyNumberMethods::nb_add},
+                          {"sub", PyNumber_Subtract, &PyNumberMethods::nb_subtract},
+                          {"mul", PyNumber_Multiply, &PyNumberMethods::nb_multiply},
+                          {"truediv", PyNumber_TrueDivide, &PyNumberMethods::nb_true_divide},
                           {"floordiv", PyNumber_FloorDivide},
                           {"mod", PyNumber_Remainder},
                           {"pow", power},
@@ -172,7 +184,7 @@ class Run {
           break;
         }
         case BINARY: {
-          if (!take(p[1], kBinary[p[2]].function(read(p[3]), read(p[4])), p[3], p[4])) return nullptr;
+          if (!take(p[1], kBinary[p[2]](read(p[3]), read(p[4])), p[3], p[4])) return nullptr;
           p += 5;
           break;
         }
