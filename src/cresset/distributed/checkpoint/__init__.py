@@ -9,6 +9,7 @@ import cresset
 
 from ...show import missing_names as _missing_names
 from .. import collectives, objects, world
+from ..tensor.dtensor import DTensor
 from .filesystem import FileSystemReader, FileSystemWriter, _StorageInfo
 from .flattening import flatten, put
 from .metadata import (
@@ -19,6 +20,7 @@ from .metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
+from .parts import fill, part_of, written_here
 
 __all__ = [
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "FileSystemReader", "FileSystemWriter",
@@ -90,7 +92,11 @@ def _all_well(processes, error, what):
 
 
 def _mine(flat, processes):
-    """The entries that this process writes: what all have is divided among them by size."""
+    """The entries that this process writes: its parts of distributed tensors; what all have is divided among them by
+    size.
+    """
+    parts = {k: v for k, v in flat.items() if isinstance(v, DTensor)}
+    flat = {k: v for k, v in flat.items() if k not in parts}
     sizes = {k: v.numel() * v.element_size() if isinstance(v, cresset.Tensor) else 0 for k, v in flat.items()}
     every = processes.gather(sizes)
     owners, load = {}, [0] * processes.size
@@ -99,7 +105,8 @@ def _mine(flat, processes):
         rank = min(holders, key=lambda r: (load[r], r)) if every[holders[0]][key] else holders[0]
         owners[key] = rank
         load[rank] += every[rank][key]
-    return [(key, value) for key, value in flat.items() if owners[key] == processes.rank]
+    mine = [(key, value) for key, value in flat.items() if owners[key] == processes.rank]
+    return mine + [(key, part_of(value)) for key, value in parts.items() if written_here(value)]
 
 
 def save(
@@ -161,24 +168,29 @@ def _packed(described):
     if isinstance(described, BytesStorageMetadata):
         return None
     p = described.properties
-    return (p.dtype, p.requires_grad, list(described.size))
+    pieces = [(list(piece.offsets), list(piece.sizes)) for piece in described.chunks]
+    return (p.dtype, p.requires_grad, list(described.size), pieces)
 
 
 def _joined(packed, kinds, all_paths):
-    storage = {
-        MetadataIndex(name, offset, index): _StorageInfo(path, start, length)
-        for one in packed
-        for name, offset, index, path, start, length in one
-    }
     described = {}
+    pieces: dict = {}
     for one in kinds:
         for key, kind in one.items():
             if kind is None:
                 described[key] = BytesStorageMetadata()
                 continue
-            size = cresset.Size(kind[2])
-            whole = ChunkStorageMetadata(cresset.Size([0] * len(size)), size)
-            described[key] = TensorStorageMetadata(TensorProperties(kind[0], requires_grad=kind[1]), size, [whole])
+            pieces.setdefault(key, []).extend(kind[3])
+            about = TensorProperties(kind[0], requires_grad=kind[1])
+            described[key] = TensorStorageMetadata(about, cresset.Size(kind[2]), [])
+    for key, found in pieces.items():
+        found.sort()
+        described[key].chunks = [ChunkStorageMetadata(cresset.Size(o), cresset.Size(n)) for o, n in found]
+    places = {key: {tuple(o): number for number, (o, _) in enumerate(found)} for key, found in pieces.items()}
+    storage = {}
+    for name, offset, index, path, start, length in (row for one in packed for row in one):
+        number = index if offset is None else places[name][tuple(offset)]
+        storage[MetadataIndex(name, offset, number)] = _StorageInfo(path, start, length)
     paths = {key: tuple(path) for one in all_paths for key, path in one.items()}
     return Metadata(described, {key: paths[key] for key in described}, storage)
 
@@ -256,18 +268,14 @@ def _fill(key, tensor, described, parts, reader):
         raise ValueError(
             f"Size mismatch between saved {tuple(described.size)} and current: {tuple(tensor.shape)} for {key}"
         )
-    filled = 0
+    part = part_of(tensor)
+    sizes = {tuple(piece.offsets): piece.sizes for piece in described.chunks}
+    origin = (0,) * tensor.dim()
+    pieces = [(tuple(i.offset or origin), sizes[tuple(i.offset or origin)], info) for i, info in parts]
     with cresset.no_grad():
-        for index, info in parts:
-            part = reader.read(info)
-            offsets = tuple(index.offset or (0,) * tensor.dim())
-            place = tensor.detach()
-            for dim, (start, size) in enumerate(zip(offsets, part.shape, strict=True)):
-                place = place.narrow(dim, start, size)
-            place.copy_(part)
-            filled += part.numel()
-    if filled < tensor.numel():
-        raise RuntimeError(f"load: parts of {key} are missing: {filled} of {tensor.numel()} elements are there")
+        filled = fill(part, pieces, reader.read)
+    if filled < part.local.numel():
+        raise RuntimeError(f"load: parts of {key} are missing: {filled} of {part.local.numel()} elements are there")
 
 
 def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False):
@@ -330,4 +338,12 @@ def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_
     load(state_dict, storage_reader=storage_reader, process_group=process_group, no_dist=no_dist, planner=planner)
 
 
-__getattr__ = _missing_names.of(__name__)
+_missing = _missing_names.of(__name__)
+
+
+def __getattr__(name):
+    if name == "state_dict":  # imported when it is first asked for
+        import importlib
+
+        return importlib.import_module(".state_dict", __name__)
+    return _missing(name)

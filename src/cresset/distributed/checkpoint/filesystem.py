@@ -29,6 +29,7 @@ from .metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
+from .parts import Part, part_of
 
 METADATA = ".metadata"
 
@@ -101,7 +102,8 @@ class FileSystemWriter:
                     start = file.tell()
                     index, described[key] = _describe(key, value)
                     with io.BytesIO() as one:
-                        cresset.save(value.detach().cpu() if isinstance(value, cresset.Tensor) else value, one)
+                        given = value.local if isinstance(value, Part) else value
+                        cresset.save(given.detach().cpu() if isinstance(given, cresset.Tensor) else given, one)
                         file.write(one.getvalue())
                     places.append((index, _StorageInfo(name, start, file.tell() - start)))
                 if self.sync_files:
@@ -129,12 +131,14 @@ class FileSystemWriter:
 
 
 def _describe(key, value):
-    if not isinstance(value, cresset.Tensor):
+    if isinstance(value, cresset.Tensor):
+        value = part_of(value)
+    if not isinstance(value, Part):
         return MetadataIndex(key), BytesStorageMetadata()
-    nothing = cresset.Size([0] * value.dim())
-    properties = TensorProperties(value.dtype, value.layout, value.requires_grad)
-    whole = ChunkStorageMetadata(nothing, value.shape)
-    return MetadataIndex(key, nothing, 0), TensorStorageMetadata(properties, value.shape, [whole])
+    offset, local = cresset.Size(value.offset), value.local
+    properties = TensorProperties(local.dtype, local.layout, local.requires_grad)
+    piece = ChunkStorageMetadata(offset, local.shape)
+    return MetadataIndex(key, offset, 0), TensorStorageMetadata(properties, cresset.Size(value.shape), [piece])
 
 
 class MetadataLoad(Load):

@@ -26,7 +26,7 @@ from .api import (
     StateDictType,
 )
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
-from .sharded_module import fully_shard
+from .sharded_module import FSDPModule, fully_shard
 from .wrap import wrap_parts
 
 __all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
@@ -144,6 +144,8 @@ class FullyShardedDataParallel(Module):
                     if buffer is not None and buffer.is_floating_point():
                         buffers[name] = buffer.to(precision.buffer_dtype)
         offload = cpu_offload or CPUOffload()
+        if precision.param_dtype is not None:
+            _keep_precision(module, precision._module_classes_to_ignore, mesh, ignored)
         fully_shard(
             module,
             mesh=mesh,
@@ -434,6 +436,24 @@ class FullyShardedDataParallel(Module):
             model, optim, sharded_optim_state_dict
         )
     )
+
+
+def _keep_precision(module, classes, mesh, ignored):
+    """Modules of these classes compute in their own dtype: inputs are brought to it, results back."""
+    for part in module.modules():
+        if not isinstance(part, tuple(classes)) or isinstance(part, FSDPModule) or part in ignored:
+            continue
+        first = next(part.parameters(), None)
+        if first is None:
+            continue
+
+        def before(part, inputs, dtype=first.dtype):
+            part.__dict__["_given_dtype"] = inputs[0].dtype
+            return tuple(x.to(dtype) if isinstance(x, cresset.Tensor) else x for x in inputs)
+
+        fully_shard(part, mesh=mesh)
+        part.register_forward_pre_hook(before)
+        part.register_forward_hook(lambda part, _, output: output.to(part.__dict__["_given_dtype"]))
 
 
 class _Nothing:

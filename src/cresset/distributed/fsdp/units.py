@@ -163,6 +163,7 @@ class Group:
         self.forward_prefetch: list = []
         self.backward_prefetch: list = []
         self.hooked: set = set()
+        self.arrived: set = set()  # units whose gradient this backward has completed
 
     # ---- bringing together
 
@@ -210,7 +211,7 @@ class Group:
         leaf = unit.leaf()
         if leaf.requires_grad and id(leaf) not in self.hooked:
             self.hooked.add(id(leaf))
-            leaf.register_post_accumulate_grad_hook(lambda _: self.arrived())
+            leaf.register_post_accumulate_grad_hook(lambda _: self.arrive(unit))
 
     def reshard(self):
         """Give the memory of whole parameters back; the modules see the cut ones."""
@@ -224,15 +225,17 @@ class Group:
 
     # ---- reducing
 
-    def arrived(self):
-        """A gradient is complete: reduce when all are."""
-        if all(unit.leaf().grad is not None for unit in self.units if unit.leaf().requires_grad):
+    def arrive(self, unit):
+        """A gradient is complete in the backward that runs: reduce when all are."""
+        self.arrived.add(unit)
+        if all(unit in self.arrived for unit in self.units if unit.leaf().requires_grad):
             self.reduce()
             self.after_backward()
 
     def after_backward(self):
         """The backward of this module is over."""
         self.in_backward = False
+        self.arrived.clear()
         if self.reshard_after_backward:
             self.reshard()
 
