@@ -184,7 +184,7 @@ class TestArguments:
         made = library.custom_op("arguments_tags::three", mutates_args=(), tags="c", schema="(Tensor x) -> Tensor")(
             lambda x: x.clone()
         )
-        assert made._opoverload.tags == ["c"]
+        assert made._opoverload.tags == ["c", torch.Tag.pt2_compliant_tag]
 
     def test_an_analysis_of_aliases_is_one_that_there_is(self):
         lib = library.Library("arguments_alias", "DEF")

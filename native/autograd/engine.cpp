@@ -276,7 +276,7 @@ class BackwardRun {
     }
     for (auto& r : std::vector(node.hooks->retain)) {
       if (!r.tensor->tensor || r.index >= grads.size() || !grads[r.index].defined()) continue;
-      if (grads[r.index]->level != r.tensor->tensor->level)
+      if (grads[r.index]->batch_level() != r.tensor->tensor->batch_level())
         continue;  // a batch of gradients inside vmap, which is over before .grad is read
       AutogradState& state = state_for_writing(r.tensor->tensor);
       GradModeGuard mode(request_.create_graph);

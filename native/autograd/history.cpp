@@ -260,6 +260,10 @@ void become_view(const Tensor& t, const Tensor& view) {
 }
 
 Tensor detach(const Tensor& t) {
+  if (t->level == kDispatched) {
+    GradModeGuard off(false);
+    return call_operator(op("detach"), t);
+  }
   if (t->level) return sample_of(Tensor(t->batch), t->batch_dim, t->level);
   Tensor d = view_of(t, t.sizes(), t.strides(), t.offset());
   d->wrapped_number = t->wrapped_number;

@@ -62,6 +62,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
     }
   }
   tensor_ = is_output ? detach(t) : t;
+  if (t->level == kDispatched) version_ = tensor_.version();  // its class may give memory of its own
 }
 
 Tensor SavedTensor::unpack(const Node& owner) const {
@@ -161,7 +162,8 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
   if (op.pointwise) check_has_gradients(*this);
   // The loops are for plain numbers: what is recorded, interpreted or has a tangent goes through operators.
   const auto watched = [](const Tensor& t) { return t.defined() && (t->level || t->has_tangent); };
-  bool by_operators = !op.pointwise || modes.grad_enabled || watched(grads[0]) || watched(pointwise_output.raw());
+  bool by_operators =
+      !op.pointwise || modes.grad_enabled || modes.dispatching || watched(grads[0]) || watched(pointwise_output.raw());
   for (const SavedTensor& t : pointwise_inputs) by_operators |= watched(t.raw());
   if (by_operators) return python_steps.derivative(*this, grads, out);
   const PointwiseDefinition& def = *op.pointwise;
@@ -199,7 +201,7 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
   if (!variable->requires_grad) return;
   AutogradState& state = state_for_writing(variable.get());
   Tensor grad = grads[0];
-  check(grad->level == variable->level,
+  check(grad->batch_level() == variable->batch_level(),
         "backward: inside vmap the gradient of a leaf from outside has a value for every sample, which .grad cannot "
         "hold; use torch.func.grad or torch.autograd.grad");
   if (is_interpreted(grad) || (state.grad.defined() && is_interpreted(state.grad))) {

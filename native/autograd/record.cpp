@@ -11,7 +11,7 @@ bool is_tensor_parameter(const Parameter& p) {
 
 // A tensor of a lower level is a constant here: what it needs is recorded when the call is interpreted.
 Edge edge_of(const TensorImpl* t, int level) {
-  return t && t->level == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{};
+  return t && t->batch_level() == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{};
 }
 
 void add_edges(Call& c, OperatorNode& node) {
@@ -207,8 +207,8 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   RefPtr<Node> holder(node);
   const auto add = [&](const Tensor& t) {
     sources.push_back(t);
-    node->edges.push_back(t.defined() && t->has_tangent && t->level == c.level ? Edge{RefPtr<Node>(new Sink(t)), 0}
-                                                                               : Edge{});
+    node->edges.push_back(
+        t.defined() && t->has_tangent && t->batch_level() == c.level ? Edge{RefPtr<Node>(new Sink(t)), 0} : Edge{});
   };
   const auto& parameters = c.op.signature.parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {

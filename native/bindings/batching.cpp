@@ -62,8 +62,8 @@ PyObject* sample_of_py(PyObject*, PyObject* const* args, Py_ssize_t n) {
     const long level = PyLong_AsLong(args[2]);
     const int64_t dim = args[1] == Py_None ? -1 : wrap_dim(PyLong_AsLongLong(args[1]), batch.dim());
     if (PyErr_Occurred()) raise_python();
-    check(level > batch->level && level < 65536, "sample_of: level ", level, " is not above the tensor's, ",
-          batch->level);
+    check(level > batch->batch_level() && level < kDispatched, "sample_of: level ", level,
+          " is not above the tensor's, ", batch->batch_level());
     return wrap(sample_of(batch, dim, level));
   });
 }
@@ -72,13 +72,13 @@ PyObject* batch_of(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     check_type(is_tensor(self), "batch_of: expected a Tensor, got ", Py_TYPE(self)->tp_name);
     const TensorImpl* t = impl_of(self);
-    check(t->level, "batch_of: an ordinary tensor");
+    check(t->batch_level(), "batch_of: an ordinary tensor");
     return Py_BuildValue("NN", wrap(Tensor(t->batch)),
                          t->batch_dim < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(t->batch_dim));
   });
 }
 // The level of a tensor; 0 of an ordinary one, and of anything else.
-PyObject* level_of(PyObject*, PyObject* o) { return PyLong_FromLong(is_tensor(o) ? impl_of(o)->level : 0); }
+PyObject* level_of(PyObject*, PyObject* o) { return PyLong_FromLong(is_tensor(o) ? impl_of(o)->batch_level() : 0); }
 PyObject* set_vmap_depth(PyObject*, PyObject* depth) {
   modes.vmap_depth = static_cast<int>(PyLong_AsLong(depth));
   if (PyErr_Occurred()) return nullptr;

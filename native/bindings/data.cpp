@@ -442,6 +442,23 @@ PyObject* storage_use_count(PyObject*, PyObject* address) {
   if (PyErr_Occurred()) return nullptr;
   return PyLong_FromUnsignedLong(s->use_count());
 }
+// How many hold the tensor itself: its object, views of it, nodes of a graph.
+PyObject* use_count(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    check_type(is_tensor(self), "use_count: expected a Tensor, got ", Py_TYPE(self)->tp_name);
+    return PyLong_FromLong(static_cast<long>(impl_of(self)->use_count()));
+  });
+}
+// swap_tensors(a, b): from now on each object is the tensor that the other was.
+PyObject* swap_tensors(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &a, tensor_type, &b)) raise_python();
+    std::swap(reinterpret_cast<PyTensor*>(a)->impl, reinterpret_cast<PyTensor*>(b)->impl);
+    impl_of(a)->wrapper = a, impl_of(b)->wrapper = b;
+    Py_RETURN_NONE;
+  });
+}
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
 PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(is_private(*impl_of(self))); }
 // bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
@@ -505,18 +522,21 @@ PyObject* share_storage(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
-PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
-                           {"make_tensor", make_tensor, METH_VARARGS, nullptr},
-                           {"tolist", tolist, METH_O, nullptr},
-                           {"storage_info", storage_info, METH_O, nullptr},
-                           {"storage_use_count", storage_use_count, METH_O, nullptr},
-                           {"has_private_layout", has_private_layout, METH_O, nullptr},
-                           {"storage_bytes", storage_bytes, METH_O, nullptr},
-                           {"set_storage", set_storage, METH_VARARGS, nullptr},
-                           {"resize_storage", resize_storage, METH_VARARGS, nullptr},
-                           {"forbid_resizing", forbid_resizing, METH_O, nullptr},
-                           {"share_storage", share_storage, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"from_buffer", from_buffer, METH_O, nullptr},
+    {"make_tensor", make_tensor, METH_VARARGS, nullptr},
+    {"tolist", tolist, METH_O, nullptr},
+    {"swap_tensors", swap_tensors, METH_VARARGS, "Let two objects be each the tensor that the other was."},
+    {"use_count", use_count, METH_O, "How many hold the tensor itself: its object, views, nodes."},
+    {"storage_info", storage_info, METH_O, nullptr},
+    {"storage_use_count", storage_use_count, METH_O, nullptr},
+    {"has_private_layout", has_private_layout, METH_O, nullptr},
+    {"storage_bytes", storage_bytes, METH_O, nullptr},
+    {"set_storage", set_storage, METH_VARARGS, nullptr},
+    {"resize_storage", resize_storage, METH_VARARGS, nullptr},
+    {"forbid_resizing", forbid_resizing, METH_O, nullptr},
+    {"share_storage", share_storage, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 

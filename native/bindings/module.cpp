@@ -45,6 +45,7 @@ NB_MODULE(native_of_the_main_interpreter, m) {
     add_foreach(m.ptr());
     add_module_type(m.ptr());
     add_batching(m.ptr());
+    add_dispatching(m.ptr());
     add_function_type(m.ptr());
     add_profile(m.ptr());
     add_late(m.ptr());

@@ -95,6 +95,7 @@ inline Tensor unwrap_elements(const char* who, PyObject* o) {
 }
 PyObject* wrap(const Tensor& t);                         // None when undefined
 PyObject* wrap_as(const Tensor& t, PyTypeObject* type);  // a new object of a subclass, for a tensor without one
+bool has_torch_dispatch(PyTypeObject* type);             // whether its tensors answer for themselves (dispatching.cpp)
 
 // ---- small types (types.cpp)
 struct PyDtype {
@@ -162,6 +163,7 @@ void add_updates(PyObject* module);
 void add_foreach(PyObject* module);
 void add_module_type(PyObject* module);
 void add_batching(PyObject* module);
+void add_dispatching(PyObject* module);
 void add_function_type(PyObject* module);
 void add_cuda(PyObject* module);
 void add_cuda_libraries(PyObject* module);

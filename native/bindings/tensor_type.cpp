@@ -605,6 +605,7 @@ PyObject* wrap_as(const Tensor& t, PyTypeObject* type) {
   o->impl->retain();
   o->owns = true;
   t->wrapper = o;
+  if (type != tensor_type && !t->level && has_torch_dispatch(type)) t->level = kDispatched;
   return reinterpret_cast<PyObject*>(o);
 }
 

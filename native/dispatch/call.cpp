@@ -19,6 +19,7 @@ thread_local Modes modes;
 AutogradSteps autograd_steps;
 void (*warn)(const std::string&) = nullptr;
 void (*tracer)(Call&) = nullptr;
+void (*dispatcher)(Call&) = nullptr;
 void* (*leave_interpreter)() = nullptr;
 void (*enter_interpreter)(void*) = nullptr;
 
@@ -107,7 +108,8 @@ int64_t work_of(const Call& c) {
 }
 
 struct Survey {
-  bool requires_grad = false, tangent = false, laid_out = false;
+  bool requires_grad = false, tangent = false, dispatched = false;
+  bool laid_out = modes.dispatching;  // or there is another reason to look closer
   int level = 0;
   Device device;
   bool found = false;
@@ -116,8 +118,14 @@ struct Survey {
 void look_at(const TensorImpl& t, Survey& s) {
   if (t.base && t.base->has_tangent && !t.has_tangent) autograd_steps.renew_view(t);
   if (t.level > s.level) [[unlikely]] {
-    s.level = t.level;
-    s.requires_grad = s.tangent = false;
+    if (t.level == kDispatched) {
+      s.laid_out = s.dispatched = true;
+      s.requires_grad |= requires_grad(t) && s.level == 0;
+      s.tangent |= t.has_tangent && s.level == 0;
+    } else {
+      s.level = t.level;
+      s.requires_grad = s.tangent = false;
+    }
   }
   s.requires_grad |= requires_grad(t) && t.level == s.level;
   s.tangent |= t.has_tangent && t.level == s.level;
@@ -139,7 +147,7 @@ Survey survey(const Call& c) {
     } else if (v.kind == Kind::tensors) {
       for (const Tensor& t : c.tensors(i))
         if (t.defined()) look_at(*t, s);
-    } else if (v.kind == Kind::device && !s.found) {
+    } else if (v.kind == Kind::device && !s.found && !modes.dispatching) {
       s.device = resolve(v.device_);
       s.found = true;
     }
@@ -160,7 +168,8 @@ void for_each_tensor(const Call& c, int first, F&& f) {
 // Before anything runs that could meet the error in a thread of its own. Note [Storages that were cut] in
 // tensor/private_layout.h
 void check_in_bounds(const Tensor& t) {
-  if (t.storage()->layout.load(std::memory_order_relaxed) && t.storage()->was_cut()) t->check_in_bounds();
+  if (t.storage()->layout.load(std::memory_order_relaxed) && t.storage()->was_cut() && t->level != kDispatched)
+    t->check_in_bounds();
 }
 
 // Note [Writing what is read]
@@ -377,6 +386,7 @@ static void execute_surveyed(Call& c, const Survey& s) {
     return;
   if (!s.laid_out) [[likely]]
     return execute_by_survey(c, s);
+  if ((s.dispatched && !modes.dispatch_disabled) || modes.dispatching) return dispatcher(c);
   const bool reads = !c.op.view && c.op.aliasing != Aliasing::unread;
   // What makes its own results may give back its argument: it asks for the memory itself.
   if (reads && (c.op.infer || c.op.mutates || c.op.inplace || c.given_out)) settle_arguments(c);

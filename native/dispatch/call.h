@@ -15,6 +15,8 @@ struct Modes {
   bool autocast_keeps_casts = true;
   Dtype autocast_dtype[2] = {Dtype::bf16, Dtype::f16};  // the low precision on the CPU and on CUDA
   int vmap_depth = 0;                                   // random operators have to know
+  bool dispatching = false;                             // somebody listens to every call: see `dispatcher`
+  bool dispatch_disabled = false;                       // no class of tensors is asked
 };
 extern thread_local Modes modes;
 
@@ -43,6 +45,10 @@ extern AutogradSteps autograd_steps;
 // random ones inside vmap. The results go to call.outputs; recording stands above, so that it sees the call as it was
 // made. The bindings plug in who.
 extern void (*tracer)(Call&);
+
+// And below recording, in the place of the kernel: calls with a tensor that answers for itself (Note [Tensors that
+// answer for themselves]), and every call while the thread is `dispatching`.
+extern void (*dispatcher)(Call&);
 
 // Long work lets other Python threads run meanwhile; the bindings plug in how.
 extern void* (*leave_interpreter)();

@@ -1,6 +1,7 @@
 // Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
 #include "dispatch/late.h"
 #include "dispatch/registration.h"
+#include "ops/creation.h"
 #include "ops/memory_format.h"
 #include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
@@ -133,7 +134,10 @@ void run_resize_(Call& c) {
   const int64_t needed = bytes_needed(c.integers(1), t.offset(), t.dtype());
   if (needed > t.storage()->bytes && checked_numel(c.integers(1)) > 0) {
     if (t.dtype() == Dtype::b8) t->storage->note_foreign_bools();
+    const int64_t before = t.storage()->bytes / size_of(t.dtype());
     t->storage->resize(needed);
+    const Dims added{needed / size_of(t.dtype()) - before}, steps{1};
+    fill_uninitialized(view_of(t, added, steps, before));
   }
   t->sizes = Dims(c.integers(1));
   t->strides = strides_for(t, format);

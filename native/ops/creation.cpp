@@ -502,6 +502,9 @@ void run_complex(Call& c) {
 }  // namespace
 
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
+void fill_uninitialized(const Tensor& t) {
+  if (fills_uninitialized) fill_conspicuously(t);
+}
 
 REGISTER(creation) {
   constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice,

@@ -23,5 +23,6 @@ TensorInfo info_like(const Call& c, const Tensor& like, const NewOptions& option
 // Whether empty tensors are filled (with nan, the largest integer or true), so that reading them gives the same every
 // run.
 void set_fill_uninitialized(bool on);
+void fill_uninitialized(const Tensor& t);  // where that is asked for
 
 }  // namespace cresset

@@ -150,8 +150,11 @@ void fill_on_cpu(const Tensor& t, const Scalar& value) {
   run_blocks(t.sizes(), &operand, 1, fill_loop, &context);
 }
 
+Scalar (*item_of_dispatched)(const Tensor&) = nullptr;
+
 Scalar item(const Tensor& t) {
   if (t->level) [[unlikely]] {
+    if (t->level == kDispatched) return item_of_dispatched(t);
     check(!differs_by_sample(t.get()),
           "vmap: It looks like you're calling .item() on a Tensor. Inside vmap it has a value for every sample; "
           "compute with the tensor itself instead");

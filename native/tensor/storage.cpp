@@ -56,6 +56,13 @@ Memory allocate_memory(int64_t bytes, Device device) {
 
 void free_memory(Memory memory, int64_t bytes, Device device) { backend_of(device).free(memory, bytes, device.index); }
 
+RefPtr<Storage> Storage::without_memory(int64_t whole, Device device) {
+  RefPtr<Storage> s(new Storage);
+  s->device = device;
+  s->mark_cut(whole);
+  return s;
+}
+
 RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
   if (device.index == kPinned && device.is_cpu()) [[unlikely]]
     return pinning_backend()->allocate_pinned(bytes);

@@ -38,6 +38,8 @@ class Storage : public RefCounted {
   static RefPtr<Storage> allocate(int64_t bytes, Device device);
   // Memory that belongs to somebody else; `release` is called when nobody needs it any more.
   static RefPtr<Storage> borrow(void* data, int64_t bytes, Device device, std::function<void()> release);
+  // No memory, though there were `whole` bytes to it: Note [Storages that were cut].
+  static RefPtr<Storage> without_memory(int64_t whole, Device device);
   // The same memory under a version of its own: what `.data` gives. It follows when the other is resized or moved, and
   // the other way round.
   static RefPtr<Storage> alias(RefPtr<Storage> of);

@@ -133,6 +133,11 @@ Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView stri
   return v;
 }
 
+Tensor without_memory(DimsView sizes, DimsView strides, int64_t offset, Dtype dtype, Device device) {
+  RefPtr<Storage> storage = Storage::without_memory(bytes_needed("storage", sizes, strides, offset, dtype), device);
+  return make(std::move(storage), Dims(sizes), Dims(strides), offset, dtype);
+}
+
 Tensor sample_of(const Tensor& batch, int64_t batch_dim, int64_t level) {
   Dims sizes = batch.sizes(), strides = batch.strides();
   if (batch_dim >= 0) sizes.erase(batch_dim), strides.erase(batch_dim);
@@ -146,13 +151,16 @@ Tensor sample_of(const Tensor& batch, int64_t batch_dim, int64_t level) {
 }
 
 bool differs_by_sample(const TensorImpl* t) {
-  for (; t->level; t = t->batch.get())
+  for (; t->batch_level(); t = t->batch.get())
     if (t->batch_dim >= 0) return true;
   return false;
 }
 
 void check_has_data(const Tensor& t) {
-  check(!t->level,
+  check(t->level != kDispatched || !t->numel || t->storage->bytes || t->storage->device.is_meta(),
+        "Cannot access data pointer of Tensor that doesn't have storage: its class ",
+        "answers for it with __torch_dispatch__");
+  check(!t->batch_level(),
         "vmap: Cannot access data pointer of Tensor that doesn't have storage: inside vmap it stands for all samples, "
         "whose elements cannot be read one by one");
 }

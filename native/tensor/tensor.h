@@ -20,6 +20,12 @@ class GradState {
   virtual ~GradState() = default;
 };
 
+// Note [Tensors that answer for themselves]
+// A tensor whose Python class has __torch_dispatch__ has this level. It is the highest, so that whatever asks whether a
+// tensor has a level takes the way through operators, and the call path hands the operators to the class
+// (`dispatcher` in dispatch/call.h). It may have no memory at all: a shape, strides, a dtype and a device.
+inline constexpr uint16_t kDispatched = 65535;
+
 class TensorImpl : public RefCounted {
  public:
   RefPtr<Storage> storage;
@@ -35,7 +41,9 @@ class TensorImpl : public RefCounted {
   bool conjugate_view = false;
   bool owns_wrapper = false;  // see Note [Who owns whom] in bindings/tensor_type.cpp
   uint8_t view_origin = 0;    // of a view: autograd's ViewOrigin
-  uint16_t level = 0;         // inside vmap: how deep; see Note [Tensors of a batch]. 0: an ordinary tensor
+  // Inside vmap: how deep; see Note [Tensors of a batch]. kDispatched: Note [Tensors that answer for themselves]. 0: an
+  // ordinary tensor
+  uint16_t level = 0;
   int16_t batch_dim = -1;     // inside vmap: the dimension of `batch` that is hidden; -1: every sample is the same
   uint32_t seen_history = 0;  // of a view: the base's history its grad_fn belongs to
   GradState* grad_state = nullptr;  // owned
@@ -45,6 +53,7 @@ class TensorImpl : public RefCounted {
 
   ~TensorImpl() override;
   int64_t dim() const { return sizes.size(); }
+  int batch_level() const { return level == kDispatched ? 0 : level; }  // how deep inside vmap
   void update_numel_and_contiguity();
   char* data() const {
     if (storage->layout.load(std::memory_order_acquire)) [[unlikely]]
@@ -97,6 +106,8 @@ Tensor empty_like_layout(const Tensor& t, Dtype dtype);  // same sizes; dense, i
 Tensor full(DimsView sizes, Scalar value, Dtype dtype, Device device = {});
 Tensor scalar_tensor(Scalar value, Dtype dtype);
 Tensor wrapped_number(Scalar value);
+// A shape on a device, and no memory there: nobody may read or write it.
+Tensor without_memory(DimsView sizes, DimsView strides, int64_t offset, Dtype dtype, Device device);
 // The same memory seen differently.
 Tensor view_of(const Tensor& t, DimsView sizes, DimsView strides, int64_t offset);
 Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView strides, int64_t offset);
@@ -139,5 +150,7 @@ Tensor convert(const Tensor& t, Dtype dtype);  // t itself when the dtype fits
 Tensor readable_bools(const Tensor& t);
 void fill(const Tensor& t, Scalar value);
 Scalar item(const Tensor& t);  // one element
+extern Scalar (*item_of_dispatched)(
+    const Tensor&);  // Note [Tensors that answer for themselves]; the bindings plug in how
 
 }  // namespace cresset

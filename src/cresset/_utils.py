@@ -80,6 +80,14 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     return _set_obj_state(tensor, state)
 
 
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """The inverse of pickling a tensor without memory, whose class answers for it."""
+    return _native.Tensor._make_wrapper_subclass(
+        cls, size, strides=stride, dtype=dtype, storage_offset=storage_offset, layout=layout, device=device,
+        requires_grad=requires_grad,
+    )  # fmt: skip
+
+
 def _get_obj_state(obj):
     """The attributes of an object, for pickling."""
     return {name: value for name, value in obj.__dict__.items() if name != "_post_accumulate_hooks"}

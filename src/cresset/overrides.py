@@ -5,13 +5,14 @@ call.
 import builtins
 import functools
 import inspect
+import threading
 
 from . import _native
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
     "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
-    "handle_torch_function", "has_torch_function",
+    "handle_torch_function", "has_torch_function", "redispatch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
     "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
@@ -27,8 +28,18 @@ def _overrides(value):
     return kind.__torch_function__ is not _native.Tensor._disabled_torch_function and kind.__name__ != "Parameter"
 
 
+class _Hop(threading.local):
+    skips = False  # whether the next question whether somebody answers is answered no: see redispatch_function
+
+
+_hop = _Hop()
+
+
 def has_torch_function(relevant_args):
     """Whether one of the arguments has a __torch_function__ of its own (or a mode watches)."""
+    if _hop.skips:
+        _hop.skips = False
+        return False
     return _native.function_mode_depth() > 0 or builtins.any(_overrides(value) for value in relevant_args)
 
 
@@ -79,6 +90,32 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
         f"no implementation found for '{name}' on types that implement __torch_function__: "
         f"{[kind.__name__ for kind in types]}"
     )
+
+
+def redispatch_function(func, types, args, kwargs):
+    """Call a function as if nobody answered for it, while everything that it calls is answered for as usual. For
+    handlers that want to see the operations inside.
+
+    >>> class Loud(cresset.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return cresset.overrides.redispatch_function(func, types, args, kwargs)
+    >>> type(Loud(cresset.ones(2)) + 1).__name__
+    add
+    'Tensor'
+    """
+    kwargs = kwargs or {}
+    if isinstance(func, _FUNCTIONS[1]):
+        return func.__wrapped__(*args, **kwargs)
+    if not inspect.isfunction(func):
+        with DisableTorchFunction():
+            return func(*args, **kwargs)
+    _hop.skips = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        _hop.skips = False
 
 
 def wrap_torch_function(dispatcher):

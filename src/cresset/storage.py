@@ -89,6 +89,7 @@ class UntypedStorage(_StorageBase):
         return self.nbytes()
 
     def __getitem__(self, index):
+        _refuse_meta(self)
         return self._bytes[index].item() if isinstance(index, int) else self._bytes[index]
 
     def __setitem__(self, index, value):
@@ -169,11 +170,18 @@ class UntypedStorage(_StorageBase):
         return self._bytes.is_shared()
 
     def share_memory_(self):
+        _refuse_sharing(self)
         self._bytes.share_memory_()
         return self
 
     def is_pinned(self, device=None):
         return self._bytes.is_pinned() and _native.device(device or "cuda").type == "cuda"
+
+    def __copy__(self):
+        return self.clone()
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
 
     def __deepcopy__(self, memo):
         if self._cdata not in memo:
@@ -236,6 +244,16 @@ class UntypedStorage(_StorageBase):
 
     def __repr__(self):
         return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"
+
+
+def _refuse_meta(storage):
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type: the storage has no memory")
+
+
+def _refuse_sharing(storage):
+    if storage.device.type != "cpu":
+        raise RuntimeError(f"sharing memory is only available on CPU, the storage is on {storage.device}")
 
 
 def is_storage(obj):
@@ -370,6 +388,7 @@ class TypedStorage:
     )  # PyTorch's own, without a warning that it is deprecated
 
     def __getitem__(self, index):
+        _refuse_meta(self)
         return self._elements()[index].item()
 
     def __setitem__(self, index, value):
@@ -405,6 +424,65 @@ class TypedStorage:
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
+
+    def double(self):
+        return self.type(_native.float64)
+
+    def float(self):
+        return self.type(_native.float32)
+
+    def half(self):
+        return self.type(_native.float16)
+
+    def bfloat16(self):
+        return self.type(_native.bfloat16)
+
+    def long(self):
+        return self.type(_native.int64)
+
+    def int(self):
+        return self.type(_native.int32)
+
+    def short(self):
+        return self.type(_native.int16)
+
+    def char(self):
+        return self.type(_native.int8)
+
+    def byte(self):
+        return self.type(_native.uint8)
+
+    def bool(self):
+        return self.type(_native.bool)
+
+    def complex_double(self):
+        return self.type(_native.complex128)
+
+    def complex_float(self):
+        return self.type(_native.complex64)
+
+    def resizable(self):
+        return self._untyped_storage.resizable()
+
+    def get_device(self):
+        return self._untyped_storage.get_device()
+
+    def to(self, *, device, non_blocking=False):
+        moved = self._untyped_storage.to(device=device, non_blocking=non_blocking)
+        return TypedStorage(wrap_storage=moved, dtype=self.dtype)
+
+    def pin_memory(self, device=None):
+        return TypedStorage._of(self._elements().pin_memory(device))
+
+    @property
+    def filename(self):
+        return self._untyped_storage.filename
+
+    def __copy__(self):
+        return self.clone()
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
 
     def cpu(self):
         return TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
@@ -498,4 +576,11 @@ STORAGE_TYPES = {
         "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128", "ComplexFloat": "complex64",
     }.items()
 }  # fmt: skip
+
+
+def _dtype_to_storage_type_map():
+    """The name of PyTorch's class of storages for each dtype that has one."""
+    return {kind.dtype: kind.__name__ for kind in STORAGE_TYPES.values()}
+
+
 legacy_storages = {kind.__name__: kind for kind in STORAGE_TYPES.values()}

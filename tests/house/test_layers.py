@@ -18,18 +18,18 @@ NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], [
 # The modules and packages of cresset/ ("" is the package itself, which shows everything to the user). A module inside a
 # package may have a floor of its own: "show.summary".
 PYTHON = [
-    ["_native", "_version", "version", "show", "types", "torch_version", "__config__", "pytree"],
+    ["_native", "_version", "version", "show", "types", "torch_version", "__config__", "__future__", "pytree"],
     [
         "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps",
         "mtia", "devices", "backends",
-        "accelerator", "profiler", "library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
+        "accelerator", "profiler", "library", "_library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
         "signal", "futures", "tensors", "_utils", "quasirandom", "_prims_common", "_custom_ops", "_tensor",
         "_tensor_str",
     ],
     ["nn", "amp"],
     ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing",
         "utils", "multiprocessing", "hub"],
-    ["graph"],
+    ["graph", "dispatch", "_subclasses"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_C"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "debug", "serve", "vision", "audio", "text", "metrics", "standing_in", "cli"],

@@ -4,9 +4,11 @@ import cresset
 
 from ..show.missing_names import MissingName
 
+_OPERATORS = ("__and__", "__lshift__", "__or__", "__rshift__", "__xor__")  # functions of these names, too
+
 
 def __getattr__(name):
-    found = cresset._ops.functions.get(name)
+    found = getattr(cresset.Tensor, name) if name in _OPERATORS else cresset._ops.functions.get(name)
     if found is None:
         raise MissingName(__name__, name)
     return found

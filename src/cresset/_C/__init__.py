@@ -32,6 +32,7 @@ _GLIBCXX_USE_CXX11_ABI = True  # how std::string is laid out in the native modul
 TensorBase = _TensorBase = Tensor  # one class here, two in PyTorch
 _TensorMeta = type(Tensor)
 _disabled_torch_function_impl = Tensor._disabled_torch_function
+_disabled_torch_dispatch_impl = Tensor.__torch_dispatch__
 
 # Where the rest of torch._C lives: loaded when it is first asked for.
 _LATER = {

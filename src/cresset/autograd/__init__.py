@@ -56,7 +56,9 @@ _native.set_python_hooks(anomaly_mode.note, anomaly_mode.explain, _propagate, PA
 
 # Loaded when first asked for.
 _PARTS = {"forward_ad", "function", "functional", "profiler"}
-_NAMES = {"Function": "function", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck"}
+_NAMES = {
+    "Function": "function", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "kineto_available": "profiler",
+}  # fmt: skip
 
 
 def _profiler_enabled():

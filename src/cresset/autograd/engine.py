@@ -231,7 +231,8 @@ def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, 
     >>> x.grad
     tensor(6.)
     """
-    if gradient is None and inputs is None and not retain_graph and not create_graph:
+    plain = not _native.is_dispatching() and not _native.is_dispatched(self)
+    if gradient is None and inputs is None and not retain_graph and not create_graph and plain:
         _native.backward_scalar(self)
     else:
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)

@@ -60,6 +60,25 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     return batched
 
 
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
+    """vmap in `chunks` parts one after the other, which takes less memory.
+
+    >>> cresset.func.chunk_vmap(cresset.sin, chunks=2)(cresset.zeros(4))
+    tensor([0., 0., 0., 0.])
+    """
+    check_randomness(randomness)
+    if chunks == 1:
+        return vmap(func, in_dims, out_dims, randomness)
+
+    @functools.wraps(func, updated=())
+    def batched(*args, **kwargs):
+        leaves, spec = tree_flatten(args)
+        size = batch_size(leaves, flat_in_dims(func, in_dims, leaves, spec))
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=max(-(-size // chunks), 1))(*args, **kwargs)
+
+    return batched
+
+
 def apply(func, leaves, dims, spec, out_dims, randomness, size):
     """The results of one pass: flat, with the batch where out_dims says, and their structure."""
     args_spec, kwargs_spec, count = spec

@@ -8,6 +8,7 @@ import cresset
 from cresset import _native
 
 from ..autograd.hooks import RemovableHandle
+from .conversion import can_keep, swap_loaded, swap_parameter, swaps
 from .hooks import (
     BACKWARD_HOOKS,
     BACKWARD_PRE_HOOKS,
@@ -506,8 +507,11 @@ class Module:
                 continue
             with cresset.no_grad():
                 new = fn(parameter)
+            if swaps(new):
+                swap_parameter(f"{self._get_name()}.{name}", parameter, new, fn)
+                continue
             grad = parameter.grad
-            if _can_keep(parameter, new):
+            if can_keep(parameter, new):
                 parameter.data = new
                 kept = parameter
             else:
@@ -515,7 +519,7 @@ class Module:
             if grad is not None:
                 with cresset.no_grad():
                     new_grad = fn(grad)
-                if _can_keep(grad, new_grad) and kept is parameter:
+                if can_keep(grad, new_grad) and kept is parameter:
                     grad.data = new_grad
                 else:
                     kept.grad = new_grad.requires_grad_(grad.requires_grad)
@@ -811,9 +815,12 @@ class Module:
                 "corresponding key in the module instead of copying them in place?)",
                 stacklevel=4,
             )
+        swap = cresset.__future__.get_swap_module_params_on_conversion()
         try:
             with cresset.no_grad():
-                if assign:
+                if swap:
+                    swap_loaded(tensor, tensor.module_load(saved, assign=assign), saved)
+                elif assign:
                     if isinstance(tensor, Parameter):
                         if not isinstance(saved, Parameter):
                             saved = Parameter(saved, requires_grad=tensor.requires_grad)
@@ -824,7 +831,7 @@ class Module:
                     tensor.copy_(saved)
         except Exception as error:
             error_msgs.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are {tensor.size()} and '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are {tensor.size()} and '
                 f"whose dimensions in the checkpoint are {saved.size()}, an exception occurred : {error.args}."
             )
 
@@ -922,11 +929,6 @@ def _add_hook(hooks, hook, prepend, *extra, marks=()):
 def _quoted(names):
     # Names can come from a file: what a terminal would obey is escaped.
     return ", ".join(f'"{name}"' if name.isprintable() else repr(name) for name in names)
-
-
-def _can_keep(old, new):
-    """Whether `old` can take the data of `new` and stay the same object."""
-    return (old.device.type == "meta") == (new.device.type == "meta") and old.layout == new.layout
 
 
 def _parse_to(*args, **kwargs):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import _native
 from . import aten_forms
-from .namespaces import OpOverload, Schema
+from .namespaces import OpOverload, Schema, packet_named
 from .registry import functions, methods
 
 TABLE = Path(__file__).with_name("aten_schemas.txt")
@@ -78,7 +78,9 @@ class AtenPacket:
         return [schema.overload_name or "default" for schema in overloads(self._qualified_op_name)] or ["default"]
 
     def __getattr__(self, overload):
-        made = self.__dict__["_overloads"]
+        if overload.startswith("__"):
+            raise AttributeError(f"'OpOverloadPacket' object has no attribute '{overload}'")
+        made = self.__dict__.get("_overloads", {})
         if overload not in made:
             if overload not in self.overloads():
                 raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
@@ -97,6 +99,9 @@ class AtenPacket:
     def __str__(self):
         return f"aten.{self.__name__}"
 
+    def __reduce__(self):
+        return packet_named, ("aten", self.__name__)
+
 
 class AtenOverload(OpOverload):
     """`torch.ops.aten.<name>.<overload>`: one of our operators with one of PyTorch's schemas."""
@@ -108,13 +113,6 @@ class AtenOverload(OpOverload):
 
     def __call__(self, *args, **kwargs):
         return self._run(*args, **kwargs)
-
-    def __reduce__(self):
-        return _overload_named, (self._schema.op, self._overloadname)
-
-
-def _overload_named(name, overload):
-    return getattr(packet(name), overload)
 
 
 @functools.cache

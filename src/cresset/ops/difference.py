@@ -17,19 +17,19 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     tensor([2, 3])
     """
     if input.ndim == 0:
-        raise RuntimeError("diff: expects input to be at least one-dimensional")
+        raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"diff: order must be non-negative but got {n}")
     dim = wrap_dim(dim, input.ndim, "diff")
     for other in (prepend, append):
         if other is not None and other.ndim != input.ndim:
             raise RuntimeError(
-                "diff: expects prepend or append to be the same dimension as input, "
+                "diff expects prepend or append to be the same dimension as input, "
                 f"got {other.ndim} and {input.ndim} dimensions"
             )
         if other is not None and any(a != b for d, (a, b) in enumerate(zip(other.shape, input.shape)) if d != dim):
             raise RuntimeError(
-                "diff: expects the shape of tensor to prepend or append to match that of input "
+                "diff expects the shape of tensor to prepend or append to match that of input "
                 f"except along the differencing dimension {dim}; got {list(other.shape)} and {list(input.shape)}"
             )
     if n == 0:

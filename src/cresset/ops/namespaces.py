@@ -7,6 +7,7 @@ that is written to.
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .. import _native
 
@@ -14,6 +15,14 @@ NAMESPACES = {}  # name -> OpNamespace
 
 
 # ---- schemas
+
+
+class AliasInfo(NamedTuple):
+    """Which memory a parameter or result of a schema is in, and whether it is written to."""
+
+    before_set: frozenset
+    after_set: frozenset
+    is_write: bool
 
 
 @dataclass
@@ -30,6 +39,45 @@ class Argument:
 
     def __str__(self):
         return self.text
+
+    # What PyTorch calls these.
+
+    @property
+    def alias_info(self):
+        """Which memory it is in, by the letters of the schema; None where it says nothing."""
+        found = _ALIAS.search(self.text.partition("=")[0])
+        if found is None:
+            return None
+        before, _, after = found[0][1:-1].replace("!", "").replace(" ", "").partition("->")
+        before_set = frozenset(f"alias::{letter}" for letter in before.split("|"))
+        return AliasInfo(
+            before_set,
+            frozenset(f"alias::{letter}" for letter in after.split("|")) if after else before_set,
+            self.is_written,
+        )
+
+    @property
+    def kwarg_only(self):
+        """Whether it has to be named."""
+        return self.keyword_only
+
+    @property
+    def is_out(self):
+        """Whether it is a place for a result."""
+        return self.keyword_only and self.is_written
+
+    @property
+    def default_value(self):
+        """The default; of a dtype its number."""
+        if "ScalarType" not in self.type:
+            return self.default
+        from ..graph.scalar_types import NUMBERS  # upward: who reads a schema as PyTorch's does asks for numbers
+
+        return NUMBERS.get(self.default, self.default)
+
+    def has_default_value(self):
+        """Whether it may be left out."""
+        return self.has_default
 
 
 class Schema:
@@ -53,6 +101,11 @@ class Schema:
     @property
     def name(self):
         return f"{self.namespace}::{self.op}" if self.namespace else self.op
+
+    @property
+    def is_mutable(self):
+        """Whether an argument is written to."""
+        return any(argument.is_written for argument in self.arguments)
 
     def __str__(self):
         arguments, before = [], False
@@ -202,8 +255,8 @@ class OpNamespace:
         self.name, self._packets = name, {}
 
     def __getattr__(self, name):
-        if not name.startswith("__"):
-            packet = self.__dict__["_packets"].get(name)
+        if not name.startswith("__") and "_packets" in self.__dict__:
+            packet = self._packets.get(name)
             if packet is None and self.name == "aten":
                 from . import aten_table
 
@@ -220,12 +273,17 @@ class OpNamespace:
 
         return sorted({*self._packets, *(aten_table.names() if self.name == "aten" else ())})
 
+    def __reduce__(self):
+        return namespace, (self.name,)
+
     def __repr__(self):
         return f"<module 'torch.ops.{self.name}'>"
 
 
 class OpOverload:
     """One operator with one schema: `torch.ops.<namespace>.<name>.<overload>`. What it runs, its kinds say."""
+
+    _defined_in_python = False
 
     def __init__(self, schema, tags=()):
         self._schema, self.tags = schema, list(tags)
@@ -238,9 +296,27 @@ class OpOverload:
     def namespace(self):
         return self._schema.namespace
 
+    @property
+    def _name(self):
+        return self.name()
+
+    @property
+    def is_view(self):
+        """Whether a result shares the memory of an argument that is not written to."""
+        return any(r.alias_info is not None and not r.is_written for r in self._schema.returns)
+
+    def __hash__(self):
+        return object.__hash__(self)
+
+    def __eq__(self, other):
+        return self is other
+
     def name(self):
         """The name with its namespace: 'mylib::scaled'."""
         return self._schema.name + (f".{self._schema.overload_name}" if self._schema.overload_name else "")
+
+    def __reduce__(self):
+        return overload_named, (self._schema.namespace, self._opname, self._overloadname)
 
     def schema_of_call(self, args, kwargs):
         return self._schema.bind(args, kwargs)
@@ -266,7 +342,7 @@ class OpOverloadPacket:
         return list(self._overloads)
 
     def __getattr__(self, name):
-        found = None if name.startswith("__") else self.__dict__["_overloads"].get(name)
+        found = None if name.startswith("__") else self.__dict__.get("_overloads", {}).get(name)
         if found is None:
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
         return found
@@ -287,6 +363,19 @@ class OpOverloadPacket:
 
     def __repr__(self):
         return f"<OpOverloadPacket(op='{self}')>"
+
+    def __reduce__(self):
+        return packet_named, tuple(self._qualified_op_name.split("::"))
+
+
+def packet_named(space, name):
+    """`torch.ops.<space>.<name>`: what copies and pickles of it are."""
+    return getattr(namespace(space), name)
+
+
+def overload_named(space, name, overload):
+    """`torch.ops.<space>.<name>.<overload>`, likewise."""
+    return getattr(packet_named(space, name), overload)
 
 
 def namespace(name):

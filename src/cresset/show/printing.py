@@ -111,6 +111,8 @@ def tensor_repr(tensor, *, tensor_contents=None):
     parameter = _parameter_class()
     is_plain = type(tensor) in (cresset.Tensor, parameter) or _is_sparse(tensor)
     prefix = "tensor(" if is_plain else f"{type(tensor).__name__}("
+    if tensor_contents is None and _native.is_dispatched(tensor) and not _native.storage_info(tensor)[2]:
+        tensor_contents = f"..., size={tuple(tensor.shape)}"  # what the elements are, only its class knows
     if tensor_contents is None:
         tensor_contents = _contents(tensor, indent=len(prefix))
     text = _append(prefix + tensor_contents, _suffixes(tensor), len(prefix), new_line=tensor.is_sparse) + ")"

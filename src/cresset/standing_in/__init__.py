@@ -130,13 +130,15 @@ class TorchFinder:
 
     Args:
         adopted: a distribution of the name torch is installed that hands over to cresset, and speaks for itself.
+        renaming: whether modules and classes get PyTorch's names; without it they keep cresset's.
     """
 
-    def __init__(self, adopted=False):
+    def __init__(self, adopted=False, renaming=True):
         self.adopted = adopted
+        self.renaming = renaming
 
     def find_spec(self, fullname, path=None, _target=None):
-        if belongs_to_torch(fullname):
+        if self.renaming and belongs_to_torch(fullname):
             return self.find_own(fullname, path)
         if fullname == "safetensors" and not is_installed(fullname):
             return importlib.machinery.ModuleSpec(fullname, SafetensorsLoader(), is_package=True)
@@ -181,16 +183,16 @@ class SafetensorsLoader:
         module.safe_open, module.SafetensorError = safetensors.safe_open, safetensors.SafetensorError
 
 
-def install(adopted=False):
-    """Let this process find cresset where it looks for PyTorch; `adopted`: see TorchFinder."""
+def install(adopted=False, renaming=True):
+    """Let this process find cresset where it looks for PyTorch; `adopted` and `renaming`: see TorchFinder."""
     if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
         return
-    sys.meta_path.insert(0, TorchFinder(adopted))
+    sys.meta_path.insert(0, TorchFinder(adopted, renaming))
     cresset = importlib.import_module("cresset")
     # A program written for PyTorch asks torch.__version__ what it can expect; cresset.version keeps cresset's own.
     cresset.__version__ = importlib.import_module("cresset.torch_version").TorchVersion(VERSIONS["torch"])
     for name, module in list(sys.modules.items()):
-        if belongs_to_torch(name) and module is not None:
+        if renaming and belongs_to_torch(name) and module is not None:
             rename(module)
     sys.modules["torch"] = cresset
 

@@ -68,6 +68,13 @@ def as_tensor(data, dtype=None, device=None):
 
 def _made(data, dtype, device):
     """A new tensor of numbers, nested sequences of them, or the memory of a storage."""
+    if _native.is_dispatching() and not isinstance(data, Tensor) and not is_storage(data):
+        from ..dispatch.handling import lift, without_modes  # upward: a mode sees tensors come into being
+
+        with without_modes():
+            made = _native.make_tensor(data, dtype, "cpu")
+        made = lift(made)
+        return made if device is None else made.to(device)
     if not is_storage(data):
         return _native.make_tensor(data, dtype, device)
     if isinstance(data, TypedStorage):
@@ -103,6 +110,35 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     if requires_grad and not converted.requires_grad and (converted.is_floating_point() or converted.is_complex()):
         converted = converted.detach().requires_grad_()
     return converted
+
+
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """A 1-D tensor of `size` elements on the memory of a file.
+
+    Args:
+        shared: writes reach the file, which is made long enough; else they stay here.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(bytes([1, 0, 2, 0]))
+    ...     file.flush()
+    ...     cresset.from_file(file.name, size=2, dtype=cresset.int16)
+    tensor([1, 2], dtype=torch.int16)
+    """
+    from ..storage import UntypedStorage
+
+    dtype = _native.get_default_dtype() if dtype is None else dtype
+    if device is not None and _native.device(device).type != "cpu":
+        raise RuntimeError(f"from_file: a file's memory is on the CPU, not on {device}")
+    if layout not in (None, _native.strided):
+        raise RuntimeError(f"from_file: expected the layout torch.strided, got {layout}")
+    if pin_memory:
+        raise RuntimeError("from_file: tensors constructed from a file cannot be pinned")
+    storage = UntypedStorage.from_file(str(filename), bool(shared), size * dtype.itemsize)
+    made = _native.make_tensor([], dtype, None).set_(storage, 0, (size,), (1,))
+    return made.requires_grad_() if requires_grad else made
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):

@@ -251,6 +251,8 @@ def __deepcopy__(self, memo):
         )
     import copy
 
+    if _has_no_memory(self):
+        return _copied_by_its_class(self, memo)
     with _no_recording():
         storage = copy.deepcopy(self.untyped_storage(), memo)
         new = _native.make_tensor([], self.dtype, None)
@@ -270,6 +272,32 @@ def __deepcopy__(self, memo):
     return new
 
 
+def _has_no_memory(self):
+    """Whether a tensor's class answers for it and holds what it stands for."""
+    return _native.is_dispatched(self) and self.device.type != "meta" and _native.storage_info(self)[2] == 0
+
+
+def _copied_by_its_class(self, memo):
+    import copy
+
+    with _no_recording():
+        new = self.clone()
+    if new.__class__ is not self.__class__:
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+            f"properly implement clone(): that of {self.__class__.__name__} gave {new.__class__.__name__}. Please correct it, "
+            "or define __deepcopy__() yourself"
+        )
+    new.requires_grad_(self.requires_grad)
+    memo[id(self)] = new
+    if self.grad is not None:
+        new.grad = copy.deepcopy(self.grad, memo)
+    for name, value in self.__dict__.items():
+        if name not in new.__dict__:
+            new.__dict__[name] = copy.deepcopy(value, memo)
+    return new
+
+
 class _no_recording:
     def __enter__(self):
         self.before = _native.set_grad_mode(False)
@@ -279,11 +307,17 @@ class _no_recording:
 
 
 def __reduce_ex__(self, protocol):
-    from .._utils import _get_obj_state, _rebuild_from_type_v2, reduce_tensor
+    from .._utils import _get_obj_state, _rebuild_from_type_v2, _rebuild_wrapper_subclass, reduce_tensor
 
     kind, state = self.__class__, _get_obj_state(self)
     if kind is Tensor and not state:
         return reduce_tensor(self)
+    if _has_no_memory(self):
+        arguments = (
+            kind, self.dtype, tuple(self.shape), self.stride(), self.storage_offset(), self.layout, self.device,
+            self.requires_grad,
+        )  # fmt: skip
+        return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, kind, arguments, state)
     with _without_overrides():
         function, arguments = reduce_tensor(self)
     return _rebuild_from_type_v2, (
@@ -336,6 +370,8 @@ def _use_memory(self, source, storage_offset, size, stride):
             raise RuntimeError(f"set_: the tensor is {self.dtype}, the source {source.dtype}")
         memory = _native.storage_bytes(source)
     else:
+        if getattr(source, "dtype", self.dtype) != self.dtype:
+            raise RuntimeError(f"set_: Expected a Storage of type {self.dtype}, but got one of {source.dtype}")
         memory = getattr(source, "_untyped_storage", source)._bytes
     if size is None:
         size = (memory.numel() // self.itemsize - storage_offset,)
@@ -733,6 +769,32 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
     return NotImplemented
 
 
+def _disabled_torch_dispatch(func, types, args=(), kwargs=None):
+    """The __torch_dispatch__ of classes that do not answer for their tensors."""
+    return NotImplemented
+
+
+def _make_wrapper_subclass(cls, size, **options):
+    from ..dispatch.modes import make_wrapper_subclass  # upward: only who has such a class asks for it
+
+    return make_wrapper_subclass(cls, size, **options)
+
+
+def _handle(name, args, out):
+    from ..dispatch.handling import handle  # upward: the call path asks, when there is somebody to hand a call to
+
+    return handle(name, args, out)
+
+
+def _handle_item(tensor):
+    from ..dispatch.handling import item  # upward: likewise
+
+    return item(tensor)
+
+
+_native.set_dispatch_handlers(_handle, _handle_item, _disabled_torch_dispatch)
+
+
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy,
     __array__, __array_wrap__, __dlpack__, __dlpack_device__,
@@ -753,6 +815,8 @@ def install(methods):
     Tensor._make_subclass = staticmethod(_make_subclass)
     Tensor.__torch_function__ = classmethod(__torch_function__)
     Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
+    Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
+    Tensor.__torch_dispatch__ = _disabled_torch_dispatch
     Tensor.__array_priority__ = 1000
     for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of
         setattr(Tensor, flag, property(lambda self: False))

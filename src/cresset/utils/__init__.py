@@ -3,6 +3,9 @@
 import importlib
 
 from ..show import missing_names
+from ..tensors.swapping import swap_tensors
+
+__all__ = ["swap_tensors"]
 
 
 def __getattr__(name):

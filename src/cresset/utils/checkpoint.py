@@ -17,13 +17,23 @@ from cresset._native import Tensor
 from cresset.autograd.function import Function
 from cresset.autograd.graph import saved_tensors_hooks
 
+from .selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+    ignored_operators,
+)
+
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "DefaultDeviceType",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",
@@ -31,6 +41,12 @@ __all__ = [
     "set_checkpoint_early_stop",
     "set_device_states",
 ]
+
+
+def __getattr__(name):
+    if name == "SAC_IGNORED_OPS":
+        return ignored_operators()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class CheckpointError(RuntimeError):

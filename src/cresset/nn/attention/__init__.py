@@ -77,7 +77,7 @@ def restore_flash_attention_impl(_raise_warn=True):
 
 
 def __getattr__(name):
-    if name in ("flex_attention", "varlen"):
+    if name in ("bias", "flex_attention", "varlen"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

@@ -1,0 +1,333 @@
+"""Fake tensors: a model runs on shapes, dtypes and devices alone, without memory and without the devices.
+
+Note [Fake tensors]
+A FakeTensor is a wrapper subclass around a tensor of the meta device, with the device that it claims to be on. An
+operator of fake tensors runs on the meta device, by the operator's shape rule; its results are on the device of the
+arguments, or on the one it is asked for. While a FakeTensorMode is on, what is made (`torch.ones`, parameters of
+modules) is fake, too. Where a value would be needed (`item`, `if tensor:`, nonzero), there is none: an exception says
+which operator asked.
+"""
+
+import contextlib
+import weakref
+
+import cresset
+
+from .. import _native
+from .._library.operator import OpOverload as CustomOperator
+from .._native import Tensor
+from ..dispatch import handling, modes
+from ..ops import aten_table
+from ..pytree import tree_leaves, tree_map, tree_map_only
+
+__all__ = [
+    "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
+    "FakeTensorMode", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake",
+    "maybe_get_fake_mode", "unset_fake_temporarily",
+]  # fmt: skip
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """A tensor of a kind that has no fake form."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _OfOperator(RuntimeError):
+    def __init__(self, func):
+        super().__init__(str(func))
+        self.func = func
+
+
+class DynamicOutputShapeException(_OfOperator):
+    """The shape of an operator's result depends on values."""
+
+
+class DataDependentOutputException(_OfOperator):
+    """An operator's result is a value."""
+
+
+class UnsupportedOperatorException(_OfOperator):
+    """An operator has no shape rule."""
+
+
+def is_fake(x):
+    """Whether a tensor is fake."""
+    return isinstance(x, FakeTensor)
+
+
+def maybe_get_fake_mode(t):
+    """The mode of a fake tensor; None of others."""
+    return t.fake_mode if isinstance(t, FakeTensor) else None
+
+
+@contextlib.contextmanager
+def unset_fake_temporarily():
+    """A block in which no fake mode is on; gives the innermost one that was, or None."""
+    with handling.without_modes() as kept:
+        fake = [mode for mode in kept if isinstance(mode, FakeTensorMode)]
+        for mode in kept:
+            if mode not in fake:
+                handling.push(mode)
+        yield fake[-1] if fake else None
+
+
+class FakeTensor(Tensor):
+    """A tensor without memory: shape, strides, dtype and a device that need not be there.
+
+    >>> with cresset._subclasses.FakeTensorMode():
+    ...     x = cresset.ones(1000, 1000, 1000, device="cuda")
+    >>> (x @ x.mT).shape, x.device.type
+    (torch.Size([1000, 1000, 1000]), 'cuda')
+    """
+
+    def __new__(cls, fake_mode, elem, device, constant=None):
+        device = _native.device(device)
+        if device.type in ("cuda", "xpu") and device.index is None:
+            device = _native.device(device.type, 0)
+        self = modes.make_wrapper_subclass(
+            cls,
+            elem.shape,
+            strides=elem.stride(),
+            storage_offset=elem.storage_offset(),
+            dtype=elem.dtype,
+            device=device,
+            requires_grad=elem.requires_grad,
+        )
+        self._shape_holder, self.fake_mode, self.fake_device, self.constant = elem, fake_mode, device, constant
+        return self
+
+    __torch_function__ = Tensor._disabled_torch_function
+
+    @property
+    def is_fake(self):
+        return True
+
+    @staticmethod
+    def from_tensor(t, fake_mode):
+        """The fake form of a tensor."""
+        return fake_mode.from_tensor(t)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        fake = next(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, FakeTensor))
+        return fake.fake_mode.dispatch(func, types, args, kwargs)
+
+    def tolist(self):
+        """Refused: there are no values."""
+        raise DataDependentOutputException(aten_table.packet("_local_scalar_dense").default)
+
+    def numpy(self, *, force=False):
+        """Refused: there are no values."""
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            with self.fake_mode:
+                made = self.detach().clone().requires_grad_(self.requires_grad)
+            for name in ("_is_param",):
+                if hasattr(self, name):
+                    setattr(made, name, getattr(self, name))
+            memo[id(self)] = made
+        return memo[id(self)]
+
+    def __repr__(self, *, tensor_contents=None):
+        parts = [f"size={tuple(self.shape)}"]
+        if self.dtype != cresset.get_default_dtype():
+            parts.append(f"dtype={self.dtype}")
+        parts = [f"..., {', '.join(parts)}"]
+        if self.device.type != "cpu":
+            parts.insert(0, f"..., device='{self.device}'")
+            parts[1] = parts[1].removeprefix("..., ")
+        if self.grad_fn is not None:
+            parts.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
+        elif self.requires_grad:
+            parts.append("requires_grad=True")
+        return f"FakeTensor({', '.join(parts)})"
+
+
+class FakeTensorConverter:
+    """Makes fake tensors of real ones: the same one each time for one tensor."""
+
+    def __init__(self):
+        self._made = {}  # id -> (weak reference to the tensor, its fake form)
+
+    def from_real_tensor(self, fake_mode, t, make_constant=False, **_options):
+        """The fake form of a tensor, in a mode."""
+        known = self._made.get(id(t))
+        if known is not None and known[0]() is t:
+            return known[1]
+        if t.layout != cresset.strided or t.is_quantized:
+            raise UnsupportedFakeTensorException(f"FakeTensor: a {t.layout} tensor has no fake form")
+        with handling.without_modes(), cresset.no_grad():
+            shape = _native.operators()["empty_strided"](tuple(t.shape), t.stride(), dtype=t.dtype, device="meta")
+        fake = FakeTensor(fake_mode, shape, t.device, t if make_constant else None)
+        if t.requires_grad:
+            fake.requires_grad_()
+        if isinstance(t, cresset.nn.Parameter):
+            fake._is_param = True
+        key = id(t)
+        self._made[key] = (weakref.ref(t, lambda _: self._made.pop(key, None)), fake)
+        return fake
+
+
+# Asked for a value, or for a shape that only values decide.
+_VALUES = {"_local_scalar_dense", "item", "equal", "is_nonzero", "allclose", "tolist"}
+_SHAPES = {
+    "nonzero", "nonzero_numpy", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "masked_select",
+    "bincount", "repeat_interleave", "argwhere",
+}  # fmt: skip
+
+
+class FakeTensorMode(modes.TorchDispatchMode):
+    """A context in which tensors are made without memory.
+
+    Args:
+        allow_fallback_kernels: taken as in PyTorch; an operator without a shape rule is an error either way.
+        allow_non_fake_inputs: let real tensors take part, as if they were fake; else they are an error.
+        shape_env: symbolic sizes, of which there are none here: anything but None is an error.
+        static_shapes: True, or None; sizes are numbers.
+
+    >>> with cresset._subclasses.FakeTensorMode():
+    ...     model = cresset.nn.Linear(3, 2)
+    ...     y = model(cresset.ones(5, 3))
+    >>> y.shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels=True,
+        allow_non_fake_inputs=False,
+        shape_env=None,
+        static_shapes=None,
+        export=False,
+    ):
+        super().__init__()
+        if shape_env is not None:
+            raise NotImplementedError("FakeTensorMode: sizes are numbers here; symbolic ones come with torch.export")
+        self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
+        self.shape_env, self.static_shapes, self.export = None, True, export
+        self.fake_tensor_converter = FakeTensorConverter()
+        self.in_kernel_invocation = False
+
+    def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
+        """The fake form of a tensor; a fake one of this mode is its own."""
+        if isinstance(tensor, FakeTensor):
+            if tensor.fake_mode is not self:
+                raise AssertionError("Mixing fake modes NYI")
+            return tensor
+        return self.fake_tensor_converter.from_real_tensor(self, tensor)
+
+    def __enter__(self):
+        self._entered = getattr(self, "_entered", [])
+        self._entered.append(self not in handling.stack())
+        if self._entered[-1]:
+            handling.push(self)
+        return self
+
+    def __exit__(self, *_):
+        if self._entered.pop():
+            handling.pop()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return self.dispatch(func, types, args, kwargs)
+
+    def dispatch(self, func, types, args=(), kwargs=None):
+        """The operator on shapes."""
+        kwargs = dict(kwargs or {})
+        name = func._schema.op
+        if any(
+            kind is not FakeTensor and kind.__torch_dispatch__ is not Tensor.__torch_dispatch__ for kind in types
+        ) and not all(issubclass(kind, FakeTensor) for kind in types):
+            return NotImplemented
+        if name in ("lift_fresh", "lift", "lift_fresh_copy"):
+            return (
+                args[0]
+                if isinstance(args[0], FakeTensor)
+                else self.fake_tensor_converter.from_real_tensor(self, args[0], make_constant=True)
+            )
+        if name in _VALUES:
+            constant = getattr(args[0], "constant", None)
+            if constant is not None:
+                with handling.without_modes():
+                    return func(*tree_map_only(FakeTensor, lambda t: t.constant, args), **kwargs)
+            raise DataDependentOutputException(func)
+        if name in _SHAPES and not (name == "repeat_interleave" and kwargs.get("output_size") is not None):
+            raise DynamicOutputShapeException(func)
+        if isinstance(func, CustomOperator) and "meta" not in func._kernels:
+            with self, cresset.no_grad():
+                return func._run_fake(func._schema.bind(args, kwargs))
+        device = self._device(func, args, kwargs)
+        known = {}
+
+        def shape_of(value):
+            if isinstance(value, FakeTensor):
+                if value.fake_mode is not self:
+                    raise AssertionError("Mixing fake modes NYI")
+                known[id(value._shape_holder)] = value
+                return value._shape_holder
+            if isinstance(value, Tensor):
+                return self._shape_of_real(func, value)
+            return value
+
+        bare = tree_map(shape_of, (list(args), kwargs))
+        if "device" in bare[1] or not any(isinstance(leaf, Tensor) for leaf in tree_leaves(bare)):
+            bare[1]["device"] = _native.device("meta")
+        if name == "to" and len(bare[0]) > 1 and isinstance(bare[0][1], _native.device):
+            bare[0][1] = _native.device("meta")
+        with handling.without_modes(), cresset.no_grad():
+            try:
+                result = func(*bare[0], **bare[1])
+            except NotImplementedError as error:
+                raise UnsupportedOperatorException(func) from error
+
+        def fake_of(value):
+            if not isinstance(value, Tensor):
+                return value
+            fake = known.get(id(value))
+            return FakeTensor(self, value, device) if fake is None else _refreshed(fake)
+
+        for value in known.values():
+            value.constant = None if any(a.is_written for a in func._schema.arguments) else value.constant
+        return tree_map(fake_of, result)
+
+    def _shape_of_real(self, func, tensor):
+        if tensor.dim() == 0 or self.allow_non_fake_inputs or type(tensor) is not Tensor:
+            return self.fake_tensor_converter.from_real_tensor(self, tensor)._shape_holder
+        raise AssertionError(
+            "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+            f"'allow_non_fake_inputs'. Found in {func}: a tensor of shape {tuple(tensor.shape)}"
+        )
+
+    def _device(self, func, args, kwargs):
+        """Where the results are: as asked for, or with the arguments; a 0-d one on the CPU goes anywhere."""
+        asked = kwargs.get("device")
+        if asked is None and func._schema.op == "to":
+            asked = next((a for a in args if isinstance(a, (_native.device, str))), None)
+        if asked is not None:
+            return _native.device(asked)
+        device, number = None, False
+        for tensor in (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)):
+            here = tensor.device
+            if device is None or (number and here.type != "cpu") or (number and tensor.dim()):
+                device, number = here, tensor.dim() == 0 and here.type == "cpu"
+            elif here != device and not (tensor.dim() == 0 and here.type == "cpu"):
+                if func._schema.op in ("copy_", "_to_copy", "index_put_", "index", "_index_put_impl_", "set_"):
+                    continue
+                raise RuntimeError(
+                    f"Unhandled FakeTensor Device Propagation for {func}, found two different devices {device}, {here}"
+                )
+        return device or cresset.get_default_device()
+
+
+def _refreshed(fake):
+    """A fake tensor whose shape was changed in place."""
+    shape = fake._shape_holder
+    if (tuple(fake.shape), fake.stride()) != (tuple(shape.shape), shape.stride()):
+        other = FakeTensor(fake.fake_mode, shape, fake.device, None)
+        _native.swap_tensors(fake, other)
+    return fake

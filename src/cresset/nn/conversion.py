@@ -1,0 +1,56 @@
+"""How a tensor of a module becomes another one, when the module is converted or loaded: by taking over its data, or by
+being swapped with it (torch.__future__).
+"""
+
+import cresset
+
+from ..tensors.swapping import swap_tensors
+from .parameter import Parameter
+
+
+def can_keep(old, new):
+    """Whether `old` can take the data of `new` and stay the same object."""
+    return (
+        (old.device.type == "meta") == (new.device.type == "meta")
+        and old.layout == new.layout
+        and not cresset.__future__.get_overwrite_module_params_on_conversion()
+    )
+
+
+def swap_loaded(tensor, new, saved):
+    """Let a tensor of a module become what `module_load` made of a saved one."""
+    if new is saved or new is tensor:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    if isinstance(tensor, Parameter):
+        if isinstance(new, Parameter):
+            new.requires_grad_(tensor.requires_grad)
+        else:
+            new = Parameter(new, requires_grad=tensor.requires_grad)
+    swap_tensors(tensor, new)
+
+
+def swaps(new):
+    """Whether a converted parameter is swapped with the old one: on demand, and where a class has data of its own."""
+    return cresset.__future__.get_swap_module_params_on_conversion() or hasattr(type(new), "__tensor_flatten__")
+
+
+def swap_parameter(name, parameter, new, fn):
+    """Let a parameter, and its gradient, become what `fn` makes of it."""
+    grad, parameter.grad = parameter.grad, None  # as its holder, the parameter would keep it from being swapped
+    try:
+        swap_tensors(parameter, Parameter(new, parameter.requires_grad))
+    except Exception as error:
+        parameter.grad = grad
+        raise RuntimeError(f"_apply(): Couldn't swap {name}") from error
+    if grad is None:
+        return
+    with cresset.no_grad():
+        new_grad = fn(grad).requires_grad_(grad.requires_grad)
+    try:
+        swap_tensors(grad, new_grad)
+    except Exception as error:
+        raise RuntimeError(f"_apply(): Couldn't swap {name}.grad") from error
+    parameter.grad = grad

@@ -1,0 +1,139 @@
+"""Fake tensors: shapes, dtypes and devices without memory."""
+
+import copy
+
+import pytest
+
+import cresset as torch
+from cresset import nn
+from cresset._subclasses import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+
+
+def test_what_is_made_inside_has_no_memory():
+    with FakeTensorMode():
+        x = torch.randn(10**6, 10**6)
+        y = torch.tensor([1.0, 2.0])
+    assert isinstance(x, FakeTensor) and x.shape == (10**6, 10**6)
+    assert isinstance(y, FakeTensor) and y.shape == (2,)
+    with pytest.raises(RuntimeError, match="doesn't have storage"):
+        x.data_ptr()
+
+
+def test_operators_give_the_shapes_dtypes_and_strides_of_real_ones():
+    def program(a, b):
+        c = (a @ b).to(torch.float64).transpose(0, 1)
+        return c, c.sum(1, keepdim=True), torch.cat([a, a]), a[:, 1:], (a > 0).any(), a.topk(2).indices
+
+    real = program(torch.randn(3, 4), torch.randn(4, 5))
+    with FakeTensorMode() as mode:
+        fake = program(mode.from_tensor(torch.randn(3, 4)), mode.from_tensor(torch.randn(4, 5)))
+    for r, f in zip(real, fake, strict=True):
+        assert (r.shape, r.dtype, r.stride()) == (f.shape, f.dtype, f.stride())
+
+
+def test_a_device_need_not_be_there():
+    with FakeTensorMode():
+        x = torch.ones(2, device="cuda")
+        y = (x * 2).to("cpu")
+        z = x + 1
+    assert x.device == torch.device("cuda:0") and z.device == x.device and y.device.type == "cpu"
+    with pytest.raises(RuntimeError, match="two different devices"):
+        x + y
+
+
+def test_outside_of_the_mode_fake_tensors_stay_fake():
+    with FakeTensorMode() as mode:
+        x = torch.ones(2, 3)
+    y = x.t() @ x
+    assert isinstance(y, FakeTensor) and y.shape == (3, 3) and y.fake_mode is mode
+
+
+def test_values_are_refused_with_the_operators_name():
+    with FakeTensorMode():
+        x = torch.randn(3)
+        with pytest.raises(DataDependentOutputException, match="aten._local_scalar_dense.default"):
+            x.sum().item()
+        with pytest.raises(DataDependentOutputException):
+            bool(x.sum() > 0)
+        with pytest.raises(DynamicOutputShapeException, match="aten.nonzero"):
+            x.nonzero()
+
+
+def test_a_constant_keeps_its_value():
+    with FakeTensorMode():
+        assert torch.tensor(3).item() == 3
+
+
+def test_real_tensors_take_part_only_when_that_is_allowed():
+    real = torch.ones(3)
+    with FakeTensorMode(), pytest.raises(AssertionError, match="convert all Tensors to FakeTensors first"):
+        torch.ones(3) + real
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert (torch.ones(3) + real).shape == (3,)
+
+
+def test_modes_do_not_mix():
+    with FakeTensorMode():
+        a = torch.ones(2)
+    with FakeTensorMode():
+        b = torch.ones(2)
+    with pytest.raises(AssertionError, match="Mixing fake modes"):
+        a + b
+
+
+def test_one_tensor_has_one_fake_form():
+    real, mode = torch.ones(3, requires_grad=True), FakeTensorMode()
+    fake = mode.from_tensor(real)
+    assert mode.from_tensor(real) is fake and fake.requires_grad and fake.is_leaf
+    assert mode.from_tensor(fake) is fake
+
+
+def test_a_model_trains_on_shapes():
+    with FakeTensorMode():
+        model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(), nn.Linear(8, 2))
+        optimizer = torch.optim.Adam(model.parameters())
+        loss = nn.functional.cross_entropy(model(torch.randn(5, 4)), torch.randint(2, (5,)))
+        loss.backward()
+        optimizer.step()
+    assert all(isinstance(p, FakeTensor) and p.grad.shape == p.shape for p in model.parameters())
+
+
+def test_in_place_changes_of_shape_are_followed():
+    with FakeTensorMode():
+        x = torch.ones(2, 3)
+        x.unsqueeze_(0)
+        assert x.shape == (1, 2, 3)
+        y = torch.ones(2)
+        y.add_(1)
+        assert y.shape == (2,)
+
+
+def test_copies_are_fake():
+    with FakeTensorMode():
+        layer = nn.Linear(2, 3)
+    other = copy.deepcopy(layer)
+    assert isinstance(other.weight, FakeTensor) and isinstance(other.weight, nn.Parameter)
+    assert other.weight is not layer.weight
+
+
+def test_printing_shows_the_shape():
+    with FakeTensorMode():
+        assert repr(torch.ones(2, 3)) == "FakeTensor(..., size=(2, 3))"
+
+
+def test_an_operator_of_a_program_runs_by_its_shape_rule():
+    @torch.library.custom_op("test_fake::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("the kernel must not run")
+
+    with FakeTensorMode():
+        with pytest.raises(RuntimeError, match="no fake impl"):
+            doubled(torch.ones(2))
+        doubled.register_fake(lambda x: x.new_empty(2 * x.shape[0]))
+        result = doubled(torch.ones(2))
+    assert isinstance(result, FakeTensor) and result.shape == (4,)

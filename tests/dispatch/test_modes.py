@@ -1,0 +1,151 @@
+"""Modes that see every operator of a block."""
+
+import threading
+
+import pytest
+
+import cresset as torch
+from cresset.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
+)
+
+
+class Log(TorchDispatchMode):
+    def __init__(self, name="", lines=None):
+        super().__init__()
+        self.name, self.lines = name, [] if lines is None else lines
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.lines.append(self.name + str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_what_makes_and_what_computes():
+    with Log() as log:
+        x = torch.ones(2)
+        y = x + 1
+    z = y * 2
+    assert log.lines == ["aten.ones.default", "aten.add.Tensor"] and z.tolist() == [4.0, 4.0]
+
+
+def test_inside_a_handler_the_mode_around_it_is_on():
+    lines = []
+    with Log("outer ", lines), Log("inner ", lines):
+        torch.ones(1)
+    assert lines == ["inner aten.ones.default", "outer aten.ones.default"]
+
+
+def test_the_stack_can_be_asked_for_and_set_aside():
+    assert _get_current_dispatch_mode() is None
+    with Log() as outer, Log() as inner:
+        assert _get_current_dispatch_mode() is inner and _get_current_dispatch_mode_stack() == [outer, inner]
+        with _disable_current_modes() as modes:
+            assert modes == [outer, inner] and _get_current_dispatch_mode() is None
+            torch.ones(1)
+        assert outer.lines == inner.lines == []
+    assert _get_current_dispatch_mode_stack() == []
+
+
+def test_an_exception_leaves_the_stack_as_it_was():
+    class Failing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise KeyError("no")
+
+    with Log() as log:
+        with pytest.raises(KeyError), Failing():
+            torch.ones(1)
+        torch.zeros(1)
+    assert log.lines == ["aten.zeros.default"]
+    assert torch.ones(1).tolist() == [1.0]
+
+
+def test_other_threads_are_not_seen():
+    with Log() as log:
+        thread = threading.Thread(target=lambda: torch.ones(1))
+        thread.start()
+        thread.join()
+    assert log.lines == []
+
+
+def test_a_mode_may_answer_with_something_else():
+    class Zeros(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is torch.ops.aten.add.Tensor:
+                return torch.zeros_like(args[0])
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    with Zeros():
+        y = x + 1
+    assert y.tolist() == [0.0, 0.0] and y.requires_grad
+
+
+def test_autograd_records_above_and_backward_is_seen_operator_by_operator():
+    x = torch.tensor([2.0], requires_grad=True)
+    with Log() as log:
+        y = (x * x).sum()
+        forward = len(log.lines)
+        y.backward()
+    assert x.grad.tolist() == [4.0]
+    assert log.lines[:2] == ["aten.mul.Tensor", "aten.sum.default"] and len(log.lines) > forward
+
+
+def test_views_under_a_mode_are_views():
+    x = torch.zeros(4, requires_grad=True)
+    with Log():
+        y = x * 1
+        y[:2].add_(1)
+    y.sum().backward()
+    assert y.tolist() == [1.0, 1.0, 0.0, 0.0] and x.grad.tolist() == [1.0] * 4
+
+
+def test_random_numbers_are_those_without_a_mode():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    with Log() as log:
+        assert torch.equal(torch.rand(3), expected)
+    assert log.lines[0] == "aten.rand.default"
+
+
+def test_a_mode_sees_out_and_writes_in_place():
+    out = torch.empty(2)
+    with Log() as log:
+        torch.add(torch.ones(2), 1, out=out)
+        out.mul_(2)
+    assert out.tolist() == [4.0, 4.0] and "aten.mul_.Tensor" in log.lines
+
+
+def test_a_layer_runs_under_a_mode_as_without():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(), torch.nn.Flatten())
+    x = torch.randn(2, 1, 5, 5)
+    expected = model.eval()(x)
+    with Log() as log:
+        result = model(x)
+    assert torch.allclose(result, expected) and any("convolution" in line or "conv2d" in line for line in log.lines)
+
+
+def test_a_mode_without_a_handler_says_so():
+    with pytest.raises(NotImplementedError, match="has no __torch_dispatch__"), TorchDispatchMode():
+        torch.ones(1)
+
+
+def test_an_operator_of_a_program_is_seen_and_may_have_a_rule_for_the_mode():
+    @torch.library.custom_op("test_modes::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    with Log() as log:
+        assert twice(torch.ones(1)).tolist() == [2.0]
+    assert "test_modes.twice.default" in log.lines
+
+    @torch.library.register_torch_dispatch("test_modes::twice", Log)
+    def _(mode, func, types, args, kwargs):
+        return args[0] * 10
+
+    with Log():
+        assert twice(torch.ones(1)).tolist() == [10.0]
