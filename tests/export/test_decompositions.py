@@ -94,3 +94,14 @@ def test_unflatten_gives_the_modules_back():
         net(cresset.ones(5, 3))
     with pytest.raises(TypeError, match="expected an ExportedProgram"):
         unflatten(module)
+
+
+def test_the_usual_table_can_be_changed():
+    module = nn.Sequential(nn.Linear(3, 2), nn.SiLU())
+    program = export(module, (cresset.ones(4, 3),))
+    table = cresset.export.default_decompositions()
+    del table[cresset.ops.aten.linear.default]
+    simpler = program.run_decompositions(table)
+    names = [str(node.target) for node in simpler.graph.nodes if node.op == "call_function"]
+    assert names == ["aten.linear.default", "aten.sigmoid.default", "aten.mul.Tensor"]
+    assert type(table.materialize()) is dict and table.copy() == table

@@ -1,7 +1,7 @@
 """Scripted, traced, fx-traced, exported and ONNX forms of models and layers give eager's numbers.
 
 A sample runs always; `CRESSET_ALL_FORMS=1` takes every model of `cresset.vision.models` and every layer, which takes some
-minutes. ONNX files are run where ONNX Runtime is installed.
+minutes, as `.ci/run --long` does. ONNX files are run where ONNX Runtime is installed.
 """
 
 import io

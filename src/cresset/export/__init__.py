@@ -14,9 +14,9 @@ from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection,
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
 __all__ = [
-    "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+    "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
     "ModuleCallEntry", "ModuleCallSignature",
-    "ShapesCollection", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save",
+    "ShapesCollection", "default_decompositions", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save",
     "to_c", "unflatten", "UnflattenedModule", "FlatArgsAdapter",
 ]  # fmt: skip
 
@@ -24,6 +24,7 @@ _LATER = {
     "ExportedProgram": "program", "ModuleCallEntry": "program", "ModuleCallSignature": "program", "export": "exporting",
     "register_dataclass": "containers", "to_c": "c", "save": "archive", "load": "archive", "unflatten": "unflattening",
     "UnflattenedModule": "unflattening", "FlatArgsAdapter": "unflattening",
+    "CustomDecompTable": "decomposing", "default_decompositions": "decomposing",
 }  # fmt: skip
 
 

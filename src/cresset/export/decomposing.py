@@ -64,6 +64,32 @@ def _swapped(rank, a, b):
     return order
 
 
+class CustomDecompTable(dict):
+    """The operators that `run_decompositions` writes with simpler ones, {torch.ops.aten.name.overload: function}: take some
+    out, put others in, and hand it over.
+
+    >>> table = cresset.export.default_decompositions()
+    >>> table.pop(cresset.ops.aten.linear.default) is not None
+    True
+    """
+
+    def copy(self):
+        return CustomDecompTable(self)
+
+    def materialize(self):
+        """The same as a plain dict."""
+        return dict(self)
+
+
+def default_decompositions():
+    """The table that `run_decompositions` takes if it is given none."""
+    found = CustomDecompTable()
+    for name, function in default_table().items():
+        operator, _, overload = name.removeprefix("aten::").partition(".")
+        found[getattr(getattr(cresset.ops.aten, operator), overload)] = function
+    return found
+
+
 def decomposed(program, table=None):
     """The program recorded again: operators of the table are entered, writes are new values, and new values of buffers
     are outputs.
