@@ -1,0 +1,63 @@
+"""The pages of the site: every public name is there, and every link between pages leads somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cresset
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    path = os.pathsep.join([os.path.dirname(os.path.dirname(cresset.__file__)), os.environ.get("PYTHONPATH", "")])
+    subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "tools" / "site" / "pages.py"), str(folder)],
+        env={**os.environ, "PYTHONPATH": path},
+        check=True,
+        timeout=200,
+    )
+    return folder
+
+
+def test_every_page_is_in_the_navigation_and_every_entry_is_a_page(site):
+    listed = set(re.findall(r"(\S+\.md)$", (site.parent / "mkdocs.yml").read_text(), re.M))
+    assert listed == {str(file.relative_to(site)) for file in site.rglob("*.md")}
+
+
+def test_every_link_between_pages_leads_to_one(site):
+    broken = []
+    for file in site.rglob("*.md"):
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", file.read_text(), flags=re.S)
+        for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", text):
+            if not re.match(r"[a-z]+:", target) and not (file.parent / target).exists():
+                broken.append(f"{file.relative_to(site)}: {target}")
+    assert not broken
+
+
+@pytest.mark.parametrize("page, names", [
+    ("cresset", ["add", "cumsum", "manual_seed", "save"]), ("nn", ["Linear", "RMSNorm"]), ("tensor", ["backward", "view"]),
+    ("train", ["fit", "write_report"]), ("debug", ["preflight", "nan_guard"]), ("serve", ["serve", "ModelSettings"]),
+])  # fmt: skip
+def test_public_names_have_an_entry_with_signature_and_words(site, page, names):
+    text = (site / "reference" / f"{page}.md").read_text()
+    for name in names:
+        escaped = name.replace("_", "\\_")
+        entry = re.search(rf"^## {re.escape(escaped)}\n\n```python\n(.*?)```\n\n(.+?)(?=^## |\Z)", text, re.M | re.S)
+        assert entry and name in entry[1] and len(entry[2].strip()) > 20, name
+
+
+def test_every_name_of_an_all_has_an_entry(site):
+    for module in (cresset.train, cresset.metrics, cresset.debug, cresset.serve):
+        page = (site / "reference" / f"{module.__name__.removeprefix('cresset.').replace('.', '_')}.md").read_text()
+        missing = [name for name in module.__all__ if f"\n## {name.replace('_', chr(92) + '_')}\n" not in page]
+        inside = [
+            name for name in missing if not isinstance(getattr(module, name), type(cresset))
+        ]  # modules have pages
+        assert not inside, (module.__name__, inside)

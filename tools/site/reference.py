@@ -1,0 +1,179 @@
+"""The reference: a page for each namespace, with every public name of it, made from signatures and docstrings."""
+
+import importlib
+import inspect
+import os
+import re
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# (page, module, title)
+NAMESPACES = [
+    ("cresset", "cresset", "cresset: tensors and functions"),
+    ("tensor", "cresset.Tensor", "Tensor and its methods"),
+    *(
+        (name.replace(".", "_"), f"cresset.{name}", f"cresset.{name}")
+        for name in (
+            "nn nn.functional nn.init nn.utils nn.utils.rnn nn.parallel nn.attention optim optim.lr_scheduler autograd "
+            "func linalg fft special sparse nested amp data distributions train metrics debug vision serve export "
+            "onnx jit fx compiler cuda distributed profiler serialization testing library hub multiprocessing random "
+            "backends utils.checkpoint utils.tensorboard"
+        ).split()
+    ),
+]
+
+
+def module_of(dotted):
+    try:
+        return importlib.import_module(dotted)
+    except ModuleNotFoundError:
+        place, _, name = dotted.rpartition(".")
+        return getattr(importlib.import_module(place), name)
+
+
+def public_names(space):
+    """Names and what they mean: functions, classes and values with a docstring of their own; not the modules inside."""
+    names = getattr(space, "__all__", None) if inspect.ismodule(space) else None
+    found = {}
+    for name in sorted(names or dir(space), key=str.lower):
+        if name.startswith("_") and not (inspect.isclass(space) and name in ("__init__", "__getitem__", "__setitem__")):
+            continue
+        try:
+            value = getattr(space, name)
+        except (AttributeError, RuntimeError, ImportError):
+            continue
+        foreign = not names and getattr(value, "__module__", "").split(".")[0] in ("typing", "builtins")
+        if (inspect.ismodule(value) or foreign) and not inspect.isclass(space):
+            continue
+        found[name] = value
+    return found
+
+
+def signature_of(name, value):
+    target = value.__init__ if inspect.isclass(value) else value
+    try:
+        shown = str(inspect.signature(target))
+    except (TypeError, ValueError):
+        return name if not callable(value) else f"{name}(...)"
+    shown = re.sub(r"\((self|cls)(, )?", "(", shown, count=1)
+    shown = re.sub(
+        r"'([\w.]+(?:\[[\w., |]*\])?(?: \| [\w.]+(?:\[[\w., |]*\])?)*)'", r"\1", shown
+    )  # annotations as text
+    return wrapped(name + re.sub(r" at 0x[0-9a-f]+", "", shown))
+
+
+def wrapped(text, width=80):
+    """A signature on one line, or with a line for each argument."""
+    if len(text) <= width:
+        return text
+    start, depth, parts, at = text.index("(") + 1, 0, [], text.index("(") + 1
+    for place in range(start, len(text)):
+        letter = text[place]
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            parts.append(text[at:place])
+            return (
+                text[:start] + "".join(f"\n    {part.strip()}," for part in parts if part.strip()) + "\n" + text[place:]
+            )
+        if letter == "," and depth == 0:
+            parts.append(text[at:place])
+            at = place + 1
+    return text
+
+
+def place_of(value):
+    """The file and line where it is written, from the repository's root."""
+    try:
+        target = inspect.unwrap(value)
+        file, line = inspect.getsourcefile(target), inspect.getsourcelines(target)[1]
+    except (TypeError, OSError, ValueError):
+        return None
+    inside = file.replace(os.sep, "/").rpartition("/cresset/")
+    return f"src/cresset/{inside[2]}:{line}" if inside[1] else None
+
+
+def plain(text):
+    """Text as Markdown that says the same: marks outside of code are escaped."""
+    parts = re.split(r"(``[^`]*``|`[^`\n]*`)", text)
+    return "".join(
+        part
+        if part.startswith("`")
+        else re.sub(r"([*_\[\]<>|])", r"\\\1", part).replace("\\<", "&lt;").replace("\\>", "&gt;")
+        for part in parts
+    )
+
+
+def described(text):
+    """A docstring as Markdown: paragraphs, arguments as a list, examples as code."""
+    lines, found, at = inspect.cleandoc(text).splitlines(), [], 0
+    while at < len(lines):
+        line = lines[at]
+        if line.lstrip().startswith(">>>"):
+            block = []
+            while at < len(lines) and lines[at].strip():
+                block.append(lines[at].strip() if lines[at].lstrip().startswith((">>>", "...")) else lines[at])
+                at += 1
+            found += ["", "```pycon", *block, "```", ""]
+            continue
+        if re.fullmatch(r"(Args|Attributes|Returns|Raises|Shape):\s*", line):
+            found += ["", f"**{line.strip()[:-1]}**", ""]
+        elif match := re.match(r" {4}([\w*, ]+): (.*)", line):
+            found.append(f"- **{plain(match[1])}**: {plain(match[2])}")
+        elif line.startswith("        "):
+            found.append(f"  {plain(line.strip())}")
+        else:
+            found.append(plain(line))
+        at += 1
+    return "\n".join(found)
+
+
+def entry(shown, name, value, level="##"):
+    """A name on its page."""
+    lines = [f"{level} {name.replace('_', chr(92) + '_')}", "", "```python", signature_of(shown, value), "```", ""]
+    text = inspect.getdoc(value) if callable(value) or isinstance(value, property) else None
+    if text and not (inspect.isclass(value) and text == inspect.getdoc(object)):
+        lines += [described(text), ""]
+    elif not callable(value) and not isinstance(value, property):
+        lines += [f"A value: `{str(value)[:80]}`", ""]
+    if place := place_of(value.fget if isinstance(value, property) else value):
+        lines += [f"Written in `{place}`.", ""]
+    return lines
+
+
+def methods_of(kind):
+    """Public methods that a class has of its own."""
+    own = {}
+    for name, value in vars(kind).items():
+        if not name.startswith("_") and (
+            inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod, property))
+        ):
+            own[name] = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+    return own
+
+
+def write(folder):
+    """Write the pages; [(title, file)] for the navigation."""
+    os.makedirs(os.path.join(folder, "reference"), exist_ok=True)
+    pages, count, without = [], 0, 0
+    for page, dotted, title in NAMESPACES:
+        space = module_of(dotted)
+        names = public_names(space)
+        head = inspect.getdoc(space) or ""
+        lines = [f"# {title}", "", described(head) if inspect.ismodule(space) else plain(head.partition("\n")[0]), ""]
+        for name, value in names.items():
+            count += 1
+            without += callable(value) and not inspect.getdoc(value)
+            lines += entry(f"{dotted}.{name}", name, value)
+            if inspect.isclass(value) and not inspect.isclass(space):
+                for method, function in methods_of(value).items():
+                    lines += entry(f"{name}.{method}", f"{name}.{method}", function, "###")
+        file = f"reference/{page}.md"
+        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+            out.write("\n".join(lines))
+        pages.append((dotted, file))
+    index = ["# Reference", "", f"{count} names in {len(pages)} namespaces.", ""]
+    index += [f"- [{dotted}]({os.path.basename(file)})" for dotted, file in pages]
+    with open(os.path.join(folder, "reference", "index.md"), "w", encoding="utf-8") as out:
+        out.write("\n".join(index) + "\n")
+    print(f"reference: {count} names in {len(pages)} namespaces; {without} functions and classes without a docstring")
+    return [("Overview", "reference/index.md"), *pages]
