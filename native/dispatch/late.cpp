@@ -12,7 +12,7 @@
 namespace cresset {
 
 constinit thread_local bool computes_late = false;
-int64_t late_elements = 16384;
+int64_t late_elements = 32768;
 LateStatistics late_statistics;
 thread_local std::vector<LateGroup>* late_listener = nullptr;
 constinit thread_local const char* settle_reason = nullptr;
@@ -135,12 +135,69 @@ std::string name_of_call(const LateValue& v) {
   return v.which < 0 ? v.op->name() : v.op->name() + " backward of input " + std::to_string(v.which);
 }
 
-void note_group(const Group& group, std::span<const TileResult> results, const Tiles& tiles, int64_t kept) {
+// Where the elements of an input lie; null where it is a number or is made in the group.
+char* memory_of(const LateValue::Input& in) {
+  if (in.kind == LateValue::Input::memory) return in.storage->data + in.offset * size_of(in.dtype);
+  return in.kind == LateValue::Input::value && in.from->state == LateValue::done ? in.from->kept->data : nullptr;
+}
+
+// Elements of memory that a group reads, each once.
+int64_t elements_read(const Group& group) {
+  SmallVector<const char*, 8> seen;
+  int64_t read = 0;
+  for (const auto& v : group)
+    for (int i = 0; i < v->count; ++i) {
+      const char* base = memory_of(v->inputs[i]);
+      if (!base || std::find(seen.begin(), seen.end(), base) != seen.end()) continue;
+      seen.push_back(base);
+      int64_t own = 1;  // without those that are repeated
+      for (int64_t d = 0; d < v->sizes.size(); ++d)
+        if (v->inputs[i].linear || v->inputs[i].strides[d] != 0) own *= v->sizes[d];
+      read += own;
+    }
+  return read;
+}
+
+// A value that nothing is computed together with: as eager computes it.
+void run_alone(LateValue& v, char* memory) {
+  bool dense = v.made == v.dtype && (v.compute == Compute::f32 || v.compute == Compute::f64);
+  for (int i = 0; i < v.count; ++i)
+    dense = dense && (v.inputs[i].kind == LateValue::Input::number
+                          ? v.inputs[i].wanted == dtype_of_compute(v.compute)
+                          : v.inputs[i].linear && v.inputs[i].dtype == v.inputs[i].wanted);
+  if (dense) {
+    DenseLaunch launch{*v.op, v.which, v.compute, v.numel, 1 + v.count, 0, {}, {}, v.attributes, {}};
+    launch.data[0] = memory;
+    launch.dtypes[0] = v.dtype;
+    for (int i = 0; i < v.count; ++i) {
+      const LateValue::Input& in = v.inputs[i];
+      const bool number = in.kind == LateValue::Input::number;
+      if (number) launch.on_host |= 2u << i;
+      launch.data[1 + i] = number ? in.bytes : memory_of(in);
+      launch.dtypes[1 + i] = in.wanted;
+    }
+    return run_dense_on_cpu(launch);
+  }
+  Operand operands[kMaxOperands];
+  const Dims linear = contiguous_strides(v.sizes);
+  operands[0] = {memory, v.dtype, v.made, linear};
+  for (int i = 0; i < v.count; ++i) {
+    LateValue::Input& in = v.inputs[i];
+    if (in.kind == LateValue::Input::number)
+      operands[1 + i] = {in.bytes, in.wanted, in.wanted, Dims(v.sizes.size(), 0)};
+    else
+      operands[1 + i] = {memory_of(in), in.dtype, in.wanted, in.linear ? linear : in.strides};
+  }
+  run_walk_on_cpu(PointwiseLaunch{*v.op, v.which, v.compute, v.sizes, operands, 1 + v.count, 0, v.attributes, {}});
+}
+
+void note_group(const Group& group, std::span<const TileResult> results, int64_t kept) {
+  const int64_t read = elements_read(group), written = kept * group[0]->numel;
   ++late_statistics.groups;
   late_statistics.calls += static_cast<int64_t>(group.size());
   late_statistics.kept += kept;
-  late_statistics.read += tiles.counts.read;
-  late_statistics.written += tiles.counts.written;
+  late_statistics.read += read;
+  late_statistics.written += written;
   if (!late_listener) return;
   LateGroup& g = late_listener->emplace_back();
   g.reason = settle_reason ? settle_reason : "its memory is needed";
@@ -153,23 +210,25 @@ void note_group(const Group& group, std::span<const TileResult> results, const T
         if (r.value->inputs[i].from == group[k]) reads.push_back(static_cast<int>(k));
   }
   g.elements = group[0]->numel;
-  g.read = tiles.counts.read;
-  g.written = tiles.counts.written;
+  g.read = read;
+  g.written = written;
   g.kept = kept;
 }
 
 void run_group(Group& group) {
   Results results(group);
   if (results.kept) {
-    const Tiles tiles(results.tiles);
+    note_group(group, results.tiles, results.kept);
     set_state(group, LateValue::running);
     try {
-      tiles.run();
+      if (group.size() == 1 && group[0]->loop)
+        run_alone(*group[0], results.tiles[0].memory);
+      else
+        Tiles(results.tiles).run();
     } catch (...) {
       set_state(group, LateValue::waiting);
       throw;
     }
-    note_group(group, results.tiles, tiles, results.kept);
   }
   results.publish();
   for (const auto& v : group) unlink(*v);
@@ -373,26 +432,28 @@ class Builder {
   }
 };
 
-// Whether eager would take the plain loop (pointwise_plain.cpp): its result is contiguous, also in dimensions of size
-// one.
-bool is_plain_call(const Call& c, const PointwiseDefinition& def) {
+// Where eager would take the plain loop (pointwise_plain.cpp): the first tensor, which the result is like. Null: it
+// would not.
+const TensorImpl* plain_call(const Call& c, const PointwiseDefinition& def) {
   const TensorImpl* first = nullptr;
+  int missing = 0;
   for (int i = 0; i < def.input_count + def.scalar_count; ++i) {
     const Value& v = c.args[i];
-    if (i < def.input_count && def.inputs[i] == 'b') return false;
+    if (i < def.input_count && def.inputs[i] == 'b') return nullptr;
     if (v.kind != Kind::tensor) {
+      if (i < def.input_count && v.is_none() && ++missing == 2) return nullptr;
       if (v.kind == Kind::scalar &&
           (v.scalar_.kind == Scalar::Kind::complex || v.scalar_.kind == Scalar::Kind::boolean))
-        return false;
+        return nullptr;
       continue;
     }
     const TensorImpl& t = *v.tensor_;
     if (!first) first = &t;
     if ((t.dtype != Dtype::f32 && t.dtype != Dtype::f64) || t.dtype != first->dtype || !t.contiguous ||
         t.wrapped_number || !(t.sizes == first->sizes))
-      return false;
+      return nullptr;
   }
-  return first;
+  return first && c.op.loops->forward[static_cast<int>(compute_of(first->dtype))] ? first : nullptr;
 }
 
 bool is_late_compute(Compute c) { return c == Compute::f32 || c == Compute::f64 || c == Compute::b8; }
@@ -425,13 +486,22 @@ bool compute_late(Call& c) {
   }
   if (most < late_elements) return false;
   PointwisePlan plan;
-  plan_pointwise(c, plan);
+  if (const TensorImpl* first = plain_call(c, def)) {
+    plan.result = {first->sizes, contiguous_strides(first->sizes),
+                   def.promotion == Promotion::to_bool ? Dtype::b8 : first->dtype, first->storage->device};
+    plan.common = first->dtype;
+    plan.compute = compute_of(first->dtype);
+    for (int i = 0; i < def.input_count; ++i)
+      if (c.args[i].kind == Kind::tensor) plan.strides[i] = plan.result.strides;
+  } else {
+    plan_pointwise(c, plan);
+  }
   if (!is_late_compute(plan.compute) || !plan.result.device.is_cpu()) return false;
-  if (is_plain_call(c, def)) plan.result.strides = contiguous_strides(plan.result.sizes);
   const Dtype loop_dtype = dtype_of_compute(plan.compute);
   Builder builder(c.op, -1, plan.result);
   LateValue& v = builder.value();
   if (v.numel == 0) return false;
+  v.compute = plan.compute;
   v.loop = c.op.loops->forward[static_cast<int>(plan.compute)];
   v.made = loop_output(def.promotion, plan.compute);
   for (int i = 0; i < def.input_count; ++i) {
@@ -485,6 +555,7 @@ Tensor backward_late(const Operator& op, int which, const Tensor& grad, std::spa
   Builder builder(op, which, info);
   LateValue& v = builder.value();
   if (v.numel == 0) return {};
+  v.compute = compute;
   v.loop = loop;
   v.made = loop_dtype;
   if (!builder.add_tensor(grad, output_dtype, strides[0])) return {};

@@ -44,7 +44,8 @@ class LateValue final : public Pending {
   void settle() override;
 
   const Operator* op = nullptr;
-  int which = -1;       // the input whose gradient it is; -1: the operator itself
+  int which = -1;  // the input whose gradient it is; -1: the operator itself
+  Compute compute = Compute::f32;
   Loop loop = nullptr;  // null: the input in another dtype
   ScalarAttribute attributes[kMaxPointwiseInputs] = {};
   int count = 0;

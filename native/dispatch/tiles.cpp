@@ -1,32 +1,49 @@
 #include "dispatch/tiles.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <new>
+#include <utility>
 
 #include "base/parallel.h"
 #include "dispatch/pointwise_call.h"
-#include "tensor/allocator.h"
 #include "tensor/convert.h"
 
 namespace cresset {
 namespace {
 
-// Elements of an operand that are not repeated.
-int64_t own_elements(DimsView sizes, DimsView strides) {
-  int64_t n = 1;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (strides[d] != 0) n *= sizes[d];
-  return n;
-}
-
 constexpr int64_t kLargeBytes = 2 << 20;  // more than the second-level cache
 constexpr size_t kManySteps = 6;
 constexpr int64_t kCacheBytes = 24 << 10;  // of the first-level cache, less what the loops need
 
+// n times the same element.
 void repeat(char* to, const char* element, int64_t n, int64_t width) {
-  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * width, element, static_cast<size_t>(width));
+  std::memcpy(to, element, static_cast<size_t>(width));
+  for (int64_t done = 1; done < n; done *= 2)
+    std::memcpy(to + done * width, to, static_cast<size_t>(std::min(done, n - done) * width));
 }
+
+// Memory for blocks, which a thread keeps.
+class Blocks {
+ public:
+  char* of(int64_t bytes) {
+    if (bytes > bytes_) {
+      std::free(std::exchange(data_, nullptr));
+      bytes_ = 0;
+      data_ = static_cast<char*>(std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64)));
+      if (!data_) throw std::bad_alloc();
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+  ~Blocks() { std::free(data_); }
+
+ private:
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+thread_local Blocks blocks_of_numbers, blocks_of_values;
 
 }  // namespace
 
@@ -55,9 +72,6 @@ Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, 
         l.input->linear == input.linear &&
         (input.linear || (l.input->strides == input.strides && l.value->sizes == value.sizes)))
       return l.place;
-  bool counted = false;  // another loop reads the same elements in another way
-  for (const Loaded& l : loaded_) counted |= l.base == base;
-  if (!counted) counts.read += input.linear ? value.numel : own_elements(value.sizes, input.strides);
   const int64_t width = size_of(input.dtype);
   Place place{Place::memory, 0, const_cast<char*>(base), width};
   if (!input.linear) {
@@ -85,6 +99,7 @@ Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, 
 
 Tiles::Tiles(std::span<const TileResult> results) {
   elements_ = results[0].value->numel;
+  steps_.reserve(2 * results.size() + 4);
   std::vector<Place> at(results.size());  // where each value is found, in its dtype
   const auto place_of = [&](const LateValue* v) {
     for (size_t k = 0; k < results.size(); ++k)
@@ -149,7 +164,6 @@ Tiles::Tiles(std::span<const TileResult> results) {
       converts.out = at[k] = memory && !streams ? there : new_block(width);
       steps_.push_back(converts);
     }
-    if (memory) counts.written += elements_;
     if (streams) {
       Step goes;
       goes.kind = Step::stream;
@@ -225,24 +239,20 @@ void Tiles::run() const {
   const int64_t block = std::min(elements_, plain ? 16 * kBlock : std::clamp<int64_t>(fitting, 256, kBlock));
   const bool reads_ahead = steps_.size() >= kManySteps && elements_ * width_ >= kLargeBytes;
   const int64_t bytes = block * width_;
-  const auto constant_bytes = static_cast<size_t>(bytes) * constants_.size();
-  const std::unique_ptr<char, void (*)(char*)> constants(
-      static_cast<char*>(std::aligned_alloc(64, (constant_bytes + 63) / 64 * 64 + 64)), [](char* p) { std::free(p); });
+  char* const constants = blocks_of_numbers.of(std::max<int64_t>(bytes * static_cast<int64_t>(constants_.size()), 64));
   for (size_t k = 0; k < constants_.size(); ++k)
-    repeat(constants.get() + bytes * static_cast<int64_t>(k), constants_[k].bytes, block, constants_[k].width);
+    repeat(constants + bytes * static_cast<int64_t>(k), constants_[k].bytes, block, constants_[k].width);
   const int64_t blocks = (elements_ + block - 1) / block;
   const int64_t grain = std::max<int64_t>(1, kParallelGrain / block / static_cast<int64_t>(steps_.size()));
   LongWork work(elements_ * static_cast<int64_t>(steps_.size()));
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
-    const auto room = static_cast<size_t>(std::max<int64_t>(bytes * slots_, 64));
-    const std::unique_ptr<char, void (*)(char*)> space(
-        static_cast<char*>(std::aligned_alloc(64, (room + 63) / 64 * 64)), [](char* p) { std::free(p); });
+    char* const space = blocks_of_values.of(std::max<int64_t>(bytes * slots_, 64));
     for (int64_t b = first; b < last; ++b) {
       const int64_t at = b * block, n = std::min(block, elements_ - at);
       const auto find = [&](const Place& p) {
-        return p.kind == Place::block    ? space.get() + bytes * p.index
+        return p.kind == Place::block    ? space + bytes * p.index
                : p.kind == Place::memory ? p.base + at * p.width
-                                         : constants.get() + bytes * p.index;
+                                         : constants + bytes * p.index;
       };
       for (size_t number = 0; number < steps_.size(); ++number) {
         const Step& s = steps_[number];

@@ -9,16 +9,11 @@ struct TileResult {
   char* memory;  // where to write it; null: nowhere
 };
 
-// The values, in the order of the calls, all of the same number of elements. The counts are of elements that are read
-// from memory and written to it.
-struct TileCounts {
-  int64_t read = 0, written = 0;
-};
+// The values, in the order of the calls, all of the same number of elements.
 class Tiles {
  public:
   explicit Tiles(std::span<const TileResult> results);
   void run() const;
-  TileCounts counts;
 
  private:
   struct Place {  // where a step finds or leaves the elements of a block

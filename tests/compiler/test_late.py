@@ -10,7 +10,7 @@ import cresset
 from cresset import _native, nn
 from cresset.nn import functional as F
 
-N = 20_000  # elements that are computed late
+N = 40_000  # elements that are computed late
 
 
 def values(*shape, dtype=cresset.float32, seed=0):
@@ -499,7 +499,7 @@ def test_the_log_tells_what_was_done(tmp_path):
     import subprocess
     import sys
 
-    program = "import cresset\n@cresset.compile\ndef f(a):\n    return a * 2 + 1\nf(cresset.ones(20000))\n"
+    program = "import cresset\n@cresset.compile\ndef f(a):\n    return a * 2 + 1\nf(cresset.ones(40000))\n"
     run = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "CRESSET_COMPILE_LOG": "segments,kernels,fusion"},
@@ -507,7 +507,7 @@ def test_the_log_tells_what_was_done(tmp_path):
         text=True,
     )
     assert run.returncode == 0, run.stderr
-    assert "f: 1 groups of 2 pointwise calls" in run.stderr and "mul, add; reads 20000 and writes 20000" in run.stderr
+    assert "f: 1 groups of 2 pointwise calls" in run.stderr and "mul, add; reads 40000 and writes 40000" in run.stderr
     run = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "CRESSET_COMPILE_LOG": "all"},
