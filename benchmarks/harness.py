@@ -29,6 +29,7 @@ FILES = [
     "optimizers",
     "pointwise",
     "memory_bound",
+    "compiled",
     "matmul",
     "data_loading",
     "import_time",
