@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import zipfile
 
 import pytest
@@ -198,3 +199,36 @@ def test_tied_weights_and_a_record_that_two_names_share_are_read_once():
             new.writestr(item.filename, data)
     state = load(io.BytesIO(content.getvalue())).state_dict
     assert state["scale"].data_ptr() == state["fc.bias"].data_ptr()
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        (lambda config: config["fc.weight"].update(is_param=False), "'fc.weight' is no parameter in the file"),
+        (lambda config: config["scale"]["tensor_meta"].update(strides=[]), "has the sizes"),
+        (lambda config: config["scale"].update(use_pickle=True), "UnpicklingError|no archive|damaged|load"),
+    ],
+)
+def test_a_tensor_that_is_not_what_the_program_says_is_refused(change, problem):
+    content = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved(program()))) as old, zipfile.ZipFile(content, "w") as new:
+        for item in old.infolist():
+            data = old.read(item)
+            if item.filename.endswith("model_weights_config.json"):
+                config = json.loads(data)
+                change(config["config"])
+                data = json.dumps(config).encode()
+            new.writestr(item.filename, data)
+    with pytest.raises((RuntimeError, pickle.UnpicklingError), match=problem):
+        load(io.BytesIO(content.getvalue()))
+
+
+@pytest.mark.parametrize("name", ["", "fc.", "forward", "fc..bias"])
+def test_a_name_at_which_no_module_holds_a_tensor_is_refused(name):
+    def change(model):
+        for spec in model["graph_module"]["signature"]["input_specs"]:
+            if "buffer" in spec and spec["buffer"]["buffer_name"] == "scale":
+                spec["buffer"]["buffer_name"] = name
+
+    with pytest.raises(RuntimeError, match="is no name of a tensor"):
+        load(edited(saved(program()), change))

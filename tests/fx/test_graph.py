@@ -243,3 +243,23 @@ def test_a_keyword_argument_that_is_no_name_does_not_become_source():
     graph.output(node)
     with pytest.raises(RuntimeError, match="is no name of Python's"):
         graph.python_code("self")
+
+
+def test_marked_regions_are_compiled_and_the_rest_is_not():
+    from cresset.fx.passes.regional_inductor import regional_inductor
+
+    def f(x):
+        y = x * 2
+        z = (y + 1).relu()
+        return z - x
+
+    module = fx.symbolic_trace(f)
+    assert regional_inductor(module) is module  # nothing is marked
+    for node in module.graph.nodes:
+        if node.op in ("call_function", "call_method") and node.name in ("add", "relu"):
+            node.meta["custom"] = {"compile_with_inductor": "region"}
+    x = cresset.tensor([-3.0, 2.0])
+    made = regional_inductor(module, x)
+    compiled = [name for name, child in made.named_children() if isinstance(child, cresset._dynamo.OptimizedModule)]
+    assert len(list(made.children())) == 3 and len(compiled) == 1
+    assert cresset.equal(made(x), f(x)) and made(x).tolist() == [3.0, 3.0]

@@ -65,3 +65,13 @@ def test_what_cannot_be_recorded_is_an_error():
         make_fx(cresset.func.grad(lambda a: (a**2).sum()))(cresset.ones(2))
     with pytest.raises(AssertionError, match="Unexpected tracing type"):
         make_fx(lambda x: x, tracing_mode="dreamt")
+
+
+def test_a_mode_of_fake_tensors_can_be_left_for_a_while():
+    from cresset._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from cresset.fx.experimental.proxy_tensor import maybe_disable_fake_tensor_mode
+
+    with FakeTensorMode():
+        assert isinstance(cresset.ones(2), FakeTensor)
+        with maybe_disable_fake_tensor_mode():
+            assert cresset.ones(2).tolist() == [1.0, 1.0]

@@ -74,6 +74,7 @@ class ProgramReader:
             for entry in self.module["module_call_graph"]
         ]
         self.check_call(calls, inputs, specs)
+        self.check_tensors(inputs)
         program = ExportedProgram(
             None,
             self.graph,
@@ -104,6 +105,18 @@ class ProgramReader:
         ):
             if said != found:
                 raise RuntimeError(f"export.load: the file says {said} {what}, its program has {found}")
+
+    def check_tensors(self, inputs):
+        """Refuse names at which a module can hold no tensor, and parameters that are none."""
+        for spec in inputs:
+            if spec.kind is signature.InputKind.USER_INPUT:
+                continue
+            parts = spec.target.split(".")
+            if not all(parts) or any(hasattr(cresset.nn.Module, part) for part in parts):
+                raise RuntimeError(f"export.load: {printable(repr(spec.target), 100)} is no name of a tensor")
+            held = self.weights.get(spec.target, self.constants.get(spec.target))
+            if spec.kind is signature.InputKind.PARAMETER and not isinstance(held, cresset.nn.Parameter):
+                raise RuntimeError(f"export.load: {printable(repr(spec.target), 100)} is no parameter in the file")
 
     def call_signature(self, given):
         if given is None:

@@ -1,10 +1,10 @@
 """make_fx: a function as a graph of the aten operators that it calls on example inputs."""
 
-import contextlib
 import functools
 
 import cresset
 
+from ..._subclasses.fake_tensor import unset_fake_temporarily
 from ...graph.aten_recording import AtenRecorder
 from ...graph.merging import merge
 from ...graph.recording import Front
@@ -186,5 +186,5 @@ def get_proxy_mode():
 
 
 def maybe_disable_fake_tensor_mode():
-    """A context that does nothing: there are no fake tensors."""
-    return contextlib.nullcontext()
+    """A context in which no mode of fake tensors is active."""
+    return unset_fake_temporarily()

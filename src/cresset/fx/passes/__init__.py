@@ -1,10 +1,10 @@
-"""Passes over graphs: shapes, checks, splitting, drawing. Each loads when it is first used."""
+"""Passes over graphs: shapes, checks, splitting, compiled regions, drawing. Each loads when it is first used."""
 
 import importlib
 
 from ...show import missing_names as _missing_names
 
-_PASSES = {"graph_drawer", "runtime_assert", "shape_prop", "split_module"}
+_PASSES = {"graph_drawer", "regional_inductor", "runtime_assert", "shape_prop", "split_module"}
 _missing = _missing_names.of(__name__)
 
 
