@@ -7,6 +7,7 @@
 
 #include "bindings/arguments.h"
 #include "bindings/distributed.h"
+#include "cuda/nccl.h"
 #include "distributed/heartbeat.h"
 #include "distributed/mpi.h"
 
@@ -43,6 +44,39 @@ std::string called(int64_t number, const char* name, nb::handle shape, const cha
     text += "] of ";
   }
   return text + more + "), at " + file + ":" + std::to_string(line);
+}
+
+void add_nccl(nb::module_ m) {
+  m.def("nccl_problem", &cuda::nccl_problem, "Why NCCL is not there; empty when it is.");
+  m.def("nccl_version", [] { return unlocked(cuda::nccl_version); });
+  m.def("nccl_unique_id", [] {
+    const std::string id = unlocked(cuda::nccl_unique_id);
+    return nb::bytes(id.data(), id.size());
+  });
+  m.def("nccl_group_start", [] { unlocked(cuda::nccl_group_start); });
+  m.def("nccl_group_end", [] { unlocked(cuda::nccl_group_end); });
+  nb::class_<cuda::Communicator>(m, "Communicator", "Processes with a GPU each, which exchange by NCCL.")
+      .def("__init__",
+           [](cuda::Communicator* self, nb::bytes id, int rank, int size, int device) {
+             const std::string words(id.c_str(), id.size());
+             unlocked([&] { new (self) cuda::Communicator(words, rank, size, device); });
+           })
+      .def("begin",
+           [](cuda::Communicator& c, int kind, uintptr_t from, uintptr_t to, int64_t count, nb::handle dtype,
+              int reduction, int root, std::vector<int64_t> sent, std::vector<int64_t> received, uintptr_t stream) {
+             const cuda::NcclPlan plan{kind,
+                                       reinterpret_cast<const void*>(from),
+                                       reinterpret_cast<void*>(to),
+                                       count,
+                                       dtype_from(dtype.ptr()),
+                                       reduction,
+                                       root,
+                                       std::move(sent),
+                                       std::move(received)};
+             unlocked([&] { c.begin(plan, reinterpret_cast<cuda::StreamHandle>(stream)); });
+           })
+      .def("error", &cuda::Communicator::error)
+      .def("abort", [](cuda::Communicator& c) { unlocked([&] { c.abort(); }); });
 }
 
 const char* const kStates[] = {"waiting", "moving", "done", "different", "failed"};
@@ -87,6 +121,7 @@ void add_distributed(PyObject* module) {
       .def("abandon", &mpi::Channel::abandon)
       .def("release", [](mpi::Channel& c) { unlocked([&] { c.release(); }); });
 
+  add_nccl(m);
   nb::class_<Heartbeat>(m, "Heartbeat", "A thread that tells a socket what the program does, each so many seconds.")
       .def("__init__",
            [](Heartbeat* self, int socket, nb::bytes before, double seconds) {

@@ -21,11 +21,17 @@ class Job:
 
 
 @pytest.fixture
-def job(tmp_path):
-    """job(program, processes=2, options=()) runs a program in several processes by torchrun."""
+def job(launched):
+    """job(program, processes=2, options=()) runs a program in several processes by torchrun; with MPI between them."""
 
     if not mpi.is_available():
         pytest.skip("needs MPI: pip install mpich")
+    return launched
+
+
+@pytest.fixture
+def launched(tmp_path):
+    """The same without MPI."""
 
     def run(program, processes=2, options=(), seconds=120):
         file = tmp_path / "program.py"

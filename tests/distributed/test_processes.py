@@ -181,11 +181,12 @@ def test_models_that_differ_are_refused(job):
     done = job(
         START
         + """
+import os
 import cresset.nn as nn
 try:
     nn.parallel.DistributedDataParallel(nn.Linear(2, 2 + rank))
 except RuntimeError as error:
-    print("refused", error)
+    os.write(1, f"refused {error}{chr(10)}".encode())
 """
     )
     assert done.out.count("refused DistributedDataParallel: the models of rank 0 and rank 1 differ") == 2, done.err

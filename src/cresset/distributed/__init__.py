@@ -118,8 +118,10 @@ def is_mpi_available():
 
 
 def is_nccl_available():
-    """Whether the engine of GPUs is there: not yet."""
-    return False
+    """Whether the engine of GPUs is there: NCCL, which `cresset[cuda]` brings, and a GPU."""
+    from .engines import nccl
+
+    return nccl.is_available()
 
 
 def is_ucc_available():

@@ -1,5 +1,6 @@
 """The collectives of PyTorch: what each process gives and gets."""
 
+import contextlib
 from datetime import timedelta
 
 import cresset
@@ -43,9 +44,12 @@ def _peer(group, rank, group_rank, who, name):
     return None if rank is None else get_group_rank(group, rank)
 
 
-def _plain(tensor):
-    """A contiguous tensor on the CPU with the elements; itself, if it is one."""
-    return tensor if not tensor.is_cuda and tensor.is_contiguous() else tensor.cpu().contiguous()
+def _plain(tensor, group):
+    """A contiguous tensor with the elements, where an engine of the group takes them; itself, if it is one."""
+    if group._gpu is None:
+        return tensor if not tensor.is_cuda and tensor.is_contiguous() else tensor.cpu().contiguous()
+    device = group._place(tensor.device)
+    return tensor if tensor.device == device and tensor.is_contiguous() else tensor.to(device).contiguous()
 
 
 def _back(tensor, plain):
@@ -101,7 +105,7 @@ def all_reduce(tensor, op=SUM, group=None, async_op=False):
 
 def _all_reduce(group, value, op, who, result):
     reduction = Reduction.of(op, who).check(value, who)
-    plain = _plain(value)
+    plain = _plain(value, group)
     reduction.before(plain)
     finish = _then(
         (lambda: reduction.after(plain, group.size())) if reduction.op is RedOpType.AVG else None, _back(value, plain)
@@ -119,7 +123,8 @@ def all_reduce_coalesced(tensors, op=SUM, group=None, async_op=False):
     chosen = member_of(group, "all_reduce_coalesced")
     if chosen is None:
         return None
-    works = [_all_reduce(chosen, value, op, "all_reduce_coalesced", [value]) for value in values]
+    with _together([chosen] if values else [], values[0] if values else None):
+        works = [_all_reduce(chosen, value, op, "all_reduce_coalesced", [value]) for value in values]
     return chosen._run(_All(works), async_op)
 
 
@@ -136,7 +141,7 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     if chosen is None:
         return None
     root = _peer(chosen, src, group_src, "broadcast", "src") or 0
-    plain = _plain(value)
+    plain = _plain(value, chosen)
     finish = _then(_back(value, plain)) if chosen.rank() != root else None
     return chosen._run(
         chosen._begin(
@@ -154,7 +159,7 @@ def reduce(tensor, dst=None, op=SUM, group=None, async_op=False, group_dst=None)
         return None
     root = _peer(chosen, dst, group_dst, "reduce", "dst") or 0
     reduction = Reduction.of(op, "reduce").check(value, "reduce")
-    plain = _plain(value)
+    plain = _plain(value, chosen)
     reduction.before(plain)
     finish = None
     if chosen.rank() == root:
@@ -214,8 +219,8 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     _count(places, chosen.size(), "all_gather", "tensor_list")
     if any(place.numel() != value.numel() or place.dtype != value.dtype for place in places):
         return chosen._run(_uneven_all_gather(chosen, places, value), async_op)
-    plain = _plain(value)
-    flat = cresset.empty(chosen.size() * plain.numel(), dtype=plain.dtype)
+    plain = _plain(value, chosen)
+    flat = cresset.empty(chosen.size() * plain.numel(), dtype=plain.dtype, device=plain.device)
     finish = _then(lambda: _spread(flat, places))
     return chosen._run(chosen._begin(Kind.ALL_GATHER, "all_gather", plain, flat, finish, places, about=value), async_op)
 
@@ -237,7 +242,7 @@ def _uneven_all_gather(group, places, value):
         )
     works = []
     for rank, place in enumerate(places):
-        plain = _plain(value if rank == group.rank() else place)
+        plain = _plain(value if rank == group.rank() else place, group)
         finish = _then(lambda place=place, plain=plain: place.copy_(plain))
         works.append(group._begin(Kind.BROADCAST, "all_gather", plain, plain, finish, [place], root=rank, about=place))
     return _All(works)
@@ -255,7 +260,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
             f"{chosen.size()} "
             f"times the input's {value.numel()} of {value.dtype}"
         )
-    plain, flat = _plain(value), _plain(place)
+    plain, flat = _plain(value, chosen), _plain(place, chosen)
     work = chosen._begin(
         Kind.ALL_GATHER, "all_gather_into_tensor", plain, flat, _then(_back(place, flat)), [output_tensor], about=value
     )
@@ -293,12 +298,12 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
             f"gather: Argument ``gather_list`` must {'be' if collects else 'NOT be'} specified on "
             f"{'' if collects else 'non-'}destination rank."
         )
-    plain, flat, finish, places = _plain(value), None, None, []
+    plain, flat, finish, places = _plain(value, chosen), None, None, []
     if collects:
         places = _checked_list(gather_list, "gather", "gather_list")
         _count(places, chosen.size(), "gather", "gather_list")
         _same_sizes([value, *places], "gather")
-        flat = cresset.empty(chosen.size() * plain.numel(), dtype=plain.dtype)
+        flat = cresset.empty(chosen.size() * plain.numel(), dtype=plain.dtype, device=plain.device)
         finish = _then(lambda: _spread(flat, places))
     work = chosen._begin(
         Kind.GATHER, "gather", plain, flat, finish, places, root=root, words=f"dst={root}", about=value
@@ -329,8 +334,8 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         values = _checked_list(scatter_list, "scatter", "scatter_list")
         _count(values, chosen.size(), "scatter", "scatter_list")
         _same_sizes([value, *values], "scatter")
-        flat = cresset.cat([_plain(v).reshape(-1) for v in values])
-    plain = _plain(value)
+        flat = cresset.cat([_plain(v, chosen).reshape(-1) for v in values])
+    plain = _plain(value, chosen)
     work = chosen._begin(
         Kind.SCATTER,
         "scatter",
@@ -353,7 +358,7 @@ def reduce_scatter(output, input_list, op=SUM, group=None, async_op=False):
         return None
     _count(values, chosen.size(), "reduce_scatter", "input_list")
     _same_sizes([_checked(output, "reduce_scatter", "output"), *values], "reduce_scatter")
-    flat = cresset.cat([_plain(v).reshape(-1) for v in values])
+    flat = cresset.cat([_plain(v, chosen).reshape(-1) for v in values])
     return chosen._run(_reduce_scatter(chosen, output, flat, op, "reduce_scatter"), async_op)
 
 
@@ -372,7 +377,7 @@ def reduce_scatter_tensor(output, input, op=SUM, group=None, async_op=False):
             f"{chosen.size()} times "
             f"the output's {place.numel()} of {place.dtype}"
         )
-    flat = _plain(value)
+    flat = _plain(value, chosen)
     flat = flat.clone() if flat.data_ptr() == value.data_ptr() and type(op) is not RedOpType else flat
     return chosen._run(_reduce_scatter(chosen, output, flat, op, "reduce_scatter_tensor"), async_op)
 
@@ -381,7 +386,7 @@ def _reduce_scatter(group, output, flat, op, who):
     reduction = Reduction.of(op, who).check(flat, who)
     place = output.detach()
     reduction.before(flat)
-    plain = _plain(place)
+    plain = _plain(place, group)
     finish = _then(
         (lambda: reduction.after(plain, group.size())) if reduction.op is RedOpType.AVG else None, _back(place, plain)
     )
@@ -423,7 +428,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 def _all_to_all(group, value, place, counts, who, result, after=None):
     """Like another exchange whose sizes may differ from rank to rank: only that all call it can be checked."""
-    plain, flat = _plain(value), _plain(place)
+    plain, flat = _plain(value, group), _plain(place, group)
     about = cresset.empty(0, dtype=value.dtype)
     return group._begin(
         Kind.ALL_TO_ALL,
@@ -447,8 +452,8 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         return None
     _count(values, chosen.size(), "all_to_all", "input_tensor_list")
     _count(places, chosen.size(), "all_to_all", "output_tensor_list")
-    flat = cresset.cat([_plain(v).reshape(-1) for v in values])
-    into = cresset.empty(sum(p.numel() for p in places), dtype=flat.dtype)
+    flat = cresset.cat([_plain(v, chosen).reshape(-1) for v in values])
+    into = cresset.empty(sum(p.numel() for p in places), dtype=flat.dtype, device=flat.device)
     counts = [[v.numel() for v in values], [p.numel() for p in places]]
     work = _all_to_all(chosen, flat, into, counts, "all_to_all", places, lambda: _spread(into, places))
     return chosen._run(work, async_op)
@@ -482,7 +487,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
             "isend: Invalid destination rank: destination rank should not be the same as the rank of the current "
             f"process ({dst})"
         )
-    return _exchange(Kind.SEND, "isend", tensor, peer, chosen, tag, _plain(value))
+    return _exchange(Kind.SEND, "isend", tensor, peer, chosen, tag, _plain(value, chosen))
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
@@ -492,7 +497,7 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     if chosen is None:
         return None
     peer = _peer(chosen, src, group_src, "irecv", "src")
-    plain = _plain(value)
+    plain = _plain(value, chosen)
     return _exchange(
         Kind.RECEIVE, "irecv", tensor, -1 if peer is None else peer, chosen, tag, plain, _then(_back(value, plain))
     )
@@ -551,8 +556,23 @@ def batch_isend_irecv(p2p_op_list):
         raise ValueError(
             "batch_isend_irecv: Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``."
         )
-    works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
+    groups = [member_of(one.group, "batch_isend_irecv") for one in p2p_op_list]
+    with _together([g for g, one in zip(groups, p2p_op_list, strict=True) if g is not None], p2p_op_list[0].tensor):
+        works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
     return [work for work in works if work is not None]
+
+
+@contextlib.contextmanager
+def _together(groups, tensor):
+    """Exchanges between GPUs begin at once, in place of one after the other."""
+    engines = {id(g._gpu): g._gpu for g in groups if g._gpu is not None and (tensor.is_cuda or g._gpu is g._engine)}
+    for engine in engines.values():
+        engine.group_start(tensor.device)
+    try:
+        yield
+    finally:
+        for engine in engines.values():
+            engine.group_end()
 
 
 class _All(Work):

@@ -17,6 +17,7 @@ from .work import Work
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MASK = (1 << 61) - 1
+CPU = _native.device("cpu")
 SAYS = 2.0  # seconds in which the others say what they do, when something is wrong
 
 
@@ -54,10 +55,14 @@ class ProcessGroup:
 
         GLOO, NCCL, MPI, CUSTOM, UNDEFINED = "gloo", "nccl", "mpi", "custom", "undefined"
 
-    def __init__(self, engine, ranks, store, name, backend, timeout, description, member, device_id=None, around=REAL):
+    def __init__(
+        self, engine, ranks, store, name, backend, timeout, description, member, device_id=None, around=REAL, gpu=None
+    ):
         self._engine, self._ranks, self._store, self._name, self._backend = engine, list(ranks), store, name, backend
         self._timeout, self._description, self._member, self._around = timeout, description, member, around
-        self.bound_device_id = device_id
+        self.bound_device_id, self._gpu = device_id, gpu
+        if gpu is not None:
+            gpu.watched_by(self)
         self._count = 0
         self._records = deque(maxlen=64)
         self._kept = []  # what an abandoned exchange may still write to
@@ -102,6 +107,14 @@ class ProcessGroup:
 
     # ---- exchanges
 
+    def _place(self, device):
+        """Where the elements of a tensor on `device` are exchanged."""
+        if self._gpu is None:
+            return CPU
+        if device.type == "cuda":
+            return device
+        return CPU if self._gpu is not self._engine else self._gpu.place()
+
     def _begin(
         self, kind, name, source, target, finish=None, result=(), reduction=0, root=0, words="", about=None, **more
     ):
@@ -110,7 +123,7 @@ class ProcessGroup:
         Args:
             kind: an engines.Kind.
             name: what the program calls.
-            source, target: contiguous CPU tensors, or None.
+            source, target: contiguous tensors where _place says, or None.
             words: what else must be the same everywhere, for messages.
             about: the tensor that messages describe.
         """
@@ -129,8 +142,12 @@ class ProcessGroup:
         size = -1 if about is None else about.numel()
         dtype = -1 if about is None else about.dtype.itemsize * 64 + DTYPE_NUMBERS[about.dtype]
         fingerprint = hash((self._count, int(kind), size, dtype, reduction, root, hash_of(words))) & MASK
-        exchange = self._engine.begin(kind, source, target, reduction, root, fingerprint=fingerprint, **more)
-        engine, keeps = self._engine, (source, target)
+        some, engine = source if source is not None else target, self._engine
+        if self._gpu is not None and (engine is self._gpu or (some is not None and some.is_cuda)):
+            engine = self._gpu
+            more |= {"waits": any(not tensor.is_cuda for tensor in result), "record": record}
+        exchange = engine.begin(kind, source, target, reduction, root, fingerprint=fingerprint, **more)
+        keeps = (source, target)
 
         def poll(microseconds):
             state = engine.poll(exchange, microseconds)
@@ -139,10 +156,11 @@ class ProcessGroup:
             if state == "done":
                 return True
             self._kept.append(keeps)
-            raise self._break(name, self._different(record) if state == "different" else self._failed(record, exchange))
+            problem = self._different(record) if state == "different" else self._failed(record, exchange)
+            raise self._break(name, problem, engine)
 
         def alarm(waited, limit):
-            self._look_around(record, waited, limit, keeps, exchange)
+            self._look_around(record, waited, limit, keeps, engine, exchange)
 
         def sender():
             return self._ranks[exchange.source]
@@ -157,9 +175,9 @@ class ProcessGroup:
 
     # ---- what goes wrong
 
-    def _break(self, name, problem):
+    def _break(self, name, problem, engine):
         self._broken = problem
-        self._engine.abandon()
+        engine.abandon()
         return DistBackendError(f"{name}: {problem}")
 
     def _me(self):
@@ -228,21 +246,21 @@ class ProcessGroup:
         more = f" (then rank{'s' if len(others) > 1 else ''} {', '.join(map(str, others[:8]))})" if others else ""
         return f"rank {first} {how}{more}.{last} {self._me()} waits in {record}"
 
-    def _look_around(self, record, waited, limit, keeps, exchange):
+    def _look_around(self, record, waited, limit, keeps, engine, exchange):
         """While a wait takes long: is somebody gone, is it too late?"""
         words = self._who_is_gone(record)
-        if words and self._engine.poll(exchange, 20_000) == "done":
+        if words and engine.poll(exchange, 0 if engine is self._gpu else 20_000) == "done":
             return  # whoever is gone had done its part
         if words:
             self._kept.append(keeps)
-            raise self._break(record.kind, words)
+            raise self._break(record.kind, words, engine)
         if limit and waited >= limit:
             self._kept.append(keeps)
             try:
                 lines = "\n  " + self._said(record)
             except DistError as error:
                 lines = f" {self._me()} waits in {record}; the store cannot be asked: {error}"
-            raise self._break(record.kind, f"Timed out after {waited:.1f} s:{lines}")
+            raise self._break(record.kind, f"Timed out after {waited:.1f} s:{lines}", engine)
 
 
 DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from .. import _native
 from .engines.alone import Alone
-from .errors import DistError
+from .errors import DistBackendError, DistError
 from .group import DEFAULT_TIMEOUT, ProcessGroup
 from .liveness import Member
 from .rendezvous import rendezvous
@@ -182,25 +182,46 @@ def init_process_group(
     World.count += 1
     inner = PrefixStore(f"default_pg/{generation}", store)
     name = Backend(backend) if backend and ":" not in backend else config.device_backend_map.get("cpu", Backend("gloo"))
-    if world_size == 1:
-        engine, member = Alone(), None
-    else:
-        from .engines import mpi
-
-        held = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        member = Member(store, str(rank), "torchrun" if held else "rank 0")
-        try:
-            engine = mpi.world(PrefixStore("mpi", inner), rank, world_size, inner.timeout.total_seconds())
-        except BaseException:
-            member.leave()
-            raise
     device = _native.device(device_id) if isinstance(device_id, str) else device_id
-    made = ProcessGroup(engine, range(world_size), inner, "0", name, timeout, "default_pg", member, device)
+    gpu = _engine_of_gpus(backend, config, inner, rank, world_size, device)
+    held = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    member = None if world_size == 1 else Member(store, str(rank), "torchrun" if held else "rank 0")
+    try:
+        if gpu is not None and set(config.device_backend_map.values()) == {"nccl"}:
+            engine = gpu
+        elif world_size == 1:
+            engine = Alone()
+        else:
+            from .engines import mpi
+
+            engine = mpi.world(PrefixStore("mpi", inner), rank, world_size, inner.timeout.total_seconds())
+    except BaseException:
+        if member is not None:
+            member.leave()
+        raise
+    made = ProcessGroup(engine, range(world_size), inner, "0", name, timeout, "default_pg", member, device, gpu=gpu)
     World.default, World.member, World.store = made, member, store
     World.groups = {made: {r: r for r in range(world_size)}}
     World.numbered = 0
     if world_size > 1:  # nobody goes on before all are there
         member.meet(inner, "ready", world_size, inner.timeout)
+
+
+def _engine_of_gpus(backend, config, store, rank, size, device):
+    """NCCL, where it is asked for; where nothing is asked for and there is a GPU, too. None otherwise."""
+    from .engines import nccl
+
+    asked = "nccl" in config.device_backend_map.values()
+    if not asked and (backend is not None or size == 1):
+        return None
+    if not nccl.is_available():
+        if asked and size > 1:
+            raise DistBackendError(
+                "init_process_group: backend 'nccl' needs a GPU and NCCL "
+                f"({_native.distributed.nccl_problem() or 'no GPU is here'}); without them use 'gloo'"
+            )
+        return None
+    return nccl.Nccl(store, rank, size, device)
 
 
 def destroy_process_group(group=None):
@@ -214,7 +235,12 @@ def destroy_process_group(group=None):
         del World.groups[chosen]
         if chosen._broken is None:
             chosen._engine.release()
+        if chosen._gpu is not None:
+            chosen._gpu.release()
         return
+    for one in World.groups:
+        if one._gpu is not None:
+            one._gpu.release()
     if World.member is not None:
         World.member.leave()
         if not chosen._broken:
@@ -263,13 +289,22 @@ def new_group(
     if mine not in ranks:
         return GroupMember.NON_GROUP_MEMBER
     store = PrefixStore(f"group/{number}", world._store)
-    if len(ranks) == 1:
+    gpu = None
+    if world._gpu is not None:
+        from .engines import nccl
+
+        gpu = nccl.Nccl(store, ranks.index(mine), len(ranks), device_id or world._gpu.device)
+    if gpu is not None and world._gpu is world._engine:
+        engine = gpu
+    elif len(ranks) == 1:
         engine = Alone()
     else:
         store.barrier("making", len(ranks), min(timeout, timedelta(minutes=5)))  # then making it does not wait
         tag = World.numbered if not use_local_synchronization else 10000 + sum(ranks)
         engine = world._engine.among(ranks, tag % 15000 + 1)
-    made = ProcessGroup(engine, ranks, store, number, name, timeout, group_desc or "undefined", World.member, device_id)
+    made = ProcessGroup(
+        engine, ranks, store, number, name, timeout, group_desc or "undefined", World.member, device_id, gpu=gpu
+    )
     World.groups[made] = {r: i for i, r in enumerate(ranks)}
     return made
 
