@@ -188,6 +188,14 @@ def test_matrix_rank_and_pinv_use_the_tolerances():
     )
 
 
+@pytest.mark.parametrize("n", [2, 4, 16])
+@pytest.mark.parametrize("scale", [0.01, 2.0, 8.0])
+def test_matrix_exp_of_small_matrices_in_single_precision_is_right_to_the_last_bit(n, scale):
+    cresset.manual_seed(n)
+    A = cresset.randn(20, n, n) * scale
+    assert cresset.equal(linalg.matrix_exp(A), linalg.matrix_exp(A.double()).float())
+
+
 def test_matrix_exp_of_large_and_small_matrices_in_one_batch():
     A = cresset.diag_embed(cresset.tensor([[0.0, 1.0], [20.0, -20.0]], dtype=cresset.float64))
     expected = cresset.diag_embed(cresset.tensor([[1.0, math.e], [math.exp(20), math.exp(-20)]], dtype=cresset.float64))

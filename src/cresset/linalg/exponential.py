@@ -15,6 +15,10 @@ _PADE = [
     for k in range(14)
 ]
 _RADIUS = 5.37  # the norm up to which the approximant is exact in double precision (Higham 2005)
+# Each squaring doubles the error. Of matrices of at most so many rows, whose products are a small part of the work, the
+# exponential is computed in double precision: it is then right to the last bit of single precision.
+_FEW_ROWS = 64
+_WIDE = {cresset.float32: cresset.float64, cresset.complex64: cresset.complex128}
 
 
 def _exponential(A):
@@ -50,7 +54,8 @@ class Exponential(BatchFunction):
     @staticmethod
     def forward(ctx, A):
         ctx.save_for_backward(A)
-        return _exponential(A)
+        wide = _WIDE.get(A.dtype, A.dtype) if A.size(-1) <= _FEW_ROWS else A.dtype
+        return _exponential(A.to(wide)).to(A.dtype)
 
     @staticmethod
     def backward(ctx, grad):

@@ -38,7 +38,23 @@ def circumstances(libraries, steps, why, operands):
     if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
         pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
-    return past(steps, why)
+    return past(steps, why) + (
+        "; sizes of a recorded tensor were changed"
+        if GRADIENT.search(steps[-1]) and resizes(libraries[0], steps)
+        else ""
+    )
+
+
+def resizes(library, steps):
+    """Whether a tensor that requires a gradient gets other sizes on the way (out= under no_grad, `.data =`)."""
+    side, seen = Side(library), {}
+    for text in steps[:-1]:
+        side.run(compile(text, "<step>", "exec"))
+        for tensor in side.tensors().values():
+            before = seen.setdefault(id(tensor), (tensor, tuple(tensor.shape)))[1]
+            if before != tuple(tensor.shape) and asked(lambda x=tensor: x.requires_grad) is True:
+                return True
+    return False
 
 
 def past(steps, why):
@@ -50,9 +66,11 @@ def past(steps, why):
         said += "; memory was lent by DLPack"
     if "modified by an inplace operation" in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
         said += "; memory was written through its storage"
-    if GRADIENT.search(steps[-1]) and " instead of " in why:
+    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
         names = sorted({name for step in steps for name in NOTED.findall(step)})
         said += f"; through {' '.join(names)}" if names else ""
+    if "MulBackward0 needs" in why and any("kron(" in step for step in steps):
+        said += "; through kron"
     return said
 
 
@@ -68,7 +86,7 @@ def is_constant(library, steps, name):
     """Whether the variable, which has a history, does not change when any leaf does."""
     side = after(library, steps)
     tensor = side.tensors().get(name)
-    leaves = [x for x in side.tensors().values() if x.requires_grad and x.is_leaf]
+    leaves = [x for x in side.tensors().values() if asked(lambda x=x: x.requires_grad and x.is_leaf) is True]
     if tensor is None or not tensor.requires_grad or not leaves:
         return False
     total = library.view_as_real(tensor).sum() if tensor.is_complex() else tensor.sum()
@@ -110,7 +128,7 @@ def views(libraries, steps, name):
         return "; a view whose base requires a gradient"
     for asked_of in dict.fromkeys([*re.findall(r"\bv\d+\b", steps[-1]), name]):
         if asked_of in theirs and asked_of in ours and theirs[asked_of]._is_view() != ours[asked_of]._is_view():
-            made = [step for step in steps[:-1] if re.search(rf"\b{asked_of}\b.* = ", step)] or [""]
+            made = [x for x in steps[:-1] if re.match(rf"(with [^:]*: )?(v\d+, )*{asked_of}(, v\d+)* = ", x)] or [""]
             called = re.findall(r"([A-Za-z_]\w*)\(", made[-1].partition(" = ")[2])
             who = "PyTorch" if theirs[asked_of]._is_view() else "cresset"
             return f"; a view in {who} alone, made by {called[0] if called else 'an operator'}"
