@@ -211,3 +211,55 @@ class TestArguments:
             lib.impl("f", lambda keys, x: x, "CPU", with_keyset=True)
         with pytest.raises(NotImplementedError, match="with_keyset"):
             lib.fallback(lambda keys, x: x, with_keyset=True)
+
+
+def test_operators_and_namespaces_are_their_own_copies():
+    import copy
+    import pickle
+
+    for op in (torch.ops.aten, torch.ops.aten.add, torch.ops.aten.add.Tensor, torch.ops.test_library.scaled.default):
+        assert copy.deepcopy(op) is op and pickle.loads(pickle.dumps(op)) is op
+
+
+def test_a_library_takes_back_what_it_defined():
+    with library._scoped_library("test_library_scoped", "DEF") as lib:
+        lib.define("one(Tensor x) -> Tensor")
+        lib.impl("one", lambda x: x + 1, "CPU")
+        assert torch.ops.test_library_scoped.one(X).tolist() == [2.0, 3.0, 4.0]
+        with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY"):
+            library.Library("test_library_scoped", "DEF")
+        kernel = library.get_kernel("test_library_scoped::one", "CPU")
+        assert kernel.call_boxed(None, X).tolist() == [2.0, 3.0, 4.0]
+    assert not hasattr(torch.ops.test_library_scoped, "one")
+    with pytest.raises(RuntimeError, match="has been invalidated"):
+        kernel.call_boxed(None, X)
+
+
+def test_tags_that_promise_what_is_returned_are_held():
+    @library.custom_op("test_library::bump_", mutates_args={"x"}, tags=torch.Tag.inplace)
+    def bump_(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x
+
+    x = torch.zeros(2)
+    assert bump_(x) is x and x.tolist() == [1.0, 1.0]
+    assert str(bump_._opoverload._schema) == "test_library::bump_(Tensor(a0!) x) -> Tensor(a0!)"
+
+    @library.custom_op("test_library::wrong_", mutates_args={"x"}, tags=torch.Tag.inplace)
+    def wrong_(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    with pytest.raises(RuntimeError, match="must return its first argument"):
+        wrong_(x)
+    with pytest.raises(ValueError, match="return annotation"):
+
+        @library.custom_op("test_library::nothing_", mutates_args={"x"}, tags=torch.Tag.inplace)
+        def nothing_(x: torch.Tensor) -> None:
+            pass
+
+
+def test_kernels_of_triton_and_of_aten_are_refused_in_words():
+    with pytest.raises(NotImplementedError, match="Triton cannot be compiled"):
+        library.triton_op("test_library::t", lambda x: x, mutates_args=())
+    with pytest.raises(NotImplementedError, match="cannot be replaced"):
+        library.Library("aten", "IMPL").impl("add.Tensor", lambda a, b: a, "CPU")

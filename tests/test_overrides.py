@@ -97,3 +97,22 @@ def test_a_mode_sees_items_taken_and_set():
         row = x[0]
     assert seen == [("__setitem__", ((0, 1), 5)), ("__getitem__", (0,))]
     assert row.tolist() == [0.0, 5.0]
+
+
+def test_redispatching_a_function_shows_what_it_calls():
+    seen = []
+
+    class Loud(cresset.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return cresset.overrides.redispatch_function(func, types, args, kwargs)
+
+    def scaled(a, b):
+        if cresset.overrides.has_torch_function((a, b)):
+            return cresset.overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    result = scaled(Loud(cresset.tensor([3.0])), Loud(cresset.tensor([4.0])))
+    assert result.tolist() == [13.0] and type(result) is cresset.Tensor
+    assert seen == ["scaled", "mul"]

@@ -1,0 +1,64 @@
+"""Storages: casts, copies, those without memory, and tensors on files."""
+
+import copy
+import sys
+
+import pytest
+
+import cresset as torch
+
+
+def test_elements_are_cast_by_the_methods_named_after_dtypes():
+    storage = torch.FloatStorage([1.5, 0.0])
+    assert storage.double().dtype == torch.float64 and storage.int().tolist() == [1, 0]
+    assert storage.bool().tolist() == [True, False] and storage.complex_float()[0] == 1.5 + 0j
+    assert storage.half().dtype == torch.float16 and storage.resizable()
+    copied = copy.copy(storage)
+    copied[0] = 9.0
+    assert storage[0] == 1.5 and sys.getsizeof(storage) >= 8
+
+
+def test_a_storage_of_the_meta_device_has_no_elements():
+    storage = torch.TypedStorage([1, 2], dtype=torch.int64, device="meta")
+    assert storage.nbytes() == 16
+    with pytest.raises(NotImplementedError, match="Not available for 'meta'"):
+        storage[0]
+    with pytest.raises(NotImplementedError, match="Not available"):
+        storage.untyped()[0]
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        storage.share_memory_()
+
+
+def test_a_tensor_takes_only_a_storage_of_its_dtype():
+    x = torch.tensor([])
+    with pytest.raises(RuntimeError, match="Expected a Storage of type torch.float32"):
+        x.set_(torch.arange(2).storage())
+    assert x.set_(torch.ones(2).storage()).tolist() == [1.0, 1.0]
+
+
+def test_the_names_of_storage_types_are_known_by_dtype():
+    assert torch.storage._dtype_to_storage_type_map()[torch.float32] == "FloatStorage"
+
+
+def test_a_tensor_lies_on_a_file(tmp_path):
+    path = tmp_path / "numbers"
+    shared = torch.from_file(path, shared=True, size=3, dtype=torch.int16)
+    shared.copy_(torch.tensor([1, 2, 3]))
+    assert path.read_bytes() == bytes([1, 0, 2, 0, 3, 0])
+    own = torch.from_file(path, size=2, dtype=torch.int16)
+    own.zero_()
+    assert path.read_bytes()[0] == 1
+    with pytest.raises(RuntimeError, match="on the CPU"):
+        torch.from_file(path, size=1, device="meta")
+
+
+@pytest.mark.parametrize(("dtype", "filled"), [(torch.int8, 127), (torch.int64, 2**63 - 1), (torch.bool, True)])
+def test_new_elements_of_a_resized_tensor_are_conspicuous_where_that_is_asked_for(dtype, filled):
+    x = torch.zeros(2, dtype=dtype)
+    torch.use_deterministic_algorithms(True)
+    try:
+        x.resize_(4)
+        y = torch.zeros(1).resize_(3)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert x.tolist() == [0, 0, filled, filled] and y[0] == 0 and bool(y[1:].isnan().all())
