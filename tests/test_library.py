@@ -263,3 +263,34 @@ def test_kernels_of_triton_and_of_aten_are_refused_in_words():
         library.triton_op("test_library::t", lambda x: x, mutates_args=())
     with pytest.raises(NotImplementedError, match="cannot be replaced"):
         library.Library("aten", "IMPL").impl("add.Tensor", lambda a, b: a, "CPU")
+
+
+def test_a_rule_for_vmap_gets_keyword_only_arguments_by_name():
+    with library._scoped_library("test_library_vmap", "FRAGMENT") as lib:
+        lib.define("scaled(Tensor x, *, float by) -> Tensor")
+        lib.impl("scaled", lambda x, *, by: x * by, "CPU")
+        seen = []
+
+        def rule(info, in_dims, x, *, by):
+            seen.append((info.batch_size, in_dims, by))
+            return x * by, 0
+
+        library.register_vmap("test_library_vmap::scaled", rule, lib=lib)
+        assert torch.vmap(torch.ops.test_library_vmap.scaled)(X, by=2.0).tolist() == [2.0, 4.0, 6.0]
+    assert seen == [(3, (0,), 2.0)]
+
+
+def test_a_dtype_may_be_a_default():
+    @library.custom_op("test_library::converted", mutates_args=())
+    def converted(x: torch.Tensor, to: torch.dtype = torch.float64) -> torch.Tensor:
+        return x.to(to)
+
+    assert converted(X).dtype == torch.float64
+    assert converted._opoverload._schema.arguments[1].default_value == 7
+
+
+def test_an_operator_is_found_by_its_name():
+    assert torch._library.utils.lookup_op("test_library::scaled") is torch.ops.test_library.scaled.default
+    assert torch._library.utils.is_functional_schema("f(Tensor x) -> Tensor")
+    entry = torch._library.simple_registry.singleton.find("test_library::scaled")
+    assert "test_library.py" in entry.fake_impl.kernel.source

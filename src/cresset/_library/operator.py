@@ -1,5 +1,7 @@
 """An operator that a program defines: its kernels, and how a call finds the right one."""
 
+import functools
+
 import cresset
 
 from .. import _native
@@ -273,7 +275,10 @@ def _function_of(op, spec, shape):
 
     def vmap(info, in_dims, *flat):
         if op._vmap_rule is not None:
-            result, out_dims = op._vmap_rule(info, tuple(tree_unflatten(in_dims, spec)), *tree_unflatten(flat, spec))
+            values, dims = tree_unflatten(flat, spec), tree_unflatten(in_dims, spec)
+            by_place = [not argument.keyword_only for argument in op._schema.arguments]
+            dims = tuple(dim for dim, placed in zip(dims, by_place, strict=True) if placed)
+            result, out_dims = op._called(functools.partial(op._vmap_rule, info, dims), values)
             leaves, result_spec = tree_flatten(result)
             shape[:] = [result_spec]
             dims = tuple(tree_leaves(out_dims))

@@ -142,7 +142,8 @@ class Schema:
             if argument.name in given:
                 values.append(_checked(self, argument, given[argument.name]))
             elif argument.has_default:
-                values.append(argument.default)
+                is_dtype = argument.type.startswith("ScalarType") and isinstance(argument.default, str)
+                values.append(getattr(_native, argument.default) if is_dtype else argument.default)
             else:
                 raise RuntimeError(
                     f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"
