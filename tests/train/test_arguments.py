@@ -119,6 +119,12 @@ def test_a_run_shows_itself_in_a_notebook(run):
     assert "4 epochs, 4 steps" in shown and "<svg" in shown and "<script" not in shown
 
 
+def test_the_style_of_a_plot_is_for_the_plot_alone(run):
+    style = run.plot()._repr_html_().partition("<style>")[2].partition("</style>")[0]
+    for rule in style.splitlines():
+        assert rule.startswith((".cresset-plot", "@media(prefers-color-scheme:dark){.cresset-plot{")), rule
+
+
 def test_a_run_without_epochs_draws_nothing(run):
     run.history = []
     assert str(run.plot()) == "no epoch is done yet" and "<svg" not in run._repr_html_()

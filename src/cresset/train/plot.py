@@ -7,6 +7,21 @@ from .report import NOT_CURVES, STYLE, charts_of, report_html
 from .report import chart as draw_chart
 
 
+def scoped(style, place=".cresset-plot"):
+    """The report's rules for one element: a notebook's other cells keep theirs.
+
+    >>> scoped("body{margin:0}\\nth,td{padding:0}")
+    '.cresset-plot{margin:0}\\n.cresset-plot th,.cresset-plot td{padding:0}'
+    """
+    rules = []
+    for rule in style.strip().splitlines():
+        selectors, brace, rest = rule.partition("{")
+        if not selectors.startswith(("@", ":root", "body")):
+            selectors = ",".join(f"{place} {selector}" for selector in selectors.split(","))
+        rules.append((selectors + brace + rest).replace(":root", place).replace("body{", f"{place}{{"))
+    return "\n".join(rules)
+
+
 class Plot:
     """Curves of a run. A notebook shows it, `print` draws it with letters, `save` writes a page."""
 
@@ -29,12 +44,7 @@ class Plot:
     def _repr_html_(self):
         last = max((line["step"] for line in self.lines), default=1)
         charts = "".join(draw_chart(title, curves, last) for title, curves in charts_of(self.lines))
-        # The report's style inside an element of its own: the notebook's other cells keep theirs.
-        style = STYLE.replace(":root{", ":host,.cresset-plot{").replace("body{", ".cresset-plot{")
-        return (
-            "<div><template shadowrootmode='open'><style>"
-            f"{style}</style><div class='cresset-plot'><main>{charts}</main></div></template></div>"
-        )
+        return f"<div class='cresset-plot'><style>{scoped(STYLE)}</style><main>{charts}</main></div>"
 
     def __str__(self):
         from cresset.cli.terminal import curve
