@@ -173,3 +173,22 @@ def test_an_archive_that_does_not_say_what_it_takes_is_told_by_the_configuration
         assert answer.status_code == 400 and "should have shape [-1, 3]" in answer.json()["error"]
         seen = [server.infer("told", [[1.0, 2.0, 3.0]]).json()["model_version"] for _ in range(4)]
         assert sorted(seen) == ["1", "1", "2", "2"]
+
+
+@pytest.mark.parametrize("start", [b"", b"GET / HT", b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HT"])
+def test_a_connection_whose_request_does_not_arrive_is_closed(start, impatient):
+    with socket.create_connection(("127.0.0.1", int(impatient.url.rpartition(":")[2])), timeout=20) as line:
+        line.sendall(start)
+        answer = b""
+        while part := line.recv(4096):
+            answer += part
+    assert answer.count(b"Healthy") == start.count(b"/ping")
+    assert impatient.client.post("/predictions/double", json=[1, 2, 3]).json() == [2.0, 4.0, 6.0]
+
+
+@pytest.fixture(scope="module")
+def impatient(store, tmp_path_factory):
+    file = tmp_path_factory.mktemp("config") / "serve.toml"
+    file.write_text("[server]\nhead_timeout = 0.5\n")
+    with running(store / "double.pt2", "--config", file) as server:
+        yield server

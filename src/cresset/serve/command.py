@@ -9,6 +9,7 @@ import sys
 
 from . import extra
 from .logs import log
+from .patience import patient_protocol
 from .settings import ModelSettings, ServerSettings, SettingsError, parse_model, read_config
 
 SERVER_OPTIONS = ("host", "port", "store", "max_request", "max_connections", "grace", "log_requests")
@@ -57,6 +58,7 @@ def run(models, settings, splits=None):
     signal.signal(signal.SIGINT, on_signal)
     config = uvicorn.Config(
         None,
+        http=patient_protocol(settings.head_timeout),
         log_config=None,
         log_level="critical",
         access_log=False,

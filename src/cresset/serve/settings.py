@@ -95,6 +95,7 @@ class ServerSettings:
         token: what requests have to show (Authorization: Bearer TOKEN; browsers: any name, TOKEN as the password).
         store: the folder from which models can be loaded at run time; without it none can.
         max_request: MB of a request's body; max_connections: at the same time.
+        head_timeout: seconds for the head of a request to arrive.
         grace: seconds for running requests at the end.
         log_requests: write a line for each request, not only for failures and events.
     """
@@ -105,6 +106,7 @@ class ServerSettings:
     store: str | None = None
     max_request: float = 16.0
     max_connections: int = 1000
+    head_timeout: float = 30.0
     grace: float = 30.0
     log_requests: bool = False
 
