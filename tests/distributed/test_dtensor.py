@@ -223,6 +223,13 @@ refused(RuntimeError, "redistributing to Partial is for internal use", lambda: x
 refused(RuntimeError, "numpy() is not supported", lambda: x.numpy())
 refused(RuntimeError, "No device mesh is currently active", lambda: distribute_tensor(torch.ones(2)))
 refused(RuntimeError, "leaf tensors", lambda: distribute_tensor(torch.ones(2, requires_grad=True) * 1, mesh, [Shard(0)]))
+from cresset.distributed.tensor.experimental import implicit_replication, local_map
+with implicit_replication():
+    assert (x + torch.ones(3, 2)).full_tensor().tolist() == [[1, 2], [3, 4], [5, 6]]
+double = local_map(lambda part: part * 2, out_placements=[Shard(0)], in_placements=([Shard(0)],))
+assert double(x).placements == (Shard(0),) and double(distribute_tensor(torch.ones(4), mesh, [Shard(0)])).shape == (4,)
+refused(ValueError, "mismatched placements", lambda: double(x.redistribute(mesh, [Replicate()])))
+assert dist.init_device_mesh is init_device_mesh and dist.tensor.DTensor is DTensor
 with mesh:
     assert zeros(4, placements=[Shard(0)]).to_local().shape == (2,)
 x[:, 0] = 7.0

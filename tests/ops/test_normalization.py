@@ -21,6 +21,11 @@ def test_rms_norm_of_known_values():
     assert cresset.rms_norm(cresset.tensor([3.0, 4.0, 0.0, 0.0]), (4,)).tolist() == pytest.approx([1.2, 1.6, 0, 0])
 
 
+def test_native_group_norm_refuses_sizes_that_are_not_the_inputs():
+    with pytest.raises(RuntimeError, match="8 samples, 2 channels and 3 places are not the 12 elements"):
+        cresset.native_group_norm(cresset.ones(2, 2, 3), None, None, 8, 2, 3, 1, 1e-5)
+
+
 def test_group_norm_of_known_values():
     x = cresset.tensor([[1.0, 3.0, 5.0, 9.0]])
     assert cresset.group_norm(x, 2, eps=0.0).tolist() == [[-1.0, 1.0, -1.0, 1.0]]

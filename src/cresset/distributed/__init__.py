@@ -173,13 +173,20 @@ def __getattr__(name):
         "algorithms",
         "autograd",
         "checkpoint",
+        "device_mesh",
         "elastic",
+        "fsdp",
         "nn",
         "optim",
         "pipelining",
         "rpc",
+        "tensor",
     ):  # imported when they are first asked for
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
+    if name in ("DeviceMesh", "init_device_mesh"):
+        from . import device_mesh
+
+        return getattr(device_mesh, name)
     return _missing(name)

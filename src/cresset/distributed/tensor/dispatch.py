@@ -146,8 +146,12 @@ def _cost(spec, before, after, n):
     size = math.prod(spec.shape) * spec.dtype.itemsize
     if before.is_replicate():
         return 1.0 if after.is_shard() else 10.0 + size  # parts of a sum are not made without need
-    factor = 2.0 if before.is_partial() and not after.is_shard() else 1.0 / n if after.is_shard() else 1.0
-    return 1000.0 + factor * size
+    # PyTorch's preferences: reduce to whole tensors where nobody else is cut, otherwise to what is cut; gather rather
+    # than change a cut.
+    whole = 1000.0 + 2.0 * size
+    if before.is_partial():
+        return whole + after.is_shard()
+    return 1.5 * whole if after.is_shard() else whole + 2.0
 
 
 def _fits(way, specs, mesh, m):
@@ -292,7 +296,9 @@ def dispatch(cls, func, args, kwargs):
     if not tensors:  # only the place of the result is distributed
         return _stored(cls, name, out, func(*args, **kwargs))
     gradients = cresset.is_grad_enabled() and tuple(t._local_tensor.requires_grad for t in tensors)
-    key = (func, keys, gradients, _settings.get("loss_parallel"))
+    kind = tensors[0]._spec.mesh.device_type
+    lower = cresset.get_autocast_dtype(kind) if cresset.is_autocast_enabled(kind) else None
+    key = (func, keys, gradients, lower, _settings.get("loss_parallel"))
     try:
         plan = PLANS.get(key)
         known = True
@@ -330,6 +336,7 @@ def _note_quick(func, name, tensors, args, kwargs, plan):
         return
     moves = any(spec is not tensor._spec for tensor, spec in zip(tensors, plan.ins, strict=True))
     if not moves and not name.endswith("_"):
+        plan.outs[0].shell()
         QUICK[func, tensors[0]._spec, tensors[1]._spec] = plan.outs[0]
 
 

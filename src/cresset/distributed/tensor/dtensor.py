@@ -48,9 +48,11 @@ class DTensor(InterpretedTensor):
             if type(a) is DTensor and type(b) is DTensor:
                 spec = _quick.get((func, a._spec, b._spec))
                 if spec is not None:
-                    made = _make_subclass(DTensor, spec._shell)
-                    made._local_tensor, made._spec = func(a._local_tensor, b._local_tensor), spec
-                    return made
+                    local = func(a._local_tensor, b._local_tensor)
+                    if local.dtype is spec.tensor_meta[2]:  # not, where autocast is on now and was not before
+                        made = _make_subclass(DTensor, spec._shell)
+                        made._local_tensor, made._spec = local, spec
+                        return made
         return dispatch.dispatch(DTensor, func, args, dict(kwargs or {}))
 
     # ---- what interpreted tensors ask
