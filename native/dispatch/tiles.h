@@ -40,7 +40,7 @@ class Tiles {
   Place number(const LateValue::Input& input);
   Place new_block(int64_t width);
   void assign_blocks();
-  void read_ahead(std::span<const Place> from, int64_t at, int64_t n, size_t step) const;
+  static void read_ahead(std::span<const Place> from, int64_t at, int64_t n);
 
   std::vector<Step> steps_;
   std::vector<Constant> constants_;
