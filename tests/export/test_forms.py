@@ -139,3 +139,9 @@ def test_a_small_transformer_gives_eagers_numbers_in_every_form_that_records():
     model = nn.Sequential(nn.Linear(4, 8), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
     for form in ("script", "trace", "export"):
         check(form, model, (cresset.randn(2, 3, 4),))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_small_vision_transformer_gives_eagers_numbers(form):
+    model = models.VisionTransformer(32, 16, 2, 2, 16, 32, num_classes=5).eval()
+    check(form, model, (cresset.randn(2, 3, 32, 32),))

@@ -205,3 +205,17 @@ def test_a_folder_can_be_imported(tmp_path):
     assert {file.name for file in (tmp_path / "net").iterdir()} >= {"state_dict.pt", "module.py", "__init__.py"}
     state = cresset.load(tmp_path / "net" / "state_dict.pt")
     assert cresset.equal(state["0.weight"], traced.state_dict()["0.weight"]) and traced(x).shape == (1, 2)
+
+
+def test_an_assertion_is_written_down_and_holds():
+    def f(x):
+        cresset._assert(x.shape[0] == 3, "three rows")
+        return x + 1
+
+    traced = fx.symbolic_trace(f)
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert traced(cresset.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    for run in (f, traced, cresset.jit.script(f)):
+        with pytest.raises((AssertionError, cresset.jit.Error), match="three rows"):
+            run(cresset.ones(2))

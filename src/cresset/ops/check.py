@@ -15,7 +15,16 @@ def only_strided(who, layout):
 
 @function
 def _assert(condition, message):
-    """assert condition, message."""
+    """assert condition, message; a tracer that gives the condition writes the call down."""
+    if (
+        type(condition) is not bool
+        and hasattr(type(condition), "__torch_function__")
+        and not isinstance(condition, cresset.Tensor)
+    ):
+        from ..overrides import handle_torch_function
+
+        handle_torch_function(_assert, (condition,), condition, message)
+        return
     if not condition:
         raise AssertionError(message)
 
