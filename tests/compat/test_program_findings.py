@@ -180,6 +180,9 @@ PROGRAMS = {
         "v0.erf_()"],
     "places that are read into shared elements": ["v0 = t.ones(2, dtype=t.bool)", "v1 = v0.expand((2, 2))",
         "t.index_select(t.ones(2, dtype=t.bool), -1, t.tensor([0]), out=v1)"],
+    "what is shuffled is a copy, also where all stays in its place": ["v0 = values((3, 4, 1, 1), 'float32')",
+        "v1 = F.pixel_shuffle(v0, 2)", "v2 = values((2, 4, 2, 2), 'float32')", "v3 = F.pixel_shuffle(v2, 1)",
+        "v4 = F.pixel_unshuffle(v2, 1)", "v5 = F.channel_shuffle(v2, 1)", "v3.zero_()"],
     "the data of truth values": ["v0 = t.ones(2, 3) < 2", "v1 = v0.data", "say(v0.is_set_to(v1))"],
 }  # fmt: skip
 

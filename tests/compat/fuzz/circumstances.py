@@ -13,7 +13,7 @@ from lockstep import STORAGE_WRITTEN, Lockstep, Side, asked, memory, span
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 CONSTANT = "; its history moves nothing"
-LENT = re.compile(r"numpy\(|np[.]asarray|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
+LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|abs|log_softmax|cross_entropy)\(")

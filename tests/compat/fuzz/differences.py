@@ -13,7 +13,7 @@ NUMBER_FOR_TENSOR = (
 KNOWN = [
     (rf"[.]({NUMBER_FOR_TENSOR})_?\(", r"instead of TypeError|only torch raised TypeError: \w+\(\): argument '(other|values|tensor1|tensor2)' \(position \d\) must be Tensor, not (int|float|bool|complex)", "", ("a number serves as a tensor of no "
                                                                                                                                                                                                                  "dimension")),
-    (r"[.]clamp\(", r"only torch raised TypeError: clamp\(\) received an invalid combination of arguments - got \((Tensor|Parameter), (int|float|bool|Tensor|NoneType), (int|float|bool|Tensor|NoneType)\)", "", ("one bound may be a number and the other a "
+    (r"[.]clamp\(", r"only torch raised TypeError: clamp\(\) received an invalid combination of arguments - got \((Tensor|Parameter), (int|float|bool|Tensor|Parameter|NoneType), (int|float|bool|Tensor|Parameter|NoneType)\)", "", ("one bound may be a number and the other a "
                                                                                                                                                                                                                  "tensor")),
     (r"[.](conj|mH|H|adjoint)\b", r"is_conj False instead of True|is_neg False instead of True", r"complex",
         "conj() computes; PyTorch puts it off"),
@@ -125,7 +125,7 @@ KNOWN = [
         r"; both raised (NotImplementedError|RuntimeError); cresset changed something$", r" bool ",
         "out= is resized before products of truth values are refused"),
     (r"[.](eq|ne|lt|le|gt|ge|greater|less|logical_\w+)_\(",
-        r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False$", r"requires_grad",
+        r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False(; its history moves nothing)?$", r"requires_grad",
         "whether one number is larger than another has no derivative, also in place; PyTorch's is zero"),
     (r"_\(|[-+*/%]= |\] = |out=|InPlace[.]apply\(", r"^v\d+: \S+ instead of \S+ at", r"elements overlap",
         "writing where elements share memory in a way that PyTorch does not notice: the order of the writes decides"),
@@ -168,7 +168,7 @@ KNOWN = [
         "PyTorch's are none any more")),
     (r"cummax|cummin", r"only cresset raised IndexError: Dimension out of range", r"<\([^)]*\b0\b",
         "of nothing: PyTorch does not look at the dimension"),
-    (r"t[.]func[.](grad|vjp)\(", r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False$",
+    (r"t[.]func[.](grad|vjp)\(", r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False(; its history moves nothing)?$",
         r"requires_grad", "a view that was made in inference mode has no history"),
     (r"backward\(v\d+", r"only torch raised RuntimeError: unsupported operation: some elements",
         r"operands share memory", "a gradient that shares the memory of its leaf is added to all the same"),
@@ -216,7 +216,7 @@ KNOWN = [
         r"operands share memory", "shared elements that are written over themselves"),
     (r"is_contiguous\(", r"^said \(True, True\) instead of \(True, False\)$", r"<\([^)]*\b0\b",
         "of nothing: the strides that PyTorch asks for depend on which size is zero"),
-    (r"\] = v\d+$", r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False$",
+    (r"\] = v\d+$", r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False(; its history moves nothing)?$",
         r" (u?int\d+|bool) .*requires_grad", "whole numbers have no gradient, whatever is written to them"),
     (r"= [-\d.]+ [*][*] v\d+$|rpow", r"^v\d+: strides \([\d, ]+\) instead of \([\d, ]+\); dense instead of dense$", r"",
         "a result with the strides of its input: PyTorch's is contiguous"),
@@ -255,7 +255,7 @@ KNOWN = [
     (r"(select|slice|diagonal)_scatter\(", r"offset 0 instead of", r"",
         "the copy begins at the beginning of its memory"),
     (r"view\(t[.]", r"requires_grad True instead of False", r"requires_grad", "a view as another fraction is recorded"),
-    (r"", r"^\S+: is_leaf (True|False) instead of RuntimeError$", r"",
+    (r"", r"^\S+: is_leaf (True|False) instead of RuntimeError(; a view whose base requires a gradient)?$", r"",
         "views of what was written to without recording: PyTorch refuses to tell"),
     (r"", r"^\S+: is_leaf True instead of False; a view whose base requires a gradient$", r"",
         ("views made before their base required a gradient, or written to without recording: PyTorch tells of the "
@@ -276,7 +276,7 @@ KNOWN = [
         "PyTorch frees memory that from_dlpack shares"),
     (r"out=", r"only cresset raised RuntimeError: \w+\(\): functions with out=", r"requires_grad",
         "out= that requires a gradient is refused for every function"),
-    (r"t[.](ones|zeros|full|arange|linspace|rand|randn)\(.*out=", r"^v\d+: requires_grad True instead of False$",
+    (r"t[.](ones|zeros|full|arange|linspace|rand|randn)\(.*out=", r"^v\d+: requires_grad True instead of False(; a view whose base requires a gradient)?$",
         r"requires_grad", "out= that PyTorch makes anew"),
     (r"out=", r"^v\d+: bytes -?\d+ instead of -?\d+$", r"", "out= whose memory PyTorch had made larger before"),
     (r"t[.](mean|sum|cumsum)\(.*out=", r"instead of .* at ", r"b?float16",

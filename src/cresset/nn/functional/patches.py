@@ -116,6 +116,11 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return image
 
 
+def _copied(mixed):
+    """Memory of its own, also where nothing changes its place (single pixels, a factor of one)."""
+    return mixed.clone(memory_format=cresset.contiguous_format)
+
+
 def pixel_shuffle(input, upscale_factor):
     """Turn r^2 channels into one channel of r times the height and width.
 
@@ -139,7 +144,7 @@ def pixel_shuffle(input, upscale_factor):
     split = input.reshape(*batch, channels // (r * r), r, r, height, width)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return mixed.reshape(*batch, channels // (r * r), height * r, width * r)
+    return _copied(mixed).view(*batch, channels // (r * r), height * r, width * r)
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -166,7 +171,7 @@ def pixel_unshuffle(input, downscale_factor):
     split = input.reshape(*batch, channels, height // r, r, width // r, r)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return mixed.reshape(*batch, channels * r * r, height // r, width // r)
+    return _copied(mixed).view(*batch, channels * r * r, height // r, width // r)
 
 
 def channel_shuffle(input, groups):
@@ -189,7 +194,7 @@ def channel_shuffle(input, groups):
             f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} "
             "groups."
         )
-    return input.unflatten(1, (groups, channels // groups)).transpose(1, 2).reshape(input.shape)
+    return _copied(input.unflatten(1, (groups, channels // groups)).transpose(1, 2)).view(input.shape)
 
 
 def native_channel_shuffle(input, groups):
