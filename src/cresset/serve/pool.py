@@ -4,7 +4,6 @@ import asyncio
 import collections
 import math
 import os
-import time
 
 from . import frames
 from .logs import log
@@ -38,7 +37,6 @@ class Pool:
         self.wanted, self.metadata, self.closing, self.failures = 0, {}, False, 0
         self.pumping, self.timer, self.sweeper, self.restarter = False, None, None, None
         self.rate = 0.0  # answers a second, lately: for Retry-After
-        self.loaded = time.time()
 
     # ---- workers
 
@@ -90,8 +88,7 @@ class Pool:
 
     def ended(self, worker):
         """A worker's line was closed: by us, or because its process died."""
-        was_idle = worker in self.idle
-        if was_idle:
+        if worker in self.idle:
             self.idle.remove(worker)
         if worker in self.workers:
             self.workers.remove(worker)

@@ -82,9 +82,6 @@ class ModelSettings:
         """Whether the source names Python code, not a file of data."""
         return ":" in os.path.basename(self.source)
 
-    def public(self):
-        return dataclasses.asdict(self)
-
 
 @dataclasses.dataclass
 class ServerSettings:
