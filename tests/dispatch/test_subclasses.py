@@ -246,3 +246,45 @@ def test_wrappers_are_freed():
 def test_copies_keep_the_class():
     x = Logged(torch.ones(2))
     assert type(copy.copy(x)) is Logged and type(copy.deepcopy(x)) is Logged
+
+
+@pytest.mark.parametrize(("policy", "shape", "strides"), [("sizes", (7, 7), (7, 1)), ("strides", (2, 3), (7, 1))])
+def test_a_class_may_answer_for_sizes_and_strides(policy, shape, strides):
+    class Sized(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (2, 3), dispatch_sizes_strides_policy=policy)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return {"sym_size": (7, 7), "sym_stride": (7, 1)}.get(func._opname, NotImplemented)
+
+    x = Sized()
+    assert x.shape == shape and x.size() == shape and x.size(0) == shape[0] and x.stride() == strides
+    with pytest.raises(NotImplementedError, match="device and layout are those it was made with"):
+        torch.Tensor._make_wrapper_subclass(Sized, (2,), dispatch_device=True)
+
+
+class Saved(torch.Tensor):
+    """A wrapper at the module's top, where a file can name it."""
+
+    @staticmethod
+    def __new__(cls, held):
+        return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)
+
+    def __init__(self, held):
+        self.held = held
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        bare = tree_map_only(cls, lambda t: t.held, (args, kwargs or {}))
+        return tree_map_only(torch.Tensor, cls, func(*bare[0], **bare[1]))
+
+
+def test_a_wrapper_is_saved_and_comes_back_where_its_class_is_allowed(tmp_path):
+    torch.save(Saved(torch.tensor([1.0, 2.0])), tmp_path / "wrapper.pt")
+    with pytest.raises(Exception, match="Saved"):
+        torch.load(tmp_path / "wrapper.pt")
+    with torch.serialization.safe_globals([Saved]):
+        back = torch.load(tmp_path / "wrapper.pt")
+    assert type(back) is Saved and back.held.tolist() == [1.0, 2.0] and back.shape == (2,)

@@ -4,6 +4,7 @@ import contextlib
 
 from .. import _native
 from .._native import Tensor
+from ..ops import aten_table
 from ..ops.namespaces import OpOverload
 from ..pytree import tree_map_only
 from . import handling
@@ -195,11 +196,15 @@ def make_wrapper_subclass(
         )
     if dispatch_sizes_strides_policy not in (None, "sizes", "strides"):
         raise RuntimeError(f"Unknown dispatch_sizes_strides_policy: {dispatch_sizes_strides_policy}")
-    if dispatch_device or dispatch_layout or dispatch_sizes_strides_policy is not None:
+    if dispatch_device or dispatch_layout:
         raise NotImplementedError(
-            "_make_wrapper_subclass: a wrapper's sizes, strides, device and layout are those it was made with; its "
-            "class is not asked for them (dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)"
+            "_make_wrapper_subclass: a wrapper's device and layout are those it was made with; its class is not asked "
+            "for them (dispatch_device, dispatch_layout)"
         )
+    if dispatch_sizes_strides_policy is not None:
+        _let_say(cls, "stride", "sym_stride")
+        if dispatch_sizes_strides_policy == "sizes":
+            _let_say(cls, "size", "sym_size")
     if layout not in (None, cresset.strided):
         raise NotImplementedError(f"_make_wrapper_subclass: a wrapper is strided, not {layout}; leave layout out")
     if pin_memory:
@@ -215,6 +220,27 @@ def make_wrapper_subclass(
     if requires_grad:
         made.requires_grad_()
     return made
+
+
+def _let_say(cls, method, operator):
+    """Let a class answer for the sizes or strides of its tensors, as Python sees them; where it declines, they are
+    those that a tensor was made with.
+    """
+    if getattr(getattr(cls, method), "_asks_the_class", False):
+        return
+    func, plain = aten_table.packet(operator).default, getattr(Tensor, method)
+
+    def asked(self, dim=None):
+        found = type(self).__torch_dispatch__(func, (type(self),), (self,), {})
+        if found is NotImplemented:
+            return plain(self) if dim is None else plain(self, dim)
+        found = _native.Size(found) if method == "size" else tuple(found)
+        return found if dim is None else found[dim]
+
+    asked._asks_the_class = True
+    setattr(cls, method, asked)
+    if method == "size":
+        cls.shape = property(asked)
 
 
 def _strides_for(size, memory_format):

@@ -103,6 +103,7 @@ def _fill_table():
     _function("rebuild_from_numpy", "torch._utils._rebuild_device_tensor_from_numpy")
     _function("rebuild_from_cpu_tensor", "torch._utils._rebuild_device_tensor_from_cpu_tensor")
     _function("rebuild_from_type", "torch._tensor._rebuild_from_type_v2")
+    _function("rebuild_wrapper_subclass", "torch._utils._rebuild_wrapper_subclass")
     _function("numpy_scalar", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
     _function("numpy_array", "numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
     _function("numpy_frombuffer", "numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer")
@@ -423,6 +424,17 @@ class Constructors:
         dtype, size, stride, requires_grad = self.exactly(arguments, _native.dtype, (tuple, list), (tuple, list), bool)
         self.dimensions(size, stride)
         return _utils._rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)
+
+    def rebuild_wrapper_subclass(self, arguments):
+        """A tensor without memory, of a class that was allowed."""
+        lists = (tuple, list)
+        kind, dtype, size, stride, offset, layout, device, requires_grad = self.exactly(
+            arguments, type, _native.dtype, lists, lists, int, _native.layout, _native.device, bool
+        )
+        if kind not in self.added or not issubclass(kind, Tensor):
+            raise pickle.UnpicklingError(f"{kind.__name__} is not a kind of tensor that was allowed")
+        self.dimensions(size, stride)
+        return _utils._rebuild_wrapper_subclass(kind, dtype, size, stride, offset, layout, device, requires_grad)
 
     def rebuild_parameter(self, arguments):
         data, requires_grad, _hooks = self.exactly(arguments, Tensor, bool, (dict, type(None)))
