@@ -28,9 +28,9 @@ void append_length(std::string& to, size_t size) {
 }  // namespace
 
 struct Heartbeat::State {
-  int socket;
+  int socket = -1;
   std::string before;
-  double seconds;
+  double seconds = 1;
   mutable std::mutex lock;
   std::string note, received, messages;
   Clock::time_point last = Clock::now();
@@ -90,8 +90,10 @@ struct Heartbeat::State {
   }
 };
 
-Heartbeat::Heartbeat(int socket, std::string before, double seconds)
-    : state_(new State{.socket = socket, .before = std::move(before), .seconds = seconds}) {
+Heartbeat::Heartbeat(int socket, std::string before, double seconds) : state_(new State) {
+  state_->socket = socket;
+  state_->before = std::move(before);
+  state_->seconds = seconds;
   // Signals are for the program's own threads.
   sigset_t all, mask;
   sigfillset(&all);

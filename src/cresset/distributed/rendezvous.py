@@ -1,8 +1,11 @@
 """How processes meet: by environment variables, an address or a file, they come to a store, a rank and a world size."""
 
 import os
+import socket
 from datetime import timedelta
 
+from .engines.pmi import is_launched_by_mpi
+from .launchers import by_slurm
 from .store import FileStore, PrefixStore, TCPStore
 
 _handlers = {}
@@ -50,11 +53,19 @@ def _by_environment(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), *
             raise ValueError(
                 f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, "
                 "but not "
-                "set. torchrun sets it; a program that runs alone may set RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost "
+                "set. torchrun sets it, and srun and mpiexec have names of their own for it; a program that runs alone may set RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost "
                 "MASTER_PORT=29500"
             )
         return value
 
+    if "RANK" not in os.environ and rank < 0 and world_size < 0:
+        if is_launched_by_mpi() and "SLURM_PROCID" not in os.environ:
+            yield _by_mpi(timeout)
+            return
+        if (told := by_slurm()) is not None:
+            rank, world_size, host, port = told
+            yield TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True), rank, world_size
+            return
     rank = rank if rank >= 0 else int(variable("RANK"))
     world_size = world_size if world_size >= 0 else int(variable("WORLD_SIZE"))
     host, port = variable("MASTER_ADDR"), int(variable("MASTER_PORT"))
@@ -64,6 +75,21 @@ def _by_environment(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), *
     if held:
         store = PrefixStore(f"/worker/attempt_{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     yield store, rank, world_size
+
+
+def _by_mpi(timeout):
+    """mpiexec has started this process: MPI knows the others, and rank 0 tells them where its store is."""
+    from .engines import mpi
+
+    rank, size, tell = mpi.begin_as_launched()
+    held = None
+    if rank == 0:
+        here = os.environ.get("MPI_LOCALNRANKS") == str(size)
+        address = "127.0.0.1" if here else socket.gethostbyname(socket.gethostname())
+        held = TCPStore(address, 0, size, True, timeout, wait_for_workers=False)
+    place = tell(f"{held.host} {held.port}" if held is not None else "")
+    host, port = place.split()
+    return held if held is not None else TCPStore(host, int(port), size, timeout=timeout), rank, size
 
 
 def _by_address(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), **kwargs):

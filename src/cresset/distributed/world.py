@@ -8,6 +8,7 @@ from .. import _native
 from .engines.alone import Alone
 from .errors import DistBackendError, DistError
 from .group import DEFAULT_TIMEOUT, ProcessGroup
+from .launchers import local_rank
 from .liveness import Member
 from .rendezvous import rendezvous
 from .store import PrefixStore, Store
@@ -401,9 +402,9 @@ def get_pg_count():
 
 
 def get_node_local_rank(fallback_rank=None):
-    """The number of this process on its machine (LOCAL_RANK)."""
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
+    """The number of this process on its machine (LOCAL_RANK, or what Slurm or mpiexec say)."""
+    if (told := local_rank()) is not None:
+        return told
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError(

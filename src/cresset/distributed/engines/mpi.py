@@ -8,6 +8,8 @@ import socket
 import uuid
 from datetime import timedelta
 
+import cresset
+
 from ... import _native
 from ..errors import DistBackendError
 from . import Kind, pmi
@@ -19,7 +21,7 @@ class _Job:
     """The MPI of this process: started once, kept until it ends."""
 
     answers = world = name = None
-    broken = False
+    broken = is_started = False
     owner = 0
 
 
@@ -101,14 +103,34 @@ def store_values(store, name, size, patience):
     return [value.decode() for value in store.multi_get(keys)]
 
 
+def begin_as_launched():
+    """Start MPI in a process that mpiexec has started; (rank, size, tell). `tell(text)` gives all the text of rank 0."""
+    open_library()
+    _native.distributed.start_mpi()
+    _Job.is_started, channel = True, _native.distributed.Channel.world()
+
+    def tell(text):
+        words = cresset.zeros(256, dtype=cresset.uint8)
+        if channel.rank == 0:
+            words[: len(text)] = cresset.tensor(list(text.encode()), dtype=cresset.uint8)
+        engine = Mpi(channel)
+        exchange = engine.begin(Kind.BROADCAST, words, words)
+        while engine.poll(exchange, 50_000) is None:
+            pass
+        return bytes(words.tolist()).rstrip(b"\0").decode()
+
+    return channel.rank, channel.size, tell
+
+
 def _start(store, rank, size, hosts, patience):
-    if not pmi.is_launched_by_mpi():
+    if not _Job.is_started and not pmi.is_launched_by_mpi():
         if rank == 0:
             store.set("job", uuid.uuid4().hex)
         store.wait(["job"], patience)
         _Job.answers = pmi.Answers(store.clone(), rank, size, "cresset" + store.get("job").decode(), hosts)
     try:
-        _native.distributed.start_mpi()
+        if not _Job.is_started:
+            _native.distributed.start_mpi()
     finally:
         if _Job.answers is not None:
             _Job.answers.forget()
