@@ -113,7 +113,9 @@ def run(seed, kills):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    total, bad, seed, given = 0, 0, 0, parser.parse_args()
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    given = parser.parse_args()
+    total, bad, seed = 0, 0, given.first - 1
     _, wanted, problems = run(0, 0)
     assert wanted and not problems, problems
     while total < given.kills:
@@ -124,7 +126,8 @@ def main():
             problems.append("the bits are others")
         bad += bool(problems)
         print(f"job {seed}: {kills} kills, {total} in all" + "".join(f"\n    {p}" for p in problems), flush=True)
-    print(f"{total} kills in {seed} jobs; {seed - bad} jobs ended with the bits of the undisturbed run", flush=True)
+    jobs = seed - given.first + 1
+    print(f"{total} kills in {jobs} jobs; {jobs - bad} jobs ended with the bits of the undisturbed run", flush=True)
     raise SystemExit(bool(bad))
 
 

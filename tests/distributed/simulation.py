@@ -384,6 +384,9 @@ class Around(Surroundings):
     def last_error(self):
         return self.process_itself.error
 
+    def clean_up(self):
+        pass
+
     def make_folder(self, prefix):
         return prefix
 

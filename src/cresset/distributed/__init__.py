@@ -42,6 +42,7 @@ from .objects import (
     send_object_list,
 )
 from .options import BuiltinCommHookType
+from .ray import on_ray  # noqa: F401
 from .reductions import ReduceOp, _make_nccl_premul_sum  # noqa: F401
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore

@@ -3,12 +3,18 @@
 import os
 import re
 
+STARTED_BY_OTHERS = ("PMI_FD", "PMI_PORT", "PMIX_NAMESPACE", "PMIX_RANK")
 LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK")
 
 
 def local_rank():
     """The number of this process on its machine, or None."""
     return next((int(os.environ[name]) for name in LOCAL if name in os.environ), None)
+
+
+def is_launched_by_mpi():
+    """Whether mpiexec or the like started this process, and answers MPI's questions itself."""
+    return any(name in os.environ for name in STARTED_BY_OTHERS)
 
 
 def first_host(nodes):

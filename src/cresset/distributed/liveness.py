@@ -7,7 +7,6 @@ what comes back are echoes, and the names of members that are gone. When the ech
 import contextlib
 import functools
 import os
-import traceback
 from datetime import timedelta
 
 from .errors import DistBackendError, DistError, DistStoreError
@@ -125,6 +124,8 @@ class Member:
         """The process ends without having left: what it raised is for the others to know."""
         error = self.around.last_error()
         if error is not None and self.owner == os.getpid():
+            import traceback
+
             frames = traceback.extract_tb(error.__traceback__)
             at = f", at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
             words = str(error).split("\n")[0][:200]

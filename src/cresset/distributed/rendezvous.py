@@ -1,11 +1,9 @@
 """How processes meet: by environment variables, an address or a file, they come to a store, a rank and a world size."""
 
 import os
-import socket
 from datetime import timedelta
 
-from .engines.pmi import is_launched_by_mpi
-from .launchers import by_slurm
+from .launchers import by_slurm, is_launched_by_mpi
 from .store import FileStore, PrefixStore, TCPStore
 
 _handlers = {}
@@ -79,6 +77,8 @@ def _by_environment(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), *
 
 def _by_mpi(timeout):
     """mpiexec has started this process: MPI knows the others, and rank 0 tells them where its store is."""
+    import socket
+
     from .engines import mpi
 
     rank, size, tell = mpi.begin_as_launched()

@@ -6,12 +6,8 @@ world, where a test moves the clock, cuts connections and fills disks.
 
 import atexit
 import os
-import shutil
-import socket
 import sys
-import tempfile
 import time
-import uuid
 
 from .. import _native
 
@@ -74,14 +70,16 @@ class Surroundings:
         time.sleep(seconds)
 
     def hostname(self):
-        return socket.gethostname()
+        return os.uname().nodename
 
     def unique(self):
         """A name that nobody else has."""
-        return uuid.uuid4().hex
+        return os.urandom(16).hex()
 
     def connect(self, host, port, timeout):
         """A connection: sendall, recv, settimeout, close. OSError if there is none within `timeout` seconds."""
+        import socket
+
         connection = socket.create_connection((host, port), timeout=timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
@@ -113,11 +111,21 @@ class Surroundings:
 
         return Process(settings, local, rank, errors, environment, generation)
 
+    def clean_up(self):
+        """Take away what processes that were killed have left."""
+        from .engines.mpi import remove_orphans
+
+        remove_orphans()
+
     def make_folder(self, prefix):
         """A new folder for files that nobody needs later."""
+        import tempfile
+
         return tempfile.mkdtemp(prefix=prefix)
 
     def remove_folder(self, path):
+        import shutil
+
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -87,6 +87,7 @@ class Agent:
                 generation += 1
         except Stopped as stop:
             self.end_processes(stop.number)
+            self.around.clean_up()
             raise SystemExit(128 + stop.number) from None
         finally:
             for number, handler in before.items():
@@ -220,6 +221,7 @@ class Agent:
     def again(self, generation, reason):
         """Begin again, if that is allowed."""
         self.end_processes(signal.SIGTERM)
+        self.around.clean_up()
         if self.restarts >= self.settings.max_restarts:
             if isinstance(reason, ChildFailedError):
                 raise reason

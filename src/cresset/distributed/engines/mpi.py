@@ -5,6 +5,7 @@ import contextlib
 import importlib.metadata
 import os
 import socket
+import time
 import uuid
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ import cresset
 
 from ... import _native
 from ..errors import DistBackendError
+from ..launchers import is_launched_by_mpi
 from . import Kind, pmi
 
 LIBRARY = "libmpi_abi.so.1"
@@ -123,7 +125,7 @@ def begin_as_launched():
 
 
 def _start(store, rank, size, hosts, patience):
-    if not _Job.is_started and not pmi.is_launched_by_mpi():
+    if not _Job.is_started and not is_launched_by_mpi():
         if rank == 0:
             store.set("job", uuid.uuid4().hex)
         store.wait(["job"], patience)
@@ -155,6 +157,32 @@ def _forget_shared_memory():
         for path in {line.split(maxsplit=5)[5].strip() for line in maps if "/dev/shm/mpich_shm_" in line}:
             with contextlib.suppress(OSError):
                 os.unlink(path)
+
+
+def remove_orphans():
+    """Take away the shared memory of jobs whose processes were all killed before they could do so.
+
+    A file is an orphan when it is ours and no process has it open.
+    """
+    orphans = _orphans()
+    if orphans:
+        time.sleep(0.2)  # somebody may have made one just now
+        for path in orphans & _orphans():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def _orphans():
+    try:
+        found = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if name.startswith("mpich_shm_")}
+    except OSError:
+        return set()
+    found = {path for path in found if os.path.exists(path) and os.stat(path).st_uid == os.getuid()}
+    for pid in filter(str.isdigit, os.listdir("/proc")) if found else ():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as maps:
+            text = maps.read()
+            found = {path for path in found if path not in text}
+    return found
 
 
 def _end():

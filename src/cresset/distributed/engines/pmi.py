@@ -12,13 +12,6 @@ from datetime import timedelta
 
 from ..errors import DistError
 
-STARTED_BY_OTHERS = ("PMI_FD", "PMI_PORT", "PMIX_NAMESPACE", "PMIX_RANK")
-
-
-def is_launched_by_mpi():
-    """Whether mpiexec or the like started this process, and answers MPI's questions itself."""
-    return any(name in os.environ for name in STARTED_BY_OTHERS)
-
 
 def mapping(hosts):
     """Which rank is on which machine, in PMI's words.
