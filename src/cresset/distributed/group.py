@@ -1,7 +1,6 @@
 """Groups of processes: who is in them, what carries their exchanges, and what they say when one of them fails."""
 
 import contextlib
-import json
 import os
 import sys
 import zlib
@@ -185,6 +184,8 @@ class ProcessGroup:
 
     def _said(self, record):
         """What each rank does, in lines. Every rank tells the store; the first that comes here reads it for all."""
+        import json
+
         store, number = self._store, record.number
         store.hurry(SAYS)
         what = json.dumps({"host": self._around.hostname(), "what": str(record)})
