@@ -286,3 +286,28 @@ print("good")
 """
         )
     )
+
+
+def test_collectives_that_give_new_tensors(job):
+    done_well(
+        job(
+            START
+            + """
+import cresset.distributed._functional_collectives as F
+from cresset.distributed import distributed_c10d, utils
+group = dist.group.WORLD
+x = torch.arange(4.0).view(2, 2) + rank
+assert F.all_reduce(x, "sum", group).tolist() == [[1, 3], [5, 7]] and F.all_reduce(x, "avg", group.group_name)[0, 0] == 0.5
+assert F.all_gather_tensor(x, 1, group).tolist() == [[0, 1, 1, 2], [2, 3, 3, 4]]
+assert F.reduce_scatter_tensor(x, "sum", 1, group).tolist() == [[[1], [5]], [[3], [7]]][rank]
+assert F.broadcast(x, 1, group)[0, 0] == 1 and F.permute_tensor(x, [1, 0], group)[0] == 1 - rank
+assert F.all_to_all_single(x, None, None, group).tolist() == [[[0, 1], [1, 2]], [[2, 3], [3, 4]]][rank]
+assert distributed_c10d._resolve_process_group(group.group_name) is group is distributed_c10d._get_default_group()
+assert group in distributed_c10d._pg_map and not isinstance(x, F.AsyncCollectiveTensor)
+model = net(rank)
+utils._sync_module_states(model, group, 1000, 0, ["4.bias"])
+assert model[0].weight.equal(net(0)[0].weight) and model[4].bias.equal(net(rank)[4].bias)
+print("good")
+"""
+        )
+    )

@@ -157,7 +157,7 @@ if rank == 0:
         torch.cuda.synchronize()
         dist.all_reduce(y, group=lost)
     except dist.DistBackendError as error:
-        assert "rank 1 did not come" in str(error) and "program.py" in str(error), error
+        assert "rank 1: did not come" in str(error) and "program.py" in str(error), error
         assert time.time() - start < 4.5, time.time() - start
     else:
         raise AssertionError("nobody noticed")

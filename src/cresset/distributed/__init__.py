@@ -40,7 +40,13 @@ from .objects import (
     scatter_object_list,
     send_object_list,
 )
-from .options import BuiltinCommHookType
+from .options import (
+    BuiltinCommHookType,
+    DebugLevel,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
 from .ray import on_ray  # noqa: F401
 from .reductions import ReduceOp, _make_nccl_premul_sum  # noqa: F401
 from .rendezvous import register_rendezvous_handler, rendezvous
@@ -71,14 +77,14 @@ from .world import (
 )
 
 __all__ = [
-    "Backend", "BackendConfig", "BuiltinCommHookType", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
-    "GradBucket", "GroupMember",
+    "Backend", "BackendConfig", "BuiltinCommHookType", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
+    "GroupMember",
     "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work",
     "all_gather",
     "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
     "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
     "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend",
-    "get_backend_config", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv",
     "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available",
@@ -86,7 +92,8 @@ __all__ = [
     "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op",
     "reduce_scatter",
     "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter",
-    "scatter_object_list", "send", "send_object_list", "split_group", "supports_complex", "timedelta",
+    "scatter_object_list", "send", "send_object_list", "set_debug_level", "set_debug_level_from_env",
+    "split_group", "supports_complex", "timedelta",
 ]  # fmt: skip
 
 reduce_op = ReduceOp
@@ -181,6 +188,7 @@ def __getattr__(name):
         "pipelining",
         "rpc",
         "tensor",
+        "utils",
     ):  # imported when they are first asked for
         import importlib
 

@@ -21,6 +21,12 @@ class RedOpType(enum.IntEnum):
     def __str__(self):
         return f"RedOpType.{self.name}"
 
+    def __call__(self, factor):
+        """PREMUL_SUM with its factor."""
+        if self is not RedOpType.PREMUL_SUM:
+            raise RuntimeError(f"Only PREMUL_SUM supports calling with a factor, got {self}")
+        return ReduceOp(self, factor)
+
 
 class _Names(type):
     def __instancecheck__(cls, instance):
