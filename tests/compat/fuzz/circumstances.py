@@ -89,8 +89,8 @@ def is_constant(library, steps, name):
     leaves = [x for x in side.tensors().values() if asked(lambda x=x: x.requires_grad and x.is_leaf) is True]
     if tensor is None or not tensor.requires_grad or not leaves:
         return False
-    total = library.view_as_real(tensor).sum() if tensor.is_complex() else tensor.sum()
-    moved = asked(lambda: library.autograd.grad(total, leaves, allow_unused=True))
+    parts = library.view_as_real if tensor.is_complex() else lambda x: x
+    moved = asked(lambda: library.autograd.grad(parts(tensor).sum(), leaves, allow_unused=True))
     return not isinstance(moved, str) and all(g is None or not g.any() for g in moved)
 
 

@@ -177,7 +177,7 @@ KNOWN = [
         "what detach() and data give of a tensor of inference mode is not written to either"),
     (r"\[False\] = ", r"only cresset raised RuntimeError: __setitem__: a (view of a )?leaf Variable", r"requires_grad",
         "a leaf is not written to, also where nothing is written"),
-    (r"backward\(", r"^said \('h\d+', .*, None\)(,|\)).* instead of ", r"",
+    (r"backward\(", r"^said \('h\d+', (.*, None\)(,|\)).*|\(\(None, .*) instead of ", r"",
         "nodes tell of results and of operands without a gradient, too (the places of max, the divisor of fmod)"),
     (r"grown\(.*resize_", r"^v\d+ shares the memory of v\d+ instead of v\d+$", r"",
         "memory that was lent by DLPack stays where it is"),
