@@ -87,11 +87,12 @@ def test_join_in_one_process_runs_the_loop_and_calls_the_hooks():
 
 
 def test_names_in_pytorchs_other_places():
-    from cresset.distributed import _functional_collectives, constants, distributed_c10d
+    from cresset.distributed import _functional_collectives, _tensor, checkpoint, constants, distributed_c10d
 
     assert (
         distributed_c10d.get_rank is torch.distributed.get_rank
         and constants.default_pg_timeout == torch.distributed.default_pg_timeout
     )
+    assert _tensor.DTensor is spread.DTensor and isinstance(torch.nn.Linear(1, 1), checkpoint.stateful.Stateful)
     x = torch.ones(1)
     assert _functional_collectives.wait_tensor(x) is x

@@ -37,6 +37,10 @@ class DeviceMesh:
         backend_override: one pair of engine and options for each dimension; None where the default is meant.
     """
 
+    device_type: str = "cpu"  # these three are set for each grid
+    mesh: cresset.Tensor | None = None
+    mesh_dim_names: tuple[str, ...] | None = None
+
     def __init__(
         self, device_type, mesh=None, *, mesh_dim_names=None, backend_override=None, _init_backend=True, _groups=None,
         _layout=None, _root=None,

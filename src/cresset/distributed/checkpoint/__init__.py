@@ -342,8 +342,8 @@ _missing = _missing_names.of(__name__)
 
 
 def __getattr__(name):
-    if name == "state_dict":  # imported when it is first asked for
+    if name in ("state_dict", "stateful"):  # imported when they are first asked for
         import importlib
 
-        return importlib.import_module(".state_dict", __name__)
+        return importlib.import_module(f".{name}", __name__)
     return _missing(name)
