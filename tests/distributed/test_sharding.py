@@ -74,13 +74,21 @@ def test_join_in_one_process_runs_the_loop_and_calls_the_hooks():
     class Mine(algorithms.Joinable):
         join_device, join_process_group = torch.device("cpu"), None
 
+        def __init__(self):
+            super().__init__()
+
         def join_hook(self, **kwargs):
             return Hook()
 
-    with algorithms.Join([Mine()]):
-        algorithms.Join.notify_join_context(Mine())
-    with algorithms.Join([Mine()], enable=False):
-        pass
+    distributed = torch.distributed
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        with algorithms.Join([Mine()]):
+            algorithms.Join.notify_join_context(Mine())
+        with algorithms.Join([Mine()], enable=False):
+            pass
+    finally:
+        distributed.destroy_process_group()
     assert called == [True]
     with pytest.raises(ValueError, match="at least one joinable"):
         algorithms.Join([])
