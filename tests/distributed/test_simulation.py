@@ -1,8 +1,9 @@
-"""Thousands of processes in one: stores, liveness, groups, agents and checkpoints, with faults that a seed chooses.
+"""Many processes in one: stores, liveness and groups, with faults that a seed chooses.
 
-pytest tests/distributed/test_simulation.py --long     2,000 seeds, many of them with 4,096 ranks
+python -m tests.distributed.test_simulation --seeds 2000 --ranks 4096     the long form
 """
 
+import argparse
 import random
 import re
 import threading
@@ -246,3 +247,24 @@ def test_every_survivor_names_the_culprit_within_five_seconds(seed):
 def test_the_same_seed_gives_the_same_story(fault):
     stories = [Job(seed, 12, fault).run() for seed in (7, 7, 8)]
     assert stories[0] == stories[1] != stories[2]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=2000)
+    parser.add_argument("--ranks", type=int, default=4096, help="at most")
+    given, bad = parser.parse_args(), 0
+    threading.stack_size(512 << 10)
+    for seed in range(given.seeds):
+        fault, size = FAULTS[seed % len(FAULTS)], random.Random(seed).randrange(2, given.ranks + 1)
+        try:
+            Job(seed, size, fault).run()
+        except AssertionError as error:
+            bad += 1
+            print(f"seed {seed}, {size} ranks, {fault}: {error}", flush=True)
+    print(f"{given.seeds - bad} of {given.seeds} seeds are good", flush=True)
+    raise SystemExit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()
