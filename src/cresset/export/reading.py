@@ -108,15 +108,22 @@ class ProgramReader:
 
     def check_tensors(self, inputs):
         """Refuse names at which a module can hold no tensor, and parameters that are none."""
+        held_at = {}
         for spec in inputs:
             if spec.kind is signature.InputKind.USER_INPUT:
                 continue
             parts = spec.target.split(".")
+            above = {".".join(parts[:end]) for end in range(1, len(parts))}
+            if held_at.get(spec.target) or any(held_at.get(path) == "tensor" for path in above):
+                raise RuntimeError(f"export.load: {printable(repr(spec.target), 100)} is where another tensor is")
+            held_at |= {**dict.fromkeys(above, "module"), spec.target: "tensor"}
             if not all(parts) or any(hasattr(cresset.nn.Module, part) for part in parts):
                 raise RuntimeError(f"export.load: {printable(repr(spec.target), 100)} is no name of a tensor")
             held = self.weights.get(spec.target, self.constants.get(spec.target))
-            if spec.kind is signature.InputKind.PARAMETER and not isinstance(held, cresset.nn.Parameter):
-                raise RuntimeError(f"export.load: {printable(repr(spec.target), 100)} is no parameter in the file")
+            is_parameter = spec.kind is signature.InputKind.PARAMETER
+            if is_parameter != isinstance(held, cresset.nn.Parameter):
+                words = "is no parameter" if is_parameter else "is a parameter"
+                raise RuntimeError(f"export.load: {printable(repr(spec.target), 100)} {words} in the file")
 
     def call_signature(self, given):
         if given is None:
