@@ -1,6 +1,7 @@
 """The methods that `@dataclass` makes, as source that can be compiled: Python keeps none of them."""
 
 import ast
+import builtins
 import dataclasses
 import inspect
 import sys
@@ -79,5 +80,5 @@ def _order(fields, sign):
 
 def _definition(python, text, names):
     (tree,) = ast.parse(text).body
-    scope = Lookup({**names, "OwnClass": python}, vars(__import__("builtins")))
+    scope = Lookup({**names, "OwnClass": python}, vars(builtins))
     return Definition(tree, Source(text, f"<dataclass {python.__name__}>"), scope)
