@@ -154,8 +154,8 @@ def _frames(boxes):
             for b in boxes
             if b not in members and b.x < x1 and b.x + b.width > x0 and b.y < y1 and b.y + b.height > y0
         ]
-        if 1 < len(members) < len(boxes) and not strangers and depth:
-            found.append((x0, y0, x1, y1, name.partition(".")[2], depth))
+        if 1 < len(members) < len(boxes) and not strangers:
+            found.append((x0, y0, x1, y1, name, depth + 1))
     return found
 
 
@@ -242,7 +242,7 @@ def graph_svg(graph, title=""):
                     made[output] = inside if len(inside) > 1 else inside[0]
             continue
         kind = "write" if node.schema is not None and any(a.is_written for a in node.schema.arguments) else "operator"
-        box = Box(node, node.kind().partition("::")[2], kind, _path(node.scope), node.scope)
+        box = Box(node, node.kind().partition("::")[2], kind, _path(node.scope), _path(node.scope))
         for value in node.inputs():
             for source in _flat(made.get(value)):
                 box.reads.append((source, _shape(value.type())))
@@ -291,8 +291,8 @@ def fx_svg(graph, title=""):
                 node.target, "__name__", str(node.target)
             )
             written = name.endswith("_") and not name.endswith("__")
-            module = next(reversed(node.meta.get("nn_module_stack") or {}), "")
-            box = Box(node, name, "write" if written else "operator", _path(module), module)
+            module, *_ = next(reversed((node.meta.get("nn_module_stack") or {}).values()), ("",))
+            box = Box(node, name, "write" if written else "operator", module, module)
         for source in node.all_input_nodes:
             if source in made:
                 shape = source.meta.get("sizes")
