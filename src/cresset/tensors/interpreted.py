@@ -65,7 +65,7 @@ class InterpretedTensor(Tensor):
             )
         else:
             result = rule(*args, **kwargs)
-        return result if out is None else _store(name, out, result, True)
+        return result if out is None else _store(name, out, result)
 
     # ---- autograd: that of the recorded part
 

@@ -10,7 +10,8 @@ import types
 
 import cresset
 
-from ... import library
+from ..._library import registration
+from ...ops import namespaces
 
 __all__ = ["is_extension", "open_extension"]
 
@@ -181,7 +182,7 @@ def open_extension(path, namespace):
     module.__file__, module.__all__ = path, []
     for number in range(handle.cresset_extension_v1_count()):
         schema = handle.cresset_extension_v1_schema(number).decode()
-        op = library._define(library.namespaces.Schema(f"{namespace}::{schema}"), replace=True)
+        op = registration.add_operator(namespaces.Schema(f"{namespace}::{schema}"), replace=True)
         compiled, parts = CompiledOperator(handle, number, op), handle.cresset_extension_v1_parts(number)
         if compiled.results and not parts & 1:
             raise RuntimeError(
