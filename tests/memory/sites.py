@@ -405,11 +405,12 @@ def want_of_memory(error):
             return True
         if isinstance(error, ImportError) and "failed to map segment" in text:
             return True
-        # CPython's compiler, and its calls of functions written in Python, have no word for it.
-        if (
-            isinstance(error, SystemError)
-            and "returned null without setting" in text
-            and text.startswith(("<built-in function compile>", "<function "))
+        # CPython's compiler and its calls of functions written in Python have no word for it, nor has its loop where there
+        # is no room for a frame (as in importlib's own calls); NumPy's ufuncs neither.
+        if isinstance(error, SystemError) and (
+            text == "error return without exception set"
+            or "returned null without setting" in text
+            and text.startswith(("<built-in function compile>", "<function ", "<ufunc "))
         ):
             return True
         seen.append(error)
