@@ -55,8 +55,8 @@ def test_pytorch_runs_what_is_scripted_here(name):
 
 # PyTorch refuses to script these, or to call them once they are loaded.
 NOT_IN_PYTORCH = {
-    "AdaptiveAvgPool2d", "MaxUnpool2d", "RNN", "RNN relu", "LSTM", "LSTM without a batch", "LSTM with a state", "GRU",
-    "GaussianNLLLoss", "TripletMarginWithDistanceLoss",
+    "AdaptiveAvgPool2d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "RNN", "RNN relu", "LSTM", "LSTM without a batch",
+    "LSTM with a state", "GRU", "GaussianNLLLoss", "TripletMarginWithDistanceLoss",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ __all__ = ["home_of"]
 
 # A file of cresset -> PyTorch's module for its classes. What is not here has the same path under both names.
 _FILES = {
+    "_library.registration": "torch.library",
     "accelerator": "torch",
     "autograd.hooks": "torch.utils.hooks",
     "cuda.devices": "torch.cuda",
@@ -29,6 +30,7 @@ _FILES = {
     "serialization.records": "torch",
     "sparse.invariants": "torch.sparse",
     "tensors.symbolic": "torch",
+    "utils.selective_checkpoint": "torch.utils.checkpoint",
     "ao.nn.intrinsic": "torch.ao.nn.intrinsic.modules.fused",
     "ao.nn.quantized.functional_modules": "torch.ao.nn.quantized.modules.functional_modules",
 }
