@@ -24,6 +24,18 @@ def test_the_graph_and_example_inputs_are_given_and_the_result_is_used():
     assert seen == [(["placeholder", "call_method", "call_method", "call_method", "output"], [(2,)])]
 
 
+def test_inputs_come_first_also_where_a_tensor_is_made_before_they_are_used():
+    seen = []
+
+    def backend(graph, inputs):
+        seen.extend(node.name if node.op == "placeholder" else node.op for node in graph.graph.nodes)
+        return graph.forward
+
+    f = cresset.compile(lambda x, y: cresset.ones(2) + x * y, backend=backend)
+    assert f(cresset.tensor([2.0, 3.0]), cresset.tensor([4.0, 5.0])).tolist() == [9.0, 16.0]
+    assert seen == ["arg0_1", "arg1_1", "call_function", "call_method", "call_method", "output"]
+
+
 def test_a_value_from_outside_that_changes_is_noticed():
     box, counter = {"k": 2.0}, CompileCounter()
     f = cresset.compile(lambda x: x * box["k"], backend=counter)

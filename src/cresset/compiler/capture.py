@@ -39,6 +39,7 @@ class Segment:
     def __init__(self):
         self.graph = Graph()
         self.inputs = []  # tensors
+        self.last_placeholder = None  # None: the next one is the graph's first node
         self.made = {}  # id of a tensor that is alive -> (weak reference to it, its node)
         self.calls = 0
 
@@ -91,9 +92,7 @@ class Capture(TorchFunctionMode):
         if name in UNRECORDED:
             self.spoiled = self.spoiled or f"{name}()"
             return func(*args, **kwargs)
-        in_place = (
-            name in ("__setitem__",) or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")
-        )
+        in_place = name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")
         targets = [args[0]] if in_place and args else []
         targets += [t for t in leaves(kwargs.get("out")) if isinstance(t, cresset.Tensor)]
         for target in targets:
@@ -149,14 +148,9 @@ class Capture(TorchFunctionMode):
             return leaf
         segment = self.segments[-1]
         if id(leaf) not in segment.made:
-            before = next(iter(segment.graph.nodes), None)
-            holders = [n for n in segment.graph.nodes if n.op == "placeholder"]
-            with (
-                segment.graph.inserting_after(holders[-1])
-                if holders
-                else (segment.graph.inserting_before(before) if before is not None else segment.graph.inserting_after())
-            ):
-                node = segment.graph.placeholder(f"arg{len(segment.inputs)}_1")
+            graph, last = segment.graph, segment.last_placeholder
+            with graph.inserting_before() if last is None else graph.inserting_after(last):
+                node = segment.last_placeholder = graph.placeholder(f"arg{len(segment.inputs)}_1")
             node.meta["example_value"] = leaf
             segment.inputs.append(leaf)
             segment.know(leaf, node)
