@@ -11,11 +11,13 @@
 #include "cuda/cudnn.h"
 #include "cuda/device.h"
 #include "cuda/fault.h"
+#include "cuda/fused.h"
 #include "cuda/library.h"
 #include "cuda/memory.h"
 #include "cuda/printed.h"
 #include "cuda/random.h"
 #include "cuda/wait.h"
+#include "dispatch/late.h"
 #include "dispatch/on_host.h"
 
 namespace cresset {
@@ -39,6 +41,11 @@ void waiting(F&& f) {
     throw;
   }
   PyEval_RestoreThread(state);
+}
+
+// What waits to be computed belongs to the stream and the moment at which it was asked for.
+void settle(const char* reason) {
+  if (pending_count.load(std::memory_order_relaxed)) settle_all(reason);
 }
 
 nb::dict describe(int device) {
@@ -213,9 +220,12 @@ void add_cuda(PyObject* module) {
   });
   m.def("properties", describe);
   m.def("current_device", [] { return current_device(); });
-  m.def("set_device", [](int device) { set_device(device); });
+  m.def("set_device", [](int device) { settle("another device is chosen"), set_device(device); });
   m.def("start", [](int device) { enter(device); });
-  m.def("synchronize", [](int device) { waiting([&] { synchronize(device); }); });
+  m.def("synchronize", [](int device) {
+    settle("synchronize");
+    waiting([&] { synchronize(device); });
+  });
   m.def("can_access_peer", [](int device, int peer) {
     check_device(device), check_device(peer);
     int can = 0;
@@ -225,7 +235,10 @@ void add_cuda(PyObject* module) {
 
   // ---- streams
   m.def("current_stream", [](int device) { return check_device(device), number(current_stream(device)); });
-  m.def("set_stream", [](int device, Number stream) { set_stream(device, handle(stream)); });
+  m.def("set_stream", [](int device, Number stream) {
+    settle("another stream is chosen");
+    set_stream(device, handle(stream));
+  });
   m.def("stream_create", [](int device, int priority) {
     enter(device);
     StreamHandle s = nullptr;
@@ -253,6 +266,7 @@ void add_cuda(PyObject* module) {
     return status == kSuccess;
   });
   m.def("stream_wait_event", [](int device, Number stream, Number event) {
+    settle("a stream waits");
     enter(device);
     enqueue_call(device, "cuStreamWaitEvent", [stream = handle(stream), event = handle(event)] {
       return started_driver->cuStreamWaitEvent.now(stream, event, 0);
@@ -287,6 +301,7 @@ void add_cuda(PyObject* module) {
     driver().cuEventDestroy_v2(handle(event));
   });
   m.def("event_record", [](int device, Number event, Number stream) {
+    settle("an event is recorded");
     enter(device);
     enqueue_call(device, "cuEventRecord", [event = handle(event), stream = handle(stream)] {
       return started_driver->cuEventRecord.now(event, stream);
@@ -315,11 +330,13 @@ void add_cuda(PyObject* module) {
   m.def("end_pool", [](int device, Number pool) { check_device(device), end_pool(device, pool); });
   m.def("release_pool", [](int device, Number pool) { check_device(device), release_pool(device, pool); });
   m.def("capture_begin", [](int device, Number stream, Number pool, int mode) {
+    settle("a graph begins");
     enter(device);
     begin_pool(device, pool);
     begin_capture(handle(stream), mode);
   });
   m.def("capture_end", [](int device, Number stream, Number pool) {
+    settle("a graph ends");
     enter(device);
     end_pool(device, pool);
     const GraphHandle graph = end_capture(handle(stream));
@@ -335,6 +352,7 @@ void add_cuda(PyObject* module) {
     return number(exec);
   });
   m.def("graph_launch", [](int device, Number exec, Number stream) {
+    settle("a graph is replayed");
     enter(device);
     enqueue_call(device, "cuGraphLaunch", [exec = handle(exec), stream = handle(stream)] {
       return started_driver->cuGraphLaunch.now(exec, stream);
@@ -459,6 +477,18 @@ void add_cuda(PyObject* module) {
       "note_host", [](const std::string& name, int device) { note_host(name, cuda::device_at(device)); },
       "Warn once that what is named here is computed on the CPU.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });
+  m.def("fused_statistics", [] {
+    const FusedStatistics s = fused_statistics();
+    nb::dict d;
+    d["asked"] = s.asked;
+    d["launched"] = s.launched;
+    d["unfused"] = s.unfused;
+    d["failed"] = s.failed;
+    return d;
+  });
+  m.def(
+      "finish_fused_kernels", [] { waiting([] { finish_fused_kernels(); }); },
+      "Wait until the kernels of groups that were asked for are compiled.");
   m.def("compile_statistics", [] {
     const CompileStatistics s = compile_statistics();
     return nb::make_tuple(s.compiled, s.from_disk, s.compile_seconds, s.load_seconds);

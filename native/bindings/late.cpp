@@ -78,6 +78,10 @@ void add_late(PyObject* module) {
   m.def(
       "set_late_elements", [](int64_t least) { return std::exchange(late_elements, std::max<int64_t>(least, 1)); },
       "Tensors of fewer elements are computed at once; gives what was so before.");
+  m.def(
+      "set_late_elements_on_device",
+      [](int64_t least) { return std::exchange(late_elements_on_device, std::max<int64_t>(least, 1)); },
+      "The same of tensors that are not on the CPU.");
   m.def("backwards_started", backwards_started, "How many backward passes have been started.");
   nb::class_<Listener>(m, "LateListener")
       .def(nb::init<>())

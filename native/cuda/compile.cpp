@@ -226,42 +226,75 @@ void start_compiler(int device) noexcept {
   }
 }
 
-Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
-  std::lock_guard guard(lock());
-  enter(device);
-  std::vector<std::string> all = usual_options(device);
+namespace {
+struct Wanted {
+  std::vector<std::string> options;
+  files::path path;  // where the machine code is kept; empty: nowhere
+};
+Wanted wanted(int device, const std::string& text, std::span<const std::string> options) {
+  Wanted w{usual_options(device), {}};
   bool plain = !mentions_rare_types(text);
   for (const std::string& option : options) {
     if (option == "--fmad=true")
-      all[2] = option;
+      w.options[2] = option;
     else
-      all.push_back(option);
+      w.options.push_back(option);
     plain = plain && !mentions_rare_types(option);
   }
-  if (plain) all.push_back("-DPLAIN_TYPES");
+  if (plain) w.options.push_back("-DPLAIN_TYPES");
   Digest digest;
   digest.add(folder_digest());
   digest.add(join(nvrtc().major, ".", nvrtc().minor));
-  for (const std::string& option : all)
+  for (const std::string& option : w.options)
     if (option.compare(0, 2, "-I") != 0) digest.add(option);
   digest.add(text);
-  const files::path path = cache_folder().empty() ? files::path() : cache_folder() / (digest.digits() + ".cubin");
+  if (!cache_folder().empty()) w.path = cache_folder() / (digest.digits() + ".cubin");
+  return w;
+}
 
+std::string compile_and_keep(const std::string& text, const char* entry, const Wanted& w) {
+  const double start = seconds();
+  std::string binary = compile(text, entry, w.options);
+  {
+    const std::lock_guard guard(lock());
+    ++statistics.compiled;
+    statistics.compile_seconds += seconds() - start;
+  }
+  if (!w.path.empty()) keep(w.path, binary);
+  return binary;
+}
+}  // namespace
+
+Kernel load_binary(int device, const std::string& binary, const char* entry) {
+  enter(device);
   Kernel kernel;
-  double start = seconds();
-  const std::string kept = path.empty() ? std::string() : read_file(path);  // empty when it is not there
+  check_status(load(binary, entry, kernel), join("cuModuleLoadData of ", entry).c_str());
+  return kernel;
+}
+
+std::string kernel_binary(int device, const std::string& text, const char* entry,
+                          std::span<const std::string> options) {
+  const Wanted w = wanted(device, text, options);
+  std::string kept = w.path.empty() ? std::string() : read_file(w.path);  // empty when it is not there
+  if (kept.empty()) return compile_and_keep(text, entry, w);
+  const std::lock_guard guard(lock());
+  ++statistics.from_disk;
+  return kept;
+}
+
+Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
+  enter(device);
+  const Wanted w = wanted(device, text, options);
+  Kernel kernel;
+  const double start = seconds();
+  const std::string kept = w.path.empty() ? std::string() : read_file(w.path);
   if (!kept.empty() && load(kept, entry, kernel) == kSuccess) {
+    const std::lock_guard guard(lock());
     ++statistics.from_disk;
     statistics.load_seconds += seconds() - start;
     return kernel;
   }
-  start = seconds();
-  const std::string binary = compile(text, entry, all);
-  ++statistics.compiled;
-  statistics.compile_seconds += seconds() - start;
-  check_status(load(binary, entry, kernel), join("cuModuleLoadData of ", entry).c_str());
-  if (!path.empty()) keep(path, binary);
-  return kernel;
+  return load_binary(device, compile_and_keep(text, entry, w), entry);
 }
 
 CompileStatistics compile_statistics() {

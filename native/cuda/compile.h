@@ -17,6 +17,11 @@ struct Kernel {
 // "-DT=dtype_f32".
 Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options = {});
 
+// The same in two steps: the machine code, from disk or compiled, which any thread may ask for; and loading it.
+std::string kernel_binary(int device, const std::string& text, const char* entry,
+                          std::span<const std::string> options = {});
+Kernel load_binary(int device, const std::string& binary, const char* entry);
+
 // Opens NVRTC and compiles a kernel of no use, so that the first one of use does not wait for NVRTC's own beginnings.
 void start_compiler(int device) noexcept;
 

@@ -12,7 +12,8 @@
 namespace cresset {
 
 constinit thread_local bool computes_late = false;
-int64_t late_elements = 32768;
+int64_t late_elements = 32768, late_elements_on_device = 1024;
+GroupRunner group_runners[kDeviceTypes] = {};
 LateStatistics late_statistics;
 thread_local std::vector<LateGroup>* late_listener = nullptr;
 constinit thread_local const char* settle_reason = nullptr;
@@ -74,7 +75,7 @@ class Results {
         for (int i = 0; i < other->count; ++i) inside += other->inputs[i].from.get() == v.get();
       const bool read_later = v->use_count() > inside;
       if (v->seen || read_later) {
-        outputs_.push_back({v.get(), allocate_memory(v->numel * size_of(v->dtype), Device{})});
+        outputs_.push_back({v.get(), allocate_memory(v->numel * size_of(v->dtype), v->device)});
         tiles.push_back({v.get(), outputs_.back().memory.data});
         ++kept;
       } else {
@@ -84,7 +85,7 @@ class Results {
   }
   ~Results() {
     for (const Output& o : outputs_)
-      if (o.memory.data) free_memory(o.memory, o.value->numel * size_of(o.value->dtype), Device{});
+      if (o.memory.data) free_memory(o.memory, o.value->numel * size_of(o.value->dtype), o.value->device);
   }
   Results(const Results&) = delete;
 
@@ -103,6 +104,7 @@ class Results {
         storage->data = memory.data;
         storage->block = memory.block;
         storage->bytes = v.numel * size_of(v.dtype);
+        storage->device = v.device;
       }
       v.kept = v.images && storage->layout ? physical_storage(v, storage) : storage;
     }
@@ -133,12 +135,6 @@ class Results {
 std::string name_of_call(const LateValue& v) {
   if (!v.loop) return std::string("to ") + name_of(v.dtype);
   return v.which < 0 ? v.op->name() : v.op->name() + " backward of input " + std::to_string(v.which);
-}
-
-// Where the elements of an input lie; null where it is a number or is made in the group.
-char* memory_of(const LateValue::Input& in) {
-  if (in.kind == LateValue::Input::memory) return in.storage->data + in.offset * size_of(in.dtype);
-  return in.kind == LateValue::Input::value && in.from->state == LateValue::done ? in.from->kept->data : nullptr;
 }
 
 // Elements of memory that a group reads, each once.
@@ -221,7 +217,9 @@ void run_group(Group& group) {
     note_group(group, results.tiles, results.kept);
     set_state(group, LateValue::running);
     try {
-      if (group.size() == 1 && group[0]->loop)
+      if (const GroupRunner runner = group_runners[static_cast<int>(group[0]->device.type)])
+        runner(results.tiles, group[0]->device);
+      else if (group.size() == 1 && group[0]->loop)
         run_alone(*group[0], results.tiles[0].memory);
       else
         Tiles(results.tiles).run();
@@ -298,6 +296,7 @@ Dims permuted(DimsView all, const Dims& order) {
 
 // Every element is the same one, which can be read now.
 bool is_repeated(const Tensor& t, DimsView strides) {
+  if (!t.device().is_cpu()) return false;
   return t.numel() == 1 || std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
 }
 
@@ -310,6 +309,7 @@ class Builder {
   Builder(const Operator& op, int which, const TensorInfo& result) : value_(new LateValue), result_(result) {
     value_->op = &op;
     value_->which = which;
+    value_->device = result.device;
     order_ = order_in_memory(result.sizes, result.strides.empty() ? contiguous_strides(result.sizes) : result.strides);
     value_->sizes = permuted(result.sizes, order_);
     value_->numel = 1;
@@ -324,13 +324,14 @@ class Builder {
   }
 
   bool add_tensor(const Tensor& t, Dtype wanted, DimsView strides) {
-    if (!t.device().is_cpu() || t->level || is_complex(t.dtype())) return false;
+    if (t->level || is_complex(t.dtype())) return false;
     if (is_repeated(t, strides) && !pending_of(*t.storage())) {
       Input& in = next(wanted);
       in.dtype = wanted;
       converter(t.dtype(), wanted)(t.bytes(), in.bytes, 1);
       return true;
     }
+    if (!(t.device() == value_->device)) return false;
     RefPtr<Pending> holder;
     LateValue* from = late_value_of(*t, holder);
     if (is_image(t, from)) return add_image(t, from, wanted);
@@ -371,6 +372,7 @@ class Builder {
     const int waiting = 1 + pending_count.fetch_add(1, std::memory_order_relaxed);
     RefPtr<Storage> storage(new Storage);
     storage->bytes = v.numel * size_of(v.dtype);
+    storage->device = v.device;
     make_pending(*storage, value_);
     Tensor out(RefPtr<TensorImpl>(new TensorImpl));
     out->storage = std::move(storage);
@@ -456,6 +458,11 @@ const TensorImpl* plain_call(const Call& c, const PointwiseDefinition& def) {
   return first && c.op.loops->forward[static_cast<int>(compute_of(first->dtype))] ? first : nullptr;
 }
 
+// Where late values are computed, and from how many elements on.
+bool is_late_place(Device d, int64_t elements) {
+  return d.is_cpu() ? elements >= late_elements
+                    : group_runners[static_cast<int>(d.type)] && elements >= late_elements_on_device;
+}
 bool is_late_compute(Compute c) { return c == Compute::f32 || c == Compute::f64 || c == Compute::b8; }
 
 // Integers are rounded to half precision before they are computed with; that is left to the general walk.
@@ -464,6 +471,11 @@ bool is_late_input(Dtype input, Dtype common) {
 }
 
 }  // namespace
+
+char* memory_of(const LateValue::Input& in) {
+  if (in.kind == Input::memory) return in.storage->data + in.offset * size_of(in.dtype);
+  return in.kind == Input::value && in.from->state == LateValue::done ? in.from->kept->data : nullptr;
+}
 
 LateValue::LateValue() = default;
 LateValue::~LateValue() { unlink(*this); }
@@ -478,13 +490,15 @@ bool compute_late(Call& c) {
   const PointwiseDefinition& def = *c.op.pointwise;
   if (c.given_out || c.op.inplace) return false;
   int64_t most = 0;
+  Device device;
   for (int i = 0; i < def.input_count; ++i) {
     if (c.args[i].kind != Kind::tensor) continue;
     const TensorImpl& t = *c.args[i].tensor_;
-    if (!t.storage->device.is_cpu() || t.level || is_complex(t.dtype)) return false;
+    if (t.level || is_complex(t.dtype)) return false;
     most = std::max(most, t.numel);
+    if (device.is_cpu()) device = t.storage->device;
   }
-  if (most < late_elements) return false;
+  if (!is_late_place(device, most)) return false;
   PointwisePlan plan;
   if (const TensorImpl* first = plain_call(c, def)) {
     plan.result = {first->sizes, contiguous_strides(first->sizes),
@@ -496,7 +510,7 @@ bool compute_late(Call& c) {
   } else {
     plan_pointwise(c, plan);
   }
-  if (!is_late_compute(plan.compute) || !plan.result.device.is_cpu()) return false;
+  if (!is_late_compute(plan.compute) || !(plan.result.device == device)) return false;
   const Dtype loop_dtype = dtype_of_compute(plan.compute);
   Builder builder(c.op, -1, plan.result);
   LateValue& v = builder.value();
@@ -511,6 +525,7 @@ bool compute_late(Call& c) {
     if (given.kind == Kind::tensor) {
       const Tensor t(given.tensor_);
       if (!is_late_input(t.dtype(), plan.common)) return false;
+      if (rounds && t.dim() == 0 && t.dtype() != plan.common && !t.device().is_cpu()) return false;
       if (rounds && t.dim() == 0 && t.dtype() != plan.common)
         builder.add_number(rounded(item(t), plan.common), wanted, compute_of(wanted));
       else if (!builder.add_tensor(t, wanted, plan.strides[i]))
@@ -533,16 +548,15 @@ Tensor backward_late(const Operator& op, int which, const Tensor& grad, std::spa
   const char* who = op.node_name.c_str();
   int64_t most = grad.numel();
   for (const Tensor& t : saved) most = std::max(most, t.numel());
-  if (most < late_elements || def.scalar_count > kMaxPointwiseInputs) return {};
+  if (!is_late_place(grad.device(), most) || def.scalar_count > kMaxPointwiseInputs) return {};
   ResultType type;
   type.add(*grad);
   TensorInfo info{grad.sizes(), {}, Dtype::f32, grad.device()};
   for (const Tensor& t : saved) {
     info.sizes = broadcast(who, info.sizes, t.sizes());
     if (t.dtype() != Dtype::b8) type.add(*t);
-    if (!t.device().is_cpu()) return {};
+    if (!(t.device() == grad.device())) return {};
   }
-  if (!grad.device().is_cpu()) return {};
   info.dtype = type.result();
   Compute compute;
   const Loop loop = pick_loop(op, op.loops->backward[which], info.dtype, compute);
@@ -570,7 +584,8 @@ Tensor backward_late(const Operator& op, int which, const Tensor& grad, std::spa
 }
 
 Tensor cast_late(const Tensor& t, Dtype dtype) {
-  if (!computes_late || t.numel() < late_elements || t.dtype() == dtype || is_complex(dtype) || is_complex(t.dtype()))
+  if (!computes_late || !is_late_place(t.device(), t.numel()) || t.dtype() == dtype || is_complex(dtype) ||
+      is_complex(t.dtype()))
     return {};
   static const Operator& op = *Registry::instance().find("to_dtype");
   const TensorInfo info{t.sizes(), dense_strides_like(t.sizes(), t.strides()), dtype, t.device()};
@@ -603,9 +618,11 @@ void settle_all(const char* reason) {
     // One group for all of the same length: they may read the same memory.
     std::vector<LateValue*> roots;
     int64_t numel = -1;
+    Device device;
     for (LateValue* v = first_waiting; v; v = v->after) {
-      if (!v->seen || v->owner != &computes_late || (numel >= 0 && v->numel != numel)) continue;
-      numel = v->numel;
+      if (!v->seen || v->owner != &computes_late || (numel >= 0 && (v->numel != numel || !(v->device == device))))
+        continue;
+      numel = v->numel, device = v->device;
       roots.push_back(v);
     }
     if (roots.empty()) break;

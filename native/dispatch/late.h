@@ -6,8 +6,8 @@
 // as inputs. When somebody asks for the memory (Note [Pending storages]), the value and all late values behind it run
 // as one group, block by block (dispatch/tiles.h): the loops are those that eager runs, so the bits are eager's, and
 // what nobody refers to any more is never written. There is no recorded trace and no cache: a group is planned when it
-// runs, which costs less than a microsecond a call, so small tensors are computed at once. See
-// docs/decisions/0020-computing-late.md.
+// runs, which costs less than a microsecond a call, so small tensors are computed at once. A device that can run whole
+// groups has its entry in `group_runners`. See docs/decisions/0020-computing-late.md.
 #pragma once
 #include <atomic>
 #include <string>
@@ -23,6 +23,8 @@ extern constinit thread_local bool computes_late;
 
 // Fewer elements stay in the cache between two calls: they are computed at once. (Tests want to see small ones late.)
 extern int64_t late_elements;
+// The same on other devices, where a launch costs more than a plan.
+extern int64_t late_elements_on_device;
 // So many values may wait; then all are computed, so that what they read does not pile up.
 inline constexpr int kMostWaiting = 96;
 
@@ -50,6 +52,7 @@ class LateValue final : public Pending {
   ScalarAttribute attributes[kMaxPointwiseInputs] = {};
   int count = 0;
   Input inputs[kMaxOperands];
+  Device device;
   Dims sizes;  // in the order of memory
   int64_t numel = 0;
   Dtype dtype = Dtype::f32, made = Dtype::f32;   // as it is kept, as the loop writes it
@@ -63,6 +66,18 @@ class LateValue final : public Pending {
   LateValue *before = nullptr, *after = nullptr;  // all that wait, in the order of the calls
   uint64_t visited = 0;
 };
+
+// A value of a group, and where to write it; null: nowhere.
+struct TileResult {
+  LateValue* value;
+  char* memory;
+};
+// Where the elements of an input lie; null where it is a number or is made in the group.
+char* memory_of(const LateValue::Input& in);
+// How a device computes a group: the values, in the order of the calls, all of the same number of elements. Null: the
+// device computes everything at once.
+using GroupRunner = void (*)(std::span<const TileResult> results, Device device);
+extern GroupRunner group_runners[kDeviceTypes];
 
 // A pointwise call: gives a result whose values are to come. False: it has to run now.
 bool compute_late(Call& c);

@@ -4,11 +4,6 @@
 
 namespace cresset {
 
-struct TileResult {
-  LateValue* value;
-  char* memory;  // where to write it; null: nowhere
-};
-
 // The values, in the order of the calls, all of the same number of elements.
 class Tiles {
  public:
