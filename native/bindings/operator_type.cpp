@@ -247,6 +247,17 @@ PyObject* operator_takes_out(PyObject* self, void*) {
       Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
+// The form in place of a formula of one tensor that gives floating numbers of the dtype it got, or None.
+PyObject* operator_written_over(PyObject* self, void*) {
+  const Operator& op = *self_of(self)->overloads->front().op;
+  const PointwiseDefinition* formula = op.pointwise;
+  const auto found = objects().find(op.name() + "_");
+  if (self_of(self)->overloads->size() != 1 || op.inplace || !formula || formula->input_count != 1 ||
+      formula->scalar_count || (formula->promotion != Promotion::same && formula->promotion != Promotion::to_float) ||
+      found == objects().end())
+    Py_RETURN_NONE;
+  return Py_NewRef(found->second);
+}
 PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(self_of(self)->name); }
 
 // operator.derivative(function, overload=""): see bindings/derivative.h.
@@ -269,14 +280,17 @@ PyObject* operator_derivative(PyObject* self, PyObject* args, PyObject* kwargs) 
   });
 }
 
-PyGetSetDef getset[] = {{"__name__", operator_name, nullptr, nullptr, nullptr},
-                        {"__qualname__", operator_name, nullptr, nullptr, nullptr},
-                        {"__module__", operator_module, nullptr, nullptr, nullptr},
-                        {"__doc__", operator_doc, operator_set_doc, nullptr, nullptr},
-                        {"signatures", operator_signatures, nullptr, "the signatures as text", nullptr},
-                        {"takes_out", operator_takes_out, nullptr, "whether out= can be given", nullptr},
-                        {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
-                        {}};
+PyGetSetDef getset[] = {
+    {"__name__", operator_name, nullptr, nullptr, nullptr},
+    {"__qualname__", operator_name, nullptr, nullptr, nullptr},
+    {"__module__", operator_module, nullptr, nullptr, nullptr},
+    {"__doc__", operator_doc, operator_set_doc, nullptr, nullptr},
+    {"signatures", operator_signatures, nullptr, "the signatures as text", nullptr},
+    {"takes_out", operator_takes_out, nullptr, "whether out= can be given", nullptr},
+    {"written_over", operator_written_over, nullptr,
+     "the form in place of a formula of one tensor, if it keeps floating dtypes, else None", nullptr},
+    {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
+    {}};
 PyMethodDef methods[] = {
     {"derivative", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_derivative)),
      METH_VARARGS | METH_KEYWORDS, "Declare the derivative; used as a decorator."},

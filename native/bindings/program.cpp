@@ -4,17 +4,20 @@
 //
 // Note [Instructions]
 // Code is a list of 32-bit numbers: the instruction, then its operands. An operand that is read is a register, plus
-// kLastUse when nobody reads it later (it is released after the step, as a program in Python would), or ~c for constant
-// number c. An operand that is written is a register. Where a jump leads is an index of the code. The lowering is
-// trusted to keep the counts right, but not with memory: `check_code` walks a program once, when it is made.
+// kLastUse when nobody reads it later (it is released after the step, as a program in Python would) and kOwn when an
+// operator of this program made it besides (Note [Temporaries that are written over]), or ~c for constant number c. An
+// operand that is written is a register. Where a jump leads is an index of the code. The lowering is trusted to keep
+// the counts right, but not with memory: `check_code` walks a program once, when it is made.
 #include "bindings/program.h"
 
 #include <array>
 
+#include "bindings/program_arithmetic.h"
+
 namespace cresset {
 namespace {
 
-constexpr int32_t kLastUse = 1 << 30;
+constexpr int32_t kLastUse = 1 << 30, kOwn = 1 << 29;
 constexpr int32_t kNothing = INT32_MIN;  // an operand that is not there
 constexpr int kSmallFrame = 48, kSmallCall = 16;
 constexpr uint32_t kStepsBetweenPauses = 64;  // jumps back after which other threads get a turn
@@ -25,6 +28,7 @@ enum Instruction : int32_t {
   BINARY,       // to, which, a, b
   COMPARE,      // to, which, a, b
   UNARY,        // to, which, a
+  APPLY,        // to, function, its form in place, a: a call with one argument
   SAME,         // to, wanted, a, b: (a is b) == wanted
   LENGTH,       // to, a
   TUPLE,        // to, count, items...
@@ -48,72 +52,18 @@ enum Instruction : int32_t {
   RETURN,       // from
   INSTRUCTIONS
 };
-const char* const kNames[] = {"MOVE",        "CALL",       "BINARY",    "COMPARE", "UNARY", "SAME",       "LENGTH",
-                              "TUPLE",       "LIST",       "DICT",      "UNPACK",  "ITEM",  "STORE_ITEM", "ATTRIBUTE",
-                              "MEMBER",      "SET_MEMBER", "ENTER",     "EXIT",    "JUMP",  "JUMP_BACK",  "JUMP_IF",
-                              "JUMP_UNLESS", "COUNT",      "JUMP_FROM", "RELEASE", "RETURN"};
+const char* const kNames[] = {"MOVE",      "CALL",        "BINARY",     "COMPARE",   "UNARY",   "APPLY", "SAME",
+                              "LENGTH",    "TUPLE",       "LIST",       "DICT",      "UNPACK",  "ITEM",  "STORE_ITEM",
+                              "ATTRIBUTE", "MEMBER",      "SET_MEMBER", "ENTER",     "EXIT",    "JUMP",  "JUMP_BACK",
+                              "JUMP_IF",   "JUMP_UNLESS", "COUNT",      "JUMP_FROM", "RELEASE", "RETURN"};
 static_assert(std::size(kNames) == INSTRUCTIONS);
 
 // What follows the instruction: r read, w written, j where to jump, n a plain number below a bound, * a count and so
 // many of the next letter.
-const char* const kOperands[] = {"wr",  "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr",   "w*r", "w*r",
-                                 "w2r", "r*w",   "wrr",  "rrr",  "wrr", "wrrr", "rrrr", "wr",  "r",
-                                 "j",   "j",     "rj",   "rj",   "wr",  "rrj",  "w",    "r"};
+const char* const kOperands[] = {"wr",  "wro*r", "wbrr", "wcrr", "wur", "wrrr", "wnrr", "wr",   "w*r",
+                                 "w*r", "w2r",   "r*w",  "wrr",  "rrr", "wrr",  "wrrr", "rrrr", "wr",
+                                 "r",   "j",     "j",    "rj",   "rj",  "wr",   "rrj",  "w",    "r"};
 static_assert(std::size(kOperands) == INSTRUCTIONS);
-
-PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
-PyObject* power_in_place(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
-struct Binary {
-  const char* name;
-  PyObject* (*function)(PyObject*, PyObject*);
-  binaryfunc PyNumberMethods::* slot = nullptr;  // what `function` finds when both operands are of one type
-
-  PyObject* operator()(PyObject* a, PyObject* b) const {
-    PyTypeObject* const type = Py_TYPE(a);
-    if (slot && type == Py_TYPE(b) && type->tp_as_number) {
-      const binaryfunc direct = type->tp_as_number->*slot;
-      PyObject* result = direct ? direct(a, b) : Py_NewRef(Py_NotImplemented);
-      if (result != Py_NotImplemented) return result;
-      Py_DECREF(result);
-    }
-    return function(a, b);
-  }
-};
-const Binary kBinary[] = {{"add", PyNumber_Add, &PyNumberMethods::nb_add},
-                          {"sub", PyNumber_Subtract, &PyNumberMethods::nb_subtract},
-                          {"mul", PyNumber_Multiply, &PyNumberMethods::nb_multiply},
-                          {"truediv", PyNumber_TrueDivide, &PyNumberMethods::nb_true_divide},
-                          {"floordiv", PyNumber_FloorDivide},
-                          {"mod", PyNumber_Remainder},
-                          {"pow", power},
-                          {"matmul", PyNumber_MatrixMultiply},
-                          {"and", PyNumber_And},
-                          {"or", PyNumber_Or},
-                          {"xor", PyNumber_Xor},
-                          {"lshift", PyNumber_Lshift},
-                          {"rshift", PyNumber_Rshift},
-                          {"iadd", PyNumber_InPlaceAdd},
-                          {"isub", PyNumber_InPlaceSubtract},
-                          {"imul", PyNumber_InPlaceMultiply},
-                          {"itruediv", PyNumber_InPlaceTrueDivide},
-                          {"ipow", power_in_place}};
-
-PyObject* logical_not(PyObject* a) {
-  const int truth = PyObject_IsTrue(a);
-  return truth < 0 ? nullptr : PyBool_FromLong(!truth);
-}
-PyObject* to_bool(PyObject* a) {
-  const int truth = PyObject_IsTrue(a);
-  return truth < 0 ? nullptr : PyBool_FromLong(truth);
-}
-struct Unary {
-  const char* name;
-  PyObject* (*function)(PyObject*);
-};
-const Unary kUnary[] = {{"neg", PyNumber_Negative}, {"invert", PyNumber_Invert}, {"not", logical_not},
-                        {"bool", to_bool},          {"int", PyNumber_Long},      {"float", PyNumber_Float},
-                        {"abs", PyNumber_Absolute}};
-const char* const kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};  // in the order of Py_LT...
 
 PyTypeObject* program_type = nullptr;
 PyObject* on_failure = nullptr;  // (program, place, exception) -> the exception to raise, with the place in its message
@@ -184,7 +134,10 @@ class Run {
           break;
         }
         case BINARY: {
-          if (!take(p[1], kBinary[p[2]](read(p[3]), read(p[4])), p[3], p[4])) return nullptr;
+          const Binary& of = kBinary[p[2]];
+          PyObject *a = read(p[3]), *b = read(p[4]);
+          PyObject* result = is_own(p[3]) && of.in_place && may_write_over(a, b) ? of.over(a, b) : of(a, b);
+          if (!take(p[1], result, p[3], p[4])) return nullptr;
           p += 5;
           break;
         }
@@ -196,6 +149,14 @@ class Run {
         case UNARY: {
           if (!take(p[1], kUnary[p[2]].function(read(p[3])), p[3])) return nullptr;
           p += 4;
+          break;
+        }
+        case APPLY: {
+          PyObject* a = read(p[4]);
+          PyObject* result =
+              is_own(p[4]) && may_write_over(a) ? apply_over(read(p[3]), a) : PyObject_CallOneArg(read(p[2]), a);
+          if (!take(p[1], result, p[4])) return nullptr;
+          p += 5;
           break;
         }
         case SAME: {
@@ -330,7 +291,8 @@ class Run {
   }
 
  private:
-  static int32_t index(int32_t operand) { return operand & ~kLastUse; }
+  static int32_t index(int32_t operand) { return operand & ~(kLastUse | kOwn); }
+  static bool is_own(int32_t operand) { return operand >= 0 && (operand & kOwn); }
   // Null only when the lowering forgot a value: the callers would crash, so None is read.
   PyObject* read(int32_t operand) const {
     if (operand < 0) return constants_[~operand];
@@ -494,8 +456,8 @@ void check_code(const PyProgram& program) {
     return code[at++];
   };
   const auto readable = [&](int32_t operand) {
-    check_value(operand < 0 ? ~operand < constants : (operand & ~kLastUse) < program.registers, "Program: no operand ",
-                operand, " at ", at - 1);
+    check_value(operand < 0 ? ~operand < constants : (operand & ~(kLastUse | kOwn)) < program.registers,
+                "Program: no operand ", operand, " at ", at - 1);
   };
   while (at < code.size()) {
     starts[at] = true;
@@ -561,8 +523,8 @@ PyObject* new_program(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UiiOOO:Program", const_cast<char**>(words), &name, &registers,
                                      &arguments, &constants, &code, &places))
       raise_python();
-    check_value(arguments >= 0 && arguments <= registers && registers < kLastUse, "Program: ", arguments,
-                " arguments in ", registers, " registers");
+    check_value(arguments >= 0 && arguments <= registers && registers < kOwn, "Program: ", arguments, " arguments in ",
+                registers, " registers");
     Ref object(require(type->tp_alloc(type, 0)));
     PyProgram* p = self_of(object.get());
     p->vectorcall = program_vectorcall;
@@ -654,7 +616,7 @@ void number_names(PyObject* dict, const Table& table, Name name) {
 }
 
 // What the lowering needs to know: {"instructions": {name: number}, "binary": ..., "unary": ..., "compare": ...,
-// "last_use": ..., "nothing": ...}
+// "last_use": ..., "own": ..., "nothing": ...}
 PyObject* program_format(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     Ref instructions(require(PyDict_New())), binary(require(PyDict_New())), unary(require(PyDict_New())),
@@ -663,8 +625,8 @@ PyObject* program_format(PyObject*, PyObject*) {
     number_names(binary.get(), kBinary, [](const Binary& b) { return b.name; });
     number_names(unary.get(), kUnary, [](const Unary& u) { return u.name; });
     number_names(compare.get(), kCompare, [](const char* n) { return n; });
-    return Py_BuildValue("{sOsOsOsOsisi}", "instructions", instructions.get(), "binary", binary.get(), "unary",
-                         unary.get(), "compare", compare.get(), "last_use", kLastUse, "nothing", kNothing);
+    return Py_BuildValue("{sOsOsOsOsisisi}", "instructions", instructions.get(), "binary", binary.get(), "unary",
+                         unary.get(), "compare", compare.get(), "last_use", kLastUse, "own", kOwn, "nothing", kNothing);
   });
 }
 

@@ -12,7 +12,7 @@ from . import steps
 
 _FORMAT = _native.program_format()
 I = _FORMAT["instructions"]  # noqa: E741 -- the table of instructions is written in every line
-LAST_USE, NOTHING = _FORMAT["last_use"], _FORMAT["nothing"]
+LAST_USE, OWN, NOTHING = _FORMAT["last_use"], _FORMAT["own"], _FORMAT["nothing"]
 BINARY, UNARY, COMPARE = _FORMAT["binary"], _FORMAT["unary"], _FORMAT["compare"]
 
 
@@ -210,6 +210,13 @@ class _Lowering:
             del self.registers[value]
             self._give_back(register)
         return operands
+
+    def own(self, value, operand):
+        """The operand, marked if it is the last use of a value that an operator of the program made: a result may be
+        written over it (Note [Temporaries that are written over] in native/bindings/program_arithmetic.h).
+        """
+        made_here = operand >= 0 and operand & LAST_USE and self.root(value).node().kind() in steps.GIVE_NEW_MEMORY
+        return operand | OWN if made_here else operand
 
     def write(self, value):
         """A register for a new value."""

@@ -14,6 +14,7 @@ from . import builtins
 from .numbering import CONVERTERS, to_dtype
 
 LAST_USE = _native.program_format()["last_use"]
+ARITHMETIC = {"aten::add", "aten::sub", "aten::mul", "aten::div"}  # with an instruction of their own
 
 # ---- resolving
 

@@ -2,10 +2,26 @@
 `operators` finds for them.
 """
 
+from .. import _native
 from ..graph.types import ClassType, InterfaceType, ListType, NamedTupleType
+from ..ops import aten_table
 from . import forking, operators, typed_values
 
 ALIASES = {"prim::unchecked_cast", "prim::unchecked_unwrap_optional"}  # the same value, under a narrower type
+
+
+class _NewMemory:
+    """The operators that never give what they were given, nor a view of it: sums and formulas."""
+
+    def __contains__(self, kind):
+        if kind in operators.ARITHMETIC:
+            return True
+        namespace, _, name = kind.partition("::")
+        function = aten_table.function(name) if namespace == "aten" else None
+        return isinstance(function, _native.Operator) and function.written_over is not None
+
+
+GIVE_NEW_MEMORY = _NewMemory()
 
 
 def constant_of(node):
@@ -208,7 +224,12 @@ def _operator(to, node):
     outputs = node.outputs()
     single = len(outputs) == 1
     register = to.write(outputs[0]) if single else to.temporary()
-    if found.instruction is not None:
+    over = getattr(found.function, "written_over", None) if len(operands) == 1 else None
+    if over is not None:
+        to.emit("APPLY", register, to.constant(found.function), to.constant(over), to.own(found.values[0], operands[0]))
+    elif found.instruction is not None:
+        if node.kind() in operators.ARITHMETIC:
+            operands[0] = to.own(found.values[0], operands[0])
         to.emit(found.instruction[0], register, *found.instruction[1:], *operands)
     else:
         to.call(register, found.function, operands, found.names)
