@@ -165,5 +165,5 @@ def __dir__():
     from importlib.util import find_spec
 
     return sorted(
-        {*globals(), *_OF_NN, *_OF_SUBPACKAGES, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))}
+        {*globals(), *_OF_NN, *_OF_SUBPACKAGES, *_LATER, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))}
     )

@@ -18,7 +18,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "docs"
     path = os.pathsep.join([os.path.dirname(os.path.dirname(cresset.__file__)), os.environ.get("PYTHONPATH", "")])
     subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "tools" / "site" / "pages.py"), str(folder)],
+        [sys.executable, "-W", "ignore", str(ROOT / "tools" / "site" / "pages.py"), str(folder), "--quick"],
         env={**os.environ, "PYTHONPATH": path},
         check=True,
         timeout=200,
