@@ -49,7 +49,7 @@ def relinked(text, path, pages):
 
     def link(match):
         words, target = match[1], match[2]
-        if re.match(r"[a-z]+:|#", target):
+        if target is None or re.match(r"[a-z]+:|#", target):
             return match[0]
         file, mark, anchor = target.partition("#")
         there = os.path.normpath(os.path.join(os.path.dirname(path), file)) + ("/" if file.endswith("/") else "")
@@ -57,8 +57,8 @@ def relinked(text, path, pages):
             return words
         return f"[{words}]({os.path.relpath(pages[there], os.path.dirname(pages[path]) or '.')}{mark}{anchor})"
 
-    parts = re.split(r"(^```.*?^```$|`[^`\n]+`(?!\]))", text, flags=re.M | re.S)  # `module[0](x)` in code is no link
-    return "".join(part if part.startswith("`") else re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", link, part) for part in parts)
+    # Whichever comes first: `module[0](x)` in code is no link, and a link's words may be code.
+    return re.sub(r"^```.*?^```$|\[([^\]]+)\]\(([^)\s]+)\)|`[^`\n]+`", link, text, flags=re.M | re.S)
 
 
 def main(folder, quick=False):
