@@ -52,7 +52,7 @@ def family_file(name, operators, loops):
 
     return f"""{HEADER.format(source=f"{name}.py")}
 
-// A choice stays a choice of two values: threading it into others would cost the vectorized loops a sixth of their speed.
+// A choice stays a choice of two values: threading it into others would cost vectorized loops a sixth of their speed.
 #pragma GCC optimize("no-thread-jumps")
 
 #include "base/polynomials.h"
@@ -138,6 +138,7 @@ def table_entry(operator):
     uses = [" | ".join(bits[name] for name in names) or "0" for names in operator.uses()]
     missing = ["NAN" if math.isnan(v) else "INFINITY" if v > 0 else "-INFINITY" for v in operator.missing_attributes()]
     flags = (operator.inplace, operator.method, operator.differentiable)
+    requires = " | ".join(REQUIREMENTS[r] for r in operator.requires) or "0"
     exact = " | ".join({**bits, "out": "0x80"}[name] for name in operator.exact) or "0"  # kOwnDtype
 
     def text(value):
@@ -148,7 +149,7 @@ def table_entry(operator):
      {json.dumps(operator.kinds)}, {len(operator.inputs)}, {len(operator.attributes)}, \
 Promotion::{PROMOTIONS[operator.result]}, {", ".join(map(cpp, flags))},
      {{{", ".join(uses)}}}, {{{", ".join(map(cpp, operator.has_gradient()))}}}, {{{", ".join(missing)}}},
-     {text(operator.node)}, {" | ".join(REQUIREMENTS[r] for r in operator.requires) or "0"}, {exact}, {text(operator.refuses_bool)}}},
+     {text(operator.node)}, {requires}, {exact}, {text(operator.refuses_bool)}}},
 """
 
 
@@ -189,7 +190,8 @@ def update_entry(variant):
 
     update, written = variant.update, [name in variant.written for name in variant.tensors]
     loops = ", ".join(f"pointwise::CRESSET_LEVEL::{variant.name}_{compute}" for compute in COMPUTES)
-    return f"""    {{{json.dumps(update.name)}, {variant.number}, {len(variant.tensors)}, {len(update.numbers)}, {len(update.singles)},
+    counts = ", ".join(str(len(names)) for names in (variant.tensors, update.numbers, update.singles))
+    return f"""    {{{json.dumps(update.name)}, {variant.number}, {counts},
      {names(variant.tensors)}, {{{", ".join(map(cpp, written))}}}, {names(update.numbers)}, {names(update.singles)},
      {{{loops}}}, pointwise::CRESSET_LEVEL::{variant.name}_advance}},
 """

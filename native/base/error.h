@@ -2,7 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <exception>
-#include <sstream>
+#include <initializer_list>
+#include <ostream>
 #include <string>
 
 namespace cresset {
@@ -20,21 +21,37 @@ class Error : public std::exception {
   std::string message_;
 };
 
+// One part of a message: where it is, and how it is written. A message is made of these by one function (error.cpp), so
+// that the many places that may fail compile to little.
+class MessagePart {
+ public:
+  template <class T>
+  MessagePart(const T& value)
+      : value_(&value), write_([](std::ostream& out, const void* p) { out << *static_cast<const T*>(p); }) {}
+  template <size_t n>
+  MessagePart(const char (&text)[n]) : value_(text), write_(write_text) {}
+  void write(std::ostream& out) const { write_(out, value_); }
+
+ private:
+  static void write_text(std::ostream& out, const void* text);
+  const void* value_;
+  void (*write_)(std::ostream&, const void*);
+};
+std::string join_parts(std::initializer_list<MessagePart> parts);
+[[noreturn, gnu::cold]] void fail_parts(ErrorKind kind, std::initializer_list<MessagePart> parts);
+
 template <class... Parts>
 std::string join(const Parts&... parts) {
-  std::ostringstream text;
-  text.precision(17);
-  (text << ... << parts);
-  return text.str();
+  return join_parts({MessagePart(parts)...});
 }
 
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(ErrorKind kind, const Parts&... parts) {
-  throw Error(kind, join(parts...));
+  fail_parts(kind, {MessagePart(parts)...});
 }
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
-  throw Error(ErrorKind::runtime, join(parts...));
+  fail_parts(ErrorKind::runtime, {MessagePart(parts)...});
 }
 
 #define CRESSET_CHECK_KIND(kind, condition, ...) \

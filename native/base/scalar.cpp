@@ -55,7 +55,8 @@ bool fits(const Scalar& s, Dtype d) {
 void check_fits(const Scalar& s, Dtype d) {
   if (fits(s, d)) return;
   if (s.kind == Scalar::Kind::complex)
-    fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real, std::showpos, s.imag, "j");
+    fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real,
+         std::signbit(s.imag) ? "" : "+", s.imag, "j");
   if (s.kind == Scalar::Kind::real)
     fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real);
   if (s.beyond_int64)

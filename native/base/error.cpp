@@ -1,0 +1,18 @@
+#include "base/error.h"
+
+#include <sstream>
+
+namespace cresset {
+
+void MessagePart::write_text(std::ostream& out, const void* text) { out << static_cast<const char*>(text); }
+
+std::string join_parts(std::initializer_list<MessagePart> parts) {
+  std::ostringstream text;
+  text.precision(17);
+  for (const MessagePart& part : parts) part.write(text);
+  return text.str();
+}
+
+void fail_parts(ErrorKind kind, std::initializer_list<MessagePart> parts) { throw Error(kind, join_parts(parts)); }
+
+}  // namespace cresset
