@@ -1,8 +1,9 @@
-"""How a tensor of a module becomes another one, when the module is converted or loaded: by taking over its data, or by
-being swapped with it (torch.__future__).
+"""How a tensor of a module becomes another one, when the module is converted or loaded: what `to` asks for, and taking
+over data or being swapped (torch.__future__).
 """
 
 import cresset
+from cresset import _native
 
 from ..tensors.swapping import swap_tensors
 from .parameter import Parameter
@@ -54,3 +55,37 @@ def swap_parameter(name, parameter, new, fn):
     except Exception as error:
         raise RuntimeError(f"_apply(): Couldn't swap {name}.grad") from error
     parameter.grad = grad
+
+
+def parse_to(*args, **kwargs):
+    """The device, dtype, non_blocking and memory_format that a call of `to` asks for."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    non_blocking, memory_format = kwargs.pop("non_blocking", False), kwargs.pop("memory_format", None)
+    other = kwargs.pop("tensor", None)
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(
+            "to() received an invalid combination of arguments - got an unexpected keyword argument "
+            f"{next(iter(kwargs))!r}"
+        )
+    flags = []
+    for value in args:
+        if isinstance(value, cresset.Tensor):
+            other = value
+        elif isinstance(value, cresset.dtype) or value in (float, int, bool, complex):
+            dtype = value
+        elif isinstance(value, bool):
+            flags.append(value)
+        elif isinstance(value, (str, int, cresset.device)):
+            device = value
+        elif value is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
+    if flags:
+        non_blocking = flags[0]
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    if isinstance(device, (str, int)):
+        device = cresset.device(device)
+    if dtype is not None:
+        dtype = _native.as_dtype(dtype)
+    return device, dtype, non_blocking, memory_format

@@ -21,38 +21,42 @@ BUFFER_REGISTRATION_HOOKS, MODULE_REGISTRATION_HOOKS, PARAMETER_REGISTRATION_HOO
 _kind_of_backward_hooks = None  # True: full ones
 
 
-def _register(hooks, hook, *extra):
+def add_hook(hooks, hook, *extra, prepend=False, marks=()):
+    """Keep `hook` among `hooks`, in front with `prepend`; the handle takes it away again, there and in `extra`."""
     handle = RemovableHandle(hooks, extra_dict=list(extra))
     hooks[handle.id] = hook
-    for marks in extra:
-        marks[handle.id] = True
+    for mark in marks:
+        mark[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
     return handle
 
 
 def register_module_buffer_registration_hook(hook):
-    """Call hook(module, name, buffer) whenever any module registers a buffer; what it returns takes the buffer's place."""
-    return _register(BUFFER_REGISTRATION_HOOKS, hook)
+    """Call hook(module, name, buffer) whenever any module registers a buffer; what it returns takes the buffer's
+    place."""
+    return add_hook(BUFFER_REGISTRATION_HOOKS, hook)
 
 
 def register_module_module_registration_hook(hook):
     """Call hook(module, name, submodule) whenever any module registers a submodule."""
-    return _register(MODULE_REGISTRATION_HOOKS, hook)
+    return add_hook(MODULE_REGISTRATION_HOOKS, hook)
 
 
 def register_module_parameter_registration_hook(hook):
     """Call hook(module, name, parameter) whenever any module registers a parameter."""
-    return _register(PARAMETER_REGISTRATION_HOOKS, hook)
+    return add_hook(PARAMETER_REGISTRATION_HOOKS, hook)
 
 
 def register_module_forward_pre_hook(hook):
     """Call hook(module, args) before every module's forward; what it returns takes the arguments' place."""
-    return _register(FORWARD_PRE_HOOKS, hook)
+    return add_hook(FORWARD_PRE_HOOKS, hook)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """Call hook(module, args, output) after every module's forward; what it returns takes the output's place."""
     extra = [FORWARD_HOOKS_WITH_KWARGS] * with_kwargs + [FORWARD_HOOKS_ALWAYS_CALLED] * always_call
-    return _register(FORWARD_HOOKS, hook, *extra)
+    return add_hook(FORWARD_HOOKS, hook, *extra, marks=extra)
 
 
 def _choose_kind(is_full):
@@ -68,18 +72,18 @@ def _choose_kind(is_full):
 def register_module_backward_hook(hook):
     """The older `register_module_full_backward_hook`, which sees the gradients of a module's last operation only."""
     _choose_kind(False)
-    return _register(BACKWARD_HOOKS, hook)
+    return add_hook(BACKWARD_HOOKS, hook)
 
 
 def register_module_full_backward_pre_hook(hook):
     """Call hook(module, grad_output) before the backward of every module."""
-    return _register(BACKWARD_PRE_HOOKS, hook)
+    return add_hook(BACKWARD_PRE_HOOKS, hook)
 
 
 def register_module_full_backward_hook(hook):
     """Call hook(module, grad_input, grad_output) when the gradients of every module's inputs are known."""
     _choose_kind(True)
-    return _register(BACKWARD_HOOKS, hook)
+    return add_hook(BACKWARD_HOOKS, hook)
 
 
 def global_backward_hooks():

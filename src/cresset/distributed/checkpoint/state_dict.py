@@ -7,8 +7,8 @@ import dataclasses
 import cresset
 
 from ...nn import Module
-from ...nn.module import _IncompatibleKeys
 from ...nn.parallel import DistributedDataParallel
+from ...nn.state import _IncompatibleKeys
 from .. import objects, world
 from ..fsdp import FullyShardedDataParallel, StateDictType
 from ..tensor import DTensor, distribute_tensor
@@ -324,7 +324,8 @@ def get_state_dict(model, optimizers, *, submodules=None, options=None):
 
 
 def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
-    """Take over what `get_state_dict` gave; the names that were missing in the model's, and those that were too many."""
+    """Take over what `get_state_dict` gave; the names that were missing in the model's, and those that were too
+    many."""
     if not isinstance(model, Module):
         raise TypeError(f"set_state_dict: expected a Module, got {type(model).__name__}")
     if optim_state_dict:

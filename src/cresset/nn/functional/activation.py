@@ -1,4 +1,5 @@
-"""Activation functions and the softmax family: PyTorch's `inplace` argument in front of the operators of the same name."""
+"""Activation functions and the softmax family: PyTorch's `inplace` argument in front of the operators of the same
+name."""
 
 import warnings
 
@@ -93,7 +94,8 @@ def prelu(input, weight):
 
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
-    """leaky_relu whose slope is drawn between `lower` and `upper` for each element; their middle outside of training."""
+    """leaky_relu whose slope is drawn between `lower` and `upper` for each element; their middle outside of
+    training."""
     if lower > upper:
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"

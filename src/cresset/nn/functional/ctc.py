@@ -1,4 +1,5 @@
-"""Connectionist temporal classification: the probability of a label sequence, summed over all its alignments in time."""
+"""Connectionist temporal classification: the probability of a label sequence, summed over all its alignments in
+time."""
 
 import math
 

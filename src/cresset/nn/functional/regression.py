@@ -1,4 +1,5 @@
-"""Losses between numbers: squared, absolute and what lies between, each one fused elementwise operator and a reduction."""
+"""Losses between numbers: squared, absolute and what lies between, each one fused elementwise operator and a
+reduction."""
 
 import warnings
 

@@ -1,4 +1,5 @@
-"""Changing the size of signals, images and volumes: each mode is a few weighted neighbors along each dimension in turn."""
+"""Changing the size of signals, images and volumes: each mode is a few weighted neighbors along each dimension in
+turn."""
 
 import math
 import warnings

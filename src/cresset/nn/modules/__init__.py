@@ -23,15 +23,17 @@ from .. import (
     reshaping,
     rnn,
     sizes,
+    state,
     transformer,
 )
-from ..module import Module, consume_prefix_in_state_dict_if_present
+from ..module import Module
+from ..state import consume_prefix_in_state_dict_if_present
 
 # PyTorch's place -> the files here. All their classes have their home there, unless LAYERS says otherwise.
 _FILES = {
     "activation": (activation, multihead), "container": (containers,), "conv": (conv,), "dropout": (dropout,),
     "lazy": (lazy,), "linear": (linear,),
-    "loss": (loss,), "module": (hooks, module), "padding": (padding,), "pooling": (pooling,), "rnn": (rnn,),
+    "loss": (loss,), "module": (hooks, module, state), "padding": (padding,), "pooling": (pooling,), "rnn": (rnn,),
     "sparse": (embedding,),
     "transformer": (transformer,), "utils": (sizes,), "adaptive": (loss,), "batchnorm": (norm,),
     "instancenorm": (norm,), "normalization": (norm,),
@@ -75,7 +77,7 @@ for _name, _sources in _FILES.items():
     # The layers themselves are here as well; a file and a layer never have the same name.
     globals().update({k: v for k, v in vars(_place).items() if isinstance(v, type) and issubclass(v, Module)})
 
-vars(_made["module"])["_EXTRA_STATE_KEY_SUFFIX"] = module._EXTRA_STATE
+vars(_made["module"])["_EXTRA_STATE_KEY_SUFFIX"] = state.EXTRA_STATE
 vars(_made["transformer"])["_get_activation_fn"] = transformer._activation
 vars(_made["utils"])["consume_prefix_in_state_dict_if_present"] = consume_prefix_in_state_dict_if_present
 globals().update(_made)

@@ -3,7 +3,8 @@ while backward runs.
 
 Gradients travel in buckets: several parameters in one exchange, in the order in which backward reached them the first
 time. A bucket leaves as soon as its last gradient is there, so that the exchange and the rest of backward overlap. A
-large gradient of a bucket is exchanged where it lies: copying it into the bucket and back would cost more than a message.
+large gradient of a bucket is exchanged where it lies: copying it into the bucket and back would cost more than a
+message.
 """
 
 import contextlib
@@ -365,7 +366,8 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """A context in which gradients stay in this process and add up; the first backward pass after it averages them."""
+        """A context in which gradients stay in this process and add up; the first backward pass after it averages
+        them."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
@@ -409,7 +411,8 @@ class DistributedDataParallel(Module):
             "output_device": -1 if self.output_device is None else self.output_device,
             "dtypes": ", ".join(sorted({str(p.dtype).removeprefix("torch.") for p in parameters})),
             "master_addr": os.environ.get("MASTER_ADDR", "N/A"), "master_port": os.environ.get("MASTER_PORT", "N/A"),
-            "num_parameter_tensors": len(parameters), "is_multi_device_module": int(len({p.device for p in parameters}) > 1),
+            "num_parameter_tensors": len(parameters),
+            "is_multi_device_module": int(len({p.device for p in parameters}) > 1),
             "total_parameter_size_bytes": sum(p.numel() * p.element_size() for p in parameters),
             "unused_parameter_size": sum(p.numel() * p.element_size() for p in unused),
             "broadcast_buffers": int(self.broadcast_buffers), "bucket_cap_bytes": self.bucket_bytes_cap,
@@ -418,7 +421,8 @@ class DistributedDataParallel(Module):
             "bucket_sizes": sizes, "has_rebuilt_buckets": int(self._rebuilt),
             "rebuilt_bucket_sizes": sizes if self._rebuilt else "", "iteration": self._iterations,
             "has_sync_bn": int(any("SyncBatchNorm" in type(m).__name__ for m in self.module.modules())),
-            "comm_hook": self._hook_name, "join_uneven_inputs": int(self._join_config is not None and self._join_config.enable),
+            "comm_hook": self._hook_name,
+            "join_uneven_inputs": int(self._join_config is not None and self._join_config.enable),
             "prev_iteration_grad_ready_order_indices": ", ".join(str(place[id(p)]) for p in self._arrived),
         }  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Parameters as functions of others: `register_parametrization(module, "weight", f)` makes module.weight f(original)."""
+"""Parameters as functions of others: `register_parametrization(module, "weight", f)` makes module.weight
+f(original)."""
 
 import contextlib
 import copy
