@@ -37,7 +37,8 @@ def _axis(inputs, name, axis):
 
 
 def from_shapes(inputs, shapes):
-    """dynamic_shapes follows the structure of the arguments: by the names of the model's parameters, or in their order."""
+    """dynamic_shapes follows the structure of the arguments: by the names of the model's parameters, or in their
+    order."""
     by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs.bound, shapes, strict=False))
     unknown = [name for name in by_name if name not in inputs.bound]
     if unknown:

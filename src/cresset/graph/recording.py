@@ -42,7 +42,8 @@ SAME_ORDER = {
 
 
 class Value:
-    """A tensor of the graph: its shape and dtype; `data` if it does not depend on the inputs; `name` once it has one."""
+    """A tensor of the graph: its shape and dtype; `data` if it does not depend on the inputs; `name` once it has
+    one."""
 
     __slots__ = ("data", "depends", "dtype", "name", "number", "parameter", "shape")
 

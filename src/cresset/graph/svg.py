@@ -189,7 +189,10 @@ def _line(box, other, label, k, boxes, lanes):
     if not label:
         return drawn, ""
     half = 3.2 * len(label) + 4
-    back = f'<rect x="{x - half:.1f}" y="{y - 7:.1f}" width="{2 * half:.1f}" height="14" rx="4" fill="#fbfcfd" fill-opacity="0.92"/>'
+    back = (
+        f'<rect x="{x - half:.1f}" y="{y - 7:.1f}" width="{2 * half:.1f}" height="14" rx="4" fill="#fbfcfd" '
+        'fill-opacity="0.92"/>'
+    )
     return drawn, f'{back}<text class="shape" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(label)}</text>'
 
 

@@ -6,6 +6,8 @@
 
 import re
 
+from ..ops.namespaces import split_commas, without_memory
+
 __all__ = [
     "AnyEnumType", "AnyListType", "AnyTupleType", "AnyType", "BoolType", "CapsuleType", "ClassType", "ComplexType",
     "DeviceObjType", "DictType", "EnumType", "FloatType", "FunctionType",
@@ -585,7 +587,7 @@ _NAMES = {
 
 def parse_schema_type(text):
     """The type that a schema's or graph's text means: `int[2]?`, `Dict(str, t)`, `(int, Tensor)`, `Future(t)`."""
-    return _parse(re.sub(r"\([a-s](?:\|[a-s])*!?(?: -> [^)]*)?\)|\(\*\)", "", text).strip(), text)
+    return _parse(without_memory(text).strip(), text)
 
 
 def _parse(text, whole):
@@ -611,19 +613,6 @@ def _parse(text, whole):
     if re.fullmatch(r"t\w*", text):
         return VarType(text)
     raise RuntimeError(f"parse_schema_type: {text!r} is no type, in {whole!r}")
-
-
-def split_commas(text):
-    """The parts between commas, brackets kept whole."""
-    depth, part, parts = 0, "", []
-    for character in text + ",":
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            parts.append(part.strip())
-            part = ""
-        else:
-            part += character
-    return [part for part in parts if part]
 
 
 # ---- open types, and the type that covers two

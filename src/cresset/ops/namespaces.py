@@ -89,14 +89,14 @@ class Schema:
             raise RuntimeError(f"a schema reads `name(Type argument, ...) -> Type`, got {text!r}")
         self.namespace, self.op, self.overload_name = match[1], match[2], match[3] or ""
         self.arguments, keyword_only = [], False
-        for piece in _split(match[4]):
+        for piece in split_commas(match[4]):
             if piece == "*":
                 keyword_only = True
             else:
                 self.arguments.append(_argument(piece, keyword_only))
         results = match[5]
         inside = results[1:-1] if results.startswith("(") and results.endswith(")") else results
-        self.returns = [_result(piece) for piece in _split(inside)] if inside.strip() else []
+        self.returns = [_result(piece) for piece in split_commas(inside)] if inside.strip() else []
 
     @property
     def name(self):
@@ -151,7 +151,7 @@ class Schema:
         return values
 
 
-def _split(text):
+def split_commas(text):
     """The parts between commas, brackets kept whole."""
     depth, part, parts = 0, "", []
     for character in text + ",":
@@ -172,6 +172,11 @@ _ALIAS = re.compile(
 )  # (a), (a!), (a -> *), (b|a): which memory
 
 
+def without_memory(type_text):
+    """A type of a schema without the marks of which memory it is in: `Tensor(a!)` is `Tensor`."""
+    return _ALIAS.sub("", type_text)
+
+
 def _argument(piece, keyword_only):
     if piece == "...":
         return Argument("", "...", text=piece)
@@ -180,7 +185,7 @@ def _argument(piece, keyword_only):
         raise RuntimeError(f"a parameter of a schema reads `Type name` or `Type name=default`, got {piece!r}")
     type_text, name, default = match.groups()
     return Argument(
-        name, _ALIAS.sub("", type_text), _default(default), default is not None, keyword_only, "!" in type_text, piece
+        name, without_memory(type_text), _default(default), default is not None, keyword_only, "!" in type_text, piece
     )
 
 
@@ -189,7 +194,7 @@ def _result(piece):
     if piece != "..." and match is None:
         raise RuntimeError(f"a result of a schema reads `Type` or `Type name`, got {piece!r}")
     type_text, name = match.groups() if match else ("...", None)
-    return Argument(name or "", _ALIAS.sub("", type_text), is_written="!" in type_text, text=piece)
+    return Argument(name or "", without_memory(type_text), is_written="!" in type_text, text=piece)
 
 
 def _default(text):
@@ -201,7 +206,7 @@ def _default(text):
     if text[0] in "\"'":
         return text[1:-1]
     if text.startswith("["):
-        return [_default(part) for part in _split(text[1:-1])]
+        return [_default(part) for part in split_commas(text[1:-1])]
     for kind in (int, float, complex):
         try:
             return kind(text)

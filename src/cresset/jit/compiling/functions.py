@@ -8,6 +8,7 @@ from ...graph import types
 from ...graph.function import Argument, FunctionSchema
 from ...graph.pooling import pool_constants
 from ...graph.source import Source
+from ...ops.namespaces import split_commas
 from ..frontend import NotSupportedError
 from . import annotating
 from .annotating import Lookup
@@ -185,7 +186,7 @@ def _comment_signature(unit, definition, count):
     inside, _, result = text.rpartition("->")
     place = definition.place
     read = lambda part: annotating.from_text(part, definition.names, unit.class_type, place)  # noqa: E731
-    parts = types.split_commas(inside.strip().removeprefix("(").removesuffix(")"))
+    parts = split_commas(inside.strip().removeprefix("(").removesuffix(")"))
     if len(parts) != count:
         raise CompileError(place, f"the comment has {len(parts)} types for {count} parameters: {text}")
     return [read(part) for part in parts], read(result)
