@@ -1,8 +1,9 @@
-"""What does `torch.compile` gain on a CUDA device? `python -m benchmarks.compiled_gpu [NAME...]`: eager and compiled, on
-cresset and on PyTorch, each in a process of its own.
+"""What does `torch.compile` gain on a CUDA device? `python -m benchmarks.compiled_gpu [NAME...]`: eager and compiled,
+on cresset and on PyTorch, each in a process of its own.
 
     python -m benchmarks.compiled_gpu one cresset gpt2 default    one figure, as JSON
-    python -m benchmarks.compiled_gpu profile gpt2 default        cresset's kernels and their times, by PyTorch's profiler
+    python -m benchmarks.compiled_gpu profile gpt2 default        cresset's kernels and their times, by PyTorch's
+    profiler
 
 A mode is "eager" or one of torch.compile's. `first` is the time of the first step above the second's, in seconds.
 Without a device it says so and ends.

@@ -15,7 +15,8 @@ from cresset.utils.data import DataLoader, Dataset, TensorDataset, random_split
 
 
 class Moved(Dataset):
-    """Samples of another dataset, with the picture moved by up to one dot: another picture each time, the same digit."""
+    """Samples of another dataset, with the picture moved by up to one dot: another picture each time, the same
+    digit."""
 
     def __init__(self, dataset):
         self.dataset = dataset

@@ -164,7 +164,7 @@ def test_a_process_forks_while_another_thread_is_inside_an_operator(busy):
         assert codes == [0] * 30, codes
         assert digests() == before
         print("well")
-    """) == ["well"]  # fmt: skip
+    """) == ["well"]  # fmt: skip  # noqa: E501
 
 
 def test_processes_and_loaders_that_fork_use_parallel_operators():
@@ -189,4 +189,4 @@ def test_processes_and_loaders_that_fork_use_parallel_operators():
         loaded = list(torch.utils.data.DataLoader(Images(), batch_size=2, num_workers=2, multiprocessing_context="fork"))
         assert all(a.equal(b) and c.equal(d) for (a, c), (b, d) in zip(plain, loaded, strict=True))
         print("well")
-    """) == ["well"]  # fmt: skip
+    """) == ["well"]  # fmt: skip  # noqa: E501

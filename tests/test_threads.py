@@ -128,4 +128,4 @@ def test_without_room_for_threads_the_caller_does_the_work():
         many = (x + 1).sum().item()
         assert few == many == 2 << 20
         print("well")
-    """) == "well"  # fmt: skip
+    """) == "well"  # fmt: skip  # noqa: E501

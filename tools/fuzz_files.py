@@ -7,7 +7,8 @@ file's size and a megabyte (its tensors, and all that the process has resident, 
 of work or two minutes without an end, a page with a script, a terminal sequence in what is printed. The inputs depend
 on the seed alone.
 
-The kinds: pt, module (saved whole), program (TorchScript), exported (.pt2), names, safetensors, npy, npz, tar, events, records (of
+The kinds: pt, module (saved whole), program (TorchScript), exported (.pt2), names, safetensors, npy, npz, tar, events,
+records (of
     runs), inspect, picture, idx, cifar. Beside one another they
 come in these proportions: WEIGHTS.
 """
@@ -106,7 +107,8 @@ def read_program(data):
 
 
 def read_exported(data, strict):
-    """Load, and sometimes print and make the module that would run; a program that was changed is not run, but its source
+    """Load, and sometimes print and make the module that would run; a program that was changed is not run, but its
+    source
     is looked at.
     """
     program = cresset.export.load(io.BytesIO(data), extra_files={"note.txt": ""})
@@ -123,8 +125,10 @@ def read_exported(data, strict):
 
 CALLED = re.compile(r"torch\.ops\.aten\.\w+\.\w+|_?operator[._]\w+|self\._(un)?flatten|getattr|device")
 HARMLESS = (
-    ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Return, ast.Expr, ast.Constant, ast.Name, ast.Load,
-    ast.Store, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Dict, ast.Call, ast.keyword, ast.BinOp, ast.UnaryOp,
+    ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Return, ast.Expr, ast.Constant, ast.Name,
+    ast.Load,
+    ast.Store, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Dict, ast.Call, ast.keyword, ast.BinOp,
+    ast.UnaryOp,
     ast.Compare, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""The damaged and hostile files that tools/fuzz_files.py feeds to the readers: good files of every kind, and how they are
-changed. `Inputs(kinds).make(rng)` gives (kind, bytes).
+"""The damaged and hostile files that tools/fuzz_files.py feeds to the readers: good files of every kind, and how they
+are changed. `Inputs(kinds).make(rng)` gives (kind, bytes).
 """
 
 import bz2
@@ -24,7 +24,8 @@ from cresset.utils import protobuf
 from cresset.utils.tensorboard import records as event_records
 
 WEIGHTS = {
-    "pt": 30, "module": 8, "program": 6, "exported": 6, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2,
+    "pt": 30, "module": 8, "program": 6, "exported": 6, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4,
+    "events": 2,
     "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
 }  # fmt: skip
 PROGRAMS = {"program", "exported"}
@@ -75,8 +76,8 @@ def hostile_pickles(command="true"):
         "getattr chain": b"\x80\x02" + named("builtins", "getattr") + named("os",
             "path") + b"X\x06\x00\x00\x00system\x86R" + argument + b"\x85R.",
         "dotted name": b"\x80\x04" + text("collections") + text("abc.sys.modules") + b"\x93.",
-        "dotted name through the list": b"\x80\x04" + text("collections") + text("OrderedDict.__init__.__globals__") + b"\x93.",
-        "dotted name of a constructor": b"\x80\x04" + text("torch._utils") + text("_rebuild_tensor_v2.__globals__") + b"\x93.",
+        "dotted name through the list": b"\x80\x04" + text("collections") + text("OrderedDict.__init__.__globals__") + b"\x93.",  # noqa: E501
+        "dotted name of a constructor": b"\x80\x04" + text("torch._utils") + text("_rebuild_tensor_v2.__globals__") + b"\x93.",  # noqa: E501
         "BUILD poisons a class": b"\x80\x02" + named("collections", "OrderedDict") + b"}X\x05\x00\x00\x00itemsNsb.",
         "BUILD poisons an instance": b"\x80\x02" + named("collections",
             "OrderedDict") + b")R}X\x05\x00\x00\x00itemsNsb.",
@@ -285,7 +286,7 @@ def other_files():
     )
     numpys = b"\x80\x02}U\x04data" + named("numpy.core.multiarray", "_reconstruct") + named("numpy",
         "ndarray") + b"K\x00\x85U\x01b\x87R(K\x01K\x03\x85" + (
-        named("numpy", "dtype") + b"U\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x03abctbsU\x06labels](K\x01K\x02es."
+        named("numpy", "dtype") + b"U\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x03abctbsU\x06labels](K\x01K\x02es."  # noqa: E501
     )  # fmt: skip
     return {
         "safetensors": [safetensors.save(tensors, {"format": "pt"}),
@@ -385,9 +386,11 @@ def good_exported():
 
 
 JSON_VALUES = [
-    None, True, -1, 0, 1 << 62, 10**30, 1.5, float("inf"), "", "x", "a\n    b", "__import__('os').system('true')", "\x1b[2J",
+    None, True, -1, 0, 1 << 62, 10**30, 1.5, float("inf"), "", "x", "a\n    b", "__import__('os').system('true')",
+    "\x1b[2J",
     "self", "import", "torch.ops.aten.add.Tensor", "torch.ops.load_library.x.y", "os.system", "_operator.methodcaller",
-    "Symbol('s0')", "Mul(" * 40, "*" * 5, "../../etc/passwd", "__class__.__init__.__globals__", [], {}, [[]], {"as_int": 1 << 40},
+    "Symbol('s0')", "Mul(" * 40, "*" * 5, "../../etc/passwd", "__class__.__init__.__globals__", [], {}, [[]],
+    {"as_int": 1 << 40},
     {"as_name": "x"}, {"as_string": "s"}, {"as_expr": {"expr_str": "__import__('os')", "hint": None}},
     '[1, {"type": "collections.namedtuple", "context": "\\"subprocess.Popen\\"", "children_spec": []}]',
 ]  # fmt: skip

@@ -2,9 +2,9 @@
 
     python tools/fuzz_serve.py COUNT SEED
 
-starts `cresset serve` with an exported program and a handler, sends COUNT requests that are damaged in their bytes, their
-JSON, their headers or their tensors, and checks that each is answered (or its connection closed) within ten seconds, that
-no worker ended, and that memory stays. Exit status 1 if not.
+starts `cresset serve` with an exported program and a handler, sends COUNT requests that are damaged in their bytes,
+their JSON, their headers or their tensors, and checks that each is answered (or its connection closed) within ten
+seconds, that no worker ended, and that memory stays. Exit status 1 if not.
 """
 
 import copy
@@ -20,13 +20,16 @@ import time
 import urllib.request
 
 VALUES = [
-    None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 0.5, 1e308, -0.0, "", "x", "input", "FP32", "INT8",
+    None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 0.5, 1e308, -0.0, "", "x", "input", "FP32",
+    "INT8",
     "BYTES", "\ud800", "\x00", [], [[]], [[[]]], {}, {"a": 1}, [1, [2]], ["a"], [None], [1e999], "é" * 100, [0] * 1000,
 ]  # fmt: skip
 PATHS = [
     "/v2/models/double/infer", "/v2/models/double/versions/1/infer", "/predictions/double", "/predictions/Echo",
-    "/v2/models/Echo/infer", "/predictions/none", "/models/double/split", "/models?url=double.pt2", "/v2/repository/index",
-    "/models/double?min_worker=x", "/v2", "/metrics", "/status.json", "/%00", "/..%2f..%2fetc/passwd", "/" + "a" * 5000, "*", "",
+    "/v2/models/Echo/infer", "/predictions/none", "/models/double/split", "/models?url=double.pt2",
+    "/v2/repository/index",
+    "/models/double?min_worker=x", "/v2", "/metrics", "/status.json", "/%00", "/..%2f..%2fetc/passwd", "/" + "a" * 5000,
+    "*", "",
 ]  # fmt: skip
 
 
@@ -61,7 +64,8 @@ def damaged(value, draw):
 
 
 def malformed(draw):
-    """(the bytes of a request that is wrong somewhere, most of the time; whether it is whole: the server need not wait)."""
+    """(the bytes of a request that is wrong somewhere, most of the time; whether it is whole: the server need not
+    wait)."""
     path, method = PATHS[0], "POST"
     value = question()
     headers = {"Host": "127.0.0.1", "Content-Type": "application/json", "Connection": "close"}
@@ -132,7 +136,8 @@ def malformed(draw):
 
 
 def ask(address, raw, whole):
-    """The status of the answer; None if the connection was closed without one. Raises TimeoutError if nothing happens."""
+    """The status of the answer; None if the connection was closed without one. Raises TimeoutError if nothing
+    happens."""
     with socket.create_connection(address, timeout=10) as line:
         try:
             line.sendall(raw)
@@ -226,7 +231,8 @@ def main():
     }:
         problems.append(f"failures: {bad}")
     print(
-        f"{count} requests in {time.time() - begun:.0f} s; answers by status: {seen}; memory {first[:2]} -> {last[:2]} MB"
+        f"{count} requests in {time.time() - begun:.0f} s; answers by status: {seen}; memory {first[:2]} -> "
+        f"{last[:2]} MB"
     )
     print("\n".join(problems) or "no crash, no hang, no growth")
     return 1 if problems else 0

@@ -79,10 +79,12 @@ typename = _tensor_methods.typename
 _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked",
     "signal", "random", "storage", "overrides",
-    "return_types", "__config__", "__future__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing",
+    "return_types", "__config__", "__future__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed",
+    "multiprocessing",
     "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
-    "_C", "_custom_ops", "_library", "_subclasses", "dispatch", "_inductor", "_prims_common", "_tensor", "_tensor_str", "functional", "package",
+    "_C", "_custom_ops", "_library", "_subclasses", "dispatch", "_inductor", "_prims_common", "_tensor", "_tensor_str",
+    "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",
     "metrics", "train", "serve", "debug", "vision",
@@ -165,5 +167,11 @@ def __dir__():
     from importlib.util import find_spec
 
     return sorted(
-        {*globals(), *_OF_NN, *_OF_SUBPACKAGES, *_LATER, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))}
+        {
+            *globals(),
+            *_OF_NN,
+            *_OF_SUBPACKAGES,
+            *_LATER,
+            *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}")),
+        }
     )

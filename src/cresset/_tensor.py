@@ -1,4 +1,5 @@
-"""torch._tensor: where PyTorch keeps the class Tensor, and the function that files name for rebuilding its subclasses."""
+"""torch._tensor: where PyTorch keeps the class Tensor, and the function that files name for rebuilding its
+subclasses."""
 
 from ._native import Tensor
 from ._utils import _rebuild_from_type_v2

@@ -1,4 +1,5 @@
-"""torch.functional: where PyTorch keeps the functions that are written in Python. All of them are `torch.<name>`, too."""
+"""torch.functional: where PyTorch keeps the functions that are written in Python. All of them are `torch.<name>`,
+too."""
 
 import cresset
 

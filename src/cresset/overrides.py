@@ -260,10 +260,12 @@ def get_overridable_functions():
     return found
 
 
-_IGNORED = """tensor as_tensor asarray from_numpy frombuffer from_dlpack zeros ones empty full rand randn randint randperm arange range linspace logspace eye empty_strided
-    scalar_tensor tril_indices triu_indices manual_seed seed initial_seed set_default_dtype get_default_dtype set_default_device get_default_device set_printoptions
-    set_num_threads get_num_threads is_grad_enabled set_grad_enabled no_grad enable_grad inference_mode is_tensor is_storage typename promote_types can_cast
-    get_rng_state set_rng_state vmap bartlett_window blackman_window hamming_window hann_window kaiser_window""".split()
+_IGNORED = """tensor as_tensor asarray from_numpy frombuffer from_dlpack zeros ones empty full rand randn randint
+    randperm arange range linspace logspace eye empty_strided scalar_tensor tril_indices triu_indices manual_seed seed
+    initial_seed set_default_dtype get_default_dtype set_default_device get_default_device set_printoptions
+    set_num_threads get_num_threads is_grad_enabled set_grad_enabled no_grad enable_grad inference_mode is_tensor
+    is_storage typename promote_types can_cast get_rng_state set_rng_state vmap bartlett_window blackman_window
+    hamming_window hann_window kaiser_window""".split()
 
 
 @functools.cache

@@ -145,7 +145,8 @@ def test_what_is_refused(run, phrase):
 
 
 class TestAViewThatIsALeaf:
-    """A view whose base wants no gradient can be made to want one itself; then neither it nor its own views may change."""
+    """A view whose base wants no gradient can be made to want one itself; then neither it nor its own views may
+    change."""
 
     def view(self):
         return cresset.arange(6.0).view(2, 3).requires_grad_()

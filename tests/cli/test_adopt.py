@@ -73,7 +73,7 @@ def test_it_is_torch_by_every_name(adopted):
         import cresset
         assert cresset is torch
         print("done")
-        """
+        """  # noqa: E501
     )
     assert done.stdout == "done\n", done.stderr
 
@@ -94,7 +94,7 @@ def test_every_layer_can_be_found_where_it_says_it_is(adopted):
                     if found is not kind or kind.__module__.startswith("cresset"):
                         wrong.append((kind.__module__, kind.__qualname__))
         print(wrong)
-        """
+        """  # noqa: E501
     )
     assert done.stdout == "[]\n", done.stderr
 
@@ -106,7 +106,7 @@ def test_pip_and_metadata_see_the_requirement_met(adopted):
         print(importlib.metadata.version("torch"), importlib.util.find_spec("torch").name, importlib.metadata.requires("torch"))
         import torch
         print(torch.__version__, [d.version for d in importlib.metadata.distributions(name="torch")])
-        """
+        """  # noqa: E501
     )
     assert done.stdout.splitlines() == ["2.13.0+cresset torch ['cresset']", "2.13.0+cresset ['2.13.0+cresset']"], (
         done.stderr
@@ -129,7 +129,7 @@ def test_modules_run_by_their_name_and_processes_find_it(adopted, tmp_path):
                 queue = multiprocessing.get_context("spawn").SimpleQueue()
                 multiprocessing.spawn(work, args=(Mine(), queue))
                 print(queue.get())
-            """
+            """  # noqa: E501
         )
     )
     done = adopted.call(str(program))
@@ -154,7 +154,7 @@ def test_whole_modules_are_saved_under_pytorchs_names_and_load_again(adopted, tm
         model = nn.Sequential(nn.TransformerEncoderLayer(4, 2), nn.Conv2d(1, 1, 1), nn.LSTM(2, 2), nn.BatchNorm1d(2), nn.GELU())
         torch.save(model, {str(tmp_path / "model.pt")!r})
         print([type(part).__module__ for part in torch.load({str(tmp_path / "model.pt")!r}, weights_only=False)])
-        """
+        """  # noqa: E501
     )
     assert done.stdout.strip() == str(
         [f"torch.nn.modules.{place}" for place in ("transformer", "conv", "rnn", "batchnorm", "activation")]

@@ -63,7 +63,7 @@ def test_what_asks_for_torch_gets_an_answer(program):
             import torch.nothing
         except ModuleNotFoundError as error:
             print(error)
-        """
+        """  # noqa: E501
     )
     assert done.stdout.splitlines() == ["True 2.13.0+cresset None", "True torch", "No module named 'torch.nothing'"], (
         done.stderr

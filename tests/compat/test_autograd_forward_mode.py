@@ -1,4 +1,5 @@
-"""The same small programs give the same in cresset and in PyTorch: forward mode, autograd.functional and checkpoints."""
+"""The same small programs give the same in cresset and in PyTorch: forward mode, autograd.functional and
+checkpoints."""
 
 import sys
 from pathlib import Path

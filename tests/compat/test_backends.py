@@ -1,4 +1,5 @@
 """The modules of devices that are not here answer as those of PyTorch's CPU build do."""
+# ruff: noqa: E501 -- a table of expressions: a row a line
 
 import contextlib
 import warnings

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 SPACES = """. nn nn.utils.rnn nn.utils.parametrize nn.parallel optim optim.lr_scheduler optim.swa_utils utils.data utils.data.distributed utils.checkpoint
 utils.hooks autograd autograd.graph autograd.forward_ad amp cuda.amp distributions distributions.constraints distributions.transforms fx library
-futures quasirandom overrides serialization testing utils._ordered_set utils.flop_counter nn.utils.prune nn.attention.flex_attention""".split()
+futures quasirandom overrides serialization testing utils._ordered_set utils.flop_counter nn.utils.prune nn.attention.flex_attention""".split()  # noqa: E501
 
 # Where a class has another home here, and why it may: no file names it.
 ELSEWHERE = {

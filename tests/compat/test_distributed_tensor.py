@@ -76,7 +76,7 @@ found["mesh"] = [repr(grid), repr(grid["dp"]), repr(grid["tp"]), list(grid.get_c
 if rank == 0:
     print("FOUND" + json.dumps(found), flush=True)
 dist.barrier()
-"""
+"""  # noqa: E501
 
 
 def run(library, tmp_path, port):

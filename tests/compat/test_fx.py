@@ -67,7 +67,7 @@ class Net(torch.nn.Module):
 torch.manual_seed(0)
 net = Net().eval()
 x = torch.arange(96.0).view(2, 3, 4, 4) / 50
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ with g.inserting_after(y):
 y.replace_all_uses_with(n, delete_user_cb=lambda user: user is not n)
 g.lint()
 (str(g), g.python_code("self").src, [n.name for n in reversed(g.nodes)], len(g.nodes), str(n.all_input_nodes), str(y.users))
-""",
+""",  # noqa: E501
     "replace": """
 def f(x, y):
     z = torch.add(x, y).relu()

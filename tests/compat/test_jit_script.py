@@ -132,7 +132,8 @@ PROGRAMS = {
                           "< 10\n"), "3, None", "3, 4"),
     "enumerate_and_zip": (("def f(xs: List[int], ys: List[float]):\n    t = 0.0\n    for i, (x, y) in "
                           "enumerate(zip(xs, ys)):\n        t += i * x * y\n    for i, x in enumerate(xs, 1):\n       "
-                          " t += i\n    for i in range(1, 7, 2):\n        t += i\n    return t\n"), "[1, 2, 3], [0.5, 1.5]"),
+                          " t += i\n    for i in range(1, 7, 2):\n        t += i\n    return t\n"),
+                          "[1, 2, 3], [0.5, 1.5]"),
     "union_and_isinstance": (("def f(x: Union[int, str, List[int]]):\n    if isinstance(x, int):\n        return x + "
                              "1\n    elif isinstance(x, str):\n        return len(x)\n    else:\n        return "
                              "sum(x)\n"), "3", "'abc'", "[1, 2]"),

@@ -205,7 +205,10 @@ def test_state_goes_into_the_other_librarys_optimizer(name, direction, how):
 @pytest.mark.parametrize("sizes", ["6, 2", "2, 6", "3, 3"])
 @pytest.mark.parametrize("base", [True, False])
 def test_orthogonal_weights_start_as_pytorchs(sizes, orthogonal_map, base):
-    spec = f"nn.utils.parametrizations.orthogonal(nn.Linear({sizes}), 'weight', {orthogonal_map}, use_trivialization={base})"
+    spec = (
+        f"nn.utils.parametrizations.orthogonal(nn.Linear({sizes}), 'weight', {orthogonal_map}, "
+        f"use_trivialization={base})"
+    )
     mine, theirs = made(cresset, spec, 1), made(torch, spec, 1)
     assert_same(mine.weight, theirs.weight)
     for layer in (mine, theirs):

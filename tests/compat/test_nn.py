@@ -1,4 +1,5 @@
-"""Every layer beside PyTorch's: how it prints, what it starts with from the same seed, what it computes, its gradients."""
+"""Every layer beside PyTorch's: how it prints, what it starts with from the same seed, what it computes, its
+gradients."""
 
 import copy
 import inspect

@@ -136,7 +136,7 @@ def test_opsets_from_14_on(opset):
 
 
 @pytest.mark.parametrize("name", """ReLU ReLU6 Sigmoid Tanh GELU SiLU Mish ELU SELU CELU LeakyReLU Hardtanh Hardswish Hardsigmoid Softplus Softsign Tanhshrink
-    Softshrink Hardshrink LogSigmoid Softmin GLU Threshold""".split())  # fmt: skip
+    Softshrink Hardshrink LogSigmoid Softmin GLU Threshold""".split())  # fmt: skip  # noqa: E501
 def test_activations(name):
     make = {"Softmin": lambda: nn.Softmin(-1), "Threshold": lambda: nn.Threshold(0.1, 20.0)}.get(
         name, lambda: getattr(nn, name)()

@@ -22,7 +22,7 @@ diff(x) nextafter(x, x) msort(x) norm(x, 2, 0) mvlgamma(y, 1) polygamma(1, x)
 fft.fft(c) fft.rfft(x) fft.irfft(c) fft.hfft(c) fft.fft2(c) fft.ifftn(c)
 linalg.inv(x) linalg.det(x) linalg.solve(x, x) linalg.svdvals(x) linalg.eigvalsh(x) linalg.cross(x3, x3)
 linalg.vector_norm(x) linalg.matrix_norm(x) linalg.matrix_power(x, 2) linalg.cond(x) linalg.pinv(x)
-""".strip()
+""".strip()  # noqa: E501
     .replace(") ", ")\n")
     .splitlines()
 )

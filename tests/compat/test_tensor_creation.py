@@ -208,7 +208,7 @@ torch.set_default_tensor_type(torch.DoubleTensor); r = torch.zeros(1); torch.set
 torch.empty(3, pin_memory=False).is_pinned()
 torch.empty(3, layout=torch.strided).layout
 torch.heaviside(torch.tensor([-1.0, 0, 1]), torch.tensor(0.5))
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

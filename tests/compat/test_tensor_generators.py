@@ -34,7 +34,7 @@ torch.manual_seed(2 ** 64 - 1); torch.rand(2)
 torch.manual_seed(-1); torch.rand(2)
 torch.manual_seed(True); torch.rand(2)
 torch.manual_seed(np.int64(5)); torch.rand(2)
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

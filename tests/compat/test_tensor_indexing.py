@@ -82,7 +82,10 @@ def random_program(seed):
         return f"{start}\nt[{index}] = -7\nt"
     if what == "read with gradient":
         return f"{start}.requires_grad_()\ny = t[{index}]\n{weighted.format('y')}\n[y.detach(), t.grad]"
-    return f"{start}.requires_grad_()\nu = t * 1\nv = {rng.choice(VALUES)}\nu[{index}] = v\n{weighted.format('u')}\n[u.detach(), t.grad, getattr(v, 'grad', None)]"
+    return (
+        f"{start}.requires_grad_()\nu = t * 1\nv = {rng.choice(VALUES)}\nu[{index}] = "
+        f"v\n{weighted.format('u')}\n[u.detach(), t.grad, getattr(v, 'grad', None)]"
+    )
 
 
 def test_random_programs_are_of_all_kinds():

@@ -143,7 +143,7 @@ torch.Tensor.__module__
 torch.zeros(1).__class__.__name__
 torch.arange(4).view(2, 2).T.data_ptr() != 0
 torch.empty(0).data_ptr()
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

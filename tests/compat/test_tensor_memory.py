@@ -185,7 +185,7 @@ torch.contiguous_format
 torch.preserve_format
 torch.get_device(torch.zeros(2))
 torch.zeros(2).get_device()
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

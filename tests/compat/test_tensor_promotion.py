@@ -33,7 +33,7 @@ torch.tensor([448.0, 480.0, 0.001, -0.3]).to(torch.float8_e4m3fnuz).float()
 torch.tensor([2 ** 40]).to(torch.int32)
 torch.tensor([2 ** 31]).to(torch.int16)
 torch.tensor([-1]).to(torch.uint64)
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

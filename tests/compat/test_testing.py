@@ -133,7 +133,7 @@ def test_assert_allclose():
 )
 @pytest.mark.parametrize(
     "dtype",
-    "bool uint8 int8 int16 int32 int64 uint16 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn".split(),
+    "bool uint8 int8 int16 int32 int64 uint16 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn".split(),  # noqa: E501
 )
 def test_make_tensor(dtype, arguments):
     if arguments.get("exclude_zero") and dtype in ("uint16", "float8_e4m3fn"):

@@ -161,7 +161,7 @@ class TestKernels:
                           __match_any_sync(~0u, lane % 2), __reduce_add_sync(~0u, lane)};
           __syncwarp();
           for (int i = 0; i < 8; ++i) out[lane * 8 + i] = r[i];
-        }"""
+        }"""  # noqa: E501
         out = gpu.alloc(32 * 8 * 4)
         gpu.launch(gpu.function(source, "votes"), (1,), (32,), out)
         rows = gpu.download("I", out, 32 * 8)
@@ -179,7 +179,10 @@ class TestKernels:
         assert [gpu.download(kind, place, 1)[0] for kind, place in zip("iId", places)] == [32, 37, 16.0]
 
     def test_headers_and_macros_reach_the_program(self, gpu):
-        source = '#include "scale.cuh"\nextern "C" __global__ void scale(T* x) { x[threadIdx.x] = by_factor(x[threadIdx.x]); }'
+        source = (
+            '#include "scale.cuh"\nextern "C" __global__ void scale(T* x) { x[threadIdx.x] = '
+            "by_factor(x[threadIdx.x]); }"
+        )
         header = "__device__ __forceinline__ T by_factor(T x) { return x * FACTOR; }"
         x = gpu.upload("d", [1.0, 2.0])
         function = gpu.function(
@@ -194,7 +197,7 @@ class TestKernels:
           double all[] = {rsqrt(x), erfinv(x), erfcinv(x), erfcx(x), cyl_bessel_i0(x), sinpi(x), cospi(1.0), normcdfinv(0.5), exp10(2.0),
                           (double)rsqrtf(4.0f), (double)exp(1.0f), (double)__popc(255u), (double)__clz(1), (double)__ffs(8)};
           for (double value : all) *out++ = value;
-        }"""
+        }"""  # noqa: E501
         out = gpu.alloc(14 * 8)
         gpu.launch(gpu.function(source, "values"), (1,), (1,), out)
         found = gpu.download("d", out, 14)
@@ -315,7 +318,10 @@ class TestFaults:
         assert "by zero" in capfd.readouterr().err
 
     def test_endless_recursion(self, gpu, capfd):
-        source = 'extern "C" __device__ __noinline__ int deep(int n) { volatile int k[64] = {n}; return deep(k[0] + 1) + k[n % 64]; }\nextern "C" __global__ void r(int* x) { *x = deep(0); }'
+        source = (
+            'extern "C" __device__ __noinline__ int deep(int n) { volatile int k[64] = {n}; return deep(k[0] + '
+            '1) + k[n % 64]; }\nextern "C" __global__ void r(int* x) { *x = deep(0); }'
+        )
         refused(LAUNCH_FAILED, gpu.launch, gpu.function(source, "r"), (1,), (1,), gpu.alloc(4))
         assert "of stack" in capfd.readouterr().err
 
@@ -497,7 +503,10 @@ class TestProducts:
 
 def run_alone(program, **environment):
     """Runs a program with an emulator of its own."""
-    start = "import sys, ctypes; sys.path.insert(0, sys.argv[1]); import emulated; from ctypes import *; gpu = emulated.emulator()\n"
+    start = (
+        "import sys, ctypes; sys.path.insert(0, sys.argv[1]); import emulated; from ctypes import *; gpu = "
+        "emulated.emulator()\n"
+    )
     return subprocess.run(
         [sys.executable, "-c", start + program, str(Path(__file__).parent)],
         env={**os.environ, **environment},
@@ -508,7 +517,10 @@ def run_alone(program, **environment):
 
 
 def test_with_protection_the_host_cannot_read_device_memory():
-    program = "there = gpu.upload('f', [1.5]); assert gpu.download('f', there, 1) == [1.5]; print('so far', flush=True); c_float.from_address(there.value).value"
+    program = (
+        "there = gpu.upload('f', [1.5]); assert gpu.download('f', there, 1) == [1.5]; print('so far', "
+        "flush=True); c_float.from_address(there.value).value"
+    )
     plain, guarded = run_alone(program), run_alone(program, CRESSET_EMULATOR_PROTECT="1")
     assert plain.returncode == 0
     assert guarded.returncode == -signal.SIGSEGV
@@ -526,7 +538,7 @@ print(gpu.download("i", x, 1))
 where = 'extern "C" __global__ void where(int* x) { *x = blockIdx.x * 100 + threadIdx.x; }'
 gpu.launch(gpu.function(where, "where"), (3,), (5,), x)
 print(gpu.download("i", x, 1))
-"""
+"""  # noqa: E501
     assert run_alone(program).stdout.split() == ["[1]", "[1]", "[204]"]
     assert run_alone(program, CRESSET_EMULATOR_ORDER="backward").stdout.split() == ["[-1]", "[1]", "[0]"]
 
@@ -550,7 +562,7 @@ gpu.call("cuStreamSynchronize", streams[1])
 print(seen.value, gpu.cuda.cuEventQuery(event))
 gpu.launch(gpu.function(source.replace("*x", "x[1 << 20]"), "one"), (1,), (1,), x, stream=streams[0])
 print(gpu.cuda.cuStreamSynchronize(streams[0]), gpu.cuda.cuStreamSynchronize(streams[0]), gpu.download("i", x, 1))
-"""
+"""  # noqa: E501
     assert run_alone(program.replace("x[1 << 20]", "*x")).stdout.split() == "6 0 6 6 0 0 0 [7]".split()
     late = run_alone(program, CRESSET_EMULATOR_LATE="1")
     assert late.stdout.split() == "5 600 5 6 0 700 0 [6]".split(), late.stderr

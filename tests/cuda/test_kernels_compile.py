@@ -14,7 +14,7 @@ KERNELS = {
         "T=dtype_f16 WIDTH=96 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=0"],
     "attention_forward.cuh": ["T=dtype_bf16 WIDTH=128 WARP_TILES=2 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
         "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0"],
-    "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],
+    "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],  # noqa: E501
     "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "RANKS INCLUDING=1", "COORDINATES"],
     "creation.cuh": [
         "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",

@@ -417,7 +417,10 @@ def test_more_workers_than_processors_are_warned_about(monkeypatch, processors, 
         warnings.simplefilter("always")
         loader = DataLoader(range(4), num_workers=workers)
         loader.check_worker_number_rationality()
-    expected = f"This DataLoader will create {workers} worker processes in total. Our suggested max number of worker in current system is {processors}"
+    expected = (
+        f"This DataLoader will create {workers} worker processes in total. Our suggested max number of worker "
+        f"in current system is {processors}"
+    )
     assert len(seen) == 2 * warned and all(str(entry.message).startswith(expected) for entry in seen)
     assert all(entry.filename == __file__ for entry in seen[:1])
 
@@ -447,7 +450,7 @@ if __name__ == "__main__":
         files += writable_files(worker.pid)
     print("batch", *files, sep="\\t", flush=True)
     time.sleep(60)
-"""
+"""  # noqa: E501
 
 
 SMALL_SHARED_MEMORY = """

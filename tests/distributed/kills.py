@@ -1,5 +1,5 @@
-"""Kill random ranks of a job at random instants: it starts again, resumes from its checkpoint, and ends with the bits of
-a run that nobody disturbed.
+"""Kill random ranks of a job at random instants: it starts again, resumes from its checkpoint, and ends with the bits
+of a run that nobody disturbed.
 
     python -m tests.distributed.kills --kills 200
 """

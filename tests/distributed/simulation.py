@@ -1,7 +1,8 @@
 """A world in one process, for tests: its own clock, network, machines, processes and disks, all driven by one seed.
 
-The code that runs in it is the real one (stores, liveness, groups), which takes its surroundings as an argument. A process is a thread, and one of them runs at a time: it runs until it waits for something, and then the
-next event happens. So thousands of processes fit, seconds cost nothing, and the same seed gives the same story.
+The code that runs in it is the real one (stores, liveness, groups), which takes its surroundings as an argument. A
+process is a thread, and one of them runs at a time: it runs until it waits for something, and then the next event
+happens. So thousands of processes fit, seconds cost nothing, and the same seed gives the same story.
 """
 
 import hashlib

@@ -174,7 +174,7 @@ from cresset.distributed import checkpoint
 dist.init_process_group("gloo")
 where = os.path.join(os.environ["FOLDER"], "check")
 state = {"a": torch.arange(1000.0), "b": torch.ones(500), "own": {f"rank{dist.get_rank()}": torch.tensor([dist.get_rank()])}, "step": 5}
-"""
+"""  # noqa: E501
     done = job(program + 'checkpoint.save(state, checkpoint_id=where)\nprint("saved")', processes=2)
     assert done.status == 0 and done.out.count("saved") == 2, done.err
     assert len(list(pathlib.Path(tmp_path, "check").glob("*.distcp"))) == 2
@@ -183,7 +183,7 @@ state = {"a": torch.zeros(1000), "b": torch.zeros(500), "own": {"rank1": torch.t
 checkpoint.load(state, checkpoint_id=where)
 assert state["a"].equal(torch.arange(1000.0)) and state["b"].sum() == 500 and state["own"]["rank1"].item() == 1 and state["step"] == 5
 print("loaded")
-"""
+"""  # noqa: E501
     done = job(program + load, processes=3)
     assert done.status == 0 and done.out.count("loaded") == 3, done.err
 

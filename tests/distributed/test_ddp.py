@@ -30,7 +30,7 @@ def single(kind=torch.optim.SGD, steps=8, **settings):
 
 def distance(a, b):
     return max((p.detach().float() - q.detach().float()).abs().max().item() for p, q in zip(a.parameters(), b.parameters()))
-"""
+"""  # noqa: E501
 
 
 def done_well(done, processes=2):
@@ -99,7 +99,7 @@ try:
 except RuntimeError as error:
     assert "only be called once" in str(error)
     print("good")
-"""
+"""  # noqa: E501
         )
     )
 
@@ -220,7 +220,7 @@ data = model._get_ddp_logging_data()
 assert data["has_rebuilt_buckets"] == 1 and data["iteration"] == 3 and data["num_parameter_tensors"] == 6 and data["num_buckets_reduced"] == 2
 assert data["world_size"] == 2 and data["module_name"] == "Sequential" and data["dtypes"] == "float32"
 print("good")
-"""
+"""  # noqa: E501
         )
     )
 
@@ -308,6 +308,6 @@ model = net(rank)
 utils._sync_module_states(model, group, 1000, 0, ["4.bias"])
 assert model[0].weight.equal(net(0)[0].weight) and model[4].bias.equal(net(rank)[4].bias)
 print("good")
-"""
+"""  # noqa: E501
         )
     )

@@ -97,7 +97,7 @@ for row in [
 ]:
     check(*row)
 print("good")
-"""
+"""  # noqa: E501
 )
 
 
@@ -269,7 +269,7 @@ with warnings.catch_warnings(record=True) as said:
     found = torch.histc(distribute_tensor(torch.arange(4.0), mesh, [Shard(0)]), 2, 0, 4)
 assert found.full_tensor().tolist() == [2, 2] and "histc has no placement rule" in str(said[0].message)
 print("good")
-"""
+"""  # noqa: E501
     )
     assert done.status == 0 and done.out.count("good") == 2, done.err
 
@@ -312,7 +312,7 @@ assert (half.get_coordinate() is None) == (rank > 1)
 split = init_device_mesh("cpu", (4,), mesh_dim_names=("x",))._unflatten(0, (2, 2), ("p", "q"))
 assert split["p"].mesh.tolist() == [column, column + 2]
 print("good")
-""",
+""",  # noqa: E501
         4,
     )
     assert done.status == 0 and done.out.count("good") == 4, done.err

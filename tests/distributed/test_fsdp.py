@@ -114,7 +114,7 @@ for make in (mlp, cnn, GPT):
             whole = model.state_dict()
             assert list(whole) == list(start.state_dict()) and type(whole[next(iter(whole))]) is torch.Tensor
 print("good")
-""",
+""",  # noqa: E501
         processes,
         seconds=300,
     )
@@ -174,7 +174,7 @@ with loss_parallel():
 for p, q in zip(net.parameters(), spread.parameters()):
     assert torch.allclose(p.grad, q.grad.full_tensor(), atol=1e-6), (p.grad, q.grad)
 print("good")
-""",
+""",  # noqa: E501
         4,
         seconds=300,
     )

@@ -1,5 +1,5 @@
-"""NCCL: the collectives of tensors on GPUs. Several processes share one card here, which NCCL allows where it takes them
-for processes of different machines."""
+"""NCCL: the collectives of tensors on GPUs. Several processes share one card here, which NCCL allows where it takes
+them for processes of different machines."""
 
 import pytest
 
@@ -102,7 +102,7 @@ if rank < (size + 1) // 2:
 dist.barrier()
 print("good")
 dist.destroy_process_group()
-""",
+""",  # noqa: E501
         processes,
     )
     assert done.status == 0 and done.out.count("good") == processes, (done.out, done.err)

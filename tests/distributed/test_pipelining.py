@@ -127,7 +127,7 @@ for rows in (7, 3):
     out = schedule.eval(*([torch.ones(rows, 6)] if rank == 0 else []))
     assert rank == 0 or out.shape == (rows, 2)
 print("good")
-"""
+"""  # noqa: E501
     )
     assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
 
@@ -147,7 +147,7 @@ _, grads = alone(2)
 for p, wanted in zip(stage.submod.parameters(), grads[place], strict=True):
     assert torch.allclose(p.grad, wanted, rtol=1e-9), place
 print("good")
-""",
+""",  # noqa: E501
         4,
     )
     assert done.status == 0 and done.out.count("good") == 4, (done.out, done.err)

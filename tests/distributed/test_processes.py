@@ -73,7 +73,7 @@ assert x.item() == (rank - 1) % size
 dist.monitored_barrier()
 print("good")
 dist.destroy_process_group()
-""",
+""",  # noqa: E501
         processes,
     )
     assert done.status == 0 and done.out.count("good") == processes, done.err
@@ -273,7 +273,10 @@ if dist.get_rank() == 0:
 else:
     time.sleep(4)
 """)
-    words = r"barrier: Timed out after 1\.\d s:\n  rank 0 on \S+: barrier\(\), at \S+program.py:\d+\n  rank 1: did not come, on "
+    words = (
+        r"barrier: Timed out after 1\.\d s:\n  rank 0 on \S+: barrier\(\), at \S+program.py:\d+\n  rank 1: did "
+        r"not come, on "
+    )
     assert re.search(words, done.out), (done.out, done.err)
 
 

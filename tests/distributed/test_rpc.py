@@ -88,7 +88,7 @@ rpc.init_rpc(f"again{rank}")
 assert rpc.rpc_sync(f"again{(rank + 1) % size}", add, args=(1,))["sum"] == 2
 rpc.shutdown()
 print("good")
-"""
+"""  # noqa: E501
     )
     assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
 

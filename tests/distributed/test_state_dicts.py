@@ -62,7 +62,7 @@ if rank == 0:
     assert list(first) == list(bits) and all(first[k].equal(v) for k, v in bits.items())
     assert set(alone.state_dict()) < set(bits)
 print("good")
-"""
+"""  # noqa: E501
 )
 
 

@@ -1,4 +1,5 @@
-"""The programs of the tutorials, the how-to pages and the pages about errors run, in order, and do what the page says."""
+"""The programs of the tutorials, the how-to pages and the pages about errors run, in order, and do what the page
+says."""
 
 import importlib.util
 from pathlib import Path

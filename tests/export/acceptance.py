@@ -1,7 +1,8 @@
-"""What programs do with torch.fx and torch.export, as small checks that hold of any implementation: each is given the library.
+"""What programs do with torch.fx and torch.export, as small checks that hold of any implementation: each is given the
+library.
 
-`test_acceptance.py` runs them here; `tests/compat/test_acceptance.py` runs the same on PyTorch, so that no check asks for more
-than PyTorch does.
+`test_acceptance.py` runs them here; `tests/compat/test_acceptance.py` runs the same on PyTorch, so that no check asks
+for more than PyTorch does.
 """
 
 import copy

@@ -117,8 +117,8 @@ def _set_target(text):
         (_set_target("torch.ops.load_library.x.y"), "is not there"),
         (lambda m: m["schema_version"].update(major=9), "version 9 of the format"),
         (lambda m: m["graph_module"]["graph"]["nodes"].clear(), "not whole"),
-        (lambda m: m["graph_module"]["graph"]["inputs"].clear() or m["graph_module"]["signature"]["input_specs"].clear(), "not whole"),
-        (lambda m: m["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0].update({"as_expr": {"expr_str": "__import__('os')", "hint": None}}), "no formula"),
+        (lambda m: m["graph_module"]["graph"]["inputs"].clear() or m["graph_module"]["signature"]["input_specs"].clear(), "not whole"),  # noqa: E501
+        (lambda m: m["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0].update({"as_expr": {"expr_str": "__import__('os')", "hint": None}}), "no formula"),  # noqa: E501
     ],
 )  # fmt: skip
 def test_a_hostile_file_gets_an_error_and_never_code(change, problem):

@@ -1,7 +1,7 @@
 """Scripted, traced, fx-traced, exported and ONNX forms of models and layers give eager's numbers.
 
-A sample runs always; `CRESSET_ALL_FORMS=1` takes every model of `cresset.vision.models` and every layer, which takes some
-minutes, as `.ci/run --long` does. ONNX files are run where ONNX Runtime is installed.
+A sample runs always; `CRESSET_ALL_FORMS=1` takes every model of `cresset.vision.models` and every layer, which takes
+some minutes, as `.ci/run --long` does. ONNX files are run where ONNX Runtime is installed.
 """
 
 import io
@@ -24,8 +24,8 @@ from layers import LAYERS
 ALL = os.environ.get("CRESSET_ALL_FORMS") == "1"
 FORMS = ["script", "trace", "fx", "export", "onnx"]
 SAMPLE = ["mobilenet_v3_small", "resnet18", "squeezenet1_1"]
-# What a form does not hold, as in PyTorch, and what it says: a table that is written while it is read, numbers as inputs of a
-# trace, operators that ONNX does not have.
+# What a form does not hold, as in PyTorch, and what it says: a table that is written while it is read, numbers as
+# inputs of a trace, operators that ONNX does not have.
 REFUSED = {
     ("Embedding of a length", "trace"): "max_norm writes to the table",
     ("Embedding of a length", "export"): "max_norm writes to the table",

@@ -15,7 +15,7 @@ def layers():
     vol = r(1, 4, 4, 4, 4)
     flat = r(3, 4)
     L = []
-    for n in "ReLU ReLU6 GELU SiLU Mish ELU SELU CELU LeakyReLU Hardtanh Hardswish Hardsigmoid Hardshrink Softshrink Tanhshrink Softplus Softsign LogSigmoid Sigmoid Tanh Threshold RReLU PReLU Softmax LogSoftmax Softmin GLU Identity Flatten Softmax2d".split():
+    for n in "ReLU ReLU6 GELU SiLU Mish ELU SELU CELU LeakyReLU Hardtanh Hardswish Hardsigmoid Hardshrink Softshrink Tanhshrink Softplus Softsign LogSigmoid Sigmoid Tanh Threshold RReLU PReLU Softmax LogSoftmax Softmin GLU Identity Flatten Softmax2d".split():  # noqa: E501
         k = {"Threshold": (0.1, 20.0), "Softmax": (1,), "LogSoftmax": (1,), "Softmin": (1,)}.get(n, ())
         L.append((n, getattr(nn, n)(*k), (img if n != "PReLU" else img,)))
     L += [

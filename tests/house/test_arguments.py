@@ -168,7 +168,7 @@ def find_ignored():
         ignored |= more
     return {
         (name, argument) for name, argument in ignored
-        if functions[name].is_public and not name.startswith(RULES) and not argument.startswith("_") and argument not in CALLED_BY_AUTOGRAD
+        if functions[name].is_public and not name.startswith(RULES) and not argument.startswith("_") and argument not in CALLED_BY_AUTOGRAD  # noqa: E501
     }  # fmt: skip
 
 

@@ -22,7 +22,8 @@ PYTHON = [
     [
         "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps",
         "mtia", "devices", "backends",
-        "accelerator", "profiler", "library", "_library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
+        "accelerator", "profiler", "library", "_library", "overrides", "return_types", "storage", "sparse", "nested",
+        "masked",
         "signal", "futures", "tensors", "_utils", "quasirandom", "_prims_common", "_custom_ops", "_tensor",
         "_tensor_str",
     ],

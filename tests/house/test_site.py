@@ -42,7 +42,8 @@ def test_every_link_between_pages_leads_to_one(site):
 
 
 @pytest.mark.parametrize("page, names", [
-    ("cresset", ["add", "cumsum", "manual_seed", "save"]), ("nn", ["Linear", "RMSNorm"]), ("tensor", ["backward", "view"]),
+    ("cresset", ["add", "cumsum", "manual_seed", "save"]), ("nn", ["Linear", "RMSNorm"]), ("tensor", ["backward",
+        "view"]),
     ("train", ["fit", "write_report"]), ("debug", ["preflight", "nan_guard"]), ("serve", ["serve", "ModelSettings"]),
 ])  # fmt: skip
 def test_public_names_have_an_entry_with_signature_and_words(site, page, names):

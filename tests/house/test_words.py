@@ -1,4 +1,5 @@
-"""The words of docs/vocabulary.md: those that it replaces stay out of the package's Python files and of the documents."""
+"""The words of docs/vocabulary.md: those that it replaces stay out of the package's Python files and of the
+documents."""
 
 import re
 from pathlib import Path
@@ -9,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "vocabulary.md"
 
 REPLACED = {
-    r"\b(quanti|normali|vectori|initiali|materiali|synchroni|parametri|regulari|finali|speciali|recogni|minimi|optimi)s(e|ed|es|ing|ation|ations)\b": "-ize",
+    r"\b(quanti|normali|vectori|initiali|materiali|synchroni|parametri|regulari|finali|speciali|recogni|minimi|optimi)s(e|ed|es|ing|ation|ations)\b": "-ize",  # noqa: E501
     r"\b(un)?(behaviour|colour|neighbour|favour|honour)\w*": "-or",
     r"\b(centre|centres|centred|grey|greys|labelled|modelled|licence)\b": "center, gray, labeled, modeled, license",
     r"\btruth values\b|\ba truth value\b": "bool",

@@ -154,7 +154,7 @@ LAYERS = {
         lambda t: (images(t, 5, 2, 3)[0].log_softmax(2), t.tensor([[1, 2], [2, 1]]), t.tensor([5, 4]),
             t.tensor([2, 1]))),
 }  # fmt: skip
-for _name in "ReLU ReLU6 ELU CELU SELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish PReLU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink".split():
+for _name in "ReLU ReLU6 ELU CELU SELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish PReLU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink".split():  # noqa: E501
     LAYERS[_name] = (lambda t, name=_name: getattr(t.nn, name)(), lambda t: images(t, 2, 4))
-for _name in "L1Loss MSELoss PoissonNLLLoss BCEWithLogitsLoss HingeEmbeddingLoss HuberLoss SmoothL1Loss SoftMarginLoss MultiLabelSoftMarginLoss".split():
+for _name in "L1Loss MSELoss PoissonNLLLoss BCEWithLogitsLoss HingeEmbeddingLoss HuberLoss SmoothL1Loss SoftMarginLoss MultiLabelSoftMarginLoss".split():  # noqa: E501
     LAYERS[_name] = (lambda t, name=_name: getattr(t.nn, name)(), lambda t: pair(t, 2, 4))

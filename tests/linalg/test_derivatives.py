@@ -1,4 +1,5 @@
-"""Each differentiable function of linalg agrees with finite differences: backward, forward and twice, real and complex."""
+"""Each differentiable function of linalg agrees with finite differences: backward, forward and twice, real and
+complex."""
 
 import pytest
 

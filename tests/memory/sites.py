@@ -35,7 +35,7 @@ FEW_LIMITS = (0, 1 << 19, 3 * MiB)
 PATIENCE = 60  # seconds for one child
 
 
-# ---- the calls: a function that makes what they need without a limit, and the call --------------------------------------------------
+# ---- the calls: a function that makes what they need without a limit, and the call -----------------------------------
 
 SITES = {}
 
@@ -328,7 +328,7 @@ def modules():
     return torch.nn.utils.parameters_to_vector(net.parameters()).detach(), str(net)
 
 
-# ---- running them -------------------------------------------------------------------------------------------------------------------
+# ---- running them ----------------------------------------------------------------------------------------------------
 
 
 def digest(value, to=None):
@@ -364,7 +364,8 @@ def lift():
 
 
 class Filling:
-    """Takes what malloc can still give without asking the system, in pieces down to `least` bytes, and gives it back."""
+    """Takes what malloc can still give without asking the system, in pieces down to `least` bytes, and gives it
+    back."""
 
     def __init__(self, least):
         self.library = ctypes.CDLL(None)
@@ -405,8 +406,8 @@ def want_of_memory(error):
             return True
         if isinstance(error, ImportError) and "failed to map segment" in text:
             return True
-        # CPython's compiler and its calls of functions written in Python have no word for it, nor has its loop where there
-        # is no room for a frame (as in importlib's own calls); NumPy's ufuncs neither.
+        # CPython's compiler and its calls of functions written in Python have no word for it, nor has its loop where
+        # there is no room for a frame (as in importlib's own calls); NumPy's ufuncs neither.
         if isinstance(error, SystemError) and (
             text == "error return without exception set"
             or "returned null without setting" in text

@@ -1,4 +1,5 @@
-"""What the functions of nn.functional promise, with values a reader can work out; gradients against finite differences."""
+"""What the functions of nn.functional promise, with values a reader can work out; gradients against finite
+differences."""
 
 import math
 import warnings

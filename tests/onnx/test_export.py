@@ -1,4 +1,5 @@
-"""What an exported file holds: names, shapes, weights, nodes. The files are read by a small reader of the tests' own."""
+"""What an exported file holds: names, shapes, weights, nodes. The files are read by a small reader of the tests'
+own."""
 
 import inspect
 import io

@@ -98,7 +98,8 @@ def test_every_nan_becomes_the_same_float16():
 @pytest.mark.parametrize("offset", [0, 1, 7, 16, 30])
 @pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
 def test_large_results_are_written_whole_wherever_they_begin(offset, dtype):
-    """They are streamed past the cache by whole lines, and what lies before the first and after the last line is not."""
+    """They are streamed past the cache by whole lines, and what lies before the first and after the last line is
+    not."""
     count = 2_200_003
     x = cresset.arange(count, dtype=dtype)
     memory = cresset.full((count + 64,), -1, dtype=dtype)

@@ -1,4 +1,5 @@
-"""nll_loss and cross_entropy: values that a reader can work out, every reduction and shape, gradients of both orders."""
+"""nll_loss and cross_entropy: values that a reader can work out, every reduction and shape, gradients of both
+orders."""
 
 import math
 

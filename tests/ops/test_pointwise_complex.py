@@ -40,7 +40,8 @@ def by_cmath(name, z):
 
 
 def agree(z, got, expected, unit):
-    """Part by part: equal signs of zeros, infinities and nan in the same place, else within 8 units of the larger part."""
+    """Part by part: equal signs of zeros, infinities and nan in the same place, else within 8 units of the larger
+    part."""
     size = max((abs(part) for part in (expected.real, expected.imag) if math.isfinite(part)), default=0.0)
     # With a nan, or two infinities, the standard leaves some signs open.
     undecided = cmath.isnan(expected) or (math.isinf(z.real) and math.isinf(z.imag))

@@ -1,4 +1,5 @@
-"""The elementary functions of float32 tensors: accuracy against the math module, ends of the range, every way to call."""
+"""The elementary functions of float32 tensors: accuracy against the math module, ends of the range, every way to
+call."""
 
 import math
 import os
@@ -180,7 +181,7 @@ x = cresset.linspace(-20, 20, 4999)
 calls = [lambda x: (x / 20).erfinv(), lambda x: cresset.fmod(x, 0.7), lambda x: cresset.nextafter(x, -x), cresset.exp, cresset.log, cresset.tanh, cresset.erf, cresset.sin, cresset.log1p, F.gelu, F.silu,
          lambda x: cresset.softmax(x.view(1, -1), 1), lambda x: cresset.log_softmax(x.view(-1, 1), 0), lambda x: x.to(cresset.float16).float(), lambda x: x.to(cresset.bfloat16).float()]
 print([hashlib.sha256(bytes(f(x).nan_to_num(7.0).view(cresset.uint8).flatten().tolist())).hexdigest()[:16] for f in calls])
-"""
+"""  # noqa: E501
 
 
 def test_every_instruction_set_gives_the_same_bits():

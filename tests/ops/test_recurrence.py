@@ -1,4 +1,5 @@
-"""Recurrent layers: steps that can be worked out by hand, gradients to the second order, packed sequences, and threads."""
+"""Recurrent layers: steps that can be worked out by hand, gradients to the second order, packed sequences, and
+threads."""
 
 import os
 import subprocess

@@ -280,7 +280,10 @@ def test_results_do_not_depend_on_the_number_of_threads():
 @pytest.mark.parametrize("level", ["baseline", "avx2"])
 def test_results_do_not_depend_on_the_instruction_set(level):
     pytest.importorskip("numpy")
-    program = f"import importlib.util as u; s = u.spec_from_file_location('t', {__file__!r}); m = u.module_from_spec(s); s.loader.exec_module(m); print(m._digest())"
+    program = (
+        f"import importlib.util as u; s = u.spec_from_file_location('t', {__file__!r}); m = "
+        "u.module_from_spec(s); s.loader.exec_module(m); print(m._digest())"
+    )
     run = subprocess.run(
         [sys.executable, "-P", "-c", program],
         env={**os.environ, "CRESSET_ISA": level},

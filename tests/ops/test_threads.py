@@ -146,7 +146,7 @@ def test_threads_do_not_change_a_bit(case):
         assert first.equal(third)
 
 
-UNARY = "abs acosh asinh atan ceil cos cosh digamma erf erfc erfinv exp expm1 floor i0 lgamma log log1p logit neg reciprocal relu rsqrt sigmoid sign sin sinh sqrt tan tanh trunc".split()
+UNARY = "abs acosh asinh atan ceil cos cosh digamma erf erfc erfinv exp expm1 floor i0 lgamma log log1p logit neg reciprocal relu rsqrt sigmoid sign sin sinh sqrt tan tanh trunc".split()  # noqa: E501
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -46,8 +46,8 @@ def test_a_scale_from_the_extremes():
 def test_it_prints_its_scale():
     q = cresset.quantize_per_tensor(cresset.tensor([1.0]), 0.5, 0, cresset.qint8)
     assert (
-        repr(q)
-        == "tensor([1.], size=(1,), dtype=torch.qint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.5, zero_point=0)"
+        repr(q) == "tensor([1.], size=(1,), dtype=torch.qint8,\n       quantization_scheme=torch.per_tensor_affine, "
+        "scale=0.5, zero_point=0)"
     )
 
 

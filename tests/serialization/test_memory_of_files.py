@@ -125,7 +125,7 @@ for path in sys.argv[1:]:
         print(path, status("VmHWM") - before, time.perf_counter() - start, said, sep="\\t", flush=True)
         os._exit(0)
     os.wait()
-"""
+"""  # noqa: E501
 
 
 def measured(paths):
@@ -266,14 +266,14 @@ SLOW = {
     "pairs of numbers with one hash": b"}(" + b"".join(
         b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little", signed=True) + b"N\x86N" for n in range(30_000)) + b"u.",
     # Two keys that are equal, each a tower of pairs: comparing them would visit every path.
-    "equal towers of pairs": b"}" + 2 * ((b"(K\x01\x91" + b"q\x00(h\x00h\x00\x86\x91" * 40 + b"Ns").replace(b"q\x00(h\x00", b"q\x000(h\x00")) + b".",
-    "names of shared lists for a storage": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + b"h\x01" + text("cpu") + b"K\x01tQ.",
-    "a number of elements of shared lists": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + text("0") + text("cpu") + b"h\x01tQ.",
+    "equal towers of pairs": b"}" + 2 * ((b"(K\x01\x91" + b"q\x00(h\x00h\x00\x86\x91" * 40 + b"Ns").replace(b"q\x00(h\x00", b"q\x000(h\x00")) + b".",  # noqa: E501
+    "names of shared lists for a storage": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + b"h\x01" + text("cpu") + b"K\x01tQ.",  # noqa: E501
+    "a number of elements of shared lists": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + text("0") + text("cpu") + b"h\x01tQ.",  # noqa: E501
     "a fraction with a large exponent": b"\x80\x02" + fuzz.named("fractions",
         "Fraction") + text("1e999999999") + b"\x85R.",
     "a tensor of no size copied": storage() + b"Qq\x01" + fuzz.named("torch._utils",
         "_rebuild_device_tensor_from_cpu_tensor") + b"("
-    + fuzz.named("torch._utils", "_rebuild_tensor_v2") + b"(h\x01K\x00\x8a\x06\0\0\0\0\0\x10\x85K\x00\x85\x89}tR" + fuzz.named("torch", "float64") + text("cpu") + b"\x89tR.",
+    + fuzz.named("torch._utils", "_rebuild_tensor_v2") + b"(h\x01K\x00\x8a\x06\0\0\0\0\0\x10\x85K\x00\x85\x89}tR" + fuzz.named("torch", "float64") + text("cpu") + b"\x89tR.",  # noqa: E501
 }  # fmt: skip
 
 

@@ -202,7 +202,10 @@ def call(name, function, args, kwargs, log):
 def describe(value):
     kind = type(value).__name__
     if kind == "Tensor":
-        return f"<{tuple(value.shape)} {value.dtype} {value.device} {value.stride()}{' grad' if value.requires_grad else ''}>"
+        return (
+            f"<{tuple(value.shape)} {value.dtype} {value.device} "
+            f"{value.stride()}{' grad' if value.requires_grad else ''}>"
+        )
     if isinstance(value, (list, tuple)):
         return f"{kind}({', '.join(map(describe, value))})"
     return repr(value)[:60]

@@ -1,4 +1,5 @@
-"""A training process that is killed at random instants, and goes on, ends with the weights of one that was left alone."""
+"""A training process that is killed at random instants, and goes on, ends with the weights of one that was left
+alone."""
 
 import importlib.util
 from pathlib import Path

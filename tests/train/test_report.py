@@ -212,7 +212,10 @@ def test_a_record_of_many_names_makes_a_page_of_bounded_size(tmp_path):
 
 
 def test_the_record_of_a_long_run_is_read(tmp_path):
-    line = '{"kind": "step", "time": 1763236800.123, "step": %d, "epoch": 1, "batch": 5, "loss": 0.51234, "lr": 0.1, "samples_per_second": 100.0}\n'
+    line = (
+        '{"kind": "step", "time": 1763236800.123, "step": %d, "epoch": 1, "batch": 5, "loss": 0.51234, "lr": '
+        '0.1, "samples_per_second": 100.0}\n'
+    )
     (tmp_path / "run.jsonl").write_text("".join(line % n for n in range(150_000)))
     assert len(train.read_records(tmp_path / "run.jsonl")) == 150_000
 

@@ -1,4 +1,5 @@
-"""torch.utils.cpp_extension: operators compiled against <cresset/extension.h>. Skipped where there is no C++ compiler."""
+"""torch.utils.cpp_extension: operators compiled against <cresset/extension.h>. Skipped where there is no C++
+compiler."""
 
 import os
 import re
@@ -27,7 +28,7 @@ static const Register scaled = Operator("scaled(Tensor x, float by) -> Tensor")
       check(x.is_contiguous(), "scaled: x must be contiguous");
       for (int64_t i = 0; i < x.numel(); ++i) out[0].as<float>()[i] = x.as<float>()[i] * static_cast<float>(a.number(1));
     });
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +100,7 @@ def test_every_kind_of_argument_and_several_results():
             });
         static const Register add_one = Operator("add_one_(Tensor(a!) x) -> ()")
             .cpu([](const Arguments& a, Results&) { for (int64_t i = 0; i < a.tensor(0).numel(); ++i) a.tensor(0).as<int32_t>()[i] += 1; });
-        """,
+        """,  # noqa: E501
         functions=["all", "add_one_"],
     )
     first, second = module.all(
@@ -128,7 +129,7 @@ def test_strides_and_empty_and_0d_tensors_are_seen_as_they_are():
               else for (int64_t i = 0; i < x.numel(); ++i) sum += x.as<float>()[i];
               out[0].as<float>()[0] = sum;
             });
-        """,
+        """,  # noqa: E501
     )
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert module.total(x).item() == 1234.0 and module.total(x.t()).item() == 1324.0
@@ -243,7 +244,7 @@ def test_a_shape_rule_that_gives_nonsense_is_an_error():
         using namespace cresset;
         static const Register f = Operator("f(Tensor x) -> Tensor").shape([](const Arguments&) { return Shapes{{{-3}, DType::float32}}; }).cpu([](const Arguments&, Results&) {});
         static const Register g = Operator("g(Tensor x) -> Tensor").shape([](const Arguments&) { return Shapes{}; }).cpu([](const Arguments&, Results&) {});
-        """,
+        """,  # noqa: E501
     )
     with pytest.raises(RuntimeError, match=r"ext_nonsense::f: the shape rule gives sizes \[-3\]"):
         module.f(torch.ones(1))
@@ -274,7 +275,7 @@ def test_setuptools_builds_a_module_that_python_imports(tmp_path):
             from setuptools import setup
             from cresset.utils.cpp_extension import BuildExtension, CppExtension
             setup(name="scaled_ext", ext_modules=[CppExtension("scaled_ext", ["scaled.cpp"])], cmdclass={"build_ext": BuildExtension.with_options(use_ninja=False)})
-            """
+            """  # noqa: E501
         )
     )
     environment = {
@@ -291,7 +292,10 @@ def test_setuptools_builds_a_module_that_python_imports(tmp_path):
         timeout=200,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    program = "import scaled_ext, cresset as torch; print(scaled_ext.scaled(torch.ones(2), 3.0), torch.ops.scaled_ext.scaled(torch.ones(1), 2.0), scaled_ext.__all__)"
+    program = (
+        "import scaled_ext, cresset as torch; print(scaled_ext.scaled(torch.ones(2), 3.0), "
+        "torch.ops.scaled_ext.scaled(torch.ones(1), 2.0), scaled_ext.__all__)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=100
     )

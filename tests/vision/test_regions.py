@@ -1,4 +1,5 @@
-"""Regions of feature maps, each against loops over pixels; and the operators that torchvision's own package asks for."""
+"""Regions of feature maps, each against loops over pixels; and the operators that torchvision's own package asks
+for."""
 
 import math
 

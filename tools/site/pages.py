@@ -1,7 +1,7 @@
 """The pages of the site, from docs/ and from the package: python tools/site/pages.py FOLDER [--quick].
 
-Pages keep their names. Links to files that are no pages lose the link and keep their words. The programs of the tutorials
-and their like are run, and what they show stands below them; --quick leaves that out.
+Pages keep their names. Links to files that are no pages lose the link and keep their words. The programs of the
+tutorials and their like are run, and what they show stands below them; --quick leaves that out.
 """
 
 import os

@@ -8,7 +8,8 @@ A comment before a block says what else is to happen with it:
     <!-- raises -->         it has to raise, and the error is what it shows
     <!-- not run: WHY -->   it is only read
 
-`python tools/site/programs.py PAGE RESULTS` runs the page in the current folder and writes what its blocks show, as JSON.
+`python tools/site/programs.py PAGE RESULTS` runs the page in the current folder and writes what its blocks show, as
+JSON.
 """
 
 import ast
@@ -64,7 +65,8 @@ def shown(value):
 
 
 def run_python(code, names, place, must_raise):
-    """What a block shows: [(kind, text)]. `place` is for whoever mends the page; its readers see lines of program.py."""
+    """What a block shows: [(kind, text)]. `place` is for whoever mends the page; its readers see lines of
+    program.py."""
     file = "program.py"
     tree, printed, found = ast.parse(code, place), io.StringIO(), []
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

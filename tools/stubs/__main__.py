@@ -140,7 +140,7 @@ class Printer:
         if isinstance(thing, type):
             return [
                 (
-                    f"class {word}({thing.__bases__[0].__name__ if thing.__bases__[0] in (tuple, Exception) else 'Any'}): "
+                    f"class {word}({thing.__bases__[0].__name__ if thing.__bases__[0] in (tuple, Exception) else 'Any'}): "  # noqa: E501
                     "..."
                 )
             ]

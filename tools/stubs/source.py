@@ -172,7 +172,10 @@ class Source:
             return f"{indent}{name} = {ast.unparse(value)}"
         if isinstance(value, ast.Name) and value.id in self.names and value.id in self.kinds():
             return f"{indent}{name} = {value.id}"
-        return f"{indent}{name}: {OF_CONSTANTS.get(type(value.value), 'Any') if isinstance(value, ast.Constant) else 'Any'}"
+        return (
+            f"{indent}{name}: "
+            f"{OF_CONSTANTS.get(type(value.value), 'Any') if isinstance(value, ast.Constant) else 'Any'}"
+        )
 
     def functions(self):
         return {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}

@@ -1,4 +1,5 @@
-"""torch._dynamo: the names that programs use of PyTorch's tracer. Nothing is traced by default: see cresset.compiler."""
+"""torch._dynamo: the names that programs use of PyTorch's tracer. Nothing is traced by default: see
+cresset.compiler."""
 
 from ..compiler import (
     OptimizedModule,

@@ -1,4 +1,5 @@
-"""torch._inductor: the names that programs use of PyTorch's code generator. No code is generated: see cresset.compiler."""
+"""torch._inductor: the names that programs use of PyTorch's code generator. No code is generated: see
+cresset.compiler."""
 
 from ..compiler import MODES, cudagraph_mark_step_begin
 from . import config

@@ -77,8 +77,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
             if not text.startswith("Tensor"):
                 if mutates_args != "unknown":
                     raise ValueError(
-                        who
-                        + f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated"
+                        who + f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can "
+                        "be mutated"
                     )
             else:
                 text = f"Tensor(a{number}!)" + text[6:]
@@ -87,16 +87,16 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
             value = parameter.default
             if not (value is None or isinstance(value, (int, float, bool, str, cresset.dtype, cresset.device))):
                 raise ValueError(
-                    who
-                    + f"Parameter {name} has an unsupported default value type {type(value)}. Got func with signature {signature})"
+                    who + f"Parameter {name} has an unsupported default value type {type(value)}. Got func with "
+                    f"signature {signature})"
                 )
             default = f"={value}" if not isinstance(value, (str, cresset.device)) else f'="{value}"'
             default = default.replace("=torch.", "=")
         parts.append(f"{text} {name}{default}")
     if mutates_args != "unknown" and (unknown := set(mutates_args) - set(seen)):
         raise ValueError(
-            who
-            + f"{unknown} in mutates_args were not found in the function's arguments. mutates_args should contain the names of all args that the custom op mutates"
+            who + f"{unknown} in mutates_args were not found in the function's arguments. mutates_args should "
+            "contain the names of all args that the custom op mutates"
         )
     _check_tagged_signature(signature, hints, mutates_args, tags, who)
     returned = _tagged_result(parts, tags) or _result_text(hints, signature, who)

@@ -205,8 +205,8 @@ class Library:
         name = op_name if isinstance(op_name, str) else op_name.name()
         if self.ns == "aten" and not name.startswith(tuple(f"{ns}::" for ns in _KNOWN if ns != "aten")):
             raise NotImplementedError(
-                f"Library.impl: {name}: operators of aten have their own kernels here, which cannot be replaced; define "
-                "an operator of your own, or use a TorchDispatchMode"
+                f"Library.impl: {name}: operators of aten have their own kernels here, which cannot be "
+                "replaced; define an operator of your own, or use a TorchDispatchMode"
             )
         return find(name if "::" in name else f"{self.ns}::{name}")
 
@@ -348,8 +348,8 @@ def set_fake(op, function, allow_override):
         )
     if "meta" in op._kernels:
         raise RuntimeError(
-            f"register_fake(...): the operator {op.name()} already has an DispatchKey::Meta implementation; either that "
-            "or a fake impl, not both"
+            f"register_fake(...): the operator {op.name()} already has an DispatchKey::Meta implementation; "
+            "either that or a fake impl, not both"
         )
     if op._fake is not None and not allow_override:
         raise RuntimeError(

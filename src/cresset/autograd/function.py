@@ -381,7 +381,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def _tangents_from_backward(cls, ctx, tangents, outputs, number):
-        """Without a jvp, what backward says: it is linear in the gradients, and its derivative by them is the Jacobian."""
+        """Without a jvp, what backward says: it is linear in the gradients, and its derivative by them is the
+        Jacobian."""
 
         def backward(grads):
             grads = [

@@ -1,4 +1,5 @@
-"""Whether calls are recorded: no_grad, enable_grad, set_grad_enabled and inference_mode, as contexts and as decorators."""
+"""Whether calls are recorded: no_grad, enable_grad, set_grad_enabled and inference_mode, as contexts and as
+decorators."""
 
 import functools
 import inspect

@@ -547,7 +547,8 @@ def mismatch(output, place, numerical, analytical, forward, out, source):
 
 
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
-    """The Jacobian of `fn`'s first result by central differences, for each tensor of `target` (by default the inputs)."""
+    """The Jacobian of `fn`'s first result by central differences, for each tensor of `target` (by default the
+    inputs)."""
     if grad_out != 1.0:
         raise ValueError(
             "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."

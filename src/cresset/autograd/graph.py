@@ -96,7 +96,8 @@ Node.register_prehook = register_prehook
 
 
 def saved_value(node, name):
-    """`grad_fn._saved_self`, `_saved_other`, `_saved_dim`, ...: what the node of an operator keeps, by PyTorch's names."""
+    """`grad_fn._saved_self`, `_saved_other`, `_saved_dim`, ...: what the node of an operator keeps, by PyTorch's
+    names."""
     if name.startswith("_saved_"):
         kept = node._saved()
         wanted = name.removeprefix("_saved_")

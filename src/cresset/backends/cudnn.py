@@ -1,4 +1,5 @@
-"""cuDNN: NVIDIA's convolutions. What is set here is told to the native convolutions; settings of recurrences are kept."""
+"""cuDNN: NVIDIA's convolutions. What is set here is told to the native convolutions; settings of recurrences are
+kept."""
 
 import sys
 

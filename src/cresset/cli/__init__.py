@@ -1,5 +1,5 @@
-"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`, `serve`, `bench-serve`. Each command lives in its
-own file and loads when it is used.
+"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`, `serve`, `bench-serve`. Each
+command lives in its own file and loads when it is used.
 
 Exit status: 0 done, 1 it failed (one line on standard error says why), 2 the arguments are wrong, 130 interrupted.
 """
@@ -154,9 +154,10 @@ def add_serve(commands):
     command = commands.add_parser(
         "serve",
         help="put models behind HTTP",
-        description="Serve models: the Open Inference Protocol (KServe v2) and TorchServe's predictions and management. "
-        "MODEL is [NAME[@VERSION]=]SOURCE, and SOURCE a .pt2 file (exported program), a .pt file (TorchScript), or "
-        "file.py:Name or package.module:Name (a handler class as TorchServe has them, or a function that returns a module).",
+        description="Serve models: the Open Inference Protocol (KServe v2) and TorchServe's predictions and "
+        "management. MODEL is [NAME[@VERSION]=]SOURCE, and SOURCE a .pt2 file (exported program), a "
+        ".pt file (TorchScript), or file.py:Name or package.module:Name (a handler class as TorchServe "
+        "has them, or a function that returns a module).",
     )
     command.add_argument("models", metavar="MODEL", nargs="*")
     command.add_argument("--config", metavar="FILE", help="a TOML file with [server], [[model]] and [split.NAME]")

@@ -140,7 +140,8 @@ def walk(value):
 
 
 def named_items(name, container):
-    """(name, value) of each item. A long name gets no longer, so that all names together grow no faster than the file."""
+    """(name, value) of each item. A long name gets no longer, so that all names together grow no faster than the
+    file."""
     for key, item in container.items() if isinstance(container, dict) else enumerate(container):
         yield (f"{name}.{word(key)}" if name else word(key)) if len(name) <= NAME else name, item
 

@@ -88,7 +88,8 @@ def train(model, learn, test, epochs, batch, say=None, records=None):
             line.show(f"epoch {epoch:2d} [{bar(step, steps)}] loss {loss.item():.4f}")
         checked, right, _ = evaluate(model, *test)
         history.append((total / len(pictures), checked, right))
-        records.write("epoch", epoch=epoch, step=epoch * steps, loss=history[-1][0], val_loss=checked, val_accuracy=right,
+        records.write("epoch", epoch=epoch, step=epoch * steps, loss=history[-1][0], val_loss=checked,
+            val_accuracy=right,
             lr=float(optimizer.param_groups[0]["lr"]))  # fmt: skip
         records.flush()
         line.keep(

@@ -226,7 +226,10 @@ def graphics():
     for number in range(cresset.cuda.device_count()):
         facts = cresset.cuda.get_device_properties(number)
         free, total = cresset.cuda.mem_get_info(number)
-        text = f"{facts.name}, sm_{facts.major}{facts.minor}, {facts.multi_processor_count} processors, {size_text(free)} free of {size_text(total)}"
+        text = (
+            f"{facts.name}, sm_{facts.major}{facts.minor}, {facts.multi_processor_count} processors, "
+            f"{size_text(free)} free of {size_text(total)}"
+        )
         yield finding(f"cuda:{number}", GOOD, text)
     yield device_works()
 

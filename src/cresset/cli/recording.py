@@ -19,7 +19,8 @@ def recorded(options, name, model, optimizer, epochs):
             raise CommandError(f"train {name}: {options.run} holds a run already; another folder starts a new one")
     records, reason = Records(path), "finished"
     records.write("start", model=type(model).__name__, parameters=sum(p.numel() for p in model.parameters()),
-        optimizer=optimizer, epochs=epochs, seed=options.seed, device=str(options.device), cresset=cresset.__version__)  # fmt: skip
+        optimizer=optimizer, epochs=epochs, seed=options.seed, device=str(options.device),
+        cresset=cresset.__version__)  # fmt: skip
     try:
         yield records
     except BaseException as error:

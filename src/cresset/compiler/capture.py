@@ -9,6 +9,10 @@ eager beside the backend's; the default backend needs no graph and pays nothing 
 Where the program looks at the elements of tensors the graph ends and another begins: Python has gone on with the
 values that eager computed. What no graph can hold (`backward`, writes to tensors with a history) makes the call an
 eager one, which a warning says.
+
+Why this is not the recorder of graph/recording.py: that one enters functions until only operators are left and turns
+writes into new values, which export and ONNX need. A backend is promised the calls as the program made them
+(`torch.nn.functional.gelu`, `x.add_(1)`), may run them as they stand, and gets several graphs for one call.
 """
 
 import operator
@@ -44,7 +48,8 @@ class Segment:
         self.calls = 0
 
     def know(self, tensor, node):
-        """`node` makes the tensor, as long as it lives: what nobody refers to is computed late without being written."""
+        """`node` makes the tensor, as long as it lives: what nobody refers to is computed late without being
+        written."""
         key = id(tensor)
         self.made[key] = (weakref.ref(tensor, lambda _: self.made.pop(key, None)), node)
 

@@ -81,7 +81,8 @@ def explain(f, *extra_args, **extra_kwargs):
 
 
 def groups_svg(groups, title="computed together"):
-    """A picture of groups, as `explain` gives them: a box a call, green where its result is written, a frame a group."""
+    """A picture of groups, as `explain` gives them: a box a call, green where its result is written, a frame a
+    group."""
     boxes = []
     for number, group in enumerate(groups):
         first, title = len(boxes), f"group {number + 1}: {group['elements']} elements"

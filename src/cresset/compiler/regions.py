@@ -102,7 +102,9 @@ def _lines(name, groups, topics):
     for number, group in enumerate(groups):
         start = f"compile: {name}: group {number}:"
         if "kernels" in topics:
-            yield f"{start} {len(group['calls'])} calls on {group['elements']} elements; asked for by: {group['reason']}"
+            yield (
+                f"{start} {len(group['calls'])} calls on {group['elements']} elements; asked for by: {group['reason']}"
+            )
         if "fusion" in topics:
             yield (
                 f"{start} {', '.join(group['calls'])}; reads {group['read']} and writes {group['written']} elements; "

@@ -24,8 +24,8 @@ class set_stance(contextlib.ContextDecorator):
 
     Args:
         stance: "force_eager" runs functions as if they were not compiled. With "eager_on_recompile" and
-            "fail_on_recompile" a graph that a backend of one's own has not seen runs without it, or is an error; nothing
-            else is ever compiled again, so the others are like "default".
+            "fail_on_recompile" a graph that a backend of one's own has not seen runs without it, or is an error;
+            nothing else is ever compiled again, so the others are like "default".
         force_backend: the backend of all functions that have one, with the default stance only.
 
     >>> with cresset.compiler.set_stance("force_eager"):

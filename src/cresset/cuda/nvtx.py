@@ -1,4 +1,5 @@
-"""Ranges and marks for NVIDIA's profilers, through NVTX where it is installed, and for `cresset.profiler` in any case."""
+"""Ranges and marks for NVIDIA's profilers, through NVTX where it is installed, and for `cresset.profiler` in any
+case."""
 
 import contextlib
 import functools

@@ -55,7 +55,8 @@ def cudaProfilerStop():
 
 
 def cudaHostRegister(ptr, size, flags):
-    """Lock the pages of memory that somebody else made, so that copies between it and the device can be asynchronous."""
+    """Lock the pages of memory that somebody else made, so that copies between it and the device can be
+    asynchronous."""
     code = _call("cuMemHostRegister_v2", ctypes.c_void_p(ptr), ctypes.c_size_t(size), ctypes.c_uint(flags))
     if code == cudaError.success:
         _native_cuda.note_registered(ptr, size)

@@ -351,13 +351,17 @@ def _table(found, holders, colors):
             f'class="number">{100 * size / max(found.peak, 1):.1f} %</td>'
             f'<td class="number">{blocks if blocks > 0 else ""}</td><td '
             f'class="number">{size_text(found.at_end[holder])}</td>'
-            f"<td>{html.escape(module) or '<span class=soft>no module</span>'}</td><td>{where}{f'<code>{html.escape(code)}</code>' if code else ''}</td></tr>"
+            f"<td>{html.escape(module) or '<span class=soft>no module</span>'}</td>"
+            f"<td>{where}{f'<code>{html.escape(code)}</code>' if code else ''}</td></tr>"
         )
     left = sum(1 for holder in holders if found.at_peak[holder]) - len(rows)
     more = f'<p class="note">{left} smaller holders are not listed.</p>' if left > 0 else ""
     if not rows:
         return '<p class="note">Nothing was held.</p>'
-    head = "<tr><th></th><th>at the peak</th><th>share</th><th>blocks</th><th>at the end</th><th class=left>module</th><th class=left>line</th></tr>"
+    head = (
+        "<tr><th></th><th>at the peak</th><th>share</th><th>blocks</th><th>at the end</th><th "
+        "class=left>module</th><th class=left>line</th></tr>"
+    )
     return f'<div class="wide"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>{more}'
 
 
@@ -396,24 +400,28 @@ STYLE = (
         "dark;--paper:#fcfcfb;--card:#fff;--ink:#1b1b1a;--soft:#62625e;--line:#e4e3de;--bad:#c0281f;"
     )
     + "".join(f"--c{number}:{color};" for number, color in enumerate(LIGHT))
-    + "}@media(prefers-color-scheme:dark){:root{--paper:#161615;--card:#1e1e1d;--ink:#ecebe7;--soft:#a09f99;--line:#363634;--bad:#ff7a70;"
+    + "}@media(prefers-color-scheme:dark){:root{--paper:#161615;--card:#1e1e1d;"
+    + "--ink:#ecebe7;--soft:#a09f99;--line:#363634;--bad:#ff7a70;"
     + "".join(f"--c{number}:{color};" for number, color in enumerate(DARK))
     + "}}"
     + "".join(f".c{number}{{color:var(--c{number})}}" for number in range(len(LIGHT)))
     + """
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1240px;padding:28px 24px;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+body{margin:0 auto;max-width:1240px;padding:28px 24px;background:var(--paper);
+  color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 h1{font-size:24px;margin:0 0 12px}
 h2{font-size:18px;margin:26px 0 8px}
 dl{display:flex;flex-wrap:wrap;gap:8px 28px;margin:0 0 20px}
 dt{color:var(--soft);font-size:12px}
 dd{margin:0;font-variant-numeric:tabular-nums}
-figure{position:relative;margin:0;padding:14px 14px 12px;background:var(--card);border:1px solid var(--line);border-radius:8px}
+figure{position:relative;margin:0;padding:14px 14px 12px;background:var(--card);
+  border:1px solid var(--line);border-radius:8px}
 figure>input{position:absolute;opacity:0;pointer-events:none}
 .bar{display:flex;justify-content:space-between;margin-bottom:6px}
 .switch{display:flex;border:1px solid var(--line);border-radius:6px;overflow:hidden;font-size:13px}
 .switch label{padding:2px 12px;color:var(--soft);cursor:pointer}
-#axis-events:checked~.bar label[for=axis-events],#axis-time:checked~.bar label[for=axis-time]{background:var(--line);color:var(--ink)}
+#axis-events:checked~.bar label[for=axis-events],#axis-time:checked~.bar label[for=axis-time]{
+  background:var(--line);color:var(--ink)}
 #axis-events:focus-visible~.bar .switch,#axis-time:focus-visible~.bar .switch{outline:2px solid var(--c0)}
 #axis-events:checked~#by-time,#axis-time:checked~#by-events{display:none}
 svg{display:block;width:100%;height:auto}
@@ -431,7 +439,9 @@ svg{display:block;width:100%;height:auto}
 .key{display:flex;align-items:center;gap:6px}
 i{flex:none;display:inline-block;width:12px;height:12px;border-radius:3px;background:currentColor}
 i.reserved{width:22px;height:0;border-radius:0;background:none;border-top:2px dashed var(--soft)}
-#tip{position:absolute;z-index:2;min-width:230px;max-width:460px;padding:8px 10px;background:var(--card);border:1px solid var(--line);border-radius:6px;box-shadow:0 3px 14px #0003;font-size:13px;pointer-events:none}
+#tip{position:absolute;z-index:2;min-width:230px;max-width:460px;padding:8px 10px;
+  background:var(--card);border:1px solid var(--line);border-radius:6px;
+  box-shadow:0 3px 14px #0003;font-size:13px;pointer-events:none}
 #tip p{display:flex;gap:8px;align-items:center;margin:1px 0}
 #tip p span:last-child{margin-left:auto;padding-left:14px;white-space:nowrap;font-variant-numeric:tabular-nums}
 #tip .total{font-weight:600}
@@ -449,12 +459,15 @@ code{display:block;color:var(--soft);font:12px/1.4 ui-monospace,monospace}
 
 SCRIPT = """
 const data=DATA,tip=document.getElementById("tip"),figure=tip.parentNode;
-function size(n){const u=["B","KiB","MiB","GiB","TiB"];let i=0;while(Math.abs(n)>=1024&&i<4){n/=1024;i++}return(i?n.toFixed(n>=100?0:n>=10?1:2):n)+" "+u[i]}
-function line(color,name,value,kind){const p=document.createElement("p");if(kind)p.className=kind;if(color!==null){const i=document.createElement("i");i.className=color;p.append(i)}
+function size(n){const u=["B","KiB","MiB","GiB","TiB"];let i=0;while(Math.abs(n)>=1024&&i<4){n/=1024;i++}
+  return(i?n.toFixed(n>=100?0:n>=10?1:2):n)+" "+u[i]}
+function line(color,name,value,kind){const p=document.createElement("p");if(kind)p.className=kind;
+  if(color!==null){const i=document.createElement("i");i.className=color;p.append(i)}
 for(const text of[name,value]){const s=document.createElement("span");s.textContent=text;p.append(s)}return p}
 for(const chart of document.querySelectorAll(".chart")){
 const svg=chart.querySelector("svg"),cursor=svg.querySelector(".cursor"),d=data[chart.dataset.key];
-function show(event){const box=svg.getBoundingClientRect(),x=(event.clientX-box.left)*svg.viewBox.baseVal.width/box.width;
+function show(event){const box=svg.getBoundingClientRect(),
+  x=(event.clientX-box.left)*svg.viewBox.baseVal.width/box.width;
 let low=0,high=d.x.length-1;while(low<high){const middle=low+high+1>>1;if(d.x[middle]<=x)low=middle;else high=middle-1}
 cursor.setAttribute("transform","translate("+Math.max(x,d.x[0])+" 0)");cursor.setAttribute("visibility","visible");
 const held=d.by[low].map((n,i)=>[n,i]).filter(h=>h[0]>0).sort((a,b)=>b[0]-a[0]);

@@ -55,7 +55,8 @@ def get_worker_info():
 
 
 def shared_tensor(shape, dtype):
-    """In a worker that is stacking a batch: a tensor in memory that the parent sees, if there is room; None elsewhere."""
+    """In a worker that is stacking a batch: a tensor in memory that the parent sees, if there is room; None
+    elsewhere."""
     blocks = getattr(_here, "blocks", None)
     return blocks.empty(shape, dtype) if blocks is not None else None
 

@@ -238,7 +238,10 @@ class nan_guard(overrides.TorchFunctionMode):
             place, line = _place(self.modules), _user_line()
             if came_in:
                 name_of = self._parameter_name(given, came_in[0])
-                message = f"{name}: {name_of or 'an input'} holds NaN before the call{place}; it comes from outside the guard ({_describe(came_in[0]) if not isinstance(came_in[0], float) else 'a number'})"
+                message = (
+                    f"{name}: {name_of or 'an input'} holds NaN before the call{place}; it comes from outside "
+                    f"the guard ({_describe(came_in[0]) if not isinstance(came_in[0], float) else 'a number'})"
+                )
             else:
                 inputs = "; inputs " + ", ".join(map(_range_text, given)) if given else ""
                 message = f"{name}: made the first {kind}{place}: {_describe(value)}{inputs}"

@@ -1,4 +1,5 @@
-"""What the modules of devices answer where there is none of them: torch.xpu, torch.mps and torch.mtia are made of this."""
+"""What the modules of devices answer where there is none of them: torch.xpu, torch.mps and torch.mtia are made of
+this."""
 
 
 def is_available():

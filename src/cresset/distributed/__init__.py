@@ -77,14 +77,16 @@ from .world import (
 )
 
 __all__ = [
-    "Backend", "BackendConfig", "BuiltinCommHookType", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
+    "Backend", "BackendConfig", "BuiltinCommHookType", "DebugLevel", "DistBackendError", "DistError",
+    "DistNetworkError", "DistStoreError", "FileStore",
     "GroupMember",
     "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work",
     "all_gather",
     "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
     "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
     "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend",
-    "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_global_rank", "get_group_rank",
+    "get_node_local_rank",
     "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv",
     "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available",

@@ -1,13 +1,13 @@
-"""torch.distributed.autograd: gradients through functions in other processes. cresset does not have it, and says so where
-it is asked for: values that torch.distributed.rpc brings begin new graphs."""
+"""torch.distributed.autograd: gradients through functions in other processes. cresset does not have it, and says so
+where it is asked for: values that torch.distributed.rpc brings begin new graphs."""
 
 __all__ = ["backward", "context", "get_gradients"]
 
 
 def _refuse(what):
     raise NotImplementedError(
-        f"torch.distributed.autograd.{what}: gradients do not travel through rpc in cresset. Send gradients as values, or "
-        "use DistributedDataParallel or torch.distributed.pipelining"
+        f"torch.distributed.autograd.{what}: gradients do not travel through rpc in cresset. Send gradients "
+        "as values, or use DistributedDataParallel or torch.distributed.pipelining"
     )
 
 

@@ -213,8 +213,8 @@ class DeviceMesh:
                 raise ValueError("Must pass mesh if passing multiple ProcessGroups")
             ranks = cresset.as_tensor(mesh, dtype=cresset.int32)
             if ranks.ndim != len(group):
-                raise ValueError(f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {ranks.tolist()}"
-                                 f" and {len(group)} ProcessGroups")  # fmt: skip
+                raise ValueError("Expects mesh with ndim equal to number of ProcessGroups but got mesh "
+                                 f"{ranks.tolist()} and {len(group)} ProcessGroups")  # fmt: skip
             return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _groups=list(group))
         ranks = world.get_process_group_ranks(group)
         if mesh is not None and cresset.as_tensor(mesh).flatten().tolist() != ranks:
@@ -380,8 +380,8 @@ def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_ov
         for dim, engine in backend_override.items():
             if isinstance(dim, str):
                 if dim not in (mesh_dim_names or ()):
-                    raise RuntimeError(f"Found invalid keys in backend_override: got {[dim]}, expected integers in range"
-                                       f" [0, {len(mesh_shape)}) or one of {mesh_dim_names}")  # fmt: skip
+                    raise RuntimeError(f"Found invalid keys in backend_override: got {[dim]}, expected integers in "
+                                       f"range [0, {len(mesh_shape)}) or one of {mesh_dim_names}")  # fmt: skip
                 dim = tuple(mesh_dim_names).index(dim)
             overrides[dim] = engine
     if not world.is_initialized():

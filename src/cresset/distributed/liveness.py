@@ -27,7 +27,8 @@ class Member:
     """This process among those of its job.
 
     Args:
-        store: the job's; processes that see it under the same prefix are of one job. Only a TCPStore notices who is gone.
+        store: the job's; processes that see it under the same prefix are of one job. Only a TCPStore notices who is
+            gone.
         name: of this process, which no other of the job has.
         holder: who holds the store, for messages.
     """
@@ -67,7 +68,8 @@ class Member:
                 return {None: f"{where} is gone: {self.holder} has ended"}
             if silence > SILENCE:
                 return {
-                    None: f"{where} does not answer for {silence:.1f} s: {self.holder} is stopped, or the network is cut"
+                    None: f"{where} does not answer for {silence:.1f} s: {self.holder} is stopped, or the network "
+                    "is cut"
                 }
         return self.known
 

@@ -12,8 +12,8 @@ def on_ray(fn, world_size, *args, resources=None, backend="gloo", timeout=None, 
         resources: what each worker needs, as in ray.remote: {"num_cpus": 2}; one CPU by default.
         backend, timeout: as in init_process_group.
 
-    Ray has to be there (`pip install "cresset[ray]"`); `ray.init()` is called if the program has not done so. If one rank
-    fails, the others are ended, and its error is raised here.
+    Ray has to be there (`pip install "cresset[ray]"`); `ray.init()` is called if the program has not done so. If one
+    rank fails, the others are ended, and its error is raised here.
     """
     try:
         import ray

@@ -10,7 +10,8 @@ _handlers = {}
 
 
 def register_rendezvous_handler(scheme, handler):
-    """Let `handler(url, rank=..., world_size=..., timeout=...)` answer URLs of a scheme; it yields (store, rank, size)."""
+    """Let `handler(url, rank=..., world_size=..., timeout=...)` answer URLs of a scheme; it yields (store, rank,
+    size)."""
     if scheme in _handlers:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
     _handlers[scheme] = handler
@@ -49,10 +50,9 @@ def _by_environment(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), *
         value = os.environ.get(name)
         if value is None:
             raise ValueError(
-                f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, "
-                "but not "
-                "set. torchrun sets it, and srun and mpiexec have names of their own for it; a program that runs alone may set RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost "
-                "MASTER_PORT=29500"
+                f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} "
+                "expected, but not set. torchrun sets it, and srun and mpiexec have names of their own for it; a "
+                "program that runs alone may set RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost MASTER_PORT=29500"
             )
         return value
 

@@ -167,7 +167,8 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: a value is inside when it is for every component, which form the last batch dimension."""
+    """The support of a mixture: a value is inside when it is for every component, which form the last batch
+    dimension."""
 
     def __init__(self, base_constraint):
         _expect_constraints([base_constraint])

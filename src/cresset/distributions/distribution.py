@@ -31,7 +31,8 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value):
-        """Whether distributions check their arguments when it is not said at each; they do unless Python runs with -O."""
+        """Whether distributions check their arguments when it is not said at each; they do unless Python runs with
+        -O."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: expected True or False, got {value!r}")
         Distribution._validate_args = value

@@ -14,9 +14,11 @@ from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection,
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
 __all__ = [
-    "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+    "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature",
+    "ExportedProgram",
     "ModuleCallEntry", "ModuleCallSignature",
-    "ShapesCollection", "default_decompositions", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save",
+    "ShapesCollection", "default_decompositions", "dims", "dynamic_shapes", "export", "graph_signature", "load",
+    "register_dataclass", "save",
     "to_c", "unflatten", "UnflattenedModule", "FlatArgsAdapter",
 ]  # fmt: skip
 

@@ -122,7 +122,8 @@ def load(f, *, extra_files=None, expected_opset_version=None):
             samples = cresset.load(io.BytesIO(reader.get_record("data/sample_inputs/model.pt")), weights_only=True)
         program = ProgramReader(data, tensors["weights"], tensors["constants"], samples).program()
     except (
-        KeyError, IndexError, TypeError, AttributeError, StopIteration, AssertionError, NotImplementedError, ArithmeticError, SyntaxError,
+        KeyError, IndexError, TypeError, AttributeError, StopIteration, AssertionError, NotImplementedError,
+        ArithmeticError, SyntaxError,
     ) as error:  # fmt: skip
         raise RuntimeError(
             "export.load: the program in the file is not whole: " + printable(f"{type(error).__name__}: {error}", 500)

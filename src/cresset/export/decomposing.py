@@ -65,8 +65,8 @@ def _swapped(rank, a, b):
 
 
 class CustomDecompTable(dict):
-    """The operators that `run_decompositions` writes with simpler ones, {torch.ops.aten.name.overload: function}: take some
-    out, put others in, and hand it over.
+    """The operators that `run_decompositions` writes with simpler ones, {torch.ops.aten.name.overload: function}: take
+    some out, put others in, and hand it over.
 
     >>> table = cresset.export.default_decompositions()
     >>> table.pop(cresset.ops.aten.linear.default) is not None

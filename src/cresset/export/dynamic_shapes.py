@@ -258,7 +258,8 @@ class AutoFree(Free):
 
 
 def read(inputs, shapes):
-    """{(input name, axis): Free} and {symbol: (min, max)} of what dynamic_shapes says for the `Inputs` of a recording."""
+    """{(input name, axis): Free} and {symbol: (min, max)} of what dynamic_shapes says for the `Inputs` of a
+    recording."""
     free, ranges = {}, {}
     if not shapes:
         return free, ranges

@@ -180,7 +180,8 @@ def _check_results(leaves):
 
 
 def make_program(
-    mod, inputs, front, recorder, calls, outputs, results, sizes, free, ranges, module_calls=None, constants=(), mutated=()
+    mod, inputs, front, recorder, calls, outputs, results, sizes, free, ranges, module_calls=None, constants=(),
+    mutated=()
 ):  # fmt: skip
     """The ExportedProgram of a recording.
 

@@ -1,4 +1,5 @@
-"""What the inputs and outputs of an exported graph are: parameters, buffers, constants, what the user gives and gets."""
+"""What the inputs and outputs of an exported graph are: parameters, buffers, constants, what the user gives and
+gets."""
 
 import dataclasses
 import enum

@@ -1,5 +1,5 @@
-"""Which calls of modules a recording went through: where each began and ended, and, of those whose signature is kept, what
-went in and came out.
+"""Which calls of modules a recording went through: where each began and ended, and, of those whose signature is kept,
+what went in and came out.
 """
 
 import cresset

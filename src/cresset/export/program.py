@@ -64,7 +64,8 @@ class CallSpec:
 
 @dataclasses.dataclass
 class InputCheck:
-    """What an input has to be. `shape` has a number or a `Free` for each dimension; without a dtype, it is a constant."""
+    """What an input has to be. `shape` has a number or a `Free` for each dimension; without a dtype, it is a
+    constant."""
 
     path: str
     name: str
@@ -161,7 +162,8 @@ class Flatten:
 
 
 class _ArgumentCodeGen(CodeGen):
-    """Code that takes arguments by the names of the module's parameters and gives the result in the module's structure."""
+    """Code that takes arguments by the names of the module's parameters and gives the result in the module's
+    structure."""
 
     def __init__(self, names, in_spec):
         super().__init__()
@@ -428,7 +430,10 @@ class ExportedProgram:
     def __str__(self):
         code = "\n".join("    " + line for line in readable(self.graph, inner=True).splitlines())
         signature = "\n".join("    " + line for line in str(self.graph_signature).strip("\n").splitlines())
-        return f"ExportedProgram:\n{code}\n\nGraph signature: \n{signature}\n\nRange constraints: {self.range_constraints}\n"
+        return (
+            f"ExportedProgram:\n{code}\n\nGraph signature: \n{signature}\n\nRange constraints: "
+            f"{self.range_constraints}\n"
+        )
 
     def to_svg(self, path=None):
         """A picture of the graph as SVG text; with a path it is written there, too."""

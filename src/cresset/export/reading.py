@@ -1,5 +1,5 @@
-"""The program of a `.pt2` file: its JSON becomes a graph and its signature. Nothing of it is run: operators are looked up
-by name in a table, sizes are parsed as formulas, and words that become source must be names.
+"""The program of a `.pt2` file: its JSON becomes a graph and its signature. Nothing of it is run: operators are looked
+up by name in a table, sizes are parsed as formulas, and words that become source must be names.
 """
 
 import keyword

@@ -1,4 +1,5 @@
-"""Formulas of sizes as text: `2*batch + 1` for people, and the form with the names of SymPy's classes that files have."""
+"""Formulas of sizes as text: `2*batch + 1` for people, and the form with the names of SymPy's classes that files
+have."""
 
 import ast
 import functools

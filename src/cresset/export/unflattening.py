@@ -1,9 +1,9 @@
-"""unflatten: an exported program as modules again, one for each module that it was exported from, each with its own part of
-the graph.
+"""unflatten: an exported program as modules again, one for each module that it was exported from, each with its own
+part of the graph.
 
-A node knows the calls of modules around it (`nn_module_stack`). The nodes of one call become the graph of a module: what it
-takes from outside are its inputs, what others take of it are its outputs, its parameters are its own. Where the call's
-signature was kept, inputs and outputs have the structure of the original call.
+A node knows the calls of modules around it (`nn_module_stack`). The nodes of one call become the graph of a module:
+what it takes from outside are its inputs, what others take of it are its outputs, its parameters are its own. Where the
+call's signature was kept, inputs and outputs have the structure of the original call.
 """
 
 import operator
@@ -32,7 +32,8 @@ class FlatArgsAdapter:
 class InterpreterModule(cresset.nn.Module):
     """A module of the tree: parameters, buffers and submodules by their names, and the part of the graph that it ran.
 
-    Called, it takes what the graph's inputs say, and the arguments of the original module where their signature was kept.
+    Called, it takes what the graph's inputs say, and the arguments of the original module where their signature was
+    kept.
     """
 
     graph: Graph | None = None
@@ -51,8 +52,8 @@ class InterpreterModule(cresset.nn.Module):
         beyond = kwargs.pop("_beyond", ())
         if len(beyond) != self.extra:
             raise RuntimeError(
-                f"unflatten: the module uses {self.extra} values of the modules around it that are no arguments; it runs "
-                "as a part of the whole only"
+                f"unflatten: the module uses {self.extra} values of the modules around it that are no "
+                "arguments; it runs as a part of the whole only"
             )
         leaves, spec = tree_flatten(_plain((tuple(args), kwargs)))
         if spec != self.signature.in_spec:
@@ -334,7 +335,8 @@ def unflatten(module, flat_args_adapter=None):
         module: an ExportedProgram.
         flat_args_adapter: how inputs of another structure become the program's.
 
-    >>> net = cresset.export.unflatten(cresset.export.export(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), (cresset.ones(1, 3),)))
+    >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    >>> net = cresset.export.unflatten(cresset.export.export(model, (cresset.ones(1, 3),)))
     >>> [name for name, _ in net.named_parameters()], net(cresset.ones(1, 3)).shape
     (['0.weight', '0.bias'], torch.Size([1, 2]))
     """

@@ -10,7 +10,8 @@ from .rearranging import rearrange
 from .vmapping import chunk_vmap, debug_unwrap, functionalize, vmap
 
 __all__ = [
-    "chunk_vmap", "combine_state_for_ensemble", "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "chunk_vmap", "combine_state_for_ensemble", "debug_unwrap", "functional_call", "functionalize", "grad",
+    "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
     "linearize", "rearrange", "replace_all_batch_norm_modules_",
     "make_functional", "make_functional_with_buffers", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Control flow as functions: `cond` and `while_loop`, which a graph can hold; run as they are, they are plain Python."""
+"""Control flow as functions: `cond` and `while_loop`, which a graph can hold; run as they are, they are plain
+Python."""
 
 import cresset
 

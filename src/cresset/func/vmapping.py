@@ -130,8 +130,8 @@ def flat_in_dims(func, in_dims, leaves, spec):
     where = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            where
-            + f"expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
+            where + "expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+            f"got: {type(in_dims)}."
         )
     if not leaves:
         raise ValueError(
@@ -142,8 +142,8 @@ def flat_in_dims(func, in_dims, leaves, spec):
     dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
-            where
-            + f"in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+            where + "in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     found = []
     for leaf, dim in zip(leaves, dims, strict=True):
@@ -153,14 +153,13 @@ def flat_in_dims(func, in_dims, leaves, spec):
             )
         if dim is not None and not isinstance(leaf, Tensor):
             raise ValueError(
-                where
-                + f"Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+                where + f"Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
+                "non-Tensor arguments, please use None as the respective in_dim"
             )
         if dim is not None and not -leaf.dim() <= dim < leaf.dim():
             raise ValueError(
-                where
-                + f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.dim()} so expected in_dim to satisfy "
-                f"-{leaf.dim()} <= in_dim < {leaf.dim()}."
+                where + f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.dim()} "
+                f"so expected in_dim to satisfy -{leaf.dim()} <= in_dim < {leaf.dim()}."
             )
         found.append(dim if dim is None else dim % leaf.dim())
     return found
@@ -176,14 +175,14 @@ def flat_out_dims(func, out_dims, spec):
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise ValueError(
-            where
-            + f"out_dims is not compatible with the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+            where + "out_dims is not compatible with the structure of `outputs`. out_dims has structure "
+            f"{tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
     for dim in dims:
         if dim is not None and not isinstance(dim, int):
             raise ValueError(
-                where
-                + f"`out_dims` must be an int, None or a python collection of ints representing where in the outputs the vmapped dimension should appear, got {dim!r}."
+                where + "`out_dims` must be an int, None or a python collection of ints representing where in the "
+                f"outputs the vmapped dimension should appear, got {dim!r}."
             )
     return dims
 

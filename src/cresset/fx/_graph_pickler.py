@@ -1,5 +1,5 @@
-"""Graphs as bytes and back. The bytes hold data alone: names of operators, arguments, tensors and modules in the format of
-`torch.save`; functions are looked up by name among the library's, and nothing of the bytes is run.
+"""Graphs as bytes and back. The bytes hold data alone: names of operators, arguments, tensors and modules in the format
+of `torch.save`; functions are looked up by name among the library's, and nothing of the bytes is run.
 """
 
 import builtins

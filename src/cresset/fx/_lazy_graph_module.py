@@ -1,4 +1,5 @@
-"""Graph modules whose source is written when they are first called or read: for passes that change a graph many times."""
+"""Graph modules whose source is written when they are first called or read: for passes that change a graph many
+times."""
 
 import contextlib
 

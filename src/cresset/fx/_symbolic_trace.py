@@ -130,9 +130,9 @@ _OVERRIDABLE = type(cresset.flatten)  # functions made of others that ask __torc
 
 # Functions of nn.functional whose calls PyTorch records as they were written.
 _BUILT_IN = set(
-    """avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
-    cosine_similarity gelu hardshrink linear logsigmoid native_channel_shuffle one_hot pdist pixel_shuffle pixel_unshuffle prelu
-    scaled_dot_product_attention softplus softshrink""".split()
+    """avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d
+    conv_transpose2d conv_transpose3d cosine_similarity gelu hardshrink linear logsigmoid native_channel_shuffle one_hot
+    pdist pixel_shuffle pixel_unshuffle prelu scaled_dot_product_attention softplus softshrink""".split()
 )
 
 

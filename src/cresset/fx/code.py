@@ -187,7 +187,8 @@ class _Writer:
         for word in words:
             if not (isinstance(word, str) and word.isidentifier()) or keyword.iskeyword(word):
                 raise RuntimeError(
-                    f"Graph.python_code: {printable(repr(word), 100)} is no name of Python's, in a node of the kind {node.op}"
+                    f"Graph.python_code: {printable(repr(word), 100)} is no name of Python's, in a node of "
+                    f"the kind {node.op}"
                 )
 
     # ---- values
@@ -233,7 +234,10 @@ class _Writer:
             return f": {shown}"
         if node.type is None:
             return ""
-        return f" : {self.globals.add(_type_repr(node.type), node.type) if isinstance(node.type, type) and node.type.__module__ != 'builtins' else _type_repr(node.type)}"
+        name = _type_repr(node.type)
+        if isinstance(node.type, type) and node.type.__module__ != "builtins":
+            name = self.globals.add(name, node.type)
+        return f" : {name}"
 
     # ---- lines
 

@@ -370,7 +370,10 @@ class Node:
         if self.op == "placeholder" and placeholder_names is not None:
             placeholder_names.append(f"{self.target}{' : ' + kind.strip() if kind else ''}")
             return None
-        line = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self._pretty_print_target(self.target)}]"
+        line = (
+            f"%{self.name} : {kind}[num_users={len(self.users)}] = "
+            f"{self.op}[target={self._pretty_print_target(self.target)}]"
+        )
         if self.op == "placeholder":
             return line + (f"(default={self.args[0]})" if self.args else "")
         if self.op == "get_attr":

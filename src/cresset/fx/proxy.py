@@ -328,10 +328,10 @@ def _define_operators():
 
         return method
 
-    plain = "eq ne lt gt le ge pos neg invert add sub mul floordiv truediv mod pow lshift rshift and_ or_ xor getitem matmul".split()
-    for name in plain:
+    both = "add sub mul floordiv truediv mod pow lshift rshift and_ or_ xor matmul".split()
+    for name in "eq ne lt gt le ge pos neg invert getitem".split() + both:
         setattr(Proxy, f"__{name.strip('_')}__", forwards(getattr(operator, name)))
-    for name in "add sub mul floordiv truediv mod pow lshift rshift and_ or_ xor matmul".split():
+    for name in both:
         setattr(Proxy, f"__r{name.strip('_')}__", reflected(getattr(operator, name)))
     Proxy.__hash__ = object.__hash__
 

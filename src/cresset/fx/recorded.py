@@ -129,8 +129,10 @@ class Writer:
         while count and declared[count - 1].has_default and _is_default(values[count - 1], declared[count - 1]):
             count -= 1
         kwargs = {
-            a.name: written[k] for k, a in enumerate(declared) if a.keyword_only and not (a.has_default and _is_default(values[k], a))
-        }  # fmt: skip
+            a.name: written[k]
+            for k, a in enumerate(declared)
+            if a.keyword_only and not (a.has_default and _is_default(values[k], a))
+        }
         return tuple(written[:count]), kwargs
 
     def argument(self, value):

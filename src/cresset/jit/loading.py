@@ -199,7 +199,8 @@ def _compile(function):
     except Exception as error:
         raise RuntimeError(
             printable(
-                f"jit.load: the source of {function.qualified_name} cannot be compiled: {type(error).__name__}: {error}",
+                f"jit.load: the source of {function.qualified_name} cannot be compiled: "
+                f"{type(error).__name__}: {error}",
                 500,
             )
         ) from error

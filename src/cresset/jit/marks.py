@@ -113,7 +113,8 @@ def _copy_to_script_wrapper(fn):
 
 
 def is_scripting():
-    """False; compiled programs read True, so that what is behind `if not torch.jit.is_scripting()` is left out of them."""
+    """False; compiled programs read True, so that what is behind `if not torch.jit.is_scripting()` is left out of
+    them."""
     return False
 
 
@@ -207,7 +208,8 @@ def _get_overloaded_methods(method, mod_class):
 
 
 def isinstance(obj, target_type):
-    """Whether an object is of a type, with what is inside of containers: `torch.jit.isinstance(x, List[torch.Tensor])`."""
+    """Whether an object is of a type, with what is inside of containers: `torch.jit.isinstance(x,
+    List[torch.Tensor])`."""
     origin = typing.get_origin(target_type)
     if _builtin_isinstance(target_type, tuple):
         return any(isinstance(obj, one) for one in target_type)
@@ -284,7 +286,8 @@ def script_if_tracing(fn):
 
 
 class _IgnoreContextManager:
-    """Statements that the compiled program leaves to Python: refused by this compiler, which has no place to put them."""
+    """Statements that the compiled program leaves to Python: refused by this compiler, which has no place to put
+    them."""
 
     def __init__(self, **kwargs):
         self.arguments = kwargs

@@ -55,9 +55,9 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
             and not hasattr(obj, "__torch_script_interface__")
         ):
             raise RuntimeError(
-                f"script: {obj.__name__} inherits from {obj.__mro__[1].__name__}, which TorchScript takes from classes that "
-                "programs use, not here (TorchScript classes does not support inheritance yet. Please directly inherit "
-                "from 'object'.)"
+                f"script: {obj.__name__} inherits from {obj.__mro__[1].__name__}, which TorchScript takes from "
+                "classes that programs use, not here (TorchScript classes does not support inheritance yet. Please "
+                "directly inherit from 'object'.)"
             )
         obj.__torch_script_class__ = True
         unit.class_type(obj)

@@ -76,7 +76,10 @@ class TraceFront(Front):
 
     def froze(self, what, frame):
         """Warn, once a line, that a value became a constant."""
-        message = f"Converting {what} might cause the trace to be incorrect: a Python value is not recorded, so it is a constant in the trace, which might not generalize to other inputs"
+        message = (
+            f"Converting {what} might cause the trace to be incorrect: a Python value is not recorded, so it is "
+            "a constant in the trace, which might not generalize to other inputs"
+        )
         self.warn(message, frame)
 
     def warn(self, message, frame):

@@ -401,15 +401,15 @@ class ToList:
     def __call__(self, tensor):
         if tensor.dim() != self.depth:
             raise RuntimeError(
-                f"tolist: the program says {self.depth} dimensions, and the tensor has {tensor.dim()} (Output annotation "
-                "list dimension and runtime tensor dimension must match for tolist())"
+                f"tolist: the program says {self.depth} dimensions, and the tensor has {tensor.dim()} (Output "
+                "annotation list dimension and runtime tensor dimension must match for tolist())"
             )
         found = (
             3 if tensor.is_complex() else 1 if tensor.is_floating_point() else 2 if tensor.dtype == cresset.bool else 0
         )
         if found != self.kind:
             raise RuntimeError(
-                f"tolist: the program says {self.NAMES[self.kind]}, and the tensor has {tensor.dtype} (Output annotation "
-                "element type and runtime tensor element type must match for tolist())"
+                f"tolist: the program says {self.NAMES[self.kind]}, and the tensor has {tensor.dtype} (Output "
+                "annotation element type and runtime tensor element type must match for tolist())"
             )
         return tensor.tolist()

@@ -72,7 +72,8 @@ def real_dtype(dtype):
 
 
 def first_failure(info):
-    """(place in the batch, LAPACK's number) of the first matrix that failed, or None. Place is "" for a single matrix."""
+    """(place in the batch, LAPACK's number) of the first matrix that failed, or None. Place is "" for a single
+    matrix."""
     info = all_samples(info)
     if not info.numel() or not bool(info.any()):
         return None

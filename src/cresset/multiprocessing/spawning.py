@@ -63,7 +63,8 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
-        """Wait until one has ended. True when all have; an exception, after the others were ended, when one has failed."""
+        """Wait until one has ended. True when all have; an exception, after the others were ended, when one has
+        failed."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(self.sentinels.keys(), timeout=timeout)
@@ -127,7 +128,8 @@ SpawnContext = ProcessContext
 
 
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Run fn(i, *args) in `nprocs` processes, i = 0, 1, …. Waits for them with join=True; else gives a ProcessContext."""
+    """Run fn(i, *args) in `nprocs` processes, i = 0, 1, …. Waits for them with join=True; else gives a
+    ProcessContext."""
     context, processes, files = multiprocessing.get_context(start_method), [], []
     for index in range(nprocs):
         with tempfile.NamedTemporaryFile(prefix="cresset-process-", suffix=".pickle", delete=False) as file:

@@ -153,7 +153,8 @@ def narrow(tensor, dim, start, length, layout=None):
         dim: 1, the dimension from which parts are taken.
         start, length: of each part: a number, or a tensor with one for each row.
 
-    >>> nt = cresset.nested.narrow(cresset.arange(6.0).reshape(2, 3), 1, cresset.tensor([0, 1]), cresset.tensor([1, 2]), layout=cresset.jagged)
+    >>> x, start, length = cresset.arange(6.0).reshape(2, 3), cresset.tensor([0, 1]), cresset.tensor([1, 2])
+    >>> nt = cresset.nested.narrow(x, 1, start, length, layout=cresset.jagged)
     >>> [t.tolist() for t in nt.unbind()]
     [[0.0], [4.0, 5.0]]
     """
@@ -169,7 +170,8 @@ def narrow(tensor, dim, start, length, layout=None):
 def masked_select(tensor, mask):
     """A nested tensor of layout torch.jagged with the elements of each row where the mask is True.
 
-    >>> nt = cresset.nested.masked_select(cresset.arange(4).reshape(2, 2), cresset.tensor([[True, True], [False, True]]))
+    >>> mask = cresset.tensor([[True, True], [False, True]])
+    >>> nt = cresset.nested.masked_select(cresset.arange(4).reshape(2, 2), mask)
     >>> [t.tolist() for t in nt.unbind()]
     [[0, 1], [3]]
     """

@@ -127,7 +127,8 @@ def copy_(input, other, non_blocking=False):
 
 
 def regular_dim(input, dim, name):
-    """A dimension of the packed values for one of the whole that is neither the batch nor ragged; None for one that is."""
+    """A dimension of the packed values for one of the whole that is neither the batch nor ragged; None for one that
+    is."""
     rank = input.dim()
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
@@ -204,7 +205,8 @@ def squeeze(input, dim):
 
 @rule("reshape", "view")
 def reshape(input, *size):
-    """The dimensions behind the ragged one in another shape; the batch and the ragged dimension (its size, or -1) stay."""
+    """The dimensions behind the ragged one in another shape; the batch and the ragged dimension (its size, or -1)
+    stay."""
     size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
     if input.is_flat or input._ragged != 1 or len(size) < 2 or size[0] not in (input.size(0), -1) or int(size[1]) != -1:
         raise RuntimeError(

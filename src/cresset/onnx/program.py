@@ -35,10 +35,14 @@ class ONNXProgram:
         return [name for name, _, _ in self.outputs]
 
     def __repr__(self):
-        return f"<ONNXProgram, opset {self.graph.opset}: {self.input_names} -> {self.output_names}, {len(self.graph.nodes)} nodes>"
+        return (
+            f"<ONNXProgram, opset {self.graph.opset}: {self.input_names} -> {self.output_names}, "
+            f"{len(self.graph.nodes)} nodes>"
+        )
 
     def to_bytes(self, *, include_initializers=True, keep_initializers_as_inputs=False, external=None):
-        """The file's content. `external` maps names of constants to (file, offset, length) for those that lie beside."""
+        """The file's content. `external` maps names of constants to (file, offset, length) for those that lie
+        beside."""
         graph, external = self.graph, external or {}
         initializers = []
         if include_initializers:

@@ -62,7 +62,8 @@ def function(name):
 
 
 class AtenPacket:
-    """`torch.ops.aten.<name>`: the overloads of one of our operators. A call finds out by its arguments which is meant."""
+    """`torch.ops.aten.<name>`: the overloads of one of our operators. A call finds out by its arguments which is
+    meant."""
 
     def __init__(self, name, run):
         self.__name__, self._run, self._overloads = name, run, {}

@@ -13,7 +13,8 @@ from .registry import batch, onnx, operator, placement
 
 _attention = operator(
     "_attention",
-    """softmax(query key^T scale + mask) value, and what backward needs of each row, without holding the matrix of weights.
+    """softmax(query key^T scale + mask) value, and what backward needs of each row, without holding the matrix of
+    weights.
 
     Args:
         attn_mask: None, True where a key may be seen, or numbers that are added; broadcasts to (..., queries, keys).

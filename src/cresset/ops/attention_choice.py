@@ -92,7 +92,10 @@ def why_not(form, params):
     if params.mask_learns:
         return f"{form} attention has no gradient for its mask"
     if params.heads_differ:
-        return f"{form} attention needs as many heads of keys as of values, got {params.key.size(-3)} and {params.value.size(-3)}"
+        return (
+            f"{form} attention needs as many heads of keys as of values, got {params.key.size(-3)} and "
+            f"{params.value.size(-3)}"
+        )
     return _why_not_on_tensor_cores(form, params) if query.is_cuda and form != "mem_efficient" else None
 
 
@@ -103,7 +106,10 @@ def _why_not_on_tensor_cores(form, params):
     if query.dtype not in (_native.float16, _native.bfloat16):
         return f"{form} attention computes half precision, not {query.dtype}"
     if width % 8 or width > 128 or width != params.value.size(-1):
-        return f"{form} attention needs rows of one length, a multiple of 8 up to 128, got {width} and {params.value.size(-1)}"
+        return (
+            f"{form} attention needs rows of one length, a multiple of 8 up to 128, got {width} and "
+            f"{params.value.size(-1)}"
+        )
     if form == "cudnn":
         from ..backends import cudnn
 

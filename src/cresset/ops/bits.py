@@ -89,7 +89,8 @@ _nextafter = registry.functions[
 def nextafter(input, other):
     """The next representable number after `input` towards `other`.
 
-    >>> cresset.nextafter(cresset.tensor(1.0, dtype=cresset.bfloat16), cresset.tensor(2.0, dtype=cresset.bfloat16)).item()
+    >>> one, two = cresset.tensor([1.0, 2.0], dtype=cresset.bfloat16)
+    >>> cresset.nextafter(one, two).item()
     1.0078125
     """
     dtype = cresset.result_type(input, other)

@@ -167,7 +167,8 @@ searchsorted = operator("searchsorted", """Where elements would have to be inser
     tensor([0, 1, 3])
     """)  # fmt: skip
 
-bucketize = operator("bucketize", """The bucket of each element: bucket i ends at `boundaries[i]`, which belongs to it unless `right`.
+bucketize = operator("bucketize", """The bucket of each element: bucket i ends at `boundaries[i]`, which belongs to it
+    unless `right`.
 
     >>> cresset.bucketize(cresset.tensor([1, 3, 4]), cresset.tensor([1, 3, 5]))
     tensor([0, 1, 2])

@@ -127,7 +127,8 @@ def _check_rank(who, input, weight, rank):
 
 
 def same_padding(kernel_size, dilation):
-    """(before, after) for each dimension: what keeps the size of an image at stride one. The odd element belongs after."""
+    """(before, after) for each dimension: what keeps the size of an image at stride one. The odd element belongs
+    after."""
     totals = [step * (size - 1) for size, step in zip(kernel_size, dilation, strict=True)]
     return [(total // 2, total - total // 2) for total in totals]
 

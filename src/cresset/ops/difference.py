@@ -119,7 +119,8 @@ def _derivative(input, spacing, dim, edge_order):
 
 
 def _end_slope(points, near, far):
-    """What each of three points, `near` and `far` apart, adds to the slope at the first of the parabola through them."""
+    """What each of three points, `near` and `far` apart, adds to the slope at the first of the parabola through
+    them."""
     total = near + far
     weights = (-(2 * near + far) / (near * total), total / (near * far), -near / (far * total))
     return [weight * point for weight, point in zip(weights, points)]

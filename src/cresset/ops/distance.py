@@ -94,7 +94,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def _length(difference, p):
-    """The p-norms along the last dimension. With p = 0, a count, their gradient is zero; that of vector_norm is none."""
+    """The p-norms along the last dimension. With p = 0, a count, their gradient is zero; that of vector_norm is
+    none."""
     length = cresset.linalg.vector_norm(difference, p, -1)
     return length + difference.sign().mul(0).sum(-1) if p == 0 and difference.requires_grad else length
 

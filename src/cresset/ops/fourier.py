@@ -38,7 +38,8 @@ def _(grad, dim, forward, scale, input_info):
 
 fft_to_real = operator(
     "fft_to_real",
-    """The Fourier transform to a real tensor from half of its spectrum, times `scale`: `size` elements of the last of the dimensions `dim`.""",
+    """The Fourier transform to a real tensor from half of its spectrum, times `scale`: `size` elements of the last of
+    the dimensions `dim`.""",
 )
 
 

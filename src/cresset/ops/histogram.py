@@ -8,7 +8,8 @@ import cresset
 from . import return_types
 from .registry import function, onnx, operator
 
-bincount = operator("bincount", """How often each of 0, 1, 2, … occurs in a vector, or the sum of the weights of its occurrences.
+bincount = operator("bincount", """How often each of 0, 1, 2, … occurs in a vector, or the sum of the weights of its
+    occurrences.
 
     Args:
         weights: a weight for each element.
@@ -32,7 +33,8 @@ def _(grad, name):
     raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
 
-histc = operator("histc", """The number of elements in each of `bins` equal intervals from `min` to `max`; others do not count.
+histc = operator("histc", """The number of elements in each of `bins` equal intervals from `min` to `max`; others do
+    not count.
 
     If `min` equals `max`, the range is that of the elements.
 

@@ -5,7 +5,8 @@ import cresset
 from .. import _native
 from .registry import batch, function, onnx, operator, placement
 
-index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a dimension whole.
+index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a
+    dimension whole.
 
     The indices' own dimensions stand where the indexed dimensions stood if those are neighbors, else in front.
     """)  # fmt: skip

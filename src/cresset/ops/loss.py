@@ -10,9 +10,11 @@ from .registry import batch, function, onnx, operator, placement
 
 NONE, MEAN = 0, 1
 
-_nll_loss = operator("_nll_loss", """The negative log-likelihood of classes, and the sum of their weights: see `nn.functional.nll_loss`.""")  # fmt: skip
-_cross_entropy = operator("_cross_entropy", """The cross entropy of scores and classes, the sum of the classes' weights, and of each sample the largest score and the
-    logarithm of the sum of exp(score - largest): see `nn.functional.cross_entropy`.""")  # fmt: skip
+_nll_loss = operator("_nll_loss", """The negative log-likelihood of classes, and the sum of their weights: see
+    `nn.functional.nll_loss`.""")  # fmt: skip
+_cross_entropy = operator("_cross_entropy", """The cross entropy of scores and classes, the sum of the classes'
+    weights, and of each sample the largest score and the logarithm of the sum of exp(score - largest): see
+    `nn.functional.cross_entropy`.""")  # fmt: skip
 
 
 def _shares(grad, input, target, weight, reduction, ignore_index, total_weight):

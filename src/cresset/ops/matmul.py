@@ -223,8 +223,8 @@ operator(
     "_scaled_mm",
     """The product of two matrices of 8-bit floats: `input @ mat2 * scale_a * scale_b + bias`, summed in float32.
 
-    A scale has one element, or there is one for each row of `input` and each column of `mat2`. On CUDA the product runs on
-    the tensor cores of cards that have it; sizes and layouts that they do not take are computed in float32.
+    A scale has one element, or there is one for each row of `input` and each column of `mat2`. On CUDA the product
+    runs on the tensor cores of cards that have it; sizes and layouts that they do not take are computed in float32.
 
     >>> x = cresset.tensor([[1.0, 2.0]]).to(cresset.float8_e4m3fn)
     >>> half = cresset.tensor(0.5)

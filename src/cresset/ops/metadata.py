@@ -105,7 +105,8 @@ def storage_type(input):
 
 @function(method="only")
 def record_stream(input, stream):
-    """Say that a stream uses the tensor, so that its memory is not given away before. On the CPU nothing runs behind."""
+    """Say that a stream uses the tensor, so that its memory is not given away before. On the CPU nothing runs
+    behind."""
     if input.device.type == "cpu":
         raise NotImplementedError("record_stream: there are no streams on 'cpu'")
     cresset._native.cuda.record_stream(input, stream.cuda_stream)

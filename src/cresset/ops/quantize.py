@@ -14,7 +14,8 @@ from .registry import function
 def quantize_per_tensor(input, scale, zero_point, dtype) -> Any:
     """The tensor as integers round(x / scale) + zero_point.
 
-    >>> q = cresset.quantize_per_tensor(cresset.tensor([-1.0, 0.0, 1.0]), scale=0.5, zero_point=10, dtype=cresset.quint8)
+    >>> x = cresset.tensor([-1.0, 0.0, 1.0])
+    >>> q = cresset.quantize_per_tensor(x, scale=0.5, zero_point=10, dtype=cresset.quint8)
     >>> q.int_repr(), q.dequantize()
     (tensor([ 8, 10, 12], dtype=torch.uint8), tensor([-1.,  0.,  1.]))
     """

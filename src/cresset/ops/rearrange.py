@@ -35,7 +35,8 @@ def _(grad, shifts, dims):
     yield lambda: grad.roll([-shift for shift in shifts], dims)
 
 
-repeat = operator("repeat", """The whole tensor `repeats` times along each dimension; further dimensions may come in front.
+repeat = operator("repeat", """The whole tensor `repeats` times along each dimension; further dimensions may come in
+    front.
 
     >>> cresset.tensor([1, 2]).repeat(2, 2)
     tensor([[1, 2, 1, 2],

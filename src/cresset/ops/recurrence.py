@@ -19,7 +19,8 @@ _MODES = {"LSTM": 2, "GRU": 1, "RNN_TANH": 1, "RNN_RELU": 1}  # and of how many 
 
 _recurrence = operator(
     "_recurrence",
-    """One recurrent layer in one direction over all steps: the outputs, the final state (and cell), and what backward needs.
+    """One recurrent layer in one direction over all steps: the outputs, the final state (and cell), and what backward
+    needs.
 
     Args:
         input: (steps, batch, features), or packed: (rows of all steps, features).
@@ -145,7 +146,8 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("GRU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-# --- a layer, of ordinary operators. The steps get the inputs' share of the gates, which is computed for all times at once. ---
+# --- a layer, of ordinary operators ---
+# The steps get the inputs' share of the gates, which is computed for all times at once.
 
 
 def _lstm_step(from_input, hx, w_hh, b_hh, w_hr):
@@ -434,7 +436,8 @@ _ORDER = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2], "RNN_TANH": [0], "RNN_RELU": [
 
 @onnx("_recurrence")
 def _(g, input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode, reverse):
-    """One layer in one direction over (steps, batch, features). ONNX has a dimension for directions, of size one here."""
+    """One layer in one direction over (steps, batch, features). ONNX has a dimension for directions, of size one
+    here."""
     if batch_sizes:
         raise g.unsupported("packed sequences; give the layer padded ones")
     if w_hr is not None:

@@ -137,13 +137,15 @@ def _shared(grad, input, result, dim, keepdim):
     return grad / count * hit
 
 
-amax = operator("amax", """The largest element, of all or along `dim` (one or several). The gradient is shared among equal elements.
+amax = operator("amax", """The largest element, of all or along `dim` (one or several). The gradient is shared among
+    equal elements.
 
     >>> cresset.amax(cresset.tensor([[1, 5], [7, 2]]), dim=1)
     tensor([5, 7])
     """)  # fmt: skip
 
-amin = operator("amin", """The smallest element, of all or along `dim` (one or several). The gradient is shared among equal elements.
+amin = operator("amin", """The smallest element, of all or along `dim` (one or several). The gradient is shared among
+    equal elements.
 
     >>> cresset.amin(cresset.tensor([[1, 5], [7, 2]]), dim=1)
     tensor([1, 2])
@@ -178,7 +180,8 @@ def _(grads, input, outputs, dim, keepdim):
     )
 
 
-max = operator("max", """The largest element; with `dim` the largest along it and its index; with another tensor the elementwise maximum.
+max = operator("max", """The largest element; with `dim` the largest along it and its index; with another tensor the
+    elementwise maximum.
 
     >>> cresset.max(cresset.tensor([1, 5, 2]))
     tensor(5)
@@ -187,7 +190,8 @@ max = operator("max", """The largest element; with `dim` the largest along it an
     (tensor([5, 7]), tensor([1, 0]))
     """)  # fmt: skip
 
-min = operator("min", """The smallest element; with `dim` the smallest along it and its index; with another tensor the elementwise minimum.
+min = operator("min", """The smallest element; with `dim` the smallest along it and its index; with another tensor the
+    elementwise minimum.
 
     >>> cresset.min(cresset.tensor([1, 5, 2]))
     tensor(1)
@@ -226,13 +230,15 @@ def _(grad, input_info, dim, keepdim, indices):
     yield lambda: at_indices(grad, input_info, dim, keepdim, indices)
 
 
-operator("argmax", """The index of the largest element, of all (counted in row-major order) or along `dim`; the first of equal ones.
+operator("argmax", """The index of the largest element, of all (counted in row-major order) or along `dim`; the first
+    of equal ones.
 
     >>> cresset.argmax(cresset.tensor([1, 5, 5]))
     tensor(1)
     """)  # fmt: skip
 
-operator("argmin", """The index of the smallest element, of all (counted in row-major order) or along `dim`; the first of equal ones.
+operator("argmin", """The index of the smallest element, of all (counted in row-major order) or along `dim`; the first
+    of equal ones.
 
     >>> cresset.argmin(cresset.tensor([3, 1, 1]))
     tensor(1)
@@ -297,12 +303,14 @@ std = operator("std", """The standard deviation, of all elements or along `dim`.
     tensor(1.)
     """, casts_out=True)  # fmt: skip
 
-var_mean = operator("var_mean", """The variance and the mean, of all elements or along `dim`.""" + _SPREAD_ARGUMENTS + """
+var_mean = operator("var_mean", """The variance and the mean, of all elements or along `dim`.""" + _SPREAD_ARGUMENTS +
+    """
     >>> cresset.var_mean(cresset.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """)  # fmt: skip
 
-std_mean = operator("std_mean", """The standard deviation and the mean, of all elements or along `dim`.""" + _SPREAD_ARGUMENTS + """
+std_mean = operator("std_mean", """The standard deviation and the mean, of all elements or along `dim`.""" +
+    _SPREAD_ARGUMENTS + """
     >>> cresset.std_mean(cresset.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """)  # fmt: skip
@@ -437,7 +445,8 @@ def _(grads, input, outputs, unbiased):
 
 # --- norms ---
 
-linalg_vector_norm = operator("linalg_vector_norm", """The norm of order `ord` of all elements, or along `dim`: see `linalg.vector_norm`.
+linalg_vector_norm = operator("linalg_vector_norm", """The norm of order `ord` of all elements, or along `dim`: see
+    `linalg.vector_norm`.
 
     >>> cresset.linalg_vector_norm(cresset.tensor([3.0, 4.0]))
     tensor(5.)

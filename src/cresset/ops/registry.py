@@ -48,7 +48,8 @@ class Overload:
         return self.operator.derivative(function, overload=self.overload)
 
     def batch(self, rule):
-        """Decorator: what it does inside vmap, where its arguments are batches. `rule` gets a Call of func/batching.py."""
+        """Decorator: what it does inside vmap, where its arguments are batches. `rule` gets a Call of
+        func/batching.py."""
         return batch(f"{self.name}.{self.overload}" if self.overload else self.name)(rule)
 
     def onnx(self, rule):

@@ -34,7 +34,8 @@ def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
 def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
     """The next scale, in place: smaller after an overflow, larger after `growth_interval` good steps in a row.
 
-    >>> cresset._amp_update_scale_(cresset.tensor(4.0), cresset.tensor(0, dtype=cresset.int32), cresset.tensor(1.0), 2.0, 0.5, 2000)
+    >>> growth = cresset.tensor(0, dtype=cresset.int32)
+    >>> cresset._amp_update_scale_(cresset.tensor(4.0), growth, cresset.tensor(1.0), 2.0, 0.5, 2000)
     tensor(2.)
     """
     if self.is_cuda:

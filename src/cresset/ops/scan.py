@@ -67,7 +67,8 @@ def _(grad, input, output, dim, dtype):
     yield gradient
 
 
-logcumsumexp = operator("logcumsumexp", """The logarithm of the sum of exponentials so far along `dim`, computed without overflow.
+logcumsumexp = operator("logcumsumexp", """The logarithm of the sum of exponentials so far along `dim`, computed
+    without overflow.
 
     >>> cresset.logcumsumexp(cresset.zeros(3), dim=0)
     tensor([0.0000, 0.6931, 1.0986])

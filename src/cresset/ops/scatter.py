@@ -7,7 +7,8 @@ from .registry import batch, onnx, operator, placement
 
 
 class Writer:
-    """An operator that changes part of a copy of its first argument, and its in-place form: they have one derivative."""
+    """An operator that changes part of a copy of its first argument, and its in-place form: they have one
+    derivative."""
 
     def __init__(self, name, doc=None, **facts):
         name, dot, overload = name.partition(".")
@@ -74,7 +75,8 @@ def _(grad, dim, index, src_info):
     yield lambda: _as_source(grad.gather(dim, index), src_info)
 
 
-scatter_reduce = Writer("scatter_reduce", """`input` reduced with the elements of `src` that land on each of its elements along `dim`; see `scatter`.
+scatter_reduce = Writer("scatter_reduce", """`input` reduced with the elements of `src` that land on each of its
+    elements along `dim`; see `scatter`.
 
     Args:
         reduce: "sum", "prod", "mean", "amax" or "amin".
@@ -172,7 +174,8 @@ class _Reduction:
 
 # --- whole slices ---
 
-index_add = Writer("index_add", """`input` with alpha times the slices of `source` added to the slices along `dim` that `index` names.
+index_add = Writer("index_add", """`input` with alpha times the slices of `source` added to the slices along `dim` that
+    `index` names.
 
     >>> cresset.zeros(3).index_add(0, cresset.tensor([0, 2, 0]), cresset.tensor([1.0, 2.0, 3.0]))
     tensor([4., 0., 2.])
@@ -190,7 +193,8 @@ def _(grad, dim, index, source_info, alpha):
     yield back
 
 
-index_copy = Writer("index_copy", """`input` with the slices of `source` in place of those along `dim` that `index` names.
+index_copy = Writer("index_copy", """`input` with the slices of `source` in place of those along `dim` that `index`
+    names.
 
     >>> cresset.zeros(3).index_copy(0, cresset.tensor([2, 0]), cresset.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
@@ -224,7 +228,8 @@ def _(grad, dim, index):
     yield lambda: grad.index_select(dim, index.unique()).sum()
 
 
-index_reduce = Writer("index_reduce", """`input` with the slices along `dim` that `index` names reduced with those of `source`.
+index_reduce = Writer("index_reduce", """`input` with the slices along `dim` that `index` names reduced with those of
+    `source`.
 
     Args:
         reduce: "prod", "mean", "amax" or "amin".
@@ -269,7 +274,8 @@ def _(grad, mask):
     yield lambda: cresset.where(mask, grad, 0).sum()
 
 
-masked_scatter = Writer("masked_scatter", """`input` with the elements of `source`, one after the other, where `mask` holds.
+masked_scatter = Writer("masked_scatter", """`input` with the elements of `source`, one after the other, where `mask`
+    holds.
 
     >>> mask = cresset.tensor([True, False, True])
     >>> cresset.masked_scatter(cresset.zeros(3), mask, cresset.tensor([5.0, 6.0, 7.0]))
@@ -295,7 +301,8 @@ def _(grad, mask, source_info):
 
 # --- anywhere ---
 
-put = Writer("put", """`input` with elements of `source` at the places that `index` names, counted through the flattened tensor.
+put = Writer("put", """`input` with elements of `source` at the places that `index` names, counted through the
+    flattened tensor.
 
     Args:
         accumulate: add instead of overwriting.

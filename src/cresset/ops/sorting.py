@@ -54,7 +54,8 @@ nanmedian = operator("nanmedian", """The median of the elements that are not nan
     """)  # fmt: skip
 nanmedian_dim = operator("nanmedian.dim")
 
-mode = operator("mode", """The most frequent element along `dim`, and an index of it; the smallest, if there are several.
+mode = operator("mode", """The most frequent element along `dim`, and an index of it; the smallest, if there are
+    several.
 
     >>> values, indices = cresset.mode(cresset.tensor([2, 1, 2]))
     >>> values, indices

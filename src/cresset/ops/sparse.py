@@ -15,7 +15,8 @@ sampled_product = operator(
 )
 sort_rows = operator(
     "sparse_sort_rows",
-    """Where each of `count` rows begins when elements are put in the order of `rows`, and that order; equal ones stay in order.""",
+    """Where each of `count` rows begins when elements are put in the order of `rows`, and that order; equal ones stay
+    in order.""",
 )
 
 

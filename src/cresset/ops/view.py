@@ -148,7 +148,8 @@ def _(grad):
     yield lambda: grad  # the engine sums what was repeated
 
 
-view = operator("view", """The same elements in another shape, without copying; one size may be -1. With a dtype: the same bytes as another type.
+view = operator("view", """The same elements in another shape, without copying; one size may be -1. With a dtype: the
+    same bytes as another type.
 
     >>> cresset.arange(6).view(2, -1)
     tensor([[0, 1, 2],
@@ -221,7 +222,8 @@ def _(grad, input_info, offset, dim1, dim2):
     yield lambda: embed(grad, input_info, lambda whole: whole.diagonal(offset, dim1, dim2))
 
 
-unfold = operator("unfold", """Windows of `size` elements, `step` apart, of dimension `dimension`; a window is a last dimension.
+unfold = operator("unfold", """Windows of `size` elements, `step` apart, of dimension `dimension`; a window is a last
+    dimension.
 
     >>> cresset.arange(5).unfold(0, 2, 1)
     tensor([[0, 1],
@@ -270,17 +272,20 @@ chunk = operator("chunk", """At most `chunks` pieces of equal size (the last may
     """)  # fmt: skip
 
 
-unsafe_split = operator("unsafe_split", """`split` into pieces that may be changed in place: to autograd they are no views.
+unsafe_split = operator("unsafe_split", """`split` into pieces that may be changed in place: to autograd they are no
+    views.
 
     >>> cresset.unsafe_split(cresset.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """)  # fmt: skip
-unsafe_split_with_sizes = operator("unsafe_split_with_sizes", """`split_with_sizes` into pieces that may be changed in place: to autograd they are no views.
+unsafe_split_with_sizes = operator("unsafe_split_with_sizes",
+    """`split_with_sizes` into pieces that may be changed in place: to autograd they are no views.
 
     >>> cresset.unsafe_split_with_sizes(cresset.arange(3), [1, 2])
     (tensor([0]), tensor([1, 2]))
     """)  # fmt: skip
-unsafe_chunk = operator("unsafe_chunk", """`chunk` into pieces that may be changed in place: to autograd they are no views.
+unsafe_chunk = operator("unsafe_chunk", """`chunk` into pieces that may be changed in place: to autograd they are no
+    views.
 
     >>> cresset.unsafe_chunk(cresset.arange(3), 2)
     (tensor([0, 1]), tensor([2]))

@@ -21,7 +21,8 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
     >>> weight.sum().backward(); optimizer.step()
     >>> other = cresset.zeros(1, requires_grad=True)
     >>> other.grad = cresset.ones(1)
-    >>> with cresset.optim.swap_in_optimizer_params_and_state(optimizer, {"weight": other}, {"state": {}, "param_groups": optimizer.state_dict()["param_groups"]}):
+    >>> state = {"state": {}, "param_groups": optimizer.state_dict()["param_groups"]}
+    >>> with cresset.optim.swap_in_optimizer_params_and_state(optimizer, {"weight": other}, state):
     ...     _ = optimizer.step()
     >>> other.item(), weight.item()
     (-0.5, 0.5)

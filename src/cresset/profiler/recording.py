@@ -239,7 +239,8 @@ class profile:
         self.current_action = action
 
     def get_trace_id(self):
-        """What names the recording: what custom_trace_id_callback gave when it began, else random digits; None before."""
+        """What names the recording: what custom_trace_id_callback gave when it began, else random digits; None
+        before."""
         return self._trace_id
 
     def _begin(self):

@@ -71,7 +71,10 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
             kind(part) for kind, part in zip(map(type, req_version_tuple), module.__version__.split("."), strict=False)
         )
     except Exception as error:
-        message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple {req_version_tuple}"
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be "
+            f"compared with tuple {req_version_tuple}"
+        )
         if error_if_malformed:
             raise RuntimeError(message) from error
         import warnings

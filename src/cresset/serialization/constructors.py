@@ -248,7 +248,8 @@ class Constructors:
         self.budget.spend(8 * count)
 
     def charge_numbers(self, *tensors):
-        """What it takes to walk or copy tensors: they can have many more elements than their storages (a stride of 0)."""
+        """What it takes to walk or copy tensors: they can have many more elements than their storages (a stride of
+        0)."""
         for tensor in tensors:
             self.budget.spend(16 * tensor.numel())
 
@@ -615,9 +616,15 @@ def _place(module):
 
 def _advice(title, trusting):
     title = printable(title, 200)
-    refused = f"Unsupported global: {title} was not an allowed global by default. load builds only data, and never runs what a file names"
+    refused = (
+        f"Unsupported global: {title} was not an allowed global by default. load builds only data, and never "
+        "runs what a file names"
+    )
     if trusting:
-        return f"{refused}; weights_only=False adds classes of nn.Module. If you trust the class, allow it: serialization.add_safe_globals([{title}])"
+        return (
+            f"{refused}; weights_only=False adds classes of nn.Module. If you trust the class, allow it: "
+            f"serialization.add_safe_globals([{title}])"
+        )
     return (
         f"{refused}. If the file is a whole model, weights_only=False reads modules whose classes are imported. "
         f"If you trust {title}, allow it: serialization.add_safe_globals([{title}])"

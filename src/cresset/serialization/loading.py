@@ -68,7 +68,10 @@ def _check_seekable(file):
     try:
         file.seek(file.tell())
     except (AttributeError, OSError) as error:
-        message = f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+        message = (
+            f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a "
+            "buffer like io.BytesIO and try to load from it instead."
+        )
         raise type(error)(message) from error
 
 

@@ -223,9 +223,8 @@ def _refusal(opcode):
 # ---------------------------------------------------------------- the opcodes
 
 _HANDLERS = [None] * 256
-_COSTS = (
-    [0] * 256
-)  # bytes of memory that an opcode takes whatever its argument; small numbers, None, True, False and () are there already
+# Bytes of memory that an opcode takes whatever its argument; small numbers, None, True, False and () are there already.
+_COSTS = [0] * 256
 for _code, _cost in {
     pickle.BININT: 32, pickle.BININT2: 32, pickle.BINFLOAT: 32, pickle.FLOAT: 32, pickle.TUPLE1: 80, pickle.TUPLE2: 80,
     pickle.TUPLE3: 96,

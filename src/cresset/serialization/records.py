@@ -1,4 +1,5 @@
-"""PyTorchFileReader and PyTorchFileWriter: the records of an archive by name, for programs that look inside of files."""
+"""PyTorchFileReader and PyTorchFileWriter: the records of an archive by name, for programs that look inside of
+files."""
 
 import os
 

@@ -345,7 +345,8 @@ def _machine():
 
 
 def _lock(file, wait):
-    """Lock an open file for this process; False if another one has it and we do not wait, or there are no locks here."""
+    """Lock an open file for this process; False if another one has it and we do not wait, or there are no locks
+    here."""
     try:
         import fcntl
 

@@ -1,7 +1,7 @@
 """`cresset serve`: models behind HTTP.
 
-The front, one process, speaks HTTP and holds the queues; the workers, processes of their own, read requests, compute and
-write answers, so that nothing a request says or a model does can stop the front.
+The front, one process, speaks HTTP and holds the queues; the workers, processes of their own, read requests, compute
+and write answers, so that nothing a request says or a model does can stop the front.
 
 | file | what it holds |
 |---|---|
@@ -14,7 +14,7 @@ write answers, so that nothing a request says or a model does can stop the front
 | `open_inference.py`, `predictions.py` | the two languages of requests and answers |
 | `management.py`, `guard.py`, `patience.py`, `metrics.py`, `pages.py` | TorchServe's management API, who may ask, how slowly, numbers, what a browser sees |
 | `load.py` | `cresset bench-serve` |
-"""
+"""  # noqa: E501
 
 from .settings import ModelSettings, ServerSettings
 

@@ -58,7 +58,8 @@ async def respond(send, status, kind, headers, body):
 
 
 class Inference:
-    """`infer` of the Open Inference Protocol and TorchServe's `predictions`, as plain ASGI: the way that has to be short."""
+    """`infer` of the Open Inference Protocol and TorchServe's `predictions`, as plain ASGI: the way that has to be
+    short."""
 
     def __init__(self, registry, settings, kind):
         self.registry, self.settings, self.kind = registry, settings, kind

@@ -1,5 +1,5 @@
-"""Requests to a program, computed together: those with the same sizes are joined along the first dimension, run once, and
-the outputs taken apart again.
+"""Requests to a program, computed together: those with the same sizes are joined along the first dimension, run once,
+and the outputs taken apart again.
 """
 
 import time

@@ -1,4 +1,5 @@
-"""The Open Inference Protocol's names of element types, and tensors as the bytes it prescribes (little endian, row by row)."""
+"""The Open Inference Protocol's names of element types, and tensors as the bytes it prescribes (little endian, row by
+row)."""
 
 import cresset
 

@@ -1,8 +1,8 @@
 """Who may ask: the token, and browsers that are sent here by pages of others.
 
-Without a token only this machine's own programs can reach the server. A browser on it is such a program, and shows pages
-from anywhere: so the name in `Host` has to be this machine's (else a foreign name could be made to point here), and a
-request that a foreign page makes (`Origin`) is refused.
+Without a token only this machine's own programs can reach the server. A browser on it is such a program, and shows
+pages from anywhere: so the name in `Host` has to be this machine's (else a foreign name could be made to point here),
+and a request that a foreign page makes (`Origin`) is refused.
 """
 
 import base64

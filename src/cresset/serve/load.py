@@ -258,7 +258,8 @@ def describe(drive, took):
 def show(title, found):
     times = "  ".join(f"{name} {value:.2f}" for name, value in found["milliseconds"].items())
     print(
-        f"{title}: {found['per_second']:.0f} requests a second for {found['seconds']:.0f} s ({found['requests']} in all)"
+        f"{title}: {found['per_second']:.0f} requests a second for {found['seconds']:.0f} s "
+        f"({found['requests']} in all)"
     )
     print(f"  milliseconds: {times}")
     statuses = ", ".join(f"{count} x {status}" for status, count in found["statuses"].items())

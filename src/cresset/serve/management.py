@@ -15,7 +15,8 @@ from .settings import SettingsError
 def error_type(status):
     """TorchServe's names of what went wrong."""
     names = {
-        400: "BadRequestException", 403: "InvalidModelVersionException", 404: "ModelNotFoundException", 409: "ConflictStatusException",
+        400: "BadRequestException", 403: "InvalidModelVersionException", 404: "ModelNotFoundException",
+        409: "ConflictStatusException",
         429: "ServiceUnavailableException", 500: "InternalServerException", 503: "ServiceUnavailableException",
     }  # fmt: skip
     return names.get(status, http.HTTPStatus(status).phrase.replace(" ", "") + "Exception")

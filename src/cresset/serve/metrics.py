@@ -1,4 +1,5 @@
-"""What is counted: requests, latencies, batches, of each version of each model; as Prometheus' text and for the status page."""
+"""What is counted: requests, latencies, batches, of each version of each model; as Prometheus' text and for the status
+page."""
 
 import bisect
 import collections

@@ -40,9 +40,11 @@ ANSWER = {
 
 # (group, method, path, what it does, parameters of the query, what is sent)
 OPERATIONS = [
-    ("inference", "post", "/v2/models/{name}/infer", "Ask a model (Open Inference Protocol); without a version its default, or the split, answers.", (), "Question"),
+    ("inference", "post", "/v2/models/{name}/infer", "Ask a model (Open Inference Protocol); without a version its "
+                                                     "default, or the split, answers.", (), "Question"),
     ("inference", "post", "/v2/models/{name}/versions/{version}/infer", "Ask one version of a model.", (), "Question"),
-    ("inference", "post", "/predictions/{name}", "Ask a model as TorchServe's clients do: one sample in, its answer out.", (), "any"),
+    ("inference", "post", "/predictions/{name}", "Ask a model as TorchServe's clients do: one sample in, its answer "
+                                                 "out.", (), "any"),
     ("inference", "post", "/predictions/{name}/{version}", "Ask one version as TorchServe's clients do.", (), "any"),
     ("health", "get", "/v2/health/live", "Is the server alive?", (), None),
     ("health", "get", "/v2/health/ready", "Are all models ready? 503 if not.", (), None),
@@ -55,15 +57,20 @@ OPERATIONS = [
     ("metadata", "get", "/metrics", "Numbers for Prometheus.", (), None),
     ("metadata", "get", "/status.json", "What the status page shows.", (), None),
     ("management", "get", "/models", "The models.", ("limit", "next_page_token"), None),
-    ("management", "post", "/models", "Load a file of the store.", ("url", "model_name", "version", "initial_workers", "batch_size", "max_batch_delay", "response_timeout"), None),
+    ("management", "post", "/models", "Load a file of the store.", ("url", "model_name", "version", "initial_workers",
+        "batch_size", "max_batch_delay", "response_timeout"), None),
     ("management", "get", "/models/{name}", "The default version: settings, workers, queue.", (), None),
-    ("management", "put", "/models/{name}", "Change the number of workers.", ("min_worker", "max_worker", "synchronous"), None),
+    ("management", "put", "/models/{name}", "Change the number of workers.", ("min_worker", "max_worker",
+        "synchronous"), None),
     ("management", "delete", "/models/{name}", "Unload all versions.", (), None),
-    ("management", "put", "/models/{name}/split", "Split requests among versions by weight: {\"1\": 9, \"2\": 1}; {} ends it.", (), "any"),
+    ("management", "put", "/models/{name}/split", "Split requests among versions by weight: {\"1\": 9, \"2\": 1}; {} "
+                                                  "ends it.", (), "any"),
     ("management", "get", "/models/{name}/{version}", "One version, or `all`.", (), None),
-    ("management", "put", "/models/{name}/{version}", "Change the number of a version's workers.", ("min_worker", "max_worker", "synchronous"), None),
+    ("management", "put", "/models/{name}/{version}", "Change the number of a version's workers.", ("min_worker",
+        "max_worker", "synchronous"), None),
     ("management", "delete", "/models/{name}/{version}", "Unload a version.", (), None),
-    ("management", "put", "/models/{name}/{version}/set-default", "Let this version answer requests that name none.", (), None),
+    ("management", "put", "/models/{name}/{version}/set-default", "Let this version answer requests that name none.",
+        (), None),
     ("management", "post", "/v2/repository/index", "What is loaded and what the store has.", (), "any"),
     ("management", "post", "/v2/repository/models/{name}/load", "Load a model of the store.", (), None),
     ("management", "post", "/v2/repository/models/{name}/unload", "Unload a model.", (), None),
@@ -125,6 +132,7 @@ def page(style):
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>cresset serve: API</title><style>{style}</style><body><header><h1>cresset serve</h1>"
-        '<nav><a href="/">status</a> <b>API</b> <a href="/openapi.json">openapi.json</a> <a href="/metrics">metrics</a></nav>'
+        '<nav><a href="/">status</a> <b>API</b> <a href="/openapi.json">openapi.json</a> <a '
+        'href="/metrics">metrics</a></nav>'
         f"</header>{tables}<section><h2>statuses</h2><table>{statuses}</table></section></body></html>"
     )

@@ -1,5 +1,5 @@
-"""What a browser sees: the status page with latencies, and the API's page. Nothing comes from elsewhere: no scripts, fonts
-or styles of other sites.
+"""What a browser sees: the status page with latencies, and the API's page. Nothing comes from elsewhere: no scripts,
+fonts or styles of other sites.
 """
 
 import time

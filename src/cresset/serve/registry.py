@@ -18,8 +18,8 @@ class Model:
         self.weights, self.credit = {}, {}
 
     def choose(self):
-        """The version for the next request. With weights 9 and 1, each ten requests are split nine to one, evenly mixed:
-        every version gains its weight in credit, and the one with the most pays for all.
+        """The version for the next request. With weights 9 and 1, each ten requests are split nine to one, evenly
+        mixed: every version gains its weight in credit, and the one with the most pays for all.
         """
         if not self.weights:
             return self.versions[self.default]

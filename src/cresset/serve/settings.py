@@ -29,7 +29,8 @@ class ModelSettings:
         source: a .pt2 file (an exported program), a .pt file (a TorchScript archive), or "file.py:Name" or
             "package.module:Name": a handler class with TorchServe's methods, or a function that returns a module.
         workers: processes that compute; threads: of each (0: the processors, divided among the workers).
-        batch: how many requests may be computed together; delay: milliseconds that the first of them may wait for the others.
+        batch: how many requests may be computed together; delay: milliseconds that the first of them may wait for the
+            others.
         queue: requests that may wait; one more is answered 429.
         timeout: seconds a request may take, queue included.
         retries: how often a request is given to another worker when its worker died.
@@ -74,7 +75,8 @@ class ModelSettings:
                 or not all(type(size) is int and size >= -1 for size in entry["shape"])
             ):
                 raise SettingsError(
-                    f"serve: inputs and outputs of {self.name} should have name, datatype and shape (-1: any size), got {entry}"
+                    f"serve: inputs and outputs of {self.name} should have name, datatype and shape (-1: any "
+                    f"size), got {entry}"
                 )
 
     @property
@@ -160,7 +162,8 @@ def parse_model(text, defaults=None):
 def read_config(path):
     """(the server's settings, the models' settings, splits) of a TOML file, as plain dicts.
 
-    [server] has the fields of ServerSettings, each [[model]] those of ModelSettings, and [split.NAME] weights by version.
+    [server] has the fields of ServerSettings, each [[model]] those of ModelSettings, and [split.NAME] weights by
+    version.
     """
     with open(path, "rb") as file:
         try:

@@ -16,7 +16,8 @@ BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 44, 36, 46, 24
 STYLE = """
 .box{fill:#fff;stroke:#4a5a78;stroke-width:1.2}.input .box{fill:#eef3fb}.output .box{fill:#eefbf0}
 .kind{font:600 13px system-ui,sans-serif;fill:#1c2430}.path{font:11px ui-monospace,monospace;fill:#67738a}
-.edge{fill:none;stroke:#8a97ad;stroke-width:1.3}.shape{font:10px ui-monospace,monospace;fill:#3c4a63;paint-order:stroke;stroke:#fff;stroke-width:4px}
+.edge{fill:none;stroke:#8a97ad;stroke-width:1.3}
+.shape{font:10px ui-monospace,monospace;fill:#3c4a63;paint-order:stroke;stroke:#fff;stroke-width:4px}
 """
 
 
@@ -164,7 +165,10 @@ def render(vertices, title):
             x0, y0, x1, y1 = center(source), top(source) + BOX_HEIGHT, center(vertex), top(vertex)
             if vertex.level - source.level > 1:  # goes round the boxes in between, on the right
                 side = max(x0, x1) + BOX_WIDTH / 2 + 30
-                path = f"M{x0 + BOX_WIDTH / 2:.1f} {y0 - BOX_HEIGHT / 2:.1f} C{side:.1f} {y0:.1f} {side:.1f} {y1:.1f} {x1 + BOX_WIDTH / 2:.1f} {y1 + BOX_HEIGHT / 2:.1f}"
+                path = (
+                    f"M{x0 + BOX_WIDTH / 2:.1f} {y0 - BOX_HEIGHT / 2:.1f} C{side:.1f} {y0:.1f} {side:.1f} "
+                    f"{y1:.1f} {x1 + BOX_WIDTH / 2:.1f} {y1 + BOX_HEIGHT / 2:.1f}"
+                )
                 at = (side - 14, (y0 + y1) / 2)
             else:
                 middle = (y0 + y1) / 2

@@ -146,7 +146,8 @@ def shapes_text(tensors):
 
 
 class Summary:
-    """The table that `summary` returns: prints as text, shows as HTML in a notebook, and has the numbers as attributes."""
+    """The table that `summary` returns: prints as text, shows as HTML in a notebook, and has the numbers as
+    attributes."""
 
     def __init__(self, model, layers):
         self.model, self.layers = model, layers
@@ -210,7 +211,10 @@ class Summary:
             f'<th style="text-align:{"left" if k < 2 else "right"}">{h}</th>' for k, h in enumerate(self.HEADINGS)
         )
         totals = "<br>".join(html.escape(line) for line in self.totals())
-        return f'<table style="border-collapse:collapse;font-variant-numeric:tabular-nums"><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table><p style="white-space:pre;font-family:monospace">{totals}</p>'
+        return (
+            f'<table style="border-collapse:collapse;font-variant-numeric:tabular-nums"><thead><tr>{heads}</tr></thead>'
+            f'<tbody>{cells}</tbody></table><p style="white-space:pre;font-family:monospace">{totals}</p>'
+        )
 
 
 def summary(model, input_size=None, *, input_data=None, dtypes=None):

@@ -48,7 +48,8 @@ def adopt():
     there = installed()
     if there is not None and there[0] == "cresset":
         raise AdoptionError(
-            f"adopt: this environment has torch {there[1]}, which is cresset, already; `cresset adopt --undo` removes it"
+            f"adopt: this environment has torch {there[1]}, which is cresset, already; `cresset adopt --undo` "
+            "removes it"
         )
     if there is not None:
         raise AdoptionError(

@@ -30,7 +30,8 @@ def load(path):
         f"load_library: {path} holds operators compiled for PyTorch, which cresset cannot load; "
         + (
             said
-            or "define them with torch.library, or compile them with torch.utils.cpp_extension against cresset/extension.h"
+            or "define them with torch.library, or compile them with torch.utils.cpp_extension against "
+            "cresset/extension.h"
         )
     )
 

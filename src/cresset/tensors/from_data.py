@@ -1,4 +1,5 @@
-"""Tensors from data: tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack; and the defaults for new tensors."""
+"""Tensors from data: tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack; and the defaults for new
+tensors."""
 
 import warnings
 

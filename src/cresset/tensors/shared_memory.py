@@ -51,7 +51,8 @@ def new_block(size):
 
 
 def open_block(descriptor, size):
-    """The block behind a descriptor, which is ours from now on. A block that this process has already is given again."""
+    """The block behind a descriptor, which is ours from now on. A block that this process has already is given
+    again."""
     status = os.fstat(descriptor)
     block = _by_file.get((status.st_dev, status.st_ino))
     if block is None:

@@ -1,6 +1,6 @@
 """SymInt and SymBool: numbers and conditions that are formulas of symbols, made by
-`fx.experimental.symbolic_shapes.ShapeEnv`. Tensors here have sizes that are plain ints, so no tensor gives one; there are no
-symbolic floats. The sym_ functions take plain numbers and symbolic ones.
+`fx.experimental.symbolic_shapes.ShapeEnv`. Tensors here have sizes that are plain ints, so no tensor gives one; there
+are no symbolic floats. The sym_ functions take plain numbers and symbolic ones.
 """
 
 import builtins
@@ -13,8 +13,8 @@ __all__ = [
 
 
 class SymBool:
-    """A condition on symbols. To ask for its value (`bool`, `if`) decides it by the symbols' examples, and the environment
-    notes that as a guard; without examples it is an error.
+    """A condition on symbols. To ask for its value (`bool`, `if`) decides it by the symbols' examples, and the
+    environment notes that as a guard; without examples it is an error.
 
     Args:
         node: a SymNode.
@@ -38,7 +38,8 @@ class SymBool:
         return self.node.negated()
 
     def __sym_demand__(self):
-        """What torch._check does: whether it holds; where that cannot be said yet, it is taken for true from here on."""
+        """What torch._check does: whether it holds; where that cannot be said yet, it is taken for true from here
+        on."""
         return self.node.shape_env.guard_or_defer_runtime_assert(self.node.expr)
 
     def __repr__(self):

@@ -285,8 +285,8 @@ def _copied_by_its_class(self, memo):
     if new.__class__ is not self.__class__:
         raise RuntimeError(
             "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
-            f"properly implement clone(): that of {self.__class__.__name__} gave {new.__class__.__name__}. Please correct it, "
-            "or define __deepcopy__() yourself"
+            f"properly implement clone(): that of {self.__class__.__name__} gave {new.__class__.__name__}. "
+            "Please correct it, or define __deepcopy__() yourself"
         )
     new.requires_grad_(self.requires_grad)
     memo[id(self)] = new

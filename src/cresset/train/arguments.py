@@ -1,5 +1,5 @@
-"""What `fit` and `evaluate` are given, made into what the loop needs: names and classes where their meaning is clear, and
-a sentence at once where it is not.
+"""What `fit` and `evaluate` are given, made into what the loop needs: names and classes where their meaning is clear,
+and a sentence at once where it is not.
 """
 
 import difflib
@@ -75,15 +75,16 @@ def as_optimizer(optimizer, model, loss):
         optimizer = optimizer(list(model.parameters()))
     if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "step"):
         raise TypeError(
-            f"fit: optimizer should be one of cresset.optim, made with model.parameters(), got {type(optimizer).__name__}"
+            "fit: optimizer should be one of cresset.optim, made with model.parameters(), got "
+            f"{type(optimizer).__name__}"
         )
     own = {id(p) for p in model.parameters()}
     if isinstance(loss, nn.Module):
         own |= {id(p) for p in loss.parameters()}
     if not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
         raise ValueError(
-            f"fit: the {type(optimizer).__name__} has none of the model's parameters, so nothing would be trained; make "
-            "it with model.parameters() of this model"
+            f"fit: the {type(optimizer).__name__} has none of the model's parameters, so nothing would be "
+            "trained; make it with model.parameters() of this model"
         )
     return optimizer
 
@@ -111,7 +112,8 @@ def _metric(metric):
     missing = [name for name in ("update", "compute", "reset") if not callable(getattr(metric, name, None))]
     if missing:
         raise TypeError(
-            f"fit: a metric should be one of cresset.metrics, with update, compute and reset, got {type(metric).__name__}"
+            "fit: a metric should be one of cresset.metrics, with update, compute and reset, got "
+            f"{type(metric).__name__}"
         )
     return metric
 

@@ -30,7 +30,8 @@ class Checkpoint:
             …; None stands for "not used in this run".
 
     >>> model = nn.Linear(2, 1)
-    >>> checkpoint = cresset.train.Checkpoint("run.pt", model=model, optimizer=cresset.optim.SGD(model.parameters(), lr=0.1))
+    >>> optimizer = cresset.optim.SGD(model.parameters(), lr=0.1)
+    >>> checkpoint = cresset.train.Checkpoint("run.pt", model=model, optimizer=optimizer)
     >>> checkpoint.save(epoch=3)
     >>> checkpoint.load()
     {'epoch': 3}

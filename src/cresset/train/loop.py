@@ -230,7 +230,8 @@ def fit(
         step: a function of (model, batch), in place of `loss`. It returns the loss, or a dict with "loss", perhaps
             "prediction" and "target" (for metrics), and other numbers, which are averaged and recorded.
         validation: a loader that is run through in eval mode after each epoch; its numbers are named "val_…".
-        metrics: of the validation: cresset.metrics by name, such as ["accuracy"] or {"top5": Accuracy(top_k=5)}. train_metrics: the same for the training batches.
+        metrics: of the validation: cresset.metrics by name, such as ["accuracy"] or {"top5": Accuracy(top_k=5)}.
+            train_metrics: the same for the training batches.
         scheduler: a learning-rate schedule, stepped once per `schedule`, "epoch" or "step". ReduceLROnPlateau is given
             the monitored number.
         accumulate: batches whose gradients are averaged for one step of the optimizer.
@@ -256,7 +257,8 @@ def fit(
 
     >>> x = cresset.linspace(0, 1, 8).reshape(8, 1)
     >>> model = nn.Linear(1, 1)
-    >>> run = cresset.train.fit(model, [(x, 2 * x)], nn.functional.mse_loss, cresset.optim.SGD(model.parameters(), lr=0.5), epochs=200, progress="none")
+    >>> optimizer = cresset.optim.SGD(model.parameters(), lr=0.5)
+    >>> run = cresset.train.fit(model, [(x, 2 * x)], nn.functional.mse_loss, optimizer, epochs=200, progress="none")
     >>> run.step, round(model.weight.item(), 1)
     (200, 2.0)
     """

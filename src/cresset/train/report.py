@@ -76,7 +76,10 @@ def report_html(lines, name):
     body = (
         f"<h1>{name}</h1>{_facts(lines)}<main>{charts or '<p>No numbers were recorded yet.</p>'}</main>{_table(lines)}"
     )
-    return f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title><style>{STYLE}</style></head><body>{body}</body></html>\n'
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width"><title>{name}</title><style>{STYLE}</style></head><body>{body}</body></html>\n'
+    )
 
 
 def charts_of(lines):
@@ -120,7 +123,7 @@ def _drawable(y):
     return 0.0 if abs(y) < TINY else y if abs(y) < HUGE or math.isinf(y) else math.nan
 
 
-# --- One chart ---------------------------------------------------------------------------------------------------------
+# --- One chart --------------------------------------------------------------------------------------------------------
 
 
 def chart(title, curves, last_step):
@@ -158,7 +161,10 @@ def chart(title, curves, last_step):
         )
     log_note = '<span class="note">logarithmic</span>' if is_log else ""
     label = _text(f"{title}: {', '.join(f'{c.name} ends at {short(c.points[-1][1])}' for c in curves)}")
-    return f'{heading}{log_note}<span class="legend">{legend}</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg></figure>'
+    return (
+        f'{heading}{log_note}<span class="legend">{legend}</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'role="img" aria-label="{label}">{"".join(parts)}</svg></figure>'
+    )
 
 
 def _line(curve, across, up):
@@ -256,7 +262,7 @@ def _tick_text(value):
     return f"{round(value, 6):g}".replace("-", "−")
 
 
-# --- Words -------------------------------------------------------------------------------------------------------------
+# --- Words ------------------------------------------------------------------------------------------------------------
 
 
 def _facts(lines):
@@ -307,14 +313,19 @@ def _table(lines):
         + "</tr>"
         for line in epochs
     )
-    return f'<details{" open" if len(epochs) <= 20 else ""}><summary>Epochs</summary><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+    return (
+        f"<details{' open' if len(epochs) <= 20 else ''}><summary>Epochs</summary><div "
+        f'class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+    )
 
 
 STYLE = """
-:root{color-scheme:light dark;--paper:#fcfcfb;--card:#fff;--ink:#1b1b1a;--soft:#62625e;--line:#e4e3de;--train:#2a78d6;--validation:#d9541e}
+:root{color-scheme:light dark;--paper:#fcfcfb;--card:#fff;--ink:#1b1b1a;--soft:#62625e;--line:#e4e3de;
+  --train:#2a78d6;--validation:#d9541e}
 @media(prefers-color-scheme:dark){:root{--paper:#161615;--card:#1e1e1d;--ink:#ecebe7;--soft:#a09f99;--line:#363634;--train:#5b9cec;--validation:#f0804f}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1240px;padding:28px 24px;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+body{margin:0 auto;max-width:1240px;padding:28px 24px;background:var(--paper);color:var(--ink);
+  font:15px/1.5 system-ui,sans-serif}
 h1{font-size:24px;margin:0 0 12px}
 dl{display:flex;flex-wrap:wrap;gap:8px 28px;margin:0 0 22px}
 dt{color:var(--soft);font-size:12px}

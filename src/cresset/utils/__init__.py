@@ -1,4 +1,5 @@
-"""What does not belong to tensors or layers: data loading, checkpointing, hooks. Each part loads when it is first used."""
+"""What does not belong to tensors or layers: data loading, checkpointing, hooks. Each part loads when it is first
+used."""
 
 import importlib
 

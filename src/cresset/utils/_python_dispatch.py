@@ -6,7 +6,8 @@ from .._native import Tensor
 _LATER = [
     "BaseTorchDispatchMode", "TorchDispatchMode", "_disable_current_modes", "_get_current_dispatch_mode",
     "_get_current_dispatch_mode_stack", "_pop_mode", "_pop_mode_temporarily", "_push_mode",
-    "is_in_any_mode_without_ignore_compile_internals", "is_in_torch_dispatch_mode", "return_and_correct_aliasing", "transform_subclass",
+    "is_in_any_mode_without_ignore_compile_internals", "is_in_torch_dispatch_mode", "return_and_correct_aliasing",
+    "transform_subclass",
 ]  # fmt: skip
 
 

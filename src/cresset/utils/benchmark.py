@@ -149,7 +149,10 @@ class Measurement:
             if strong
             else "This could indicate system fluctuation."
         )
-        return f"  WARNING: Interquartile range is {100 * self.iqr / self.median:.1f}% of the median measurement.\n           {said}"
+        return (
+            f"  WARNING: Interquartile range is {100 * self.iqr / self.median:.1f}% of the median measurement.\n  "
+            f"         {said}"
+        )
 
     def __repr__(self):
         unit, size = select_unit(self.median)

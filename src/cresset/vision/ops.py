@@ -226,11 +226,15 @@ class RoIAlign(nn.Module):
         return roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
 
     def __repr__(self):
-        return f"RoIAlign(output_size={self.output_size}, spatial_scale={self.spatial_scale}, sampling_ratio={self.sampling_ratio}, aligned={self.aligned})"
+        return (
+            f"RoIAlign(output_size={self.output_size}, spatial_scale={self.spatial_scale}, "
+            f"sampling_ratio={self.sampling_ratio}, aligned={self.aligned})"
+        )
 
 
 def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none"):
-    """Binary cross entropy that looks less at what is classified well: times (1 - p) ** gamma, and alpha for the ones."""
+    """Binary cross entropy that looks less at what is classified well: times (1 - p) ** gamma, and alpha for the
+    ones."""
     if not 0 <= alpha <= 1 and alpha != -1:
         raise ValueError(f"Invalid alpha value: {alpha}. alpha must be in the range [0,1] or -1 for ignore.")
     if reduction not in ("none", "mean", "sum"):

@@ -106,14 +106,14 @@ _OPERATORS = {
     f"ps_roi_align({_ROI}, int sampling_ratio) -> (Tensor, Tensor)": regions.ps_roi_align,
     f"ps_roi_pool({_ROI}) -> (Tensor, Tensor)": regions.ps_roi_pool,
     f"deform_conv2d({_DEFORM}) -> Tensor": _deform_conv2d,
-    f"_roi_align_backward(Tensor grad, Tensor rois, {_ROI_GRAD}, {_SIZES}, int sampling_ratio, bool aligned) -> Tensor": _roi_align_backward,
+    f"_roi_align_backward(Tensor grad, Tensor rois, {_ROI_GRAD}, {_SIZES}, int sampling_ratio, bool aligned) -> Tensor": _roi_align_backward,  # noqa: E501
     f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_ROI_GRAD}, {_SIZES}) -> Tensor": _roi_pool_backward,
     (
         f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_ROI_GRAD}, int sampling_ratio, "
         f"{_SIZES}) -> Tensor"
     ): _ps_roi_align_backward,
-    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_ROI_GRAD}, {_SIZES}) -> Tensor": _ps_roi_pool_backward,
-    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _deform_conv2d_backward,
+    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_ROI_GRAD}, {_SIZES}) -> Tensor": _ps_roi_pool_backward,  # noqa: E501
+    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _deform_conv2d_backward,  # noqa: E501
     "_cuda_version() -> int": lambda: -1,
 }
 # Operators that have no kernel here: calling one says so.

@@ -480,11 +480,13 @@ RECIPES = {
     },
     **dict.fromkeys(["cross_entropy", "nll_loss", "multi_margin_loss"], classification),
     **dict.fromkeys(
-        "mse_loss l1_loss smooth_l1_loss huber_loss kl_div soft_margin_loss poisson_nll_loss gaussian_nll_loss binary_cross_entropy_with_logits multilabel_soft_margin_loss".split(),
+        "mse_loss l1_loss smooth_l1_loss huber_loss kl_div soft_margin_loss poisson_nll_loss "
+        "gaussian_nll_loss binary_cross_entropy_with_logits multilabel_soft_margin_loss".split(),
         regression,
     ),
     **dict.fromkeys(
-        "cosine_embedding_loss margin_ranking_loss hinge_embedding_loss triplet_margin_loss pairwise_distance cosine_similarity".split(),
+        "cosine_embedding_loss margin_ranking_loss hinge_embedding_loss triplet_margin_loss "
+        "pairwise_distance cosine_similarity".split(),
         two_inputs,
     ),
     **dict.fromkeys("batch_norm instance_norm group_norm local_response_norm".split(), normalization),
@@ -508,7 +510,8 @@ RECIPES = {
         positive_definite,
     ),
     **dict.fromkeys(
-        "det logdet slogdet inverse linalg.det linalg.slogdet linalg.inv linalg.inv_ex linalg.matrix_power linalg.matrix_exp matrix_exp matrix_power linalg.cond pinverse linalg.pinv".split(),
+        "det logdet slogdet inverse linalg.det linalg.slogdet linalg.inv linalg.inv_ex linalg.matrix_power "
+        "linalg.matrix_exp matrix_exp matrix_power linalg.cond pinverse linalg.pinv".split(),
         one_square,
     ),
 }

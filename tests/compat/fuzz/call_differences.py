@@ -1,6 +1,7 @@
 """Where a single call of cresset goes another way than PyTorch's on purpose: which function, what the difference says,
 why, and for some what the call says.
 """
+# ruff: noqa: E501 -- a table of patterns: a row a line
 
 KNOWN = [
     # calls that only cresset answers

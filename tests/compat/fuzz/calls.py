@@ -28,8 +28,10 @@ MANY = 10**8  # elements, of which copies to compare would not fit into the memo
 
 # What cannot be compared, and why.
 SKIPPED = {
-    **dict.fromkeys("empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_ resize resize_as new".split(), "uninitialised memory"),
-    **dict.fromkeys("data_ptr storage untyped_storage set_ share_memory_ storage_type element_size const_data_ptr is_shared".split(), "about memory, not values"),
+    **dict.fromkeys("empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_ "
+                    "resize resize_as new".split(), "uninitialised memory"),
+    **dict.fromkeys("data_ptr storage untyped_storage set_ share_memory_ storage_type element_size const_data_ptr "
+                    "is_shared".split(), "about memory, not values"),
     **dict.fromkeys("seed initial_seed manual_seed get_rng_state set_rng_state fork_rng".split(),
         "the state of the generator itself"),
     **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads "
@@ -41,14 +43,17 @@ SKIPPED = {
     **{f"{verb}_autocast_{what}": "settings of the process" for verb in ("is", "get", "set") for what in
        ("enabled", "dtype", "cache_enabled",
            *(f"{device}_{what}" for device in ("cpu", "gpu", "ipu", "xla") for what in ("enabled", "dtype")))},
-    **dict.fromkeys("backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ apply_ map_ map2_ from_file save load compile vmap cond while_loop".split(), "takes functions or files"),
+    **dict.fromkeys("backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ apply_ map_ "
+                    "map2_ from_file save load compile vmap cond while_loop".split(), "takes functions or files"),
     **dict.fromkeys("lobpcg eig symeig".split(), "not there, or gone"),
     **dict.fromkeys("as_strided as_strided_ as_strided_copy as_strided_scatter".split(),
         "reads outside of what was written"),
     **dict.fromkeys("numpy __array__ __dlpack__ from_dlpack from_numpy asarray tolist frombuffer".split(),
         "leaves the library"),
-    **dict.fromkeys("is_tensor is_storage typename type get_device cuda xpu ipu hpu mtia cpu pin_memory is_pinned is_distributed".split(), "devices and types"),
-    **dict.fromkeys("get_default_dtype get_default_device compiled_with_cxx11_abi is_grad_enabled is_inference_mode_enabled".split(), "takes nothing"),
+    **dict.fromkeys("is_tensor is_storage typename type get_device cuda xpu ipu hpu mtia cpu pin_memory is_pinned "
+                    "is_distributed".split(), "devices and types"),
+    **dict.fromkeys("get_default_dtype get_default_device compiled_with_cxx11_abi is_grad_enabled "
+                    "is_inference_mode_enabled".split(), "takes nothing"),
 }  # fmt: skip
 
 
@@ -348,10 +353,16 @@ def difference(bridge, theirs, ours, noisy=None, only_finite=False, least_tolera
         if same.all():
             return None
         where = (~same).nonzero()[0].tolist() if same.dim() else []
-        return f"{got[tuple(where)].item()} instead of {expected[tuple(where)].item()} at {where} of {tuple(theirs.shape)} {theirs.dtype}"
+        return (
+            f"{got[tuple(where)].item()} instead of {expected[tuple(where)].item()} at {where} of "
+            f"{tuple(theirs.shape)} {theirs.dtype}"
+        )
     if isinstance(theirs, (list, tuple)):
         if not isinstance(ours, (list, tuple)) or len(ours) != len(theirs):
-            return f"{type(ours).__name__} of {len(ours) if hasattr(ours, '__len__') else '?'} instead of {type(theirs).__name__} of {len(theirs)}"
+            return (
+                f"{type(ours).__name__} of {len(ours) if hasattr(ours, '__len__') else '?'} instead of "
+                f"{type(theirs).__name__} of {len(theirs)}"
+            )
         return next(
             (
                 f"result {i}: {why}"
@@ -494,7 +505,7 @@ def make_calls(prepared, count, seed, journal, skip):
         kwargs = {k: v for k, v in kwargs.items() if not (v is None and k == "out")}
         if name.endswith("_") and args and isinstance(args[0], torch.Tensor) and 0 in args[0].stride():
             args[0] = args[0].contiguous()  # writing where several elements share memory has no meaning
-        text = f"{name}({', '.join([describe(a, torch) for a in args] + [f'{k}={describe(v, torch)}' for k, v in kwargs.items()])})"
+        text = f"{name}({', '.join([describe(a, torch) for a in args] + [f'{k}={describe(v, torch)}' for k, v in kwargs.items()])})"  # noqa: E501
         note(journal, f"{i} cresset {text}\n")
         # Ours first, so that the journal tells whose call it was when the process ends.
         our_args, our_kwargs = bridge.to_ours(args), {k: bridge.to_ours(v) for k, v in kwargs.items()}

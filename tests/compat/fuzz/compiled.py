@@ -133,7 +133,8 @@ def main():
         totals += np.array([at + 1 - number, 0, 0, 0, 1])
         number = at + 1
     print(
-        f"\ncompiled: {totals[0]} programs, {totals[1]} steps, {totals[2]} groups of {totals[3]} calls, findings {totals[4]}"
+        f"\ncompiled: {totals[0]} programs, {totals[1]} steps, {totals[2]} groups of {totals[3]} calls, "
+        f"findings {totals[4]}"
     )
     return int(totals[4] > 0)
 

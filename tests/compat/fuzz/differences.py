@@ -1,6 +1,7 @@
 """Where a random program of cresset goes another way than PyTorch's on purpose: which step, what differs, with which
 operands, and why.
 """
+# ruff: noqa: E501 -- a table of patterns: a row a line
 
 import re
 

@@ -290,7 +290,10 @@ def script(steps):
 def shown(finding, seed):
     listed = "\n".join(f"    {line}" for line in finding["steps"])
     reason = f" ({finding['known']})" if finding["known"] else ""
-    return f"{finding['kind']}{reason}\n  program {seed}/{finding['number']}: {finding['why']}\n{listed}\n  {finding['operands'][:900]}"
+    return (
+        f"{finding['kind']}{reason}\n  program {seed}/{finding['number']}: {finding['why']}\n{listed}\n  "
+        f"{finding['operands'][:900]}"
+    )
 
 
 def main():

@@ -14,11 +14,11 @@ ACTIVATIONS = (
     "F.softsign({0}) F.hardsigmoid({0}) F.threshold({0},0.5,-1) F.softshrink({0}) F.tanhshrink({0}) F.celu({0}) "
     "F.hardshrink({0})"
 ).split()
-BINARY = "add sub mul div maximum minimum fmod remainder floor_divide pow atan2 eq ne lt le gt ge logical_and logical_or logical_xor hypot copysign fmax fmin true_divide rsub nextafter xlogy heaviside".split()
+BINARY = "add sub mul div maximum minimum fmod remainder floor_divide pow atan2 eq ne lt le gt ge logical_and logical_or logical_xor hypot copysign fmax fmin true_divide rsub nextafter xlogy heaviside".split()  # noqa: E501
 WANT_TENSORS = "maximum minimum fmax fmin atan2 hypot nextafter heaviside logical_and logical_or logical_xor".split()
 OPERATORS = "+ - * / // % ** == != < <= > >= & | ^ @".split()
-IN_PLACE_UNARY = "abs_ neg_ sign_ floor_ ceil_ round_ trunc_ exp_ sqrt_ sin_ cos_ tanh_ sigmoid_ square_ relu_ reciprocal_ zero_ logical_not_ frac_ erf_ log1p_ expm1_ nan_to_num_ rsqrt_ conj_physical_".split()
-IN_PLACE_BINARY = "add_ sub_ mul_ div_ copy_ pow_ remainder_ fmod_ floor_divide_ eq_ ne_ lt_ gt_ logical_and_ logical_or_ atan2_ copysign_ xlogy_ hypot_".split()
+IN_PLACE_UNARY = "abs_ neg_ sign_ floor_ ceil_ round_ trunc_ exp_ sqrt_ sin_ cos_ tanh_ sigmoid_ square_ relu_ reciprocal_ zero_ logical_not_ frac_ erf_ log1p_ expm1_ nan_to_num_ rsqrt_ conj_physical_".split()  # noqa: E501
+IN_PLACE_BINARY = "add_ sub_ mul_ div_ copy_ pow_ remainder_ fmod_ floor_divide_ eq_ ne_ lt_ gt_ logical_and_ logical_or_ atan2_ copysign_ xlogy_ hypot_".split()  # noqa: E501
 
 
 @family(8)
@@ -77,7 +77,7 @@ def create_by_rule(m):
             f"t.arange({m.number()}, {m.number()}, {m.pick('1', '0.5', '-1', '2', '0')})",
             f"t.linspace({m.number('float32')}, {m.number('float32')}, {small}, dtype=t.{dtype})",
             f"t.eye({small}, {m.pick(1, 2, 4)}, dtype=t.{dtype})",
-            f"t.tensor({m.pick('[]', '[1, 2.5]', '[[1], [2]]', '3', 'True', '[1j, 2]', '[True, False]', '[1, True, 2.0]', 'nan', '[[], []]')})",
+            f"t.tensor({m.pick('[]', '[1, 2.5]', '[[1], [2]]', '3', 'True', '[1j, 2]', '[True, False]', '[1, True, 2.0]', 'nan', '[[], []]')})",  # noqa: E501
             f"t.tensor([[1, 2], [3, 4]], dtype=t.{dtype}, requires_grad={m.pick(True, False, False)})",
             f"t.empty_strided((2, 3), (1, 2), dtype=t.{dtype}).fill_(1)",
             f"t.scalar_tensor({m.number(dtype)}, dtype=t.{dtype})",
@@ -364,7 +364,10 @@ def index(m, x, depth=0):
         elif kind < 0.72:
             count = m.pick(0, 1, 2, 2, 3)
             made = [inside() for _ in range(count)]
-            text = f"t.tensor({made}, dtype=t.{m.pick('int64', 'int64', 'int64', 'int32', 'uint8' if min(made, default=0) >= 0 and not n < 2 else 'int64')})"
+            text = (
+                f"t.tensor({made}, "
+                f"dtype=t.{m.pick('int64', 'int64', 'int64', 'int32', 'uint8' if min(made, default=0) >= 0 and not n < 2 else 'int64')})"  # noqa: E501
+            )
             parts.append(
                 m.pick(
                     text,

@@ -44,7 +44,8 @@ def vocabulary(t):
         diary.append(plain(values))
 
     def values(shape, dtype, seed=0):
-        """A tensor of quarters between -2 and 2 (integers between -5 and 5), whose sums and products need no rounding."""
+        """A tensor of quarters between -2 and 2 (integers between -5 and 5), whose sums and products need no
+        rounding."""
         count = int(np.prod(shape))
         dtype = getattr(t, dtype)
         steps = [(i * 7 + seed * 13 + i * i * (seed % 3)) % 17 for i in range(count)]

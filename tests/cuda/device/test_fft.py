@@ -1,4 +1,5 @@
-"""Fourier transforms on CUDA through cuFFT: what the CPU gives, for any dimensions, lengths and norms, with gradients."""
+"""Fourier transforms on CUDA through cuFFT: what the CPU gives, for any dimensions, lengths and norms, with
+gradients."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Recurrent layers and cells on CUDA give what the CPU gives, and so do their gradients, without a detour over the CPU."""
+"""Recurrent layers and cells on CUDA give what the CPU gives, and so do their gradients, without a detour over the
+CPU."""
 
 import copy
 import math

@@ -1,4 +1,5 @@
-"""fuse_modules: batch norm folded into the layer before it, and a relu kept with it, so that they are quantized as one."""
+"""fuse_modules: batch norm folded into the layer before it, and a relu kept with it, so that they are quantized as
+one."""
 
 import copy
 

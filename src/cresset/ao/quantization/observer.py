@@ -29,7 +29,8 @@ class _Later:
 
 
 class ObserverBase(nn.Module):
-    """The base of observers: `forward(x)` looks at x and returns it, `calculate_qparams()` gives (scale, zero_point)."""
+    """The base of observers: `forward(x)` looks at x and returns it, `calculate_qparams()` gives (scale,
+    zero_point)."""
 
     def __init__(self, dtype, is_dynamic=False):
         super().__init__()

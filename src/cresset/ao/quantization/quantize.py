@@ -1,4 +1,5 @@
-"""The steps from a floating-point model to a quantized one: prepare, look at data, convert; or quantize_dynamic in one."""
+"""The steps from a floating-point model to a quantized one: prepare, look at data, convert; or quantize_dynamic in
+one."""
 
 import copy
 import inspect
@@ -238,7 +239,8 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None
             default.
         dtype: torch.qint8, or torch.float16.
 
-    >>> model = cresset.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=cresset.qint8)
+    >>> model = nn.Sequential(nn.Linear(4, 3))
+    >>> model = cresset.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=cresset.qint8)
     >>> model
     Sequential(
       (0): DynamicQuantizedLinear(in_features=4, out_features=3, dtype=torch.qint8, qscheme=torch.per_tensor_affine)

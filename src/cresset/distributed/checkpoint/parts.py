@@ -41,7 +41,8 @@ def written_here(tensor):
 
 
 def overlap(part, offset, sizes):
-    """Where a saved piece meets a part: [(start in the part, start in the piece, length)] by dimension; None: nowhere."""
+    """Where a saved piece meets a part: [(start in the part, start in the piece, length)] by dimension; None:
+    nowhere."""
     found = []
     for mine, length, start, size in zip(part.offset, part.sizes, offset, sizes, strict=True):
         first, end = max(mine, start), min(mine + length, start + size)

@@ -106,7 +106,8 @@ def store_values(store, name, size, patience):
 
 
 def begin_as_launched():
-    """Start MPI in a process that mpiexec has started; (rank, size, tell). `tell(text)` gives all the text of rank 0."""
+    """Start MPI in a process that mpiexec has started; (rank, size, tell). `tell(text)` gives all the text of rank
+    0."""
     open_library()
     _native.distributed.start_mpi()
     _Job.is_started, channel = True, _native.distributed.Channel.world()
@@ -186,7 +187,8 @@ def _orphans():
 
 
 def _end():
-    """End MPI, if the program has let go of its groups. If it has not, others may never come, and none is waited for."""
+    """End MPI, if the program has let go of its groups. If it has not, others may never come, and none is waited
+    for."""
     from ..world import is_initialized
 
     if _Job.owner == os.getpid() and not _Job.broken and not is_initialized():

@@ -1,5 +1,6 @@
 """The engine between GPUs: NCCL. An exchange is put on a stream of its own, and whoever waits for it makes the current
-stream wait: the program goes on. A thread beside watches that the others do the same, and frees those who wait in vain."""
+stream wait: the program goes on. A thread beside watches that the others do the same, and frees those who wait in
+vain."""
 
 import os
 import threading
@@ -53,8 +54,8 @@ class Nccl:
 
         if _native.distributed.nccl_problem():
             raise DistBackendError(
-                f"init_process_group: backend 'nccl' needs NCCL, and it is not here ({_native.distributed.nccl_problem()}). "
-                "`pip install cresset[cuda]` brings it"
+                "init_process_group: backend 'nccl' needs NCCL, and it is not here "
+                f"({_native.distributed.nccl_problem()}). `pip install cresset[cuda]` brings it"
             )
         os.environ.setdefault("NCCL_RUNTIME_CONNECT", "0")  # connections when the group is made, not inside of a call
         self.device = device
@@ -156,8 +157,8 @@ class Nccl:
             self._began(exchange)
 
     def poll(self, exchange, microseconds):
-        """What became of an exchange. With no time to wait: whether it is done. Else the current stream waits for it, and
-        for the program it is done; where the program itself waits, it is asked for some time."""
+        """What became of an exchange. With no time to wait: whether it is done. Else the current stream waits for it,
+        and for the program it is done; where the program itself waits, it is asked for some time."""
         from ... import cuda
 
         if self.watch is not None and self.watch.problem is not None:

@@ -1,5 +1,5 @@
-"""FullyShardedDataParallel: a wrapper around a module that is sharded by `fully_shard`, with the settings and methods of
-PyTorch's class. Parameters keep their names and shapes; there are no flat ones.
+"""FullyShardedDataParallel: a wrapper around a module that is sharded by `fully_shard`, with the settings and methods
+of PyTorch's class. Parameters keep their names and shapes; there are no flat ones.
 """
 
 import contextlib
@@ -51,8 +51,8 @@ def _mesh_of(process_group, strategy, kind):
     if strategy in HYBRID:
         if not isinstance(process_group, tuple):
             raise ValueError(
-                "FullyShardedDataParallel: HYBRID_SHARD needs device_mesh=, a grid of two dimensions of which the first "
-                "repeats, or process_group=(inside, between)"
+                "FullyShardedDataParallel: HYBRID_SHARD needs device_mesh=, a grid of two dimensions of "
+                "which the first repeats, or process_group=(inside, between)"
             )
         inside, between = process_group
         first = world.get_process_group_ranks(inside)
@@ -487,8 +487,8 @@ def _materialize(module, init, ignored):
             part.to_empty(device="cpu", recurse=False)
             if not hasattr(part, "reset_parameters"):
                 raise ValueError(
-                    f"FullyShardedDataParallel: {type(part).__name__} has parameters without elements (device meta) and "
-                    "no reset_parameters; give param_init_fn"
+                    f"FullyShardedDataParallel: {type(part).__name__} has parameters without elements (device "
+                    "meta) and no reset_parameters; give param_init_fn"
                 )
             with cresset.no_grad():
                 part.reset_parameters()

@@ -268,8 +268,8 @@ def _chosen_dims(mesh, dims):
     )
     if not shard or len(copies) > 1 or (copies and len(shard) > 1):
         raise NotImplementedError(
-            f"fully_shard: {dims} names no dimension that cuts, or several to be seen as one beside a copy; flatten them "
-            "first: mesh['a', 'b']._flatten('ab')"
+            f"fully_shard: {dims} names no dimension that cuts, or several to be seen as one beside a copy; "
+            "flatten them first: mesh['a', 'b']._flatten('ab')"
         )
     chosen = mesh[(*copies, *shard)]
     return chosen if len(shard) == 1 else chosen._flatten()

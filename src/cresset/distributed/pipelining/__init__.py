@@ -1,5 +1,5 @@
-"""torch.distributed.pipelining: a model in stages, one or several in each process; microbatches go through them one after
-the other, and their gradients come back."""
+"""torch.distributed.pipelining: a model in stages, one or several in each process; microbatches go through them one
+after the other, and their gradients come back."""
 
 from .schedules import (
     Schedule1F1B,

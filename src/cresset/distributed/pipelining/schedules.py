@@ -96,7 +96,8 @@ class _PipelineSchedule:
         """Send a batch through the stages, forward and backward; gradients of weights add up.
 
         Args:
-            args, kwargs: the model's arguments, in the process with the first stage (kwargs: of each stage made by hand).
+            args, kwargs: the model's arguments, in the process with the first stage (kwargs: of each stage made by
+                hand).
             target: for the loss, in the process with the last stage.
             losses: a list, whose items become the losses of the microbatches in the process with the last stage.
             return_outputs: give the joined results, in the process with the last stage.
@@ -367,8 +368,8 @@ class ScheduleZBVZeroBubble(_PipelineScheduleRuntime):
 
 
 class ScheduleDualPipeV(ScheduleZBVZeroBubble):
-    """Two stages in each process as for ScheduleZBVZeroBubble, with backward in one piece. A forward and a backward of one
-    process are computed one after the other here."""
+    """Two stages in each process as for ScheduleZBVZeroBubble, with backward in one piece. A forward and a backward of
+    one process are computed one after the other here."""
 
     splits = False
 

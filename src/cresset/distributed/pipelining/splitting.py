@@ -1,7 +1,7 @@
 """A model cut into stages: it is recorded once (torch.fx), and what crosses a cut becomes results and inputs of stages.
 
-A value that a later stage needs goes through those between. What crosses and is no tensor (a size, say) is taken from an
-example microbatch, as a constant."""
+A value that a later stage needs goes through those between. What crosses and is no tensor (a size, say) is taken from
+an example microbatch, as a constant."""
 
 import copy
 import enum

@@ -238,8 +238,8 @@ class _PipelineStageBase:
 
 
 class PipelineStage(_PipelineStageBase):
-    """A part of a model, made by hand. The first stage is called with the model's arguments, each other one with what the
-    one before gives: a tensor, or a tuple of them.
+    """A part of a model, made by hand. The first stage is called with the model's arguments, each other one with what
+    the one before gives: a tensor, or a tuple of them.
 
     Args:
         submodule: the part.

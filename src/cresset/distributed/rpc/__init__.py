@@ -1,5 +1,5 @@
-"""torch.distributed.rpc: functions that run in other processes. What travels is data: a function goes by its name and is
-looked up where it runs, arguments and results are what torch.load(weights_only=True) reads."""
+"""torch.distributed.rpc: functions that run in other processes. What travels is data: a function goes by its name and
+is looked up where it runs, arguments and results are what torch.load(weights_only=True) reads."""
 
 from . import api, backend_registry, constants, functions, options
 from .agent import WorkerInfo

@@ -27,8 +27,8 @@ def name_of(function):
     if name in PLAIN and getattr(builtins, name) is function:
         return f"builtins:{name}"
     raise ValueError(
-        f"rpc: {function!r} cannot be called in another process: it must be a function or class at the top of a module, "
-        "where the other process finds it by name (no lambda, no function inside of another)"
+        f"rpc: {function!r} cannot be called in another process: it must be a function or class at the top of "
+        "a module, where the other process finds it by name (no lambda, no function inside of another)"
     )
 
 

@@ -22,7 +22,8 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
         num_worker_threads: calls of others that run at once in this process.
         rpc_timeout: seconds; 0 is for ever.
         init_method: as in init_process_group.
-        device_maps, devices: PyTorch's way for tensors on GPUs; they travel by way of the CPU here, and this is refused.
+        device_maps, devices: PyTorch's way for tensors on GPUs; they travel by way of the CPU here, and this is
+            refused.
         _transports, _channels: PyTorch's choice of connections; there is one here.
     """
 
@@ -32,8 +33,8 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
     ):  # fmt: skip
         if device_maps or devices:
             raise ValueError(
-                "TensorPipeRpcBackendOptions: device_maps and devices are not supported; move tensors to the CPU before "
-                "they are sent"
+                "TensorPipeRpcBackendOptions: device_maps and devices are not supported; move tensors to the "
+                "CPU before they are sent"
             )
         super().__init__(rpc_timeout, init_method)
         self.num_worker_threads, self.device_maps, self.devices = num_worker_threads, {}, []

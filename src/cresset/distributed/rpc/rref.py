@@ -15,8 +15,9 @@ def _agent():
 
 
 class RRef:
-    """A reference to a value of a worker, its owner. `remote` makes one of what a function gives there; RRef(value) makes
-    one of a value here. The value lives as long as the reference that made it; if that was sent on, until `shutdown`.
+    """A reference to a value of a worker, its owner. `remote` makes one of what a function gives there; RRef(value)
+    makes one of a value here. The value lives as long as the reference that made it; if that was sent on, until
+    `shutdown`.
 
     Args:
         value: what it refers to.

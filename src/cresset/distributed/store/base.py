@@ -1,4 +1,5 @@
-"""What every store offers. A store has one primitive, `request`, which asks a Table; the rest is written with it here."""
+"""What every store offers. A store has one primitive, `request`, which asks a Table; the rest is written with it
+here."""
 
 from datetime import timedelta
 

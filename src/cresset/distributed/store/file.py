@@ -1,4 +1,5 @@
-"""A store in a file, for processes that see the same folder. The file is a list of what was set; a lock keeps it whole."""
+"""A store in a file, for processes that see the same folder. The file is a list of what was set; a lock keeps it
+whole."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,5 @@
-"""The table behind a store: keys with bytes, counters, queues, barriers. It answers at once or says what it waits for."""
+"""The table behind a store: keys with bytes, counters, queues, barriers. It answers at once or says what it waits
+for."""
 
 from collections import deque
 

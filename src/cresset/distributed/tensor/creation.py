@@ -18,8 +18,8 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         tensor: a leaf; its gradients are those of the result.
         device_mesh: the grid; by default that of `with mesh:`.
         placements: one for each dimension of the grid; by default whole in every process.
-        src_data_rank: the process, in the grid's groups, whose elements are taken; None: each takes its own, and nothing
-            is sent.
+        src_data_rank: the process, in the grid's groups, whose elements are taken; None: each takes its own, and
+            nothing is sent.
     """
     mesh = device_mesh if device_mesh is not None else current_mesh()
     placements = [Replicate()] * mesh.ndim if placements is None else placements
@@ -64,8 +64,8 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
     Args:
         module: changed in place.
         device_mesh: the grid; by default that of `with mesh:`.
-        partition_fn: fn(name, submodule, mesh) makes parameters of submodules distributed; the others are whole in every
-            process.
+        partition_fn: fn(name, submodule, mesh) makes parameters of submodules distributed; the others are whole in
+            every process.
         input_fn: fn(module, inputs, mesh) gives the inputs as the module wants them.
         output_fn: fn(module, outputs, mesh) gives the outputs as the program wants them.
     """

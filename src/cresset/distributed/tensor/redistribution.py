@@ -2,10 +2,10 @@
 
 Note [Gradients of distributed tensors]
 Autograd sees the local parts. The gradient of a part has a placement that follows from the part's own: cut where it is
-cut, whole where it is whole, and whole where it is a part of a sum (each part of a sum counts in full). Every call keeps
-this true: where a whole operand meets others that are not, its gradient is a sum of what the processes have, and is
-reduced (`summed_backward`). A change of placements, backward, is the change between the gradients' placements. Parts of
-a mean count 1/n, which is put in where the mean is made of them (`Moved.backward`).
+cut, whole where it is whole, and whole where it is a part of a sum (each part of a sum counts in full). Every call
+keeps this true: where a whole operand meets others that are not, its gradient is a sum of what the processes have, and
+is reduced (`summed_backward`). A change of placements, backward, is the change between the gradients' placements. Parts
+of a mean count 1/n, which is put in where the mean is made of them (`Moved.backward`).
 """
 
 import math
@@ -97,7 +97,8 @@ def _exchanged(local, source, target, length, group, n):
 
 
 def _step(local, before, after, length, group, n, place):
-    """One dimension of the grid changes. `length` is the size, along the dimension that `before` cuts, without the cut."""
+    """One dimension of the grid changes. `length` is the size, along the dimension that `before` cuts, without the
+    cut."""
     if before.is_shard():
         if after.is_shard():
             return _exchanged(local, before.dim, after.dim, length, group, n)

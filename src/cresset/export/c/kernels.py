@@ -23,7 +23,8 @@ static void matmul(const float *a, const float *b, float *y, long rows, long inn
     }
 }""",
     "conv": """
-static void conv(const float *x, const float *w, const float *b, float *y, long samples, long channels, long height, long width, long outs, long kh, long kw,
+static void conv(const float *x, const float *w, const float *b, float *y, long samples, long channels,
+                 long height, long width, long outs, long kh, long kw,
                  long oh, long ow, const long *stride, const long *pad, const long *dilation, long groups)
 {
     const long each = channels / groups;
@@ -40,7 +41,8 @@ static void conv(const float *x, const float *w, const float *b, float *y, long 
                             for (long q = 0; q < kw; ++q) {
                                 const long column = j * stride[1] - pad[1] + q * dilation[1];
                                 if (column < 0 || column >= width) continue;
-                                sum += x[((n * channels + first + c) * height + row) * width + column] * w[((o * each + c) * kh + p) * kw + q];
+                                sum += x[((n * channels + first + c) * height + row) * width + column] *
+                                       w[((o * each + c) * kh + p) * kw + q];
                             }
                         }
                     y[((n * outs + o) * oh + i) * ow + j] = sum;
@@ -48,7 +50,8 @@ static void conv(const float *x, const float *w, const float *b, float *y, long 
         }
 }""",
     "max_pool": """
-static void max_pool(const float *x, float *y, long planes, long height, long width, long kh, long kw, long oh, long ow, const long *stride, const long *pad, const long *dilation)
+static void max_pool(const float *x, float *y, long planes, long height, long width, long kh, long kw, long oh,
+                     long ow, const long *stride, const long *pad, const long *dilation)
 {
     for (long n = 0; n < planes; ++n)
         for (long i = 0; i < oh; ++i)
@@ -56,7 +59,8 @@ static void max_pool(const float *x, float *y, long planes, long height, long wi
                 float most = -INFINITY;
                 for (long p = 0; p < kh; ++p)
                     for (long q = 0; q < kw; ++q) {
-                        const long row = i * stride[0] - pad[0] + p * dilation[0], column = j * stride[1] - pad[1] + q * dilation[1];
+                        const long row = i * stride[0] - pad[0] + p * dilation[0],
+                                   column = j * stride[1] - pad[1] + q * dilation[1];
                         if (row < 0 || row >= height || column < 0 || column >= width) continue;
                         const float v = x[(n * height + row) * width + column];
                         if (v > most || v != v) most = v;
@@ -65,18 +69,21 @@ static void max_pool(const float *x, float *y, long planes, long height, long wi
             }
 }""",
     "avg_pool": """
-static void avg_pool(const float *x, float *y, long planes, long height, long width, long kh, long kw, long oh, long ow, const long *stride, const long *pad, int with_padding)
+static void avg_pool(const float *x, float *y, long planes, long height, long width, long kh, long kw, long oh,
+                     long ow, const long *stride, const long *pad, int with_padding)
 {
     for (long n = 0; n < planes; ++n)
         for (long i = 0; i < oh; ++i)
             for (long j = 0; j < ow; ++j) {
                 float sum = 0.0f;
                 const long top = i * stride[0] - pad[0], left = j * stride[1] - pad[1];
-                const long bottom = top + kh < height + pad[0] ? top + kh : height + pad[0], right = left + kw < width + pad[1] ? left + kw : width + pad[1];
+                const long bottom = top + kh < height + pad[0] ? top + kh : height + pad[0];
+                const long right = left + kw < width + pad[1] ? left + kw : width + pad[1];
                 const long all = (bottom - top) * (right - left);
                 long seen = 0;
                 for (long row = top < 0 ? 0 : top; row < bottom && row < height; ++row)
-                    for (long column = left < 0 ? 0 : left; column < right && column < width; ++column, ++seen) sum += x[(n * height + row) * width + column];
+                    for (long column = left < 0 ? 0 : left; column < right && column < width; ++column, ++seen)
+                        sum += x[(n * height + row) * width + column];
                 y[(n * oh + i) * ow + j] = sum / (float)(with_padding ? all : seen);
             }
 }""",
@@ -86,7 +93,8 @@ static void adaptive_avg_pool(const float *x, float *y, long planes, long height
     for (long n = 0; n < planes; ++n)
         for (long i = 0; i < oh; ++i)
             for (long j = 0; j < ow; ++j) {
-                const long top = i * height / oh, bottom = ((i + 1) * height + oh - 1) / oh, left = j * width / ow, right = ((j + 1) * width + ow - 1) / ow;
+                const long top = i * height / oh, bottom = ((i + 1) * height + oh - 1) / oh;
+                const long left = j * width / ow, right = ((j + 1) * width + ow - 1) / ow;
                 float sum = 0.0f;
                 for (long row = top; row < bottom; ++row)
                     for (long column = left; column < right; ++column) sum += x[(n * height + row) * width + column];
@@ -94,7 +102,8 @@ static void adaptive_avg_pool(const float *x, float *y, long planes, long height
             }
 }""",
     "normalize": """
-static void normalize(const float *x, const float *w, const float *b, float *y, long rows, long width, long per, float eps)
+static void normalize(const float *x, const float *w, const float *b, float *y, long rows, long width, long per,
+                      float eps)
 {
     /* Each row to mean 0 and deviation 1; weight and bias change every `per` elements. */
     for (long r = 0; r < rows; ++r) {
@@ -120,11 +129,13 @@ static void softmax(const float *x, float *y, long outer, long size, long inner,
             float most = -INFINITY, sum = 0.0f;
             for (long i = 0; i < size; ++i) most = in[i * inner] > most ? in[i * inner] : most;
             for (long i = 0; i < size; ++i) sum += expf(in[i * inner] - most);
-            for (long i = 0; i < size; ++i) out[i * inner] = logarithm ? in[i * inner] - most - logf(sum) : expf(in[i * inner] - most) / sum;
+            for (long i = 0; i < size; ++i)
+                out[i * inner] = logarithm ? in[i * inner] - most - logf(sum) : expf(in[i * inner] - most) / sum;
         }
 }""",
     "attention": """
-static void attention(const float *q, const float *k, const float *v, float *y, float *row, long heads, long length, long keys, long width, long out, float scale, int causal)
+static void attention(const float *q, const float *k, const float *v, float *y, float *row, long heads,
+                      long length, long keys, long width, long out, float scale, int causal)
 {
     for (long h = 0; h < heads; ++h)
         for (long i = 0; i < length; ++i) {

@@ -74,7 +74,8 @@ def pointwise(writer, formula, operands):
 
 
 def _computed_in(made, arrays):
-    """The dtype of the computation: that of the operands together, as promotion has it; a result of bools does not say."""
+    """The dtype of the computation: that of the operands together, as promotion has it; a result of bools does not
+    say."""
     dtypes = [a.dtype for a in arrays]
     if made.dtype.is_floating_point:
         return made.dtype
@@ -305,7 +306,10 @@ def addmm(writer, self, mat1, mat2, beta=1, alpha=1):
     made = writer.new()
     bias = writer.array(self)
     own, step = strides_of(made.shape), broadcast_strides(bias.shape, made.shape)
-    body = f"{made.name}[{place(own, ['i0', 'i1'])}] = {product.name}[{place(own, ['i0', 'i1'])}] + {bias.name}[{place(step, ['i0', 'i1'])}];"
+    body = (
+        f"{made.name}[{place(own, ['i0', 'i1'])}] = {product.name}[{place(own, ['i0', 'i1'])}] + "
+        f"{bias.name}[{place(step, ['i0', 'i1'])}];"
+    )
     return writer.step(loops(made.shape, body), made, [product, bias])
 
 
@@ -320,7 +324,10 @@ def attention(writer, query, key, value, attn_mask=None, dropout_p=0.0, is_causa
     heads = q.count // (q.shape[-1] * q.shape[-2]) if q.count else 0
     factor = literal(1 / math.sqrt(q.shape[-1]) if scale is None else scale, cresset.float32)
     row_line = f"static float row[{max(k.shape[-2], 1)}];"
-    call = f"attention({q.name}, {k.name}, {v.name}, {made.name}, row, {heads}, {q.shape[-2]}, {k.shape[-2]}, {q.shape[-1]}, {v.shape[-1]}, {factor}, {int(is_causal)});"
+    call = (
+        f"attention({q.name}, {k.name}, {v.name}, {made.name}, row, {heads}, {q.shape[-2]}, {k.shape[-2]}, "
+        f"{q.shape[-1]}, {v.shape[-1]}, {factor}, {int(is_causal)});"
+    )
     return writer.step(f"{{\n    {row_line}\n    {call}\n}}", made, [q, k, v])
 
 
@@ -375,7 +382,10 @@ def max_pool(writer, self, kernel_size, stride=(), padding=0, dilation=1, ceil_m
     dims = len(kernel_size) if not isinstance(kernel_size, int) else 2
     kernel, step, pad, gap, height, width, oh, ow = _window(x, made, dims, kernel_size, stride, padding, dilation)
     writer.helper("max_pool")
-    text = f"max_pool({x.name}, {made.name}, {_planes(x, dims)}, {height}, {width}, {kernel[0]}, {kernel[1]}, {oh}, {ow}, {_longs(step, pad, gap)});"
+    text = (
+        f"max_pool({x.name}, {made.name}, {_planes(x, dims)}, {height}, {width}, {kernel[0]}, {kernel[1]}, {oh}, "
+        f"{ow}, {_longs(step, pad, gap)});"
+    )
     return writer.step(text, made, [x])
 
 
@@ -390,7 +400,10 @@ def avg_pool(
     dims = len(kernel_size) if not isinstance(kernel_size, int) else 2
     kernel, step, pad, _, height, width, oh, ow = _window(x, made, dims, kernel_size, stride, padding, 1)
     writer.helper("avg_pool")
-    text = f"avg_pool({x.name}, {made.name}, {_planes(x, dims)}, {height}, {width}, {kernel[0]}, {kernel[1]}, {oh}, {ow}, {_longs(step, pad)}, {int(count_include_pad)});"
+    text = (
+        f"avg_pool({x.name}, {made.name}, {_planes(x, dims)}, {height}, {width}, {kernel[0]}, {kernel[1]}, {oh}, "
+        f"{ow}, {_longs(step, pad)}, {int(count_include_pad)});"
+    )
     return writer.step(text, made, [x])
 
 
@@ -449,7 +462,10 @@ def layer_norm(writer, input, normalized_shape, weight=None, bias=None, eps=1e-5
     _floats(writer, x, w, b)
     made, width = writer.new(), math.prod(normalized_shape)
     writer.helper("normalize")
-    text = f"normalize({x.name}, {_pointer(w)}, {_pointer(b)}, {made.name}, {x.count // max(width, 1)}, {width}, 1, {literal(eps, cresset.float32)});"
+    text = (
+        f"normalize({x.name}, {_pointer(w)}, {_pointer(b)}, {made.name}, {x.count // max(width, 1)}, {width}, 1, "
+        f"{literal(eps, cresset.float32)});"
+    )
     return writer.step(text, made, [a for a in (x, w, b) if a is not None])
 
 
@@ -463,7 +479,10 @@ def group_norm(writer, input, num_groups, weight=None, bias=None, eps=1e-5, cudn
     writer.helper("normalize")
     at = [f"{array.name} + g * {each}" if array is not None else "NULL" for array in (w, b)]
     part = f"(n * {num_groups} + g) * {each * size}"
-    body = f"normalize({x.name} + {part}, {at[0]}, {at[1]}, {made.name} + {part}, 1, {each * size}, {size}, {literal(eps, cresset.float32)});"
+    body = (
+        f"normalize({x.name} + {part}, {at[0]}, {at[1]}, {made.name} + {part}, 1, {each * size}, {size}, "
+        f"{literal(eps, cresset.float32)});"
+    )
     return writer.step(loops([x.shape[0], num_groups], body, ["n", "g"]), made, [a for a in (x, w, b) if a is not None])
 
 

@@ -368,4 +368,7 @@ def _main(writer, inside):
     load = "" if inside else f"    if (argc < 2 || {writer.name}_load(argv[1])) return 2;\n"
     head = "int main(void)" if inside else "int main(int argc, char **argv)"
     first = "" if writer.inputs else "    int done = 0;\n"
-    return f"{head}\n{{\n{chr(10).join(declared)}\n{first}{load}    while ({reads}) {{\n        {writer.name}_run({names});\n{writes}\n    }}\n    return 0;\n}}"
+    return (
+        f"{head}\n{{\n{chr(10).join(declared)}\n{first}{load}    while ({reads}) {{\n        "
+        f"{writer.name}_run({names});\n{writes}\n    }}\n    return 0;\n}}"
+    )

@@ -1,5 +1,5 @@
-"""Formulas of symbols: whole numbers as sums of products, conditions on them, and what is known of both from the ranges of
-the symbols.
+"""Formulas of symbols: whole numbers as sums of products, conditions on them, and what is known of both from the ranges
+of the symbols.
 """
 
 import math
@@ -46,8 +46,8 @@ def _limit(number):
 
 
 class Formula:
-    """A whole number: `terms` has the factor of each product of atoms, () for the constant. An atom is a symbol's name, or
-    (function, formula, formula) for what is no polynomial.
+    """A whole number: `terms` has the factor of each product of atoms, () for the constant. An atom is a symbol's name,
+    or (function, formula, formula) for what is no polynomial.
     """
 
     def __init__(self, terms):

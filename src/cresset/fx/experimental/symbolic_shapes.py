@@ -1,8 +1,8 @@
-"""Symbols for sizes: an environment that makes them, what is known of their ranges, and questions that do not decide more
-than they have to.
+"""Symbols for sizes: an environment that makes them, what is known of their ranges, and questions that do not decide
+more than they have to.
 
-Tensors here have plain sizes; programs with free sizes are recorded several times instead (see `graph/sizes.py`). What is here
-reasons about SymInts that programs make themselves.
+Tensors here have plain sizes; programs with free sizes are recorded several times instead (see `graph/sizes.py`). What
+is here reasons about SymInts that programs make themselves.
 """
 
 import dataclasses
@@ -16,7 +16,8 @@ from .sym_node import SymNode
 __all__ = [
     "CallMethodKey", "Constraint", "ConvertIntKey", "DimDynamic", "DivideByKey", "GuardOnDataDependentSymNode",
     "InnerTensorKey", "RelaxedUnspecConstraint", "RuntimeAssert", "ShapeEnv", "ShapeGuard", "StatelessSymbolicContext",
-    "StrictMinMaxConstraint", "SymbolicContext", "ValueRanges", "constrain_range", "free_symbols", "free_unbacked_symbols",
+    "StrictMinMaxConstraint", "SymbolicContext", "ValueRanges", "constrain_range", "free_symbols",
+    "free_unbacked_symbols",
     "guard_bool", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar", "guarding_hint_or_throw",
     "has_free_symbols", "has_free_unbacked_symbols", "is_concrete_bool", "is_concrete_int", "is_symbolic",
     "optimization_hint", "statically_known_false", "statically_known_true", "sym_and", "sym_eq", "sym_or",
@@ -39,8 +40,8 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 class DimDynamic(enum.Enum):
-    """How a dimension becomes a symbol: DYNAMIC always one of its own, DUCK the same for the same size (and none for 0 and
-    1), STATIC none, UNBACKED one without an example, INFER_STRIDE a stride that follows from the sizes.
+    """How a dimension becomes a symbol: DYNAMIC always one of its own, DUCK the same for the same size (and none for 0
+    and 1), STATIC none, UNBACKED one without an example, INFER_STRIDE a stride that follows from the sizes.
     """
 
     DYNAMIC, DUCK, STATIC, UNBACKED, INFER_STRIDE = range(5)

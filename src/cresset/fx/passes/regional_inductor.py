@@ -16,7 +16,8 @@ def _is_marked(node):
 
 
 def regional_inductor(gm, *example_args):
-    """The graph module with its marked regions compiled: runs of nodes whose `meta["custom"]` has "compile_with_inductor".
+    """The graph module with its marked regions compiled: runs of nodes whose `meta["custom"]` has
+    "compile_with_inductor".
 
     Args:
         gm: a graph module, which is left as it was.

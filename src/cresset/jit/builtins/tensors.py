@@ -1,4 +1,5 @@
-"""Questions to tensors, tensors from numbers, and switches: what a program calls that is no tensor operator of its own."""
+"""Questions to tensors, tensors from numbers, and switches: what a program calls that is no tensor operator of its
+own."""
 
 from ... import _native
 from ..numbering import number_of, to_dtype

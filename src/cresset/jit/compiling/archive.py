@@ -44,7 +44,8 @@ def _(emitter, tree, wanted):
 
 _PYTHON = {
     name: getattr(builtins, name)
-    for name in "int float bool str complex print range enumerate zip isinstance getattr hasattr tuple list dict len min max abs sorted".split()
+    for name in "int float bool str complex print range enumerate zip isinstance getattr hasattr tuple list dict len "
+    "min max abs sorted".split()
 }
 _NAMES = {
     **_PYTHON, "annotate": marks.annotate, "fork": marks.fork, "uninitialized": uninitialized,

@@ -43,7 +43,8 @@ class Calls:
         if type(inside) not in kinds:
             raise self.error(
                 tree,
-                f"{inside.annotation_str} is not one of the supported element types for tolist: int, float, complex, bool",
+                f"{inside.annotation_str} is not one of the supported element types for tolist: int, float, "
+                "complex, bool",
             )
         self.place(tree)
         numbers = [self.constant(depth), self.constant(kinds.index(type(inside)))]

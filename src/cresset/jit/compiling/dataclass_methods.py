@@ -50,8 +50,8 @@ def _init(python, fields, names):
                 if not isinstance(field.default, (bool, int, float, str, type(None))):
                     raise CompileError(
                         None,
-                        f"class {python.__name__}: the default of {field.name} is a {type(field.default).__name__}, which is "
-                        "not supported",
+                        f"class {python.__name__}: the default of {field.name} is a "
+                        f"{type(field.default).__name__}, which is not supported",
                     )
                 text += f" = {field.default!r}"
             parameters.append(("*, " if field.kw_only and not any("*" in p for p in parameters) else "") + text)

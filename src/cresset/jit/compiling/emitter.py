@@ -146,8 +146,8 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                 raise self.error(
                     tree,
                     (
-                        f"Variable '{name}' is annotated with type {declared.annotation_str} but is being assigned to a "
-                        f"value of type {meaning.type().annotation_str}"
+                        f"Variable '{name}' is annotated with type {declared.annotation_str} but is being "
+                        f"assigned to a value of type {meaning.type().annotation_str}"
                     ),
                 )
             if (
@@ -195,7 +195,8 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             self.graph.setInsertPoint(point)
 
     def branch(self, condition, refinements, first, second, tree):
-        """An If with these two bodies, functions that write and tell whether they always leave. Gives whether both do."""
+        """An If with these two bodies, functions that write and tell whether they always leave. Gives whether both
+        do."""
         place = self.place(tree)
         node = self.graph.insert("prim::If", [condition], 0)
         ends = []

@@ -15,7 +15,10 @@ class CompileError(RuntimeError):
     def __str__(self):
         text = f"\n{self.message}:\n{self.range.highlight() if self.range is not None else ''}"
         for name, range in self.chain:
-            text += f"'{name}' is being compiled since it was called from '{range.filename}', line {range.file_line}\n{range.highlight()}"
+            text += (
+                f"'{name}' is being compiled since it was called from '{range.filename}', line "
+                f"{range.file_line}\n{range.highlight()}"
+            )
         return text
 
 

@@ -186,7 +186,8 @@ class Indexing:
                 if from_end:
                     raise self.error(
                         tree,
-                        "Ellipses followed by tensor indexing is currently not supported; say ':' for each dimension before",
+                        "Ellipses followed by tensor indexing is currently not supported; say ':' for each "
+                        "dimension before",
                     )
                 indices += [None] * (dim - len(indices)) + [self._as_index(part, place)]
                 dim += 1

@@ -304,7 +304,8 @@ def match_function(emitter, function_schema, args, kwargs, place, skip_self=Fals
         else:
             raise CompileError(
                 place,
-                f"{name}() is missing value for argument '{argument.name}'. Declaration: {function_schema}. The call is",
+                f"{name}() is missing value for argument '{argument.name}'. Declaration: {function_schema}. "
+                "The call is",
             )
         try:
             plan.append(convert_plan(value, argument.type, argument.broadcast, {}, True, argument.name))

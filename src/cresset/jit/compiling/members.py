@@ -300,7 +300,8 @@ class Members:
         return sugar.Static([self.submodule(value, name, tree) for name in names])
 
     def container_method(self, value, name, tree):
-        """A method of a container of modules that the compiler knows, as a Special; None if there is none of that name."""
+        """A method of a container of modules that the compiler knows, as a Special; None if there is none of that
+        name."""
         kind = value.type().python_class
         if kind is None or not issubclass(kind, nn.Module):
             return None

@@ -1,4 +1,5 @@
-"""What an expression may mean besides a graph's Value: Python objects, things that can be called, things to loop over."""
+"""What an expression may mean besides a graph's Value: Python objects, things that can be called, things to loop
+over."""
 
 from ...graph import types
 from ...graph.graph import Value

@@ -37,7 +37,8 @@ def pad_packed_sequence(
     if total_length is not None:
         if total_length < longest:
             raise ValueError(
-                f"Expected total_length to be at least the length of the longest sequence in input, but got {total_length}"
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"{total_length}"
             )
         longest = total_length
     padded, lengths = aten._pad_packed_sequence(
@@ -89,7 +90,8 @@ def gru_forward(self, input: PackedSequence, hx: Optional[Tensor] = None) -> Tup
     layers = self.num_layers * (2 if self.bidirectional else 1)
     hidden = state_of(hx, [layers, count, self.hidden_size], input)
     result = aten.gru(
-        input.data, input.batch_sizes, hidden, self._flat_weights, bool(self.bias), self.num_layers, float(self.dropout),
+        input.data, input.batch_sizes, hidden, self._flat_weights, bool(self.bias), self.num_layers,
+        float(self.dropout),
         self.training, self.bidirectional,
     )  # fmt: skip
     packed = PackedSequence(result[0], input.batch_sizes, input.sorted_indices, input.unsorted_indices)

@@ -54,11 +54,11 @@ LEVEL_FLAGS = {
 # Parameters become variables of the C++ text: these words are taken there.
 RESERVED = frozenset(
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
-    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
-    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
-    new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
-    short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
-    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
     count grad i int64_t large math out output pointers result scalars uint8_t uint64_t INFINITY NAN""".split()  # noqa: SIM905
 )
 
@@ -327,7 +327,8 @@ def _attribute(attribute, value):
 
 
 def _promote(values):
-    """The common dtype of tensors and numbers; a tensor with dimensions outranks one without, which outranks a number."""
+    """The common dtype of tensors and numbers; a tensor with dimensions outranks one without, which outranks a
+    number."""
 
     def both(a, b):
         if not isinstance(a, _native.Tensor) and not isinstance(b, _native.Tensor):
@@ -410,7 +411,9 @@ def _function():
                 grad, output = grad.to(ctx.compute), output.to(ctx.compute)
             gradients = operator.gradients(grad, typed, ctx.attributes, output)
             return (None, None, *(
-                g.to(v.dtype).expand(grad.shape).sum_to_size(v.shape) if given and g is not None and v.dtype.is_floating_point | v.dtype.is_complex else None
+                g.to(v.dtype).expand(grad.shape).sum_to_size(v.shape)
+                if given and g is not None and v.dtype.is_floating_point | v.dtype.is_complex
+                else None
                 for g, v, given in zip(gradients, inputs, ctx.is_tensor, strict=True)
             ))  # fmt: skip
 

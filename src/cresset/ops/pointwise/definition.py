@@ -346,9 +346,10 @@ class Pointwise:
     @property
     def signature(self):
         """As callers see it: "add(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor"."""
+        names = [self._public_names.get(name, name) for name in self.inputs]
         parts = [
-            f"Tensor{'? ' if kind in 'lh' else ' '}{self._public_names.get(name, name)}{'=None' if kind in 'lh' else ''}"
-            for name, kind in zip(self.inputs, self.kinds, strict=True)
+            f"Tensor? {name}=None" if kind in "lh" else f"Tensor {name}"
+            for name, kind in zip(names, self.kinds, strict=True)
         ]
         for attribute in self.attributes:
             if attribute.keyword_only and "*" not in parts:

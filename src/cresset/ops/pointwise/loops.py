@@ -209,7 +209,8 @@ def loops_of(operator):
 
 
 def table_row(table, inputs, reference):
-    """The members of one PointwiseLoops: forward, with numbers, backward by each input. `reference(loop)` names a loop."""
+    """The members of one PointwiseLoops: forward, with numbers, backward by each input. `reference(loop)` names a
+    loop."""
 
     def line(place):
         found = [table.get((place, compute)) for compute in COMPUTES]

@@ -86,7 +86,10 @@ def _builder(name, widths, depths, stochastic_depth_prob):
         return build(name, lambda **options: ConvNeXt(widths, depths, **options), weights, progress, **kwargs)
 
     builder.__name__ = builder.__qualname__ = name
-    builder.__doc__ = f"ConvNeXt with {depths} blocks of {widths} channels. `weights`: None, or those that get_model_weights({name!r}) lists."
+    builder.__doc__ = (
+        f"ConvNeXt with {depths} blocks of {widths} channels. `weights`: None, or those that "
+        f"get_model_weights({name!r}) lists."
+    )
     return register_model()(builder)
 
 

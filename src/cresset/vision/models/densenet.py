@@ -135,7 +135,10 @@ def _builder(name, growth_rate, block_config, num_init_features):
         return model
 
     builder.__name__ = builder.__qualname__ = name
-    builder.__doc__ = f"DenseNet with blocks of {block_config} layers. `weights`: None, or those that get_model_weights({name!r}) lists."
+    builder.__doc__ = (
+        f"DenseNet with blocks of {block_config} layers. `weights`: None, or those that "
+        f"get_model_weights({name!r}) lists."
+    )
     return register_model()(builder)
 
 

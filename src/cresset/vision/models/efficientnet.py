@@ -92,7 +92,10 @@ def _builder(name, width_mult, depth_mult, dropout, **fixed):
         )
 
     builder.__name__ = builder.__qualname__ = name
-    builder.__doc__ = f"EfficientNet, {width_mult} times as wide and {depth_mult} times as deep. `weights`: None, or those that get_model_weights({name!r}) lists."
+    builder.__doc__ = (
+        f"EfficientNet, {width_mult} times as wide and {depth_mult} times as deep. `weights`: None, or "
+        f"those that get_model_weights({name!r}) lists."
+    )
     return register_model()(builder)
 
 

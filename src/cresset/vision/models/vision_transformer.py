@@ -143,7 +143,10 @@ def _builder(name, patch_size, num_layers, num_heads, hidden_dim, mlp_dim):
         return build(name, make, weights, progress, **kwargs)
 
     builder.__name__ = builder.__qualname__ = name
-    builder.__doc__ = f"The vision transformer {name}, for images of 224 pixels unless image_size says otherwise. `weights`: None, or those that get_model_weights({name!r}) lists."
+    builder.__doc__ = (
+        f"The vision transformer {name}, for images of 224 pixels unless image_size says otherwise. "
+        f"`weights`: None, or those that get_model_weights({name!r}) lists."
+    )
     return register_model()(builder)
 
 

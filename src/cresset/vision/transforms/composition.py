@@ -5,7 +5,8 @@ from cresset import nn
 
 
 class Transform(nn.Module):
-    """What changes an image. `choose` draws what is random for an image, `change` does it; both together are the call."""
+    """What changes an image. `choose` draws what is random for an image, `change` does it; both together are the
+    call."""
 
     def choose(self, _img):
         return None

@@ -58,7 +58,10 @@ class Resize(Transform):
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def extra_repr(self):
-        return f"size={self.size}, interpolation={self.interpolation.value}, max_size={self.max_size}, antialias={self.antialias}"
+        return (
+            f"size={self.size}, interpolation={self.interpolation.value}, max_size={self.max_size}, "
+            f"antialias={self.antialias}"
+        )
 
 
 class CenterCrop(Transform):
@@ -200,7 +203,10 @@ class RandomResizedCrop(Transform):
 
     def extra_repr(self):
         scale, ratio = (tuple(round(number, 4) for number in value) for value in (self.scale, self.ratio))
-        return f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, antialias={self.antialias}"
+        return (
+            f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, "
+            f"antialias={self.antialias}"
+        )
 
 
 class FiveCrop(Transform):
@@ -366,7 +372,8 @@ class RandomAffine(Transform):
 
 
 class RandomPerspective(Transform):
-    """An image seen from elsewhere, with probability `p`; each corner moves by up to `distortion_scale` of half a side."""
+    """An image seen from elsewhere, with probability `p`; each corner moves by up to `distortion_scale` of half a
+    side."""
 
     def __init__(self, distortion_scale=0.5, p=0.5, interpolation=BILINEAR, fill=0):
         super().__init__()

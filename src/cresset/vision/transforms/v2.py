@@ -48,7 +48,8 @@ class Compose(nn.Module):
     """One transform after the other, for whole samples.
 
     >>> v2 = cresset.vision.transforms.v2
-    >>> image, label = v2.Compose([v2.CenterCrop(2), v2.ToDtype(cresset.float32, scale=True)])(cresset.full((1, 4, 4), 255, dtype=cresset.uint8), 7)
+    >>> steps = v2.Compose([v2.CenterCrop(2), v2.ToDtype(cresset.float32, scale=True)])
+    >>> image, label = steps(cresset.full((1, 4, 4), 255, dtype=cresset.uint8), 7)
     >>> image.shape, image.max(), label
     (torch.Size([1, 2, 2]), tensor(1.), 7)
     """

@@ -146,7 +146,10 @@ class Linear(_Weighted):
         return "Quantized" + type(self).__name__
 
     def extra_repr(self):
-        return f"in_features={self.in_features}, out_features={self.out_features}, scale={self.scale}, zero_point={self.zero_point}, qscheme={self._weight.qscheme()}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, scale={self.scale}, "
+            f"zero_point={self.zero_point}, qscheme={self._weight.qscheme()}"
+        )
 
 
 class LinearReLU(Linear):
@@ -199,7 +202,10 @@ class _Conv(_Weighted):
         return "Quantized" + type(self).__name__
 
     def extra_repr(self):
-        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, scale={self.scale}, zero_point={self.zero_point}"
+        return (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"scale={self.scale}, zero_point={self.zero_point}"
+        )
 
 
 def _kinds(dims):

@@ -1,5 +1,5 @@
-"""Communication hooks of DistributedDataParallel: how the gradients of a bucket are exchanged. A hook takes its state and
-a GradBucket and gives a Future of the result."""
+"""Communication hooks of DistributedDataParallel: how the gradients of a bucket are exchanged. A hook takes its state
+and a GradBucket and gives a Future of the result."""
 
 import enum
 import functools

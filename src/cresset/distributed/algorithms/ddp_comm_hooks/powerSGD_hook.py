@@ -1,5 +1,6 @@
-"""PowerSGD: instead of a matrix of gradients M travel two thin ones, P = M Q and Q = Mᵀ P with orthonormal columns of the
-other; P Qᵀ is close to M, and what is lost is added to the next step's gradients (Vogels, Karimireddy, Jaggi, 2019)."""
+"""PowerSGD: instead of a matrix of gradients M travel two thin ones, P = M Q and Q = Mᵀ P with orthonormal columns of
+the other; P Qᵀ is close to M, and what is lost is added to the next step's gradients (Vogels, Karimireddy, Jaggi,
+2019)."""
 
 import logging
 import math

@@ -1,4 +1,5 @@
-"""Gradients as bytes: each process sends its own in 8 bits with the scale, and all add up what the scales make of them."""
+"""Gradients as bytes: each process sends its own in 8 bits with the scale, and all add up what the scales make of
+them."""
 
 import cresset
 
