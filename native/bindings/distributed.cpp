@@ -1,6 +1,7 @@
 // cresset._native.distributed: exchanges by MPI and signs of life, as plain functions on addresses; cresset/distributed
 // makes PyTorch's functions of them.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -113,7 +114,20 @@ void add_distributed(PyObject* module) {
                             tag,
                             fingerprint,
                             std::move(sent),
-                            std::move(received)};
+                            std::move(received),
+                            {},
+                            1};
+             return unlocked([&] { return c.begin(std::move(plan)); });
+           })
+      .def("begin_sum",
+           [](mpi::Channel& c, const std::vector<std::pair<uintptr_t, int64_t>>& pieces, nb::handle dtype,
+              double factor, int64_t fingerprint) {
+             mpi::Plan plan{};
+             plan.kind = mpi::Kind::all_reduce;
+             plan.dtype = dtype_from(dtype.ptr());
+             plan.fingerprint = fingerprint;
+             for (const auto& [at, count] : pieces) plan.pieces.push_back({reinterpret_cast<void*>(at), count});
+             plan.factor = factor;
              return unlocked([&] { return c.begin(std::move(plan)); });
            })
       .def("poll", [](mpi::Channel& c, const mpi::Exchange& e,

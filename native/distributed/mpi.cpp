@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "base/error.h"
-#include "base/half.h"
 
 namespace cresset::mpi {
 namespace {
@@ -75,31 +76,17 @@ void must(int status, const char* what) {
   fail("distributed: ", what, ": ", text);
 }
 
-template <float (*kDecode)(uint16_t), uint16_t (*kEncode)(float), Reduction kReduction>
-void combine(void* from, void* to, Count* count, Handle*) {
-  const uint16_t* a = static_cast<const uint16_t*>(from);
-  uint16_t* b = static_cast<uint16_t*>(to);
-  for (Count i = 0; i < *count; i++) {
-    const float x = kDecode(a[i]), y = kDecode(b[i]);
-    float r;
-    if constexpr (kReduction == Reduction::sum)
-      r = x + y;
-    else if constexpr (kReduction == Reduction::product)
-      r = x * y;
-    else if constexpr (kReduction == Reduction::minimum)
-      r = x != x || x < y ? x : y;
-    else
-      r = x != x || x > y ? x : y;
-    b[i] = kEncode(r);
-  }
+template <Dtype kDtype, Reduction kReduction>
+void combine_halves(void* from, void* into, Count* count, Handle*) {
+  combine(kDtype, kReduction, from, into, *count);
 }
 
-template <float (*kDecode)(uint16_t), uint16_t (*kEncode)(float)>
+template <Dtype kDtype>
 void create_half_reductions(Handle* to) {
-  must(f.Op_create_c(combine<kDecode, kEncode, Reduction::sum>, 1, to), "MPI_Op_create_c");
-  must(f.Op_create_c(combine<kDecode, kEncode, Reduction::product>, 1, to + 1), "MPI_Op_create_c");
-  must(f.Op_create_c(combine<kDecode, kEncode, Reduction::minimum>, 1, to + 2), "MPI_Op_create_c");
-  must(f.Op_create_c(combine<kDecode, kEncode, Reduction::maximum>, 1, to + 3), "MPI_Op_create_c");
+  must(f.Op_create_c(combine_halves<kDtype, Reduction::sum>, 1, to), "MPI_Op_create_c");
+  must(f.Op_create_c(combine_halves<kDtype, Reduction::product>, 1, to + 1), "MPI_Op_create_c");
+  must(f.Op_create_c(combine_halves<kDtype, Reduction::minimum>, 1, to + 2), "MPI_Op_create_c");
+  must(f.Op_create_c(combine_halves<kDtype, Reduction::maximum>, 1, to + 3), "MPI_Op_create_c");
 }
 
 Handle type_of(Dtype dtype) {
@@ -154,6 +141,14 @@ Handle reduction_of(Reduction reduction, Dtype dtype) {
 bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter; }
 bool is_for_two(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
 
+// Before anybody has anything else to do: no deadline is needed where the group is being made.
+void wait_for(Handle request) {
+  for (int finished = 0; !finished; sched_yield()) {
+    Status status{};
+    must(f.Test(&request, &finished, &status), "MPI_Test");
+  }
+}
+
 }  // namespace
 
 bool is_open() { return library; }
@@ -180,8 +175,8 @@ void start() {
   must(f.Init_thread(nullptr, nullptr, kSerialized, &provided), "MPI_Init_thread");
   started = true;
   must(f.Comm_set_errhandler(handle(kWorld), handle(kReturnErrors)), "MPI_Comm_set_errhandler");
-  create_half_reductions<half_to_float, float_to_half>(half_reductions[0]);
-  create_half_reductions<bfloat16_to_float, float_to_bfloat16>(half_reductions[1]);
+  create_half_reductions<Dtype::f16>(half_reductions[0]);
+  create_half_reductions<Dtype::bf16>(half_reductions[1]);
 }
 
 void finish() {
@@ -195,6 +190,25 @@ Channel::Channel(void* checks, void* payload) : checks_(checks), payload_(payloa
     must(f.Comm_set_errhandler(comm, handle(kReturnErrors)), "MPI_Comm_set_errhandler");
   must(f.Comm_rank(payload_, &rank_), "MPI_Comm_rank");
   must(f.Comm_size(payload_, &size_), "MPI_Comm_size");
+  if (size_ > 1) share_memory();
+}
+
+void Channel::share_memory() {
+  const char* wanted = std::getenv("CRESSET_SHARED_MEMORY");
+  Shared::Address address;
+  if (rank_ == 0 && !(wanted && std::strcmp(wanted, "0") == 0)) {
+    shared_ = Shared::make(rank_, size_);
+    if (shared_) address = shared_->address();
+  }
+  Handle request{};
+  must(f.Ibcast_c(&address, 3, handle(0x258), 0, payload_, &request), "MPI_Ibcast");
+  wait_for(request);
+  if (rank_ != 0 && address.process) shared_ = Shared::find(address, rank_, size_);
+  int64_t mine = shared_ != nullptr, all = 0;
+  must(f.Iallreduce_c(&mine, &all, 1, handle(0x258), handle(0x22), payload_, &request), "MPI_Iallreduce");
+  wait_for(request);
+  if (!all) shared_ = nullptr;  // they are on several machines, or may not see each other
+  if (shared_) shared_->close_file();
 }
 
 void Channel::release() {
@@ -231,11 +245,16 @@ std::shared_ptr<Exchange> Channel::begin(Plan plan) {
           name_of(plan.dtype));
   auto exchange = std::make_shared<Exchange>();
   exchange->plan_ = std::move(plan);
+  if (Plan& p = exchange->plan_; p.kind == Kind::all_reduce) {
+    if (p.pieces.empty()) p.pieces = {{p.to, p.count}};
+    exchange->sum_ = {std::move(p.pieces), p.dtype, p.reduction, p.factor};
+    exchange->is_shared_ = shared_ && combines(p.dtype, p.reduction);
+  }
   const std::lock_guard lock(turn);
   check(!abandoned_, "distributed: the group is broken by an earlier error; destroy it and make it again");
   if (is_for_two(exchange->plan_.kind)) {
     send_payload(*exchange);
-  } else {
+  } else if (exchange->call_ = calls_++; !shared_) {
     exchange->mine_[0] = exchange->plan_.fingerprint;
     exchange->mine_[1] = -exchange->plan_.fingerprint;
     must(f.Iallreduce_c(exchange->mine_, exchange->most_, 2, handle(0x258), handle(0x23), checks_, &exchange->request_),
@@ -256,7 +275,12 @@ void Channel::send_payload(Exchange& e) {
   switch (p.kind) {
     case Kind::barrier: e.state_ = State::done; return;  // the fingerprints have met
     case Kind::broadcast: status = f.Ibcast_c(p.to, p.count, type, p.root, payload_, &e.request_); break;
-    case Kind::all_reduce: status = f.Iallreduce_c(from, p.to, p.count, type, op, payload_, &e.request_); break;
+    case Kind::all_reduce: {
+      const Piece& piece = e.sum_.pieces[e.piece_];
+      scale(p.dtype, piece.at, piece.at, piece.count, p.factor);
+      status = f.Iallreduce_c(handle(kInPlace), piece.at, piece.count, type, op, payload_, &e.request_);
+      break;
+    }
     case Kind::reduce:
       status = f.Ireduce_c(is_root ? from : p.from, is_root ? p.to : nullptr, p.count, type, op, p.root, payload_,
                            &e.request_);
@@ -293,38 +317,76 @@ void Channel::send_payload(Exchange& e) {
   must(status, "MPI");
 }
 
-void Channel::test(Exchange& e) {
+bool Channel::is_finished(Exchange& e, int& source) {
   int finished = 0;
   Status status{};
   const int code = f.Test(&e.request_, &finished, &status);
-  if (code != 0) {
-    char text[8192] = {};
-    int length = 0;
-    f.Error_string(code, text, &length);
-    e.problem_ = text;
-    e.state_ = State::failed;
-    return;
+  source = status.source;
+  if (code == 0) return finished;
+  char text[8192] = {};
+  int length = 0;
+  f.Error_string(code, text, &length);
+  e.problem_ = text;
+  e.state_ = State::failed;
+  return false;
+}
+
+const Sum* Channel::small_sum(const Exchange& e) const {
+  return e.is_shared_ && e.sum_.bytes() <= Shared::kSmall ? &e.sum_ : nullptr;
+}
+
+void Channel::check_alike(Exchange& e) {
+  bool alike = false;
+  int source = 0;
+  if (shared_) {
+    const Sum* small = small_sum(e);
+    if (!e.is_shown_) e.is_shown_ = shared_->show(e.call_, e.plan_.fingerprint, small);
+    const Shared::Met met = e.is_shown_ ? shared_->meet(e.call_, small) : Shared::Met::not_yet;
+    if (met == Shared::Met::not_yet) return;
+    alike = met == Shared::Met::same;
+    if (alike && small) {
+      e.state_ = State::done;
+      return;
+    }
+  } else {
+    if (!is_finished(e, source)) return;
+    // The largest fingerprint and the largest negative one are ours: then all are.
+    alike = e.most_[0] == e.mine_[0] && e.most_[1] == e.mine_[1];
   }
-  if (!finished) return;
-  if (e.state_ == State::moving) {
-    e.source_ = status.source;
-    e.state_ = State::done;
-    return;
-  }
-  // The largest fingerprint and the largest negative one are ours: then all are.
-  if (e.most_[0] == e.mine_[0] && e.most_[1] == e.mine_[1]) return send_payload(e);
-  e.state_ = State::different;
+  if (!alike)
+    e.state_ = State::different;
+  else if (e.is_shared_)
+    e.state_ = State::moving;
+  else
+    send_payload(e);
+}
+
+void Channel::test(Exchange& e) {
+  if (!is_finished(e, e.source_)) return;
+  if (e.plan_.kind == Kind::all_reduce && ++e.piece_ < e.sum_.pieces.size()) return send_payload(e);
+  e.state_ = State::done;
 }
 
 void Channel::advance() {
-  // In the order in which they were begun: what stands before the first fingerprint that is not known yet may move.
+  // In the order in which they were begun: what stands before the first fingerprint that is not known yet may move. Of
+  // those that move by shared memory, one does at a time.
   bool may_start = true;
+  const Exchange* sharing = nullptr;
   for (auto& e : queue_) {
-    if (e->state_ == State::moving)
-      test(*e);
-    else if (e->state_ == State::waiting && may_start) {
-      test(*e);
+    if (e->state_ == State::waiting && may_start) {
+      check_alike(*e);
       if (e->state_ == State::waiting) may_start = false;
+    }
+    if (e->state_ == State::moving && !e->is_shared_) {
+      test(*e);
+    } else if (e->state_ == State::moving && !sharing) {
+      sharing = e.get();
+      if (summing_ != e.get()) shared_->begin(e->sum_);
+      summing_ = e.get();
+      if (shared_->step(e->sum_)) {
+        e->state_ = State::done;
+        sharing = summing_ = nullptr;
+      }
     }
     if (e->state_ == State::different || e->state_ == State::failed) abandoned_ = true;
   }
@@ -332,15 +394,16 @@ void Channel::advance() {
 }
 
 bool Channel::poll(const Exchange& wanted, int64_t microseconds) {
-  const auto ended = [&] { return wanted.state() >= State::done; };
+  const auto look = [&] {
+    const std::lock_guard lock(turn);
+    if (wanted.state() < State::done) advance();
+    return wanted.state() >= State::done;
+  };
+  if (microseconds == 0) return look();
   const auto stop = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
   do {
     for (int i = 0; i < 64; i++) {
-      {
-        const std::lock_guard lock(turn);
-        if (!ended()) advance();
-        if (ended()) return true;
-      }
+      if (look()) return true;
       sched_yield();
     }
   } while (std::chrono::steady_clock::now() < stop);

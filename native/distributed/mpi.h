@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "distributed/shared.h"
 
 namespace cresset::mpi {
 
@@ -33,7 +33,6 @@ enum class Kind : uint8_t {
   send,
   receive
 };
-enum class Reduction : uint8_t { sum, product, minimum, maximum, bits_and, bits_or, bits_xor };
 enum class State : uint8_t { waiting, moving, done, different, failed };
 
 // What an exchange is about. `count` is in elements; of gather, scatter and the like it is one rank's share.
@@ -48,6 +47,9 @@ struct Plan {
   int tag = 0;
   int64_t fingerprint = 0;              // what all ranks must have in common, in 62 bits; not for send and receive
   std::vector<int64_t> sent, received;  // counts for each rank, of all_to_all
+  // Of all_reduce, in place of the addresses: tensors that travel together, multiplied by the factor before.
+  std::vector<Piece> pieces;
+  double factor = 1;
 };
 
 class Channel;
@@ -62,7 +64,12 @@ class Exchange {
  private:
   friend class Channel;
   Plan plan_;
+  Sum sum_;  // of all_reduce
   State state_ = State::waiting;
+  int64_t call_ = 0;           // which collective of the channel it is
+  bool is_shown_ = false;      // its fingerprint, to processes that share memory
+  bool is_shared_ = false;     // it moves by shared memory
+  size_t piece_ = 0;           // that MPI reduces now
   int64_t mine_[2], most_[2];  // fingerprint and its negative; the largest of all ranks
   void* request_ = nullptr;
   std::vector<ptrdiff_t> offsets_[2];
@@ -71,6 +78,7 @@ class Exchange {
 };
 
 // A group of processes that exchange in a fixed order: a communicator for fingerprints and one for what they protect.
+// Where they share memory, fingerprints and sums go by that.
 class Channel {
  public:
   static std::shared_ptr<Channel> world();
@@ -90,14 +98,21 @@ class Channel {
 
  private:
   Channel(void* checks, void* payload);
+  void share_memory();
   void advance();
+  void check_alike(Exchange& exchange);
   void test(Exchange& exchange);
+  bool is_finished(Exchange& exchange, int& source);
+  const Sum* small_sum(const Exchange& exchange) const;
   void send_payload(Exchange& exchange);
   void* checks_;
   void* payload_;
   int rank_ = 0, size_ = 1;
   bool abandoned_ = false;
   std::deque<std::shared_ptr<Exchange>> queue_;
+  std::unique_ptr<Shared> shared_;
+  int64_t calls_ = 0;
+  const Exchange* summing_ = nullptr;  // that shared memory is used by
 };
 
 }  // namespace cresset::mpi

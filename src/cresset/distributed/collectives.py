@@ -6,6 +6,7 @@ from datetime import timedelta
 import cresset
 
 from .engines import Kind
+from .engines.mpi import Mpi
 from .reductions import RedOpType, Reduction
 from .work import Work
 from .world import default_group, get_global_rank, get_group_rank, member_of
@@ -126,6 +127,42 @@ def all_reduce_coalesced(tensors, op=SUM, group=None, async_op=False):
     with _together([chosen] if values else [], values[0] if values else None):
         works = [_all_reduce(chosen, value, op, "all_reduce_coalesced", [value]) for value in values]
     return chosen._run(_All(works), async_op)
+
+
+def average(tensors, share, group):
+    """Begin to average tensors of one dtype over the processes of a group, in place; a Work.
+
+    Args:
+        share: the sum is divided by this.
+    """
+    if isinstance(group._engine, Mpi) and not tensors[0].is_cuda:
+        words = f"average of {len(tensors)} tensors" if len(tensors) > 1 else "average"
+        plain = [tensor if tensor.is_contiguous() else tensor.contiguous() for tensor in tensors]
+        return group._begin(
+            Kind.ALL_REDUCE,
+            "all_reduce",
+            plain,
+            plain,
+            _then(*map(_back, tensors, plain)),
+            tensors,
+            words=words,
+            about=_Whole(plain),
+            factor=1 / share,
+        )
+    with cresset.no_grad():
+        for tensor in tensors:
+            tensor.div_(share)
+    return _All([_all_reduce(group, tensor.detach(), SUM, "all_reduce", [tensor]) for tensor in tensors])
+
+
+class _Whole:
+    """Several tensors as one, for messages."""
+
+    def __init__(self, tensors):
+        self.shape, self.dtype = (sum(tensor.numel() for tensor in tensors),), tensors[0].dtype
+
+    def numel(self):
+        return self.shape[0]
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):

@@ -142,7 +142,11 @@ class ProcessGroup:
         dtype = -1 if about is None else about.dtype.itemsize * 64 + DTYPE_NUMBERS[about.dtype]
         fingerprint = hash((self._count, int(kind), size, dtype, reduction, root, hash_of(words))) & MASK
         some, engine = source if source is not None else target, self._engine
-        if self._gpu is not None and (engine is self._gpu or (some is not None and some.is_cuda)):
+        if (
+            self._gpu is not None
+            and not isinstance(some, list)
+            and (engine is self._gpu or (some is not None and some.is_cuda))
+        ):
             engine = self._gpu
             more |= {"waits": any(not tensor.is_cuda for tensor in result), "record": record}
         exchange = engine.begin(kind, source, target, reduction, root, fingerprint=fingerprint, **more)

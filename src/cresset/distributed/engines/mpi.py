@@ -109,7 +109,7 @@ def begin_as_launched():
     """Start MPI in a process that mpiexec has started; (rank, size, tell). `tell(text)` gives all the text of rank
     0."""
     open_library()
-    _native.distributed.start_mpi()
+    _start_library()
     _Job.is_started, channel = True, _native.distributed.Channel.world()
 
     def tell(text):
@@ -125,6 +125,18 @@ def begin_as_launched():
     return channel.rank, channel.size, tell
 
 
+def _start_library():
+    # Within a machine MPICH has shared memory of its own; what UCX would make beside it, a kill would leave in /dev/shm.
+    settles = "UCX_TLS" not in os.environ
+    if settles:
+        os.environ["UCX_TLS"] = "^posix,sysv"
+    try:
+        _native.distributed.start_mpi()
+    finally:
+        if settles:
+            del os.environ["UCX_TLS"]
+
+
 def _start(store, rank, size, hosts, patience):
     if not _Job.is_started and not is_launched_by_mpi():
         if rank == 0:
@@ -133,7 +145,7 @@ def _start(store, rank, size, hosts, patience):
         _Job.answers = pmi.Answers(store.clone(), rank, size, "cresset" + store.get("job").decode(), hosts)
     try:
         if not _Job.is_started:
-            _native.distributed.start_mpi()
+            _start_library()
     finally:
         if _Job.answers is not None:
             _Job.answers.forget()
@@ -203,7 +215,15 @@ class Mpi:
     def __init__(self, channel):
         self.channel, self.rank, self.size = channel, channel.rank, channel.size
 
-    def begin(self, kind, source, target, reduction=0, root=0, tag=0, fingerprint=0, sent=(), received=()):
+    def begin(self, kind, source, target, reduction=0, root=0, tag=0, fingerprint=0, sent=(), received=(), factor=1):
+        """Begin an exchange.
+
+        Args:
+            source: of a sum, also a list of tensors that travel together, in place; each is multiplied by `factor`.
+        """
+        if isinstance(source, list):
+            pieces = [(tensor.data_ptr(), tensor.numel()) for tensor in source]
+            return self.channel.begin_sum(pieces, source[0].dtype, factor, fingerprint)
         some = source if source is not None else target
         count = 0 if some is None else some.numel()
         if kind in (Kind.ALL_GATHER, Kind.GATHER):

@@ -108,7 +108,7 @@ class DistributedDataParallel(Module):
         self.mixed_precision.cast_buffers(self._buffers_to_sync())
         self._set_buckets(self._trained[::-1])
         self._arrived, self._rebuilt = [], False
-        self._unfinished, self._used, self._running = None, None, False
+        self._unfinished, self._used, self._running, self._on_their_way = None, None, False, []
         for parameter in self._trained:
             for handle in getattr(parameter, "_optimizer_hook_handles", ()):  # its step waits for the average
                 handle.remove()
@@ -118,12 +118,12 @@ class DistributedDataParallel(Module):
             param_to_hook_all_reduce.register_post_accumulate_grad_hook(self._reduce_delayed)
 
     def _set_buckets(self, order):
-        whole = self.gradient_as_bucket_view or not self._divides_first()
+        whole = self.gradient_as_bucket_view or not self._averages_in_place()
         self._buckets = buckets.divided(order, self._caps, whole)
         self._bucket_of = {id(p): b for b in self._buckets for p in b.parameters}
 
-    def _divides_first(self):
-        """Whether gradients are divided when they are there, and added up as they are: no hook, no other dtype."""
+    def _averages_in_place(self):
+        """Whether gradients are averaged as they are: no hook, no other dtype."""
         return self._hook is None and self.mixed_precision.travelling is None
 
     # ---- alike
@@ -210,6 +210,7 @@ class DistributedDataParallel(Module):
     def _start_pass(self):
         for bucket in self._buckets:
             bucket.start()
+        self._on_their_way = []
         self._running, self._unfinished, self._used, self._arrived = False, None, None, []
 
     def _reached(self, output):
@@ -249,20 +250,18 @@ class DistributedDataParallel(Module):
         if id(parameter) not in bucket.missing:
             return
         view, grad = bucket.views.get(id(parameter)), parameter.grad
-        share, divides = self._share(), self._divides_first()
         with cresset.no_grad():
             if view is None:
-                grad = cresset.zeros_like(parameter) if grad is None else grad.detach()
-                bucket.alone[id(parameter)] = grad.div_(share) if share > 1 else grad
+                bucket.alone[id(parameter)] = cresset.zeros_like(parameter) if grad is None else grad.detach()
             elif grad is None:
                 view.zero_()
             elif grad is not view and grad.data_ptr() != view.data_ptr():
-                cresset.div(grad, share, out=view) if divides else view.copy_(grad)
-            elif divides:
-                view.div_(share)
+                view.copy_(grad)
         bucket.missing.discard(id(parameter))
         if not bucket.missing:
             self._leave()
+        elif self._on_their_way:
+            self._on_their_way[-1].is_completed()  # an exchange goes on when it is asked about
 
     def _leave(self):
         """Begin the exchanges of full buckets, in order: all processes must do so alike."""
@@ -276,10 +275,11 @@ class DistributedDataParallel(Module):
         skips = self._used is not None and self.skip_all_reduce_unused_params
         if skips and not any(id(p) in self._used for p in bucket.parameters):
             bucket.works = []
-        elif self._divides_first():
+        elif self._averages_in_place():
             tensors = [bucket.alone[id(p)] for p in bucket.parameters if id(p) in bucket.alone]
             tensors += [bucket.flat] if bucket.views else []
-            bucket.works = [self._begin(tensor) for tensor in tensors] if self._world > 1 else []
+            bucket.works = [self._begin(tensors)] if self._world > 1 else []
+            self._on_their_way += bucket.works
         else:
             last = bucket.index == len(self._buckets) - 1
             flat = self.mixed_precision.cast_gradients(bucket.flat)
@@ -291,12 +291,10 @@ class DistributedDataParallel(Module):
         return self._world if self._active is None else self._active
 
     def _average(self, flat):
-        with cresset.no_grad():
-            flat.div_(self._share())
-        return self._begin(flat).get_future()
+        return self._begin([flat]).get_future()
 
-    def _begin(self, tensor):
-        return self._distributed.all_reduce(tensor, group=self.process_group, async_op=True)
+    def _begin(self, tensors):
+        return self._distributed.collectives.average(tensors, self._share(), self.process_group)
 
     def _reduce_delayed(self, _):
         """Average the gradients that were asked to wait, all at once."""

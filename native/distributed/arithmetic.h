@@ -1,0 +1,18 @@
+// Sums and the like of elements that came from different processes.
+#pragma once
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace cresset::mpi {
+
+enum class Reduction : uint8_t { sum, product, minimum, maximum, bits_and, bits_or, bits_xor };
+
+// Whether `combine` can do this. The rest (complex numbers, bits of bools) is left to MPI.
+bool combines(Dtype dtype, Reduction reduction);
+// into[i] = from[i] and into[i] reduced.
+void combine(Dtype dtype, Reduction reduction, const void* from, void* into, int64_t count);
+// to[i] = from[i] * factor, of floating types; other types are copied.
+void scale(Dtype dtype, const void* from, void* to, int64_t count, double factor);
+
+}  // namespace cresset::mpi

@@ -1,0 +1,238 @@
+#include "distributed/shared.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace cresset::mpi {
+namespace {
+
+constexpr int64_t kChunk = int64_t{1} << 19;  // bytes of a sum that are under way at a time, twice
+constexpr int kCalls = 8;                     // how far one may be ahead of the slowest
+constexpr int64_t kBlock = 2048;              // elements that stay in the nearest cache
+
+enum Counter { shown, met, brought, reduced, fetched, kCounters };
+
+}  // namespace
+
+// What one process shows the others. Only it writes here.
+struct Shared::Slot {
+  alignas(128) std::atomic<int64_t> counters[kCounters];
+  int64_t word;
+  alignas(128) int64_t fingerprints[kCalls];
+  char small[kCalls][kSmall];
+  alignas(4096) char chunks[2][kChunk];  // elements for the others' shares; in the place of its own share, the result
+};
+
+int64_t Sum::count() const {
+  int64_t n = 0;
+  for (const Piece& piece : pieces) n += piece.count;
+  return n;
+}
+
+int64_t Sum::bytes() const { return count() * size_of(dtype); }
+
+namespace {
+
+// The elements from `begin` to `end` of consecutive pieces: f(where they are, how many, how many came before).
+template <class F>
+void walk(const Sum& sum, int64_t begin, int64_t end, F&& f) {
+  const int64_t size = size_of(sum.dtype), first = begin;
+  int64_t start = 0;
+  for (const Piece& piece : sum.pieces) {
+    const int64_t stop = start + piece.count;
+    if (begin < stop && begin < end) {
+      const int64_t n = std::min(stop, end) - begin;
+      f(static_cast<char*>(piece.at) + (begin - start) * size, n, begin - first);
+      begin += n;
+    }
+    start = stop;
+  }
+}
+
+}  // namespace
+
+Shared::Shared(void* at, int file, int rank, int size) : at_(at), file_(file), rank_(rank), size_(size) {}
+
+Shared::~Shared() {
+  close_file();
+  munmap(at_, sizeof(Slot) * static_cast<size_t>(size_));
+}
+
+void Shared::close_file() {
+  if (file_ >= 0) close(file_);
+  file_ = -1;
+}
+
+std::unique_ptr<Shared> Shared::make(int rank, int size) {
+  if (size > kMembers) return nullptr;
+  const size_t bytes = sizeof(Slot) * static_cast<size_t>(size);
+  const int file = memfd_create("cresset-distributed", MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  void* at = MAP_FAILED;
+  int64_t word = 0;
+  if (ftruncate(file, static_cast<off_t>(bytes)) == 0 && getrandom(&word, sizeof word, 0) == sizeof word)
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at == MAP_FAILED) {
+    close(file);
+    return nullptr;
+  }
+  std::unique_ptr<Shared> shared(new Shared(at, file, rank, size));
+  shared->slot(0).word = word;
+  return shared;
+}
+
+std::unique_ptr<Shared> Shared::find(const Address& address, int rank, int size) {
+  const size_t bytes = sizeof(Slot) * static_cast<size_t>(size);
+  const std::string path = "/proc/" + std::to_string(address.process) + "/fd/" + std::to_string(address.file);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  struct stat facts{};
+  void* at = MAP_FAILED;
+  if (fstat(file, &facts) == 0 && facts.st_size == static_cast<off_t>(bytes))
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (at == MAP_FAILED) return nullptr;
+  std::unique_ptr<Shared> shared(new Shared(at, -1, rank, size));
+  // On another machine, the same numbers may name something else.
+  return shared->slot(0).word == address.word ? std::move(shared) : nullptr;
+}
+
+Shared::Address Shared::address() const { return {getpid(), file_, slot(0).word}; }
+
+Shared::Slot& Shared::slot(int rank) const { return static_cast<Slot*>(at_)[rank]; }
+
+char* Shared::part(int rank, int64_t chunk) const { return slot(rank).chunks[chunk % 2]; }
+
+int64_t Shared::least(int which) const {
+  int64_t n = INT64_MAX;
+  for (int r = 0; r < size_; r++) n = std::min(n, slot(r).counters[which].load(std::memory_order_acquire));
+  return n;
+}
+
+bool Shared::show(int64_t call, int64_t fingerprint, const Sum* small) {
+  if (least(met) <= call - kCalls) return false;
+  Slot& mine = slot(rank_);
+  mine.fingerprints[call % kCalls] = fingerprint;
+  if (small)
+    walk(*small, 0, small->count(), [&](const char* from, int64_t n, int64_t before) {
+      scale(small->dtype, from, mine.small[call % kCalls] + before * size_of(small->dtype), n, small->factor);
+    });
+  mine.counters[shown].store(call + 1, std::memory_order_release);
+  return true;
+}
+
+Shared::Met Shared::meet(int64_t call, const Sum* small) {
+  if (least(shown) <= call) return Met::not_yet;
+  const int place = static_cast<int>(call % kCalls);
+  for (int r = 0; r < size_; r++)
+    if (slot(r).fingerprints[place] != slot(rank_).fingerprints[place]) return Met::different;
+  if (small) {
+    // Everybody adds up all of them, in the same order: the same bits everywhere.
+    alignas(64) char total[kSmall];
+    std::memcpy(total, slot(0).small[place], static_cast<size_t>(small->bytes()));
+    for (int r = 1; r < size_; r++)
+      combine(small->dtype, small->reduction, slot(r).small[place], total, small->count());
+    walk(*small, 0, small->count(), [&](char* to, int64_t n, int64_t before) {
+      std::memcpy(to, total + before * size_of(small->dtype), static_cast<size_t>(n * size_of(small->dtype)));
+    });
+  }
+  slot(rank_).counters[met].store(call + 1, std::memory_order_release);
+  return Met::same;
+}
+
+Shared::Range Shared::share(int rank, int64_t elements) const {
+  // Shares begin at cache lines, whatever the dtype.
+  const auto edge = [&](int r) { return r == size_ ? elements : elements * r / size_ / 64 * 64; };
+  return {edge(rank), edge(rank + 1)};
+}
+
+void Shared::begin(const Sum& sum) {
+  chunks_ += needed_;
+  needed_ = (sum.bytes() + kChunk - 1) / kChunk;
+  brought_ = reduced_ = fetched_ = 0;
+}
+
+bool Shared::step(const Sum& sum) {
+  while (fetched_ < needed_) {
+    if (fetched_ < reduced_ && least(reduced) > chunks_ + fetched_)
+      fetch(sum, fetched_++);
+    else if (reduced_ < brought_ && least(brought) > chunks_ + reduced_)
+      reduce(sum, reduced_++);
+    else if (brought_ < needed_ && least(fetched) >= chunks_ + brought_ - 1)
+      bring(sum, brought_++);
+    else
+      return false;
+  }
+  return true;
+}
+
+// Note [Two chunks under way]
+// Chunk k lies where chunk k - 2 lay. It is brought when all have fetched that one: then nobody reads any of it. Shares
+// of a short chunk have other edges, so where one brings, another's result may have been.
+
+void Shared::bring(const Sum& sum, int64_t index) {
+  const int64_t size = size_of(sum.dtype), most = kChunk / size, start = index * most;
+  const int64_t n = std::min(most, sum.count() - start);
+  char* to = part(rank_, chunks_ + index);
+  const Range mine = share(rank_, n);
+  for (const Range others : {Range{0, mine.begin}, Range{mine.end, n}})
+    walk(sum, start + others.begin, start + others.end, [&](const char* from, int64_t count, int64_t before) {
+      scale(sum.dtype, from, to + (others.begin + before) * size, count, sum.factor);
+    });
+  slot(rank_).counters[brought].store(chunks_ + index + 1, std::memory_order_release);
+}
+
+void Shared::reduce(const Sum& sum, int64_t index) {
+  const int64_t size = size_of(sum.dtype), most = kChunk / size, start = index * most;
+  const Range mine = share(rank_, std::min(most, sum.count() - start));
+  char* parts[kMembers];
+  for (int r = 0; r < size_; r++) parts[r] = part(r, chunks_ + index) + mine.begin * size;
+  alignas(64) char total[kBlock * 8], own[kBlock * 8];
+  walk(sum, start + mine.begin, start + mine.end, [&](char* at, int64_t count, int64_t before) {
+    for (int64_t i = 0; i < count; i += kBlock) {
+      const int64_t n = std::min(kBlock, count - i), offset = (before + i) * size;
+      char* const here = at + i * size;
+      // In the order of ranks, as if one process did it all; the first two may change places.
+      const bool early = rank_ < 2;
+      char* const into = early ? here : total;
+      if (early)
+        scale(sum.dtype, here, here, n, sum.factor);
+      else
+        std::memcpy(total, parts[0] + offset, static_cast<size_t>(n * size));
+      for (int r = early ? 0 : 1; r < size_; r++) {
+        if (r != rank_) {
+          combine(sum.dtype, sum.reduction, parts[r] + offset, into, n);
+        } else if (!early) {
+          scale(sum.dtype, here, own, n, sum.factor);
+          combine(sum.dtype, sum.reduction, own, into, n);
+        }
+      }
+      if (!early) std::memcpy(here, total, static_cast<size_t>(n * size));
+      std::memcpy(parts[rank_] + offset, here, static_cast<size_t>(n * size));
+    }
+  });
+  slot(rank_).counters[reduced].store(chunks_ + index + 1, std::memory_order_release);
+}
+
+void Shared::fetch(const Sum& sum, int64_t index) {
+  const int64_t size = size_of(sum.dtype), most = kChunk / size, start = index * most;
+  const int64_t n = std::min(most, sum.count() - start);
+  for (int r = 0; r < size_; r++) {
+    if (r == rank_) continue;
+    const Range theirs = share(r, n);
+    const char* from = part(r, chunks_ + index);
+    walk(sum, start + theirs.begin, start + theirs.end, [&](char* to, int64_t count, int64_t before) {
+      std::memcpy(to, from + (theirs.begin + before) * size, static_cast<size_t>(count * size));
+    });
+  }
+  slot(rank_).counters[fetched].store(chunks_ + index + 1, std::memory_order_release);
+}
+
+}  // namespace cresset::mpi

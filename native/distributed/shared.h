@@ -1,0 +1,84 @@
+// Memory that the processes of a group have in common, where all of them run on one machine. Fingerprints meet there,
+// and tensors are reduced there: each process reduces its share of the elements, and nothing passes the kernel.
+//
+// Nobody waits in here: a step does what can be done now. Who is ahead of the others is told by counters that only
+// grow.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributed/arithmetic.h"
+
+namespace cresset::mpi {
+
+// Elements of one tensor among those that are reduced together, in place.
+struct Piece {
+  void* at;
+  int64_t count;
+};
+
+// What is reduced: consecutive pieces of one dtype, each element first multiplied by a factor.
+struct Sum {
+  std::vector<Piece> pieces;
+  Dtype dtype = Dtype::f32;
+  Reduction reduction = Reduction::sum;
+  double factor = 1;
+
+  int64_t count() const;
+  int64_t bytes() const;
+};
+
+class Shared {
+ public:
+  // Where a process finds the memory that another one made.
+  struct Address {
+    int64_t process = 0, file = 0, word = 0;  // the word is written into it, so that it cannot be mistaken
+  };
+  static constexpr int64_t kSmall = 4096;  // bytes of a sum that travels with its fingerprint
+  static constexpr int kMembers = 64;
+
+  // Makes memory for a group; nullptr where the system has none to give.
+  static std::unique_ptr<Shared> make(int rank, int size);
+  // The memory at an address; nullptr if this process cannot see it.
+  static std::unique_ptr<Shared> find(const Address& address, int rank, int size);
+  ~Shared();
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  Address address() const;
+  void close_file();  // all have found it
+
+  enum class Met : uint8_t { not_yet, same, different };
+  // Shows the fingerprint of call number `call` (and a small sum's elements) to the others, unless they are too far
+  // behind; whether it did. Calls are numbered from 0 by each in the same order.
+  bool show(int64_t call, int64_t fingerprint, const Sum* small);
+  // What the others showed. With a small sum that is the same everywhere, it is also computed.
+  Met meet(int64_t call, const Sum* small);
+
+  // Begins a large sum; one at a time.
+  void begin(const Sum& sum);
+  // Does what can be done of it; whether it is done.
+  bool step(const Sum& sum);
+
+ private:
+  struct Slot;
+  Shared(void* at, int file, int rank, int size);
+  Slot& slot(int rank) const;
+  char* part(int rank, int64_t chunk) const;
+  int64_t least(int which) const;
+  struct Range {
+    int64_t begin, end;
+  };
+  Range share(int rank, int64_t elements) const;
+  void bring(const Sum& sum, int64_t index);
+  void reduce(const Sum& sum, int64_t index);
+  void fetch(const Sum& sum, int64_t index);
+  void* at_;
+  int file_, rank_, size_;
+  int64_t chunks_ = 0;                                            // of all sums before this one
+  int64_t brought_ = 0, reduced_ = 0, fetched_ = 0, needed_ = 0;  // of this one
+};
+
+}  // namespace cresset::mpi
