@@ -6,6 +6,7 @@
 
 #include "autograd/engine.h"
 #include "dispatch/late.h"
+#include "dispatch/printed_groups.h"
 #include "tensor/pending.h"
 
 namespace cresset {
@@ -48,6 +49,20 @@ class Listener {
   std::vector<LateGroup>* before_ = nullptr;
 };
 
+PyObject* group_printer = nullptr;
+
+// Asks Python to print and compile a group. That goes on in the background; what goes wrong there is its own business.
+void ask_printer(const std::string& key) {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* const said = PyObject_CallFunction(group_printer, "s", key.c_str());
+  if (!said) PyErr_WriteUnraisable(group_printer);
+  Py_XDECREF(said);
+  PyErr_Restore(type, value, trace);
+  PyGILState_Release(gil);
+}
+
 }  // namespace
 
 void add_late(PyObject* module) {
@@ -82,6 +97,24 @@ void add_late(PyObject* module) {
       "set_late_elements_on_device",
       [](int64_t least) { return std::exchange(late_elements_on_device, std::max<int64_t>(least, 1)); },
       "The same of tensors that are not on the CPU.");
+  m.def(
+      "set_group_printer",
+      [](nb::object printer) {
+        print_group = printer.is_none() ? nullptr : ask_printer;
+        Py_XSETREF(group_printer, printer.release().ptr());
+      },
+      nb::arg("printer").none(), "Who prints and compiles groups that are computed often: see compiler/printing.py.");
+  m.def(
+      "install_group",
+      [](const std::string& key, uintptr_t function) { printed_group(key).install(reinterpret_cast<Loop>(function)); },
+      "The compiled function of a group; 0: there will be none.");
+  m.def("printed_statistics", [] {
+    nb::dict d;
+    d["asked"] = printed_statistics.asked;
+    d["ready"] = printed_statistics.ready;
+    d["runs"] = printed_statistics.runs;
+    return d;
+  });
   m.def("backwards_started", backwards_started, "How many backward passes have been started.");
   nb::class_<Listener>(m, "LateListener")
       .def(nb::init<>())

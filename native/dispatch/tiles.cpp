@@ -1,6 +1,7 @@
 #include "dispatch/tiles.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int64_t kLargeBytes = 2 << 20;  // more than the second-level cache
 constexpr size_t kManySteps = 6;
+constexpr size_t kMostOperands = 48;       // of a printed function
 constexpr int64_t kCacheBytes = 24 << 10;  // of the first-level cache, less what the loops need
 
 // n times the same element.
@@ -100,11 +102,103 @@ Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, 
 Tiles::Tiles(std::span<const TileResult> results) {
   elements_ = results[0].value->numel;
   steps_.reserve(2 * results.size() + 4);
+  const Loop function = describe(results) ? group_->function() : nullptr;
+  calls_ = static_cast<int64_t>(results.size());
+  function ? add_printed(results, function) : add_loops(results);
+}
+
+// Where a result is made: in memory, or in a block from which it is streamed.
+Tiles::Place Tiles::result_place(char* memory, int64_t width) {
+  const bool streams = elements_ * width >= kStreamedBytes;
+  return memory && !streams ? Place{Place::memory, 0, memory, width} : new_block(width);
+}
+
+void Tiles::add_stream(const Place& from, char* memory) {
+  if (!memory || from.kind != Place::block) return;
+  Step& goes = steps_.emplace_back();
+  goes.kind = Step::stream;
+  goes.in[0] = from;
+  goes.count = 1;
+  goes.out = {Place::memory, 0, memory, from.width};
+  streams_ = true;
+}
+
+// Finds the group among those of its kind, by the text that cresset/compiler/printing.py reads: a line a call with
+// its name, the gradient it is (-1: none), its type, and its operands: memory, numbers, values of lines before. False:
+// it cannot be printed.
+bool Tiles::describe(std::span<const TileResult> results) {
+  const auto type = [](Dtype d) {
+    return d == Dtype::f32 ? " f32" : d == Dtype::f64 ? " f64" : d == Dtype::b8 ? " b8" : nullptr;
+  };
+  std::string key;
+  std::vector<Place> numbers;
+  const auto add_index = [&](char kind, size_t index, const char* of_type) {
+    key += ' ', key += kind, key += std::to_string(index), key += of_type + 1;
+  };
+  for (size_t k = 0; k < results.size(); ++k) {
+    const LateValue& v = *results[k].value;
+    if (!v.loop || v.made != v.dtype || !type(v.dtype)) return false;
+    key += results[k].memory ? "keep " : "pass ";
+    key += v.op->name(), key += ' ', key += std::to_string(v.which), key += type(dtype_of_compute(v.compute));
+    for (int i = 0; i < v.count; ++i) {
+      const LateValue::Input& in = v.inputs[i];
+      const char* const of_type = type(in.wanted);
+      if (!of_type || (in.kind != LateValue::Input::number && in.dtype != in.wanted)) return false;
+      if (in.kind == LateValue::Input::number) {
+        add_index('n', numbers.size(), of_type);
+        numbers.push_back(Place{Place::memory, 0, const_cast<char*>(in.bytes), 0});
+      } else if (in.kind == LateValue::Input::memory || in.from->state == LateValue::done) {
+        const Place place = load(v, in, memory_of(in));
+        const auto index = std::find(operands_.begin(), operands_.end(), place) - operands_.begin();
+        if (index == std::ssize(operands_)) operands_.push_back(place);
+        add_index('m', static_cast<size_t>(index), of_type);
+      } else {
+        size_t from = 0;
+        while (results[from].value != in.from.get()) ++from;
+        add_index('v', from, of_type);
+      }
+    }
+    key += '\n';
+    attributes_.insert(attributes_.end(), v.attributes, v.attributes + kMaxPointwiseInputs);
+  }
+  operands_.insert(operands_.end(), numbers.begin(), numbers.end());
+  if (operands_.size() + results.size() > kMostOperands) return false;
+  group_ = &printed_group(key);
+  return true;
+}
+
+void Tiles::add_printed(std::span<const TileResult> results, Loop function) {
+  printed_ = true;
+  std::vector<Place> made;
+  for (const TileResult& r : results)
+    if (r.memory) made.push_back(result_place(r.memory, size_of(r.value->dtype)));
+  operands_.insert(operands_.begin(), made.begin(), made.end());
+  Step& runs = steps_.emplace_back();
+  runs.kind = Step::printed;
+  runs.function = function;
+  runs.attributes = attributes_.data();
+  size_t k = 0;
+  for (const TileResult& r : results)
+    if (r.memory) add_stream(made[k++], r.memory);
+  slots_ = static_cast<int64_t>(virtual_.size());
+}
+
+void Tiles::add_loops(std::span<const TileResult> results) {
   std::vector<Place> at(results.size());  // where each value is found, in its dtype
   const auto place_of = [&](const LateValue* v) {
     for (size_t k = 0; k < results.size(); ++k)
       if (results[k].value == v) return at[k];
     return Place{};
+  };
+  const auto convert = [&](const Place& from, Dtype dtype, Dtype to, const Place& made) {
+    Step& converts = steps_.emplace_back();
+    converts.kind = Step::convert;
+    converts.in[0] = from;
+    converts.count = 1;
+    converts.from = dtype;
+    converts.to = to;
+    converts.out = made;
+    return made;
   };
   for (size_t k = 0; k < results.size(); ++k) {
     const LateValue& v = *results[k].value;
@@ -117,62 +211,24 @@ Tiles::Tiles(std::span<const TileResult> results) {
       Place& in = runs.in[i];
       if (input.kind == LateValue::Input::number) {
         in = number(input);
-      } else if (input.kind == LateValue::Input::memory) {
-        in = load(v, input, input.storage->data + input.offset * size_of(input.dtype));
-      } else if (input.from->state == LateValue::done) {
-        in = load(v, input, input.from->kept->data);
+      } else if (const char* base = memory_of(input)) {
+        in = load(v, input, base);
       } else {
         in = place_of(input.from.get());
-        if (input.dtype != input.wanted) {
-          Step converts;
-          converts.kind = Step::convert;
-          converts.in[0] = in;
-          converts.count = 1;
-          converts.from = input.dtype;
-          converts.to = input.wanted;
-          converts.out = in = new_block(size_of(input.wanted));
-          steps_.push_back(converts);
-        }
+        if (input.dtype != input.wanted) in = convert(in, input.dtype, input.wanted, new_block(size_of(input.wanted)));
       }
     }
     char* const memory = results[k].memory;
     const int64_t width = size_of(v.dtype);
-    const bool streams = memory && elements_ * width >= kStreamedBytes;
-    const Place there{Place::memory, 0, memory, width};
     if (!v.loop) {
-      Step converts;
-      converts.kind = Step::convert;
-      converts.in[0] = runs.in[0];
-      converts.count = 1;
-      converts.from = v.inputs[0].dtype;
-      converts.to = v.dtype;
-      converts.out = at[k] = memory && !streams ? there : new_block(width);
-      steps_.push_back(converts);
-    } else if (v.made == v.dtype) {
-      runs.out = memory && !streams ? there : new_block(width);
-      at[k] = runs.out;
-      steps_.push_back(runs);
+      at[k] = convert(runs.in[0], v.inputs[0].dtype, v.dtype, result_place(memory, width));
     } else {
-      runs.out = new_block(size_of(v.made));
+      const bool converts = v.made != v.dtype;
+      runs.out = at[k] = converts ? new_block(size_of(v.made)) : result_place(memory, width);
       steps_.push_back(runs);
-      Step converts;
-      converts.kind = Step::convert;
-      converts.in[0] = runs.out;
-      converts.count = 1;
-      converts.from = v.made;
-      converts.to = v.dtype;
-      converts.out = at[k] = memory && !streams ? there : new_block(width);
-      steps_.push_back(converts);
+      if (converts) at[k] = convert(runs.out, v.made, v.dtype, result_place(memory, width));
     }
-    if (streams) {
-      Step goes;
-      goes.kind = Step::stream;
-      goes.in[0] = at[k];
-      goes.count = 1;
-      goes.out = there;
-      steps_.push_back(goes);
-      streams_ = true;
-    }
+    add_stream(at[k], memory);
   }
   assign_blocks();
 }
@@ -220,7 +276,15 @@ void Tiles::read_ahead(std::span<const Place> from, int64_t at, int64_t n) {
     for (int64_t byte = 0; byte < n * p.width; byte += 64) __builtin_prefetch(p.base + at * p.width + byte, 0, 2);
 }
 
-void Tiles::run() const {
+void Tiles::run() {
+  const auto start = std::chrono::steady_clock::now();
+  run_blocks();
+  if (!group_) return;
+  const auto taken = std::chrono::steady_clock::now() - start;
+  group_->note(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count(), elements_, printed_);
+}
+
+void Tiles::run_blocks() {
   // All that a block needs stays in the first-level cache.
   std::vector<Place> streams;
   for (const Step& s : steps_)
@@ -239,8 +303,8 @@ void Tiles::run() const {
   for (size_t k = 0; k < constants_.size(); ++k)
     repeat(constants + bytes * static_cast<int64_t>(k), constants_[k].bytes, block, constants_[k].width);
   const int64_t blocks = (elements_ + block - 1) / block;
-  const int64_t grain = std::max<int64_t>(1, kParallelGrain / block / static_cast<int64_t>(steps_.size()));
-  LongWork work(elements_ * static_cast<int64_t>(steps_.size()));
+  const int64_t grain = std::max<int64_t>(1, kParallelGrain / block / calls_);
+  LongWork work(elements_ * calls_);
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
     char* const space = blocks_of_values.of(std::max<int64_t>(bytes * slots_, 64));
     for (int64_t b = first; b < last; ++b) {
@@ -262,6 +326,12 @@ void Tiles::run() const {
           }
           case Step::gather: gather(find(s.out), s.in[0].base, s.sizes, s.strides, at, n, s.in[0].width); break;
           case Step::convert: converter(s.from, s.to)(find(s.in[0]), find(s.out), n); break;
+          case Step::printed: {
+            char* p[kMostOperands];
+            for (size_t i = 0; i < operands_.size(); ++i) p[i] = find(operands_[i]);
+            s.function(p, s.attributes, n);
+            break;
+          }
           case Step::stream: stream(find(s.out), find(s.in[0]), n * s.out.width); break;
         }
       }

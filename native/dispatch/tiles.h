@@ -1,6 +1,7 @@
 // Tiles: a group of late values as a list of loops over blocks that stay in the first-level cache.
 #pragma once
 #include "dispatch/late.h"
+#include "dispatch/printed_groups.h"
 
 namespace cresset {
 
@@ -8,7 +9,7 @@ namespace cresset {
 class Tiles {
  public:
   explicit Tiles(std::span<const TileResult> results);
-  void run() const;
+  void run();
 
  private:
   struct Place {  // where a step finds or leaves the elements of a block
@@ -16,9 +17,10 @@ class Tiles {
     int32_t index = 0;     // of the block or constant
     char* base = nullptr;  // of the memory
     int64_t width = 0;
+    bool operator==(const Place&) const = default;
   };
   struct Step {
-    enum Kind : uint8_t { loop, gather, convert, stream } kind = loop;
+    enum Kind : uint8_t { loop, gather, convert, stream, printed } kind = loop;
     Place out, in[kMaxOperands];
     int count = 0;
     Loop function = nullptr;
@@ -31,6 +33,12 @@ class Tiles {
     int64_t width;
   };
 
+  bool describe(std::span<const TileResult> results);
+  void add_loops(std::span<const TileResult> results);
+  void add_printed(std::span<const TileResult> results, Loop function);
+  Place result_place(char* memory, int64_t width);
+  void add_stream(const Place& from, char* memory);
+  void run_blocks();
   Place load(const LateValue& value, const LateValue::Input& input, const char* base);
   Place number(const LateValue::Input& input);
   Place new_block(int64_t width);
@@ -47,8 +55,12 @@ class Tiles {
   };
   std::vector<Loaded> loaded_;
   std::vector<int64_t> virtual_;  // of each block before assignment: its width
-  int64_t elements_ = 0, slots_ = 0, width_ = 1;
+  int64_t elements_ = 0, calls_ = 0, slots_ = 0, width_ = 1;
   bool streams_ = false;
+  PrintedGroup* group_ = nullptr;  // where it can be printed
+  bool printed_ = false;           // and is
+  std::vector<Place> operands_;    // of the printed function
+  std::vector<ScalarAttribute> attributes_;
 };
 
 }  // namespace cresset

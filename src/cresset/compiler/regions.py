@@ -21,6 +21,15 @@ def computes_late():
     return late
 
 
+def _print_group(key):
+    from . import background  # most programs have no group that is worth it
+
+    background.ask(key)
+
+
+_native.set_group_printer(_print_group)
+
+
 def late(function):
     """`function` as a compiled region."""
     compute_late, settle_late = _native.compute_late, _native.settle_late

@@ -1,56 +1,28 @@
 """Pointwise operators that a program defines itself with `@pointwise`.
 
 When one is first called with tensors, its loops are printed as C++ and compiled with the compiler of the system ($CXX,
-or g++), and become a native operator like those of the package. What was compiled is kept in $CRESSET_CACHE (by default
-~/.cache/cresset) under the hash of all that went into it. Without a compiler, or with CRESSET_COMPILER=none, the
+or g++), and become a native operator like those of the package. Without a compiler, or with CRESSET_COMPILER=none, the
 formula is evaluated by ordinary operations.
 """
 
 import ctypes
 import functools
-import hashlib
 import inspect
 import itertools
-import os
-import platform
 import re
-import shutil
-import stat
 import subprocess
-import tempfile
 import threading
 import warnings
-from pathlib import Path
 
 from ... import _native
 from .. import formulas
 from ..registry import _store
+from . import system_compiler
 from .definition import Pointwise, definitions, set_tensor_operator
 from .expression import Expression
 from .loops import MAX_INPUTS, loops_of, table_row
 
 PROMOTIONS = {"same": 0, "float": 1, "bool": 2, "real": 3}  # enum Promotion
-HEADERS = (
-    "base/fused_multiply_add.h",
-    "base/vector_math.h",
-    "base/integer_math.h",
-    "base/special_math.h",
-    "base/polynomials.h",
-    "base/complex_arithmetic.h",
-    "base/complex_math.h",
-    "dispatch/pointwise.h",
-    "dispatch/pointwise_loop.h",
-)
-# As in CMakeLists.txt: contraction is off, so that every way to compile a formula gives the same bits.
-FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
-    "-fno-trapping-math")  # fmt: skip
-LEVEL_FLAGS = {
-    "baseline": ("-DCRESSET_LEVEL=baseline",),
-    "avx2": ("-DCRESSET_LEVEL=avx2", "-mavx2", "-mfma", "-mf16c"),
-    "avx512": ("-DCRESSET_LEVEL=avx512", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma",
-        "-mf16c", "-mprefer-vector-width=512"),
-}  # fmt: skip
-
 # Parameters become variables of the C++ text: these words are taken there.
 RESERVED = frozenset(
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
@@ -190,11 +162,11 @@ def _check_words(operator):
 
 def _compile(operator):
     """(the native operator, its in-place form), or None without a compiler."""
-    compiler = _find_compiler()
+    compiler = system_compiler.find()
     if compiler is None:
         return None
     try:
-        library = ctypes.CDLL(str(_library(source_of(operator), compiler)))
+        library = system_compiler.load(source_of(operator), compiler)
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "").strip()[-2000:]
         warnings.warn(
@@ -227,67 +199,6 @@ def source_of(operator):
         'extern "C" __attribute__((visibility("default"))) const cresset::PointwiseLoops cresset_loops = {',
         f"     {table_row(loops, len(operator.inputs), lambda loop: f'cresset::pointwise::own::{loop.name}')}}};", "",
     ])  # fmt: skip
-
-
-def _find_compiler():
-    wish = os.environ.get("CRESSET_COMPILER")
-    if wish == "none":
-        return None
-    return shutil.which(wish or os.environ.get("CXX") or "g++")
-
-
-def _headers():
-    """The folder with the headers: in the installed package, or in the source tree."""
-    package = Path(__file__).resolve().parents[2]
-    for folder in (package / "include", package.parents[1] / "native"):
-        if all((folder / name).is_file() for name in HEADERS):
-            return folder
-    raise RuntimeError(
-        "cresset: the headers for compiled formulas are missing; install the package again, or set "
-        "CRESSET_COMPILER=none"
-    )
-
-
-def _cache():
-    """The folder of compiled loops. What lies there is loaded and run, so that nobody else may write to it."""
-    folder = Path(
-        os.environ.get("CRESSET_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cresset"
-    )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.geteuid():
-        raise RuntimeError(
-            f"cresset: the cache folder {folder} belongs to another user; set CRESSET_CACHE to one of your own"
-        )
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        folder.chmod(0o700)
-    return folder
-
-
-def _library(source, compiler):
-    """The path of the compiled source, from the cache if it is there."""
-    headers = _headers()
-    level = LEVEL_FLAGS[_native.build_info()["isa"]] if platform.machine() in ("x86_64", "AMD64") else ()
-    flags = (*FLAGS, *level)
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    parts = [
-        source,
-        compiler,
-        version,
-        " ".join(flags),
-        *((headers / name).read_text(encoding="utf-8") for name in HEADERS),
-    ]
-    folder = _cache()
-    path = folder / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".so")
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            text, made = Path(work, "loops.cpp"), Path(work, "loops.so")
-            text.write_text(source, encoding="utf-8")
-            subprocess.run(
-                [compiler, *flags, f"-I{headers}", "-o", made, text], capture_output=True, text=True, check=True
-            )
-            made.replace(path)  # whole or not at all, for others that compile the same
-    return path
 
 
 # ---- without one
