@@ -494,7 +494,7 @@ bool compute_late(Call& c) {
   for (int i = 0; i < def.input_count; ++i) {
     if (c.args[i].kind != Kind::tensor) continue;
     const TensorImpl& t = *c.args[i].tensor_;
-    if (t.level || is_complex(t.dtype)) return false;
+    if (t.level || is_complex(t.dtype) || t.storage->was_cut()) return false;
     most = std::max(most, t.numel);
     if (device.is_cpu()) device = t.storage->device;
   }
