@@ -19,7 +19,7 @@ def _wheel_files():
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Write the wheel; its file name."""
     described = _wheel_files()
-    files = described.contents((SOURCES / "distributed" / "run.py").exists())
+    files = described.contents()
     name = f"torch-{described.VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, text in {**files, f"{described.INFO}/RECORD": described.record(files)}.items():

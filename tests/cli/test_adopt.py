@@ -1,5 +1,6 @@
 """`cresset adopt`: an environment in which `import torch` finds cresset, under PyTorch's names."""
 
+import configparser
 import importlib.util
 import os
 import subprocess
@@ -48,7 +49,7 @@ def adopted(tmp_path_factory):
     assert (
         done.returncode == 0
         and "`import torch` finds cresset now" in done.stdout
-        and "torchvision==0.28" in done.stdout
+        and "pip.conf holds pip to it" in done.stdout
     ), done.stderr
     return environment
 
@@ -174,18 +175,30 @@ def test_a_missing_name_says_that_it_is_not_in_cresset(adopted):
 
 def test_adopting_twice_and_undoing(tmp_path):
     environment = Environment(tmp_path)
-    before = sorted(environment.packages.rglob("*"))
+    (tmp_path / "bin" / "torchrun").write_text("the command that an installed cresset brings")
+    before = sorted(tmp_path.rglob("*"))
     assert environment.call("-m", "cresset", "adopt").returncode == 0
     again = environment.call("-m", "cresset", "adopt")
     assert again.returncode == 1 and "has torch 2.13.0+cresset, which is cresset, already" in again.stderr
     environment.run("import torch")  # may leave a __pycache__
     undone = environment.call("-m", "cresset", "adopt", "--undo")
     assert undone.returncode == 0 and "removed torch 2.13.0+cresset" in undone.stdout
-    assert (
-        sorted(environment.packages.rglob("*")) == before
-        and "No module named 'torch'" in environment.run("import torch").stderr
-    )
+    assert sorted(tmp_path.rglob("*")) == before and "No module named 'torch'" in environment.run("import torch").stderr
     assert "there is no torch in this environment" in environment.call("-m", "cresset", "adopt", "--undo").stderr
+
+
+def test_pip_is_held_to_it_unless_the_environment_has_settings_of_its_own(tmp_path):
+    environment = Environment(tmp_path)
+    assert environment.call("-m", "cresset", "adopt").returncode == 0
+    settings = configparser.ConfigParser()
+    settings.read(tmp_path / "pip.conf")
+    assert Path(settings["install"]["constraint"]).read_text() == "torch==2.13.0+cresset\n"
+    environment.call("-m", "cresset", "adopt", "--undo")
+    (tmp_path / "pip.conf").write_text("[global]\ntimeout = 10\n")
+    done = environment.call("-m", "cresset", "adopt")
+    assert "pip.conf is yours and stays; add `constraint = " in done.stdout and done.returncode == 0
+    environment.call("-m", "cresset", "adopt", "--undo")
+    assert (tmp_path / "pip.conf").read_text() == "[global]\ntimeout = 10\n"
 
 
 def test_pytorch_is_neither_replaced_nor_removed(tmp_path):
@@ -238,6 +251,6 @@ def test_the_wheel_for_pip_has_the_files_that_adopt_writes(tmp_path):
     assert name == f"torch-{wheel_files.VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(tmp_path / name) as wheel:
         assert set(wheel.namelist()) == {
-            *wheel_files.contents(adoption.is_there("cresset.distributed.run")),
+            *wheel_files.contents(),
             f"{wheel_files.INFO}/RECORD",
         }

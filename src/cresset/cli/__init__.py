@@ -278,10 +278,15 @@ def adopt(options):
             "cresset now"
         )
         print("`cresset adopt --undo` or `pip uninstall torch` removes it")
-        print(
-            "packages tied to one release of PyTorch are named in the version for 2.13: pip install "
-            '"torchvision==0.28.*"'
-        )
+        if adoption.pip_settings() in files:
+            print(
+                f"{adoption.pip_settings()} holds pip to it: packages come in the versions for this release of PyTorch"
+            )
+        else:
+            print(
+                f"{adoption.pip_settings()} is yours and stays; add `{adoption.constraint_setting()}` to its [install], "
+                'or name packages tied to one release of PyTorch in the version for 2.13: pip install "torchvision==0.28.*"'
+            )
     return 0
 
 

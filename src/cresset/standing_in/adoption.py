@@ -1,8 +1,12 @@
 """`cresset adopt`: a distribution `torch` in this environment whose package hands over to cresset, and its removal.
 
 What is written is what pip would have written for a wheel: the package, and a .dist-info with a RECORD of all files. So
-    pip sees the requirement
-`torch` met, and `pip uninstall torch` takes it out again.
+pip sees the requirement `torch` met, and `pip uninstall torch` takes it out again.
+
+Note [Pip is held to this torch]
+A package that is tied to one release of PyTorch (torchvision) would have pip replace ours by the release of its latest
+version. So the environment's pip.conf names a file of constraints: pip picks the version for our release instead, and
+refuses to install PyTorch here.
 """
 
 import importlib.machinery
@@ -11,10 +15,11 @@ import os
 import sys
 import sysconfig
 
-from . import is_there
 from .wheel_files import INFO, VERSION, contents, record
 
-__all__ = ["VERSION", "AdoptionError", "adopt", "site_packages", "undo"]
+__all__ = ["VERSION", "AdoptionError", "adopt", "constraint_setting", "pip_settings", "site_packages", "undo"]
+
+CONSTRAINTS = f"{INFO}/constraints.txt"
 
 
 class AdoptionError(Exception):
@@ -23,6 +28,16 @@ class AdoptionError(Exception):
 
 def site_packages():
     return sysconfig.get_path("purelib")
+
+
+def pip_settings():
+    """The file in which pip looks for the settings of this environment."""
+    return os.path.join(sys.prefix, "pip.ini" if os.name == "nt" else "pip.conf")
+
+
+def constraint_setting():
+    """The line of pip's settings that holds pip to this torch; see Note [Pip is held to this torch]."""
+    return f"constraint = {os.path.join(site_packages(), CONSTRAINTS)}"
 
 
 def installed():
@@ -57,14 +72,10 @@ def adopt():
             "torch), use another environment, "
             "or run single programs with `cresset run`"
         )
-    folder, has_torchrun = site_packages(), is_there("cresset.distributed.run")
-    files = contents(has_torchrun) | {f"{INFO}/INSTALLER": "cresset\n"}
-    if has_torchrun:
-        files |= {
-            os.path.relpath(os.path.join(sysconfig.get_path("scripts"), "torchrun"), folder): script(
-                "torch.distributed.run"
-            )
-        }
+    folder = site_packages()
+    files = contents() | {f"{INFO}/INSTALLER": "cresset\n", CONSTRAINTS: f"torch=={VERSION}\n"}
+    if not os.path.exists(pip_settings()):
+        files[os.path.relpath(pip_settings(), folder)] = f"# cresset adopt\n[install]\n{constraint_setting()}\n"
     files[f"{INFO}/RECORD"] = record(files)
     written = []
     try:
@@ -74,17 +85,10 @@ def adopt():
             with open(full, "x", encoding="utf-8") as file:
                 written.append(full)
                 file.write(text)
-            if "dist-info" not in path and not path.startswith("torch/"):
-                os.chmod(full, 0o755)
     except OSError as error:
         remove(written, folder)
         raise AdoptionError(f"adopt: cannot write {error.filename}: {error.strerror}; nothing was changed") from None
     return written
-
-
-def script(module):
-    """A command that runs `main` of a module."""
-    return f"#!{sys.executable}\nimport sys\n\nfrom {module} import main\n\nsys.exit(main())\n"
 
 
 def undo():

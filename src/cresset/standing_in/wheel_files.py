@@ -8,8 +8,8 @@ VERSION = "2.13.0+cresset"
 INFO = f"torch-{VERSION}.dist-info"
 
 
-def contents(with_torchrun):
-    """The files but for RECORD: {path: text}. `with_torchrun`: name the command of torch.distributed.run."""
+def contents():
+    """The files but for RECORD: {path: text}. The command torchrun is not among them: cresset itself brings it."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_package.txt"), encoding="utf-8") as file:
         package = file.read()
     metadata = {
@@ -22,15 +22,12 @@ def contents(with_torchrun):
         "Requires-Dist": "cresset",
     }
     wheel = {"Wheel-Version": "1.0", "Generator": "cresset", "Root-Is-Purelib": "true", "Tag": "py3-none-any"}
-    files = {
+    return {
         "torch/__init__.py": package,
         f"{INFO}/METADATA": _lines(metadata),
         f"{INFO}/WHEEL": _lines(wheel),
         f"{INFO}/top_level.txt": "torch\n",
     }
-    if with_torchrun:
-        files[f"{INFO}/entry_points.txt"] = "[console_scripts]\ntorchrun = torch.distributed.run:main\n"
-    return files
 
 
 def _lines(fields):
