@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from io import BytesIO
 
 import pytest
 
@@ -78,6 +79,39 @@ def test_files_of_pictures(tmp_path):
     assert cresset.equal(io.read_image(tmp_path / "b.png"), image)
     with pytest.raises(RuntimeError, match="not a picture"):
         io.decode_image(cresset.zeros(9, dtype=cresset.uint8))
+
+
+def animation(*reds):
+    pillow, stream = pytest.importorskip("PIL.Image"), BytesIO()
+    first, *others = [pillow.new("RGB", (5, 4), (red, 0, 0)) for red in reds]
+    first.save(stream, "GIF", save_all=True, append_images=others)
+    return cresset.frombuffer(bytearray(stream.getvalue()), dtype=cresset.uint8)
+
+
+def test_a_gif_has_a_dimension_for_its_pictures_when_there_are_several():
+    assert io.decode_gif(animation(255)).shape == (3, 4, 5)
+    for decode in (io.decode_gif, io.decode_image):
+        several = decode(animation(255, 51, 0))
+        assert several.shape == (3, 3, 4, 5) and several[:, 0, 0, 0].tolist() == [255, 51, 0]
+
+
+def test_the_pictures_of_a_gif_together_are_limited(monkeypatch):
+    monkeypatch.setattr("cresset.vision.pictures.FREE_PIXELS", 20)
+    monkeypatch.setattr("cresset.vision.pictures.PIXELS_PER_BYTE", 0)
+    assert io.decode_gif(animation(255)).shape == (3, 4, 5)
+    with pytest.raises(RuntimeError, match="2 pictures of 5 x 4 pixels, where"):
+        io.decode_gif(animation(255, 51))
+
+
+def test_torchvisions_library_of_pictures_is_stood_in_for(tmp_path):
+    cresset.ops.load_library("/env/site-packages/torchvision/image.so")
+    image = (cresset.arange(3 * 4 * 5) * 4).view(3, 4, 5).to(cresset.uint8)
+    data = cresset.ops.image.encode_png(image, 6)
+    cresset.ops.image.write_file(str(tmp_path / "a.png"), data)
+    read = cresset.ops.image.read_file(str(tmp_path / "a.png"))
+    for decode in (cresset.ops.image.decode_image, cresset.ops.image.decode_png):
+        assert cresset.equal(decode(read, 0, False), image)
+    assert cresset.ops.image.decode_jpeg(cresset.ops.image.encode_jpeg(image, 90), 1, False).shape == (1, 4, 5)
 
 
 def test_a_box_is_drawn_in_its_color():

@@ -1,7 +1,7 @@
 """Compiled libraries of other packages that `torch.ops.load_library` is asked for, and what stands in their place.
 
-They are compiled for PyTorch's own C++ and cannot be loaded. torchvision's operators are ours; torchaudio's library
-holds loops, which are here.
+They are compiled for PyTorch's own C++ and cannot be loaded. torchvision's operators and picture formats are ours;
+torchaudio's library holds loops, which are here.
 """
 
 import os
@@ -19,6 +19,10 @@ def load(path):
         from ..vision.torchvision_operators import define
 
         return define()
+    if package == "torchvision" and stem == "image":
+        from ..vision import image_operators
+
+        return image_operators.define()
     if stem in ("_torchaudio", "libtorchaudio"):
         return _define_torchaudio()
     from ..utils.cpp_extension.opening import is_extension, open_extension

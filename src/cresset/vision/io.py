@@ -6,12 +6,11 @@ from enum import Enum
 import cresset
 from cresset import Tensor
 
-from .pictures import from_bytes_tensor, open_picture, to_bytes_tensor
+from .pictures import frames_of, from_bytes_tensor, open_picture, to_bytes_tensor
 
 __all__ = [
-    "ImageReadMode", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "read_file",
-    "read_image", "write_file", "write_jpeg",
-    "write_png",
+    "ImageReadMode", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp", "encode_jpeg", "encode_png",
+    "read_file", "read_image", "write_file", "write_jpeg", "write_png",
 ]  # fmt: skip
 
 
@@ -23,6 +22,7 @@ class ImageReadMode(Enum):
     GRAY_ALPHA = 2
     RGB = 3
     RGB_ALPHA = 4
+    RGBA = RGB_ALPHA
 
 
 _MODES = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB": "RGB", "RGB_ALPHA": "RGBA"}
@@ -52,15 +52,10 @@ def decode_image(input, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=Fal
     """
     if not isinstance(input, Tensor):
         input = read_file(input)
-    if input.dtype != cresset.uint8 or input.ndim != 1 or input.numel() == 0:
-        raise RuntimeError(
-            f"decode_image: expected a 1-D uint8 tensor that is not empty, got {input.dtype} of shape "
-            f"{tuple(input.shape)}"
-        )
     mode = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
-    picture = open_picture(
-        "decode_image", _io.BytesIO(bytes(memoryview(input.contiguous()))), input.numel(), apply_exif_orientation
-    )
+    picture = open_picture("decode_image", _stream("decode_image", input), input.numel(), apply_exif_orientation)
+    if picture.format == "GIF":
+        return decode_gif(input)
     if mode != ImageReadMode.UNCHANGED:
         picture = picture.convert(_MODES[mode.name])
     elif picture.mode in ("P", "1"):
@@ -69,6 +64,28 @@ def decode_image(input, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=Fal
 
 
 decode_png = decode_jpeg = decode_image
+
+
+def decode_webp(input, mode=ImageReadMode.UNCHANGED):
+    """The picture in the bytes of a WebP file."""
+    return decode_image(input, mode)
+
+
+def decode_gif(input):
+    """The pictures in the bytes of a GIF file, with three channels: (3, height, width), with a dimension for them in
+    front if there are several.
+    """
+    frames = [to_bytes_tensor(frame) for frame in frames_of("decode_gif", _stream("decode_gif", input), input.numel())]
+    return frames[0] if len(frames) == 1 else cresset.stack(frames)
+
+
+def _stream(who, input):
+    """A tensor of bytes as an open file."""
+    if input.dtype != cresset.uint8 or input.ndim != 1 or input.numel() == 0:
+        raise RuntimeError(
+            f"{who}: expected a 1-D uint8 tensor that is not empty, got {input.dtype} of shape {tuple(input.shape)}"
+        )
+    return _io.BytesIO(bytes(memoryview(input.contiguous())))
 
 
 def read_image(path, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=False):

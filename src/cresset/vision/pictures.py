@@ -53,6 +53,25 @@ def open_picture(who, file, size, upright=False):
     return picture
 
 
+def frames_of(who, file, size):
+    """The pictures, with three channels, of a file that may hold several; their pixels together are limited as those
+    of one.
+    """
+    picture = open_picture(who, file, size)
+    count, limit = getattr(picture, "n_frames", 1), FREE_PIXELS + PIXELS_PER_BYTE * size
+    if count * picture.width * picture.height > limit:
+        raise RuntimeError(
+            f"{who}: {count} pictures of {picture.width} x {picture.height} pixels, where {size} bytes can have {limit} "
+            "pixels at most"
+        )
+    try:
+        for index in range(count):
+            picture.seek(index)
+            yield picture.convert("RGB")
+    except Exception as error:
+        raise RuntimeError(f"{who}: picture {index} of {count} cannot be read ({error})") from error
+
+
 def is_picture(value):
     """Whether `value` is a picture of Pillow. Where Pillow was never imported, there is none."""
     module = sys.modules.get("PIL.Image")
