@@ -12,6 +12,7 @@ from .datasets import (
     random_split,
 )
 from .loader import DataLoader
+from .pipes import IterDataPipe, MapDataPipe
 from .readers import ArrayDataset, CsvDataset, JsonLinesDataset, ParquetDataset, TarDataset, TextLinesDataset
 from .samplers import (
     BatchSampler,
@@ -33,8 +34,10 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
     "JsonLinesDataset",
+    "MapDataPipe",
     "ParquetDataset",
     "RandomSampler",
     "Sampler",

@@ -16,14 +16,16 @@ class MapFetcher:
         self.several = getattr(dataset, "__getitems__", None) if auto_collation else None
         self.whole_rows = auto_collation and collate_fn is default_collate and _rows_of(dataset) is not None
 
-    def fetch(self, indices, epoch_seed, place, working_on=None):
-        """The batch at `indices`; `place` is where its first sample stands in the epoch."""
+    def fetch(self, indices, epoch_seed=None, place=0, working_on=None):
+        """The batch at `indices`; `place` is where its first sample stands in the epoch. Without the seed of an epoch the
+        samples draw from the generators as they are: packages that bring a loader of their own call it so.
+        """
         if self.whole_rows:
             return _take_rows(self.dataset, indices)
         if not self.auto_collation:
             return self.collate_fn(self._one(indices, epoch_seed, place, working_on))
         if self.several is not None:
-            if self.draws:
+            if self.draws and epoch_seed is not None:
                 seeding.seed_all(seeding.sample_seed(epoch_seed, place))
             if working_on is not None and indices:
                 working_on(place, indices[0])
@@ -33,7 +35,7 @@ class MapFetcher:
     def _one(self, index, epoch_seed, place, working_on):
         if working_on is not None:
             working_on(place, index)
-        if self.draws:
+        if self.draws and epoch_seed is not None:
             seeding.seed_all(seeding.sample_seed(epoch_seed, place))
         return self.dataset[index]
 
@@ -44,20 +46,20 @@ class IterableFetcher:
     draws = False
 
     def __init__(self, dataset, auto_collation, collate_fn, drop_last):
-        self.iterator = iter(dataset)
+        self.dataset, self.dataset_iter = dataset, iter(dataset)
         self.auto_collation, self.collate_fn, self.drop_last, self.ended = auto_collation, collate_fn, drop_last, False
 
-    def fetch(self, indices, _epoch_seed, place, working_on=None):
+    def fetch(self, indices, _epoch_seed=None, place=0, working_on=None):
         if self.ended:
             raise StopIteration
         if not self.auto_collation:
-            return self.collate_fn(next(self.iterator))
+            return self.collate_fn(next(self.dataset_iter))
         samples = []
         for k in range(len(indices)):
             if working_on is not None:
                 working_on(place + k, place + k)
             try:
-                samples.append(next(self.iterator))
+                samples.append(next(self.dataset_iter))
             except StopIteration:
                 self.ended = True
                 break

@@ -20,6 +20,8 @@ from .arena import Arena
 from .collate import default_collate, default_convert
 from .datasets import IterableDataset, Samples
 from .fetching import IterableFetcher, MapFetcher
+from .iterating import _BaseDataLoaderIter, warn_of_length, warn_of_no_accelerator
+from .pinning import pin_memory
 from .samplers import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from .workers import Epoch, Plan, ProcessWorker, Task, ThreadWorker
 
@@ -288,7 +290,7 @@ class DataLoader(Generic[T_co]):
         """Warn if there are more worker processes than processors that this process may use. Called here, and when an
         epoch starts.
         """
-        if self.num_workers == 0 or self.worker_type != "process":
+        if self.num_workers == 0 or _own(self, "worker_type", "process") != "process":
             return
         from ..__config__ import usable_processors
 
@@ -349,19 +351,11 @@ class _Start:
             loader.sampler.epoch = state["sampler_epoch"]
 
 
-class _BaseDataLoaderIter:
+class _Iterator(_BaseDataLoaderIter):
     """What both ways of iterating share: the order, the seed of the epoch, the count of what was given."""
 
     def __init__(self, loader):
-        if loader.pin_memory and not cresset.cuda.is_available():
-            warnings.warn(
-                (
-                    "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
-                    "won't be "
-                    "used."
-                ),
-                stacklevel=4,
-            )
+        warn_of_no_accelerator(loader)
         self._loader = loader
         self._begin_epoch(loader)
 
@@ -412,9 +406,6 @@ class _BaseDataLoaderIter:
         self._place += len(indices) if self._loader._auto_collation else 1
         return task
 
-    def __iter__(self):
-        return self
-
     def __len__(self):
         return len(self._loader._index_sampler)
 
@@ -429,7 +420,7 @@ class _BaseDataLoaderIter:
         self._num_yielded += 1
         self._warn_if_too_long()
         if self._loader.pin_memory:
-            batch = _pinned(batch)
+            batch = pin_memory(batch)
         return batch
 
     def _warn_if_too_long(self):
@@ -438,13 +429,7 @@ class _BaseDataLoaderIter:
             with contextlib.suppress(TypeError, NotImplementedError):
                 expected = len(loader)
                 if self._num_yielded == expected + 1:
-                    warnings.warn(
-                        f"Length of IterableDataset {loader.dataset} was reported to be {expected} (when accessing "
-                        f"len(dataloader)), but {self._num_yielded} samples have been fetched. "
-                        "With several workers each one iterates over the whole stream unless it takes a share: see "
-                        "get_worker_info.",
-                        stacklevel=3,
-                    )
+                    warn_of_length(loader.dataset, expected, self._num_yielded)
 
     def _end_epoch(self):
         if not self._finished:
@@ -452,7 +437,7 @@ class _BaseDataLoaderIter:
             self._loader._epoch = _own(self._loader, "_epoch", 0) + 1
 
 
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+class _SingleProcessDataLoaderIter(_Iterator):
     """Fetches in this process."""
 
     def _begin_epoch(self, loader):
@@ -472,7 +457,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             return self._fetcher.fetch(task.indices, self._base_seed, task.place)
 
 
-class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+class _MultiProcessingDataLoaderIter(_Iterator):
     """Shares the batches out to workers, round robin, and gives them in order."""
 
     def __init__(self, loader):
@@ -644,19 +629,3 @@ def _arena(loader, number, forked):
             stacklevel=4,
         )
     return arena
-
-
-def _pinned(batch):
-    if not cresset.cuda.is_available():
-        return batch
-    if isinstance(batch, cresset.Tensor):
-        return batch.pin_memory()
-    if isinstance(batch, dict):
-        return {key: _pinned(value) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        return (
-            type(batch)(_pinned(value) for value in batch)
-            if not hasattr(batch, "_fields")
-            else type(batch)(*map(_pinned, batch))
-        )
-    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch

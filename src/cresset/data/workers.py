@@ -54,6 +54,11 @@ def get_worker_info():
     return getattr(_here, "info", None)
 
 
+def set_worker_info(info):
+    """In a worker of somebody's own loader: say which one this is."""
+    _here.info = info
+
+
 def shared_tensor(shape, dtype):
     """In a worker that is stacking a batch: a tensor in memory that the parent sees, if there is room; None
     elsewhere."""

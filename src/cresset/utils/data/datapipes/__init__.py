@@ -1,0 +1,3 @@
+"""PyTorch's place for pipes."""
+
+from . import datapipe  # noqa: F401
