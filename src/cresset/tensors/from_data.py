@@ -88,9 +88,13 @@ def _made(data, dtype, device):
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """`obj` as a tensor: a tensor, an array, a buffer, a DLPack capsule, a number or nested lists."""
+    """`obj` as a tensor: a tensor, a storage, an array, a buffer, a DLPack capsule, a number or nested lists."""
     if isinstance(obj, Tensor):
         made = obj
+    elif is_storage(obj):  # bytes are read as the dtype that is asked for
+        made = _native.make_tensor([], getattr(obj, "dtype", dtype or _native.get_default_dtype()), obj.device).set_(
+            obj
+        )
     elif hasattr(obj, "__array_interface__") and hasattr(obj, "flags"):
         made = _native.from_buffer(obj)
     elif hasattr(obj, "__dlpack__"):
