@@ -165,6 +165,17 @@ def test_whole_modules_are_saved_under_pytorchs_names_and_load_again(adopted, tm
     assert b"cresset" not in data and b"torch.nn.modules.transformer" in data
 
 
+def test_layers_are_scripted_under_pytorchs_names(adopted):
+    done = adopted.run(
+        """
+        import torch
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.GELU()).eval()
+        print(torch.jit.freeze(torch.jit.script(model))(torch.ones(1, 3, 5, 5)).shape)
+        """
+    )
+    assert done.stdout == "torch.Size([1, 4, 3, 3])\n", done.stderr
+
+
 def test_a_missing_name_says_that_it_is_not_in_cresset(adopted):
     done = adopted.run("import torch; torch.nn.qqqqqq")
     assert (

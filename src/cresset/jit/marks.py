@@ -160,6 +160,11 @@ def interface(obj):
     return obj
 
 
+def is_ours(thing):
+    """Whether a class or function is cresset's own; in PyTorch's place its modules carry PyTorch's names."""
+    return (getattr(thing, "__module__", None) or "").startswith(("cresset.", "torch."))
+
+
 # ---- several signatures for one body
 
 _overloads = {}  # qualified name -> functions with the signatures

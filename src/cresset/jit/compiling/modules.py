@@ -22,6 +22,7 @@ from ..marks import (
     _qualified_name,
     get_torchscript_modifier,
     is_ignored_fn,
+    is_ours,
     should_drop,
 )
 from . import annotating, sugar
@@ -138,7 +139,7 @@ class Modules:
             made.constants[name] = value
 
     def _plain(self, module, made, hints):
-        ours = type(module).__module__.startswith("cresset.")  # settings of our own layers do not change
+        ours = is_ours(type(module))  # settings of our own layers do not change
         skipped = set(getattr(module, "__jit_ignored_attributes__", ()))
         made.attributes["training"] = types.BoolType()
         for name, value in module.__dict__.items():
@@ -254,7 +255,7 @@ class Modules:
         return True
 
     def add_method(self, made, name, function):
-        ours = (function.__module__ or "").startswith("cresset.")
+        ours = is_ours(function)
         defined_in = next(
             (one for one in (made.python_class or object).__mro__ if function in one.__dict__.values()),
             made.python_class,
@@ -319,7 +320,7 @@ class Modules:
         thing = inspect.getattr_static(python, name, None)
         if isinstance(thing, property):
             return self._property(value, name, thing, emitter, place)
-        if thing is not None and not inspect.isfunction(thing) and python.__module__.startswith("cresset."):
+        if thing is not None and not inspect.isfunction(thing) and is_ours(python):
             return sugar.Py(getattr(python, name), constant=True)
         function = thing.__func__ if isinstance(thing, (staticmethod, classmethod)) else thing
         if not inspect.isfunction(function):

@@ -8,7 +8,7 @@ from cresset import nn
 from ...graph import types
 from ...graph.function import Function, FunctionSchema
 from ...ops import aten_table, namespaces
-from ..marks import _get_fn_overloads, _qualified_name, is_ignored_fn, should_drop
+from ..marks import _get_fn_overloads, _qualified_name, is_ignored_fn, is_ours, should_drop
 from . import annotating, sugar
 from .builtins import definition_of, kind_of, tensor_definition
 from .classes import Classes
@@ -56,7 +56,7 @@ class Unit(Classes, Modules):
         original = unwrapped(python)
         key = (original, None if given is None else tuple(sorted((name, str(type)) for name, type in given.items())))
         if key not in self.functions:
-            ours = original.__module__ is not None and original.__module__.startswith("cresset.")
+            ours = is_ours(original)
 
             def compile(function):
                 definition = read(original)
@@ -167,7 +167,7 @@ class Unit(Classes, Modules):
         overloads = _get_fn_overloads(_qualified_name(original)) if hasattr(original, "__name__") else None
         if overloads:
             return self._overloaded(original, overloads, emitter, args, kwargs, tree)
-        if (original.__module__ or "").startswith("cresset."):
+        if is_ours(original):
             return self._call_definition(original, emitter, args, kwargs, tree)
         return emitter.call_function(self.function(thing), args, kwargs, tree)
 
