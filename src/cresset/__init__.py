@@ -87,7 +87,7 @@ _SUBPACKAGES = {
     "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",
-    "metrics", "train", "serve", "debug", "vision",
+    "metrics", "train", "serve", "debug", "vision", "text",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.
@@ -135,6 +135,7 @@ _OF_SUBPACKAGES = {
     **dict.fromkeys(["cond", "while_loop"], "func.control_flow"),
     **dict.fromkeys(["compiled_with_cxx11_abi", "get_num_interop_threads", "init_num_threads",
         "set_num_interop_threads"], "backends.threads"),
+    **dict.fromkeys(["read_vitals", "set_vital", "vitals_enabled"], "profiler.vitals"),
     **dict.fromkeys(["DispatchKey", "DispatchKeySet"], "_C"),
     **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),
     "GradScaler": "amp", "ScriptModule": "jit", "Tag": "ops.tags",

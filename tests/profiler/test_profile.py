@@ -182,3 +182,11 @@ class TestArguments:
     def test_only_device_events_need_kineto(self):
         with pytest.raises(AssertionError, match="Kineto"):
             cresset.autograd.profiler.profile(use_cpu=False)
+
+
+def test_vitals_are_kept_where_they_are_asked_for(monkeypatch):
+    monkeypatch.delenv("TORCH_VITAL", raising=False)
+    assert not cresset.set_vital("Part", "before", 1) and "before" not in cresset.read_vitals()
+    monkeypatch.setenv("TORCH_VITAL", "ON")
+    assert cresset.vitals_enabled() and cresset.set_vital("Part", "enabled", "True")
+    assert "[TORCH_VITAL] Part.enabled\t\t True\n" in cresset.read_vitals()

@@ -2,7 +2,8 @@
 PyTorch's names.
 
 `cresset run` does it for one program, `cresset adopt` for an environment. torchvision and safetensors are the installed
-packages; where they are missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors.
+packages; where they are missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors. torchtext,
+which is no longer released, is cresset.text.
 
 Note [Two names for a module]
 A module is loaded once, as cresset.x.y, and is in `sys.modules` under both names. Then `__name__` and the `__module__`
@@ -20,14 +21,20 @@ from . import homes
 from .wheel_files import VERSION
 
 # The releases whose API cresset follows.
-VERSIONS = {"torch": VERSION, "torchvision": "0.28.0+cresset"}
-PLACES = {"torch": "cresset", "torchvision": "cresset.vision", "safetensors.torch": "cresset.safetensors"}
+VERSIONS = {"torch": VERSION, "torchvision": "0.28.0+cresset", "torchtext": "0.18.0+cresset"}
+PLACES = {
+    "torch": "cresset",
+    "torchvision": "cresset.vision",
+    "torchtext": "cresset.text",
+    "safetensors.torch": "cresset.safetensors",
+}
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STAND_INS = os.path.join(PACKAGE, "cli", "stand_ins")
 OWN = (
     "cresset.cli",
     "cresset.standing_in",
     "cresset.vision",
+    "cresset.text",
     "cresset.safetensors",
     "cresset._native",
     "cresset.__main__",
