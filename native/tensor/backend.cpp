@@ -11,6 +11,8 @@ Backend::Backend(DeviceType type) : type(type) { backends[static_cast<int>(type)
 RefPtr<Storage> Backend::allocate_pinned(int64_t) { fail("'", name_of(type), "' has no page-locked memory"); }
 
 Device resolve(Device device) {
+  // A tensor of the CPU has no index, whatever was asked for: "cpu:0" is where "cpu" is.
+  if (device.is_cpu() && device.index != kPinned) return Device{};
   if (!is_accelerator(device)) return device;
   Backend* const backend = find_backend(device);
   return backend ? Device{device.type, static_cast<int8_t>(backend->resolve(device.index))} : device;

@@ -1,10 +1,12 @@
 """Storages: casts, copies, those without memory, and tensors on files."""
 
 import copy
+import struct
 import sys
 
 import pytest
 
+import cresset
 import cresset as torch
 
 
@@ -62,3 +64,34 @@ def test_new_elements_of_a_resized_tensor_are_conspicuous_where_that_is_asked_fo
     finally:
         torch.use_deterministic_algorithms(False)
     assert x.tolist() == [0, 0, filled, filled] and y[0] == 0 and bool(y[1:].isnan().all())
+
+
+def test_a_part_of_a_storage_is_a_storage_that_shares_the_memory():
+    whole = cresset.arange(32, dtype=cresset.uint8).untyped_storage()
+    part = whole[16:20]
+    assert type(part) is cresset.UntypedStorage and part.tolist() == [16, 17, 18, 19]
+    bytes = cresset.asarray(part, dtype=cresset.uint8)
+    bytes[0] = 99
+    assert whole[16] == 99 and bytes.storage_offset() == 0
+    assert whole[-3:].tolist() == [29, 30, 31] and whole[5:5].nbytes() == 0
+    with pytest.raises(RuntimeError, match="only a step of 1 is supported"):
+        whole[::2]
+
+
+def test_a_part_that_begins_anywhere_can_be_read_as_any_dtype():
+    whole = cresset.frombuffer(bytearray(b"abc" + struct.pack("<2f", 1.5, 2.5)), dtype=cresset.uint8).untyped_storage()
+    assert cresset.asarray(whole[3:], dtype=cresset.uint8).view(cresset.float32).tolist() == [1.5, 2.5]
+    assert cresset.asarray(whole[3:], dtype=cresset.float32).tolist() == [1.5, 2.5]
+
+
+def test_a_typed_storage_as_a_tensor_keeps_its_dtype():
+    storage = cresset.ones(2, dtype=cresset.int16).storage()
+    assert cresset.asarray(storage).dtype == cresset.int16
+    assert cresset.asarray(storage, dtype=cresset.float64).tolist() == [1.0, 1.0]
+
+
+def test_a_tensor_of_the_cpu_has_no_index():
+    x = cresset.zeros(2, device="cpu:0")
+    assert x.device == cresset.device("cpu") and cresset.ones(2).to("cpu:0").device.index is None
+    assert (x + cresset.ones(2)).tolist() == [1, 1]
+    assert cresset.nn.Linear(2, 2).to("cpu:0").weight.device.index is None
