@@ -1,10 +1,12 @@
-"""lightning: fit, validate, test, predict; callbacks, checkpoints and resuming, precision, clipping."""
+"""lightning: fit, validate, test, predict; callbacks, checkpoints and resuming, precision, clipping, loggers, two processes."""
 
+import os
 import tempfile
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -58,3 +60,28 @@ if __name__ == "__main__":
         again = lightning.Trainer(max_epochs=3, default_root_dir=folder, enable_checkpointing=False, **quiet)
         again.fit(Classifier(), data, data, ckpt_path=best)
         assert again.current_epoch == 3 and isinstance(Classifier.load_from_checkpoint(best), Classifier)
+        assert "val" in again.validate(model, data, verbose=False)[0]
+        for precision, kind in (("32-true", torch.float32), ("bf16-true", torch.bfloat16), ("64-true", torch.float64)):
+            once = lightning.Trainer(fast_dev_run=True, precision=precision, **quiet)
+            once.fit(made := Classifier(), data)
+            assert made.layer.weight.dtype == kind
+
+        logged = lightning.Trainer(
+            **quiet
+            | {"logger": [CSVLogger(folder), TensorBoardLogger(folder)], "log_every_n_steps": 1, "max_epochs": 1},
+            callbacks=[LearningRateMonitor()],
+            accumulate_grad_batches=2,
+            default_root_dir=folder,
+        )
+        logged.fit(Classifier(), data, data)
+        with open(os.path.join(logged.loggers[0].log_dir, "metrics.csv")) as file:
+            assert {"train", "val", "lr-AdamW"} <= set(file.readline().strip().split(","))
+
+        torch.manual_seed(0)
+        both = Classifier()
+        before = both.layer.weight.detach().clone()
+        several = lightning.Trainer(
+            strategy="ddp_spawn", devices=2, max_epochs=1, enable_checkpointing=False, default_root_dir=folder, **quiet
+        )
+        several.fit(both, data, data)  # in two processes; the weights come back
+        assert several.world_size == 2 and several.global_step == 2 and not torch.equal(both.layer.weight, before)
