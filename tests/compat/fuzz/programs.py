@@ -37,16 +37,23 @@ SHORTENED = 3  # findings of one kind that are made as short as they can be; mor
 
 
 def libraries(alone):
+    """What programs run on, with all imported that comes late: a child would do it again and again."""
     import cresset
 
     warnings.simplefilter("ignore")
-    cresset.set_num_threads(1)
-    if alone:
-        return [cresset]
-    import torch
+    libs = [cresset]
+    if not alone:
+        import torch
+        import torch._dynamo  # torch.func wants it
 
-    torch.set_num_threads(1)
-    return [torch, cresset]
+        libs = [torch, cresset]
+    for library in libs:
+        library.set_num_threads(1)
+        one = library.ones(1)
+        library.func.vmap(lambda x: x * 2 + 1)(one)
+        library.func.jvp(lambda x: x * x, (one,), (one,))
+        library.nn.functional.relu(one)
+    return libs
 
 
 def run_program(lockstep, seed, number, between=lambda step, who: None):
