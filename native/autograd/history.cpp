@@ -66,17 +66,46 @@ class AsStridedView : public Node {
   AsStridedView(const Tensor& base, const Tensor& view) : base_(base), view_(view) {}
   const char* name() const override { return "AsStridedBackward0"; }
   void backward(Grads& grads, Grads& out) override {
-    Tensor whole = fresh_base(base_, grads[0], true);
-    Tensor part = part_of(whole, view_, base_);
     if (may_overlap(view_.sizes, view_.strides)) {
-      call_operator(op("add_"), part, grads[0]);
-    } else {
-      call_operator(op("copy_"), part, grads[0]);
+      out[0] = added_up(grads[0]);
+      return;
     }
+    Tensor whole = fresh_base(base_, grads[0], true);
+    call_operator(op("copy_"), part_of(whole, view_, base_), grads[0]);
     out[0] = whole;
   }
 
  private:
+  // The base's gradient where elements of the view share memory: each adds its own. Where one of the two is a view of
+  // complex numbers as real ones, places are counted in real numbers.
+  Tensor added_up(Tensor grad) const {
+    check(is_dense(base_.sizes, base_.strides),
+          "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
+    Dims sizes = view_.sizes, strides = view_.strides;
+    const bool parts = is_complex(base_.dtype) && !is_complex(view_.dtype);
+    const bool pairs = is_complex(view_.dtype) && !is_complex(base_.dtype);
+    int64_t start = view_.offset - base_.offset, count = checked_numel(base_.sizes);
+    if (parts) {
+      start -= base_.offset;
+      count *= 2;
+    } else if (pairs) {
+      start += view_.offset;
+      for (int64_t& stride : strides) stride *= 2;
+      sizes.push_back(2);
+      strides.push_back(1);
+      grad = call_operator(op("view_as_real"), grad);
+    }
+    const Dims all{-1};
+    Tensor places = call_operator(op("arange"), Scalar(count), Dtype::i64, Value(), grad.device());
+    places = call_operator(op("as_strided"), places, DimsView(sizes), DimsView(strides), Scalar(start));
+    Tensor line = call_operator(op("new_zeros"), grad, DimsView(Dims{count}));
+    line = call_operator(op("index_add"), line, Scalar(int64_t{0}), call_operator(op("reshape"), places, DimsView(all)),
+                         call_operator(op("reshape"), grad, DimsView(all)));
+    if (parts)
+      line = call_operator(op("view_as_complex"), call_operator(op("reshape"), line, DimsView(Dims{count / 2, 2})));
+    return call_operator(op("as_strided"), line, DimsView(base_.sizes), DimsView(base_.strides), Scalar(int64_t{0}));
+  }
+
   Geometry base_, view_;
 };
 

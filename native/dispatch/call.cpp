@@ -86,7 +86,8 @@ void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
     warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()),
               ", which does not match the required output shape ", list(info.sizes),
               ". Give an out= of the right shape, or an empty one"));
-  const int64_t bytes = bytes_needed(info.sizes, out.offset(), out.dtype());
+  // Nothing needs no memory, wherever it begins.
+  const int64_t bytes = checked_numel(info.sizes) ? bytes_needed(info.sizes, out.offset(), out.dtype()) : 0;
   if (out.storage()->bytes < bytes) out.storage()->resize(bytes);
   out->sizes = info.sizes;
   out->strides = info.strides.empty() || static_cast<int64_t>(info.strides.size()) != info.sizes.size()

@@ -26,6 +26,51 @@ def test_a_change_of_the_base_reaches_its_views():
     assert tail.tolist() == [4, 6] and x.grad.tolist() == [0, 16, 24]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("view, slopes", [
+    (lambda y: y.expand(3, 4), [6.0, 12.0, 18.0, 24.0]),
+    (lambda y: y.unfold(0, 2, 1), [2.0, 8.0, 12.0, 8.0]),
+    (lambda y: y.as_strided((2, 3), (1, 1)), [2.0, 8.0, 12.0, 8.0]),
+    (lambda y: y[1:].as_strided((2, 2), (0, 1), 2), [0.0, 0.0, 12.0, 16.0]),
+])  # fmt: skip
+def test_a_change_of_the_base_reaches_views_whose_elements_share_memory(view, slopes, create_graph):
+    y = cresset.ones(4)
+    seen = view(y)
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y.mul_(x)
+    (grad,) = cresset.autograd.grad((seen * seen).sum(), x, create_graph=create_graph)
+    assert grad.tolist() == slopes
+    if create_graph:
+        assert cresset.autograd.grad(grad.sum(), x)[0].tolist() == [a / b for a, b in zip(slopes, x.tolist())]
+
+
+@pytest.mark.parametrize("view", [
+    lambda y: cresset.view_as_real(y).expand(2, 3, 2),
+    lambda y: cresset.view_as_real(y[1:]).unfold(0, 2, 1)[1:],
+    lambda y: cresset.view_as_complex(cresset.view_as_real(y)).expand(2, 3),
+])  # fmt: skip
+def test_a_change_of_the_base_reaches_overlapping_views_as_real_numbers(view):
+    x = cresset.tensor([1 + 2j, 3 - 1j, 2j], requires_grad=True)
+    y = cresset.ones(3, dtype=cresset.complex64)
+    seen = view(y)
+    y.mul_(x)
+    seen.abs().square().sum().backward()
+    expected = cresset.autograd.grad(view(x * 1).abs().square().sum(), x)[0]
+    assert cresset.allclose(x.grad, expected)
+
+
+def test_a_change_of_real_numbers_reaches_overlapping_views_as_complex_ones():
+    def seen_of(y):
+        return cresset.view_as_complex(y.view(3, 2)).expand(2, 3)
+
+    x = leaf(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    y = cresset.ones(6)
+    seen = seen_of(y)
+    y.mul_(x)
+    seen.abs().square().sum().backward()
+    assert x.grad.tolist() == [4 * v for v in x.tolist()]
+
+
 def test_a_change_of_a_view_reaches_the_other_views():
     x = leaf(1.0, 2.0, 3.0)
     y = x * 1

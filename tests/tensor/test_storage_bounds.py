@@ -235,3 +235,12 @@ class TestStoragesThatWereCut:
                 beyond()
         with pytest.raises(RuntimeError):
             t.untyped_storage().resize_(-1)
+
+
+def test_a_result_of_no_elements_takes_no_memory_wherever_it_begins():
+    whole = torch.zeros(0, 2, 5, dtype=torch.int32)
+    out = whole[2:-1, 2:0:3]
+    assert out.storage_offset() == 10
+    torch.sum(torch.zeros(0, 0, 5, dtype=torch.int32), 2, out=out)
+    assert out.shape == (0, 0)
+    assert whole.untyped_storage().nbytes() == 0
