@@ -189,6 +189,14 @@ static void check_origin(const Tensor& t, bool indirect) {
       " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
 }
 
+// The retained gradient of a tensor that is changed in place is that of its new value.
+static void move_retained(const Tensor& t, AutogradState& state, Node& node) {
+  if (!state.retains_grad) return;
+  if (state.grad_fn && state.grad_fn->hooks)
+    std::erase_if(state.grad_fn->hooks->retain, [&](auto& r) { return r.tensor->tensor == t.get(); });
+  node.hooks_for_writing().retain.push_back({0, state.weak});
+}
+
 RefPtr<Node> grad_fn(const Tensor& t) {
   if (t->base) {
     const Tensor base(t->base);
@@ -201,6 +209,7 @@ RefPtr<Node> grad_fn(const Tensor& t) {
         RefPtr<Node> node(new AsStridedView(base, t));
         node->edges.push_back(gradient_edge(base));
         node->results.push_back({t.sizes(), t.dtype(), t.device()});
+        move_retained(t, state, *node);
         state.grad_fn = node;
         state.output_index = 0;
         t->requires_grad = true;
@@ -255,6 +264,7 @@ void rebase_history(const Tensor& t, RefPtr<Node> node) {
     RefPtr<Node> copy(new CopySlices(base, t, std::move(node)));
     AutogradState& base_state = state_for_writing(base.get());
     copy->results.push_back({base.sizes(), base.dtype(), base.device()});
+    move_retained(base, base_state, *copy);
     base_state.grad_fn = copy;
     base_state.output_index = 0;
     base->requires_grad = true;
@@ -264,11 +274,7 @@ void rebase_history(const Tensor& t, RefPtr<Node> node) {
   }
   AutogradState& state = state_for_writing(t.get());
   ++state.history;
-  if (state.retains_grad) {  // the retained gradient is that of the new value
-    if (state.grad_fn && state.grad_fn->hooks)
-      std::erase_if(state.grad_fn->hooks->retain, [&](auto& r) { return r.tensor->tensor == t.get(); });
-    node->hooks_for_writing().retain.push_back({0, state.weak});
-  }
+  move_retained(t, state, *node);
   set_history(t, std::move(node));
 }
 

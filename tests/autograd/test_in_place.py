@@ -96,6 +96,26 @@ def test_a_view_of_a_buffer_follows_it_into_the_graph():
     assert row.requires_grad and x.grad.tolist() == [52, 104]
 
 
+def test_a_retained_gradient_is_that_of_the_value_after_a_change_of_a_view():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    y.retain_grad()
+    y[-1:].neg_()
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [2, -4] and x.grad.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("change", [lambda base, view: base.neg_(), lambda base, view: view.neg_()])
+def test_the_retained_gradient_of_a_view_is_that_of_the_value_after_a_change(change):
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    view = y[1:]
+    view.retain_grad()
+    change(y, view)
+    (view * view).sum().backward()
+    assert view.grad.tolist() == [-4] and x.grad.tolist() == [0, 4]
+
+
 def test_overwritten_values_have_no_gradient():
     x = leaf(1.0, 2.0, 3.0)
     y = x * 2

@@ -62,7 +62,9 @@ def past(steps, why):
     said = ""
     if "not resizable" in why and any(LENT.search(step) for step in steps[:-1]):
         said += "; memory was lent"
-    if re.match(r"v\d+: \S+ instead of \S+ at|v\d+ shares the memory", why) and any("from_dlpack" in step for step in steps[:-1]):
+    if re.match(r"v\d+: \S+ instead of \S+ at|v\d+ shares the memory", why) and any(
+        "from_dlpack" in step for step in steps[:-1]
+    ):
         said += "; memory was lent by DLPack"
     if "modified by an inplace operation" in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
         said += "; memory was written through its storage"
@@ -96,7 +98,9 @@ def maker(steps, name):
 
 
 def unrecorded(library, steps):
-    """Whether a view with a history is written to on the way without recording, after a hook was registered."""
+    """Whether a view is written to on the way without recording, after a hook was registered, or one of a base that has
+    no gradient itself.
+    """
     side, versions, hooked = Side(library), {}, False
     for text in steps[:-1]:
         side.run(compile(text, "<step>", "exec"))
@@ -106,7 +110,9 @@ def unrecorded(library, steps):
                 continue
             seen = versions.get(id(tensor), (tensor, tensor._version))[1]
             versions[id(tensor)] = (tensor, tensor._version)
-            if seen != tensor._version and hooked and text.startswith("with t.no_grad()"):
+            if seen != tensor._version and (
+                not tensor._base.requires_grad or (hooked and text.startswith("with t.no_grad()"))
+            ):
                 return True
     return False
 

@@ -17,8 +17,8 @@ from vocabulary import vocabulary
 
 ASSIGNED = re.compile(r"[vnmo]\d+$")
 REPLACED = re.compile(
-    r"\.set_\(|\.data = |m\d+\.(double|float|half)\("
-)  # a tensor has other memory from then on, and with it, in cresset, another version
+    r"\.set_\(|\.data = |m\d+\.(double|float|half)\(|unsafe_(chunk|split)\("
+)  # a tensor has other memory from then on, and with it, in cresset, another version; or, in PyTorch, a version of its own
 STORAGE_WRITTEN = re.compile(r"untyped_storage\(\)\.(fill_|copy_)\(")  # counts as a write in cresset alone
 BITS = {
     "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16,
