@@ -191,3 +191,39 @@ def test_a_packed_sequence_is_an_argument():
     packed = nn.utils.rnn.pack_padded_sequence(cresset.ones(3, 2), cresset.tensor([3, 1]))
     result = cresset.jit.script(total)(packed)
     assert result[0].item() == 4.0 and result[1].tolist() == [2, 1, 1]
+
+
+def test_text_is_stripped_of_white_space_and_nothing_else():
+    def words(text: str) -> list[str]:
+        return [text.strip(), text.lstrip(), text.rstrip(), text.strip("t")]
+
+    text = " \ttent of nuf\n"
+    assert cresset.jit.script(words)(text) == words(text)
+
+
+def test_an_attribute_marked_with_its_type_is_its_value():
+    class Counts(cresset.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = cresset.jit.Attribute({}, dict[str, int])
+
+        def forward(self, word: str) -> int:
+            self.seen[word] = self.seen[word] + 1 if word in self.seen else 1
+            return self.seen[word]
+
+    scripted = cresset.jit.script(Counts())
+    assert [scripted("a"), scripted("a"), scripted("b")] == [1, 2, 1]
+
+
+def test_buffers_that_are_not_persistent_are_in_a_compiled_modules_state_dict():
+    """As in PyTorch, whose files have every buffer."""
+
+    class Shift(cresset.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("by", cresset.ones(1), persistent=False)
+
+        def forward(self, x: cresset.Tensor) -> cresset.Tensor:
+            return x + self.by
+
+    assert list(Shift().state_dict()) == [] and list(cresset.jit.script(Shift()).state_dict()) == ["by"]

@@ -270,3 +270,14 @@ def test_traced_models_give_eagers_numbers_for_other_sizes(name):
 def test_losses_are_traced_as_one_operator():
     traced = trace(lambda x, y: F.cross_entropy(x, y), (cresset.randn(3, 4), cresset.tensor([0, 1, 2])))
     assert kinds(traced) == ["aten::cross_entropy_loss"]
+
+
+def test_a_size_that_is_given_back_is_a_tensor():
+    """In a list, too: it follows the size of a later input."""
+
+    def sizes(x):
+        return x * 2, [x.size(0), x.size(0) * x.size(1)]
+
+    with pytest.warns(cresset.jit.TracerWarning, match="list"):
+        traced = cresset.jit.trace(sizes, (cresset.ones(2, 3),))
+    assert [size.tolist() for size in traced(cresset.ones(4, 5))[1]] == [4, 20]

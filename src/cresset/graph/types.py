@@ -561,7 +561,7 @@ class InterfaceType(ClassType):
             found = other.methods.get(name)
             if found is None:
                 return f"{other} has no method '{name}'"
-            mine, theirs = wanted.schema, found.schema
+            mine, theirs = wanted.schema, found.ensure_defined().schema
             if len(mine.arguments) != len(theirs.arguments) or any(
                 a.name != b.name or not a.type.isSubtypeOf(b.type)
                 for a, b in zip(mine.arguments[1:], theirs.arguments[1:], strict=True)

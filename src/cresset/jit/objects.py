@@ -17,6 +17,7 @@ from ..nn.module import _indented
 from . import failures  # noqa: F401  -- names the lines of programs in exceptions
 from .calling import Door
 from .lowering import program
+from .marks import Attribute
 from .typed_values import Mismatch, accept
 
 
@@ -250,12 +251,12 @@ class RecursiveScriptModule(ScriptModule, _Methods):
             return module
         made = memo[id(module)] = cls(class_type)
         fields = made.__dict__
-        fields["_non_persistent_buffers_set"] = set(module._non_persistent_buffers_set)
         for name in [*module._parameters, *module._buffers, *module._modules]:
             made._take(name, module, memo)
         for name, kind in class_type.attributes.items():
             if name not in made._parameters and name not in made._buffers and name not in made._modules:
-                fields[name] = _typed(name, kind, getattr(module, name))
+                value = getattr(module, name)
+                fields[name] = _typed(name, kind, value.value if isinstance(value, Attribute) else value)
         for name, value in module.__dict__.items():  # what programs cannot see stays for Python
             if name not in fields and name not in class_type.constants:
                 fields[name] = value

@@ -19,7 +19,7 @@ from ..graph.function import Argument, Function, FunctionSchema
 from ..graph.places import PACKAGE
 from ..graph.recording import RANDOM, Front
 from ..graph.recordings import kept, parameter_names
-from ..graph.traced_numbers import SizeRecorder, told_sizes
+from ..graph.traced_numbers import SizeRecorder, TracedFloat, TracedInt, told_sizes
 from ..graph.types import BoolType, ClassType, NoneType, TensorType
 from ..pytree import tree_leaves
 from . import _state, objects
@@ -251,6 +251,19 @@ def _check_result(tree, strict, frame, front):
         raise RuntimeError("jit.trace: the items of a list or dict that is given back have to be of one type")
 
 
+def _sizes_as_tensors(tree):
+    """What a program gives back, with its sizes as tensors: in PyTorch's traces they are ones all along."""
+    if isinstance(tree, TracedInt):
+        return cresset.scalar_tensor(tree, dtype=cresset.int64)
+    if isinstance(tree, TracedFloat):
+        return cresset.scalar_tensor(tree)
+    if isinstance(tree, dict):
+        return {key: _sizes_as_tensors(item) for key, item in tree.items()}
+    if type(tree) in (list, tuple, cresset.Size):
+        return (list if isinstance(tree, list) else tuple)(map(_sizes_as_tensors, tree))
+    return tree
+
+
 def _argument_names(function, args, kwargs):
     """The names of the inputs, from the program's parameters."""
     try:
@@ -278,7 +291,7 @@ def record(function, name, args, kwargs, *, module=None, self_type=None, strict=
         recorder.start()
         try:
             with recorder:
-                result = function(*args, **kwargs)
+                result = _sizes_as_tensors(function(*args, **kwargs))
             _check_result(result, strict, frame or sys._getframe(2), front)
             writer = Writer(recorder, self_type)
             names = _argument_names(function, args, kwargs)
@@ -490,6 +503,7 @@ def _check(traced, function, once, inputs, tolerance, module, frame, made=None):
             cresset.set_rng_state(state)
             found = traced(*_copied(args), **_copied(kwargs))
         for number, (want, got) in enumerate(zip(tree_leaves(expected), tree_leaves(found), strict=True), 1):
+            want = cresset.tensor(want) if isinstance(want, (int, float)) else want  # a size
             try:
                 cresset.testing.assert_close(
                     got, want, rtol=tolerance, atol=tolerance, equal_nan=True, check_dtype=False

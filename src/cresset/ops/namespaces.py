@@ -197,6 +197,9 @@ def _result(piece):
     return Argument(name or "", without_memory(type_text), is_written="!" in type_text, text=piece)
 
 
+_ESCAPES = {"n": "\n", "t": "\t", "f": "\f", "v": "\v", "r": "\r"}
+
+
 def _default(text):
     if text is None:
         return None
@@ -204,7 +207,7 @@ def _default(text):
     if text in words:
         return words[text]
     if text[0] in "\"'":
-        return text[1:-1]
+        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text[1:-1])
     if text.startswith("["):
         return [_default(part) for part in split_commas(text[1:-1])]
     for kind in (int, float, complex):

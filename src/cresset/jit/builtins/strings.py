@@ -34,10 +34,10 @@ def formatted(pattern, *values):
     return parts[0] + "".join(to_text(value) + part for value, part in zip(values, parts[1:], strict=True))
 
 
-def percent_format(pattern, *values):
-    """The `%` of text; several values come as one tuple."""
+def percent_format(pattern, values):
+    """The `%` of text; several values are a tuple."""
     try:
-        return pattern % (values[0] if len(values) == 1 else values)
+        return pattern % values
     except (TypeError, ValueError) as error:
         raise RuntimeError(f"percentFormat: {error}, in {pattern!r}") from None
 

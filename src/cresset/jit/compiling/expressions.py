@@ -190,8 +190,7 @@ class Expressions:
         if isinstance(right.type(), types.ClassType) and not right.type().is_module:
             return self.call_method(right, "__r" + magic[2:], [left], {}, tree)
         if isinstance(op, ast.Mod) and isinstance(left.type(), types.StringType):
-            parts = self.unpack(right, tree) if isinstance(right.type(), types.TupleType) else [right]
-            return self.operator("aten::percentFormat", [left, *parts], tree)
+            return self.operator("aten::percentFormat", [left, right], tree)
         tensors = [isinstance(side.type(), types.TensorType) for side in (left, right)]
         if isinstance(op, ast.FloorDiv) and any(tensors):
             kind = "aten::floor_divide"
