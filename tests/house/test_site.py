@@ -21,7 +21,7 @@ def site(tmp_path_factory):
         [sys.executable, "-W", "ignore", str(ROOT / "tools" / "site" / "pages.py"), str(folder), "--quick"],
         env={**os.environ, "PYTHONPATH": path},
         check=True,
-        timeout=200,
+        timeout=290,
     )
     return folder
 
@@ -62,3 +62,29 @@ def test_every_name_of_an_all_has_an_entry(site):
             name for name in missing if not isinstance(getattr(module, name), type(cresset))
         ]  # modules have pages
         assert not inside, (module.__name__, inside)
+
+
+def test_every_name_has_an_example_that_ran_or_says_why_not(site):
+    """The build stops at a name without either; here is what it prints of them."""
+    entries = examples = reasons = 0
+    for page in (site / "reference").glob("*.md"):
+        for entry in re.split(r"^## ", page.read_text(), flags=re.M)[1:]:
+            entries += 1
+            examples += ">>> " in entry
+            reasons += "No example is run here: " in entry
+    assert entries > 3000 and entries == examples + reasons
+    assert reasons < 0.06 * entries
+
+
+def test_sources_are_pages_with_lines(site):
+    text = (site / "reference" / "nn.md").read_text()
+    place, line = re.search(r"\.\./(source/src/cresset/nn/linear\.py\.html)#L(\d+)", text).groups()
+    assert f'id="L{line}"' in (site / place).read_text()
+
+
+def test_the_tools_beside_pytorch_are_found_from_the_package_and_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    assert {"summary", "draw", "debug", "train"} <= set(dir(cresset))
+    assert {"preflight", "nan_guard"} <= set(dir(cresset.debug)) and {"fit", "write_report"} <= set(dir(cresset.train))
+    for name in ("torch.summary", "torch.draw", "debug.preflight", "debug.nan_guard", "cresset report", "train.fit"):
+        assert f"`{name}" in readme or f"`cresset.{name}" in readme, name

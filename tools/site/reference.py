@@ -4,6 +4,12 @@ import importlib
 import inspect
 import os
 import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from sources import Sources  # noqa: E402
+
+import examples  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -14,10 +20,16 @@ NAMESPACES = [
     *(
         (name.replace(".", "_"), f"cresset.{name}", f"cresset.{name}")
         for name in (
-            "nn nn.functional nn.init nn.utils nn.utils.rnn nn.parallel nn.attention optim optim.lr_scheduler autograd "
-            "func linalg fft special sparse nested amp data distributions train metrics debug vision serve export "
-            "onnx jit fx compiler cuda distributed profiler serialization testing library hub multiprocessing random "
-            "backends utils.checkpoint utils.tensorboard"
+            "nn nn.functional nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations nn.utils.prune nn.utils.stateless "
+            "nn.parallel nn.attention nn.attention.bias nn.attention.flex_attention optim optim.lr_scheduler optim.swa_utils "
+            "autograd autograd.forward_ad autograd.functional autograd.graph func linalg fft special signal.windows sparse nested masked "
+            "amp data distributions distributions.constraints distributions.transforms train metrics metrics.functional debug "
+            "vision vision.transforms vision.transforms.functional vision.transforms.v2 vision.models vision.datasets vision.ops "
+            "vision.io vision.utils serve export onnx jit fx compiler ao.quantization cuda cuda.memory backends backends.cuda "
+            "backends.cudnn accelerator cpu distributed distributed.device_mesh distributed.tensor distributed.tensor.parallel "
+            "distributed.fsdp distributed.pipelining distributed.checkpoint distributed.checkpoint.state_dict distributed.optim "
+            "distributed.rpc profiler serialization safetensors testing library overrides futures hub multiprocessing random "
+            "quasirandom utils.benchmark utils.checkpoint utils.cpp_extension utils.dlpack utils.tensorboard"
         ).split()
     ),
 ]
@@ -42,7 +54,10 @@ def public_names(space):
             value = getattr(space, name)
         except (AttributeError, RuntimeError, ImportError):
             continue
-        foreign = not names and getattr(value, "__module__", "").split(".")[0] in ("typing", "builtins")
+        home = str(getattr(value, "__module__", None) or "cresset").split(".")[0]
+        foreign = (
+            home in ("typing", "multiprocessing") if names else home not in ("cresset", "torch")
+        )  # what a module merely imports is not its own
         if (inspect.ismodule(value) or foreign) and not inspect.isclass(space):
             continue
         found[name] = value
@@ -82,14 +97,14 @@ def wrapped(text, width=80):
 
 
 def place_of(value):
-    """The file and line where it is written, from the repository's root."""
+    """(file, line) where it is written, from the repository's root."""
     try:
         target = inspect.unwrap(value)
         file, line = inspect.getsourcefile(target), inspect.getsourcelines(target)[1]
     except (TypeError, OSError, ValueError):
         return None
     inside = file.replace(os.sep, "/").rpartition("/cresset/")
-    return f"src/cresset/{inside[2]}:{line}" if inside[1] else None
+    return (f"src/cresset/{inside[2]}", max(line, 1)) if inside[1] else None
 
 
 def plain(text):
@@ -127,16 +142,20 @@ def described(text):
     return "\n".join(found)
 
 
-def entry(shown, name, value, level="##"):
-    """A name on its page."""
+def entry(shown, name, value, sources, level="##", example=None):
+    """A name on its page; `example` is the text of a session, if the docstring has none."""
     lines = [f"{level} {name.replace('_', chr(92) + '_')}", "", "```python", signature_of(shown, value), "```", ""]
     text = inspect.getdoc(value) if callable(value) or isinstance(value, property) else None
     if text and not (inspect.isclass(value) and text == inspect.getdoc(object)):
         lines += [described(text), ""]
     elif not callable(value) and not isinstance(value, property):
         lines += [f"A value: `{str(value)[:80]}`", ""]
+    if example:
+        lines += ["```pycon", example, "```", ""]
     if place := place_of(value.fget if isinstance(value, property) else value):
-        lines += [f"Written in `{place}`.", ""]
+        lines += [f"Source: {sources.link(*place)}", ""]
+    elif name.rstrip("_") in sources.definitions and level == "##":
+        lines += [f"Formula and source: {sources.link(*sources.definitions[name.rstrip('_')])}", ""]
     return lines
 
 
@@ -155,6 +174,7 @@ def write(folder):
     """Write the pages; [(title, file)] for the navigation."""
     os.makedirs(os.path.join(folder, "reference"), exist_ok=True)
     pages, count, without = [], 0, 0
+    found, sources = examples.Examples(), Sources(ROOT)
     for page, dotted, title in NAMESPACES:
         space = module_of(dotted)
         names = public_names(space)
@@ -163,17 +183,24 @@ def write(folder):
         for name, value in names.items():
             count += 1
             without += callable(value) and not inspect.getdoc(value)
-            lines += entry(f"{dotted}.{name}", name, value)
+            example = found.of(dotted, name, value)
+            lines += entry(f"{dotted}.{name}", name, value, sources, example=example)
+            if reason := found.reasons.get(f"{dotted}.{name}"):
+                lines += [f"No example is run here: {plain(reason)}.", ""]
             if inspect.isclass(value) and not inspect.isclass(space):
                 for method, function in methods_of(value).items():
-                    lines += entry(f"{name}.{method}", f"{name}.{method}", function, "###")
+                    lines += entry(f"{name}.{method}", f"{name}.{method}", function, sources, "###")
         file = f"reference/{page}.md"
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             out.write("\n".join(lines))
         pages.append((dotted, file))
-    index = ["# Reference", "", f"{count} names in {len(pages)} namespaces.", ""]
+    sources.write(folder)
+    if found.failed or found.missing:
+        raise SystemExit("\n".join([*found.failed, *(f"{name}: has no example" for name in found.missing)]))
+    index = ["# Reference", "", f"{count} names in {len(pages)} namespaces. {found.summary().capitalize()}.", ""]
     index += [f"- [{dotted}]({os.path.basename(file)})" for dotted, file in pages]
     with open(os.path.join(folder, "reference", "index.md"), "w", encoding="utf-8") as out:
         out.write("\n".join(index) + "\n")
     print(f"reference: {count} names in {len(pages)} namespaces; {without} functions and classes without a docstring")
+    print(found.summary())
     return [("Overview", "reference/index.md"), *pages]

@@ -22,7 +22,7 @@ def default_convert(data):
     """NumPy arrays and numbers inside `data` as tensors; everything else as it is.
 
     >>> default_convert([1, (2.0, "text")])
-    [1, (2.0, 'text')]
+    [1, [2.0, 'text']]
     """
     if isinstance(data, cresset.Tensor):
         return data

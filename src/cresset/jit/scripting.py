@@ -24,7 +24,10 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         example_inputs: refused: types come from annotations.
 
     >>> @torch.jit.script
-    ... def twice(x: torch.Tensor, times: int) -> torch.Tensor: ...
+    ... def twice(x: torch.Tensor, times: int) -> torch.Tensor:
+    ...     return x * times
+    >>> twice(torch.ones(2), 3)
+    tensor([3., 3.])
     """
     if not _state._enabled:
         return obj

@@ -203,7 +203,7 @@ def avg_pool2d(
         count_include_pad: padding counts as elements of the window.
         divisor_override: divide by this instead of the number of elements.
 
-    >>> cresset.avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
+    >>> F.avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
     """
@@ -216,7 +216,7 @@ def avg_pool3d(
 ):
     """The mean over windows of a volume (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`.
 
-    >>> cresset.avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
+    >>> F.avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
     return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -295,7 +295,7 @@ def adaptive_avg_pool1d(input, output_size):
 def adaptive_avg_pool2d(input, output_size):
     """The mean over windows that cover an image evenly, `output_size` of them (one number, or two; None keeps a size).
 
-    >>> cresset.adaptive_avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
+    >>> F.adaptive_avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
     tensor([[[7.5000]]])
     """
     return _adaptive_mean(2, input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
@@ -305,7 +305,7 @@ def adaptive_avg_pool2d(input, output_size):
 def adaptive_avg_pool3d(input, output_size):
     """The mean over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
 
-    >>> cresset.adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
+    >>> F.adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """
     return _adaptive_mean(3, input, _wanted("adaptive_avg_pool3d", input, output_size, 3))
@@ -333,7 +333,7 @@ function(adaptive_max_pool1d_with_indices, name="adaptive_max_pool1d")
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """The maximum over `output_size` windows that cover a signal evenly.
 
-    >>> cresset.adaptive_max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    >>> F.adaptive_max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
     result = adaptive_max_pool1d_with_indices(input, output_size)
@@ -343,7 +343,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     """The maximum over windows that cover an image evenly: see `adaptive_avg_pool2d`.
 
-    >>> cresset.adaptive_max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
+    >>> F.adaptive_max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
     tensor([[[15.]]])
     """
     result = adaptive_max_pool2d_with_indices(input, output_size)
@@ -354,7 +354,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """The maximum over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
 
-    >>> cresset.adaptive_max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
+    >>> F.adaptive_max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[7.]]]])
     """
     result = adaptive_max_pool3d_with_indices(input, output_size)

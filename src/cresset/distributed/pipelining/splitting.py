@@ -110,6 +110,7 @@ def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None
         split_spec: where: names of layers, and a SplitPoint each. Without, `forward` calls pipe_split.
         split_policy: in its place, a function that changes a recorded GraphModule, for example by calls of pipe_split.
 
+    >>> from cresset.distributed import pipelining
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     >>> pipe = pipelining.pipeline(model, (cresset.zeros(1, 2),), split_spec={"2": pipelining.SplitPoint.BEGINNING})
     >>> list(pipe.get_stage_module(1).state_dict())
