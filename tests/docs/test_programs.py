@@ -57,7 +57,7 @@ def test_a_picture_is_shown_as_one(tmp_path):
 
 def test_an_error_that_is_announced_is_shown(tmp_path):
     page = written(tmp_path, "<!-- raises -->\n```python\n1 / 0\n```\n")
-    assert programs.start(page, tmp_path) == [[["text", "ZeroDivisionError: division by zero\n"]]]
+    assert programs.start(page, tmp_path) == [[["error", "ZeroDivisionError: division by zero\n"]]]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def run_python(code, names, place, must_raise):
                 raise Failure(f"{place}: the program that begins here failed") from error
             kind = type(error)
             name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-            found.append(("text", f"{name}: {error}\n"))
+            found.append(("error", f"{name}: {error}\n"))
         else:
             if must_raise:
                 raise Failure(f"{place}: should raise, and did not")
@@ -162,9 +162,12 @@ def with_results(text, results):
         parts.append(text[at : match.end()])
         at = match.end()
         for kind, result in found:
-            if kind == "text":
-                fence = "```" if "```" not in result else "````"
-                parts.append(f"\n\n{fence} {{ .text .output }}\n{result.rstrip()}\n{fence}")
+            if kind in ("text", "error"):
+                fence, classes = (
+                    "```" if "```" not in result else "````",
+                    ".text .output" + " .error" * (kind == "error"),
+                )
+                parts.append(f"\n\n{fence} {{ {classes} }}\n{result.rstrip()}\n{fence}")
             elif kind == "png":
                 parts.append(
                     f'\n\n<img class="shown" alt="what the program drew" src="data:image/png;base64,{result}">'
@@ -177,7 +180,7 @@ def with_results(text, results):
 
 def pictures_in(results):
     """How many of the things shown are pictures."""
-    return sum(kind != "text" for found in results for kind, _ in found)
+    return sum(kind in ("html", "png") for found in results for kind, _ in found)
 
 
 if __name__ == "__main__":
