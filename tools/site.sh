@@ -18,4 +18,8 @@ fi
 rm -rf build/site
 "$python" tools/site/pages.py build/site/docs
 NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet --config-file build/site/mkdocs.yml
+if grep -rlE '(src|<link[^>]* href)="https?:' build/site/html --include='*.html'; then
+  echo "these pages ask for something from elsewhere" >&2
+  exit 1
+fi
 echo "build/site/html/index.html"

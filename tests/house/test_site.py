@@ -31,6 +31,12 @@ def test_every_page_is_in_the_navigation_and_every_entry_is_a_page(site):
     assert listed == {str(file.relative_to(site)) for file in site.rglob("*.md")}
 
 
+def test_the_search_needs_nothing_from_elsewhere(site):
+    """MkDocs Material would fetch a script of this name for pages that are read from the disk."""
+    (scripts,) = re.findall(r"polyfills: \[(.*?)\]", (site.parent / "mkdocs.yml").read_text())
+    assert "iframe-worker" in scripts and all((site / name.strip()).is_file() for name in scripts.split(","))
+
+
 def test_every_link_between_pages_leads_to_one(site):
     broken = []
     for file in site.rglob("*.md"):

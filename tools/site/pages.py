@@ -79,7 +79,8 @@ def main(folder, quick=False):
             text = relinked(text, path, pages) if path.endswith(".md") else text
             file.write(programs.with_results(text, results) if path in to_run else text)
     print(f"programs: {len(to_run)} pages run in {time.monotonic() - start:.0f} s, {pictures} pictures drawn")
-    shutil.copy(os.path.join(ROOT, "tools", "site", "site.css"), folder)
+    for name in ("site.css", "iframe-worker.js"):
+        shutil.copy(os.path.join(ROOT, "tools", "site", name), folder)
     entries = reference.write(folder)
 
     def inside(place):
