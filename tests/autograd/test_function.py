@@ -194,13 +194,61 @@ def test_a_gradient_for_a_number_is_a_mistake():
         wrong.apply(leaf(1.0), 5).backward()
 
 
-def test_keywords_need_setup_context():
-    with pytest.raises(TypeError, match="takes no keyword arguments"):
-        Cube.apply(x=leaf(1.0))
-
-
 def test_a_function_is_not_instantiated():
     with pytest.warns(DeprecationWarning, match="should not be instantiated"):
         cube = Cube()
     with pytest.raises(RuntimeError, match="Legacy autograd function"):
         cube(leaf(1.0))
+
+
+class Scaled(Function):
+    @staticmethod
+    def forward(ctx, x, y, scale=1.0):
+        ctx.save_for_backward(x, y)
+        ctx.scale = scale
+        return scale * x * y
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        return grad * ctx.scale * y, grad * ctx.scale * x, None
+
+
+def test_arguments_of_forward_may_be_named():
+    x, y = (cresset.tensor([value], requires_grad=True) for value in (2.0, 3.0))
+    Scaled.apply(scale=5.0, y=y, x=x).backward()
+    assert (x.grad.item(), y.grad.item()) == (15.0, 10.0)
+    assert Scaled.apply(x, y=y).item() == 6.0
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error"),
+    [
+        ({"z": 1}, r"forward\(\) got an unexpected keyword argument 'z'"),
+        ({"x": 1}, r"forward\(\) got multiple values for argument 'x'"),
+        ({"scale": 1}, r"forward\(\) missing required argument: 'y' \(position 1\)"),
+    ],
+)
+def test_a_named_argument_that_does_not_fit_is_refused(kwargs, error):
+    with pytest.raises(TypeError, match=error):
+        Scaled.apply(cresset.ones(1), **kwargs)
+
+
+def test_a_backward_may_take_its_gradients_as_one_list():
+    class Both(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, grads):
+            first, second = grads
+            grads.clear()
+            return first * 2 + second * 3
+
+    x = cresset.ones(2, requires_grad=True)
+    a, b = Both.apply(x)
+    (a + b).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]

@@ -235,3 +235,44 @@ def test_a_module_can_ask_whether_it_is_being_exported():
 
     assert export(Asks(), (cresset.zeros(1),)).module()(cresset.zeros(1)).item() == 1
     assert Asks()(cresset.zeros(1)).item() == -1 and not cresset.compiler.is_exporting()
+
+
+def test_a_condition_on_the_inputs_holds_both_ways():
+    class Either(nn.Module):
+        def forward(self, x):
+            return cresset.cond(x.sum() > 0, lambda x: x * 2, lambda x: -x, (x,))
+
+    run = export(Either(), (cresset.ones(2),)).module()
+    assert run(cresset.ones(2)).tolist() == [2.0, 2.0]
+    assert run(-cresset.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_branches_of_a_condition_that_is_recorded_give_the_same_shapes():
+    class Either(nn.Module):
+        def forward(self, x):
+            return cresset.cond(x.sum() > 0, lambda x: x, lambda x: x.sum(), (x,))
+
+    with pytest.raises(RuntimeError, match="cond: the branches"):
+        export(Either(), (cresset.ones(2),))
+
+
+def test_a_loop_on_the_inputs_is_refused():
+    class Loop(nn.Module):
+        def forward(self, x):
+            return cresset.while_loop(lambda x: x.sum() < 10, lambda x: (x * 2,), (x,))
+
+    with pytest.raises(cresset._dynamo.exc.UserError, match="truth value"):
+        export(Loop(), (cresset.ones(2),))
+
+
+@pytest.mark.parametrize("limit", [4, 60])
+def test_a_branch_on_a_size_within_its_range_is_refused(limit):
+    class Branch(nn.Module):
+        def forward(self, x):
+            return x + 1 if x.shape[0] > limit else x * 2
+
+    with pytest.raises(cresset._dynamo.exc.UserError, match=r"Constraints violated \(n\)"):
+        export(Branch(), (cresset.ones(12),), dynamic_shapes={"x": {0: Dim("n", min=1, max=100)}})
+    low, high, example = (1, 40, 12) if limit == 60 else (5, 100, 12)
+    program = export(Branch(), (cresset.ones(example),), dynamic_shapes={"x": {0: Dim("n", min=low, max=high)}})
+    assert program.module()(cresset.ones(high))[0].item() == 2.0

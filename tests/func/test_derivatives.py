@@ -33,8 +33,8 @@ def test_grad_by_one_or_several_arguments():
 
 def test_values_and_aux_come_along():
     assert [item.tolist() for item in grad_and_value(cubes)(X)] == [[3.0, 12.0, 27.0], 36.0]
-    slope, aux = grad(lambda x: (cubes(x), {"n": 3}), has_aux=True)(X)
-    assert (slope.tolist(), aux) == ([3.0, 12.0, 27.0], {"n": 3})
+    slope, aux = grad(lambda x: (cubes(x), {"double": 2 * x}), has_aux=True)(X)
+    assert (slope.tolist(), aux["double"].tolist()) == ([3.0, 12.0, 27.0], [2.0, 4.0, 6.0])
     slope, (value, aux) = grad_and_value(lambda x: (cubes(x), x + 1), has_aux=True)(X)
     assert (value.tolist(), aux.tolist(), aux.requires_grad) == (36.0, [2.0, 3.0, 4.0], False)
 
@@ -276,3 +276,34 @@ def test_a_forward_derivative_of_a_backward_pass_runs_nodes_of_its_own():
 
     slope = lambda x: jvp(lambda y: jvp(summed, (y,), (cresset.ones(3),))[1], (x,), (X,))[1]  # noqa: E731
     assert slope(X).item() == 12.0  # d/dx of 2 (x1 + x2 + x3), along (1, 2, 3)
+
+
+@pytest.mark.parametrize("aux", [1, "text", None, [1.5], {"a": 2}], ids=str)
+def test_what_comes_along_is_made_of_tensors(aux):
+    x = cresset.ones(2)
+
+    def f(x):
+        return x.sum(), aux
+
+    for run in (
+        lambda: grad(f, has_aux=True)(x),
+        lambda: vjp(f, x, has_aux=True),
+        lambda: jvp(f, (x,), (x,), has_aux=True),
+        lambda: jacrev(f, has_aux=True)(x),
+        lambda: jacfwd(f, has_aux=True)(x),
+    ):
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            run()
+
+
+@pytest.mark.parametrize("output", [(), {}, None], ids=str)
+def test_a_function_without_a_result_is_refused(output):
+    x = cresset.ones(2)
+    for run in (
+        lambda: vjp(lambda x: output, x),
+        lambda: jvp(lambda x: output, (x,), (x,)),
+        lambda: jacrev(lambda x: output)(x),
+        lambda: jacfwd(lambda x: output)(x),
+    ):
+        with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
+            run()

@@ -39,3 +39,28 @@ def test_an_ensemble_runs_under_vmap():
 def test_vmap_in_parts_gives_what_vmap_gives(chunks):
     batch = torch.arange(14.0).reshape(7, 2)
     assert torch.equal(chunk_vmap(torch.sum, chunks=chunks)(batch), vmap(torch.sum)(batch))
+
+
+def test_a_parameter_with_two_names_is_given_once():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = nn.Parameter(torch.zeros(2))
+            self.linear = nn.Linear(2, 2)
+            self.linear.bias = self.bias
+            self.again = self.linear
+
+        def forward(self, x):
+            return self.again(self.linear(x)) + self.bias
+
+    function, parameters = make_functional(Tied())
+    assert len(parameters) == 2
+    given = [torch.ones(2), torch.eye(2)]  # x + 1, then + 1, then + 1
+    assert function(given, torch.zeros(1, 2)).tolist() == [[3.0, 3.0]]
+
+
+def test_models_whose_parameters_do_not_all_want_gradients_are_not_stacked():
+    models = [nn.Linear(2, 2) for _ in range(2)]
+    models[0].weight.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="Expected weight from each model to have the same .requires_grad"):
+        torch.func.stack_module_state(models)

@@ -95,3 +95,12 @@ def test_a_tensor_of_the_cpu_has_no_index():
     assert x.device == cresset.device("cpu") and cresset.ones(2).to("cpu:0").device.index is None
     assert (x + cresset.ones(2)).tolist() == [1, 1]
     assert cresset.nn.Linear(2, 2).to("cpu:0").weight.device.index is None
+
+
+@pytest.mark.parametrize(
+    "name", ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
+)
+def test_a_tensor_says_which_class_stands_for_its_storages(name):
+    kind = getattr(torch, name + "Storage")
+    x = torch.ones(1, dtype=kind.dtype)
+    assert x.storage_type() is kind and isinstance(x.storage(), kind)

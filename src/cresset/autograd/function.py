@@ -204,6 +204,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    boxed_grads_call = False  # True: backward(ctx, grads) gets one list, which it may empty
     # The context is a node; these are its members, named here as in PyTorch.
     metadata, name, next_functions = _native.Node.metadata, _native.Node.name, _native.Node.next_functions
     register_hook, register_prehook = _native.Node.register_hook, _native.Node.register_prehook
@@ -256,13 +257,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def _backward(cls):
         if cls.vjp is Function.vjp:
-            return cls.backward
+            return _boxed(cls.backward) if cls.boxed_grads_call else cls.backward
         if cls.backward is not Function.backward:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
                 "implement one of them."
             )
-        return cls.vjp
+        return _boxed(cls.vjp) if cls.boxed_grads_call else cls.vjp
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -271,7 +272,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if split:
             args = bound(cls, args, kwargs)
         elif kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+            args = placed(cls, args, kwargs)
         for arg in args:
             if _native.level_of(arg):
                 from cresset.func import custom
@@ -431,6 +432,33 @@ def bound(function, args, kwargs):
     arguments = signature.bind(*args, **kwargs)
     arguments.apply_defaults()
     return arguments.args
+
+
+def placed(function, args, kwargs):
+    """The arguments of a forward that takes a context, named ones at their places; what comes after the last one that
+    is given keeps its default, and is no argument of the call.
+    """
+    names = list(inspect.signature(function.forward).parameters)[1:]
+    found = list(args)
+    for name in kwargs:
+        if name not in names:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if name in names[: len(args)]:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    for place in range(len(args), 1 + max(map(names.index, kwargs))):
+        if names[place] not in kwargs:
+            raise TypeError(f"forward() missing required argument: '{names[place]}' (position {place})")
+        found.append(kwargs[names[place]])
+    return tuple(found)
+
+
+def _boxed(backward):
+    """A backward that takes its gradients as one list, which it may empty: `boxed_grads_call`."""
+
+    def unboxed(ctx, *grads):
+        return backward(ctx, list(grads))
+
+    return unboxed
 
 
 class NotTwice(Function):

@@ -4,13 +4,13 @@ import inspect
 
 import cresset
 
-from .. import _dynamo
+from .._dynamo.exc import UserError
 from ..compiler import exporting
 from ..fx.recorded import Writer
 from ..graph.aten_recording import AtenRecorder
 from ..graph.merging import merge
 from ..graph.recording import Front
-from ..graph.recordings import Inputs, kept, record
+from ..graph.recordings import Inputs, kept, record, record_once, resized
 from ..graph.sizes import Fraction, Size
 from ..pytree import keystr, tree_flatten, tree_flatten_with_path
 from . import dynamic_shapes as shapes
@@ -27,10 +27,6 @@ from .graph_signature import (
 )
 from .module_calls import ModuleCalls, arguments
 from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
-
-
-class UserError(_dynamo.exc.TorchDynamoException):
-    """A program that cannot be exported."""
 
 
 class ExportFront(Front):
@@ -157,7 +153,37 @@ def _record_with(mod, inputs, free, ranges, front):
     if len({str(spec) for _, spec in results}) > 1:
         raise UserError("export: the structure of the result depends on the sizes of the free dimensions")
     merge_check(recorders, outputs, sizes)
+    _check_ends(mod, inputs, free, limits, front, recorders[0])
     return recorders, outputs, sizes, results
+
+
+_LARGEST_END = 1 << 20  # elements of the inputs; a recording with more would be too slow for a check
+
+
+def _check_ends(mod, inputs, free, limits, front, recorder):
+    """Fail if the model takes another way where a free dimension is as small or as large as it may be: `if x.shape[0] >
+    4` is the same in the recordings, which lie close together.
+    """
+    example = {
+        dimension.symbol: (inputs.tensors[inputs.names.index(name)].shape[axis] - dimension.offset) // dimension.factor
+        for (name, axis), dimension in free.items()
+    }
+    for symbol, (low, high) in limits.items():
+        for end in {max(low, 2), high} - {example[symbol]}:
+            largest = max((t.numel() for t in inputs.tensors), default=0) * end // max(example[symbol], 1)
+            if largest > _LARGEST_END:
+                continue
+            tensors = resized(inputs, free, {**{s: [size] for s, size in example.items()}, symbol: [end]}, 0)
+            try:
+                other, _, _ = record_once(mod, inputs, tensors, front.start, lambda result: [])
+            except Exception:  # noqa: S112 -- what does not run there says so itself when it is called
+                continue
+            if [call.name for call in other.calls] != [call.name for call in recorder.calls]:
+                raise UserError(
+                    f"Constraints violated ({symbol})! export: the model runs other operators when {symbol!r} is {end} "
+                    f"than when it is {example[symbol]}: it asks for the size. Give {symbol!r} a range within which "
+                    "it takes one way"
+                )
 
 
 def merge_check(recorders, outputs, sizes):

@@ -2,8 +2,13 @@
 Python."""
 
 import cresset
+from cresset.pytree import tree_flatten, tree_unflatten
 
 __all__ = ["cond", "while_loop"]
+
+# Those who record programs, the innermost last: a function that says whether a tensor depends on the program's inputs.
+# A recording cannot hold one branch of a `cond` on such a tensor, but it can hold both and a choice.
+recording = []
 
 
 def _holds(who, condition):
@@ -30,7 +35,22 @@ def cond(pred, true_fn, false_fn, operands=()):
             raise RuntimeError(f"cond: expected functions for both branches, got a {type(function).__name__}")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"cond: expected operands as a tuple or list, got a {type(operands).__name__}")
+    if recording and isinstance(pred, cresset.Tensor) and recording[-1](pred):
+        return _chosen(pred, true_fn(*operands), false_fn(*operands))
     return (true_fn if _holds("cond", pred) else false_fn)(*operands)
+
+
+def _chosen(pred, first, second):
+    """The one result or the other, element by element."""
+    (ours, spec), (others, other_spec) = tree_flatten(first), tree_flatten(second)
+    alike = spec == other_spec and all(
+        isinstance(a, cresset.Tensor) and isinstance(b, cresset.Tensor) and (a.shape, a.dtype) == (b.shape, b.dtype)
+        for a, b in zip(ours, others, strict=True)
+    )
+    if not alike:
+        raise RuntimeError("cond: the branches of a program that is recorded give tensors of the same shapes and dtypes")
+    pred = pred.reshape(())
+    return tree_unflatten([cresset.where(pred, a, b) for a, b in zip(ours, others, strict=True)], spec)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):

@@ -12,7 +12,7 @@ from cresset import _native
 from cresset._native import Tensor, batch_of, detach_raw, level_of, sample_of
 from cresset.autograd import forward_ad
 from cresset.autograd.grad_mode import enable_grad
-from cresset.pytree import tree_flatten, tree_map, tree_unflatten
+from cresset.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .batching import top_level
 from .vmapping import check_randomness, vmap
@@ -225,11 +225,16 @@ def split_aux(result, has_aux, who):
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError(f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for leaf in tree_leaves(result[1]):
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{who}: aux: Expected tensors, got unsupported type {type(leaf)}")
     return result
 
 
 def flat_tensors(output, who):
     leaves, spec = tree_flatten(output)
+    if not leaves or leaves == [None]:
+        raise RuntimeError(f"{who}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"{who}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
@@ -270,7 +275,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
     for tree, values in (("primals", flat), ("tangents", flat_tangents)):
         for value in values:
             if not isinstance(value, Tensor):
-                raise RuntimeError(f"{who}: Expected {tree} to contain only Tensors, got {type(value)}")
+                raise RuntimeError(f"{who}: Expected {tree} to only contain Tensors, got {type(value)}")
     forward_ad.enter_nested_level()
     try:
         duals = tree_unflatten(

@@ -36,8 +36,16 @@ class FunctionalModuleWithBuffers(FunctionalModule):
 
 
 def _bare(module):
-    """A copy of a module whose parameters are of the meta device: they are always given."""
-    return copy.deepcopy(module).to("meta")
+    """A copy of a module whose parameters are of the meta device: they are always given. What has two names keeps
+    them, so that `functional_call` gives both the one tensor.
+    """
+    from ..nn.parameter import Parameter  # upward: what modules hold
+
+    memo = {}
+    for tensor in (*module.parameters(), *module.buffers()):
+        bare = cresset.empty_like(tensor, device="meta")
+        memo[id(tensor)] = Parameter(bare, tensor.requires_grad) if isinstance(tensor, Parameter) else bare
+    return copy.deepcopy(module, memo)
 
 
 def _taken(tensors, disable_autograd_tracking):

@@ -59,6 +59,9 @@ def _buffers(model):
 
 def _stacked(states):
     """Leaves, so that they can be trained."""
+    for name, first in states[0].items():
+        if any(state[name].requires_grad != first.requires_grad for state in states):
+            raise RuntimeError(f"stack_module_state: Expected {name} from each model to have the same .requires_grad")
     return {
         name: cresset.stack([state[name].detach() for state in states]).requires_grad_(first.requires_grad)
         for name, first in states[0].items()

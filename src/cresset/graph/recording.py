@@ -11,6 +11,7 @@ import sys
 import cresset
 
 from .. import _native
+from ..func import control_flow
 from ..overrides import TorchFunctionMode
 from .places import PACKAGE, Place, asserts
 
@@ -136,10 +137,12 @@ class Recorder(TorchFunctionMode):
     def start(self):
         """Tell the program that its questions for elements are heard."""
         self.watcher = _native.watch_values(self.refuse_values)
+        control_flow.recording.append(self.depends_on_inputs)
 
     def close(self):
         """Stop watching, and give the model's parameters and buffers back the elements that they had."""
         _native.watch_values(self.watcher)
+        control_flow.recording.remove(self.depends_on_inputs)
         with cresset.no_grad():
             for parameter, before in self.changed.values():
                 parameter.copy_(before)
@@ -330,17 +333,22 @@ class Recorder(TorchFunctionMode):
     def refuse(self, name, place=None):
         raise self.front.unsupported(name, place or Place())
 
+    def depends_on_inputs(self, tensor):
+        """Whether the elements of a tensor are the recording's, and depend on its inputs."""
+        known = self.known.get(id(tensor))
+        return known is not None and known.value.depends
+
     def refuse_values(self, what, tensor):
         """What a program learns of the elements of a tensor is not in the recording."""
         frame = sys._getframe(1)
         while frame is not None and frame.f_code is cresset.Tensor.tolist.__code__:
             frame = frame.f_back
-        known = self.known.get(id(tensor))
-        if known is None or not known.value.depends or frame is None:
+        if not self.depends_on_inputs(tensor) or frame is None:
             return
         if what == "the address of a tensor":  # what is computed there is not recorded: by LAPACK, say
             self.refuse(Place().function or "data_ptr")
-        if frame.f_code.co_filename.startswith(PACKAGE) or asserts(frame):
+        file = frame.f_code.co_filename
+        if (file.startswith(PACKAGE) and file != control_flow.__file__) or asserts(frame):
             return
         raise self.front.error(
             f"{self.front.name}: the model asks for {what} that depends on its inputs, which a recording cannot hold; "

@@ -123,7 +123,7 @@ def record(model, inputs, free, start, outputs_of, ranges=None):
         recorders, outputs, paths = [], [], None
         try:
             for k in range(RECORDINGS if free else 2):
-                recorder, found, paths = record_once(model, inputs, _resized(inputs, free, sizes, k), start, outputs_of)
+                recorder, found, paths = record_once(model, inputs, resized(inputs, free, sizes, k), start, outputs_of)
                 recorders.append(recorder)
                 outputs.append(found)
         except front.error:
@@ -144,7 +144,7 @@ def record(model, inputs, free, start, outputs_of, ranges=None):
     ) from failure
 
 
-def _resized(inputs, free, sizes, k):
+def resized(inputs, free, sizes, k):
     """The example inputs, repeated or cut to the sizes of recording k. Numbers differ a little, so that what is no
     constant shows.
     """

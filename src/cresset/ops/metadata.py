@@ -99,8 +99,14 @@ def const_data_ptr(input):
 
 @function(method="only")
 def storage_type(input):
-    """The class of `storage()`."""
-    return type(input.storage())
+    """The class that stands for storages of the tensor's dtype: torch.FloatStorage and its relatives.
+
+    >>> cresset.ones(1).storage_type()
+    <class 'torch.FloatStorage'>
+    """
+    from ..storage import STORAGE_TYPES, TypedStorage  # upward: asked for by name alone
+
+    return next((kind for kind in STORAGE_TYPES.values() if kind.dtype == input.dtype), TypedStorage)
 
 
 @function(method="only")

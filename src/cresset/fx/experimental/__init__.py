@@ -4,7 +4,7 @@ import importlib as _importlib
 
 from ...show import missing_names as _missing_names
 
-_PARTS = {"proxy_tensor", "sym_node", "symbolic_shapes"}
+_PARTS = {"optimization", "proxy_tensor", "sym_node", "symbolic_shapes"}
 _missing = _missing_names.of(__name__)
 
 
