@@ -2,6 +2,7 @@
 // modes that listen to every call: making such tensors, and handing their calls to the function that finds the handler
 // (cresset/dispatch/handling.py).
 #include "bindings/python.h"
+#include "bindings/wrapper_layout.h"
 
 namespace cresset {
 namespace {
@@ -84,6 +85,8 @@ PyObject* set_dispatched(PyObject*, PyObject* args) {
     return PyBool_FromLong(before);
   });
 }
+PyObject* layout_speaker = nullptr;  // cresset.dispatch.modes; null before a class wanted to be asked
+
 // make_wrapper(class, sizes, strides or None, offset, dtype, device): a tensor without memory
 PyObject* make_wrapper(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -107,7 +110,14 @@ PyObject* make_wrapper(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* set_layout_speaker(PyObject*, PyObject* function) {
+  Py_XDECREF(std::exchange(layout_speaker, Py_NewRef(function)));
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"set_layout_speaker", set_layout_speaker, METH_O,
+     "Who asks a class for the size or stride of its tensor: (tensor, which) -> tuple or NotImplemented."},
     {"set_dispatch_handlers", set_dispatch_handlers, METH_VARARGS, "Who finds the __torch_dispatch__ of a call."},
     {"set_dispatching", set_dispatching, METH_O, "Whether every call of this thread is handled; returns what it was."},
     {"set_dispatch_disabled", set_dispatch_disabled, METH_O, "Whether no class of tensors is asked; what it was."},
@@ -118,6 +128,14 @@ PyMethodDef functions[] = {
     {}};
 
 }  // namespace
+
+PyObject* said_by_class(PyObject* tensor, const char* what) {
+  if (!layout_speaker) return nullptr;
+  PyObject* said = require(PyObject_CallFunction(layout_speaker, "Os", tensor, what));
+  if (said != Py_NotImplemented) return said;
+  Py_DECREF(said);
+  return nullptr;
+}
 
 bool has_torch_dispatch(PyTypeObject* type) {
   static PyObject* name = PyUnicode_InternFromString("__torch_dispatch__");

@@ -6,6 +6,7 @@
 // __dict__, weak references, a subclass) must not be lost: ownership flips, the impl keeps the object alive, until
 // Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
+#include "bindings/wrapper_layout.h"
 #include "cuda/device.h"
 #include "tensor/backend.h"
 
@@ -125,7 +126,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     });                                   \
   }
 
-GETTER(get_shape, return wrap_size(t->sizes))
+GETTER(get_shape, PyObject* said = t->level == kDispatched ? said_by_class(self, "size") : nullptr;
+       return said ? said : wrap_size(t->sizes))
 GETTER(get_dtype, return wrap(t->dtype))
 GETTER(get_device, return wrap(t->storage->device))
 GETTER(get_layout, return wrap(LayoutKind::strided))
@@ -295,10 +297,19 @@ PyObject* only_argument(const char* method, const char* name, PyObject* const* a
   return n + named ? args[0] : nullptr;
 }
 
+// What a class says of its tensor, or one dimension of it.
+PyObject* said_dimension(PyObject* stolen, PyObject* dim) {
+  const Ref said(stolen);
+  if (!dim || dim == Py_None) return Py_NewRef(said.get());
+  return require(PyObject_GetItem(said.get(), dim));
+}
+
 PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     TensorImpl* t = impl_of(self);
     PyObject* dim = n == 0 && !names ? nullptr : only_argument("size", "dim", args, n, names);
+    if (t->level == kDispatched)
+      if (PyObject* said = said_by_class(self, "size")) return said_dimension(said, dim);
     if (!dim || dim == Py_None) return wrap_size(t->sizes);
     int64_t d;
     check_type(to_integer(dim, d), "size(): argument 'dim' must be int, not ", Py_TYPE(dim)->tp_name);
@@ -310,6 +321,8 @@ PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
   return guarded([&]() -> PyObject* {
     TensorImpl* t = impl_of(self);
     PyObject* dim = only_argument("stride", "dim", args, n, names);
+    if (t->level == kDispatched)
+      if (PyObject* said = said_by_class(self, "stride")) return said_dimension(said, dim);
     if (!dim || dim == Py_None) return wrap_tuple(t->strides);
     int64_t d;
     check_type(to_integer(dim, d), "stride(): argument 'dim' must be int, not ", Py_TYPE(dim)->tp_name);

@@ -288,3 +288,21 @@ def test_a_wrapper_is_saved_and_comes_back_where_its_class_is_allowed(tmp_path):
     with torch.serialization.safe_globals([Saved]):
         back = torch.load(tmp_path / "wrapper.pt")
     assert type(back) is Saved and back.held.tolist() == [1.0, 2.0] and back.shape == (2,)
+
+
+def test_a_class_that_answers_for_its_sizes_has_tensors_own_methods():
+    class Tall(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (2, 3), dispatch_sizes_strides_policy="sizes")
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            answers = {"aten::sym_size": (7, 5), "aten::sym_stride": (5, 1)}
+            return answers.get(func._schema.name, NotImplemented)
+
+    tall = Tall()
+    assert Tall.size is torch.Tensor.size and Tall.stride is torch.Tensor.stride
+    assert tall.shape == tall.size() == torch.Size([7, 5]) and isinstance(tall.size(), torch.Size)
+    assert (tall.size(-1), tall.stride(), tall.stride(0)) == (5, (5, 1), 5)
+    assert torch.Tensor.size(tall) == (7, 5)

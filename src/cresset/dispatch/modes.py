@@ -202,9 +202,8 @@ def make_wrapper_subclass(
             "for them (dispatch_device, dispatch_layout)"
         )
     if dispatch_sizes_strides_policy is not None:
-        _let_say(cls, "stride", "sym_stride")
-        if dispatch_sizes_strides_policy == "sizes":
-            _let_say(cls, "size", "sym_size")
+        cls._layout_policy = dispatch_sizes_strides_policy
+        _native.set_layout_speaker(_said_by_class)
     if layout not in (None, cresset.strided):
         raise NotImplementedError(f"_make_wrapper_subclass: a wrapper is strided, not {layout}; leave layout out")
     if pin_memory:
@@ -222,25 +221,18 @@ def make_wrapper_subclass(
     return made
 
 
-def _let_say(cls, method, operator):
-    """Let a class answer for the sizes or strides of its tensors, as Python sees them; where it declines, they are
-    those that a tensor was made with.
+def _said_by_class(tensor, which):
+    """What the class of a wrapper says is its "size" or "stride"; NotImplemented where it is not to be asked, or
+    declines: then they are those that the tensor was made with.
     """
-    if getattr(getattr(cls, method), "_asks_the_class", False):
-        return
-    func, plain = aten_table.packet(operator).default, getattr(Tensor, method)
-
-    def asked(self, dim=None):
-        found = type(self).__torch_dispatch__(func, (type(self),), (self,), {})
-        if found is NotImplemented:
-            return plain(self) if dim is None else plain(self, dim)
-        found = _native.Size(found) if method == "size" else tuple(found)
-        return found if dim is None else found[dim]
-
-    asked._asks_the_class = True
-    setattr(cls, method, asked)
-    if method == "size":
-        cls.shape = property(asked)
+    kind = type(tensor)
+    policy = getattr(kind, "_layout_policy", None)
+    if policy is None or (which == "size" and policy != "sizes"):
+        return NotImplemented
+    found = kind.__torch_dispatch__(aten_table.packet(f"sym_{which}").default, (kind,), (tensor,), {})
+    if found is NotImplemented:
+        return NotImplemented
+    return _native.Size(found) if which == "size" else tuple(found)
 
 
 def _strides_for(size, memory_format):

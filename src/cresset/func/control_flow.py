@@ -48,7 +48,9 @@ def _chosen(pred, first, second):
         for a, b in zip(ours, others, strict=True)
     )
     if not alike:
-        raise RuntimeError("cond: the branches of a program that is recorded give tensors of the same shapes and dtypes")
+        raise RuntimeError(
+            "cond: the branches of a program that is recorded give tensors of the same shapes and dtypes"
+        )
     pred = pred.reshape(())
     return tree_unflatten([cresset.where(pred, a, b) for a, b in zip(ours, others, strict=True)], spec)
 
