@@ -2,8 +2,8 @@
 
 Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own
 unpickler. A reader may give a value or one of its errors. Anything else is a finding: another exception, code that
-runs, an import, a file that is written, more memory than SECURITY.md promises, a program whose tensors take more than the
-file's size and a megabyte, or whose values take more than 16 times its size and a megabyte (a brace of JSON is a
+runs, an import, a file that is written, more memory than SECURITY.md promises, a program whose tensors take more than
+the file's size and a megabyte, or whose values take more than 16 times its size and a megabyte (a brace of JSON is a
 dictionary), ten seconds of work or two minutes without an end, a page with a script, a terminal sequence in what is
 printed. The inputs depend on the seed alone.
 
@@ -226,8 +226,8 @@ MEGABYTE = 1 << 20
 
 
 def check_values(kind, data, strict):
-    """A finding if reading the program takes more than its share: the system counts what the process got, and that may be
-    a table of the interpreter that grew just now; here what is allocated is counted.
+    """A finding if reading the program takes more than its share: the system counts what the process got, and that may
+    be a table of the interpreter that grew just now; here what is allocated is counted.
     """
     tracemalloc.start()
     with contextlib.suppress(Exception):

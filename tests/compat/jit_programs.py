@@ -1,5 +1,5 @@
-"""Programs in the manner of public repositories that both libraries compile: `make(lib)` gives {name: (make module, make
-arguments)}. Used by test_jit_files.py, beside the layers of jit_modules.py.
+"""Programs in the manner of public repositories that both libraries compile: `make(lib)` gives {name: (make module,
+make arguments)}. Used by test_jit_files.py, beside the layers of jit_modules.py.
 """
 
 import math
