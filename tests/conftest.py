@@ -5,10 +5,15 @@ when they are imported too. What is about the CPU itself (threads, instruction s
 marked `cpu_only("why")` and skipped there.
 
 `pytest --compiled` runs each test as a compiled region in which tensors of every size are computed late.
+
+`pytest -n 2` runs them in two processes, a file in one of them. A test that is marked `alone` (it measures time) waits
+until no other runs, and none begins before it has ended.
 """
 
 import contextlib
+import fcntl
 import os
+import tempfile
 
 import pytest
 
@@ -22,6 +27,11 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "cpu_only(reason): about the CPU itself; skipped with --device")
+    config.addinivalue_line("markers", "alone: no other test may run beside it")
+    if getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        turns = tempfile.TemporaryDirectory(prefix="cresset-tests-")
+        config.add_cleanup(turns.cleanup)
+        os.environ["CRESSET_TEST_TURNS"] = turns.name  # the processes that run tests inherit it
     if config.getoption("--device") != "cpu":
         import cresset
 
@@ -37,6 +47,28 @@ def pytest_collection_modifyitems(config, items):
         )  # it is right, and said once
         for mark in item.iter_markers("cpu_only"):
             item.add_marker(pytest.mark.skip(reason=f"about the CPU: {mark.args[0]}"))
+
+
+@contextlib.contextmanager
+def a_turn(alone):
+    """Beside the tests of other processes, or alone."""
+    folder = os.environ["CRESSET_TEST_TURNS"]
+    with open(f"{folder}/next", "w") as following, open(f"{folder}/running", "w") as running:
+        fcntl.flock(following, fcntl.LOCK_EX)  # in the order in which they come, so that one that waits is not passed
+        fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(following, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(running, fcntl.LOCK_UN)  # at once: processes that the test leaves behind inherit the file
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # first: what is waited here is no time of the test's
+def pytest_runtest_protocol(item):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with a_turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

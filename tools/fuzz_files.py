@@ -109,8 +109,7 @@ def read_program(data):
 
 def read_exported(data, strict):
     """Load, and sometimes print and make the module that would run; a program that was changed is not run, but its
-    source
-    is looked at.
+    source is looked at.
     """
     program = cresset.export.load(io.BytesIO(data), extra_files={"note.txt": ""})
     sources = [program.graph_module.code]

@@ -53,6 +53,7 @@ from .show.printing import set_printoptions  # noqa: E402, F401
 from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401
 from .storage import legacy_storages as _legacy_storages  # noqa: E402
 from .tensors import tensor as _tensor_methods  # noqa: E402
+from .tensors import typed as _tensor_types  # noqa: E402
 from .tensors.data_types import finfo, iinfo  # noqa: E402, F401
 from .tensors.from_data import (  # noqa: E402, F401
     as_tensor,
@@ -69,11 +70,11 @@ from .tensors.from_data import (  # noqa: E402, F401
 )
 
 globals().update(_ops.functions)
-globals().update(_tensor_methods.legacy_types)
+globals().update(_tensor_types.legacy_types)
 globals().update(_legacy_storages)
 Storage = _legacy_storages["FloatStorage"]
 _tensor_methods.install(_ops.methods)
-typename = _tensor_methods.typename
+typename = _tensor_types.typename
 
 # Subpackages load when they are first used.
 _SUBPACKAGES = {

@@ -305,6 +305,7 @@ class TestFaults:
         assert time.monotonic() - start < 5
         assert not set(children()) - set(before)
 
+    @pytest.mark.alone
     def test_endless_loop(self):
         before, start = children(), time.monotonic()
         with pytest.raises(RuntimeError, match=r"(?s)timed out after 1 seconds.*in loop.*dataset index 7"):

@@ -100,6 +100,7 @@ def seconds_to_import():
     return microseconds / 1e6
 
 
+@pytest.mark.alone
 def test_the_import_takes_at_most_a_tenth_of_a_second():
     seconds_to_import()  # the first one reads the files from the disk
     times = [seconds_to_import() for _ in range(7)]

@@ -1,8 +1,7 @@
 """What `module(x)` costs above `module.forward(x)`: nearly nothing without hooks.
 
 The two are timed in turn, in runs of some microseconds, and the shortest run of each counts: another process that takes
-    the processor
-lengthens a run, nothing shortens one. So more rounds only bring the figures closer to the truth.
+the processor lengthens a run, nothing shortens one. So more rounds only bring the figures closer to the truth.
 """
 
 import timeit
@@ -12,6 +11,7 @@ import pytest
 import cresset
 from cresset import nn
 
+pytestmark = pytest.mark.alone
 LIMIT = 0.3e-6
 CALLS = 200
 

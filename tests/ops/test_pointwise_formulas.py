@@ -4,9 +4,11 @@ Where a C++ compiler is at hand, the printed loops are compiled for every instru
 """
 
 import cmath
+import concurrent.futures
 import ctypes
 import importlib.util
 import math
+import os
 import pathlib
 import platform
 import shutil
@@ -399,16 +401,23 @@ def compiled(tmp_path_factory):
         pytest.skip("needs a C++ compiler for x86-64")
     folder = tmp_path_factory.mktemp("pointwise")
     generate.main(str(folder))
+    levels = levels_of_this_machine()
+
+    def compile_family(level, family):
+        made = folder / f"{family}_{level}.o"
+        options = [*FLAGS, *LEVELS[level][1], f"-DCRESSET_LEVEL={level}", f"-I{ROOT / 'native'}"]
+        subprocess.run([COMPILER, *options, "-c", folder / f"pointwise_{family}.cpp", "-o", made], check=True)
+        return made
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        # The longest first.
+        made = {(level, family): pool.submit(compile_family, level, family)
+                for family in reversed(COMPILED_FAMILIES) for level in levels}  # fmt: skip
     libraries = {}
-    for level in levels_of_this_machine():
-        objects = []
-        for family in COMPILED_FAMILIES:
-            objects.append(str(folder / f"{family}_{level}.o"))
-            subprocess.run([COMPILER, *FLAGS, *LEVELS[level][1], f"-DCRESSET_LEVEL={level}", f"-I{ROOT / 'native'}",
-                "-c",
-                            str(folder / f"pointwise_{family}.cpp"), "-o", objects[-1]], check=True)  # fmt: skip
+    for level in levels:
         library = folder / f"{level}.so"
-        subprocess.run([COMPILER, "-shared", "-o", str(library), *objects], check=True)
+        objects = [made[level, family].result() for family in COMPILED_FAMILIES]
+        subprocess.run([COMPILER, "-shared", "-o", library, *objects], check=True)
         libraries[level] = ctypes.CDLL(str(library))
     return libraries
 

@@ -34,6 +34,7 @@ def test_requests_that_arrive_together_are_computed_together(working):
     assert max(answer["together"] for answer in answers) > 1
 
 
+@pytest.mark.alone
 def test_a_request_that_nobody_joins_waits_for_the_delay_and_no_longer(working):
     start = time.perf_counter()
     assert working.client.post("/predictions/Handler", content=b"a").json()["together"] == 1

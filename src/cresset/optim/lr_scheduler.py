@@ -3,14 +3,11 @@
 import math
 import types
 import warnings
-import weakref
 from bisect import bisect_right
 from collections import Counter
-from functools import wraps
 
-import cresset
-
-from .optimizer import Optimizer
+from .cycles import CyclicLR, OneCycleLR
+from .scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, copied, one_for_each_group, set_rate
 
 __all__ = [
     "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR",
@@ -18,168 +15,6 @@ __all__ = [
     "OneCycleLR",
     "PolynomialLR", "LRScheduler",
 ]  # fmt: skip
-
-EPOCH_DEPRECATION_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
-    "form is used "
-    "instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use "
-    "case: "
-    "https://github.com/pytorch/pytorch/issues/new/choose."
-)
-
-
-def _check_optimizer(optimizer):
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-
-
-def _set_rate(group, lr):
-    """A rate that is a tensor keeps its identity."""
-    if isinstance(group["lr"], cresset.Tensor):
-        group["lr"].fill_(float(lr))
-    else:
-        group["lr"] = lr
-
-
-def _copied(value):
-    return value.clone() if isinstance(value, cresset.Tensor) else value
-
-
-class LRScheduler:
-    """The base of schedules: `get_lr` gives the rates for `last_epoch`.
-
-    Args:
-        optimizer: whose rates are set, group by group.
-        last_epoch: how far the schedule was when it is resumed; -1 at the start.
-    """
-
-    _is_initial = False
-    _get_lr_called_within_step = False
-
-    def __init__(self, optimizer, last_epoch=-1):
-        _check_optimizer(optimizer)
-        self.optimizer = optimizer
-        if last_epoch == -1:
-            for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _copied(group["lr"]))
-        else:
-            for number, group in enumerate(optimizer.param_groups):
-                if "initial_lr" not in group:
-                    raise KeyError(
-                        f"param 'initial_lr' is not specified in param_groups[{number}] when resuming scheduler with "
-                        "last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a "
-                        "checkpoint "
-                        "but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh "
-                        "training "
-                        "run (not recommended)"
-                    )
-        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self._count_steps_of(optimizer)
-        self._initial_step()
-
-    @staticmethod
-    def _count_steps_of(optimizer):
-        """Let the optimizer remember that it took a step, so that a schedule can warn if it comes first."""
-        if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
-            return
-        reference, original = weakref.ref(optimizer), optimizer.step.__func__
-
-        @wraps(original)
-        def step(*args, **kwargs):
-            optimizer = reference()
-            optimizer._opt_called = True
-            return original.__get__(optimizer, type(optimizer))(*args, **kwargs)
-
-        step._wrapped_by_lr_sched = True
-        optimizer.step = step
-
-    def _initial_step(self):
-        self._step_count = 0
-        self._is_initial = True
-        try:
-            self.step()
-        finally:
-            self._is_initial = False
-
-    def state_dict(self):
-        """Everything but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict):
-        """Take over what `state_dict` gave."""
-        self.__dict__.update(state_dict)
-
-    def get_last_lr(self):
-        """The rates set last, group by group."""
-        return self._last_lr
-
-    def get_lr(self):
-        """The rates for `last_epoch`, group by group; each schedule writes its own."""
-        raise NotImplementedError
-
-    def step(self, epoch=None):
-        """Go on to the next epoch and set its rates.
-
-        Args:
-            epoch: go to this one instead; deprecated.
-        """
-        if self._step_count == 1:
-            if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-                warnings.warn(
-                    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
-                    "Please, make "
-                    "sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
-                    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
-                    stacklevel=2,
-                )
-            elif not getattr(self.optimizer, "_opt_called", False):
-                warnings.warn(
-                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, "
-                    "you should call "
-                    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this "
-                    "will result "
-                    "in PyTorch skipping the first value of the learning rate schedule. See more details at "
-                    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
-                    stacklevel=2,
-                )
-        self._step_count += 1
-        self._get_lr_called_within_step = True
-        try:
-            if epoch is None:
-                self.last_epoch += 1
-                values = self.get_lr()
-            else:
-                warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
-                self.last_epoch = epoch
-                values = self._get_closed_form_lr() if hasattr(self, "_get_closed_form_lr") else self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
-            _set_rate(group, lr)
-        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _rates(self):
-        """The rates now, group by group."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def _check_called_within_step(self):
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3
-            )
-
-
-_LRScheduler = LRScheduler
-
-
-def _one_for_each_group(value, optimizer, name):
-    if not isinstance(value, (list, tuple)):
-        return [value] * len(optimizer.param_groups)
-    if len(value) != len(optimizer.param_groups):
-        raise ValueError(f"Expected {len(optimizer.param_groups)} {name}, but got {len(value)}")
-    return list(value)
 
 
 class _ByFunction(LRScheduler):
@@ -189,7 +24,7 @@ class _ByFunction(LRScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         self.optimizer = optimizer
-        self.lr_lambdas = _one_for_each_group(lr_lambda, optimizer, "lr_lambdas")
+        self.lr_lambdas = one_for_each_group(lr_lambda, optimizer, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -431,10 +266,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._get_lr_called_within_step = True
         try:
             for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-                _set_rate(group, lr)
+                set_rate(group, lr)
         finally:
             self._get_lr_called_within_step = False
-        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
 
 class SequentialLR(LRScheduler):
@@ -470,7 +305,7 @@ class SequentialLR(LRScheduler):
         self.last_epoch = last_epoch + 1
         # Making the schedules has already set rates: start anew, and let only the first one act.
         for group in optimizer.param_groups:
-            _set_rate(group, _copied(group["initial_lr"]))
+            set_rate(group, copied(group["initial_lr"]))
         for scheduler in self._schedulers:
             _undo_first_step(scheduler)
         self._schedulers[0]._initial_step()
@@ -531,13 +366,13 @@ class ChainedScheduler(LRScheduler):
                     f"{type(optimizer).__name__}."
                 )
         self._schedulers, self.optimizer = list(schedulers), optimizer
-        self._last_lr = [_copied(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = [copied(group["lr"]) for group in optimizer.param_groups]
 
     def step(self):
         """Let each schedule go on."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
     state_dict, load_state_dict = SequentialLR.state_dict, SequentialLR.load_state_dict
 
@@ -567,7 +402,7 @@ class ReduceLROnPlateau(LRScheduler):
     ):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        _check_optimizer(optimizer)
+        check_optimizer(optimizer)
         self.factor, self.optimizer = factor, optimizer
         if isinstance(min_lr, (list, tuple)):
             if len(min_lr) != len(optimizer.param_groups):
@@ -576,7 +411,7 @@ class ReduceLROnPlateau(LRScheduler):
         else:
             self.default_min_lr, self.min_lrs = min_lr, [min_lr] * len(optimizer.param_groups)
         self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
-        self._last_lr = [_copied(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = [copied(group["lr"]) for group in optimizer.param_groups]
         if mode not in ("min", "max"):
             raise ValueError("mode " + mode + " is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -607,7 +442,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.num_bad_epochs > self.patience:
             self._reduce_lr(epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _reduce_lr(self, epoch):
         if len(self.optimizer.param_groups) != len(self.min_lrs):
@@ -624,7 +459,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, lowest)
             if old - new > self.eps:
-                _set_rate(group, new)
+                set_rate(group, new)
 
     @property
     def in_cooldown(self):
@@ -636,199 +471,3 @@ class ReduceLROnPlateau(LRScheduler):
         if self.threshold_mode == "rel":
             return a < best * (1.0 - self.threshold) if self.mode == "min" else a > best * (self.threshold + 1.0)
         return a < best - self.threshold if self.mode == "min" else a > best + self.threshold
-
-
-class CyclicLR(LRScheduler):
-    """The rate up and down between `base_lr` and `max_lr`; step after each batch.
-
-    Args:
-        step_size_up, step_size_down: batches in the rising and in the falling half of a cycle.
-        mode: "triangular"; "triangular2", whose height halves each cycle; "exp_range", which falls by gamma^batch.
-        scale_fn, scale_mode: a function of one's own for the height, of the "cycle" or of the "iterations".
-        cycle_momentum: let the momentum go the other way, between `max_momentum` and `base_momentum`.
-    """
-
-    def __init__(
-        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-        scale_fn=None,
-        scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1,
-    ):  # fmt: skip
-        _check_optimizer(optimizer)
-        self.optimizer = optimizer
-        base_lrs = _one_for_each_group(base_lr, optimizer, "values for base_lr")
-        if last_epoch == -1:
-            for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
-                _set_rate(group, lr)
-        self.max_lrs = _one_for_each_group(max_lr, optimizer, "values for max_lr")
-        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
-        self.total_size, self.step_ratio = up + down, up / (up + down)
-        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
-        self.mode, self.gamma = mode, gamma
-        self._scale_fn_custom, self.scale_mode = scale_fn, scale_mode
-        self._scale_fn_ref = None
-        if scale_fn is None:
-            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
-        self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-            self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = _one_for_each_group(base_momentum, optimizer, "values for base_momentum")
-            self.max_momentums = _one_for_each_group(max_momentum, optimizer, "values for max_momentum")
-            if last_epoch == -1:
-                for value, group in zip(self.max_momentums, optimizer.param_groups, strict=True):
-                    self._set_momentum(group, value)
-        super().__init__(optimizer, last_epoch)
-        self.base_lrs = base_lrs
-
-    def _set_momentum(self, group, value):
-        if self.use_beta1:
-            group["betas"] = (value, *group["betas"][1:])
-        else:
-            group["momentum"] = value
-
-    def scale_fn(self, x):
-        """How high the triangle is, as a function of the cycle or of the batch."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
-
-    def get_lr(self):
-        self._check_called_within_step()
-        cycle = math.floor(1 + self.last_epoch / self.total_size)
-        x = 1.0 + self.last_epoch / self.total_size - cycle
-        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
-        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        if self.cycle_momentum:
-            for low, high, group in zip(
-                self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True
-            ):
-                self._set_momentum(group, high - (high - low) * height * scale)
-        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
-
-    def state_dict(self):
-        state = super().state_dict()
-        state.pop("_scale_fn_ref", None)
-        custom = state.pop("_scale_fn_custom")
-        plain = custom is None or isinstance(custom, types.FunctionType)
-        return {**state, "_scale_fn_custom": None if plain else custom.__dict__.copy()}
-
-    def load_state_dict(self, state_dict):
-        attributes = state_dict.get("_scale_fn_custom")
-        super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
-        if attributes is not None:
-            self._scale_fn_custom.__dict__.update(attributes)
-
-
-def _cosine(start, end, part):
-    return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
-
-
-def _line(start, end, part):
-    return (end - start) * part + start
-
-
-class OneCycleLR(LRScheduler):
-    """The rate up to `max_lr` and down again, once; step after each batch.
-
-    Args:
-        total_steps: batches in all; or `epochs` times `steps_per_epoch`.
-        pct_start: the part of them in which the rate rises.
-        anneal_strategy: "cos" or "linear".
-        cycle_momentum: let the momentum go the other way.
-        div_factor: the rate starts at max_lr / div_factor.
-        final_div_factor: and ends at that divided by final_div_factor.
-        three_phase: come down to the start before the last fall.
-    """
-
-    def __init__(
-        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4,
-        three_phase=False,
-        last_epoch=-1,
-    ):  # fmt: skip
-        _check_optimizer(optimizer)
-        self.optimizer = optimizer
-        if total_steps is not None:
-            if total_steps <= 0 or not isinstance(total_steps, int):
-                raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
-            self.total_steps = total_steps
-        elif epochs is not None and steps_per_epoch is not None:
-            if not isinstance(epochs, int) or epochs <= 0:
-                raise ValueError(f"Expected positive integer epochs, but got {epochs}")
-            if not isinstance(steps_per_epoch, int) or steps_per_epoch <= 0:
-                raise ValueError(f"Expected positive integer steps_per_epoch, but got {steps_per_epoch}")
-            self.total_steps = epochs * steps_per_epoch
-        else:
-            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
-        if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
-        if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self._anneal_func_type = anneal_strategy
-        rise, last = float(pct_start * self.total_steps) - 1, self.total_steps - 1
-        start, top = ("initial_lr", "max_momentum"), ("max_lr", "base_momentum")
-        end = ("min_lr", "max_momentum")
-        if three_phase:
-            self._schedule_phases = [
-                _phase(rise, start, top), _phase(float(2 * pct_start * self.total_steps) - 2, top, start),
-                _phase(last, start, end),
-            ]  # fmt: skip
-        else:
-            self._schedule_phases = [_phase(rise, start, top), _phase(last, top, end)]
-
-        if last_epoch == -1:
-            for highest, group in zip(
-                _one_for_each_group(max_lr, optimizer, "values for max_lr"), optimizer.param_groups, strict=True
-            ):
-                group["initial_lr"] = highest / div_factor
-                group["max_lr"] = highest
-                group["min_lr"] = group["initial_lr"] / final_div_factor
-        self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-            self.use_beta1 = "betas" in optimizer.defaults
-            if last_epoch == -1:
-                lows = _one_for_each_group(base_momentum, optimizer, "values for base_momentum")
-                highs = _one_for_each_group(max_momentum, optimizer, "values for max_momentum")
-                for low, high, group in zip(lows, highs, optimizer.param_groups, strict=True):
-                    self._set_momentum(group, high)
-                    group["max_momentum"], group["base_momentum"] = high, low
-        super().__init__(optimizer, last_epoch)
-
-    _set_momentum = CyclicLR._set_momentum
-
-    def get_lr(self):
-        self._check_called_within_step()
-        step = self.last_epoch
-        if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The total number of steps is {self.total_steps}. This may happen if "
-                "the scheduler is called after training is complete."
-            )
-        between = _cosine if self._anneal_func_type == "cos" else _line
-        rates = []
-        for group in self.optimizer.param_groups:
-            begin = 0.0
-            for number, phase in enumerate(self._schedule_phases):
-                if step <= phase["end_step"] or number == len(self._schedule_phases) - 1:
-                    part = (step - begin) / (phase["end_step"] - begin)
-                    rates.append(between(group[phase["start_lr"]], group[phase["end_lr"]], part))
-                    if self.cycle_momentum:
-                        momentum = between(group[phase["start_momentum"]], group[phase["end_momentum"]], part)
-                        self._set_momentum(group, momentum)
-                    break
-                begin = phase["end_step"]
-        return rates
-
-
-def _phase(end_step, start, end):
-    return {
-        "end_step": end_step, "start_lr": start[0], "end_lr": end[0], "start_momentum": start[1],
-        "end_momentum": end[1],
-    }  # fmt: skip

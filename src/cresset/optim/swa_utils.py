@@ -8,7 +8,7 @@ import cresset
 
 from ..nn import Module
 from ..nn.norm import _BatchNorm
-from .lr_scheduler import LRScheduler, _one_for_each_group
+from .scheduler import LRScheduler, one_for_each_group
 
 __all__ = [
     "AveragedModel", "update_bn", "SWALR", "get_ema_multi_avg_fn", "get_swa_multi_avg_fn", "get_ema_avg_fn",
@@ -151,7 +151,7 @@ class SWALR(LRScheduler):
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
         for lr, group in zip(
-            _one_for_each_group(swa_lr, optimizer, "values for swa_lr"), optimizer.param_groups, strict=True
+            one_for_each_group(swa_lr, optimizer, "values for swa_lr"), optimizer.param_groups, strict=True
         ):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):

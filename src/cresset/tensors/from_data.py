@@ -247,10 +247,10 @@ def get_default_device():
 
 def set_default_tensor_type(t):
     """Set the default dtype by an old tensor type, such as torch.DoubleTensor or its name."""
-    from .tensor import _LEGACY
+    from .typed import LEGACY
 
     word = (t if isinstance(t, str) else t.__name__).rpartition(".")[2].removesuffix("Tensor")
-    if word not in _LEGACY:
+    if word not in LEGACY:
         raise TypeError(f"invalid type object: {t}")
     on_device = ".cuda." in t if isinstance(t, str) else t.is_cuda
     if on_device:
@@ -261,7 +261,7 @@ def set_default_tensor_type(t):
                 f"type {t if isinstance(t, str) else 'torch.cuda.' + t.__name__} not available. Torch not compiled "
                 "with CUDA enabled."
             )
-    _native.set_default_dtype(getattr(_native, _LEGACY[word]))
+    _native.set_default_dtype(getattr(_native, LEGACY[word]))
     if on_device:
         _native.set_default_device_raw(_native.device("cuda"))
     elif _native.default_device().type == "cuda":

@@ -1,13 +1,23 @@
-"""Methods of Tensor that are written in Python: printing, conversion to other libraries, copying and pickling.
+"""Methods of Tensor that are written in Python: printing, copying, pickling, storage, subclasses.
+
+Those for other libraries are in exchange.py, the types that came before dtypes in typed.py.
 
 Those of autograd are in autograd/engine.py.
 """
 
-import builtins
 import sys
 import warnings
 
 from .. import _native
+from .exchange import (
+    __array__,
+    __array_namespace__,
+    __array_wrap__,
+    __dlpack__,
+    __dlpack_device__,
+    numpy,
+)
+from .typed import legacy_new, new, type
 
 Tensor = _native.Tensor
 
@@ -79,118 +89,6 @@ def tolist(self):
     [[1, 2], [3, 4]]
     """
     return _native.tolist(self)
-
-
-# ---------------------------------------------------------------- other libraries
-
-
-def numpy(self, *, force=False):
-    """The tensor as a NumPy array that shares its memory. force=True: whatever it takes (detach, copy to the host)."""
-    try:
-        import numpy as np
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise RuntimeError(
-            "Numpy is not available: numpy() needs NumPy, which is not installed; pip install numpy brings it"
-        ) from None
-
-    if force:
-        self = self.detach().cpu()
-    elif self.requires_grad and _native.is_grad_enabled():
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if self.device.type != "cpu":
-        raise TypeError(
-            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-            "memory first."
-        )
-    if self.dtype in (_native.bfloat16, _native.complex32) or (
-        self.dtype.is_floating_point and self.dtype.itemsize == 1
-    ):
-        raise TypeError(
-            f"Got unsupported ScalarType {str(self.dtype)[6:]}; NumPy has no such type. Convert it first, for example "
-            "with .float()"
-        )
-    array = np.asarray(memoryview(self.detach() if self.requires_grad else self))
-    _native.forbid_resizing(self)
-    return array
-
-
-def __array__(self, dtype=None, copy=None):
-    array = self.numpy()
-    if dtype is not None:
-        array = array.astype(dtype, copy=False)
-    return array.copy() if copy else array
-
-
-def __array_wrap__(self, array, context=None, return_scalar=False):
-    if array.dtype == bool:
-        array = array.astype("uint8")
-    return _native.from_buffer(array)
-
-
-def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    if self.requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if self.is_cuda and stream is not None and stream != -1:
-        from ..cuda.streams import ExternalStream, current_stream
-
-        reader, writer = ExternalStream(0 if stream == 1 else stream, self.device), current_stream(self.device)
-        if reader != writer:
-            reader.wait_stream(writer)
-    if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-        raise BufferError(
-            f"__dlpack__: the tensor is on {self.device}, DLPack's {self.__dlpack_device__()}, and cannot be exported "
-            f"on {tuple(dl_device)}; move it with .to() first"
-        )
-    return _native.to_dlpack(self.clone() if copy else self)
-
-
-def __dlpack_device__(self):
-    if self.device.type not in ("cpu", "cuda"):
-        raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
-    return (2, self.device.index) if self.is_cuda else (1, 0)
-
-
-_ARRAY_TYPES = {
-    "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8", "complex128": "<c16", "uint8": "|u1",
-    "int8": "|i1",
-    "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1",
-    "bfloat16": "<f2",
-}  # fmt: skip
-
-
-def __cuda_array_interface__(self):
-    """The memory of a tensor on a CUDA device for other libraries (Numba, CuPy)."""
-    if not self.is_cuda:
-        raise AttributeError(
-            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()}. If CUDA data is required use "
-            "tensor.cuda() to copy tensor to device memory."
-        )
-    if self.requires_grad:
-        raise RuntimeError(
-            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
-            "var.detach() to get Variable that doesn't require grad."
-        )
-    width = self.element_size()
-    strides = None if self.is_contiguous() else tuple(step * width for step in self.stride())
-    data = (self.data_ptr() if self.numel() else 0, False)
-    return {
-        "typestr": _ARRAY_TYPES[str(self.dtype)[6:]],
-        "shape": tuple(self.shape),
-        "strides": strides,
-        "data": data,
-        "version": 2,
-    }
-
-
-Tensor.__cuda_array_interface__ = property(__cuda_array_interface__)
-
-
-def __array_namespace__(self, *, api_version=None):
-    import cresset
-
-    return cresset
 
 
 # ---------------------------------------------------------------- attributes made of operators
@@ -473,46 +371,6 @@ def pin_memory(self, device=None):
     return _native.cuda.pin(self)
 
 
-_LEGACY = {
-    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
-    "Short": "int16", "Char": "int8",
-    "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
-}  # fmt: skip
-
-
-def type(self, dtype=None, non_blocking=False, **kwargs):
-    """The name of the tensor's type ('torch.FloatTensor'); with a dtype or such a name, the tensor converted to it."""
-    if "async" in kwargs:  # what non_blocking was called before Python had the word
-        non_blocking = kwargs.pop("async")
-    if kwargs:
-        raise TypeError(f"type() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if dtype is None:
-        name = str(self.dtype)[6:]
-        word = next((word for word, plain in _LEGACY.items() if plain == name), name)
-        return f"torch.{'cuda.' if self.is_cuda else ''}{word}Tensor"
-    if isinstance(dtype, _native.dtype):
-        return self.to(dtype, non_blocking)
-    if dtype is Tensor or dtype == "torch.Tensor":  # the type of new tensors
-        from .from_data import get_default_device
-
-        on_device, dtype = get_default_device().type == "cuda", _native.get_default_dtype()
-    elif isinstance(dtype, str):
-        word = dtype.rpartition(".")[2].removesuffix("Tensor")
-        if word not in _LEGACY:
-            raise ValueError(f"invalid type: '{dtype}'")
-        on_device = ".cuda." in dtype
-        dtype = getattr(_native, _LEGACY[word])
-    elif not isinstance(dtype, builtins.type):
-        raise TypeError(f"type: dtype must be a type, str, or dtype object, got {dtype!r}")
-    elif not isinstance(getattr(dtype, "dtype", None), _native.dtype):
-        raise ValueError(f"invalid type: '{dtype.__name__}'")
-    else:
-        on_device, dtype = dtype.is_cuda, dtype.dtype
-    if on_device == self.is_cuda:
-        return self.to(dtype, non_blocking)
-    return self.to("cuda" if on_device else "cpu", dtype, non_blocking)
-
-
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
     from ..ops.check import only_strided
@@ -522,65 +380,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     if pin_memory:
         made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
-
-
-def new(self, *args, **kwargs):
-    """A tensor of the same dtype from sizes or data (the old way)."""
-    return _legacy_new(*args, **{"device": self.device, **kwargs}, dtype=self.dtype)
-
-
-def _legacy_new(*args, device=None, dtype=None):
-    """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor or a sequence, of the default dtype or
-    of `dtype`.
-    """
-    import cresset
-
-    wanted, dtype = dtype, dtype or _native.get_default_dtype()
-    if not args or all(isinstance(a, int) for a in args):
-        return cresset.empty(args or (0,), device=device, dtype=dtype)
-    if len(args) > 1:
-        raise TypeError(
-            f"new(): expected sizes, a tensor or a sequence, got {', '.join(a.__class__.__name__ for a in args)}"
-        )
-    (data,) = args
-    if isinstance(data, _native.Size):
-        return cresset.empty(data, device=device, dtype=dtype)
-    if isinstance(data, Tensor):
-        if wanted and data.dtype != wanted:
-            raise TypeError(f"expected {wanted} (got {data.dtype}); use .to()")
-        return data.as_strided(data.shape, data.stride())
-    if not hasattr(data, "__len__"):
-        raise TypeError(f"new(): data must be a sequence (got {data.__class__.__name__})")
-    return _native.make_tensor(data, dtype, device)
-
-
-class tensortype(builtins.type):
-    """The type of FloatTensor, LongTensor, ...: the old names of a tensor with a certain dtype."""
-
-    def __call__(cls, *args, **kwargs):
-        return _legacy_new(*args, dtype=cls.dtype, **kwargs)
-
-    def __instancecheck__(cls, instance):
-        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
-
-
-legacy_types: dict[str, builtins.type] = {
-    word + "Tensor": tensortype(
-        word + "Tensor",
-        (),
-        {"dtype": getattr(_native, name), "layout": _native.strided, "is_cuda": False, "__module__": "torch"},
-    )
-    for word, name in _LEGACY.items()
-    if not word.startswith("Complex")
-}
-
-
-def typename(obj):
-    """The name of an object's type; of a tensor, that of its dtype ('torch.FloatTensor')."""
-    if isinstance(obj, Tensor):
-        return obj.type()
-    kind = obj if isinstance(obj, builtins.type) else obj.__class__
-    return kind.__name__ if kind.__module__ in (None, "builtins") else f"{kind.__module__}.{kind.__name__}"
 
 
 def _make_subclass(cls, data, require_grad=False):
@@ -811,7 +610,7 @@ def install(methods):
         setattr(Tensor, name, method)
     for method in METHODS:
         setattr(Tensor, method.__name__, method)
-    Tensor._legacy_new = staticmethod(_legacy_new)
+    Tensor._legacy_new = staticmethod(legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)
     Tensor.__torch_function__ = classmethod(__torch_function__)
     Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
