@@ -97,8 +97,8 @@ class UntypedStorage(_StorageBase):
             raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
         if self.device.type != "cpu":
             raise RuntimeError(f"UntypedStorage: a part of a storage can be had on the CPU, not on {self.device}")
-        # A part begins at the address of its first byte, where elements of any dtype may be read: it shares the memory if
-        # that address is one for them, and is a copy otherwise.
+        # A part begins at the address of its first byte, where elements of any dtype may be read: it shares the memory
+        # if that address is one for them, and is a copy otherwise.
         part = self._bytes[start : max(start, stop)]
         shares = part.numel() > 0 and (self.data_ptr() + start) % 16 == 0
         return UntypedStorage._of(_native.from_buffer(memoryview(part)) if shares else part.clone())

@@ -23,7 +23,7 @@ for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch
 x = torch.tensor([float("nan") if rank == 1 else 1.0] * 5000)
 dist.all_reduce(x, dist.ReduceOp.MAX)
 assert x.isnan().all() or not EXACT  # MPI leaves open what becomes of nan
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("processes", [2, 3])

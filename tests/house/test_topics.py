@@ -25,7 +25,8 @@ ABOUT_ALL = {"aten_table", "private_layout", "rare_calls", "signals", "threads"}
 NATIVE_MACHINERY = {
     "channel_sums", "fold", "gemm", "indexed_walk", "ordered_items", "patches", "older_overload", "update", "backend",
     "compact", "cpu",
-    "compile", "cublas", "cudnn", "cufft", "cusolver", "device", "driver", "fault", "launch", "library", "many", "nccl",
+    "background", "compile", "cublas", "cudnn", "cufft", "cusolver", "device", "driver", "fault", "fused", "group_text",
+    "launch", "library", "many", "nccl", "slots",
     "memory", "printed", "queue", "radix_sort",
     "transpose", "wait", "block", "complex", "digits", "divider", "float8", "math", "ordered_keys", "philox", "rows",
     "special", "tensor_core", "types",

@@ -284,8 +284,10 @@ def adopt(options):
             )
         else:
             print(
-                f"{adoption.pip_settings()} is yours and stays; add `{adoption.constraint_setting()}` to its [install], "
-                'or name packages tied to one release of PyTorch in the version for 2.13: pip install "torchvision==0.28.*"'
+                f"{adoption.pip_settings()} is yours and stays; add `{adoption.constraint_setting()}` to its "
+                "[install], "
+                "or name packages tied to one release of PyTorch in the version for 2.13: pip install "
+                '"torchvision==0.28.*"'
             )
     return 0
 

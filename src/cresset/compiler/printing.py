@@ -4,8 +4,8 @@ A group comes as a text with a line a call (Tiles::describe in native/dispatch/t
 
     keep add -1 f32 m0f32 v2f32 n0f32
 
-says that the result is written to memory, the operator, which gradient it is (-1: none), the type it is computed in, and
-its operands: memory 0, the value of line 2, number 0, each with its type. See Note [Printed groups].
+says that the result is written to memory, the operator, which gradient it is (-1: none), the type it is computed in,
+and its operands: memory 0, the value of line 2, number 0, each with its type. See Note [Printed groups].
 """
 
 import dataclasses

@@ -17,8 +17,8 @@ class MapFetcher:
         self.whole_rows = auto_collation and collate_fn is default_collate and _rows_of(dataset) is not None
 
     def fetch(self, indices, epoch_seed=None, place=0, working_on=None):
-        """The batch at `indices`; `place` is where its first sample stands in the epoch. Without the seed of an epoch the
-        samples draw from the generators as they are: packages that bring a loader of their own call it so.
+        """The batch at `indices`; `place` is where its first sample stands in the epoch. Without the seed of an epoch
+        the samples draw from the generators as they are: packages that bring a loader of their own call it so.
         """
         if self.whole_rows:
             return _take_rows(self.dataset, indices)

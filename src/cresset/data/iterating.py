@@ -1,5 +1,6 @@
-"""The iterator of a DataLoader as PyTorch's protocol has it: what packages derive iterators of their own from (torchdata's
-stateful loader). Those in loader.py are of this class, too, and bring their own way of sharing out the work.
+"""The iterator of a DataLoader as PyTorch's protocol has it: what packages derive iterators of their own from
+(torchdata's stateful loader). Those in loader.py are of this class, too, and bring their own way of sharing out the
+work.
 """
 
 import warnings
@@ -81,7 +82,8 @@ def warn_of_no_accelerator(loader):
     """Pinned memory was asked for, and there is no device that could use it."""
     if loader.pin_memory and not cresset.accelerator.is_available():
         warnings.warn(
-            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
+            "won't be used.",
             stacklevel=5,
         )
 
@@ -89,8 +91,9 @@ def warn_of_no_accelerator(loader):
 def warn_of_length(dataset, expected, given):
     """A stream gave more than it said it would."""
     warnings.warn(
-        f"Length of IterableDataset {dataset} was reported to be {expected} (when accessing len(dataloader)), but {given} "
-        "samples have been fetched. With several workers each one iterates over the whole stream unless it takes a share: "
-        "see get_worker_info.",
+        f"Length of IterableDataset {dataset} was reported to be {expected} (when accessing len(dataloader)), "
+        f"but {given} "
+        "samples have been fetched. With several workers each one iterates over the whole stream unless it "
+        "takes a share: see get_worker_info.",
         stacklevel=4,
     )

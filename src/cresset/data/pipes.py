@@ -1,5 +1,5 @@
-"""Datasets that are chained, by PyTorch's names: what a program or a package derives its own from. The pipes that PyTorch
-brings along (`datapipes.iter`) are not here; torchdata's nodes do their work.
+"""Datasets that are chained, by PyTorch's names: what a program or a package derives its own from. The pipes that
+PyTorch brings along (`datapipes.iter`) are not here; torchdata's nodes do their work.
 """
 
 import cresset

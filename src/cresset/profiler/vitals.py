@@ -1,4 +1,5 @@
-"""Facts that parts of a program note about themselves, for who looks at many programs: only where TORCH_VITAL is set."""
+"""Facts that parts of a program note about themselves, for who looks at many programs: only where TORCH_VITAL is
+set."""
 
 import os
 

@@ -2,8 +2,8 @@
 PyTorch's names.
 
 `cresset run` does it for one program, `cresset adopt` for an environment. torchvision and safetensors are the installed
-packages; where they are missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors. torchtext,
-which is no longer released, is cresset.text.
+packages; where they are missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors.
+torchtext, which is no longer released, is cresset.text.
 
 Note [Two names for a module]
 A module is loaded once, as cresset.x.y, and is in `sys.modules` under both names. Then `__name__` and the `__module__`

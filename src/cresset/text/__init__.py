@@ -1,5 +1,5 @@
-"""What torchtext taught, in its place: tokenizers and vocabularies. torchtext itself is no longer released for new versions
-of PyTorch.
+"""What torchtext taught, in its place: tokenizers and vocabularies. torchtext itself is no longer released for new
+versions of PyTorch.
 """
 
 from . import data, vocab

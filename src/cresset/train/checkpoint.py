@@ -4,9 +4,9 @@ each.
 Note [The same bits]
 A resumed run gives the bits of one that never stopped if nothing that the next step reads is missing from the file:
 weights and buffers, the optimizer's moments, the schedule, the scale, the place in the epoch, and all generators from
-which somebody draws: cresset's, Python's, NumPy's, the GPUs', and those that a loader or its sampler owns. The loader draws
-the order of a running epoch again from the state its generators had when the epoch began, and goes to its place; then
-the generators get the state of the file.
+which somebody draws: cresset's, Python's, NumPy's, the GPUs', and those that a loader or its sampler owns. The loader
+draws the order of a running epoch again from the state its generators had when the epoch began, and goes to its place;
+then the generators get the state of the file.
 """
 
 import os

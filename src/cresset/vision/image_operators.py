@@ -1,5 +1,5 @@
-"""The operators of torchvision's library of picture formats, as `torch.ops.image`: what `torch.ops.load_library` finds in the
-place of that library. Pillow, which torchvision requires, reads and writes the formats.
+"""The operators of torchvision's library of picture formats, as `torch.ops.image`: what `torch.ops.load_library` finds
+in the place of that library. Pillow, which torchvision requires, reads and writes the formats.
 """
 
 from .. import library

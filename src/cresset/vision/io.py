@@ -9,7 +9,8 @@ from cresset import Tensor
 from .pictures import frames_of, from_bytes_tensor, open_picture, to_bytes_tensor
 
 __all__ = [
-    "ImageReadMode", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp", "encode_jpeg", "encode_png",
+    "ImageReadMode", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp", "encode_jpeg",
+    "encode_png",
     "read_file", "read_image", "write_file", "write_jpeg", "write_png",
 ]  # fmt: skip
 

@@ -61,8 +61,8 @@ def frames_of(who, file, size):
     count, limit = getattr(picture, "n_frames", 1), FREE_PIXELS + PIXELS_PER_BYTE * size
     if count * picture.width * picture.height > limit:
         raise RuntimeError(
-            f"{who}: {count} pictures of {picture.width} x {picture.height} pixels, where {size} bytes can have {limit} "
-            "pixels at most"
+            f"{who}: {count} pictures of {picture.width} x {picture.height} pixels, where {size} bytes can "
+            f"have {limit} pixels at most"
         )
     try:
         for index in range(count):

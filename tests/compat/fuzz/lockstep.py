@@ -18,7 +18,7 @@ from vocabulary import vocabulary
 ASSIGNED = re.compile(r"[vnmo]\d+$")
 REPLACED = re.compile(
     r"\.set_\(|\.data = |m\d+\.(double|float|half)\(|unsafe_(chunk|split)\("
-)  # a tensor has other memory from then on, and with it, in cresset, another version; or, in PyTorch, a version of its own
+)  # a tensor has other memory from then on, and with it, in cresset, another version; or, in PyTorch, a version of its own  # noqa: E501
 STORAGE_WRITTEN = re.compile(r"untyped_storage\(\)\.(fill_|copy_)\(")  # counts as a write in cresset alone
 BITS = {
     "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16,
@@ -316,7 +316,8 @@ class Lockstep:
             if why := self.elements(name, expected, got, dtype):
                 wrong[name] = why
         for name, array, _, dtype in unequal:
-            # A tensor that shows the bits of fractions of another dtype, which agree (two nans of different signs, say).
+            # A tensor that shows the bits of fractions of another dtype, which agree (two nans of different signs,
+            # say).
             if name in wrong and not any(
                 other not in wrong and kind != dtype and kind in EPSILON and covers(bits, array)
                 for other, bits, _, kind in unequal

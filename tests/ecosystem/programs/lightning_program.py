@@ -1,4 +1,5 @@
-"""lightning: fit, validate, test, predict; callbacks, checkpoints and resuming, precision, clipping, loggers, two processes."""
+"""lightning: fit, validate, test, predict; callbacks, checkpoints and resuming, precision, clipping, loggers, two
+processes."""
 
 import os
 import tempfile

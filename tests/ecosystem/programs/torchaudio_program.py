@@ -1,4 +1,5 @@
-"""torchaudio: spectra and their inverses, filters, resampling, augmentation, losses, models, the plumbing of datasets."""
+"""torchaudio: spectra and their inverses, filters, resampling, augmentation, losses, models, the plumbing of
+datasets."""
 
 import math
 

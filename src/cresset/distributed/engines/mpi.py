@@ -126,7 +126,8 @@ def begin_as_launched():
 
 
 def _start_library():
-    # Within a machine MPICH has shared memory of its own; what UCX would make beside it, a kill would leave in /dev/shm.
+    # Within a machine MPICH has shared memory of its own; what UCX would make beside it, a kill would leave in
+    # /dev/shm.
     settles = "UCX_TLS" not in os.environ
     if settles:
         os.environ["UCX_TLS"] = "^posix,sysv"

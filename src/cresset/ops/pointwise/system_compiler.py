@@ -1,7 +1,7 @@
 """The compiler of the system ($CXX, or g++), for loops that are printed while a program runs.
 
-What was compiled is kept in $CRESSET_CACHE (by default ~/.cache/cresset) under the hash of all that went into it, and of
-what came out: a file that was cut short or changed is compiled anew. CRESSET_COMPILER=none does without a compiler.
+What was compiled is kept in $CRESSET_CACHE (by default ~/.cache/cresset) under the hash of all that went into it, and
+of what came out: a file that was cut short or changed is compiled anew. CRESSET_COMPILER=none does without a compiler.
 """
 
 import contextlib

@@ -9,7 +9,8 @@ _APART, _GONE, _SPACE = re.compile(r"([.,()!?])"), re.compile(r'"'), re.compile(
 
 
 def _basic_english(line):
-    """Lower case; most signs stand alone, an apostrophe begins a token; quotation marks, colons and semicolons vanish."""
+    """Lower case; most signs stand alone, an apostrophe begins a token; quotation marks, colons and semicolons
+    vanish."""
     line = _SPACE.sub(" ", line.lower()).replace("'", " '  ")
     return _GONE.sub("", _APART.sub(r" \1 ", line)).split()
 
@@ -22,8 +23,8 @@ def get_tokenizer(tokenizer, language="en"):
     """A function from a line to its tokens.
 
     Args:
-        tokenizer: None (parts between white space), "basic_english", "spacy" (which must be installed), or a function, which
-            is given back.
+        tokenizer: None (parts between white space), "basic_english", "spacy" (which must be installed), or a function,
+            which is given back.
         language: spaCy's name of the language.
 
     >>> get_tokenizer("basic_english")("You can now install, please!")

@@ -1,5 +1,5 @@
-"""PyTorch's place for what happens when a worker process of somebody's own loader dies. Our loader watches its workers by
-their pipes and has no need of it.
+"""PyTorch's place for what happens when a worker process of somebody's own loader dies. Our loader watches its workers
+by their pipes and has no need of it.
 """
 
 import faulthandler as _faulthandler
