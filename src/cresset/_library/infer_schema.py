@@ -37,8 +37,7 @@ def _hint_text(hint):
     return None
 
 
-# What a parameter and a result may be, for who asks for the list.
-_SINGLE = (Tensor, int, float, bool, str, cresset.dtype, cresset.device)
+# What a result may be, for who asks for the list.
 SUPPORTED_RETURN_TYPES = {Tensor: "Tensor", list[Tensor]: "Tensor[]", int: "SymInt", float: "float", bool: "bool"}
 
 

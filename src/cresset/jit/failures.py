@@ -20,12 +20,6 @@ def raise_exception(message, class_name=None):
     raise error
 
 
-class _Failed(RuntimeError):
-    """An operator's exception with the places that led to it. Callers see a RuntimeError, or a subclass that PyTorch
-    has for it.
-    """
-
-
 def _text(frames, kind, message):
     return f"{HEADER}\n{TRACEBACK}\n{''.join(reversed(frames))}{kind}: {message}\n"
 

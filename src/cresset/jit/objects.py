@@ -296,10 +296,6 @@ class RecursiveScriptModule(ScriptModule, _Methods):
         return self._script_method("forward")
 
     @property
-    def _class_type(self):
-        return self._script_type
-
-    @property
     def original_name(self):
         """The name of the module's class."""
         return self._script_type.qualified_name.rpartition(".")[2]

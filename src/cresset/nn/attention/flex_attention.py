@@ -172,11 +172,6 @@ class BlockMask:
             dense = dense | _ordered_to_dense(self.full_kv_num_blocks, self.full_kv_indices)
         return dense
 
-    def _wholly_seen(self):
-        if self.full_kv_num_blocks is None:
-            return cresset.zeros_like(_ordered_to_dense(self.kv_num_blocks, self.kv_indices))
-        return _ordered_to_dense(self.full_kv_num_blocks, self.full_kv_indices)
-
     def as_tuple(self, flatten=True):
         size = self.BLOCK_SIZE if flatten else (self.BLOCK_SIZE,)
         lengths = self.seq_lengths if flatten else (self.seq_lengths,)
