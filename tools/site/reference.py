@@ -20,15 +20,22 @@ NAMESPACES = [
     *(
         (name.replace(".", "_"), f"cresset.{name}", f"cresset.{name}")
         for name in (
-            "nn nn.functional nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations nn.utils.prune nn.utils.stateless "
-            "nn.parallel nn.attention nn.attention.bias nn.attention.flex_attention optim optim.lr_scheduler optim.swa_utils "
-            "autograd autograd.forward_ad autograd.functional autograd.graph func linalg fft special signal.windows sparse nested masked "
-            "amp data distributions distributions.constraints distributions.transforms train metrics metrics.functional debug "
-            "vision vision.transforms vision.transforms.functional vision.transforms.v2 vision.models vision.datasets vision.ops "
-            "vision.io vision.utils serve export onnx jit fx compiler ao.quantization cuda cuda.memory backends backends.cuda "
-            "backends.cudnn accelerator cpu distributed distributed.device_mesh distributed.tensor distributed.tensor.parallel "
-            "distributed.fsdp distributed.pipelining distributed.checkpoint distributed.checkpoint.state_dict distributed.optim "
-            "distributed.rpc profiler serialization safetensors testing library overrides futures hub multiprocessing random "
+            "nn nn.functional nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations "
+            "nn.utils.prune nn.utils.stateless "
+            "nn.parallel nn.attention nn.attention.bias nn.attention.flex_attention optim optim.lr_scheduler "
+            "optim.swa_utils autograd autograd.forward_ad autograd.functional autograd.graph func linalg fft special "
+            "signal.windows sparse nested masked "
+            "amp data distributions distributions.constraints distributions.transforms train metrics "
+            "metrics.functional debug "
+            "vision vision.transforms vision.transforms.functional vision.transforms.v2 vision.models "
+            "vision.datasets vision.ops "
+            "vision.io vision.utils serve export onnx jit fx compiler ao.quantization cuda cuda.memory "
+            "backends backends.cuda "
+            "backends.cudnn accelerator cpu distributed distributed.device_mesh distributed.tensor "
+            "distributed.tensor.parallel distributed.fsdp distributed.pipelining distributed.checkpoint "
+            "distributed.checkpoint.state_dict distributed.optim "
+            "distributed.rpc profiler serialization safetensors testing library overrides futures hub "
+            "multiprocessing random "
             "quasirandom utils.benchmark utils.checkpoint utils.cpp_extension utils.dlpack utils.tensorboard"
         ).split()
     ),
