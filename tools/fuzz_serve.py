@@ -153,8 +153,8 @@ def ask(address, raw, whole):
 
 
 class Stops:
-    """Notices when this process itself stood still (stopped, or the machine asleep): then a silence is no fault of the
-    server's."""
+    """Notices when this process itself stood still (stopped, or the machine asleep): then a silence is not
+    the server's fault."""
 
     def __init__(self):
         self.last, self.longest = time.monotonic(), 0.0

@@ -1,10 +1,10 @@
 """Examples of the reference, which the build runs: a name's own, from its docstring; else one of the lists in
 examples/; else, for operators and for what tensors have, a call with sample inputs. What is shown is what came out.
 
-A list is a file `NAMESPACE.txt`. Its lines `>>> x = ...` define samples that examples may use, and `name: code` is an example;
-` ;; ` stands between its statements, and the value of the last one is shown. `name: ! code` has to raise. `name: - why`
-says why there is none. A line that begins with # is a comment.
-"""  # noqa: E501
+A list is a file `NAMESPACE.txt`. Its lines `>>> x = ...` define samples that examples may use, and `name: code` is an
+example; ` ;; ` stands between its statements, and the value of the last one is shown. `name: ! code` has to raise.
+`name: - why` says why there is none. A line that begins with # is a comment.
+"""
 
 import ast
 import contextlib
@@ -24,9 +24,8 @@ LISTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SAMPLES = [
     "x = torch.tensor([0.25, 0.5, 0.75])", "y = torch.tensor([1.0, 2.0, 3.0])", "i = torch.tensor([6, 10, 15])",
-    "j = torch.tensor([1, 2, 3])", "b = torch.tensor([True, False, True])", "m = torch.tensor([[2.0, 1.0], [1.0, "
-                                                                            "3.0]])",
-    "z = torch.tensor([1 + 2j, 3 - 1j])",
+    "j = torch.tensor([1, 2, 3])", "b = torch.tensor([True, False, True])",
+    "m = torch.tensor([[2.0, 1.0], [1.0, 3.0]])", "z = torch.tensor([1 + 2j, 3 - 1j])",
 ]  # fmt: skip
 CALLS = ["x", "x, y", "i", "i, j", "b", "b, b", "m", "m, m", "x, i", "i, y", "x, 0", "x, y, y", "m, 0"]
 GUESSED = {
@@ -213,9 +212,8 @@ class Examples:
         return True if found is None else found
 
     def summary(self):
-        count = sum(self.count.values())
+        ran, kinds = sum(self.count.values()), self.count
         return (
-            f"{count} names have an example that ran ({self.count['docstring']} from docstrings, "
-            f"{self.count['list']} from lists, "
-            f"{self.count['samples']} with sample inputs); {len(self.reasons)} say why they have none here"
+            f"{ran} names have an example that ran ({kinds['docstring']} from docstrings, {kinds['list']} from lists, "
+            f"{kinds['samples']} with sample inputs); {len(self.reasons)} say why they have none here"
         )

@@ -21,25 +21,23 @@ NAMESPACES = [
         (name.replace(".", "_"), f"cresset.{name}", f"cresset.{name}")
         for name in (
             "nn nn.functional nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations "
-            "nn.utils.prune nn.utils.stateless "
-            "nn.parallel nn.attention nn.attention.bias nn.attention.flex_attention optim optim.lr_scheduler "
-            "optim.swa_utils autograd autograd.forward_ad autograd.functional autograd.graph func linalg fft special "
-            "signal.windows sparse nested masked "
-            "amp data distributions distributions.constraints distributions.transforms train metrics "
-            "metrics.functional debug "
-            "vision vision.transforms vision.transforms.functional vision.transforms.v2 vision.models "
-            "vision.datasets vision.ops "
-            "vision.io vision.utils serve export onnx jit fx compiler ao.quantization cuda cuda.memory "
-            "backends backends.cuda "
-            "backends.cudnn accelerator cpu distributed distributed.device_mesh distributed.tensor "
-            "distributed.tensor.parallel distributed.fsdp distributed.pipelining distributed.checkpoint "
-            "distributed.checkpoint.state_dict distributed.optim "
+            "nn.utils.prune nn.utils.stateless nn.parallel nn.attention nn.attention.bias "
+            "nn.attention.flex_attention optim optim.lr_scheduler optim.swa_utils autograd autograd.forward_ad "
+            "autograd.functional autograd.graph func linalg fft special signal.windows sparse nested masked amp "
+            "data distributions distributions.constraints distributions.transforms train metrics "
+            "metrics.functional debug vision vision.transforms vision.transforms.functional vision.transforms.v2 "
+            "vision.models vision.datasets vision.ops vision.io vision.utils serve export onnx jit fx compiler "
+            "ao.quantization cuda cuda.memory backends backends.cuda backends.cudnn accelerator cpu distributed "
+            "distributed.device_mesh distributed.tensor distributed.tensor.parallel distributed.fsdp "
+            "distributed.pipelining distributed.checkpoint distributed.checkpoint.state_dict distributed.optim "
             "distributed.rpc profiler serialization safetensors testing library overrides futures hub "
-            "multiprocessing random "
-            "quasirandom utils.benchmark utils.checkpoint utils.cpp_extension utils.dlpack utils.tensorboard"
+            "multiprocessing random quasirandom utils.benchmark utils.checkpoint utils.cpp_extension utils.dlpack "
+            "utils.tensorboard"
         ).split()
     ),
 ]
+
+MOST = 170  # names on a page
 
 
 def module_of(dotted):
@@ -177,37 +175,57 @@ def methods_of(kind):
     return own
 
 
+def parts_of(page, title, names):
+    """(page, title, names) of a namespace: one, or several by the alphabet where it would be slow to read as one."""
+    if len(names) <= MOST:
+        return [(page, title, names)]
+    letters = {}
+    for name in names:
+        letters.setdefault(name.lstrip("_")[0].upper() if name[0] != "_" else "A", []).append(name)
+    groups = [[]]
+    for letter in sorted(letters):
+        if groups[-1] and sum(len(letters[known]) for known in groups[-1]) + len(letters[letter]) > MOST:
+            groups.append([])
+        groups[-1].append(letter)
+    parts = []
+    for group in groups:
+        span = group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}"
+        chosen = {name: names[name] for letter in group for name in letters[letter]}
+        parts.append((f"{page}_{span.replace(' ', '_').lower()}", f"{title}, {span}", chosen))
+    return parts
+
+
 def write(folder):
     """Write the pages; [(title, file)] for the navigation."""
     os.makedirs(os.path.join(folder, "reference"), exist_ok=True)
     pages, count, without = [], 0, 0
     found, sources = examples.Examples(), Sources(ROOT)
-    for page, dotted, title in NAMESPACES:
+    for namespace_page, dotted, namespace_title in NAMESPACES:
         space = module_of(dotted)
-        names = public_names(space)
         head = inspect.getdoc(space) or ""
-        lines = [f"# {title}", "", described(head) if inspect.ismodule(space) else plain(head.partition("\n")[0]), ""]
-        for name, value in names.items():
-            count += 1
-            without += callable(value) and not inspect.getdoc(value)
-            example = found.of(dotted, name, value)
-            lines += entry(f"{dotted}.{name}", name, value, sources, example=example)
-            if reason := found.reasons.get(f"{dotted}.{name}"):
-                lines += [f"No example is run here: {plain(reason)}.", ""]
-            if inspect.isclass(value) and not inspect.isclass(space):
-                for method, function in methods_of(value).items():
-                    lines += entry(f"{name}.{method}", f"{name}.{method}", function, sources, "###")
-        file = f"reference/{page}.md"
-        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
-            out.write("\n".join(lines))
-        pages.append((dotted, file))
+        head = described(head) if inspect.ismodule(space) else plain(head.partition("\n")[0])
+        for page, title, names in parts_of(namespace_page, namespace_title, public_names(space)):
+            lines = [f"# {title}", "", head, ""]
+            for name, value in names.items():
+                count += 1
+                without += callable(value) and not inspect.getdoc(value)
+                example = found.of(dotted, name, value)
+                lines += entry(f"{dotted}.{name}", name, value, sources, example=example)
+                if reason := found.reasons.get(f"{dotted}.{name}"):
+                    lines += [f"No example is run here: {plain(reason)}.", ""]
+                if inspect.isclass(value) and not inspect.isclass(space):
+                    for method, function in methods_of(value).items():
+                        lines += entry(f"{name}.{method}", f"{name}.{method}", function, sources, "###")
+            file = f"reference/{page}.md"
+            with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+                out.write("\n".join(lines))
+            pages.append((dotted + title.removeprefix(namespace_title), file))
     sources.write(folder)
     if found.failed or found.missing:
         raise SystemExit("\n".join([*found.failed, *(f"{name}: has no example" for name in found.missing)]))
-    index = ["# Reference", "", f"{count} names in {len(pages)} namespaces. {found.summary().capitalize()}.", ""]
-    index += [f"- [{dotted}]({os.path.basename(file)})" for dotted, file in pages]
+    summary = f"{count} names in {len(NAMESPACES)} namespaces. {found.summary()}."
+    index = ["# Reference", "", summary, "", *(f"- [{title}]({os.path.basename(file)})" for title, file in pages)]
     with open(os.path.join(folder, "reference", "index.md"), "w", encoding="utf-8") as out:
         out.write("\n".join(index) + "\n")
-    print(f"reference: {count} names in {len(pages)} namespaces; {without} functions and classes without a docstring")
-    print(found.summary())
+    print(f"reference: {summary} {without} functions and classes have no docstring.")
     return [("Overview", "reference/index.md"), *pages]

@@ -23,8 +23,7 @@ class Sources:
                     self.find_definitions(os.path.relpath(os.path.join(folder, file), root))
 
     def find_definitions(self, path):
-        """Operators are `@pointwise` functions and `name = operator("name", ...)`; functions of tensors are
-        functions."""
+        """Operators are `@pointwise` functions or `name = operator("name", ...)`; the others are functions."""
         for number, line in enumerate(self.text_of(path).splitlines(), 1):
             if match := re.match(r'(?:def (\w+)\(|(?:\w+ = )?operator\(\s*"(\w+)")', line):
                 self.definitions.setdefault(match[1] or match[2], (path, number))
