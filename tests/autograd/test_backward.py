@@ -1,5 +1,7 @@
 """backward and grad: what they compute, what they add up, what they refuse."""
 
+from collections import OrderedDict
+
 import pytest
 
 import cresset
@@ -189,3 +191,30 @@ def test_the_next_number_moves_as_the_number_does(dtype):
     assert (result.detach() == cresset.nextafter(x.detach(), towards.detach())).all()
     result.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0, 1.0] and towards.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_input_that_was_not_used_is_named():
+    x, y = leaf(1.0), leaf(2.0)
+    with pytest.raises(RuntimeError, match="differentiated Tensor at index 1 appears to not have been used"):
+        autograd.grad(x * 2, (x, y))
+
+
+def test_batched_gradients_have_the_outputs_shape_behind_the_batch():
+    x = cresset.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="If `is_grads_batched=True`, we interpret the first"):
+        autograd.grad(x * 2, x, cresset.ones(3), is_grads_batched=True)
+    with pytest.raises(IndexError, match="has none"):
+        autograd.grad(x * 2, x, cresset.ones(()), is_grads_batched=True)
+
+
+def test_inputs_by_name_are_a_dict():
+    x = leaf(1.0)
+    with pytest.raises(TypeError, match="must be a dict, not OrderedDict"):
+        autograd.grad(x * 2, OrderedDict(x=x))
+    assert autograd.grad(x * 2, {"x": x})["x"].item() == 2.0
+
+
+def test_whether_several_threads_were_allowed_can_be_asked():
+    with autograd.set_multithreading_enabled(False):
+        assert not autograd.is_multithreading_enabled()
+    assert autograd.is_multithreading_enabled()

@@ -150,7 +150,7 @@ def test_the_primal_keeps_its_history():
 @pytest.mark.parametrize(
     "run, error, phrase",
     [
-        (lambda: fw.make_dual(A, B[0]), RuntimeError, "same size"),
+        (lambda: fw.make_dual(A, B[0]), RuntimeError, "different size"),
         (lambda: fw.make_dual(A, B.float()), RuntimeError, "same dtype"),
         (lambda: fw.make_dual(A.long(), B), ValueError, "Expected primal to be floating point or complex"),
         (lambda: fw.make_dual(A, B.long()), ValueError, "Expected tangent to be floating point or complex"),

@@ -125,3 +125,10 @@ def test_memory_that_ran_out_does_not_harm_what_comes_after():
 
 def test_names_of_arguments_may_be_those_of_numpy():
     assert torch.ones(2, 3).sum(axis=0, keepdims=True).shape == (1, 3)
+
+
+def test_checks_of_a_program_say_what_did_not_hold():
+    with pytest.raises(RuntimeError, match="Expected cond to be True"):
+        cresset._check(False)
+    with pytest.raises(TypeError, match="cond tensor must have dtype torch.bool"):
+        cresset._check_tensor_all(cresset.ones(2))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections import OrderedDict
+from collections.abc import Mapping
 
 import cresset
 from cresset import _native
@@ -92,6 +93,11 @@ def grad(
             stacklevel=2,
         )
     names = None
+    if isinstance(inputs, Mapping) and type(inputs) is not dict:
+        raise TypeError(
+            f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
+            "supported."
+        )
     if isinstance(inputs, dict):
         names, inputs = list(inputs), list(inputs.values())
     inputs, outputs = tuple(as_list(inputs)), as_list(outputs)
@@ -105,9 +111,10 @@ def grad(
     else:
         roots, grads = start(outputs, given)
         found = _native.run_backward(roots, grads, keep, create_graph, inputs, False)
-    if not (allow_unused or materialize_grads) and any(g is None for g in found):
+    unused = next((place for place, g in enumerate(found) if g is None), None)
+    if unused is not None and not (allow_unused or materialize_grads):
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. "
+            f"The differentiated Tensor at index {unused} appears to not have been used in the graph. "
             "Set allow_unused=True if this is the desired behavior."
         )
     if materialize_grads:
@@ -130,6 +137,17 @@ def recorded(tensor):
 
 def all_at_once(outputs, inputs, given, keep, create_graph):
     """The gradients for each entry of batched `grad_outputs`: backward inside vmap over them."""
+    for output, g in zip(outputs, given, strict=True):
+        if g is None or isinstance(output, GradientEdge):
+            continue
+        if g.ndim == 0:
+            raise IndexError("grad: with is_grads_batched, a grad_output has a first dimension, but one has none")
+        if g.shape[1:] != output.shape:
+            raise RuntimeError(
+                "grad: If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                f"dimension; the others are those of its output, but they are {tuple(g.shape)} and "
+                f"{tuple(output.shape)}"
+            )
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(

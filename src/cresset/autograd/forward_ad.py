@@ -107,8 +107,8 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError("make_dual: the tensor already has a tangent at this level; unpack_dual gives the primal")
     if tensor.shape != tangent.shape:
         raise RuntimeError(
-            f"make_dual: Expected primal and tangent to have the same size, got {tuple(tensor.shape)} and "
-            f"{tuple(tangent.shape)}"
+            "make_dual: Trying to set a forward gradient that has a different size than that of the original Tensor: "
+            f"{tuple(tangent.shape)} and {tuple(tensor.shape)}"
         )
     if tensor.dtype != tangent.dtype:
         raise RuntimeError(

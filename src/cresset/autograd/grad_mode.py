@@ -15,6 +15,7 @@ __all__ = [
     "enable_grad",
     "enforce_grad_layout_policy",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",
@@ -208,6 +209,15 @@ class set_multithreading_enabled(Remembered):
     """Whether backward may use several threads. It always runs in the caller's thread."""
 
     enabled = True
+
+
+def is_multithreading_enabled():
+    """What `set_multithreading_enabled` set.
+
+    >>> cresset.autograd.is_multithreading_enabled()
+    True
+    """
+    return set_multithreading_enabled.enabled
 
 
 class enforce_grad_layout_policy(Remembered):

@@ -43,7 +43,7 @@ def _check_with(error_type, cond, message=None):
         raise AssertionError(f"_check: error_type must be an Exception and no Warning, got {error_type}")
     if message is not None and not callable(message):
         raise TypeError("_check: message must be a function that returns the words")
-    raise error_type("_check: expected the condition to be true" if message is None else str(message()))
+    raise error_type("_check: Expected cond to be True, but got False" if message is None else str(message()))
 
 
 def _offer_check(name, error_type):
@@ -77,7 +77,7 @@ def _check_tensor_all_with(error_type, cond, message=None):
     if not isinstance(cond, cresset.Tensor):
         raise TypeError(f"_check_tensor_all: cond must be a tensor, got a {type(cond).__name__}")
     if cond.dtype != cresset.bool:
-        raise TypeError(f"_check_tensor_all: cond must be a tensor of bool, got {cond.dtype}")
+        raise TypeError(f"_check_tensor_all: cond tensor must have dtype torch.bool, but got {cond.dtype}")
     _check_with(error_type, bool(cond.all()), message)
 
 
