@@ -18,7 +18,7 @@ NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], [
 # The modules and packages of cresset/ ("" is the package itself, which shows everything to the user). A module inside a
 # package may have a floor of its own: "show.summary".
 PYTHON = [
-    ["_native", "_version", "version", "show", "types", "torch_version", "__config__", "__future__", "pytree"],
+    ["_native", "version", "show", "types", "torch_version", "__config__", "__future__", "pytree"],
     [
         "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps",
         "mtia", "devices", "backends",
@@ -33,7 +33,7 @@ PYTHON = [
     ["graph", "dispatch", "_subclasses"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_C"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
-    ["train", "debug", "serve", "vision", "audio", "text", "metrics", "standing_in", "cli"],
+    ["train", "debug", "serve", "vision", "text", "metrics", "standing_in", "cli"],
     ["", "__main__"],
 ]  # fmt: skip
 
