@@ -20,6 +20,17 @@ PyObject* compute_late_from_now(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(computes_late, on == Py_True));
 }
 
+// end_region(): nothing is computed late from now on, and what somebody can see is there.
+PyObject* end_region(PyObject*, PyObject*) {
+  computes_late = false;
+  if (!pending_count.load(std::memory_order_relaxed)) [[likely]]
+    Py_RETURN_NONE;
+  return guarded([] {
+    settle_all("the region returns");
+    return Py_NewRef(Py_None);
+  });
+}
+
 nb::dict as_dict(const LateGroup& g) {
   nb::dict d;
   d["reason"] = g.reason;
@@ -69,6 +80,8 @@ void add_late(PyObject* module) {
   static PyMethodDef functions[] = {
       {"compute_late", compute_late_from_now, METH_O,
        "Whether pointwise calls of this thread are computed late from now on; gives what was so before."},
+      {"end_region", end_region, METH_NOARGS,
+       "Pointwise calls of this thread are computed at once from now on, and all that waits in it now."},
       {}};
   PyModule_AddFunctions(module, functions);
   nb::module_ m = nb::borrow<nb::module_>(module);

@@ -490,12 +490,14 @@ bool compute_late(Call& c) {
   const PointwiseDefinition& def = *c.op.pointwise;
   if (c.given_out || c.op.inplace) return false;
   int64_t most = 0;
+  for (int i = 0; i < def.input_count; ++i)
+    if (c.args[i].kind == Kind::tensor) most = std::max(most, c.args[i].tensor_->numel);
+  if (most < std::min(late_elements, late_elements_on_device)) return false;
   Device device;
   for (int i = 0; i < def.input_count; ++i) {
     if (c.args[i].kind != Kind::tensor) continue;
     const TensorImpl& t = *c.args[i].tensor_;
     if (t.level || is_complex(t.dtype) || t.storage->was_cut()) return false;
-    most = std::max(most, t.numel);
     if (device.is_cpu()) device = t.storage->device;
   }
   if (!is_late_place(device, most)) return false;

@@ -12,8 +12,8 @@ import dataclasses
 import re
 
 from ..ops import formulas
-from ..ops.pointwise.expression import LOOK
-from ..ops.pointwise.loops import OPERATIONS, QUICK_NODES, Loop, nodes, variables
+from ..ops.pointwise.expression import LOOK, Expression, variable
+from ..ops.pointwise.loops import MAX_INPUTS, OPERATIONS, QUICK_NODES, Loop, nodes, variables
 from ..ops.pointwise.printing import TYPE_NAMES, print_body
 
 CHEAP = OPERATIONS | {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit"}
@@ -22,39 +22,49 @@ STORED = TYPE_NAMES | {"b8": "uint8_t"}  # a byte compared with 0 vectorizes, a 
 
 
 @dataclasses.dataclass
-class Line:
-    """One call."""
+class Call:
+    """One line: a loop, and where its operands are."""
 
     kept: bool
     loop: Loop
     operands: list  # (kind, index, type)
 
+
+@dataclasses.dataclass
+class Piece:
+    """What one statement of the text computes: a call, or a function inside of one."""
+
+    name: str
+    expression: Expression
+    values: dict  # of its variables: the text, or the name of another piece
+    place: str | None = None  # the pointer that it is kept at
+
     @property
     def is_heavy(self):
-        return any(node.op not in CHEAP for node in nodes(self.loop.expression))
+        return _is_heavy(self.expression)
 
 
 def group_source(key):
     """The C++ text of a group; None where one of its loops is more than a formula."""
-    lines = [_line(text) for text in key.splitlines()]
-    if not all(_is_plain(line.loop) for line in lines):
+    calls = [_call(text) for text in key.splitlines()]
+    if not all(_is_plain(call.loop) for call in calls):
         return None
     return "\n".join([
         '#pragma GCC optimize("no-thread-jumps")',
         '#include "base/vector_math.h"', '#include "dispatch/pointwise_loop.h"', "",
         "namespace cresset::pointwise::own {", "",
-        *(_function(number, line.loop) for number, line in enumerate(lines)),
+        *(_function(piece) for number, call in enumerate(calls) for piece in _pieces(number, call)),
         'extern "C" __attribute__((visibility("default"))) void cresset_group(char* const* pointers,',
         "    const ScalarAttribute* scalars, int64_t count) {",
-        *_body(lines), "}", "", "}", "",
+        *_body(calls), "}", "", "}", "",
     ])  # fmt: skip
 
 
-def _line(text):
+def _call(text):
     kept, name, which, compute, *operands = text.split()
     loop = Loop(formulas.definition(name), compute, None if which == "-1" else int(which))
     parsed = [re.fullmatch(r"([mnv])(\d+)(f32|f64|b8)", operand).groups() for operand in operands]
-    return Line(kept == "keep", loop, [(kind, int(index), type) for kind, index, type in parsed])
+    return Call(kept == "keep", loop, [(kind, int(index), type) for kind, index, type in parsed])
 
 
 def _is_plain(loop):
@@ -70,92 +80,126 @@ def _is_plain(loop):
     )
 
 
-def _function(number, loop):
-    """The formula as a function of one element and the attributes."""
-    used = variables(loop.expression)
-    parameters = [f"{TYPE_NAMES[type]} {name}" for name, type in loop.reads]
-    parameters += [f"{TYPE_NAMES[a.type_in(loop.compute)]} {a.name}" for a in loop.attributes if a.name in used]
-    result = TYPE_NAMES[loop.result_type]
-    before, body = print_body([(f"const {result} result", loop.expression)], functions=loop.functions)
+def _is_heavy(expression):
+    return any(node.op not in CHEAP for node in nodes(expression))
+
+
+def _pieces(number, call):
+    """A call, cut so that each piece has at most one function that is more than arithmetic."""
+    values = {}
+    for (name, _), (kind, index, type) in zip(call.loop.reads, call.operands, strict=True):
+        values[name] = f"{kind}{index}" + ("[i]" + " != 0" * (type == "b8")) * (kind == "m")
+    values |= {attribute.name: f"s{number}_{attribute.name}" for attribute in call.loop.attributes}
+    pieces, new = [], {}
+
+    def cut(node):
+        if node not in new:
+            made = Expression(node.op, tuple(map(cut, node.args)), node.type, node.value)
+            if node.op not in CHEAP and node is not call.loop.expression:
+                name = f"v{number}_{len(pieces)}"
+                pieces.append(Piece(name, made, dict(values)))
+                values[name] = name
+                made = variable(name, node.type)
+            new[node] = made
+        return new[node]
+
+    whole = cut(call.loop.expression)
+    if pieces and not _is_heavy(whole):  # the last function stays with what is made of it
+        last = pieces.pop()
+        whole = _put_back(whole, last)
+    return [*pieces, Piece(f"v{number}", whole, dict(values), f"r{number}" if call.kept else None)]
+
+
+def _put_back(node, piece, known=None):
+    known = {} if known is None else known
+    if node.op == "variable":
+        return piece.expression if node.value == piece.name else node
+    if node not in known:
+        known[node] = Expression(
+            node.op, tuple(_put_back(arg, piece, known) for arg in node.args), node.type, node.value
+        )
+    return known[node]
+
+
+def _function(piece):
+    """A piece as a function of the variables of its expression."""
+    types = {node.value: node.type for node in nodes(piece.expression) if node.op == "variable"}
+    result = TYPE_NAMES[piece.expression.type]
+    _, body = print_body([(f"const {result} result", piece.expression)])
+    parameters = ", ".join(f"{TYPE_NAMES[type]} {name}" for name, type in sorted(types.items()))
     return "\n".join([
-        f"static inline __attribute__((always_inline)) {result} f{number}({', '.join(parameters)}) {{",
-        *(f"  {line}" for line in (*before, *body)), "  return result;", "}", "",
+        f"static inline __attribute__((always_inline)) {result} f_{piece.name}({parameters}) {{",
+        *(f"  {line}" for line in body), "  return result;", "}", "",
     ])  # fmt: skip
 
 
-def _body(lines):
-    kept = [number for number, line in enumerate(lines) if line.kept]
-    operands = [operand for line in lines for operand in line.operands]
+def _body(calls):
+    operands = [operand for call in calls for operand in call.operands]
     memories = dict(sorted({(index, type) for kind, index, type in operands if kind == "m"}))
     numbers = dict(sorted({(index, type) for kind, index, type in operands if kind == "n"}))
+    kept = [number for number, call in enumerate(calls) if call.kept]
     text = []
     for index, type in numbers.items():
-        name = TYPE_NAMES[type]
         place = len(kept) + len(memories) + index
-        text.append(f"  const {name} n{index} = *reinterpret_cast<const {STORED[type]}*>(pointers[{place}]);")
-    for number, line in enumerate(lines):
-        for index, attribute in enumerate(line.loop.attributes):
-            if attribute.name in variables(line.loop.expression):
-                name = TYPE_NAMES[attribute.type_in(line.loop.compute)]
-                text.append(
-                    f"  const {name} s{number}_{attribute.name} = attribute<{name}>(scalars[{4 * number + index}]);"
-                )
-    loops = _loops(lines)
+        text.append(
+            f"  const {TYPE_NAMES[type]} n{index} = *reinterpret_cast<const {STORED[type]}*>(pointers[{place}]);"
+        )
+    for number, call in enumerate(calls):
+        for index, attribute in enumerate(call.loop.attributes):
+            if attribute.name in variables(call.loop.expression):
+                type = TYPE_NAMES[attribute.type_in(call.loop.compute)]
+                place = MAX_INPUTS * number + index
+                text.append(f"  const {type} s{number}_{attribute.name} = attribute<{type}>(scalars[{place}]);")
+    pieces = {piece.name: piece for number, call in enumerate(calls) for piece in _pieces(number, call)}
+    loops = _loops(pieces.values())
     crossing = {
-        index for k, loop in enumerate(loops) for number in loop for kind, index, _ in lines[number].operands
-        if kind == "v" and index not in loop and not lines[index].kept
+        name for loop in loops for piece in loop for name in _read(piece)
+        if name in pieces and pieces[name] not in loop and not pieces[name].place
     }  # fmt: skip
-    text += [f"  alignas(64) {STORED[_type(lines[index])]} w{index}[{STRIP}];" for index in sorted(crossing)]
+    text += [f"  alignas(64) {STORED[pieces[name].expression.type]} w{name}[{STRIP}];" for name in sorted(crossing)]
     text += [
         f"  for (int64_t at = 0; at < count; at += {STRIP}) {{",
         f"    const int64_t n = count - at < {STRIP} ? count - at : {STRIP};",
     ]
     for place, number in enumerate(kept):
-        text.append(f"    auto* r{number} = reinterpret_cast<{STORED[_type(lines[number])]}*>(pointers[{place}]) + at;")
+        type = STORED[calls[number].loop.result_type]
+        text.append(f"    auto* r{number} = reinterpret_cast<{type}*>(pointers[{place}]) + at;")
     for index, type in memories.items():
         place = len(kept) + index
         text.append(f"    auto* m{index} = reinterpret_cast<const {STORED[type]}*>(pointers[{place}]) + at;")
     for loop in loops:
         text += ["#pragma GCC ivdep", "    for (int64_t i = 0; i < n; ++i) {"]
-        text += [f"      {statement}" for number in loop for statement in _statements(lines, number, loop, crossing)]
+        text += [f"      {line}" for piece in loop for line in _statements(piece, pieces, loop, crossing)]
         text.append("    }")
     return [*text, "  }"]
 
 
-def _loops(lines):
-    """The calls, cut so that each loop has one that is more than arithmetic: two of them want more registers than
-    there are."""
+def _read(piece):
+    """What the variables of a piece stand for."""
+    return [piece.values[name] for name in sorted(variables(piece.expression))]
+
+
+def _loops(pieces):
+    """Pieces, cut so that each loop has one that is more than arithmetic: two want more registers than there are."""
     loops, heavy = [[]], False
-    for number, line in enumerate(lines):
-        if line.is_heavy and heavy:
+    for piece in pieces:
+        if piece.is_heavy and heavy:
             loops.append([])
-        heavy |= line.is_heavy
-        loops[-1].append(number)
+        heavy |= piece.is_heavy
+        loops[-1].append(piece)
     return loops
 
 
-def _statements(lines, number, loop, crossing):
-    line = lines[number]
+def _statements(piece, pieces, loop, crossing):
+    def argument(value):
+        other = pieces.get(value)
+        if other is None or other in loop:
+            return value
+        return f"{other.place or 'w' + value}[i]" + " != 0" * (other.expression.type == "b8")
 
-    def operand(kind, index, type):
-        is_bool = " != 0" * (type == "b8")
-        if kind == "n":
-            return f"n{index}"
-        if kind == "m":
-            return f"m{index}[i]{is_bool}"
-        if index in loop:
-            return f"v{index}"
-        return f"{'r' if lines[index].kept else 'w'}{index}[i]{is_bool}"
-
-    used = variables(line.loop.expression)
-    arguments = [operand(*given) for given in line.operands]
-    arguments += [f"s{number}_{a.name}" for a in line.loop.attributes if a.name in used]
-    yield f"const {TYPE_NAMES[_type(line)]} v{number} = f{number}({', '.join(arguments)});"
-    if line.kept:
-        yield f"r{number}[i] = v{number};"
-    if number in crossing:
-        yield f"w{number}[i] = v{number};"
-
-
-def _type(line):
-    return line.loop.result_type
+    type = TYPE_NAMES[piece.expression.type]
+    yield f"const {type} {piece.name} = f_{piece.name}({', '.join(map(argument, _read(piece)))});"
+    if piece.place:
+        yield f"{piece.place}[i] = {piece.name};"
+    if piece.name in crossing:
+        yield f"w{piece.name}[i] = {piece.name};"

@@ -32,7 +32,7 @@ _native.set_group_printer(_print_group)
 
 def late(function):
     """`function` as a compiled region."""
-    compute_late, settle_late = _native.compute_late, _native.settle_late
+    compute_late, end_region = _native.compute_late, _native.end_region
 
     @functools.wraps(function)
     def compiled(*args, **kwargs):
@@ -41,8 +41,7 @@ def late(function):
         try:
             return function(*args, **kwargs)
         finally:
-            compute_late(False)
-            settle_late("the region returns")
+            end_region()
 
     return _told(compiled, log_topics()) if log_topics() else compiled
 
