@@ -77,6 +77,10 @@ void ask_printer(const std::string& key) {
 }  // namespace
 
 void add_late(PyObject* module) {
+  // The object on the interpreter's stack, and the handle of the call.
+  is_temporary = [](const TensorImpl& t) {
+    return t.wrapper && !t.owns_wrapper && Py_REFCNT(static_cast<PyObject*>(t.wrapper)) == 1 && t.use_count() <= 2;
+  };
   static PyMethodDef functions[] = {
       {"compute_late", compute_late_from_now, METH_O,
        "Whether pointwise calls of this thread are computed late from now on; gives what was so before."},

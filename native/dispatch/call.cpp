@@ -388,6 +388,7 @@ static void execute_surveyed(Call& c, const Survey& s) {
   if (!s.laid_out) [[likely]]
     return execute_by_survey(c, s);
   if ((s.dispatched && !modes.dispatch_disabled) || modes.dispatching) return dispatcher(c);
+  if (computes_late && reduce_late(c)) return;
   const bool reads = !c.op.view && c.op.aliasing != Aliasing::unread;
   // What makes its own results may give back its argument: it asks for the memory itself.
   if (reads && (c.op.infer || c.op.mutates || c.op.inplace || c.given_out)) settle_arguments(c);

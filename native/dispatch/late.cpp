@@ -17,6 +17,7 @@ GroupRunner group_runners[kDeviceTypes] = {};
 LateStatistics late_statistics;
 thread_local std::vector<LateGroup>* late_listener = nullptr;
 constinit thread_local const char* settle_reason = nullptr;
+bool (*is_temporary)(const TensorImpl& t) = nullptr;
 
 namespace {
 
@@ -68,13 +69,14 @@ using Group = std::vector<RefPtr<LateValue>>;
 // Memory for what somebody can still see.
 class Results {
  public:
-  explicit Results(const Group& group) {
+  // `taken`: who else sees its elements, if nobody keeps them; null: no such value.
+  explicit Results(const Group& group, const LateValue* taken = nullptr) {
     for (const auto& v : group) {
       uint32_t inside = 1 + (v->seen ? 1 : 0);  // the group, and the storage's layout
       for (const auto& other : group)
         for (int i = 0; i < other->count; ++i) inside += other->inputs[i].from.get() == v.get();
       const bool read_later = v->use_count() > inside;
-      if (v->seen || read_later) {
+      if (v.get() != taken && (v->seen || read_later)) {
         outputs_.push_back({v.get(), allocate_memory(v->numel * size_of(v->dtype), v->device)});
         tiles.push_back({v.get(), outputs_.back().memory.data});
         ++kept;
@@ -211,28 +213,38 @@ void note_group(const Group& group, std::span<const TileResult> results, int64_t
   g.kept = kept;
 }
 
-void run_group(Group& group) {
-  Results results(group);
-  if (results.kept) {
+void finish(const Group& group) {
+  for (const auto& v : group) unlink(*v);
+  set_state(group, LateValue::done);
+  for (const auto& v : group)
+    for (int i = 0; i < v->count; ++i) v->inputs[i].from.reset(), v->inputs[i].storage.reset();
+}
+
+// With a `taker` the elements of the last value are taken as they are made. If nobody `keeps` them, it and what is not
+// written behind it go on waiting: the tensor is about to go, and whoever should ask after all has them computed anew.
+void run_group(Group& group, const Taker* taker = nullptr, bool keeps = true) {
+  Results results(group, keeps ? nullptr : group.back().get());
+  if (results.kept || taker) {
     note_group(group, results.tiles, results.kept);
     set_state(group, LateValue::running);
     try {
       if (const GroupRunner runner = group_runners[static_cast<int>(group[0]->device.type)])
         runner(results.tiles, group[0]->device);
-      else if (group.size() == 1 && group[0]->loop)
+      else if (group.size() == 1 && group[0]->loop && !taker)
         run_alone(*group[0], results.tiles[0].memory);
       else
-        Tiles(results.tiles).run();
+        Tiles(results.tiles, taker).run();
     } catch (...) {
       set_state(group, LateValue::waiting);
       throw;
     }
   }
   results.publish();
-  for (const auto& v : group) unlink(*v);
-  set_state(group, LateValue::done);
-  for (const auto& v : group)
-    for (int i = 0; i < v->count; ++i) v->inputs[i].from.reset(), v->inputs[i].storage.reset();
+  if (keeps) return finish(group);
+  Group written, rest;
+  for (const TileResult& r : results.tiles) (r.memory ? written : rest).push_back(RefPtr<LateValue>(r.value));
+  finish(written);
+  set_state(rest, LateValue::waiting);
 }
 
 // What waits behind `v`, and `v` itself. A value that another thread computes is waited for.
@@ -242,6 +254,10 @@ void collect(LateValue& v, Group& group, uint64_t visit) {
   for (int i = 0; i < v.count; ++i)
     if (LateValue* from = v.inputs[i].from.get()) collect(*from, group, visit);
   group.push_back(RefPtr<LateValue>(&v));
+}
+
+void sort(Group& group) {
+  std::sort(group.begin(), group.end(), [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
 }
 
 LateValue* find_running(const Group& group) {
@@ -263,7 +279,7 @@ void settle_group(std::span<LateValue* const> roots) {
       wait_for(*other);
       continue;
     }
-    std::sort(group.begin(), group.end(), [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
+    sort(group);
     return run_group(group);
   }
 }
@@ -484,6 +500,20 @@ void LateValue::settle() {
   const RefPtr<LateValue> hold(this);
   LateValue* const self = this;
   settle_group({&self, 1});
+}
+
+bool take_late(const Tensor& t, const Taker& taker) {
+  RefPtr<Pending> holder;
+  LateValue* const v = late_value_of(*t, holder);
+  if (!v || t->level || v->state != LateValue::waiting || !v->device.is_cpu() || v->images || !t.is_contiguous() ||
+      t.offset() != 0 || t.numel() != v->numel || t.dtype() != v->dtype)
+    return false;
+  Group group;
+  collect(*v, group, next_visit++);
+  if (find_running(group)) return false;
+  sort(group);
+  run_group(group, &taker, !(t.storage()->use_count() == 1 && is_temporary && is_temporary(*t)));
+  return true;
 }
 
 bool compute_late(Call& c) {

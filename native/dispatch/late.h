@@ -79,6 +79,24 @@ char* memory_of(const LateValue::Input& in);
 using GroupRunner = void (*)(std::span<const TileResult> results, Device device);
 extern GroupRunner group_runners[kDeviceTypes];
 
+// Who takes the elements of a value as they are made: `unit` of them at a time, the last time perhaps fewer, in any
+// order and from several threads.
+struct Taker {
+  int64_t unit;
+  void (*take)(void* self, const char* elements, int64_t begin, int64_t n);
+  void* self;
+};
+// Computes what `t` waits for and hands its elements over; they are written only where somebody else can see them.
+// False: t does not wait, or not as a whole, and nothing was done.
+bool take_late(const Tensor& t, const Taker& taker);
+// Set by the bindings: nobody refers to the tensor but the call that it is an argument of.
+extern bool (*is_temporary)(const TensorImpl& t);
+
+// Reductions that take elements as they are made; false: they have to run on memory.
+using LateReduction = bool (*)(Call& c);
+bool add_late_reduction(Run run, LateReduction reduction);
+bool reduce_late(Call& c);
+
 // A pointwise call: gives a result whose values are to come. False: it has to run now.
 bool compute_late(Call& c);
 // The same for the gradient of one input; undefined: it has to run now.

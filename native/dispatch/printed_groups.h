@@ -23,7 +23,11 @@ class PrintedGroup {
   explicit PrintedGroup(std::string key) : key_(std::move(key)) {}
   // The function, where this run should call it. Its pointers: results that are kept, memory, numbers; its attributes:
   // kMaxPointwiseInputs of each call.
-  Loop function() const { return state_ == State::ready && is_faster() ? function_ : nullptr; }
+  Loop function() {
+    if (state_ != State::ready) return nullptr;
+    // A busy machine can make the first runs slow: the function is tried again now and then.
+    return trials_ < kTrials || printed_ < listed_ || ++passed_over_ % kRetrial == 0 ? function_ : nullptr;
+  }
   // A run is over. `printed`: by the function.
   void note(int64_t nanoseconds, int64_t elements, bool printed);
   void install(Loop function);  // null: it will not come
@@ -31,15 +35,14 @@ class PrintedGroup {
  private:
   enum class State : uint8_t { counting, asked, ready, refused };
   static constexpr int64_t kWorthwhile = 40'000'000;  // nanoseconds that its runs have taken before it is printed
-  static constexpr int kTrials = 4;                   // runs of the function before it is compared
-
-  bool is_faster() const { return trials_ < kTrials || printed_ < listed_; }
+  static constexpr int kTrials = 8;                   // runs of the function before it is compared
+  static constexpr int kRetrial = 16;
 
   std::string key_;
   State state_ = State::counting;
   Loop function_ = nullptr;
   int64_t spent_ = 0;
-  int trials_ = 0;
+  int trials_ = 0, passed_over_ = 0;
   double listed_ = std::numeric_limits<double>::infinity(), printed_ = listed_;  // the best run, nanoseconds an element
 };
 

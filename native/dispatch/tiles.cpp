@@ -99,7 +99,7 @@ Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, 
   return place;
 }
 
-Tiles::Tiles(std::span<const TileResult> results) {
+Tiles::Tiles(std::span<const TileResult> results, const Taker* taker) : taker_(taker), last_(results.back()) {
   elements_ = results[0].value->numel;
   steps_.reserve(2 * results.size() + 4);
   const Loop function = describe(results) ? group_->function() : nullptr;
@@ -107,10 +107,14 @@ Tiles::Tiles(std::span<const TileResult> results) {
   function ? add_printed(results, function) : add_loops(results);
 }
 
-// Where a result is made: in memory, or in a block from which it is streamed.
-Tiles::Place Tiles::result_place(char* memory, int64_t width) {
-  const bool streams = elements_ * width >= kStreamedBytes;
-  return memory && !streams ? Place{Place::memory, 0, memory, width} : new_block(width);
+// Where a result is made: in memory, in a block from which it is streamed, or where it is taken.
+Tiles::Place Tiles::result_place(const TileResult& result) {
+  const int64_t width = size_of(result.value->dtype);
+  const bool taken = taker_ && result.value == last_.value, streams = !taken && elements_ * width >= kStreamedBytes;
+  if (result.memory && !streams) return {Place::memory, 0, result.memory, width};
+  if (!taken) return new_block(width);
+  width_ = std::max(width_, width);
+  return {Place::taken, 0, nullptr, width};
 }
 
 void Tiles::add_stream(const Place& from, char* memory) {
@@ -138,7 +142,7 @@ bool Tiles::describe(std::span<const TileResult> results) {
   for (size_t k = 0; k < results.size(); ++k) {
     const LateValue& v = *results[k].value;
     if (!v.loop || v.made != v.dtype || !type(v.dtype)) return false;
-    key += results[k].memory ? "keep " : "pass ";
+    key += results[k].memory || (taker_ && &v == last_.value) ? "keep " : "pass ";
     key += v.op->name(), key += ' ', key += std::to_string(v.which), key += type(dtype_of_compute(v.compute));
     for (int i = 0; i < v.count; ++i) {
       const LateValue::Input& in = v.inputs[i];
@@ -171,7 +175,7 @@ void Tiles::add_printed(std::span<const TileResult> results, Loop function) {
   printed_ = true;
   std::vector<Place> made;
   for (const TileResult& r : results)
-    if (r.memory) made.push_back(result_place(r.memory, size_of(r.value->dtype)));
+    if (r.memory || (taker_ && r.value == last_.value)) made.push_back(result_place(r));
   operands_.insert(operands_.begin(), made.begin(), made.end());
   Step& runs = steps_.emplace_back();
   runs.kind = Step::printed;
@@ -218,17 +222,15 @@ void Tiles::add_loops(std::span<const TileResult> results) {
         if (input.dtype != input.wanted) in = convert(in, input.dtype, input.wanted, new_block(size_of(input.wanted)));
       }
     }
-    char* const memory = results[k].memory;
-    const int64_t width = size_of(v.dtype);
     if (!v.loop) {
-      at[k] = convert(runs.in[0], v.inputs[0].dtype, v.dtype, result_place(memory, width));
+      at[k] = convert(runs.in[0], v.inputs[0].dtype, v.dtype, result_place(results[k]));
     } else {
       const bool converts = v.made != v.dtype;
-      runs.out = at[k] = converts ? new_block(size_of(v.made)) : result_place(memory, width);
+      runs.out = at[k] = converts ? new_block(size_of(v.made)) : result_place(results[k]);
       steps_.push_back(runs);
-      if (converts) at[k] = convert(runs.out, v.made, v.dtype, result_place(memory, width));
+      if (converts) at[k] = convert(runs.out, v.made, v.dtype, result_place(results[k]));
     }
-    add_stream(at[k], memory);
+    add_stream(at[k], results[k].memory);
   }
   assign_blocks();
 }
@@ -296,22 +298,28 @@ void Tiles::run_blocks() {
   const int64_t fitting = kCacheBytes / (std::max<int64_t>(places, 1) * width_) / 64 * 64;
   // A single loop over memory needs no blocks but those that threads share.
   const bool plain = slots_ == 0 && constants_.empty();
-  const int64_t block = std::min(elements_, plain ? 16 * kBlock : std::clamp<int64_t>(fitting, 256, kBlock));
+  const int64_t most = taker_ ? std::min(elements_, taker_->unit) : elements_;
+  const int64_t block = std::min(most, plain ? 16 * kBlock : std::clamp<int64_t>(fitting, 256, kBlock));
   const bool reads_ahead = steps_.size() >= kManySteps && elements_ * width_ >= kLargeBytes;
   const int64_t bytes = block * width_;
   char* const constants = blocks_of_numbers.of(std::max<int64_t>(bytes * static_cast<int64_t>(constants_.size()), 64));
   for (size_t k = 0; k < constants_.size(); ++k)
     repeat(constants + bytes * static_cast<int64_t>(k), constants_[k].bytes, block, constants_[k].width);
-  const int64_t blocks = (elements_ + block - 1) / block;
-  const int64_t grain = std::max<int64_t>(1, kParallelGrain / block / calls_);
+  const int64_t unit = taker_ ? taker_->unit : block, units = (elements_ + unit - 1) / unit;
+  const int64_t grain = std::max<int64_t>(1, kParallelGrain / unit / calls_);
+  const int64_t width = size_of(last_.value->dtype);
   LongWork work(elements_ * calls_);
-  parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
-    char* const space = blocks_of_values.of(std::max<int64_t>(bytes * slots_, 64));
-    for (int64_t b = first; b < last; ++b) {
-      const int64_t at = b * block, n = std::min(block, elements_ - at);
+  parallel_for(units, grain, [&](int64_t first, int64_t last) {
+    const int64_t own = (bytes * slots_ + 63) / 64 * 64;
+    char* const space = blocks_of_values.of(std::max<int64_t>(own + (taker_ ? unit * width : 0), 64));
+    for (int64_t at = first * unit, end, n; at < std::min(last * unit, elements_); at += n) {
+      const int64_t begin = at / unit * unit;
+      end = std::min(begin + unit, elements_);
+      n = std::min(block, end - at);
       const auto find = [&](const Place& p) {
         return p.kind == Place::block    ? space + bytes * p.index
                : p.kind == Place::memory ? p.base + at * p.width
+               : p.kind == Place::taken  ? space + own + (at - begin) * p.width
                                          : constants + bytes * p.index;
       };
       if (reads_ahead) read_ahead(streams, at + block, block);
@@ -335,6 +343,8 @@ void Tiles::run_blocks() {
           case Step::stream: stream(find(s.out), find(s.in[0]), n * s.out.width); break;
         }
       }
+      if (taker_ && at + n == end)
+        taker_->take(taker_->self, last_.memory ? last_.memory + begin * width : space + own, begin, end - begin);
     }
     if (streams_) end_stream();
   });

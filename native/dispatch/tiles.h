@@ -8,12 +8,13 @@ namespace cresset {
 // The values, in the order of the calls, all of the same number of elements.
 class Tiles {
  public:
-  explicit Tiles(std::span<const TileResult> results);
+  // `taker` gets the elements of the last value, which are not streamed.
+  explicit Tiles(std::span<const TileResult> results, const Taker* taker = nullptr);
   void run();
 
  private:
   struct Place {  // where a step finds or leaves the elements of a block
-    enum Kind : uint8_t { none, block, memory, constant } kind = none;
+    enum Kind : uint8_t { none, block, memory, constant, taken } kind = none;
     int32_t index = 0;     // of the block or constant
     char* base = nullptr;  // of the memory
     int64_t width = 0;
@@ -36,7 +37,7 @@ class Tiles {
   bool describe(std::span<const TileResult> results);
   void add_loops(std::span<const TileResult> results);
   void add_printed(std::span<const TileResult> results, Loop function);
-  Place result_place(char* memory, int64_t width);
+  Place result_place(const TileResult& result);
   void add_stream(const Place& from, char* memory);
   void run_blocks();
   Place load(const LateValue& value, const LateValue::Input& input, const char* base);
@@ -57,6 +58,8 @@ class Tiles {
   std::vector<int64_t> virtual_;  // of each block before assignment: its width
   int64_t elements_ = 0, calls_ = 0, slots_ = 0, width_ = 1;
   bool streams_ = false;
+  const Taker* taker_;
+  TileResult last_;                // the value that is taken
   PrintedGroup* group_ = nullptr;  // where it can be printed
   bool printed_ = false;           // and is
   std::vector<Place> operands_;    // of the printed function

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/parallel.h"
+#include "dispatch/late.h"
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
 #include "tensor/space.h"
@@ -15,9 +16,9 @@ constexpr int64_t kBufferBytes = 65536;
 
 class FoldRun {
  public:
-  FoldRun(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs)
-      : fold_(fold), outs_(outs), dtype_(input.dtype()) {
-    data_ = input.bytes();
+  // `data` is null where the elements are still to be computed.
+  FoldRun(const Tensor& input, const char* data, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs)
+      : fold_(fold), outs_(outs), dtype_(input.dtype()), data_(data) {
     width_ = size_of(dtype_);
     as_stored_ = dtype_ == fold.element;
     Dims order;  // of the reduced dimensions: by stride where the order of the elements does not matter
@@ -32,6 +33,25 @@ class FoldRun {
         std::swap(order[i - 1], order[i]);
     }
     for (int64_t d : order) folded_.add(input.size(d), input.stride(d));
+  }
+
+  // Rows of a contiguous input, each chunk as it is made: what a chunk is depends on the shape alone, as below.
+  bool run_late(const Tensor& input) {
+    const int64_t n = folded_.count, chunks = (n + kFoldChunk - 1) / kFoldChunk;
+    const bool in_rows = folded_.rank() == 1 && folded_.inner_stride() == 1 &&
+                         (kept_.rank() == 0 || (kept_.rank() == 1 && kept_.inner_stride() == n));
+    if (!as_stored_ || fold_.ordered || !in_rows || kept_.count == 0 ||
+        (chunks > 1 && kept_.count > 1 && n % kFoldChunk != 0))
+      return false;
+    if (chunks > 1) make_partial(chunks);
+    const Taker taker{chunks > 1 ? kFoldChunk : std::clamp<int64_t>(kFoldChunk / n, 1, kRowsTaken) * n,
+                      [](void* self, const char* x, int64_t begin, int64_t count) {
+                        static_cast<FoldRun*>(self)->take(x, begin, count);
+                      },
+                      this};
+    if (!take_late(input, taker)) return false;
+    if (chunks > 1) merge_and_store(chunks);
+    return true;
   }
 
   void run() {
@@ -107,6 +127,18 @@ class FoldRun {
   }
 
   // ---- rows
+
+  static constexpr int64_t kRowsTaken = 64;
+  void take(const char* x, int64_t begin, int64_t count) {
+    const int64_t n = folded_.count;
+    if (n > kFoldChunk) {
+      const int64_t result = begin / n, first = begin % n;
+      return fold_.rows(fold_.self, x, 1, 0, count, first, partial(first / kFoldChunk, result));
+    }
+    alignas(64) char accs[kRowsTaken * kLargestAccumulator];
+    fold_.rows(fold_.self, x, count / n, n, n, 0, accs);
+    store(accs, begin / n, count / n);
+  }
 
   void run_rows() {
     const int64_t n = folded_.count, chunks = (n + kFoldChunk - 1) / kFoldChunk;
@@ -270,7 +302,11 @@ void run_fold(const Tensor& input, uint64_t reduced, const Fold& fold, std::span
       return fold.finish(fold.self, acc, 1, n, out);
     }
   }
-  FoldRun(input, reduced, fold, outs).run();
+  FoldRun(input, input.bytes(), reduced, fold, outs).run();
+}
+
+bool run_fold_late(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs) {
+  return FoldRun(input, nullptr, reduced, fold, outs).run_late(input);
 }
 
 }  // namespace cresset

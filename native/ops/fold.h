@@ -41,6 +41,10 @@ inline constexpr int64_t kLargestAccumulator = 32;  // bytes
 // with size 1 there.
 void run_fold(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs);
 
+// The same of an input that is still to be computed (dispatch/late.h): elements are folded as they are made. False:
+// that cannot be, and nothing was done.
+bool run_fold_late(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs);
+
 // ---- chunks by lanes
 //
 // A lane operation has a Value, identity(), map(element) and combine(a, b). The loops below are plain: the compiler

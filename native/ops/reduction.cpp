@@ -3,6 +3,7 @@
 // reduction_moments.cpp.
 #include "ops/reduction.h"
 
+#include "dispatch/late.h"
 #include "dispatch/registration.h"
 
 namespace cresset {
@@ -212,6 +213,29 @@ void run_mean(Call& c) {
     if constexpr (!std::is_same_v<T, int64_t>) fold_into(c, t, arguments_of<kForm>(c, t).reduced, Mean<T>());
   });
 }
+
+// Sums and means of what is still to be computed, in one walk with what it is made of.
+template <Form kForm, template <class> class F>
+bool reduce_as_made(Call& c) {
+  const Tensor t = c.tensor(0);
+  if (t.dtype() != Dtype::f32 && t.dtype() != Dtype::f64) return false;
+  c.op.infer(c);
+  const TensorInfo info = c.promised[0];
+  c.promised.clear();
+  if (info.dtype != t.dtype()) return false;
+  const Tensor out = empty(info);
+  const uint64_t reduced = arguments_of<kForm>(c, t).reduced;
+  const bool done = t.dtype() == Dtype::f32 ? run_fold_late(t, reduced, make_fold(F<float>()), {&out, 1})
+                                            : run_fold_late(t, reduced, make_fold(F<double>()), {&out, 1});
+  if (done) c.give(out);
+  return done;
+}
+template <class T>
+using PlainSum = Sum<T>;
+[[maybe_unused]] const bool late = add_late_reduction(run_sum<Form::all>, reduce_as_made<Form::all, PlainSum>) &&
+                                   add_late_reduction(run_sum<Form::dims>, reduce_as_made<Form::dims, PlainSum>) &&
+                                   add_late_reduction(run_mean<Form::all>, reduce_as_made<Form::all, Mean>) &&
+                                   add_late_reduction(run_mean<Form::dims>, reduce_as_made<Form::dims, Mean>);
 
 template <Form kForm>
 void run_prod(Call& c) {

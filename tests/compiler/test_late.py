@@ -463,8 +463,27 @@ class TestElementsMoved:
             pytest.param(lambda a: a.clamp(-1, 1).abs().log1p().neg(), 1, (1, N, N), id="four functions"),
             pytest.param(lambda a: F.gelu(a) + F.silu(a) + F.mish(a), 1, (1, N, N), id="activations"),
             pytest.param(lambda a: (a * 2).view(100, -1).t() + 1, 1, (1, N, N), id="through views"),
-            pytest.param(lambda a: (a * 2).sum(), 1, (1, N, N), id="before a reduction: the reduction reads memory"),
-            pytest.param(lambda a: ((a * 2).sum() * 3, a)[0], 1, (1, N, N), id="a number after a reduction"),
+            pytest.param(lambda a: (a * 2).sum(), 1, (1, N, 0), id="before a sum: nothing is written but the sum"),
+            pytest.param(lambda a: ((a * 2).sum() * 3, a)[0], 1, (1, N, 0), id="a number after a sum"),
+            pytest.param(lambda a, b: ((a - b) * 0.5).square().mean(), 2, (1, 2 * N, 0), id="the mean of a loss"),
+            pytest.param(lambda a: (a.view(400, -1) * 2).sum(-1), 1, (1, N, 0), id="sums of rows"),
+            pytest.param(lambda a: (lambda y: (y, y.sum()))(a * 2), 1, (1, N, N), id="what is summed is wanted, too"),
+            pytest.param(lambda a: (a.exp(), (a.exp() * 2).sum()), 1, (2, 2 * N, N), id="beside a sum"),
+            pytest.param(lambda a: (a.view(400, -1) * 2).sum(0), 1, (1, N, N), id="sums of columns read memory"),
+            pytest.param(lambda a: F.softmax((a * 2).view(400, -1), -1), 1, (1, N, N), id="before a softmax"),
+            pytest.param(
+                lambda a: F.layer_norm((a * 2 + 1).view(400, -1), (100,)).exp() * 3,
+                1,
+                (2, 2 * N, 2 * N),
+                id="before and after a layer norm",
+            ),
+            pytest.param(lambda a: F.dropout(a * 2, 0.5).relu() + 1, 1, (2, 2 * N, 2 * N), id="around dropout"),
+            pytest.param(lambda a, b: cresset.cat([a * 2, b + 1]), 2, (2, 2 * N, 2 * N), id="before cat"),
+            pytest.param(lambda a: (a * 2 + 1)[: N // 2], 1, (1, N, N), id="a part of a result"),
+            pytest.param(lambda a, b: a.lerp(b, 0.25).clamp(0, 1), 2, (1, 2 * N, N), id="two inputs and a number"),
+            pytest.param(lambda a: a.double().exp().float() * 2, 1, (1, N, N), id="through another dtype"),
+            pytest.param(lambda a, b: (a * b, a + b, a - b), 2, (1, 2 * N, 3 * N), id="three results of two inputs"),
+            pytest.param(lambda a: cresset.where(a > 0, a, 0.01 * a), 1, (1, N, N), id="a leaky relu"),
         ],
     )
     def test_pointwise_programs(self, function, inputs, expected):
@@ -492,6 +511,84 @@ class TestElementsMoved:
 
         groups, read, written = self.moved(f)
         assert written == 2 * N  # y and the gradient; what is saved and the gradients between are never written
+
+    def test_a_training_step_of_a_loss(self):
+        w, x = values(seed=1).requires_grad_(), values(seed=2)
+
+        def f():
+            ((w * x).sigmoid() - 1).square().mean().backward()
+
+        groups, read, written = self.moved(f)
+        # Forward reads w and x and writes what is saved: the sigmoid, and what is squared. Backward reads both and x,
+        # and writes the gradient.
+        assert (read, written) == (2 * N + 3 * N, 2 * N + N)
+        assert groups == 2
+
+
+class TestReductions:
+    """Sums and means fold what is still to be computed as it is made, in eager's order."""
+
+    @pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
+    @pytest.mark.parametrize(
+        "shape", [(40_000,), (200, 300), (7, 8192), (3, 5000, 4), (50_000, 1), (9, 4097), (40_961,), (2, 3, 4096, 2)]
+    )
+    def test_every_shape(self, shape, dtype):
+        a = values(*shape, dtype=dtype)
+        dims = [None, -1, 0, *([(-1, -2)] if len(shape) > 1 else [])]
+        for dim in dims:
+            check(lambda a, dim=dim: (a * 1.1 + 0.3).sum(dim), a)
+            check(lambda a, dim=dim: (a * 1.1 + 0.3).exp().mean(dim, keepdim=True), a)
+            check(lambda a, dim=dim: (lambda y: (y.sum(dim), y, y.mean(dim)))(a * 1.1), a)
+
+    def test_other_dtypes(self):
+        check(lambda a: (a * 2).sum(dtype=cresset.float64), values())
+        check(lambda a: (a > 0).sum(), values())
+        check(lambda a: (a * 2).sum(), values(dtype=cresset.bfloat16))
+
+    def test_what_was_summed_is_asked_for_later(self):
+        def f(a):
+            y = a * 2
+            total = y.sum()
+            z = y + total
+            a.zero_()
+            return y, z, total, a
+
+        check(f, values())
+
+    def test_a_large_one_that_is_kept(self):
+        check(lambda a: (lambda y: (y.mean(), y))((a + 1).exp()), values(2_200_000))
+
+    def test_gradients(self):
+        def f(a):
+            a = a.requires_grad_()
+            ((a * 2).sin().view(100, -1).sum(-1) * 3).sum().backward()
+            return a.grad
+
+        check(f, values())
+
+    def test_errors(self):
+        for f in (lambda a: (a * 2).sum(5), lambda a: (a * 2).mean(dtype=cresset.int64)):
+            with pytest.raises((IndexError, RuntimeError)) as ours:
+                cresset.compile(f)(values())
+            with pytest.raises(ours.type, match=None) as theirs:
+                f(values())
+            assert str(ours.value) == str(theirs.value)
+
+    def test_from_several_threads(self):
+        a = values(300_000)
+        f = cresset.compile(lambda a, k: ((a * k).exp() + 1).sum())
+        expected, found = [((a * k).exp() + 1).sum() for k in range(4)], [None] * 4
+
+        def work(k):
+            for _ in range(20):
+                found[k] = f(a, k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(cresset.equal(x, y) for x, y in zip(found, expected, strict=True))
 
 
 def test_the_log_tells_what_was_done(tmp_path):

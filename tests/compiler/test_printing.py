@@ -107,7 +107,7 @@ def test_loops_with_more_than_a_formula_are_not_printed():
 def test_the_text_of_a_group():
     text = printing.group_source("pass exp -1 f32 m0f32\npass tanh -1 f32 m0f32\nkeep mul -1 f32 v0f32 v1f32\n")
     assert text.count("#pragma GCC ivdep") == 2  # a loop for each of the two functions
-    assert "w0[512]" in text and "r2[i] = v2" in text and "w2" not in text
+    assert "wv0[512]" in text and "r2[i] = v2" in text and "wv2" not in text
 
 
 FAILING = """

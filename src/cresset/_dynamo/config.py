@@ -1,6 +1,6 @@
 """Settings of the tracer, with PyTorch's defaults. They are kept for programs that set and read them.
-`recompile_limit` and `suppress_errors` are read where graphs go to a backend of one's own; nothing else is traced, so
-the others have no effect.
+`recompile_limit` is read where graphs go to a backend of one's own (one that fails costs a warning, whatever
+`suppress_errors` says); nothing else is traced, so the others have no effect.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
-"""Settings of the code generator, with PyTorch's defaults. They are kept for programs that set and read them; no code
-is generated, so none has an effect.
+"""Settings of the code generator, with PyTorch's defaults. They are kept for programs that set and read them; what
+code is generated (cresset/compiler/printing.py) asks none of them.
 """
 
 import types
@@ -10,6 +10,7 @@ allow_buffer_reuse = True
 aten_distributed_optimizations = types.SimpleNamespace(
     enable_overlap_scheduling=False, collective_bucketing=None, insert_overlap_deps=None
 )
+compile_threads = 1
 conv_1x1_as_mm = False
 coordinate_descent_check_all_directions = False
 coordinate_descent_tuning = False

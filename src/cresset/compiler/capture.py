@@ -242,9 +242,7 @@ class Backed:
             try:
                 made = self.backend(module, list(inputs))
             except Exception as error:
-                if not counting.config().suppress_errors:
-                    raise
-                self.warn(f"the backend failed: {error}")
+                self.warn(f"the backend failed: {type(error).__name__}: {error}")
                 made = module.forward
             if not callable(made):
                 raise RuntimeError(f"compile: expected the backend to give a function, got {type(made).__name__}")
