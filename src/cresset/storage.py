@@ -195,9 +195,11 @@ class UntypedStorage(_StorageBase):
         return object.__sizeof__(self) + self.nbytes()
 
     def __deepcopy__(self, memo):
-        if self._cdata not in memo:
-            memo[self._cdata] = self.clone()
-        return memo[self._cdata]
+        # By its memory: x.data has a storage of its own, with a version of its own, on the memory of x.
+        place = (self.data_ptr(), self.nbytes()) if self.data_ptr() else self._cdata
+        if place not in memo:
+            memo[place] = self.clone()
+        return memo[place]
 
     def __reduce__(self):
         if self.device.type == "meta":

@@ -244,6 +244,12 @@ class TestCopies:
         x[1] = 5
         assert y.tolist() == [5, 0] and a.tolist() == [0, 0, 0]
 
+    @pytest.mark.parametrize("other", [lambda a: a.data, lambda a: a.data[1:], lambda a: a.unbind()[1].data])
+    def test_deepcopy_keeps_sharing_with_data(self, other):
+        a = torch.zeros(3)
+        x, y = copy.deepcopy((a, other(a)))
+        assert x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() != a.data_ptr()
+
     def test_copy_shares_memory(self):
         a = torch.zeros(3)
         assert copy.copy(a).data_ptr() == a.data_ptr()

@@ -16,7 +16,7 @@ CONSTANT = "; its history moves nothing"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
-NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|abs|log_softmax|cross_entropy)\(")
+NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
 
 
 def circumstances(libraries, steps, why, operands):
@@ -68,7 +68,9 @@ def past(steps, why):
         said += "; memory was lent by DLPack"
     if "modified by an inplace operation" in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
         said += "; memory was written through its storage"
-    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
+    if GRADIENT.search(steps[-1]) and (
+        re.match(r"\S+: \S+ instead of \S+ at ", why) or why.endswith("; in the last places alone")
+    ):
         names = sorted({name for step in steps for name in NOTED.findall(step)})
         said += f"; through {' '.join(names)}" if names else ""
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
