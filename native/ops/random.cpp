@@ -313,7 +313,10 @@ void infer_bernoulli(Call& c) {
   const Tensor t = c.tensor(0);
   check_implemented(is_floating(t.dtype()), "bernoulli: \"bernoulli_tensor_cpu_p_\" not implemented for '",
                     facts(t.dtype()).legacy, "'");
-  c.promise_like(t);
+  const Dtype dtype = c.target ? c.target->dtype() : t.dtype();  // zeros and ones are those of any dtype
+  check_implemented(!is_complex(dtype), "\"bernoulli_tensor_cpu_self_\" not implemented for '", facts(dtype).legacy,
+                    "'");
+  c.promise(t.sizes(), dtype, t.device());
 }
 void run_bernoulli(Call& c) {
   if (c.out().numel() > 0) toss(c.out(), contiguous(c.tensor(0)), generator(c, 1));

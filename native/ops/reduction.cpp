@@ -179,7 +179,11 @@ void run_sum(Call& c) {
 }
 
 void infer_nansum(Call& c) {
-  check(!is_complex(c.tensor(0).dtype()), "nansum on CPU does not support complex inputs");
+  const Dtype dtype = c.tensor(0).dtype();
+  check(!is_complex(dtype), "nansum on CPU does not support complex inputs");
+  if (c.target && is_floating(dtype))  // out= says in which dtype is summed
+    check_implemented(is_floating(c.target->dtype()), "\"nansum_cpu\" not implemented for '",
+                      facts(c.target->dtype()).legacy, "'");
   infer_sum<Form::dims>(c);
 }
 // To an integer dtype each element is converted, as `sum` does it; before that nan is dropped, which no integer is.

@@ -132,7 +132,9 @@ def test_cat_and_stack_give_each_its_part_of_the_gradient():
     assert x.grad.tolist() == [21, 21]
 
 
-@pytest.mark.parametrize("join", [cresset.cat, cresset.stack])
+@pytest.mark.parametrize(
+    "join", [cresset.cat, cresset.stack, cresset.hstack, cresset.vstack, cresset.dstack, cresset.column_stack]
+)
 def test_joined_numbers_that_out_cannot_hold_are_a_type_error(join):
     with pytest.raises(TypeError, match="input types can't be cast to the desired output type"):
         join([cresset.ones(2)] * 2, out=cresset.zeros(4, dtype=cresset.int64))

@@ -127,3 +127,8 @@ def test_adding_a_product_in_place():
 def test_error_says_what_is_wrong(call, message):
     with pytest.raises(RuntimeError, match=message):
         call(cresset.zeros(2, 3))
+
+
+def test_a_chain_of_three_equal_matrices_begins_on_the_left():
+    left, right = cresset.tensor([[1e30, 0.0], [0.0, 1.0]]), cresset.tensor([[1e-30, 0.0], [0.0, 1.0]])
+    assert cresset.linalg.multi_dot([left, left, right])[0, 0].item() == float("inf")

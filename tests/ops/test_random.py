@@ -301,3 +301,18 @@ class TestGradients:
         cresset._sample_dirichlet(a)[:, 0].sum().backward()
         assert a.grad.mean(0)[0].item() == pytest.approx(1 / 6 - 2 / 36, abs=0.003)
         assert a.grad.mean(0)[1].item() == pytest.approx(-2 / 36, abs=0.003)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "float64"])
+def test_coins_are_written_to_an_out_of_any_real_dtype(dtype):
+    out = cresset.empty(0, dtype=getattr(cresset, dtype))
+    assert cresset.bernoulli(cresset.tensor([0.0, 1.0, 1.0]), out=out) is out
+    assert out.tolist() == [0, 1, 1]
+    turned = cresset.zeros(2, 3, dtype=out.dtype).t()
+    cresset.bernoulli(cresset.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), out=turned)
+    assert turned.tolist() == [[0, 1], [1, 0], [1, 1]]
+
+
+def test_coins_are_not_written_to_complex_numbers():
+    with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
+        cresset.bernoulli(cresset.ones(2), out=cresset.empty(0, dtype=cresset.complex64))

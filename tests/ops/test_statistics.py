@@ -102,3 +102,17 @@ def test_the_mean_of_one_number_has_a_gradient_though_its_deviation_has_none(spr
         mean = getattr(cresset, spread)(x, 0)[1]
     mean.backward()
     assert x.grad.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("reduce", [cresset.nansum, cresset.nanmean])
+@pytest.mark.parametrize("dtype", ["int64", "bool", "complex64"])
+def test_sums_without_nan_are_not_summed_in_an_out_that_has_none(reduce, dtype):
+    with pytest.raises(NotImplementedError, match='"nansum_cpu" not implemented for'):
+        reduce(cresset.ones(2, 3), 0, out=cresset.empty(0, dtype=getattr(cresset, dtype)))
+
+
+def test_means_without_nan_are_written_to_out():
+    x = cresset.tensor([[1.0, float("nan")], [4.0, 2.0]])
+    out = cresset.empty(0, dtype=cresset.float64)
+    assert cresset.nanmean(x, 0, out=out) is out
+    assert out.tolist() == [2.5, 2.0]

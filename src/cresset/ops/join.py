@@ -94,42 +94,42 @@ def _to_3d(tensor):
     return _to_2d(tensor).unsqueeze(-1) if tensor.ndim < 3 else tensor
 
 
-@function(out="cast")
-def hstack(tensors):
+@function
+def hstack(tensors, *, out=None):
     """Join side by side: along the columns, or vectors end to end.
 
     >>> cresset.hstack([cresset.tensor([1, 2]), cresset.tensor([3])])
     tensor([1, 2, 3])
     """
     tensors = [_to_1d(tensor) for tensor in sequence(tensors, "hstack")]
-    return cresset.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
+    return cresset.cat(tensors, 0 if tensors[0].ndim == 1 else 1, out=out)
 
 
 @function(name="row_stack")
-@function(out="cast")
-def vstack(tensors):
+@function
+def vstack(tensors, *, out=None):
     """Join on top of each other: along the rows; a vector counts as a row.
 
     >>> cresset.vstack([cresset.tensor([1, 2]), cresset.tensor([3, 4])])
     tensor([[1, 2],
             [3, 4]])
     """
-    return cresset.cat([_to_2d(tensor) for tensor in sequence(tensors, "vstack")], 0)
+    return cresset.cat([_to_2d(tensor) for tensor in sequence(tensors, "vstack")], 0, out=out)
 
 
-@function(out="cast")
-def dstack(tensors):
+@function
+def dstack(tensors, *, out=None):
     """Join in depth: along dimension 2.
 
     >>> cresset.dstack([cresset.tensor([1, 2]), cresset.tensor([3, 4])])
     tensor([[[1, 3],
              [2, 4]]])
     """
-    return cresset.cat([_to_3d(tensor) for tensor in sequence(tensors, "dstack")], 2)
+    return cresset.cat([_to_3d(tensor) for tensor in sequence(tensors, "dstack")], 2, out=out)
 
 
-@function(out="cast")
-def column_stack(tensors):
+@function
+def column_stack(tensors, *, out=None):
     """Join as columns; a vector counts as a column.
 
     >>> cresset.column_stack([cresset.tensor([1, 2]), cresset.tensor([3, 4])])
@@ -137,7 +137,7 @@ def column_stack(tensors):
             [2, 4]])
     """
     columns = [t.reshape(-1, 1) if t.ndim < 2 else t for t in sequence(tensors, "column_stack")]
-    return cresset.cat(columns, 1)
+    return cresset.cat(columns, 1, out=out)
 
 
 def _where_to_split(who, indices_or_sections, sections, indices):

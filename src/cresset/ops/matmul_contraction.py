@@ -455,19 +455,22 @@ def multi_dot(tensors, who="multi_dot"):
 
 
 def _cheapest_splits(sizes):
-    """For each part (first, last) of the chain of matrices sizes[i] × sizes[i + 1]: after which one to split it."""
+    """For each part (first, last) of the chain of matrices sizes[i] × sizes[i + 1]: after which one to split it. Of
+    equal costs PyTorch takes the first place, but the last one in a chain of three.
+    """
     count = len(sizes) - 1
     cost, split = {(i, i): 0 for i in range(count)}, {}
     for length in range(1, count):
         for first in range(count - length):
             last = first + length
-            cost[first, last], split[first, last] = min(
-                (
-                    cost[first, middle] + cost[middle + 1, last] + sizes[first] * sizes[middle + 1] * sizes[last + 1],
-                    middle,
-                )
-                for middle in range(first, last)
-            )
+            costs = {
+                middle: cost[first, middle]
+                + cost[middle + 1, last]
+                + sizes[first] * sizes[middle + 1] * sizes[last + 1]
+                for middle in (range(last - 1, first - 1, -1) if count == 3 else range(first, last))
+            }
+            split[first, last] = min(costs, key=costs.get)
+            cost[first, last] = costs[split[first, last]]
     return split
 
 

@@ -201,8 +201,8 @@ def corrcoef(input):
 # --- means that pass over nan, and the rest ---
 
 
-@function(method=True, out="cast")
-def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+@function(method=True)
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """The mean of the elements that are not nan.
 
     >>> cresset.nanmean(cresset.tensor([1.0, float("nan"), 2.0]))
@@ -216,6 +216,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
             f"dtype. Got: {dtype}"
         )
     count = input.isnan().logical_not().sum(None if _all_dims(dim) else dim, keepdim=keepdim)
+    if out is not None:
+        return cresset.nansum(input, dim, keepdim, dtype=dtype, out=out).div_(count)
     return input.nansum(dim, keepdim, dtype=dtype) / count
 
 

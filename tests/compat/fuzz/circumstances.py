@@ -14,6 +14,7 @@ NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 CONSTANT = "; its history moves nothing"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
+OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
@@ -66,6 +67,10 @@ def past(steps, why):
         "from_dlpack" in step for step in steps[:-1]
     ):
         said += "; memory was lent by DLPack"
+    if re.match(r"v\d+: \S+ instead of \S+ at", why) and re.search(r"[.]set_\(|grown\(|as_strided", steps[-1]):
+        names = re.findall(r"\bv\d+\b", steps[-1].partition(" = ")[2] or steps[-1])
+        said += "; after an out= that was read, too" if any(OUT_OF_ITSELF.search(step) for step in steps[:-1]) else ""
+        said += "; of a copy with gaps" if any(maker(steps[:-1], x).endswith("_scatter") for x in names) else ""
     if "modified by an inplace operation" in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
         said += "; memory was written through its storage"
     if GRADIENT.search(steps[-1]) and (

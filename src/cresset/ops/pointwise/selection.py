@@ -29,7 +29,7 @@ def _(grad, condition):
 @pointwise(types="bool real", inplace=False, examples=[(1.0, 2.0, 2.0), (3, 2, 3)])
 def maximum(x, y):
     """The larger of x and y; nan if either is."""
-    return where((x < y) | isnan(y), y, x)
+    return where(isnan(y), y, where(x < y, y, x))
 
 
 @maximum.on("bool")
@@ -45,7 +45,7 @@ def _(x, y):
 @pointwise(types="bool real", inplace=False, examples=[(1.0, 2.0, 1.0), (3, 2, 2)])
 def minimum(x, y):
     """The smaller of x and y; nan if either is."""
-    return where((x > y) | isnan(y), y, x)
+    return where(isnan(y), y, where(x > y, y, x))
 
 
 @minimum.on("bool")
