@@ -23,7 +23,7 @@ import cresset
 LISTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SAMPLES = [
-    "x = torch.tensor([0.25, 0.5, 0.75])", "y = torch.tensor([1.0, 2.0, 3.0])", "i = torch.tensor([6, 10, 15])",
+    "x = torch.tensor([0.25, 0.5, 0.75])", "y = torch.tensor([3.0, 1.0, 2.0])", "i = torch.tensor([6, 10, 15])",
     "j = torch.tensor([1, 2, 3])", "b = torch.tensor([True, False, True])",
     "m = torch.tensor([[2.0, 1.0], [1.0, 3.0]])", "z = torch.tensor([1 + 2j, 3 - 1j])",
 ]  # fmt: skip
