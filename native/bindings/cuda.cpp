@@ -16,6 +16,7 @@
 #include "cuda/memory.h"
 #include "cuda/printed.h"
 #include "cuda/random.h"
+#include "cuda/replay.h"
 #include "cuda/wait.h"
 #include "dispatch/late.h"
 #include "dispatch/on_host.h"
@@ -333,12 +334,15 @@ void add_cuda(PyObject* module) {
     settle("a graph begins");
     enter(device);
     begin_pool(device, pool);
+    finish_launches();
     begin_capture(handle(stream), mode);
+    hold_replay(true);
   });
   m.def("capture_end", [](int device, Number stream, Number pool) {
     settle("a graph ends");
     enter(device);
     end_pool(device, pool);
+    hold_replay(false);
     const GraphHandle graph = end_capture(handle(stream));
     check(graph,
           "CUDA graph capture failed: the capture was not valid (an operation that waits for the device was called "
@@ -477,6 +481,19 @@ void add_cuda(PyObject* module) {
       "note_host", [](const std::string& name, int device) { note_host(name, cuda::device_at(device)); },
       "Warn once that what is named here is computed on the CPU.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });
+  m.def(
+      "replay", [](int device, bool on) { check_device(device), replay(on, device); },
+      "Whether launches that repeat themselves go to the driver as graphs, from here on; it counts.");
+  m.def("replay_statistics", [] {
+    const ReplayStatistics s = replay_statistics();
+    nb::dict d;
+    d["graphs"] = s.graphs;
+    d["replays"] = s.replays;
+    d["replayed"] = s.replayed;
+    d["plain"] = s.plain;
+    d["problem"] = s.problem;
+    return d;
+  });
   m.def("fused_statistics", [] {
     const FusedStatistics s = fused_statistics();
     nb::dict d;

@@ -105,6 +105,7 @@ void add_late(PyObject* module) {
     d["kept"] = late_statistics.kept;
     d["read"] = late_statistics.read;
     d["written"] = late_statistics.written;
+    d["forgotten"] = late_statistics.forgotten;
     return d;
   });
   m.def(

@@ -29,21 +29,21 @@ bool is_alike(const Tensor& t, DimsView sizes) { return t.sizes() == Dims(sizes)
 
 void copy_memory(char* to, const char* from, int64_t bytes, int device) {
   const StreamHandle stream = enter(device);
-  enqueue_call(device, "cuMemcpyDtoDAsync", [=] {
+  enqueue_on(device, stream, "cuMemcpyDtoDAsync", [=](StreamHandle stream) {
     return started_driver->cuMemcpyDtoDAsync_v2.now(address(to), address(from), static_cast<size_t>(bytes), stream);
   });
 }
 
 // Every element, of one, two or four bytes, becomes the same.
-void set_memory(const Tensor& t, size_t width, uint32_t element) {
+void set_memory(const Tensor& t, size_t width, uint64_t element) {
   const Place place(t.device());
   const Address to = address(t.bytes());
   const auto count = static_cast<size_t>(bytes_of(t)) / width;
-  enqueue_call(place.device, "cuMemsetAsync", [=, stream = place.stream] {
+  enqueue_on(place.device, place.stream, "cuMemsetAsync", [=](StreamHandle stream) {
     if (width == 1) return started_driver->cuMemsetD8Async.now(to, static_cast<unsigned char>(element), count, stream);
     if (width == 2)
       return started_driver->cuMemsetD16Async.now(to, static_cast<unsigned short>(element), count, stream);
-    return started_driver->cuMemsetD32Async.now(to, element, count, stream);
+    return started_driver->cuMemsetD32Async.now(to, static_cast<unsigned>(element), count, stream);
   });
 }
 

@@ -317,11 +317,12 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   const Plan& plan = found->second;
   if (!plan.possible) return false;
   const Workspace workspace(place.device, plan.workspace);
-  enqueue_call(
-      place.device, "cublasLtMatmul",
-      [plan, handle = handle(place.device), stream = place.stream, memory = workspace.data(),
-       alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), bias = p.bias, a_scale = p.a_scale,
-       b_scale = p.b_scale, a = p.a.data, b = p.b.data, c, d = p.d] {
+  // The factors first: there is no gap between the members, whose bytes are compared (Note [Replaying launches]).
+  enqueue_on(
+      place.device, place.stream, "cublasLtMatmul",
+      [alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), plan, handle = handle(place.device),
+       memory = workspace.data(), bias = p.bias, a_scale = p.a_scale, b_scale = p.b_scale, a = p.a.data, b = p.b.data,
+       c, d = p.d](StreamHandle stream) {
         if (bias) library().cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &bias, sizeof bias);
         if (a_scale) set_scales(plan.product, a_scale, b_scale);
         return library().cublasLtMatmul(handle, plan.product, alpha.bytes, a, plan.a, b, plan.b, beta.bytes, c, plan.c,

@@ -121,7 +121,7 @@ void run_one(LateValue& v, char* memory, std::span<char* const> inputs, Device d
       operands[1 + i] = {inputs[static_cast<size_t>(i)], in.dtype, in.wanted, in.linear ? linear : in.strides};
     }
   }
-  if (!v.loop) return copy_strided(operands[0], operands[1], v.sizes, device);
+  if (!v.loop && !v.rows) return copy_strided(operands[0], operands[1], v.sizes, device);
   launch_formula(
       PointwiseLaunch{*v.op, v.which, v.compute, v.sizes, operands, 1 + v.count, on_host, v.attributes, device});
 }
@@ -153,7 +153,11 @@ void run_one_by_one(std::span<const TileResult> results, Device device) {
       inputs[i] = results[from].memory ? results[from].memory : scratch[from]->data();
     }
     if (!results[k].memory) scratch[k] = std::make_unique<Scratch>(v.numel * size_of(v.dtype), device);
-    run_one(v, results[k].memory ? results[k].memory : scratch[k]->data(), inputs, device);
+    char* const memory = results[k].memory ? results[k].memory : scratch[k]->data();
+    if (v.rows)
+      v.rows->run(memory, inputs, results[k].sides);
+    else
+      run_one(v, memory, inputs, device);
     for (size_t from = 0; from <= k; ++from)
       if (last[from] <= k) scratch[from].reset();
   }
@@ -170,26 +174,104 @@ std::string print_kernel(const GroupText& text, std::span<const TileResult> resu
               " + threadIdx.x) * kVector;\n  if (i >= plan.count) return;\n", text.statements(kept, {}), "}\n");
 }
 
+// The file of an operator on rows, with what it reads and writes as functions before it. What is kept is stored where
+// it is computed first.
+std::string print_rows(const GroupText& text, std::span<const TileResult> results, int row, const FusedRows::Form& form,
+                       bool writes) {
+  std::string functions;
+  std::vector<bool> stored(results.size(), false);
+  const LateValue& v = *results[static_cast<size_t>(row)].value;
+  for (int i = 0; i < v.count; ++i) {
+    const std::vector<int> behind = text.behind_argument(row, i);
+    std::vector<int> kept;
+    for (const int k : behind)
+      if (results[static_cast<size_t>(k)].memory && !stored[static_cast<size_t>(k)]) {
+        kept.push_back(k);
+        stored[static_cast<size_t>(k)] = true;
+      }
+    const std::string type = join("Vector<dtype_", tag_of(v.inputs[i].dtype), ", kVector>");
+    functions += join("CRESSET_INLINE ", type, " row_input_", i, "(const Plan& plan, int64_t i) {\n", type, " out;\n",
+                      text.argument_statements(row, i, kept), "  return out;\n}\n");
+  }
+  if (writes) {
+    std::vector<int> kept;
+    for (size_t k = 0; k < results.size(); ++k)
+      if (results[k].memory && !stored[k]) kept.push_back(static_cast<int>(k));
+    functions +=
+        join("CRESSET_INLINE void row_output(const Plan& plan, int64_t i, const Vector<dtype_", tag_of(v.dtype),
+             ", kVector>& made) {\n", text.statements(kept, {{row, "made.values[k]"}}), "}\n");
+  }
+  return join(text.beginning(), functions, "#define FUSED\n", form.macros, "#include \"", form.file, "\"\n");
+}
+
+std::string key_of(const GroupText& text, const FusedRows::Form& form, const Place& place) {
+  return join(place.device, ":", form.entry, ":", form.macros, ":") + text.signature();
+}
+
+// A group with one operator on rows. False: its kernel is not there yet, or cannot be.
+bool run_rows(std::span<const TileResult> results, int row, const Place& place) {
+  const auto& work = static_cast<const FusedRows&>(*results[static_cast<size_t>(row)].value->rows);
+  const FusedRows::Form form = work.form();
+  const std::vector<uint64_t> words = work.words(results[static_cast<size_t>(row)].sides);
+  const GroupText text(results, form.n, form.vector, words);
+  if (!text.fits()) return false;
+  const FunctionHandle kernel =
+      find(key_of(text, form, place), place, form.entry, [&] { return print_rows(text, results, row, form, true); });
+  if (kernel) launch_bytes(kernel, place, form.blocks, form.block, text.parameters());
+  return kernel != nullptr;
+}
+
+bool run_elements(std::span<const TileResult> results, const Place& place) {
+  const GroupText text(results);
+  if (!text.fits()) return false;
+  const FunctionHandle kernel =
+      find(join(place.device, ":") + text.signature(), place, "fused", [&] { return print_kernel(text, results); });
+  if (kernel)
+    launch_bytes(kernel, place, divide_up(results[0].value->numel, int64_t{kBlockSize} * text.vector()), kBlockSize,
+                 text.parameters());
+  return kernel != nullptr;
+}
+
 void run_group(std::span<const TileResult> results, Device device) {
   if (results.size() > 1) {
     const Place place(device);
-    const GroupText text(results);
-    if (text.fits()) {
-      const std::string key = join(device.index, ":") + text.signature();
-      if (const FunctionHandle kernel = find(key, place, "fused", [&] { return print_kernel(text, results); })) {
-        ++kernels().statistics.launched;
-        return launch_bytes(kernel, place, divide_up(results[0].value->numel, int64_t{kBlockSize} * text.vector()),
-                            kBlockSize, text.parameters());
-      }
-    }
-    ++kernels().statistics.unfused;
+    int rows = 0, row = -1;
+    for (size_t k = 0; k < results.size(); ++k)
+      if (results[k].value->rows) ++rows, row = static_cast<int>(k);
+    const bool done = rows == 0 ? run_elements(results, place) : rows == 1 && run_rows(results, row, place);
+    ++(done ? kernels().statistics.launched : kernels().statistics.unfused);
+    if (done) return;
   }
   run_one_by_one(results, device);
+}
+
+// What waits behind a value, and the value itself.
+void collect(LateValue& v, std::vector<TileResult>& group) {
+  if (v.state == LateValue::done) return;
+  for (const TileResult& r : group)
+    if (r.value == &v) return;
+  for (int i = 0; i < v.count; ++i)
+    if (v.inputs[i].from) collect(*v.inputs[i].from, group);
+  group.push_back({&v, nullptr});
 }
 
 [[maybe_unused]] const bool installed = (group_runners[static_cast<int>(DeviceType::cuda)] = run_group, true);
 
 }  // namespace
+
+bool launch_inputs(LateValue& value, const FusedRows::Form& form, std::span<const uint64_t> words, const Place& place,
+                   Grid grid, Grid block) {
+  std::vector<TileResult> group;
+  collect(value, group);
+  if (group.size() > 4) return false;  // what it reads is cheaper to keep than to compute again
+  const auto row = static_cast<int>(group.size()) - 1;
+  const GroupText text(group, form.n, form.vector, words);
+  if (!text.fits()) return false;
+  const FunctionHandle kernel =
+      find(key_of(text, form, place), place, form.entry, [&] { return print_rows(text, group, row, form, false); });
+  if (kernel) launch_bytes(kernel, place, grid, block, text.parameters());
+  return kernel != nullptr;
+}
 
 FusedStatistics fused_statistics() {
   const std::lock_guard guard(kernels().lock);

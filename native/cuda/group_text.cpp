@@ -26,7 +26,8 @@ void put(std::vector<char>& to, const T& value) {
 
 }  // namespace
 
-GroupText::GroupText(std::span<const TileResult> results, int64_t row, int vector) {
+GroupText::GroupText(std::span<const TileResult> results, int64_t row, int vector, std::span<const uint64_t> extra)
+    : extra_(extra.size()) {
   count_ = results[0].value->numel;
   big_ = count_ >= int64_t{1} << 31;
   read(results);
@@ -46,7 +47,7 @@ GroupText::GroupText(std::span<const TileResult> results, int64_t row, int vecto
     for (int64_t d = 1; d < w.sizes.size(); ++d) fits_ &= w.sizes[d] < int64_t{1} << 31;
   }
   choose_vector(row, vector);
-  put_parameters(results);
+  put_parameters(extra);
   fits_ &= bytes_.size() <= kMostBytes;
   sign();
 }
@@ -142,7 +143,7 @@ void GroupText::choose_vector(int64_t row, int wanted) {
   }
 }
 
-void GroupText::put_parameters(std::span<const TileResult>) {
+void GroupText::put_parameters(std::span<const uint64_t> extra) {
   put(bytes_, count_);
   for (const Operand& o : operands_) {
     char slot[16] = {};
@@ -156,6 +157,7 @@ void GroupText::put_parameters(std::span<const TileResult>) {
   for (const Walk& w : walks_)
     for (const int o : w.operands)
       for (const int64_t s : operands_[static_cast<size_t>(o)].strides) put(bytes_, s);
+  for (const uint64_t word : extra) put(bytes_, word);
 }
 
 void GroupText::sign() {
@@ -170,7 +172,7 @@ void GroupText::sign() {
     add(static_cast<uint8_t>(o.how));
   }
   for (const Step& s : steps_) {
-    add(s.value->loop ? s.value->op : nullptr);
+    add(s.value->loop || s.value->rows ? s.value->op : nullptr);
     add(static_cast<int8_t>(s.value->which));
     add(static_cast<uint8_t>(s.value->compute));
     add(static_cast<uint8_t>(s.value->dtype));
@@ -215,6 +217,7 @@ std::string GroupText::beginning() const {
   if (!attributes_.empty()) plan += join("  Attribute attributes[", attributes_.size(), "];\n");
   if (dividers) plan += join("  Divider sizes[", dividers, "];\n");
   if (strides) plan += join("  int64_t strides[", strides, "];\n");
+  if (extra_) plan += join("  uint64_t extra[", extra_, "];\n");
   return includes + formulas + plan +
          join("};\nconstexpr int kVector = ", vector_, ";\nusing Index = ", big_ ? "uint64_t" : "uint32_t", ";\n");
 }
@@ -233,10 +236,26 @@ std::vector<int> GroupText::needed(std::span<const int> values, const std::map<i
   return all;
 }
 
+std::vector<int> GroupText::behind_argument(int row, int argument) const {
+  const Argument& a = steps_[static_cast<size_t>(row)].arguments[static_cast<size_t>(argument)];
+  if (a.kind != Argument::value) return {};
+  return needed({&a.index, 1}, {});
+}
+std::string GroupText::argument_statements(int row, int argument, std::span<const int> kept) const {
+  return print(kept, {}, &steps_[static_cast<size_t>(row)].arguments[static_cast<size_t>(argument)]);
+}
 std::string GroupText::statements(std::span<const int> values, const std::map<int, std::string>& given) const {
-  const std::vector<int> all = needed(values, given);
+  return print(values, given, nullptr);
+}
+
+std::string GroupText::print(std::span<const int> values, const std::map<int, std::string>& given,
+                             const Argument* out) const {
+  std::vector<int> roots(values.begin(), values.end());
+  if (out && out->kind == Argument::value) roots.push_back(out->index);
+  const std::vector<int> all = needed(roots, given);
   std::string loads, body, declared, stores;
   std::vector<bool> loaded(operands_.size(), false);
+  if (out && out->kind == Argument::operand) loaded[static_cast<size_t>(out->index)] = true;
   for (const int k : all)
     for (const Argument& a : steps_[static_cast<size_t>(k)].arguments)
       if (a.kind == Argument::operand) loaded[static_cast<size_t>(a.index)] = true;
@@ -294,20 +313,20 @@ std::string GroupText::statements(std::span<const int> values, const std::map<in
     }
   }
   const auto slot = [&](int index) { return operands_.size() + static_cast<size_t>(index); };
+  const auto text_of = [&](const Argument& a) {
+    if (a.kind == Argument::number)
+      return join("plan.slots[", slot(a.index), "].template as<", type_of(a.dtype), ">()");
+    if (a.kind == Argument::value) return given.contains(a.index) ? given.at(a.index) : join("v", a.index);
+    return operands_[static_cast<size_t>(a.index)].how == Operand::repeated ? join("a", a.index)
+                                                                            : join("a", a.index, ".values[k]");
+  };
   for (const int k : all) {
     const Step& s = steps_[static_cast<size_t>(k)];
     const LateValue& v = *s.value;
     const std::string type = type_of(v.dtype);
     std::string arguments;
     for (const Argument& a : s.arguments) {
-      std::string argument;
-      if (a.kind == Argument::number)
-        argument = join("plan.slots[", slot(a.index), "].template as<", type_of(a.dtype), ">()");
-      else if (a.kind == Argument::value)
-        argument = given.contains(a.index) ? given.at(a.index) : join("v", a.index);
-      else
-        argument = operands_[static_cast<size_t>(a.index)].how == Operand::repeated ? join("a", a.index)
-                                                                                    : join("a", a.index, ".values[k]");
+      const std::string argument = text_of(a);
       arguments += v.loop ? join("as_argument(", argument, "), ") : argument;
     }
     if (v.loop) {
@@ -328,6 +347,7 @@ std::string GroupText::statements(std::span<const int> values, const std::map<in
     body += join("    r", k, ".values[k] = ", given.contains(k) ? given.at(k) : join("v", k), ";\n");
     stores += join("  store_vector(plan.slots[", slot(s.output), "].template as<", type, "*>() + i, r", k, ");\n");
   }
+  if (out) body += join("    out.values[k] = ", text_of(*out), ";\n");
   return loads + declared + "#pragma unroll\n  for (int k = 0; k < kVector; ++k) {\n" + body + "  }\n" + stores;
 }
 

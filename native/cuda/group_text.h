@@ -20,7 +20,9 @@ class GroupText {
  public:
   // `vector`: so many elements at once, which divide the length of rows of `row` elements (0: there are no rows).
   // 0: as many as can be.
-  GroupText(std::span<const TileResult> results, int64_t row = 0, int vector = 0);
+  // `extra` are words that stand at the end of struct Plan.
+  explicit GroupText(std::span<const TileResult> results, int64_t row = 0, int vector = 0,
+                     std::span<const uint64_t> extra = {});
 
   int vector() const { return vector_; }
   bool fits() const { return fits_; }                          // into the parameters of a kernel
@@ -31,8 +33,10 @@ class GroupText {
   // Statements that compute the values and store those that are kept. Those in `given` are there already: what each is
   // called, an expression of `k`. The variable `i` is the place of the first element.
   std::string statements(std::span<const int> values, const std::map<int, std::string>& given) const;
-  // All values that those need and that are not in `given`, in order.
-  std::vector<int> needed(std::span<const int> values, const std::map<int, std::string>& given) const;
+  // The values behind an argument of an operator on rows; and statements that make its elements, `out.values[k]`, and
+  // store those values of `kept`.
+  std::vector<int> behind_argument(int row, int argument) const;
+  std::string argument_statements(int row, int argument, std::span<const int> kept) const;
 
  private:
   struct Operand {
@@ -59,12 +63,15 @@ class GroupText {
     std::vector<Argument> arguments;
   };
 
+  // All values that those need and that are not in `given`, in order.
+  std::vector<int> needed(std::span<const int> values, const std::map<int, std::string>& given) const;
+  std::string print(std::span<const int> values, const std::map<int, std::string>& given, const Argument* out) const;
   void read(std::span<const TileResult> results);
   int add_operand(const LateValue& v, const LateValue::Input& in);
   void choose_vector(int64_t row, int wanted);
   bool is_aligned(const void* p, int64_t width, int vector) const;
   void sign();
-  void put_parameters(std::span<const TileResult> results);
+  void put_parameters(std::span<const uint64_t> extra);
 
   std::vector<Operand> operands_;
   std::vector<Walk> walks_;
@@ -76,6 +83,7 @@ class GroupText {
   std::vector<ScalarAttribute> attributes_;
   int64_t count_ = 0;
   int vector_ = 1;
+  size_t extra_ = 0;
   bool big_ = false, fits_ = true;
   std::string signature_;
   std::vector<char> bytes_;

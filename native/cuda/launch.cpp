@@ -27,10 +27,9 @@ Status launch_now(const Work& work) {
 }  // namespace
 
 KernelLaunch::KernelLaunch(FunctionHandle f, const Place& place, Grid grid, Grid block, int64_t shared)
-    : Work{launch_now, "cuLaunchKernel", place.device},
+    : Work{launch_now, "cuLaunchKernel", static_cast<int16_t>(place.device), 1, 0, nullptr, place.stream},
       shared(static_cast<uint32_t>(shared)),
       function(f),
-      stream(place.stream),
       grid(grid),
       block(block) {}
 

@@ -46,9 +46,8 @@ struct KernelLaunch : Work {
   static constexpr int kMostArguments = 24;
   uint32_t arguments = 0, shared = 0;
   FunctionHandle function = nullptr;
-  StreamHandle stream = nullptr;
   Grid grid, block;
-  uint16_t offsets[kMostArguments];
+  uint16_t offsets[kMostArguments] = {};
 
   KernelLaunch(FunctionHandle f, const Place& place, Grid grid, Grid block, int64_t shared);
 };

@@ -140,6 +140,12 @@ class DeviceAllocator {
     release_free_segments();
   }
 
+  void order_free_blocks(bool on) {
+    std::unique_lock guard(lock_);
+    ordered_ += on ? 1 : -1;
+    merge_recent();
+  }
+
   void set_fraction(double fraction) {
     std::unique_lock guard(lock_);
     fraction_ = fraction;
@@ -208,6 +214,7 @@ class DeviceAllocator {
   // Freed, not yet merged with neighbors.
   static constexpr size_t kRecentBlocks = 64;
   std::vector<Block*> recent_;
+  int ordered_ = 0;  // how many want none to wait
 
   Block* take_recent(const Pool& pool, int64_t bytes) {
     for (size_t i = recent_.size(); i-- > 0;) {
@@ -222,6 +229,7 @@ class DeviceAllocator {
   void keep_recent(Block* block) {
     count(&MemoryStatistics::active, *block->pool, -1);
     count(&MemoryStatistics::active_bytes, *block->pool, -block->bytes);
+    if (ordered_) return give_back(block);
     block->recent = true;  // before another one looks for free neighbors
     if (recent_.size() == kRecentBlocks) {
       give_back(recent_.front());
@@ -615,6 +623,7 @@ void* find_block(int device, const char* data) { return allocator(device).find(d
 void record_stream(int device, void* block, StreamHandle stream) {
   allocator(device).record(static_cast<Block*>(block), stream);
 }
+void order_free_blocks(int device, bool on) { allocator(device).order_free_blocks(on); }
 void empty_cache(int device) { allocator(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { allocator(device).set_fraction(fraction); }
 double memory_fraction(int device) { return allocator(device).fraction(); }

@@ -29,6 +29,8 @@ void record_stream(
     int device, void* block,
     StreamHandle stream);      // the stream works on the block too: it is not given again before that is done
 void empty_cache(int device);  // gives what nobody uses back to the driver
+// From here on the addresses that are given depend on what is in use alone, not on what was freed last. It counts.
+void order_free_blocks(int device, bool on);
 void set_memory_fraction(int device, double fraction);
 double memory_fraction(int device);
 

@@ -1,7 +1,8 @@
-// Layer, RMS, batch and group normalization and their gradients on the device.
+// Batch and group normalization and their gradients on the device.
 #include <limits>
 
 #include "cuda/backend.h"
+#include "cuda/normalization.h"
 #include "cuda/reduction.h"
 #include "cuda/rows.h"
 #include "dispatch/on_host.h"
@@ -12,128 +13,6 @@ namespace cresset::cuda {
 namespace {
 
 const std::initializer_list<const char*> kOptions = {"--fmad=true"};
-
-Dtype computed_dtype(Dtype d) { return d == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
-bool has_kernel(Dtype d) { return is_floating(d) && has_elements(d); }
-void* address_of(const Tensor& t) { return t.defined() ? t.bytes() : nullptr; }
-Tensor scratch(int64_t count, Dtype dtype, Device device) {
-  const int64_t sizes[] = {count};
-  return empty(sizes, dtype, device);
-}
-
-// Weight and bias in one dtype; either may be missing.
-struct Parameters {
-  Tensor weight, bias;
-  Dtype dtype;
-  Parameters(const Call& c, int weight_at, int bias_at, Dtype otherwise) : dtype(otherwise) {
-    if (c.has(weight_at)) weight = c.tensor(weight_at);
-    if (bias_at >= 0 && c.has(bias_at)) bias = c.tensor(bias_at);
-    if (weight.defined() && bias.defined())
-      dtype = promote(weight.dtype(), bias.dtype());
-    else if (weight.defined() || bias.defined())
-      dtype = (weight.defined() ? weight : bias).dtype();
-    if (weight.defined()) weight = contiguous(convert(weight, dtype));
-    if (bias.defined()) bias = contiguous(convert(bias, dtype));
-  }
-};
-
-// Two vectors of one dtype.
-struct Twins {
-  Tensor memory;
-  char *first, *second;
-  Twins(int64_t count, Dtype dtype, Device device)
-      : memory(scratch(2 * count, dtype, device)), first(memory.bytes()), second(first + count * size_of(dtype)) {}
-};
-
-// The gradients of weight and bias, or the statistics, of no elements.
-void fill_parameters(const Call& c) {
-  fill(c.out(1), Scalar(0));
-  fill(c.out(2), Scalar(0));
-}
-
-// ---------------------------------------------------------------- layer and RMS normalization
-
-const std::initializer_list<const char*> kMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "CENTERED",
-                                                    "KERNEL",  "THREADS",   "VECTOR",    "PER"};
-const KernelFamily kRows("normalization.cuh", "normalize_rows", kMacros, kOptions);
-const KernelFamily kLong("normalization.cuh", "normalize_long", kMacros, kOptions);
-const KernelFamily kGradientRows("normalization.cuh", "normalize_gradient_rows", kMacros, kOptions);
-const KernelFamily kGradientLong("normalization.cuh", "normalize_gradient_long", kMacros, kOptions);
-const KernelFamily kParameters("normalization.cuh", "normalize_parameters", kMacros, kOptions);
-const KernelFamily kParametersFinish("normalization.cuh", "normalize_parameters_finish", kMacros, kOptions);
-
-int64_t row_length(DimsView shape) {
-  int64_t n = 1;
-  for (const int64_t s : shape) n *= s;
-  return n;
-}
-
-template <bool kCentered>
-void run_normalize(Call& c) {
-  const Tensor t = c.tensor(0);
-  const int64_t n = row_length(c.integers(1));
-  const Parameters p(c, 2, kCentered ? 3 : -1, t.dtype());
-  if (!has_kernel(t.dtype()) || !has_kernel(p.dtype)) return execute_on_host(c, t.device());
-  const Tensor x = contiguous_on_device(t), y = c.out(0), rstd = c.out(kCentered ? 2 : 1);
-  if (t.numel() == 0) {
-    if (kCentered) fill(c.out(1), Scalar(0));
-    return fill(rstd, Scalar(std::numeric_limits<double>::quiet_NaN()));
-  }
-  const int64_t rows = x.numel() / n;
-  void* mean = kCentered ? c.out(1).bytes() : nullptr;
-  const double eps = c.real(kCentered ? 4 : 3);
-  const Place place(t.device());
-  const RowPlan plan(rows, n, size_of(t.dtype()), t.dtype() == Dtype::f64 ? 16 : 32,
-                     {x.bytes(), y.bytes(), address_of(p.weight), address_of(p.bias)});
-  if (plan.in_registers)
-    kRows.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 0, plan.threads, plan.vector, plan.per},
-                 plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight),
-                 address_of(p.bias), rows, static_cast<int32_t>(n), eps);
-  else
-    kLong.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 1, plan.threads, plan.vector, 1}, plan.blocks,
-                 plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias),
-                 rows, n, eps);
-}
-
-// (grad, input, normalized_shape, mean?, rstd, weight?, parameters)
-void run_normalize_backward(Call& c) {
-  const Tensor t = c.tensor(1);
-  const int64_t n = row_length(c.integers(2));
-  const Parameters p(c, 5, -1, t.dtype());
-  const Dtype type = t.dtype(), kept = c.tensor(4).dtype();
-  const bool centered = c.has(3);
-  if (t.numel() == 0) return fill_parameters(c);
-  if (!has_kernel(type) || !has_kernel(p.dtype) || !has_kernel(kept)) return execute_on_host(c, t.device());
-  const Tensor g = contiguous_on_device(convert(c.tensor(0), type)), x = contiguous_on_device(t), dx = c.out(0),
-               rstd = contiguous_on_device(c.tensor(4)),
-               mean = centered ? contiguous_on_device(convert(c.tensor(3), kept)) : Tensor();
-  const int64_t rows = x.numel() / n, width = size_of(type);
-  const Place place(t.device());
-  const RowPlan plan(rows, n, width, static_cast<int>(64 / width),
-                     {g.bytes(), x.bytes(), dx.bytes(), address_of(p.weight)});
-  if (plan.in_registers)
-    kGradientRows.launch(place, {type, p.dtype, kept, centered, 2, plan.threads, plan.vector, plan.per}, plan.blocks,
-                         plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight),
-                         dx.bytes(), rows, static_cast<int32_t>(n));
-  else
-    kGradientLong.launch(place, {type, p.dtype, kept, centered, 3, plan.threads, plan.vector, 1}, plan.blocks,
-                         plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight),
-                         dx.bytes(), rows, n);
-  if (!c.boolean(6)) return;
-
-  constexpr int64_t kAcross = 32, kDown = 8, kStep = kDown * 4;  // as in normalization.cuh
-  const int vector = RowPlan(rows, n, width, 1 << 20, {g.bytes(), x.bytes()}).vector;
-  const int64_t tiles = divide_up(n, kAcross * vector), wanted = 4 * properties(place.device).multiprocessors;
-  const int64_t chunk =
-                    divide_up(rows, std::clamp<int64_t>(divide_up(wanted, tiles), 1, divide_up(rows, kStep)) * kStep) *
-                    kStep,
-                splits = divide_up(rows, chunk);
-  const Tensor partial = scratch(splits * n * 2, computed_dtype(type), t.device());
-  kParameters.launch(place, {type, p.dtype, kept, centered, 4, 1, vector, 1}, {tiles, splits}, kAcross * kDown, 0,
-                     g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), partial.bytes(), rows, n, chunk);
-  kParametersFinish.launch(place, {type, p.dtype, c.out(1).dtype(), false, 5, 1, 1, 1}, divide_up(n, kAcross),
-                           kAcross * kDown, 0, partial.bytes(), c.out(1).bytes(), c.out(2).bytes(), splits, n);
-}
 
 // ---------------------------------------------------------------- channels
 
@@ -328,9 +207,6 @@ void run_group_norm_backward(Call& c) {
 
 REGISTER_KERNELS(normalization) {
   const auto set = [&](const char* name, Run run) { r.set_kernel(name, DeviceType::cuda, run); };
-  set("native_layer_norm", run_normalize<true>);
-  set("_rms_norm", run_normalize<false>);
-  set("_normalize_backward", run_normalize_backward);
   set("native_batch_norm", run_batch_norm);
   set("_batch_norm_backward", run_batch_norm_backward);
   set("native_group_norm", run_group_norm);

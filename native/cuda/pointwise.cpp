@@ -126,7 +126,10 @@ class Parameters {
     static_assert(sizeof(T) % 8 == 0);
     put(&value, sizeof(T));
   }
-  void skip(size_t bytes) { size_ += bytes; }
+  void skip(size_t bytes) {  // as zeros: equal launches have equal bytes
+    std::memset(bytes_ + size_, 0, bytes);
+    size_ += bytes;
+  }
   std::span<const char> bytes() const { return {bytes_, size_}; }
 
  private:

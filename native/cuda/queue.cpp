@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fork_lock.h"
 #include "cuda/device.h"
+#include "cuda/replay.h"
 
 namespace cresset::cuda {
 
@@ -19,6 +20,8 @@ std::atomic<uint64_t> launches_written = 0, launches_made = 0;
 std::atomic<Status> failed_launch = kSuccess;
 
 namespace {
+
+std::atomic<int> waiting = 0;  // how many wait until all is launched: nothing is gathered while they do
 
 constexpr uint64_t kBytes = uint64_t{1} << 20;
 constexpr auto kPatience = std::chrono::microseconds(200);  // so long the thread looks for work before it sleeps
@@ -104,6 +107,7 @@ class Ring {
   bool started_ = false, thread_wanted_ = false;
   std::atomic<bool> asleep_ = false;
   int entered_ = -1;  // the device whose context the thread has
+  Gathered gathered_;
 
   void wait_for_room(uint64_t end) {
     if (end - known_made_ <= kBytes) [[likely]]
@@ -123,27 +127,52 @@ class Ring {
       failed_launch.store(status, std::memory_order_release);
     }
   }
+  static void execute_gathered(const Work& work, void* ring) { static_cast<Ring*>(ring)->execute(work); }
   void run() {
     uint64_t at = 0;
     while (true) {
       uint64_t end = launches_written.load(std::memory_order_acquire);
-      if (at == end) end = wait_for_work(at);
+      if (at == end && !gathered_.is_empty()) end = wait_for_more(at);
+      if (at == end) {
+        gathered_.run(execute_gathered, this);
+        launches_made.store(at, std::memory_order_release);
+        end = wait_for_work(at);
+      }
       while (at != end) {
         const auto& work = *reinterpret_cast<const Work*>(bytes_ + at % kBytes);
         if (!work.run) {
           at += kBytes - at % kBytes;
         } else {
+          const uint64_t next = at + work.bytes;
+          const bool takes = gathered_.takes(work);
+          if (!takes && !gathered_.is_empty()) gathered_.run(execute_gathered, this);
           if (work.device != entered_) {
             started_driver->cuCtxSetCurrent.now(context(work.device));
             entered_ = work.device;
           }
-          const uint64_t next = at + work.bytes;
-          execute(work);
+          if (takes)
+            gathered_.add(work);
+          else
+            execute(work);
           at = next;
+          if (gathered_.is_full()) gathered_.run(execute_gathered, this);
         }
-        launches_made.store(at, std::memory_order_release);
+        if (gathered_.is_empty()) launches_made.store(at, std::memory_order_release);
       }
     }
+  }
+  // More work, while some is gathered; `at` when somebody waits for that, or nothing comes.
+  uint64_t wait_for_more(uint64_t at) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point until = Clock::now() + kPatience;
+    do {
+      for (int turns = 0; turns < 64; ++turns) {
+        if (const uint64_t end = launches_written.load(std::memory_order_acquire); end != at) return end;
+        if (waiting.load(std::memory_order_acquire)) return launches_written.load(std::memory_order_acquire);
+        pause();
+      }
+    } while (Clock::now() < until);
+    return at;
   }
   uint64_t wait_for_work(uint64_t at) {
     using Clock = std::chrono::steady_clock;
@@ -204,11 +233,13 @@ void Ring::start() {
 
 void wait_for_launches() {
   const uint64_t written = launches_written.load(std::memory_order_acquire);
+  waiting.fetch_add(1);
   for (int turns = 0; static_cast<int64_t>(written - launches_made.load(std::memory_order_acquire)) > 0; ++turns)
     if (turns < 2000)
       pause();
     else
       sched_yield();
+  waiting.fetch_sub(1);
 }
 
 void raise_launch_failure() {

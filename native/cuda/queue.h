@@ -10,6 +10,7 @@
 #pragma once
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "cuda/driver.h"
@@ -20,9 +21,11 @@ namespace cresset::cuda {
 struct Work {
   Status (*run)(const Work& work);
   const char* what;  // who is named when it fails
-  int32_t device;
+  int16_t device;
+  uint16_t can_be_captured;                  // it is work of `stream` and nothing else: Note [Replaying launches]
   uint32_t bytes = 0;                        // with what follows, rounded up
   const char* (*explain)(Status) = nullptr;  // what a library means by what `run` gives; null: it is the driver's
+  StreamHandle stream = nullptr;
 };
 
 namespace queue {
@@ -41,6 +44,7 @@ void enqueue(W work, size_t extra, const Fill& fill) {
   raise_failed_launch();
   work.bytes = static_cast<uint32_t>((sizeof(W) + extra + 63) / 64 * 64);
   char* const place = queue::reserve(work.bytes);
+  std::memset(place + sizeof(W), 0, work.bytes - sizeof(W));  // equal work has equal bytes
   std::memcpy(place, &work, sizeof(W));
   fill(place + sizeof(W));
   queue::commit();
@@ -53,10 +57,24 @@ void enqueue_call(int device, const char* what, const Function& function, const 
   struct alignas(16) Called : Work {
     Function function;
   };
-  enqueue(
-      Called{{[](const Work& work) { return static_cast<const Called&>(work).function(); }, what, device, 0, explain},
-             function},
-      0, [](char*) {});
+  enqueue(Called{{[](const Work& work) { return static_cast<const Called&>(work).function(); }, what,
+                  static_cast<int16_t>(device), 0, 0, explain},
+                 function},
+          0, [](char*) {});
+}
+
+// The same for work of one stream, which `function` is given: it may be part of a graph. Nothing but members of a
+// struct without gaps should be in it, so that equal calls have equal bytes.
+template <class Function>
+void enqueue_on(int device, StreamHandle stream, const char* what, const Function& function,
+                const char* (*explain)(Status) = nullptr) {
+  struct alignas(16) Called : Work {
+    Function function;
+  };
+  alignas(16) char bytes[sizeof(Called)] = {};
+  const auto run = [](const Work& work) { return static_cast<const Called&>(work).function(work.stream); };
+  enqueue(*new (bytes) Called{{run, what, static_cast<int16_t>(device), 1, 0, explain, stream}, function}, 0,
+          [](char*) {});
 }
 
 }  // namespace cresset::cuda

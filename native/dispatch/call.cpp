@@ -383,7 +383,7 @@ static void execute_by_survey(Call& c, const Survey& s) {
 }
 
 static void execute_surveyed(Call& c, const Survey& s) {
-  if (computes_late && c.op.pointwise && compute_late(c)) [[unlikely]]
+  if (computes_late && (c.op.pointwise ? compute_late(c) : compute_rows_late(c))) [[unlikely]]
     return;
   if (!s.laid_out) [[likely]]
     return execute_by_survey(c, s);

@@ -1,295 +1,23 @@
+// Taking up a call that is computed late; how groups are run is in late_run.cpp.
 #include "dispatch/late.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
 #include "dispatch/pointwise_call.h"
-#include "dispatch/tiles.h"
 #include "tensor/convert.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
-
-constinit thread_local bool computes_late = false;
-int64_t late_elements = 32768, late_elements_on_device = 1024;
-GroupRunner group_runners[kDeviceTypes] = {};
-LateStatistics late_statistics;
-thread_local std::vector<LateGroup>* late_listener = nullptr;
-constinit thread_local const char* settle_reason = nullptr;
-bool (*is_temporary)(const TensorImpl& t) = nullptr;
-
 namespace {
-
-// All values that wait, of all threads, in the order of the calls.
-LateValue *first_waiting = nullptr, *last_waiting = nullptr;
-uint64_t next_sequence = 1, next_visit = 1;
-
-void unlink(LateValue& v) {
-  if (!v.before && !v.after && first_waiting != &v) return;
-  (v.before ? v.before->after : first_waiting) = v.after;
-  (v.after ? v.after->before : last_waiting) = v.before;
-  v.before = v.after = nullptr;
-  pending_count.fetch_sub(1, std::memory_order_relaxed);
-}
-
-// ---------------------------------------------------------------- waiting for another thread
-
-struct Arrivals {
-  std::mutex mutex;
-  std::condition_variable changed;
-};
-Arrivals& arrivals() {
-  static auto* the = new Arrivals;
-  return *the;
-}
-
-// Another thread computes it, without the interpreter's lock.
-void wait_for(const LateValue& v) {
-  void* const state = leave_interpreter ? leave_interpreter() : nullptr;
-  {
-    std::unique_lock guard(arrivals().mutex);
-    arrivals().changed.wait(guard, [&] { return v.state.load() != LateValue::running; });
-  }
-  if (state) enter_interpreter(state);
-}
-
-void set_state(std::span<const RefPtr<LateValue>> values, LateValue::State state) {
-  {
-    const std::lock_guard guard(arrivals().mutex);
-    for (const auto& v : values) v->state = state;
-  }
-  arrivals().changed.notify_all();
-}
-
-// ---------------------------------------------------------------- running a group
-
-using Group = std::vector<RefPtr<LateValue>>;
-
-// Memory for what somebody can still see.
-class Results {
- public:
-  // `taken`: who else sees its elements, if nobody keeps them; null: no such value.
-  explicit Results(const Group& group, const LateValue* taken = nullptr) {
-    for (const auto& v : group) {
-      uint32_t inside = 1 + (v->seen ? 1 : 0);  // the group, and the storage's layout
-      for (const auto& other : group)
-        for (int i = 0; i < other->count; ++i) inside += other->inputs[i].from.get() == v.get();
-      const bool read_later = v->use_count() > inside;
-      if (v.get() != taken && (v->seen || read_later)) {
-        outputs_.push_back({v.get(), allocate_memory(v->numel * size_of(v->dtype), v->device)});
-        tiles.push_back({v.get(), outputs_.back().memory.data});
-        ++kept;
-      } else {
-        tiles.push_back({v.get(), nullptr});
-      }
-    }
-  }
-  ~Results() {
-    for (const Output& o : outputs_)
-      if (o.memory.data) free_memory(o.memory, o.value->numel * size_of(o.value->dtype), o.value->device);
-  }
-  Results(const Results&) = delete;
-
-  void publish() {
-    for (Output& o : outputs_) {
-      LateValue& v = *o.value;
-      const Memory memory = std::exchange(o.memory, {});
-      RefPtr<Storage> storage(v.seen);
-      if (storage) {
-        PrivateLayout* layout = nullptr;
-        if (v.images) layout = new PrivateLayout{v.images, v.channels, v.points, size_of(v.dtype)};
-        end_pending(*storage, memory, layout);
-        v.seen = nullptr;
-      } else {
-        storage = RefPtr<Storage>(new Storage);
-        storage->data = memory.data;
-        storage->block = memory.block;
-        storage->bytes = v.numel * size_of(v.dtype);
-        storage->device = v.device;
-      }
-      v.kept = v.images && storage->layout ? physical_storage(v, storage) : storage;
-    }
-  }
-
-  std::vector<TileResult> tiles;
-  int64_t kept = 0;
-
- private:
-  struct Output {
-    LateValue* value;
-    Memory memory;
-  };
-  std::vector<Output> outputs_;
-
-  // The memory as it lies, which stays when somebody asks for the plain one.
-  static RefPtr<Storage> physical_storage(const LateValue& v, const RefPtr<Storage>& storage) {
-    Tensor t(RefPtr<TensorImpl>(new TensorImpl));
-    t->storage = storage;
-    t->sizes = {v.images, v.channels, v.points};
-    t->strides = contiguous_strides(t->sizes);
-    t->dtype = v.dtype;
-    t->update_numel_and_contiguity();
-    return physical(t).storage();
-  }
-};
-
-std::string name_of_call(const LateValue& v) {
-  if (!v.loop) return std::string("to ") + name_of(v.dtype);
-  return v.which < 0 ? v.op->name() : v.op->name() + " backward of input " + std::to_string(v.which);
-}
-
-// Elements of memory that a group reads, each once.
-int64_t elements_read(const Group& group) {
-  SmallVector<const char*, 8> seen;
-  int64_t read = 0;
-  for (const auto& v : group)
-    for (int i = 0; i < v->count; ++i) {
-      const char* base = memory_of(v->inputs[i]);
-      if (!base || std::find(seen.begin(), seen.end(), base) != seen.end()) continue;
-      seen.push_back(base);
-      int64_t own = 1;  // without those that are repeated
-      for (int64_t d = 0; d < v->sizes.size(); ++d)
-        if (v->inputs[i].linear || v->inputs[i].strides[d] != 0) own *= v->sizes[d];
-      read += own;
-    }
-  return read;
-}
-
-// A value that nothing is computed together with: as eager computes it.
-void run_alone(LateValue& v, char* memory) {
-  bool dense = v.made == v.dtype && (v.compute == Compute::f32 || v.compute == Compute::f64);
-  for (int i = 0; i < v.count; ++i)
-    dense = dense && (v.inputs[i].kind == LateValue::Input::number
-                          ? v.inputs[i].wanted == dtype_of_compute(v.compute)
-                          : v.inputs[i].linear && v.inputs[i].dtype == v.inputs[i].wanted);
-  if (dense) {
-    DenseLaunch launch{*v.op, v.which, v.compute, v.numel, 1 + v.count, 0, {}, {}, v.attributes, {}};
-    launch.data[0] = memory;
-    launch.dtypes[0] = v.dtype;
-    for (int i = 0; i < v.count; ++i) {
-      const LateValue::Input& in = v.inputs[i];
-      const bool number = in.kind == LateValue::Input::number;
-      if (number) launch.on_host |= 2u << i;
-      launch.data[1 + i] = number ? in.bytes : memory_of(in);
-      launch.dtypes[1 + i] = in.wanted;
-    }
-    return run_dense_on_cpu(launch);
-  }
-  Operand operands[kMaxOperands];
-  const Dims linear = contiguous_strides(v.sizes);
-  operands[0] = {memory, v.dtype, v.made, linear};
-  for (int i = 0; i < v.count; ++i) {
-    LateValue::Input& in = v.inputs[i];
-    if (in.kind == LateValue::Input::number)
-      operands[1 + i] = {in.bytes, in.wanted, in.wanted, Dims(v.sizes.size(), 0)};
-    else
-      operands[1 + i] = {memory_of(in), in.dtype, in.wanted, in.linear ? linear : in.strides};
-  }
-  run_walk_on_cpu(PointwiseLaunch{*v.op, v.which, v.compute, v.sizes, operands, 1 + v.count, 0, v.attributes, {}});
-}
-
-void note_group(const Group& group, std::span<const TileResult> results, int64_t kept) {
-  const int64_t read = elements_read(group), written = kept * group[0]->numel;
-  ++late_statistics.groups;
-  late_statistics.calls += static_cast<int64_t>(group.size());
-  late_statistics.kept += kept;
-  late_statistics.read += read;
-  late_statistics.written += written;
-  if (!late_listener) return;
-  LateGroup& g = late_listener->emplace_back();
-  g.reason = settle_reason ? settle_reason : "its memory is needed";
-  for (const TileResult& r : results) {
-    g.calls.push_back(name_of_call(*r.value));
-    g.is_kept.push_back(r.memory != nullptr);
-    std::vector<int>& reads = g.reads.emplace_back();
-    for (int i = 0; i < r.value->count; ++i)
-      for (size_t k = 0; k < group.size(); ++k)
-        if (r.value->inputs[i].from == group[k]) reads.push_back(static_cast<int>(k));
-  }
-  g.elements = group[0]->numel;
-  g.read = read;
-  g.written = written;
-  g.kept = kept;
-}
-
-void finish(const Group& group) {
-  for (const auto& v : group) unlink(*v);
-  set_state(group, LateValue::done);
-  for (const auto& v : group)
-    for (int i = 0; i < v->count; ++i) v->inputs[i].from.reset(), v->inputs[i].storage.reset();
-}
-
-// With a `taker` the elements of the last value are taken as they are made. If nobody `keeps` them, it and what is not
-// written behind it go on waiting: the tensor is about to go, and whoever should ask after all has them computed anew.
-void run_group(Group& group, const Taker* taker = nullptr, bool keeps = true) {
-  Results results(group, keeps ? nullptr : group.back().get());
-  if (results.kept || taker) {
-    note_group(group, results.tiles, results.kept);
-    set_state(group, LateValue::running);
-    try {
-      if (const GroupRunner runner = group_runners[static_cast<int>(group[0]->device.type)])
-        runner(results.tiles, group[0]->device);
-      else if (group.size() == 1 && group[0]->loop && !taker)
-        run_alone(*group[0], results.tiles[0].memory);
-      else
-        Tiles(results.tiles, taker).run();
-    } catch (...) {
-      set_state(group, LateValue::waiting);
-      throw;
-    }
-  }
-  results.publish();
-  if (keeps) return finish(group);
-  Group written, rest;
-  for (const TileResult& r : results.tiles) (r.memory ? written : rest).push_back(RefPtr<LateValue>(r.value));
-  finish(written);
-  set_state(rest, LateValue::waiting);
-}
-
-// What waits behind `v`, and `v` itself. A value that another thread computes is waited for.
-void collect(LateValue& v, Group& group, uint64_t visit) {
-  if (v.visited == visit || v.state == LateValue::done) return;
-  v.visited = visit;
-  for (int i = 0; i < v.count; ++i)
-    if (LateValue* from = v.inputs[i].from.get()) collect(*from, group, visit);
-  group.push_back(RefPtr<LateValue>(&v));
-}
-
-void sort(Group& group) {
-  std::sort(group.begin(), group.end(), [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
-}
-
-LateValue* find_running(const Group& group) {
-  for (const auto& v : group)
-    if (v->state == LateValue::running) return v.get();
-  return nullptr;
-}
-
-void settle_group(std::span<LateValue* const> roots) {
-  std::vector<RefPtr<LateValue>> held(roots.begin(), roots.end());
-  while (true) {
-    Group group;
-    const uint64_t visit = next_visit++;
-    for (const auto& root : held) collect(*root, group, visit);
-    if (group.empty()) return;
-    if (LateValue* other = find_running(group)) {
-      const RefPtr<LateValue> hold(other);
-      group.clear();
-      wait_for(*other);
-      continue;
-    }
-    sort(group);
-    return run_group(group);
-  }
-}
-
-// ---------------------------------------------------------------- taking up a call
 
 using Input = LateValue::Input;
 
 LateValue* late_value_of(const TensorImpl& t, RefPtr<Pending>& holder) {
   holder = pending_of(*t.storage);
+  if (dynamic_cast<SideValue*>(holder.get())) {
+    holder->settle();
+    holder.reset();
+  }
   return static_cast<LateValue*>(holder.get());
 }
 
@@ -380,12 +108,7 @@ class Builder {
   Tensor finish() {
     LateValue& v = *value_;
     v.dtype = result_.dtype;
-    v.sequence = next_sequence++;
-    v.owner = &computes_late;
-    v.before = last_waiting;
-    (last_waiting ? last_waiting->after : first_waiting) = &v;
-    last_waiting = &v;
-    const int waiting = 1 + pending_count.fetch_add(1, std::memory_order_relaxed);
+    const int waiting = enlist(v);
     RefPtr<Storage> storage(new Storage);
     storage->bytes = v.numel * size_of(v.dtype);
     storage->device = v.device;
@@ -487,34 +210,6 @@ bool is_late_input(Dtype input, Dtype common) {
 }
 
 }  // namespace
-
-char* memory_of(const LateValue::Input& in) {
-  if (in.kind == Input::memory) return in.storage->data + in.offset * size_of(in.dtype);
-  return in.kind == Input::value && in.from->state == LateValue::done ? in.from->kept->data : nullptr;
-}
-
-LateValue::LateValue() = default;
-LateValue::~LateValue() { unlink(*this); }
-
-void LateValue::settle() {
-  const RefPtr<LateValue> hold(this);
-  LateValue* const self = this;
-  settle_group({&self, 1});
-}
-
-bool take_late(const Tensor& t, const Taker& taker) {
-  RefPtr<Pending> holder;
-  LateValue* const v = late_value_of(*t, holder);
-  if (!v || t->level || v->state != LateValue::waiting || !v->device.is_cpu() || v->images || !t.is_contiguous() ||
-      t.offset() != 0 || t.numel() != v->numel || t.dtype() != v->dtype)
-    return false;
-  Group group;
-  collect(*v, group, next_visit++);
-  if (find_running(group)) return false;
-  sort(group);
-  run_group(group, &taker, !(t.storage()->use_count() == 1 && is_temporary && is_temporary(*t)));
-  return true;
-}
 
 bool compute_late(Call& c) {
   const PointwiseDefinition& def = *c.op.pointwise;
@@ -628,63 +323,63 @@ Tensor cast_late(const Tensor& t, Dtype dtype) {
   return builder.finish();
 }
 
-void settle_arguments(const Call& c) {
-  if (!pending_count.load(std::memory_order_relaxed)) return;
-  const char* const before = std::exchange(settle_reason, c.op.name().c_str());
-  const auto settle = [](const Tensor& t) {
-    if (!t.defined()) return;
-    if (RefPtr<Pending> p = pending_of(*t.storage())) p->settle();
-  };
-  for (size_t i = 0; i < c.op.signature.parameters.size(); ++i) {
-    if (c.args[i].kind == Kind::tensor) settle(Tensor(c.args[i].tensor_));
-    if (c.args[i].kind == Kind::tensors)
-      for (const Tensor& t : c.tensors(static_cast<int>(i))) settle(t);
+Tensor rows_late(const Operator& op, std::span<const Tensor> inputs, const TensorInfo& result, RefPtr<RowWork> work,
+                 std::span<const TensorInfo> side_infos, std::span<Tensor> sides) {
+  Builder builder(op, -1, result);
+  builder.value().made = result.dtype;
+  for (const Tensor& t : inputs) {
+    // One operator on rows in a group.
+    if (RefPtr<Pending> p = pending_of(*t.storage()); p && !dynamic_cast<SideValue*>(p.get()))
+      if (has_rows(static_cast<const LateValue&>(*p))) p->settle();
+    if (!t.is_contiguous() || !builder.add_tensor(t, t.dtype(), t.strides()) || builder.value().images) return {};
   }
-  for (const Tensor& t : c.outputs) settle(t);
-  settle_reason = before;
-}
-
-void settle_all(const char* reason) {
-  const char* const before = std::exchange(settle_reason, reason);
-  while (true) {
-    // One group for all of the same length: they may read the same memory.
-    std::vector<LateValue*> roots;
-    int64_t numel = -1;
-    Device device;
-    for (LateValue* v = first_waiting; v; v = v->after) {
-      if (!v->seen || v->owner != &computes_late || (numel >= 0 && (v->numel != numel || !(v->device == device))))
-        continue;
-      numel = v->numel, device = v->device;
-      roots.push_back(v);
-    }
-    if (roots.empty()) break;
-    settle_group(roots);
+  builder.value().rows = std::move(work);
+  const RefPtr<LateValue> value(&builder.value());
+  for (size_t i = 0; i < side_infos.size(); ++i) {
+    Tensor t(RefPtr<TensorImpl>(new TensorImpl));
+    t->sizes = side_infos[i].sizes;
+    t->strides = contiguous_strides(t->sizes);
+    t->dtype = side_infos[i].dtype;
+    t->storage = RefPtr<Storage>(new Storage);
+    t->storage->device = result.device;
+    t->update_numel_and_contiguity();
+    t->storage->bytes = t->numel * size_of(t->dtype);
+    make_pending(*t->storage, RefPtr<Pending>(new SideValue(value, static_cast<int>(i))));
+    sides[i] = std::move(t);
   }
-  settle_reason = before;
+  return builder.finish();
 }
 
 namespace {
+struct LateForm {
+  const char* name;
+  DeviceType device;
+  bool (*take)(Call& c);
+  const Operator* op = nullptr;
+};
+std::vector<LateForm>& late_forms() {
+  static auto* the = new std::vector<LateForm>;
+  return *the;
+}
+}  // namespace
 
-// What waits and reads this memory is computed before somebody writes there.
-void settle_readers_of(const Storage& what) {
-  const auto reads = [&](const Storage* s) { return s && s->data && what.data && s->meets(what); };
-  std::vector<LateValue*> roots;
-  for (LateValue* v = first_waiting; v; v = v->after) {
-    bool found = false;
-    for (int i = 0; i < v->count; ++i) {
-      const Input& in = v->inputs[i];
-      found |= reads(in.storage.get()) || (in.from && in.from->state == LateValue::done && reads(in.from->kept.get()));
-    }
-    if (found) roots.push_back(v);
-  }
-  if (roots.empty()) return;
-  std::vector<RefPtr<LateValue>> hold(roots.begin(), roots.end());
-  const char* const before = std::exchange(settle_reason, "what it reads is written to");
-  for (const auto& v : hold) v->settle();
-  settle_reason = before;
+void let_compute_late(const char* name, DeviceType device, bool (*take)(Call& c)) {
+  late_forms().push_back({name, device, take});
 }
 
-[[maybe_unused]] const bool installed = (settle_readers = settle_readers_of, true);
+bool compute_rows_late(Call& c) {
+  for (LateForm& form : late_forms()) {
+    if (!form.op) form.op = Registry::instance().find(form.name);
+    if (form.op != &c.op) continue;
+    for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
+      if (c.args[i].kind == Kind::tensor) {
+        const TensorImpl& t = *c.args[i].tensor_;
+        if (t.storage->device.type == form.device && !t.level && is_late_place(t.storage->device, t.numel))
+          return form.take(c);
+        break;
+      }
+  }
+  return false;
+}
 
-}  // namespace
 }  // namespace cresset

@@ -28,6 +28,29 @@ extern int64_t late_elements_on_device;
 // So many values may wait; then all are computed, so that what they read does not pile up.
 inline constexpr int kMostWaiting = 96;
 
+// An operator on rows in a group (a normalization): what goes in and comes out are elements like any other, and a few
+// numbers of each row, the `sides`, come out beside them. What it is, its device knows.
+class RowWork : public RefCounted {
+ public:
+  static constexpr int kMostSides = 2;
+  // As eager runs it. A side that is null is not wanted.
+  virtual void run(char* result, char* const* inputs, char* const* sides) = 0;
+  SmallVector<RefPtr<Storage>, 4> reads;  // beside its inputs
+};
+
+class LateValue;
+// The storage of a side waits for the value that it comes with.
+class SideValue final : public Pending {
+ public:
+  SideValue(RefPtr<LateValue> of, int index);
+  ~SideValue() override;
+  void settle() override;
+
+ private:
+  const RefPtr<LateValue> of_;
+  const int index_;
+};
+
 class LateValue final : public Pending {
  public:
   struct Input {
@@ -48,7 +71,9 @@ class LateValue final : public Pending {
   const Operator* op = nullptr;
   int which = -1;  // the input whose gradient it is; -1: the operator itself
   Compute compute = Compute::f32;
-  Loop loop = nullptr;  // null: the input in another dtype
+  Loop loop = nullptr;  // null: the input in another dtype, or `rows`
+  RefPtr<RowWork> rows;
+  SideValue* sides[RowWork::kMostSides] = {};  // those that somebody can see
   ScalarAttribute attributes[kMaxPointwiseInputs] = {};
   int count = 0;
   Input inputs[kMaxOperands];
@@ -58,6 +83,7 @@ class LateValue final : public Pending {
   Dtype dtype = Dtype::f32, made = Dtype::f32;   // as it is kept, as the loop writes it
   int64_t images = 0, channels = 0, points = 0;  // of images in private layout; 0: it is plain
   RefPtr<Storage> kept;                          // once done: the memory, for values that still read it
+  bool deferred = false;  // it waits until somebody asks for it: Note [Forgetting] in late_forget.cpp
   enum State : uint8_t { waiting, running, done };
   std::atomic<State> state = waiting;
   const void* owner = nullptr;  // of whose thread
@@ -67,10 +93,19 @@ class LateValue final : public Pending {
   uint64_t visited = 0;
 };
 
+// The value waits from now on; gives how many do that are not deferred.
+int enlist(LateValue& v);
+// A call asks for the tensor, which is to hold the value, and may save it. See Note [Forgetting].
+void consider_forgetting(const Tensor& t, const LateValue& v);
+void forget_candidates(bool last);  // frees what nobody but recorded graphs refers to
+// Whether it comes out of an operator on rows that still waits.
+bool has_rows(const LateValue& v);
+
 // A value of a group, and where to write it; null: nowhere.
 struct TileResult {
   LateValue* value;
   char* memory;
+  char* sides[RowWork::kMostSides] = {};
 };
 // Where the elements of an input lie; null where it is a number or is made in the group.
 char* memory_of(const LateValue::Input& in);
@@ -104,6 +139,13 @@ Tensor backward_late(const Operator& op, int which, const Tensor& grad, std::spa
                      const ScalarAttribute* attributes);
 // The same elements in another dtype, in the strides that a conversion gives; undefined: it has to run now.
 Tensor cast_late(const Tensor& t, Dtype dtype);
+// An operator on rows: its inputs lie one after the other, or will, and all have the result's elements. `sides` are
+// given tensors. Undefined: it has to run now.
+Tensor rows_late(const Operator& op, std::span<const Tensor> inputs, const TensorInfo& result, RefPtr<RowWork> work,
+                 std::span<const TensorInfo> side_infos, std::span<Tensor> sides);
+// Operators that are no formulas and can be computed late on a device: `take` gives the results, or says false.
+void let_compute_late(const char* name, DeviceType device, bool (*take)(Call& c));
+bool compute_rows_late(Call& c);
 // What a call that runs now reads is computed before. `c` is no view.
 void settle_arguments(const Call& c);
 // All that waits in this thread.
@@ -119,6 +161,7 @@ struct LateGroup {
 };
 struct LateStatistics {
   int64_t groups = 0, calls = 0, kept = 0, read = 0, written = 0;  // read and written: elements
+  int64_t forgotten = 0;                                           // storages: Note [Forgetting]
 };
 extern LateStatistics late_statistics;
 extern thread_local std::vector<LateGroup>* late_listener;

@@ -84,7 +84,8 @@ def compile(
         dynamic: for a backend of one's own: True lets what it made serve for all sizes.
         backend: a name, or a function of an fx GraphModule and a list of example inputs that gives a callable: its
             results are used. "eager" and "aot_eager" compute at once.
-        mode: one of PyTorch's names; on the CPU all compute the same way.
+        mode: one of PyTorch's names. "reduce-overhead" and "max-autotune" launch what repeats itself on a CUDA device
+            as graphs; otherwise all compute the same way.
         options: settings of PyTorch's code generator, of which there is none; not together with `mode`.
         recompile_limit: so many graphs go to a backend of one's own; `_dynamo.config.recompile_limit` where it is None.
         disable: give `model` back as it is.
@@ -110,7 +111,7 @@ def compile(
     if disable or isinstance(model, OptimizedModule):
         return model
     make = functools.partial(
-        _compiled, fullgraph=fullgraph, backend=backend, dynamic=dynamic, recompile_limit=recompile_limit
+        _compiled, fullgraph=fullgraph, backend=backend, dynamic=dynamic, recompile_limit=recompile_limit, mode=mode
     )
     if isinstance(model, Module):
         return OptimizedModule(model, make)
@@ -123,9 +124,9 @@ def compile(
     return compiled
 
 
-def _compiled(function, *, fullgraph, backend, dynamic, recompile_limit):
+def _compiled(function, *, fullgraph, backend, dynamic, recompile_limit, mode):
     """A function as `compile` was asked for it."""
-    compiled = backends.apply(backend, function, dynamic, recompile_limit)
+    compiled = backends.apply(backend, function, dynamic, recompile_limit, mode)
     return one_graph(compiled) if fullgraph else compiled
 
 
@@ -210,7 +211,7 @@ def substitute_in_graph(
 
 
 def cudagraph_mark_step_begin():
-    """Say that a step begins, for graphs of CUDA calls: there are none."""
+    """Say that a step begins. Graphs are compared with what a step launches, and so need not be told."""
 
 
 def list_backends(exclude_tags=("debug", "experimental")):

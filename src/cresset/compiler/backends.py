@@ -9,6 +9,8 @@ from .capture import Backed
 LATE = ("inductor", "cudagraphs")
 # Computes at once. PyTorch uses them to look for errors, and calls them "debug".
 EAGER = ("eager", "aot_eager")
+# The modes that launch what repeats itself as graphs.
+REPLAYED = ("reduce-overhead", "max-autotune")
 _own = {}  # name -> (function, tags)
 
 
@@ -52,9 +54,9 @@ def find(backend):
     return backend
 
 
-def apply(backend, function, dynamic=None, recompile_limit=None):
+def apply(backend, function, dynamic=None, recompile_limit=None, mode=None):
     """`function` as the backend computes it, in the stance that is in force."""
-    made = _made(backend, function, dynamic, recompile_limit)
+    made = _made(backend, function, dynamic, recompile_limit, mode)
     forced = {}  # what set_stance(force_backend=...) asked for
 
     @functools.wraps(function)
@@ -68,13 +70,14 @@ def apply(backend, function, dynamic=None, recompile_limit=None):
         if wanted is None:
             return made(*args, **kwargs)
         if wanted not in forced:
-            forced[wanted] = _made(find(wanted), function, dynamic, recompile_limit)
+            forced[wanted] = _made(find(wanted), function, dynamic, recompile_limit, mode)
         return forced[wanted](*args, **kwargs)
 
     return compiled
 
 
-def _made(backend, function, dynamic, recompile_limit):
+def _made(backend, function, dynamic, recompile_limit, mode):
     if backend in LATE:
-        return regions.late(function)
+        compiled = regions.late(function)
+        return regions.replayed(compiled) if backend == "cudagraphs" or mode in REPLAYED else compiled
     return function if backend in EAGER else Backed(function, backend, dynamic, recompile_limit)

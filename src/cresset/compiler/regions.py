@@ -46,6 +46,28 @@ def late(function):
     return _told(compiled, log_topics()) if log_topics() else compiled
 
 
+def replayed(compiled):
+    """A region whose launches go to a CUDA device as graphs where they repeat themselves.
+
+    Python runs at every call. Launches are compared with those before, byte for byte, and what was launched so before
+    is launched as one graph: see Note [Replaying launches] in native/cuda/replay.h.
+    """
+    cuda = _native.cuda
+
+    @functools.wraps(compiled)
+    def replaying(*args, **kwargs):
+        if not cuda.is_started():
+            return compiled(*args, **kwargs)
+        device = cuda.current_device()
+        cuda.replay(device, True)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            cuda.replay(device, False)
+
+    return replaying
+
+
 def now(function, reason=None):
     """`function`, which computes at once, also inside of a region."""
 

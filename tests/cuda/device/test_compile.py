@@ -148,3 +148,217 @@ def train(compiled, autocast):
 @pytest.mark.parametrize("autocast", [False, True])
 def test_training_gives_eagers_bits(autocast):
     assert train(True, autocast) == train(False, autocast)
+
+
+# ---- graphs of launches
+
+
+def counted(function):
+    """What `function` replayed: graphs, replays, launches in them, launches outside."""
+    before = _native.cuda.replay_statistics()
+    function()
+    after = _native.cuda.replay_statistics()
+    return {name: after[name] - before[name] for name in ("graphs", "replays", "replayed", "plain")}
+
+
+def test_launches_that_repeat_themselves_are_replayed_as_a_graph():
+    weight, x = randn(16, 16), randn(8, 16, seed=1)
+    step = cresset.compile(lambda x: (x @ weight).relu() @ weight + 1, mode="reduce-overhead")
+    wanted = bits((x @ weight).relu() @ weight + 1)
+    for _ in range(4):
+        assert bits(step(x)) == wanted
+
+    def steps():
+        for _ in range(5):
+            step(x)
+
+    found = counted(steps)
+    assert found["replays"] >= 4 and found["plain"] <= 4
+
+
+def test_new_numbers_and_new_memory_are_seen_by_graphs():
+    weight = randn(16, 16)
+    step = cresset.compile(lambda x, a: (x @ weight) * a @ weight, mode="reduce-overhead")
+    for seed in range(4):
+        x = randn(8, 16, seed=seed)
+        for a in (0.5, 0.5, 0.5, 2.0, 0.5):
+            assert bits(step(x, a)) == bits((x @ weight) * a @ weight)
+
+
+def test_a_training_step_is_replayed_with_eagers_bits():
+    def run(compiled):
+        cresset.manual_seed(3)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).cuda()
+        optimizer = cresset.optim.Adam(model.parameters(), lr=1e-2)
+        x, y = randn(6, 8), (randn(6, seed=2) > 0).long()
+
+        def step():
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        function = cresset.compile(step, mode="reduce-overhead") if compiled else step
+        return [bits(function()) for _ in range(12)] + [bits(p) for p in model.parameters()]
+
+    assert counted(lambda: run(True))["replays"] > 0
+    assert run(True) == run(False)
+
+
+def test_a_region_inside_of_a_captured_graph_is_part_of_that_graph():
+    x = randn(32)
+    step = cresset.compile(lambda x: (x * 2).exp() + 1, mode="reduce-overhead")
+    for _ in range(3):
+        step(x)
+    graph = cresset.cuda.CUDAGraph()
+    with cresset.cuda.graph(graph):
+        y = step(x)
+    x.copy_(randn(32, seed=5))
+    graph.replay()
+    assert bits(y) == bits((x * 2).exp() + 1)
+
+
+# ---- operators on rows
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.bfloat16])
+def test_a_normalization_reads_and_writes_by_expressions(dtype):
+    x, r, w, b = (
+        randn(12, 96, dtype=dtype),
+        randn(12, 96, seed=1),
+        randn(96, seed=2, dtype=dtype),
+        randn(96, dtype=dtype),
+    )
+
+    def function(x, r):
+        s = x + r.to(x.dtype)
+        return s, F.layer_norm(s, (96,), w, b).bfloat16() * 2
+
+    agree(function, x, r)
+    agree(lambda x, r: F.rms_norm(x * 2, (96,), w).float() + r, x, r)
+    agree(lambda x, r: F.layer_norm(x * 2, (96,)) + x, x, r)
+
+
+def test_the_statistics_of_a_late_normalization_can_be_read():
+    agree(lambda x: cresset.native_layer_norm(x * 2, (24,), None, None, 1e-5), randn(6, 24))
+    agree(lambda x: cresset.native_layer_norm(x * 2, (24,), None, None, 1e-5)[1:], randn(6, 24))
+
+
+def test_a_weight_that_is_changed_after_the_call_counts_as_it_was():
+    w = randn(24)
+
+    def function(x):
+        y = F.layer_norm(x + 1, (24,), w)
+        w.mul_(2)
+        return y * 3
+
+    wanted = bits(function(randn(5, 24)))
+    w.div_(2)
+    for _ in range(3):
+        got = bits(cresset.compile(function)(randn(5, 24)))
+        w.div_(2)
+        _native.cuda.finish_fused_kernels()
+        assert got == wanted
+
+
+def test_two_normalizations_in_one_expression():
+    agree(lambda x, y: F.layer_norm(x + 1, (24,)) + F.rms_norm(y * 2, (24,)), randn(5, 24), randn(5, 24), fused=False)
+    agree(lambda x: F.layer_norm(F.layer_norm(x + 1, (24,)) * 2, (24,)) + 1, randn(5, 24))
+
+
+@pytest.mark.parametrize("norm", ["LayerNorm", "RMSNorm"])
+def test_the_gradients_of_a_normalization_are_eagers(norm):
+    def run(compiled):
+        cresset.manual_seed(0)
+        layer, linear = getattr(nn, norm)(64).cuda(), nn.Linear(64, 64).cuda()
+
+        def block(x):
+            return x + linear(layer(x))
+
+        function = cresset.compile(lambda x: block(block(block(x))).square().mean()) if compiled else None
+        function = function or (lambda x: block(block(block(x))).square().mean())
+        x, seen = randn(10, 64).requires_grad_(), []
+        for _ in range(3):
+            with cresset.autocast("cuda", dtype=cresset.bfloat16):
+                function(x).backward()
+            _native.cuda.finish_fused_kernels()
+            seen += [bits(t.grad) for t in (x, *layer.parameters(), *linear.parameters())]
+            for t in (x, *layer.parameters(), *linear.parameters()):
+                t.grad = None
+        return seen
+
+    before = launched()
+    assert run(True) == run(False)
+    assert launched() > before
+
+
+# ---- what is computed again in backward
+
+
+def forgotten():
+    return _native.late_statistics()["forgotten"]
+
+
+def test_what_gelu_and_a_normalization_made_is_computed_again_in_backward():
+    def run(compiled):
+        cresset.manual_seed(0)
+        norm, up, down = nn.LayerNorm(64).cuda(), nn.Linear(64, 128).cuda(), nn.Linear(128, 64).cuda()
+        parameters = [*norm.parameters(), *up.parameters(), *down.parameters()]
+
+        def function(x):
+            x = x * 2
+            return x + down(F.gelu(up(norm(x)))) + 1
+
+        function = cresset.compile(function) if compiled else function
+        x, seen = randn(8192, 64).requires_grad_(), []
+        for _ in range(2):
+            with cresset.autocast("cuda", dtype=cresset.bfloat16):
+                y = function(x)
+            held = cresset.cuda.memory_allocated()
+            y.square().mean().backward()
+            _native.cuda.finish_fused_kernels()
+            seen += [bits(t.grad) for t in (x, *parameters)]
+            for t in (x, *parameters):
+                t.grad = None
+        return seen, held
+
+    before = forgotten()
+    (seen, held), (eager_seen, eager_held) = run(True), run(False)
+    assert seen == eager_seen
+    assert forgotten() >= before + 4
+    # gelu's result of 2 MiB and the normalization's of 1 MiB.
+    assert held <= eager_held - 3 * 2**20
+
+
+def test_a_change_of_what_was_forgotten_is_eagers_error():
+    linear = nn.Linear(64, 64).cuda()
+
+    def function(x):
+        y = F.gelu(x * 2)
+        z = linear(y)
+        linear(y)
+        y.add_(1)
+        return z.sum()
+
+    with pytest.raises(RuntimeError, match="changed in place"):
+        cresset.compile(function)(randn(4096, 64).requires_grad_()).backward()
+
+
+def test_what_is_written_to_after_the_recipe_read_it_counts_as_it_was():
+    def run(compiled):
+        cresset.manual_seed(0)
+        linear = nn.Linear(64, 64).cuda()
+        x = randn(4096, 64)
+
+        def function(w):
+            y = linear(F.silu(x * w))
+            z = linear(y.detach() * w)
+            x.mul_(3)
+            return (y + z).square().mean()
+
+        w = randn(64, seed=3).requires_grad_()
+        (cresset.compile(function) if compiled else function)(w)
+        return bits(x)
+
+    assert run(True) == run(False)

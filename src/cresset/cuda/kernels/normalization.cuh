@@ -3,6 +3,7 @@
 //
 // -D options: ELEMENT, PARAMETER (weight and bias), STATISTIC (mean and rstd), CENTERED (0: RMS normalization), KERNEL
 // (see the entries), and those of rows.cuh. A weight or bias that is null counts as 1 or 0.
+// With FUSED, rows are read and written by expressions: native/cuda/fused.h.
 #pragma once
 #include "rows.cuh"
 
@@ -28,21 +29,40 @@ struct Moments {
   C count, mean, squares;
 };
 
+#ifdef FUSED
+#define FIRST_AT(i) row_input_0(plan, i)
+#define SECOND_AT(i) row_input_1(plan, i)
+#define STORE_AT(i, v) row_output(plan, i, v)
+template <class To>
+CRESSET_INLINE To extra(const Plan& plan, int i) {
+  return __builtin_bit_cast(To, plan.extra[i]);
+}
+#endif
+
 // ---------------------------------------------------------------- forward
 
 #if KERNEL == 0
+#ifdef FUSED
+extern "C" __global__ void __launch_bounds__(kRowBlock) normalize_rows(const Plan plan) {
+  S *const means = extra<S*>(plan, 0), *const rstds = extra<S*>(plan, 1);
+  const W *const weight = extra<const W*>(plan, 2), *const bias = extra<const W*>(plan, 3);
+  const int64_t rows = extra<int64_t>(plan, 4);
+  const auto n = static_cast<int32_t>(extra<int64_t>(plan, 5));
+  const double eps = extra<double>(plan, 6);
+#else
+#define FIRST_AT(i) load_vector<VECTOR>(x + (i))
+#define STORE_AT(i, v) store_vector(y + (i), v)
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     normalize_rows(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int32_t n,
                    double eps) {
-  const int64_t row = row_of_thread();
+#endif
+  const int64_t row = row_of_thread(), start = row * n;
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
-  x += row * n;
-  y += row * n;
   Vector<T, VECTOR> loaded[PER];
 #pragma unroll
   for (int p = 0; p < PER; ++p)
-    if (exists && place + p * THREADS * VECTOR < n) loaded[p] = load_vector<VECTOR>(x + place + p * THREADS * VECTOR);
+    if (exists && place + p * THREADS * VECTOR < n) loaded[p] = FIRST_AT(start + place + p * THREADS * VECTOR);
   C values[PER][VECTOR], mean = 0, squares = 0;
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
@@ -87,8 +107,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   const C rstd = 1 / math::sqrt(squares / static_cast<C>(n) + static_cast<C>(eps));
   if (!exists) return;
   if (place == 0) {
-    if (CENTERED) means[row] = convert<S>(mean);
-    rstds[row] = convert<S>(rstd);
+    if (CENTERED && means) means[row] = convert<S>(mean);
+    if (rstds) rstds[row] = convert<S>(rstd);
   }
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
@@ -101,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #pragma unroll
     for (int k = 0; k < VECTOR; ++k)
       out[k] = convert<T>((CENTERED ? values[p][k] - mean : values[p][k]) * rstd * w[k] + b[k]);
-    store_vector(y + at, out);
+    STORE_AT(start + at, out);
   }
 }
 #endif
@@ -153,21 +173,29 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 // With h = (x - mean) rstd and k = grad weight: dx = rstd (k - mean(k) - h mean(k h)); mean(k) falls away for RMS.
 
 #if KERNEL == 2
+#ifdef FUSED
+extern "C" __global__ void __launch_bounds__(kRowBlock) normalize_gradient_rows(const Plan plan) {
+  const S *const means = extra<const S*>(plan, 0), *const rstds = extra<const S*>(plan, 1);
+  const W* const weight = extra<const W*>(plan, 2);
+  const int64_t rows = extra<int64_t>(plan, 3);
+  const auto n = static_cast<int32_t>(extra<int64_t>(plan, 4));
+#else
+#define FIRST_AT(i) load_vector<VECTOR>(g + (i))
+#define SECOND_AT(i) load_vector<VECTOR>(x + (i))
+#define STORE_AT(i, v) store_vector(dx + (i), v)
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     normalize_gradient_rows(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx,
                             int64_t rows, int32_t n) {
-  const int64_t row = row_of_thread();
+#endif
+  const int64_t row = row_of_thread(), start = row * n;
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
-  g += row * n;
-  x += row * n;
-  dx += row * n;
   Vector<T, VECTOR> grads[PER], values[PER];
 #pragma unroll
   for (int p = 0; p < PER; ++p)
     if (exists && place + p * THREADS * VECTOR < n) {
-      grads[p] = load_vector<VECTOR>(g + place + p * THREADS * VECTOR);
-      values[p] = load_vector<VECTOR>(x + place + p * THREADS * VECTOR);
+      grads[p] = FIRST_AT(start + place + p * THREADS * VECTOR);
+      values[p] = SECOND_AT(start + place + p * THREADS * VECTOR);
     }
   const C mean = exists && CENTERED ? convert<C>(means[row]) : C(0), rstd = exists ? convert<C>(rstds[row]) : C(0);
   C level = 0, slope = 0;
@@ -198,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     for (int k = 0; k < VECTOR; ++k)
       out[k] = convert<T>(rstd *
                           (convert<C>(grads[p][k]) * w[k] - level - (convert<C>(values[p][k]) - mean) * rstd * slope));
-    store_vector(dx + at, out);
+    STORE_AT(start + at, out);
   }
 }
 #endif
@@ -253,9 +281,18 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 constexpr int kAcross = 32, kDown = 8;
 
 #if KERNEL == 4
+#ifdef FUSED
+extern "C" __global__ void __launch_bounds__(kAcross* kDown) normalize_parameters(const Plan plan) {
+  const S *const means = extra<const S*>(plan, 0), *const rstds = extra<const S*>(plan, 1);
+  auto* const partial = extra<Pair<C>*>(plan, 2);
+  const int64_t rows = extra<int64_t>(plan, 3), n = extra<int64_t>(plan, 4), chunk = extra<int64_t>(plan, 5);
+#else
+#define FIRST_AT(i) load_vector<VECTOR>(g + (i))
+#define SECOND_AT(i) load_vector<VECTOR>(x + (i))
 extern "C" __global__ void __launch_bounds__(kAcross* kDown)
     normalize_parameters(const T* g, const T* x, const S* means, const S* rstds, Pair<C>* partial, int64_t rows,
                          int64_t n, int64_t chunk) {
+#endif
   constexpr int kUnroll = 4;
   __shared__ Pair<C> parts[kDown][kAcross];
   const int lane = static_cast<int>(threadIdx.x) % kAcross, down = static_cast<int>(threadIdx.x) / kAcross;
@@ -265,8 +302,6 @@ extern "C" __global__ void __launch_bounds__(kAcross* kDown)
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) sums[k] = {C(0), C(0)};
   if (column < n) {
-    g += column;
-    x += column;
     const auto add = [&](const Vector<T, VECTOR>& a, const Vector<T, VECTOR>& b, C mean, C rstd) {
 #pragma unroll
       for (int k = 0; k < VECTOR; ++k) {
@@ -282,8 +317,8 @@ extern "C" __global__ void __launch_bounds__(kAcross* kDown)
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         const int64_t row = r + u * kDown;
-        a[u] = load_vector<VECTOR>(g + row * n);
-        b[u] = load_vector<VECTOR>(x + row * n);
+        a[u] = FIRST_AT(row * n + column);
+        b[u] = SECOND_AT(row * n + column);
         mean[u] = CENTERED ? convert<C>(means[row]) : C(0);
         rstd[u] = convert<C>(rstds[row]);
       }
@@ -292,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(kAcross* kDown)
     }
 #pragma unroll 1
     for (; r < end; r += kDown)
-      add(load_vector<VECTOR>(g + r * n), load_vector<VECTOR>(x + r * n), CENTERED ? convert<C>(means[r]) : C(0),
+      add(FIRST_AT(r * n + column), SECOND_AT(r * n + column), CENTERED ? convert<C>(means[r]) : C(0),
           convert<C>(rstds[r]));
   }
 #pragma unroll
