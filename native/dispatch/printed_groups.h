@@ -34,7 +34,7 @@ class PrintedGroup {
 
  private:
   enum class State : uint8_t { counting, asked, ready, refused };
-  static constexpr int64_t kWorthwhile = 40'000'000;  // nanoseconds that its runs have taken before it is printed
+  static constexpr int64_t kWorthwhile = 60'000'000;  // nanoseconds that its runs have taken before it is printed
   static constexpr int kTrials = 8;                   // runs of the function before it is compared
   static constexpr int kRetrial = 16;
 
