@@ -263,3 +263,23 @@ def test_marked_regions_are_compiled_and_the_rest_is_not():
     compiled = [name for name, child in made.named_children() if isinstance(child, cresset._dynamo.OptimizedModule)]
     assert len(list(made.children())) == 3 and len(compiled) == 1
     assert cresset.equal(made(x), f(x)) and made(x).tolist() == [3.0, 3.0]
+
+
+def test_a_pass_as_an_object_checks_before_and_after():
+    from cresset.fx.passes.infra.pass_base import PassBase, PassResult
+
+    told = []
+
+    class Rename(PassBase):
+        def requires(self, graph_module):
+            told.append("before")
+
+        def call(self, graph_module):
+            told.append("change")
+            return PassResult(graph_module, True)
+
+        def ensures(self, graph_module):
+            told.append("after")
+
+    module = cresset.fx.symbolic_trace(cresset.nn.ReLU())
+    assert Rename()(module) == (module, True) and told == ["before", "change", "after"]

@@ -103,6 +103,42 @@ def _assert_scalar(input, assert_msg):
         raise RuntimeError(assert_msg)
 
 
+@function
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    """Raise RuntimeError unless the tensor has these facts; those that are None are not asked."""
+    found = {"size": tuple(a.shape), "dtype": a.dtype, "device": a.device, "layout": a.layout}
+    if stride is not None:
+        found["stride"] = a.stride()
+    asked = {
+        "size": None if size is None else tuple(size),
+        "stride": None if stride is None else tuple(stride),
+        "dtype": dtype,
+        "device": None if device is None else cresset.device(device),
+        "layout": layout,
+    }
+    for name, wanted in asked.items():
+        if wanted is not None and wanted != found[name]:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {wanted}, Got: {found[name]}")
+
+
+@function
+def sym_constrain_range(size, *, min=None, max=None):
+    """Raise RuntimeError unless min <= size <= max; an end that is None is as far as an int64 reaches."""
+    low, high = -(1 << 63) if min is None else min, (1 << 63) - 1 if max is None else max
+    if high < low:
+        raise RuntimeError(f"Max must be greater than or equal to min. Got min={low} max={high}")
+    if not low <= size <= high:
+        raise RuntimeError(f"Invalid value range for {size} between [{low}, {high}].")
+
+
+@function
+def sym_constrain_range_for_size(size, *, min=None, max=None):
+    """The same for a number that is a size of a tensor: from 0 on; its largest value is above 2."""
+    if max is not None and max <= 2:
+        raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
 @function(method=True)
 def _is_all_true(input):
     """Whether all elements of a boolean tensor are true, as a 0-d tensor."""

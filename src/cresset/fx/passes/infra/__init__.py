@@ -1,0 +1,1 @@
+"""Graph passes as objects, by PyTorch's names."""

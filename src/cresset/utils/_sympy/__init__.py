@@ -1,0 +1,1 @@
+"""PyTorch's places for the numbers that symbolic sizes are bounded by."""
