@@ -6,6 +6,8 @@ import sys
 import time
 import warnings
 
+import cpu_build  # noqa: F401
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     train = importlib.import_module(sys.argv[1]).prepare()

@@ -1,6 +1,7 @@
 """A ViT-Tiny of timm with its AdamW, 6 steps on pictures of 96 x 96."""
 
 import timm
+import timm.optim
 import torch
 
 

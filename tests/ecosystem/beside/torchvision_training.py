@@ -8,7 +8,7 @@ from torchvision.transforms import v2
 def prepare():
     torch.manual_seed(0)
     model = models.resnet18(num_classes=10)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
     change = v2.Compose([v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5], [0.5])])
     pictures = torch.randint(0, 256, (8, 16, 3, 64, 64), dtype=torch.uint8)
     labels = torch.randint(0, 10, (8, 16))

@@ -1,4 +1,4 @@
-"""einops: shapes by names, as functions and as layers, traced and scripted."""
+"""einops: shapes by names, as functions and as layers, traced."""
 
 import einops
 import torch
@@ -21,7 +21,6 @@ layers = torch.nn.Sequential(
 pictures = torch.randn(2, 3, 4, 4)
 wanted = layers(pictures)
 assert wanted.shape == (2, 5)
-for form in (torch.jit.script(layers), torch.jit.trace(layers, pictures)):
-    assert torch.equal(form(pictures), wanted) and form(torch.randn(7, 3, 4, 4)).shape == (7, 5)
+assert torch.equal(torch.jit.trace(layers, pictures)(pictures), wanted)
 wanted.sum().backward()
 assert layers[1].weight.grad.abs().sum() > 0

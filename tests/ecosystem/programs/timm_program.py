@@ -10,15 +10,17 @@ import timm.utils
 import torch
 
 NAMES = """
-resnet18 vit_tiny_patch16_224 convnext_atto mobilenetv3_small_050 efficientnet_b0 swin_tiny_patch4_window7_224 mixer_s32_224 regnetx_002
-""".split()  # noqa: E501
+resnet18 vit_tiny_patch16_224 convnext_atto mobilenetv3_small_050 efficientnet_b0 swin_tiny_patch4_window7_224
+mixer_s32_224 regnetx_002
+""".split()
 MORE = """
-resnet26d resnext26ts resnetv2_50x1_bit seresnet18 skresnet18 ecaresnet26t res2net50_14w_8s densenet121 dpn48b vgg11
-inception_v3 xception41 mobilenetv1_100 mobilenetv2_050 mobilenetv4_conv_small mnasnet_small tinynet_e lcnet_050 ghostnet_050 hardcorenas_a
-fbnetc_100 efficientnet_lite0 efficientnetv2_rw_t regnety_002 rexnet_100 repvgg_a0 cspresnet50 darknet53 dla34 hrnet_w18_small
-deit_tiny_patch16_224 cait_xxs24_224 beit_base_patch16_224 pit_ti_224 levit_128s coat_tiny crossvit_tiny_240 xcit_nano_12_p16_224 mobilevit_xxs
+resnet26d resnext26ts resnetv2_50x1_bit seresnet18 skresnet18 ecaresnet26t res2net50_14w_8s densenet121 dpn48b
+vgg11 inception_v3 xception41 mobilenetv1_100 mobilenetv2_050 mobilenetv4_conv_small mnasnet_small tinynet_e
+lcnet_050 ghostnet_050 hardcorenas_a fbnetc_100 efficientnet_lite0 efficientnetv2_rw_t regnety_002 rexnet_100
+repvgg_a0 cspresnet50 darknet53 dla34 hrnet_w18_small deit_tiny_patch16_224 cait_xxs24_224
+beit_base_patch16_224 pit_ti_224 levit_128s coat_tiny crossvit_tiny_240 xcit_nano_12_p16_224 mobilevit_xxs
 poolformer_s12 convmixer_768_32 gmlp_ti16_224 resmlp_12_224
-""".split()  # noqa: E501
+""".split()
 SIZES = {"inception_v3": 299, "crossvit_tiny_240": 240}
 
 names = NAMES + MORE if os.environ.get("CRESSET_LONG") else NAMES

@@ -1,5 +1,6 @@
 """torchaudio: spectra and their inverses, filters, resampling, augmentation, losses, models, the plumbing of
-datasets."""
+datasets.
+"""
 
 import math
 

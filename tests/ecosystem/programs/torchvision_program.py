@@ -1,5 +1,6 @@
-"""torchvision: models, detection and segmentation, the native operators, transforms v1 and v2, boxes, datasets,
-pictures."""
+"""torchvision: models, detection and segmentation, the native operators, transforms v1 and v2, boxes,
+datasets, pictures.
+"""
 
 import os
 import tempfile

@@ -1,5 +1,6 @@
 """transformers: tiny models of seven families, generation, saving, pipelines, and a Trainer that resumes.
-CRESSET_LONG=1: every modeling file is imported, too."""
+CRESSET_LONG=1: every modeling file is imported, too.
+"""
 
 import importlib
 import os
