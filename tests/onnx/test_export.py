@@ -154,10 +154,14 @@ def test_weights_may_be_inputs():
 
 
 def test_weights_in_a_file_beside(tmp_path):
-    program = cresset.onnx.export(linear([3.0, 4.0], 5.0), (cresset.ones(1, 2),))
+    """What is small stays inside: shapes and axes are read to know the sizes of results."""
+    layer = nn.Linear(400, 1)
+    layer.load_state_dict({"weight": cresset.tensor([[3.0, 4.0] * 200]), "bias": cresset.tensor([5.0])})
+    program = cresset.onnx.export(layer, (cresset.ones(1, 400),))
     program.save(tmp_path / "m.onnx", external_data=True)
-    stored = File((tmp_path / "m.onnx").read_bytes()).initializers["weight"]
-    assert 9 not in stored and stored[14] == [1]
+    file = File((tmp_path / "m.onnx").read_bytes())
+    stored = file.initializers["weight"]
+    assert 9 not in stored and stored[14] == [1] and 9 in file.initializers["bias"]
     assert (tmp_path / "m.onnx.data").read_bytes()[:8] == bytes.fromhex("0000404000008040")  # 3.0 and 4.0
 
 

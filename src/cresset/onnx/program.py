@@ -10,6 +10,7 @@ from .graph import dtype_name, raw_bytes
 MOST_INSIDE = 2**31 - 2**24
 IR_VERSIONS = {14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 ALIGNMENT = 4096
+LEAST_BESIDE = 1024  # bytes; shapes and axes, which whoever reads the model needs to know its sizes, stay inside
 
 
 class ONNXProgram:
@@ -86,7 +87,8 @@ class ONNXProgram:
         if external_data or total > MOST_INSIDE:
             if is_file:
                 raise ValueError("onnx.export: external_data=True needs a path, beside which the weights are written")
-            external = self._write_beside(os.fspath(destination) + ".data", tensors)
+            beside = {name: t for name, t in tensors.items() if t.numel() * t.element_size() >= LEAST_BESIDE}
+            external = self._write_beside(os.fspath(destination) + ".data", beside)
         content = self.to_bytes(include_initializers=include, keep_initializers_as_inputs=keep, external=external)
         if is_file:
             destination.write(content)
