@@ -25,7 +25,8 @@ template <class T>
 const PatchKernels<T>& patch_kernels() {
   static const PatchKernels<T> the = [] {
     const std::string_view level = instruction_set();
-    if constexpr (std::is_floating_point_v<T>)
+    // As in gemm.cpp, which packs the weights: the height of a tile must be the same.
+    if constexpr (!std::is_same_v<T, uint32_t>)
       if (level == "avx512") return patch_kernels_avx512<T>();
     return level == "baseline" ? patch_kernels_baseline<T>() : patch_kernels_avx2<T>();
   }();

@@ -9,5 +9,6 @@ PatchKernels<T> patch_kernels_avx512() {
 }
 template PatchKernels<float> patch_kernels_avx512();
 template PatchKernels<double> patch_kernels_avx512();
+template PatchKernels<uint64_t> patch_kernels_avx512();
 
 }  // namespace cresset

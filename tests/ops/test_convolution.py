@@ -196,3 +196,15 @@ def test_a_dilation_of_zero_is_refused_where_there_is_something_to_convolve():
         cresset.conv1d(cresset.ones(1, 3, 5), weight, dilation=0)
     with pytest.raises(RuntimeError, match="dilation should be greater than zero"):
         cresset.conv1d(cresset.ones(0, 3, 5), weight, dilation=-1)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("channels, results, kernel, size", [(1, 1, 3, 4), (3, 2, 3, 4), (3, 2, 1, 4), (8, 8, 3, 20)])
+@pytest.mark.parametrize("convolve", ["conv1d", "conv_transpose1d"])
+def test_whole_numbers_are_convolved_exactly(convolve, channels, results, kernel, size, dtype):
+    x = cresset.arange(channels * size).reshape(1, channels, size) % 5
+    w = cresset.arange(channels * results * kernel) % 3
+    w = w.reshape((results, channels, kernel) if convolve == "conv1d" else (channels, results, kernel))
+    call = getattr(cresset.nn.functional, convolve)
+    whole = call(x.to(getattr(cresset, dtype)), w.to(getattr(cresset, dtype)))
+    assert whole.tolist() == call(x.double(), w.double()).to(whole.dtype).tolist()
