@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "base/error.h"
 
@@ -201,7 +202,7 @@ void Channel::share_memory() {
     if (shared_) address = shared_->address();
   }
   Handle request{};
-  must(f.Ibcast_c(&address, 3, handle(0x258), 0, payload_, &request), "MPI_Ibcast");
+  must(f.Ibcast_c(&address, sizeof address / sizeof(int64_t), handle(0x258), 0, payload_, &request), "MPI_Ibcast");
   wait_for(request);
   if (rank_ != 0 && address.process) shared_ = Shared::find(address, rank_, size_);
   int64_t mine = shared_ != nullptr, all = 0;
@@ -400,13 +401,20 @@ bool Channel::poll(const Exchange& wanted, int64_t microseconds) {
     return wanted.state() >= State::done;
   };
   if (microseconds == 0) return look();
-  const auto stop = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
-  do {
+  // Who is late by more than a step's noise may be late for long, or gone: then the cores are for others.
+  constexpr std::chrono::microseconds kEager(2000), kPause(100);
+  const auto start = std::chrono::steady_clock::now(), stop = start + std::chrono::microseconds(microseconds);
+  for (auto now = start; now <= stop; now = std::chrono::steady_clock::now()) {
+    if (now - start > kEager) {
+      if (look()) return true;
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
     for (int i = 0; i < 64; i++) {
       if (look()) return true;
       sched_yield();
     }
-  } while (std::chrono::steady_clock::now() < stop);
+  }
   return false;
 }
 

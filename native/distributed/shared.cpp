@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 
 namespace cresset::mpi {
 namespace {
@@ -18,6 +19,12 @@ constexpr int kCalls = 8;                     // how far one may be ahead of the
 constexpr int64_t kBlock = 2048;              // elements that stay in the nearest cache
 
 enum Counter { shown, met, brought, reduced, fetched, kCounters };
+
+int64_t machine() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return static_cast<int64_t>(std::hash<std::string>{}(name));
+}
 
 }  // namespace
 
@@ -89,6 +96,7 @@ std::unique_ptr<Shared> Shared::make(int rank, int size) {
 }
 
 std::unique_ptr<Shared> Shared::find(const Address& address, int rank, int size) {
+  if (address.machine != machine()) return nullptr;
   const size_t bytes = sizeof(Slot) * static_cast<size_t>(size);
   const std::string path = "/proc/" + std::to_string(address.process) + "/fd/" + std::to_string(address.file);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -104,7 +112,7 @@ std::unique_ptr<Shared> Shared::find(const Address& address, int rank, int size)
   return shared->slot(0).word == address.word ? std::move(shared) : nullptr;
 }
 
-Shared::Address Shared::address() const { return {getpid(), file_, slot(0).word}; }
+Shared::Address Shared::address() const { return {getpid(), file_, slot(0).word, machine()}; }
 
 Shared::Slot& Shared::slot(int rank) const { return static_cast<Slot*>(at_)[rank]; }
 

@@ -34,7 +34,9 @@ class Shared {
  public:
   // Where a process finds the memory that another one made.
   struct Address {
-    int64_t process = 0, file = 0, word = 0;  // the word is written into it, so that it cannot be mistaken
+    // The word is written into it, so that it cannot be mistaken. Processes whose machines have different names do not
+    // share: what separates them, a network that is cut, would not be noticed.
+    int64_t process = 0, file = 0, word = 0, machine = 0;
   };
   static constexpr int64_t kSmall = 4096;  // bytes of a sum that travels with its fingerprint
   static constexpr int kMembers = 64;

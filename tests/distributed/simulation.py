@@ -20,12 +20,19 @@ class Killed(BaseException):
     """The process was killed: nothing of it runs any more."""
 
 
+def taken_lock():
+    """A lock that somebody else releases: with it, one thread hands the turn to another."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 class World:
     """The clock, what will happen, and who is there."""
 
     def __init__(self, seed):
         self.random, self.time, self.events, self.numbers = random.Random(seed), 0.0, [], itertools.count()
-        self.baton, self.current = threading.Semaphore(0), None
+        self.baton, self.current = taken_lock(), None
         self.story, self.processes, self.listeners, self.connections = hashlib.sha256(), [], {}, set()
         self.cut_off = set()  # hosts that the network does not reach
         self.latency = (0.00005, 0.0003)
@@ -73,7 +80,7 @@ class Process:
         self.world, self.host, self.name = world, host, name
         self.alive, self.stopped, self.started, self.status, self.error = True, False, False, None, None
         self.connections, self.listening, self.waiters, self.exits = set(), [], [], []
-        self.turn, self.token, self.woken, self.over = threading.Semaphore(0), 0, False, False
+        self.turn, self.token, self.woken, self.over = taken_lock(), 0, False, False
         self.around = Around(world, self)
         self.thread = threading.Thread(target=self.body, args=(main,), daemon=True)
 
@@ -171,7 +178,7 @@ class Connection:
             False,
             self.world.time,
         )
-        self.arrivals = {"there": 0.0, "here": 0.0}
+        self.arrivals, self.is_read = {"there": 0.0, "here": 0.0}, True
         process.connections.add(self)
 
     def _send(self, way, f):
@@ -203,7 +210,8 @@ class Connection:
                 self.inbox += data
                 self.ended |= not data
                 self.heard_at = self.world.time
-                self.process.wake()
+                if self.is_read:
+                    self.process.wake()
 
         self._send("here", arrive)
 
@@ -298,7 +306,7 @@ class Heartbeat:
     def __init__(self, connection, before, seconds):
         self.connection, self.before, self.seconds, self.text = connection, before, seconds, ""
         self.process, self.received = connection.process, bytearray()
-        self.world = self.process.world
+        self.world, connection.is_read = self.process.world, False  # nobody waits for what comes back
         self.world.at(seconds, self.beat)
 
     def beat(self):

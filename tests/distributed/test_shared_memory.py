@@ -3,19 +3,19 @@
 import pytest
 
 PROGRAM = """
-import hashlib
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(5)
-digest = hashlib.sha256()
-for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):
+R = dist.ReduceOp
+functions = {R.SUM: torch.add, R.MAX: torch.maximum, R.MIN: torch.minimum, R.PRODUCT: torch.mul}
+floats = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+for dtype in (*floats, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):
     for count in (0, 1, 63, 1024, 1025, 4096, 131072, 131073, 700001):
         each = [(torch.rand(count) * 8 - (0 if dtype == torch.uint8 else 4)).to(dtype) for _ in range(size)]
-        for op in (dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN, dist.ReduceOp.PRODUCT):
+        for op in functions:
             wanted = each[0].clone()
             for other in each[1:]:  # in the order of ranks
-                wanted = {dist.ReduceOp.SUM: torch.add, dist.ReduceOp.MAX: torch.maximum, dist.ReduceOp.MIN: torch.minimum,
-                          dist.ReduceOp.PRODUCT: torch.mul}[op](wanted, other)
+                wanted = functions[op](wanted, other)
             mine = each[rank].clone()
             dist.all_reduce(mine, op)
             EXACT and (torch.equal(mine, wanted) or exit(f"{dtype} {count} {op}"))

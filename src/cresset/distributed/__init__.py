@@ -182,6 +182,7 @@ def __getattr__(name):
         "algorithms",
         "autograd",
         "checkpoint",
+        "config",
         "device_mesh",
         "elastic",
         "fsdp",

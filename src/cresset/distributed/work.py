@@ -76,11 +76,12 @@ class Work:
         if self._step(200):
             return True
         limit = timeout.total_seconds() or self._patience
-        start = self._now()
-        while not self._step(50_000):
+        start, waited = self._now(), 0.0
+        while not self._step(50_000 if waited < 1 else 200_000):
+            waited = self._now() - start
             if self._alarm is not None:
                 try:
-                    self._alarm(self._now() - start, limit)
+                    self._alarm(waited, limit)
                 except Exception as error:
                     self._error = error
                     raise

@@ -3,15 +3,20 @@
 The files are PyTorch's: a folder with `.metadata` and `*.distcp`. They are read as data only.
 """
 
+import enum
 import threading
+from dataclasses import dataclass
+from typing import Any
 
 import cresset
 
 from ...show import missing_names as _missing_names
 from .. import collectives, objects, world
 from ..tensor.dtensor import DTensor
+from .default_planner import DefaultLoadPlanner, DefaultSavePlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader, FileSystemWriter, _StorageInfo
-from .flattening import flatten, put
+from .flattening import flatten, grow, put
+from .hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter, _HFStorageInfo
 from .metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -21,12 +26,14 @@ from .metadata import (
     TensorStorageMetadata,
 )
 from .parts import fill, part_of, written_here
+from .quantized_hf_storage import QuantizedHuggingFaceStorageReader
 
 __all__ = [
-    "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "FileSystemReader", "FileSystemWriter",
-    "Metadata",
-    "MetadataIndex", "TensorProperties", "TensorStorageMetadata", "async_save", "load", "load_state_dict", "save",
-    "save_state_dict",
+    "AsyncCheckpointerType", "AsyncSaveResponse", "BytesStorageMetadata", "CheckpointException",
+    "ChunkStorageMetadata", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
+    "HuggingFaceStorageReader", "HuggingFaceStorageWriter", "Metadata", "MetadataIndex",
+    "QuantizedHuggingFaceStorageReader", "TensorProperties", "TensorStorageMetadata", "async_save", "load",
+    "load_sharded_optimizer_state_dict", "load_state_dict", "save", "save_state_dict",
 ]  # fmt: skip
 
 
@@ -76,9 +83,16 @@ def _processes(process_group, no_dist):
     return _Together(world.member_of(process_group, "checkpoint"))
 
 
-def _refuse(who, planner):
-    if planner is not None:
-        raise NotImplementedError(f"{who}: planners of one's own are not in cresset; leave `planner` out")
+def _settings(who, planner, *kinds):
+    """The planner, which is one of these and no class of the program's own; the first of them by default."""
+    if planner is None:
+        return kinds[0]()
+    if type(planner) not in kinds:
+        raise NotImplementedError(
+            f"{who}: planners of one's own are not in cresset; `planner` may be a {kinds[0].__name__}, not a "
+            f"{type(planner).__name__}"
+        )
+    return planner
 
 
 def _all_well(processes, error, what):
@@ -91,9 +105,9 @@ def _all_well(processes, error, what):
         raise CheckpointException(what, failures) from error
 
 
-def _mine(flat, processes):
+def _mine(flat, processes, first_writes=False):
     """The entries that this process writes: its parts of distributed tensors; what all have is divided among them by
-    size.
+    size, or written by the first that has it.
     """
     parts = {k: v for k, v in flat.items() if isinstance(v, DTensor)}
     flat = {k: v for k, v in flat.items() if k not in parts}
@@ -102,7 +116,8 @@ def _mine(flat, processes):
     owners, load = {}, [0] * processes.size
     for key in sorted({k for one in every for k in one}, key=lambda k: (-max(one.get(k, 0) for one in every), k)):
         holders = [rank for rank, one in enumerate(every) if key in one]
-        rank = min(holders, key=lambda r: (load[r], r)) if every[holders[0]][key] else holders[0]
+        divides = every[holders[0]][key] and not first_writes
+        rank = min(holders, key=lambda r: (load[r], r)) if divides else holders[0]
         owners[key] = rank
         load[rank] += every[rank][key]
     mine = [(key, value) for key, value in flat.items() if owners[key] == processes.rank]
@@ -125,7 +140,7 @@ def save(
         state_dict: dictionaries and lists of tensors and other data.
         checkpoint_id: the folder.
         storage_writer: a FileSystemWriter, in place of the folder.
-        planner: PyTorch's way to change what is written; refused here.
+        planner: a DefaultSavePlanner; others are refused.
         process_group: by default all processes.
         no_dist: this process alone.
         use_collectives: PyTorch's way to write one `.metadata` for each process when it is False; there is always one
@@ -133,15 +148,15 @@ def save(
 
     Returns: the Metadata.
     """
-    _refuse("save", planner)
+    first_writes = _settings("save", planner, DefaultSavePlanner).dedup_save_to_lowest_rank
     writer = _storage(storage_writer, checkpoint_id, FileSystemWriter, "save")
-    return _commit(state_dict, writer, _processes(process_group, no_dist))
+    return _commit(state_dict, writer, _processes(process_group, no_dist), first_writes)
 
 
-def _commit(state_dict, writer, processes):
+def _commit(state_dict, writer, processes, first_writes=False):
     """All write their parts; when all are on the disk, one makes them the checkpoint."""
     flat, paths = flatten(_states(state_dict))
-    entries, error, written = _mine(flat, processes), None, ([], {})
+    entries, error, written = _mine(flat, processes, first_writes), None, ([], {})
     try:
         writer.begin()
         written = writer.write(processes.rank, entries)
@@ -149,10 +164,11 @@ def _commit(state_dict, writer, processes):
         error = problem
     _all_well(processes, error, "save")
     places, described = written
-    packed = processes.gather([(i.fqn, i.offset, i.index, s.relative_path, s.offset, s.length) for i, s in places])
+    rows = [(i.fqn, i.offset, i.index, s.relative_path, s.offset, s.length) for i, s in places]
+    packed = processes.gather(rows)
     kinds = processes.gather({k: _packed(m) for k, m in described.items()})
     all_paths = processes.gather({k: list(p) for k, p in paths.items()})
-    metadata = _joined(packed, kinds, all_paths)
+    metadata = _joined(packed, kinds, all_paths, isinstance(writer, HuggingFaceStorageWriter))
     error = None
     if processes.rank == 0:
         try:
@@ -172,7 +188,7 @@ def _packed(described):
     return (p.dtype, p.requires_grad, list(described.size), pieces)
 
 
-def _joined(packed, kinds, all_paths):
+def _joined(packed, kinds, all_paths, by_name):
     described = {}
     pieces: dict = {}
     for one in kinds:
@@ -190,7 +206,8 @@ def _joined(packed, kinds, all_paths):
     storage = {}
     for name, offset, index, path, start, length in (row for one in packed for row in one):
         number = index if offset is None else places[name][tuple(offset)]
-        storage[MetadataIndex(name, offset, number)] = _StorageInfo(path, start, length)
+        place = _HFStorageInfo(path, name, length) if by_name else _StorageInfo(path, start, length)
+        storage[MetadataIndex(name, offset, number)] = place
     paths = {key: tuple(path) for one in all_paths for key, path in one.items()}
     return Metadata(described, {key: paths[key] for key in described}, storage)
 
@@ -220,26 +237,41 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
         state_dict: nested, with the entries to load; others of the checkpoint are left alone.
         checkpoint_id: the folder.
         storage_reader: a FileSystemReader, in place of the folder.
-        planner: PyTorch's way to change what is read; refused here.
+        planner: a DefaultLoadPlanner, which may allow entries that the checkpoint lacks; others are refused.
         process_group: by default all processes.
         no_dist: this process alone.
     """
-    _refuse("load", planner)
+    settings = _settings("load", planner, DefaultLoadPlanner, _EmptyStateDictLoadPlanner)
     reader = _storage(storage_reader, checkpoint_id, FileSystemReader, "load")
     processes, error = _processes(process_group, no_dist), None
     try:
-        _load(state_dict, reader)
+        if isinstance(settings, _EmptyStateDictLoadPlanner):
+            state_dict.update(_room_for(reader.read_metadata(), settings.takes))
+        _load(state_dict, reader, settings.allow_partial_load)
     except Exception as problem:
         error = problem
     _all_well(processes, error, "load")
 
 
-def _load(state_dict, reader):
+def _room_for(metadata, takes):
+    """Nested state with room for the entries of a checkpoint whose path is taken."""
+    made: dict = {}
+    for name, described in metadata.state_dict_metadata.items():
+        path = tuple((metadata.planner_data or {}).get(name, (name,)))
+        if takes(path):
+            is_tensor = isinstance(described, TensorStorageMetadata)
+            value = cresset.empty(described.size, dtype=described.properties.dtype) if is_tensor else None
+            grow(made, path, value)
+    return made
+
+
+def _load(state_dict, reader, partially=False):
     metadata = reader.read_metadata()
     states = _states(state_dict)
     flat, paths = flatten(states)
     missing = [key for key in flat if key not in metadata.state_dict_metadata]
-    if missing:
+    flat = {key: value for key, value in flat.items() if key not in missing} if partially else flat
+    if missing and not partially:
         raise RuntimeError(f"Missing key in checkpoint state_dict: {', '.join(missing)}.")
     parts = {}
     for index, info in metadata.storage_data.items():
@@ -278,29 +310,54 @@ def _fill(key, tensor, described, parts, reader):
         raise RuntimeError(f"load: parts of {key} are missing: {filled} of {part.local.numel()} elements are there")
 
 
-def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False):
+class AsyncCheckpointerType(enum.Enum):
+    """Where async_save writes: in a thread. Another process is PyTorch's, and refused."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@dataclass
+class AsyncSaveResponse:
+    """What async_save gives when a stager copies in the background: Futures of the copy and of the checkpoint."""
+
+    staging_completion: Any
+    upload_completion: Any
+
+
+def async_save(
+    state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None,
+    async_checkpointer_type=AsyncCheckpointerType.THREAD, async_stager=None, no_dist=False, use_collectives=True,
+):  # fmt: skip
     """Copy the state now and save it in a thread; a Future of the Metadata. Several processes need a group of their own
     for it: what the program exchanges meanwhile must not mix with it.
 
     Args:
-        state_dict, checkpoint_id, storage_writer, planner, process_group: as in `save`.
+        state_dict, checkpoint_id, storage_writer, planner, process_group, use_collectives: as in `save`.
+        async_checkpointer_type: THREAD; PROCESS is refused.
+        async_stager: who copies; with one that copies in the background, an AsyncSaveResponse is given.
         no_dist: this process alone.
     """
-    _refuse("async_save", planner)
-    copied = _copied(_states(state_dict))
+    _settings("async_save", planner, DefaultSavePlanner)
+    if AsyncCheckpointerType(async_checkpointer_type) is not AsyncCheckpointerType.THREAD:
+        raise NotImplementedError("async_save: a process that saves is not in cresset; AsyncCheckpointerType.THREAD is")
+    states = _states(state_dict)
+    copied = _copied(states) if async_stager is None else async_stager.stage(states)
     future = cresset.futures.Future()
     alone = no_dist or not world.is_initialized()
     if not alone and process_group is None and world.get_world_size() > 1:
         raise ValueError(
             "async_save: pass process_group=, a group made for it (new_group()); the one of all is the program's own"
         )
+    in_background = hasattr(copied, "result")
 
     def run():
         try:
             result = save(
-                copied,
+                copied.result() if in_background else copied,
                 checkpoint_id=checkpoint_id,
                 storage_writer=storage_writer,
+                planner=planner,
                 process_group=process_group,
                 no_dist=alone,
             )
@@ -309,7 +366,7 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
             future.set_exception(error)
 
     threading.Thread(target=run, name="cresset-checkpoint").start()
-    return future
+    return AsyncSaveResponse(copied, future) if in_background else future
 
 
 def _copied(value):
@@ -338,11 +395,44 @@ def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_
     load(state_dict, storage_reader=storage_reader, process_group=process_group, no_dist=no_dist, planner=planner)
 
 
+def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_reader, planner=None):
+    """The state of an optimizer that was saved with a model: {optimizer_key: state}. State in the shape of a
+    distributed parameter is distributed as it is.
+
+    Args:
+        model_state_dict: the model's, by names that the optimizer's state has, too.
+        optimizer_key: under which name it was saved.
+        storage_reader: of the checkpoint.
+        planner: a DefaultLoadPlanner; others are refused.
+    """
+    settings = _settings("load_sharded_optimizer_state_dict", planner, DefaultLoadPlanner)
+    metadata = storage_reader.read_metadata()
+    made = _room_for(metadata, lambda path: path[0] == optimizer_key)
+    if not made:
+        raise KeyError(f"load_sharded_optimizer_state_dict: the checkpoint has nothing under {optimizer_key!r}")
+    flat, paths = flatten(made)
+    for name, value in flat.items():
+        for key in paths[name]:
+            like = model_state_dict.get(key) if isinstance(key, str) else None
+            if isinstance(like, DTensor) and isinstance(value, cresset.Tensor) and like.shape == value.shape:
+                put(made, paths[name], cresset.zeros_like(like, dtype=value.dtype).detach())
+    _load(made, storage_reader, settings.allow_partial_load)
+    return made
+
+
 _missing = _missing_names.of(__name__)
 
 
 def __getattr__(name):
-    if name in ("state_dict", "stateful"):  # imported when they are first asked for
+    if name in (
+        "format_utils",
+        "optimizer",
+        "staging",
+        "state_dict",
+        "state_dict_loader",
+        "state_dict_saver",
+        "stateful",
+    ):  # imported when they are first asked for
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

@@ -45,3 +45,15 @@ def put(state_dict, path, value):
     if isinstance(holder, tuple):
         raise ValueError(f"load: {'.'.join(map(str, path))} is in a tuple, which cannot be changed")
     holder[path[-1]] = value
+
+
+def grow(state_dict, path, value):
+    """Put a leaf where no containers may be yet: dictionaries for names, lists for numbers from 0 on."""
+    holder = state_dict
+    for key, following in zip(path, [*path[1:], None], strict=True):
+        inner = value if following is None else [] if following == 0 and isinstance(following, int) else {}
+        if isinstance(holder, list) and key == len(holder):
+            holder.append(inner)
+        elif isinstance(holder, dict):
+            inner = holder.setdefault(key, inner)
+        holder = holder[key] if isinstance(holder, list) else inner

@@ -35,8 +35,8 @@ _missing = _missing_names.of(__name__)
 
 
 def __getattr__(name):
-    if name == "wrap":  # imported when it is first asked for
+    if name in ("sharded_grad_scaler", "wrap"):  # imported when they are first asked for
         import importlib
 
-        return importlib.import_module(".wrap", __name__)
+        return importlib.import_module(f".{name}", __name__)
     return _missing(name)

@@ -7,7 +7,7 @@ import contextlib
 import cresset
 
 from ...nn import Module
-from .. import collectives, world
+from .. import collectives, objects, world
 from ..device_mesh import DeviceMesh
 from ..tensor.dtensor import DTensor
 from .api import (
@@ -430,6 +430,49 @@ class FullyShardedDataParallel(Module):
         if optim is None:
             raise ValueError("shard_full_optim_state_dict: give optim=")
         return FullyShardedDataParallel.optim_state_dict_to_load(model, optim, full_optim_state_dict)
+
+    @staticmethod
+    def scatter_full_optim_state_dict(full_optim_state_dict, model, optim_input=None, optim=None, group=None):
+        """PyTorch's older name: whole state that rank 0 has, as `optim.load_state_dict` takes it in every process.
+
+        Args:
+            full_optim_state_dict: of rank 0; the others' is not looked at.
+            optim_input: what the optimizer was made of; found in `optim`, which is needed.
+            group: the processes; by default all.
+        """
+        if optim is None:
+            raise ValueError("scatter_full_optim_state_dict: give optim=")
+        state = [full_optim_state_dict if world.get_rank(group) == 0 else None]
+        objects.broadcast_object_list(state, group_src=0, group=group)
+        return FullyShardedDataParallel.optim_state_dict_to_load(model, optim, state[0])
+
+    @staticmethod
+    def rekey_optim_state_dict(optim_state_dict, optim_state_key_type, model, optim_input=None, optim=None):
+        """An optimizer's state by the names of parameters, or by their numbers.
+
+        Args:
+            optim_state_key_type: an OptimStateKeyType, by what the result is.
+            model: whose parameters they are; it need not be one of FSDP.
+            optim_input: the parameters or groups that the optimizer was made of; by default the model's.
+            optim: or the optimizer itself.
+        """
+        names = {parameter: _clean(name) for name, parameter in model.named_parameters()}
+        given = [group["params"] for group in optim.param_groups] if optim is not None else optim_input
+        flat = []
+        for one in names if given is None else given:
+            flat += one["params"] if isinstance(one, dict) else one if isinstance(one, (list, tuple)) else [one]
+        if optim_state_key_type is OptimStateKeyType.PARAM_NAME:
+            keys = {number: names[p] for number, p in enumerate(flat)}
+        elif optim_state_key_type is OptimStateKeyType.PARAM_ID:
+            keys = {names[p]: number for number, p in enumerate(flat)}
+        else:
+            raise ValueError(f"rekey_optim_state_dict: no OptimStateKeyType: {optim_state_key_type!r}")
+        state = {keys.get(key, key): kept for key, kept in optim_state_dict["state"].items()}
+        groups = [
+            {**group, "params": [keys.get(key, key) for key in group["params"]]}
+            for group in optim_state_dict["param_groups"]
+        ]
+        return {"state": state, "param_groups": groups}
 
     flatten_sharded_optim_state_dict = staticmethod(
         lambda sharded_optim_state_dict, model, optim: FullyShardedDataParallel.optim_state_dict_to_load(
