@@ -401,8 +401,9 @@ bool Channel::poll(const Exchange& wanted, int64_t microseconds) {
     return wanted.state() >= State::done;
   };
   if (microseconds == 0) return look();
-  // Who is late by more than a step's noise may be late for long, or gone: then the cores are for others.
-  constexpr std::chrono::microseconds kEager(2000), kPause(100);
+  // Who is late for long may be gone: then the cores are for others. Not earlier: who sleeps between two steps may be
+  // woken on the core of another rank.
+  constexpr std::chrono::microseconds kEager(100000), kPause(100);
   const auto start = std::chrono::steady_clock::now(), stop = start + std::chrono::microseconds(microseconds);
   for (auto now = start; now <= stop; now = std::chrono::steady_clock::now()) {
     if (now - start > kEager) {
