@@ -25,8 +25,7 @@ template <class T>
 const PatchKernels<T>& patch_kernels() {
   static const PatchKernels<T> the = [] {
     const std::string_view level = instruction_set();
-    // As in gemm.cpp, which packs the weights: the height of a tile must be the same.
-    if constexpr (!std::is_same_v<T, uint32_t>)
+    if constexpr (!std::is_same_v<T, uint32_t>)  // as in gemm.cpp, which packs weights in tiles of the same height
       if (level == "avx512") return patch_kernels_avx512<T>();
     return level == "baseline" ? patch_kernels_baseline<T>() : patch_kernels_avx2<T>();
   }();

@@ -24,7 +24,6 @@ COMPUTED = {
     "matmul": lambda x, out: torch.matmul(x, x, out=out),
     "outer": lambda x, out: torch.outer(x[0], x[1], out=out),
     "kron": lambda x, out: torch.kron(x, x, out=out),
-    "hstack": lambda x, out: torch.hstack([x, x], out=out),
     "tril": lambda x, out: torch.tril(x, out=out),
     "softmax": lambda x, out: torch.softmax(x, 0, out=out),
     "cummax": lambda x, out: torch.cummax(x, 0, out=(out, torch.empty(0, dtype=torch.long)))[0],
@@ -35,6 +34,7 @@ COMPUTED = {
 APART = {
     "cat": lambda x, out: torch.cat([x, x], 0, out=out),
     "stack": lambda x, out: torch.stack([x, x], 0, out=out),
+    "hstack": lambda x, out: torch.hstack([x, x], out=out),
     "gather": lambda x, out: torch.gather(x, 0, PLACES, out=out),
     "take": lambda x, out: torch.take(x, PLACES, out=out),
     "index_select": lambda x, out: torch.index_select(x, 0, BACKWARDS, out=out),
