@@ -401,8 +401,8 @@ bool Channel::poll(const Exchange& wanted, int64_t microseconds) {
     return wanted.state() >= State::done;
   };
   if (microseconds == 0) return look();
-  // Who is late for long may be gone: then the cores are for others. Not earlier: who sleeps between two steps may be
-  // woken on the core of another rank.
+  // Who is late for long may be gone: then the cores are for others. Not earlier: to be woken takes longer than to
+  // exchange a small tensor.
   constexpr std::chrono::microseconds kEager(100000), kPause(100);
   const auto start = std::chrono::steady_clock::now(), stop = start + std::chrono::microseconds(microseconds);
   for (auto now = start; now <= stop; now = std::chrono::steady_clock::now()) {
