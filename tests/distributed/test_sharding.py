@@ -5,21 +5,8 @@ import pytest
 import cresset as torch
 from cresset.distributed import algorithms, fsdp
 from cresset.distributed import tensor as spread
-from cresset.distributed.checkpoint import hf_storage
 from cresset.distributed.tensor._utils import compute_local_shape_and_global_offset
 from cresset.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: hf_storage.HuggingFaceStorageWriter("folder"),
-        lambda: hf_storage.HuggingFaceStorageReader("folder"),
-    ],
-)
-def test_making_one_is_refused_in_words(make):
-    with pytest.raises(NotImplementedError, match="are not supported"):
-        make()
 
 
 def test_plain_tensors_and_modules_are_not_spread():

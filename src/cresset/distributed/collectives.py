@@ -6,7 +6,6 @@ from datetime import timedelta
 import cresset
 
 from .engines import Kind
-from .engines.mpi import Mpi
 from .reductions import RedOpType, Reduction
 from .work import Work
 from .world import default_group, get_global_rank, get_group_rank, member_of
@@ -135,7 +134,7 @@ def average(tensors, share, group):
     Args:
         share: the sum is divided by this.
     """
-    if isinstance(group._engine, Mpi) and not tensors[0].is_cuda:
+    if group._engine.sums_lists and not tensors[0].is_cuda:
         words = f"average of {len(tensors)} tensors" if len(tensors) > 1 else "average"
         plain = [tensor if tensor.is_contiguous() else tensor.contiguous() for tensor in tensors]
         return group._begin(

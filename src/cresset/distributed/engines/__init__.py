@@ -1,4 +1,6 @@
-"""What carries the elements from process to process. An engine begins exchanges and is asked whether they are done."""
+"""What carries the elements from process to process. An engine begins exchanges and is asked whether they are done;
+some add up a list of tensors in one exchange (`sums_lists`).
+"""
 
 import enum
 

@@ -7,6 +7,7 @@ class Alone:
     """A group with one member; what it sends is what comes."""
 
     rank, size = 0, 1
+    sums_lists = False
 
     def begin(self, kind, source, target, reduction=0, root=0, tag=0, fingerprint=0, sent=(), received=()):
         if kind in (Kind.SEND, Kind.RECEIVE):

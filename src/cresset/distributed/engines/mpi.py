@@ -213,6 +213,8 @@ def _end():
 class Mpi:
     """A group of processes that exchange by MPI."""
 
+    sums_lists = True
+
     def __init__(self, channel):
         self.channel, self.rank, self.size = channel, channel.rank, channel.size
 

@@ -41,6 +41,8 @@ class Nccl:
         device: the GPU; by default that of the first tensor.
     """
 
+    sums_lists = False
+
     def __init__(self, store, rank, size, device=None):
         self.store, self.rank, self.size, self.device = store, rank, size, device
         self.communicator = self.stream = self.together = None
