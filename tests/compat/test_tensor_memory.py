@@ -111,7 +111,7 @@ torch.device('meta')
 import pickle; pickle.loads(pickle.dumps(torch.device('cuda:1')))
 import copy; copy.deepcopy(torch.device('cuda:1'))
 torch.set_default_device('meta'); r = [torch.zeros(2).device, torch.tensor(1.0).device, torch.get_default_device()]; torch.set_default_device(None); r + [torch.zeros(2).device]
-torch.set_default_device('meta'); r = torch.rand(2).device; torch.set_default_device('cpu'); r
+torch.set_default_device('meta'); r = torch.rand(2).device; torch.set_default_device('cpu'); s = torch.rand(2).device; torch.set_default_device(None); [r, s]
 torch.zeros(3, device='meta') + 1
 (torch.zeros(3, device='meta') + torch.zeros(2, 3, device='meta')).shape
 torch.zeros(3, device='meta') @ torch.zeros(3, device='meta')

@@ -73,6 +73,12 @@ def test_a_wrong_index_is_an_error_that_says_so(call, error, message, refused):
         call()
 
 
+@pytest.mark.parametrize("given", [1, None, cresset.tensor(True)], ids=str)
+def test_nonzero_is_told_the_form_by_a_bool(given):
+    with pytest.raises(TypeError, match="'as_tuple' must be bool"):
+        cresset.tensor([1, 0]).nonzero(as_tuple=given)
+
+
 def test_nonzero_gives_coordinates_by_row_or_by_dimension():
     x = cresset.tensor([[0, 1], [0, 0], [2, 3]])
     assert x.nonzero().tolist() == [[0, 1], [2, 0], [2, 1]]

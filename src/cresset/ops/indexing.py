@@ -114,6 +114,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     tensor([[0, 1],
             [1, 0]])
     """
+    if not isinstance(as_tuple, bool):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple:
         return _nonzero_by_dim(input)
     return _nonzero(input) if out is None else _nonzero(input, out=out)

@@ -145,6 +145,17 @@ def ravel(input):
     return input.contiguous().view(-1)
 
 
+def _whole_numbers(dims):
+    """A dim, or several, as ints. A tensor counts if it is one whole number."""
+    dims = sizes(dims)
+    for dim in dims:
+        is_number = isinstance(dim, int) and not isinstance(dim, bool)
+        is_element = isinstance(dim, cresset.Tensor) and dim.ndim == 0 and not dim.is_floating_point()
+        if not is_number and not (is_element and dim.dtype is not cresset.bool and not dim.is_complex()):
+            raise TypeError(f"movedim(): a dim must be int, not {type(dim).__name__} {dim}")
+    return tuple(int(dim) for dim in dims)
+
+
 @function(method=True, name="moveaxis")
 @function(method=True)
 def movedim(input, source, destination):
@@ -158,10 +169,7 @@ def movedim(input, source, destination):
     torch.Size([3, 4, 2])
     """
     ndim = input.ndim
-    source, destination = (
-        (int(d),) if isinstance(d, int) or (isinstance(d, cresset.Tensor) and d.ndim == 0) else tuple(d)
-        for d in (source, destination)
-    )
+    source, destination = (_whole_numbers(dims) for dims in (source, destination))
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same "

@@ -11,6 +11,7 @@ _FILES = {
     "cuda.errors": "torch.cuda",
     "data.datasets": "torch.utils.data.dataset",
     "data.loader": "torch.utils.data.dataloader",
+    "data.pipes": "torch.utils.data.datapipes.datapipe",
     "data.samplers": "torch.utils.data.sampler",
     "tensors.data_types": "torch",
     "distributions.transform": "torch.distributions.transforms",
