@@ -109,6 +109,8 @@ void scale(Dtype dtype, const void* from, void* to, int64_t count, double factor
       case Dtype::f64: return scale_as<Plain<double>>(from, to, count, factor);
       case Dtype::f16: return scale_as<NarrowHalf>(from, to, count, factor);
       case Dtype::bf16: return scale_as<NarrowBFloat>(from, to, count, factor);
+      case Dtype::c64: return scale_as<Plain<float>>(from, to, 2 * count, factor);
+      case Dtype::c128: return scale_as<Plain<double>>(from, to, 2 * count, factor);
       default: break;
     }
   if (from != to) std::memcpy(to, from, static_cast<size_t>(count) * size_of(dtype));

@@ -12,7 +12,7 @@ enum class Reduction : uint8_t { sum, product, minimum, maximum, bits_and, bits_
 bool combines(Dtype dtype, Reduction reduction);
 // into[i] = from[i] and into[i] reduced.
 void combine(Dtype dtype, Reduction reduction, const void* from, void* into, int64_t count);
-// to[i] = from[i] * factor, of floating types; other types are copied.
+// to[i] = from[i] * factor, of floating and complex types; other types are copied.
 void scale(Dtype dtype, const void* from, void* to, int64_t count, double factor);
 
 }  // namespace cresset::mpi

@@ -206,6 +206,14 @@ model = DDP(two, delay_all_reduce_named_params=[("b.weight", two.b.weight), ("b.
 model(torch.full((1, 2), rank + 1.0), True).sum().backward()
 assert two.a.weight.grad[0, 0] == 1.5 and two.b.weight.grad.tolist() == [[1.5, 1.5]] * 2 and two.b.bias.grad.tolist() == [1, 1]
 
+for dtype in (torch.complex64, torch.complex128, torch.float16):
+    model = DDP(nn.Linear(2, 2, bias=False, dtype=dtype))
+    model(torch.full((1, 2), rank + 1.0, dtype=dtype)).sum().abs().backward()
+    alone = nn.Linear(2, 2, bias=False, dtype=dtype)
+    alone.load_state_dict(model.module.state_dict())
+    (sum(alone(torch.full((1, 2), r + 1.0, dtype=dtype)).sum().abs() for r in range(size)) / size).backward()
+    assert torch.allclose(model.module.weight.grad, alone.weight.grad, atol=2e-3), dtype
+
 model = DDP(net(), mixed_precision=_MixedPrecision(torch.bfloat16, torch.float32, torch.bfloat16), bucket_cap_mb_list=[0.0005, 0.002])
 x = DATA[0][rank::size]
 out = model(x)
