@@ -28,7 +28,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "cpu_only(reason): about the CPU itself; skipped with --device")
     config.addinivalue_line("markers", "alone: no other test may run beside it")
-    if getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+    if getattr(config.option, "numprocesses", None) and not takes_turns(config):
         turns = tempfile.TemporaryDirectory(prefix="cresset-tests-")
         config.add_cleanup(turns.cleanup)
         os.environ["CRESSET_TEST_TURNS"] = turns.name  # the processes that run tests inherit it
@@ -49,6 +49,11 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=f"about the CPU: {mark.args[0]}"))
 
 
+def takes_turns(config):
+    """Whether this is one of several processes that run tests. One that a test starts belongs to its turn."""
+    return hasattr(config, "workerinput")
+
+
 @contextlib.contextmanager
 def a_turn(alone):
     """Beside the tests of other processes, or alone."""
@@ -65,7 +70,7 @@ def a_turn(alone):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # first: what is waited here is no time of the test's
 def pytest_runtest_protocol(item):
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if not takes_turns(item.config):
         return (yield)
     with a_turn(alone=item.get_closest_marker("alone") is not None):
         return (yield)

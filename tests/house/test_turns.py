@@ -1,6 +1,10 @@
 """With `pytest -n 2`, a test that is marked `alone` runs beside no other: the turns of tests/conftest.py."""
 
 import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -49,3 +53,18 @@ def test_tests_run_beside_each_other_and_one_that_is_alone_waits_for_them_and_ke
     alone.leave()
     assert following.inside.wait(60)
     following.leave()
+
+
+def test_a_run_of_tests_that_a_test_starts_belongs_to_its_turn(a_turn, tmp_path):
+    shutil.copy(PATH, tmp_path / "conftest.py")
+    (tmp_path / "test_inner.py").write_text("def test_inner(): pass\n")
+    environment = {**os.environ, "PYTEST_XDIST_WORKER": "gw0", "CRESSET_TEST_TURNS": str(tmp_path)}
+    with a_turn(alone=True):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
