@@ -157,6 +157,7 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
         "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
         "retain_graph=True if you need to backward "
         "through the graph a second time or if you need to access saved tensors after calling backward.");
+  check_implemented(op.pointwise || op.derivative, "the derivative for '", op.name(), "' is not implemented.");
   for (Tensor& grad : grads)  // derivatives are written for elements
     if (grad.defined() && is_interpreted(grad)) grad = python_steps.interpret("to_dense", grad, {});
   if (op.pointwise) check_has_gradients(*this);

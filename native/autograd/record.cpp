@@ -1,4 +1,5 @@
 // Recording: turning a call that just ran into a node.
+#include "autograd/derivative.h"
 #include "autograd/node.h"
 #include "dispatch/late.h"
 
@@ -30,6 +31,18 @@ void add_edges(Call& c, OperatorNode& node) {
 
 TensorInfo info_of(const Tensor& t) {
   return t.defined() ? TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()} : TensorInfo{};
+}
+
+// Whether the gradient of one of these arguments (bit i: argument i) is needed.
+bool needs_one_of(const OperatorNode& node, uint32_t arguments) {
+  const auto& parameters = node.op.signature.parameters;
+  int64_t edge = 0, k = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_tensor_parameter(parameters[i])) continue;
+    for (const int64_t end = edge + node.edge_counts[k++]; edge < end; ++edge)
+      if (arguments >> i & 1 && node.needs(edge)) return true;
+  }
+  return false;
 }
 
 // `of_node`: the node is that of the results, so it must not own them.
@@ -78,6 +91,16 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
     default: break;
   }
   return o;
+}
+
+void save(const Call& c, OperatorNode& node, bool of_node) {
+  const auto& saves = node.op.derivative->saves;
+  for (size_t k = 0; k < saves.size(); ++k) {
+    Derivative::Saved saved = saves[k];
+    const uint32_t readers = only_for(node.op, static_cast<int64_t>(k));
+    if (readers && !needs_one_of(node, readers)) saved.what = Derivative::Saved::information;
+    node.saved.push_back(own(c, saved, of_node));
+  }
 }
 
 void save_pointwise(const Call& c, OperatorNode& node, bool of_node) {
@@ -151,9 +174,8 @@ void record(Call& c) {
   if (modes.anomaly) python_steps.note_anomaly(*node);
   if (op.pointwise) {
     save_pointwise(c, *node, true);
-  } else {
-    check_implemented(op.derivative, "the derivative for '", op.name(), "' is not implemented.");
-    for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s, true));
+  } else if (op.derivative) {  // without one, backward refuses
+    save(c, *node, true);
   }
   if (inplace) {
     note_change(c.outputs[0]);
@@ -173,6 +195,7 @@ void record(Call& c) {
 
 void after_view(Call& c) {
   const Tensor from = c.tensor(0);
+  if (from->inference) return;  // it is never recorded, nor are its views
   for (const Tensor& t : c.outputs) {
     if (t.get() == from.get() || t.storage() != from.storage()) continue;
     t->base = from->base ? from->base : RefPtr<TensorImpl>(from.get());
@@ -227,7 +250,7 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   if (op.pointwise) {
     save_pointwise(c, *node, false);
   } else {
-    for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s, false));
+    save(c, *node, false);
   }
   return holder;
 }

@@ -483,6 +483,15 @@ PyObject* set_version(PyObject*, PyObject* args) {
 PyObject* detach_py(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* { return wrap(detach(unwrap(self))); });
 }
+// For the result of a function: what it is a view of was made there, and nobody else has it.
+PyObject* forget_base(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    check_type(is_tensor(self), "forget_base: expected a Tensor, got ", Py_TYPE(self)->tp_name);
+    const Tensor t = unwrap(self);
+    if (!t->level) t->base = {}, t->view_origin = 0;
+    return Py_NewRef(self);
+  });
+}
 
 PyMethodDef functions[] = {
     {"run_backward", run_backward_py, METH_VARARGS, nullptr},
@@ -518,6 +527,7 @@ PyMethodDef functions[] = {
     {"bump_version", bump_version, METH_O, nullptr},
     {"set_version", set_version, METH_VARARGS, nullptr},
     {"detach_raw", detach_py, METH_O, nullptr},
+    {"forget_base", forget_base, METH_O, nullptr},
     {}};
 
 bool interpreted(const Tensor& t) { return is_interpreted(static_cast<PyObject*>(t->wrapper)); }

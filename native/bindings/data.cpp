@@ -134,16 +134,7 @@ void store_scalar(PyObject* o, char* to) {
     if (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       check(s.kind != Scalar::Kind::complex,
             "value cannot be converted to an integer type without overflow: it is complex");
-      if (s.kind == Scalar::Kind::real)
-        check(std::isfinite(s.real) && std::fabs(s.real) < 9.3e18,
-              "value cannot be converted to type int64_t without overflow");
-      if (sizeof(T) < 8 && s.kind == Scalar::Kind::integer) {
-        constexpr int kBits = static_cast<int>(8 * sizeof(T)) % 64;
-        const int64_t low = std::is_signed_v<T> ? -(int64_t{1} << (kBits - 1)) : -(int64_t{1} << kBits),
-                      high = (int64_t{1} << (kBits - std::is_signed_v<T>)) - 1;
-        check(s.integer >= low && s.integer <= high, "value cannot be converted to type ", name_of(dtype_of<T>),
-              " without overflow: ", s.integer);
-      }
+      check_fits(s, dtype_of<T>);
     }
     const bool takes_complex = is_complex(dtype_of<T>) || dtype_of<T> == Dtype::b8;
     check_type(s.kind != Scalar::Kind::complex || takes_complex,

@@ -1,9 +1,11 @@
 #include "bindings/derivative.h"
 
+#include "autograd/derivative.h"
+
 namespace cresset {
 namespace {
 
-class PythonDerivative : public Derivative {
+class PythonDerivative : public ReadingDerivative {
  public:
   ~PythonDerivative() override { Py_XDECREF(function); }
   PyObject* function = nullptr;
@@ -164,10 +166,24 @@ PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
   }
 }
 
+// What the derivative says in `kept_for`: for which arguments' gradients this one is read; see registry.py.
+static uint32_t kept_for(const Operator& op, PyObject* kept, const std::string& name) {
+  PyObject* others = kept ? PyDict_GetItemString(kept, name.c_str()) : nullptr;
+  uint32_t bits = 0;
+  for (Py_ssize_t i = 0; others && i < PyTuple_GET_SIZE(others); ++i) {
+    const int at = op.signature.index_of(PyUnicode_AsUTF8(PyTuple_GET_ITEM(others, i)));
+    check_type(at >= 0, op.name(), ": kept_for names an argument that is none of ", op.signature.text);
+    bits |= uint32_t{1} << at;
+  }
+  return bits;
+}
+
 void set_derivative(Operator& op, PyObject* function) {
   Ref code(require(PyObject_GetAttrString(function, "__code__")));
   Ref names(require(PyObject_GetAttrString(code.get(), "co_varnames"))),
       count(require(PyObject_GetAttrString(code.get(), "co_argcount")));
+  Ref kept(PyObject_GetAttrString(function, "kept_for"));
+  if (!kept) PyErr_Clear();
   auto d = std::make_unique<PythonDerivative>();
   d->function = Py_NewRef(function);
   for (long i = 0; i < PyLong_AsLong(count.get()); ++i) {
@@ -188,6 +204,8 @@ void set_derivative(Operator& op, PyObject* function) {
     } else if (int at = op.signature.index_of(name); at >= 0) {
       d->roles += 's';
       d->saves.push_back({S::argument, at});
+      d->only_for.resize(d->saves.size());
+      d->only_for.back() = kept_for(op, kept.get(), name);
     } else if (name.size() > 5 && name.ends_with("_info") &&
                (at = op.signature.index_of(name.substr(0, name.size() - 5))) >= 0) {
       d->roles += 's';
@@ -204,6 +222,7 @@ void set_derivative(Operator& op, PyObject* function) {
            "' is none of grad, grads, needs, output, outputs, a result's name, an argument of ", op.signature.text);
     }
   }
+  d->only_for.resize(d->saves.size());
   op.derivative = std::move(d);
 }
 

@@ -199,10 +199,8 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         if (is_tensor(value)) {
           v = unwrap_elements("__setitem__", value);
         } else if (is_number(value) && to_scalar(value, s)) {
-          check(s.kind != Scalar::Kind::complex || is_complex(t.dtype()), "value cannot be converted to type ",
-                name_of(t.dtype()), " without overflow: it is complex");
-          v = t.is_meta() ? full({}, s, t.dtype(), t.device())
-                          : tensor_from_data(value, static_cast<int>(t.dtype()), t.device());
+          check_fits(s, t.dtype());
+          v = full({}, s, t.dtype(), t.device());
         } else {
           fail(ErrorKind::type, "can't assign a ", Py_TYPE(value)->tp_name, " to a tensor of ", name_of(t.dtype()),
                "; make it a tensor first");

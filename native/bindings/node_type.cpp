@@ -141,7 +141,9 @@ PyObject* node_saved(PyObject* self, PyObject*) {
       for (int64_t k = 0; k < n->saved.size(); ++k) {
         const auto& s = n->op.derivative->saves[static_cast<size_t>(k)];
         using S = Derivative::Saved;
-        if (s.what == S::argument)
+        if (s.what == S::argument && n->saved[k].what == S::information)
+          put(parameters[static_cast<size_t>(s.index)].name, Py_NewRef(Py_None));  // it was not needed
+        else if (s.what == S::argument)
           put(parameters[static_cast<size_t>(s.index)].name, wrap_owned(n->saved[k], *n));
         else if (s.what == S::output)
           put("result", wrap_owned(n->saved[k], *n));

@@ -263,11 +263,13 @@ PyObject* info_numel(PyObject* self, PyObject*) {
   for (int64_t s : info_value(self).sizes) n *= s;
   return PyLong_FromLongLong(n);
 }
+PyObject* info_is_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(info_value(self).dtype)); }
 PyGetSetDef info_getset[] = {
     {"shape", info_shape, nullptr, nullptr, nullptr}, {"strides", info_strides, nullptr, nullptr, nullptr},
     {"dtype", info_dtype, nullptr, nullptr, nullptr}, {"device", info_device, nullptr, nullptr, nullptr},
     {"ndim", info_ndim, nullptr, nullptr, nullptr},   {}};
 PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr},
+                              {"is_complex", info_is_complex, METH_NOARGS, nullptr},
                               {"stride", info_stride, METH_NOARGS, nullptr},
                               {"storage_offset", info_offset, METH_NOARGS, nullptr},
                               {}};

@@ -71,10 +71,21 @@ void check_bound(const Call& c, const PointwiseDefinition& def) {
   fail(c.op.name(), ": At least one of 'min' or 'max' must not be None");
 }
 
+// Among integers: bounds, what is chosen, powers and factors are numbers that the dtype holds; others wrap round.
+void check_numbers_fit(const Call& c, const PointwiseDefinition& def, Dtype common) {
+  if (def.requirements & (kBound | kCondition | kNaturalPower))
+    for (int i = 0; i < def.input_count; ++i)
+      if (c.args[i].kind == Kind::scalar) check_fits(c.args[i].scalar_, common);
+  for (int i = def.input_count; i < def.input_count + def.scalar_count; ++i)
+    if (c.args[i].kind == Kind::scalar && (def.requirements & kFittingFactor || name_of_argument(c, i) == "value"))
+      check_fits(c.args[i].scalar_, common);
+}
+
 // What the operator's file says that it requires and refuses.
 void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype common) {
   if (def.refuses_bool)
     for (int i = 0; i < def.input_count; ++i) check(!is_bool(c.args[i]), def.name, ": ", def.refuses_bool);
+  if (!is_differentiable(common) && common != Dtype::b8) check_numbers_fit(c, def, common);
   if (!def.requirements) return;
   const Value& first = c.args[0];
   const Dtype dtype = first.kind == Kind::tensor ? first.tensor_->dtype : common;

@@ -305,7 +305,10 @@ void infer_space(Call& c, int options) {
   check_implemented(o.dtype != Dtype::b8 || c.integer(2) < 2, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
   promise_line(c, c.integer(2), o);
 }
-void infer_linspace(Call& c) { infer_space(c, 3); }
+void infer_linspace(Call& c) {
+  infer_space(c, 3);
+  for (int i = 0; i < std::min<int64_t>(c.integer(2), 2); ++i) check_fits(bound(c, i), c.promised[0].dtype);
+}
 void infer_logspace(Call& c) { infer_space(c, 4); }
 
 // Counts up from the start in the first half and down from the end in the second: both ends are exact and the middle

@@ -56,25 +56,6 @@ void add_writer(Registry& r, const std::string& name, const std::string& paramet
 
 bool is_index(Dtype d) { return d == Dtype::i64 || d == Dtype::i32; }
 
-// An error where a number does not fit into the dtype.
-void check_fits(const char* who, const Scalar& value, Dtype dtype) {
-  bool fits = is_complex(dtype) || value.kind != Scalar::Kind::complex || value.imag == 0;
-  if (fits && is_integral(dtype)) {
-    const int64_t bits = 8 * size_of(dtype);
-    const double top = std::ldexp(1.0, static_cast<int>(bits) - (facts(dtype).is_signed ? 1 : 0));
-    // Unsigned types accept negative numbers, which wrap around.
-    fits = value.real < top && value.real >= (facts(dtype).is_signed ? -top : -top + 1);
-    if (value.kind == Scalar::Kind::integer && bits == 64) fits = facts(dtype).is_signed ? !value.beyond_int64 : true;
-  } else if (fits && (is_floating(dtype) || is_complex(dtype)) && std::isfinite(value.real)) {
-    const Dtype real = to_real(dtype);
-    const double top = real == Dtype::f16   ? 65504.0
-                       : real == Dtype::f64 ? std::numeric_limits<double>::max()
-                                            : std::numeric_limits<float>::max();
-    fits = std::abs(value.real) <= top;
-  }
-  check(fits, who, ": value cannot be converted to type ", name_of(dtype), " without overflow");
-}
-
 // ---------------------------------------------------------------- combining
 
 enum class Combine { assign, add, multiply, maximum, minimum };
@@ -268,7 +249,7 @@ void check_scatter(Call& c, const Tensor& src) {
 void infer_scatter_src(Call& c) { check_scatter(c, c.tensor(3)); }
 void infer_scatter_value(Call& c) {
   check_scatter(c, {});
-  check_fits(c.op.name().c_str(), c.scalar(3), c.tensor(0).dtype());
+  check_fits(c.scalar(3), c.tensor(0).dtype());
 }
 
 void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::string_view reduce) {
@@ -421,6 +402,7 @@ void infer_index_fill(Call& c) {
   check_index_fill(c);
   check(c.scalar(3).kind != Scalar::Kind::complex || is_complex(c.tensor(0).dtype()),
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  check_fits(c.scalar(3), c.tensor(0).dtype());
 }
 void check_one_value(const char* who, const Tensor& value) {
   check(value.dim() == 0, who, " only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
@@ -475,7 +457,7 @@ void check_masked_fill(Call& c) {
 }
 void infer_masked_fill(Call& c) {
   check_masked_fill(c);
-  check_fits("masked_fill", c.scalar(2), c.tensor(0).dtype());
+  check_fits(c.scalar(2), c.tensor(0).dtype());
 }
 void infer_masked_fill_tensor(Call& c) {
   check_masked_fill(c);

@@ -319,3 +319,91 @@ class TestAViewAndItsBase:
         for change in (lambda: x.apply_(abs), lambda: x.map_(x, max), lambda: (x * 1).apply_(abs)):
             with pytest.raises(RuntimeError, match="on Variable that requires grad"):
                 change()
+
+
+PRODUCTS = {
+    "matmul": lambda a, b: a @ b,
+    "mm": cresset.mm,
+    "bmm": lambda a, b: cresset.bmm(a[None], b[None]),
+    "mv": lambda a, b: cresset.mv(a, b[0]),
+    "dot": lambda a, b: cresset.dot(a[0], b[0]),
+    "addmm": lambda a, b: cresset.addmm(cresset.zeros(2), a, b),
+    "baddbmm": lambda a, b: cresset.baddbmm(cresset.zeros(2), a[None], b[None]),
+    "linear": cresset.nn.functional.linear,
+}
+
+
+class TestWhatIsKeptForBackward:
+    @pytest.mark.parametrize("name", PRODUCTS)
+    @pytest.mark.parametrize("trained", [0, 1])
+    def test_of_a_product_the_factor_that_has_no_gradient_alone(self, name, trained):
+        start = [cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([[5.0, 6.0], [7.0, 8.0]])]
+        factors = [x.clone() for x in start]
+        factors[trained].requires_grad_()
+        result = PRODUCTS[name](*factors).sum()
+        with cresset.no_grad():
+            factors[trained].zero_()
+        result.backward()
+        both = [x.clone().requires_grad_() for x in start]
+        PRODUCTS[name](*both).sum().backward()
+        assert factors[trained].grad.tolist() == both[trained].grad.tolist()
+
+    def test_the_factor_that_a_gradient_reads_may_not_change(self):
+        weight, x = leaf([[1.0, 2.0]]), cresset.ones(1, 2)
+        y = cresset.nn.functional.linear(x, weight)
+        x.zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+
+    def test_a_bias_alone_keeps_no_factor(self):
+        held = []
+
+        def note(tensor):
+            held.append(tuple(tensor.shape))
+            return tensor
+
+        with cresset.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+            y = cresset.nn.functional.linear(cresset.ones(3, 2), cresset.ones(4, 2), cresset.zeros(4).requires_grad_())
+        assert held == [] and y.grad_fn is not None
+
+    def test_tangents_and_second_derivatives_find_what_they_read(self):
+        a, b = cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([[5.0, 6.0], [7.0, 8.0]])
+        for product in (cresset.mm, cresset.matmul, cresset.nn.functional.linear):
+            value, moved = cresset.func.jvp(lambda x, product=product: product(x, b), (a,), (cresset.ones(2, 2),))
+            assert moved.tolist() == product(cresset.ones(2, 2), b).tolist()
+            x = a.clone().requires_grad_()
+            (slope,) = cresset.autograd.grad((product(x, b) ** 2).sum(), x, create_graph=True)
+            slope.sum().backward()
+            assert x.grad.shape == (2, 2)
+
+
+class TestResultsOfFunctions:
+    """What a function makes as a view of something inside is no view for those who call it."""
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: cresset.kron(x, x),
+            cresset.rot90,
+            lambda x: cresset.nn.functional.pixel_shuffle(x.view(1, 4, 2, 2), 2),
+            lambda x: cresset.nn.functional.pixel_unshuffle(x[None], 2),
+            lambda x: cresset.nn.functional.channel_shuffle(x[None], 2),
+            lambda x: cresset.quantile(x, 0.5, dim=0),
+            lambda x: cresset.addmv(x[0], x, x[1]),
+            lambda x: x.sum_to_size(1, 4),
+            lambda x: cresset.linalg.inv(x + 20 * cresset.eye(4)),
+            lambda x: cresset.linalg.qr(x).Q,
+        ],
+    )
+    def test_made_without_recording_they_may_be_written_to_later(self, function):
+        with cresset.no_grad():
+            y = function(cresset.arange(16.0).view(4, 4))
+        assert y._base is None
+        before, factor = y.clone(), leaf(2.0)
+        y.mul_(factor)
+        y.sum().backward()
+        assert factor.grad.item() == pytest.approx(before.sum().item(), rel=1e-4, abs=1e-4)
+        y.detach_()
+        x = cresset.arange(16.0).view(4, 4).requires_grad_()
+        function(x).sum().backward()
+        assert x.grad.shape == (4, 4)

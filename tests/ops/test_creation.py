@@ -45,6 +45,43 @@ def test_a_number_that_does_not_fit_is_refused(value, dtype):
         cresset.zeros(1, dtype=dtype).fill_(value)
 
 
+WITH_A_NUMBER = {
+    "tensor": lambda x, n: cresset.tensor([n], dtype=x.dtype),
+    "new_tensor": lambda x, n: x.new_tensor([n]),
+    "setitem": lambda x, n: x.__setitem__(0, n),
+    "setitem with a mask": lambda x, n: x.__setitem__(x == x, n),
+    "masked_fill": lambda x, n: x.masked_fill(x == x, n),
+    "index_fill": lambda x, n: x.index_fill(0, cresset.tensor([0]), n),
+    "scatter": lambda x, n: x.scatter(0, cresset.tensor([0]), n),
+    "linspace": lambda x, n: cresset.linspace(0, n, 3, dtype=x.dtype),
+    "addcmul": lambda x, n: cresset.addcmul(x, x, x, value=n),
+}
+
+
+@pytest.mark.parametrize("name", WITH_A_NUMBER)
+@pytest.mark.parametrize("dtype, number", [("uint8", 300), ("uint8", 300.0), ("uint8", -0.5), ("int8", 200.0)])
+def test_a_number_that_does_not_fit_is_refused_wherever_it_is_written(name, dtype, number):
+    x = cresset.ones(2, dtype=getattr(cresset, dtype))
+    with pytest.raises(RuntimeError, match=f"cannot be converted to type {dtype} without overflow"):
+        WITH_A_NUMBER[name](x, number)
+    assert x.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: x.clamp(max=256),
+        lambda x: x.clamp_(min=256),
+        lambda x: cresset.where(x == x, x, 256),
+        lambda x: cresset.add(x, x, alpha=256),
+        lambda x: x.pow(256),
+    ],
+)
+def test_whole_numbers_beyond_the_dtype_are_refused_beside_it(run):
+    with pytest.raises(RuntimeError, match="cannot be converted to type uint8 without overflow"):
+        run(cresset.ones(2, dtype=cresset.uint8))
+
+
 def test_what_fits_only_just_is_taken():
     assert cresset.full((1,), -1, dtype=cresset.uint8).item() == 255
     assert cresset.full((1,), math.inf, dtype=cresset.float16).item() == math.inf

@@ -2,13 +2,15 @@
 
 import cresset
 
+from .._native import forget_base
+
 
 def column_major(tensor):
     """A fresh copy of matrices in which columns are contiguous, whatever the sizes; conjugation is carried out."""
     rows_first = cresset.empty(
         (*tensor.shape[:-2], tensor.size(-1), tensor.size(-2)), dtype=tensor.dtype, device=tensor.device
     )
-    return rows_first.copy_(tensor.detach().mT).mT
+    return forget_base(rows_first.copy_(tensor.detach().mT).mT)
 
 
 def in_columns(tensor):
@@ -23,4 +25,4 @@ def uninitialized(like, *sizes, dtype=None):
     batch = like.shape[:-2]
     if len(sizes) == 1:
         return cresset.empty((*batch, *sizes), dtype=dtype, device=like.device)
-    return cresset.empty((*batch, sizes[1], sizes[0]), dtype=dtype, device=like.device).mT
+    return forget_base(cresset.empty((*batch, sizes[1], sizes[0]), dtype=dtype, device=like.device).mT)

@@ -5,7 +5,7 @@ With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transpo
 
 import cresset
 
-from .registry import batch, function, onnx, operator, placement
+from .registry import batch, function, kept_for, onnx, operator, placement
 
 
 def _adjoint(matrix):
@@ -39,6 +39,7 @@ matmul = operator(
 
 
 @matmul.derivative
+@kept_for(input="other", other="input")
 def _(grad, input, other):
     if input.ndim == 2 and other.ndim == 2:
         yield lambda: grad @ _adjoint(other)
@@ -83,6 +84,7 @@ mm = operator(
 
 
 @mm.derivative
+@kept_for(input="mat2", mat2="input")
 def _(grad, input, mat2):
     yield lambda: grad @ _adjoint(mat2)
     yield lambda: _adjoint(input) @ grad
@@ -100,6 +102,7 @@ bmm = operator(
 
 
 @bmm.derivative
+@kept_for(input="mat2", mat2="input")
 def _(grad, input, mat2):
     yield lambda: grad.bmm(_adjoint(mat2))
     yield lambda: _adjoint(input).bmm(grad)
@@ -117,6 +120,7 @@ mv = operator(
 
 
 @mv.derivative
+@kept_for(input="vec", vec="input")
 def _(grad, input, vec):
     yield lambda: grad.unsqueeze(1) * _conjugate(vec)
     yield lambda: _adjoint(input).mv(grad)
@@ -134,6 +138,7 @@ dot = operator(
 
 
 @dot.derivative
+@kept_for(input="tensor", tensor="input")
 def _(grad, input, tensor):
     yield lambda: grad * _conjugate(tensor)
     yield lambda: grad * _conjugate(input)
@@ -151,6 +156,7 @@ addmm = operator(
 
 
 @addmm.derivative
+@kept_for(mat1="mat2", mat2="mat1")
 def _(grad, mat1, mat2, beta, alpha):
     yield lambda: _scaled(grad, beta)
     yield lambda: _scaled(grad @ _adjoint(mat2), alpha)
@@ -169,6 +175,7 @@ baddbmm = operator(
 
 
 @baddbmm.derivative
+@kept_for(batch1="batch2", batch2="batch1")
 def _(grad, batch1, batch2, beta, alpha):
     yield lambda: _scaled(grad, beta)
     yield lambda: _scaled(grad.bmm(_adjoint(batch2)), alpha)
@@ -191,6 +198,7 @@ linear = operator(
 
 
 @linear.derivative
+@kept_for(input="weight", weight="input")
 def _(grad, input, weight):
     def rows(tensor):
         return tensor if tensor.ndim == 2 else tensor.flatten(0, -2) if tensor.ndim > 2 else tensor.unsqueeze(0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import cresset
 
+from .._native import forget_base
 from .dimensions import wrap_dim, wrap_dims
 from .registry import function, functions, functions_in_place, methods
 
@@ -384,7 +385,7 @@ def kron(input, other):
     # a and b alternate in the dimensions of the product; merged in pairs they give the result.
     a = input.reshape([size for n in shape_a for size in (n, 1)])
     b = other.reshape([size for n in shape_b for size in (1, n)])
-    return (a * b).reshape([n * m for n, m in zip(shape_a, shape_b)])
+    return forget_base((a * b).reshape([n * m for n, m in zip(shape_a, shape_b)]))
 
 
 @function(method=True, out=True, autocast={"cuda": "promote"})
@@ -510,7 +511,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
         )
     # A vector is a matrix of one column, and a 0-d or 1-element input broadcasts.
     input = input.reshape(-1, 1).expand(mat.size(0), 1)
-    return cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
+    return forget_base(cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1))
 
 
 @function(method=True, inplace=True, out="cast", autocast={"cpu": "plain", "cuda": "lower"})

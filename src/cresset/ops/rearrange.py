@@ -5,6 +5,7 @@ from typing import Any
 
 import cresset
 
+from .._native import forget_base
 from .dimensions import sizes, wrap_dim
 from .registry import batch, function, onnx, operator, placement
 
@@ -266,7 +267,7 @@ def rot90(input, k=1, dims=(0, 1)):
         return input.clone()
     if turns == 2:
         return input.flip((first, second))
-    return input.flip((second if turns == 1 else first,)).transpose(first, second)
+    return forget_base(input.flip((second if turns == 1 else first,)).transpose(first, second))
 
 
 @function(method=True)
@@ -477,7 +478,7 @@ def sum_to_size(input, size, *more_sizes):
     if not size:
         return input.sum()
     dims = [dim for dim in range(len(shape)) if dim < lead or (size[dim - lead] == 1 and shape[dim] != 1)]
-    return input.sum(dims, keepdim=True).view(size) if dims else input
+    return forget_base(input.sum(dims, keepdim=True).view(size)) if dims else input
 
 
 @function

@@ -406,12 +406,12 @@ def _(grads, input, unbiased):
 
 
 @std_mean.derivative
-def _(grads, input, outputs, dim, correction, keepdim):
+def _(grads, input, output, dim, correction, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
             _where_given(
-                _std_backward(grads[0], input, outputs[0], dim, correction, keepdim), grads[0], input, dim, keepdim
+                _std_backward(grads[0], input, output, dim, correction, keepdim), grads[0], input, dim, keepdim
             )
             + _mean_backward(grads[1], input, dim, keepdim)
         )
@@ -419,12 +419,12 @@ def _(grads, input, outputs, dim, correction, keepdim):
 
 
 @operator("std_mean.dim").derivative
-def _(grads, input, outputs, dim, unbiased, keepdim):
+def _(grads, input, output, dim, unbiased, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
             _where_given(
-                _std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim), grads[0], input, dim, keepdim
+                _std_backward(grads[0], input, output, dim, int(unbiased), keepdim), grads[0], input, dim, keepdim
             )
             + _mean_backward(grads[1], input, dim, keepdim)
         )
@@ -432,11 +432,11 @@ def _(grads, input, outputs, dim, unbiased, keepdim):
 
 
 @operator("std_mean.unbiased").derivative
-def _(grads, input, outputs, unbiased):
+def _(grads, input, output, unbiased):
     yield (
         lambda: (
             _where_given(
-                _std_backward(grads[0], input, outputs[0], None, int(unbiased), False), grads[0], input, None, False
+                _std_backward(grads[0], input, output, None, int(unbiased), False), grads[0], input, None, False
             )
             + _mean_backward(grads[1], input, None, False)
         )

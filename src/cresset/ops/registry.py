@@ -84,6 +84,20 @@ def operator(name, doc=None, *, autocast=None, batch=None, casts_out=False):
     return Overload(native, name, overload)
 
 
+def kept_for(**arguments):
+    """Decorator of a derivative: for which argument's gradient (a name, or several in a tuple) an argument is read.
+
+    Where none of these needs a gradient, the derivative gets its shape, dtype and device instead, as from
+    `<argument>_info`: no data is kept, and changing the tensor in place is nobody's concern.
+    """
+
+    def note(derivative):
+        derivative.kept_for = {name: (x,) if isinstance(x, str) else x for name, x in arguments.items()}
+        return derivative
+
+    return note
+
+
 def batch(*names):
     """Decorator: what these operators (or overloads, `name.overload`) do inside vmap; `rule` is a function of a Call,
     or a word as in `operator`.

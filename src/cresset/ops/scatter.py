@@ -3,7 +3,7 @@
 import cresset
 
 from .indexing import Indices, batch_along_indices
-from .registry import batch, onnx, operator, placement
+from .registry import batch, kept_for, onnx, operator, placement
 
 
 class Writer:
@@ -69,6 +69,7 @@ scatter_add = Writer("scatter_add", """`input` with elements of `src` added alon
 
 
 @scatter_add.derivative
+@kept_for(index="src")
 def _(grad, dim, index, src_info):
     yield lambda: grad
     yield None
@@ -183,6 +184,7 @@ index_add = Writer("index_add", """`input` with alpha times the slices of `sourc
 
 
 @index_add.derivative
+@kept_for(index="source")
 def _(grad, dim, index, source_info, alpha):
     def back():
         slices = grad.index_select(dim, index).reshape(source_info.shape)

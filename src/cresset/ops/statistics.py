@@ -5,6 +5,7 @@ import math
 
 import cresset
 
+from .._native import forget_base
 from .batches import all_samples
 from .dimensions import wrap_dim
 from .registry import function
@@ -93,7 +94,7 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
         result = ordered.gather(-1, below).lerp(ordered.gather(-1, above), weight)
 
     shape = kept if keepdim else tuple(rows.shape[:-1])
-    return result.movedim(-1, 0).reshape((*q.shape, *shape))
+    return forget_base(result.movedim(-1, 0).reshape((*q.shape, *shape)))
 
 
 # --- covariance ---

@@ -396,12 +396,22 @@ def unsqueeze_(input, dim):
 
 @function(method="only")
 def squeeze_(input, *dim, **named):
-    """Take the dimensions of size one (all, or those in `dim`) out of this tensor itself. Not while it is recorded.
+    """Take the dimensions of size one (all, or those in `dim`) out of this tensor itself.
 
     >>> cresset.zeros(1, 3, 1).squeeze_().shape
     torch.Size([3])
     """
     return _become("squeeze", input, input.squeeze(*dim, **named))
+
+
+@function(method="only")
+def as_strided_(input, size, stride, storage_offset=None):
+    """Give this tensor itself other sizes and strides into its memory.
+
+    >>> cresset.arange(6).as_strided_((2,), (3,))
+    tensor([0, 3])
+    """
+    return _become("as_strided", input, input.as_strided(size, stride, storage_offset))
 
 
 @function(method="only")

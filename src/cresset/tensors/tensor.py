@@ -278,22 +278,6 @@ def _use_memory(self, source, storage_offset, size, stride):
     return _native.set_storage(self, memory, storage_offset, tuple(size), None if stride is None else tuple(stride))
 
 
-def as_strided_(self, size, stride, storage_offset=None):
-    """The tensor itself with other sizes and strides into its storage, in place."""
-    if self.requires_grad and _native.is_grad_enabled():
-        raise RuntimeError(
-            "as_strided_: the tensor requires grad, which this operation does not record; use as_strided"
-        )
-    if self.is_inference() and not _native.is_inference_mode_enabled():
-        raise RuntimeError(
-            "as_strided_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
-            "clone to get a normal tensor before doing inplace update."
-        )
-    view = self.as_strided(size, stride, storage_offset)
-    _native.bump_version(self)
-    return _native.set_storage(self, _native.storage_bytes(self), view.storage_offset(), tuple(size), tuple(stride))
-
-
 def is_set_to(self, tensor):
     """Whether both are the same view of the same memory."""
     same_view = (self.shape, self.stride(), self.storage_offset()) == (
@@ -597,7 +581,7 @@ _native.set_dispatch_handlers(_handle, _handle_item, _disabled_torch_dispatch)
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy,
     __array__, __array_wrap__, __dlpack__, __dlpack_device__,
-    __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage,
+    __array_namespace__, __deepcopy__, __reduce_ex__, set_, is_set_to, untyped_storage, storage,
     _typed_storage, element_size, is_shared,
     share_memory_, is_pinned, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order,
     resize_as_, map_, apply_,

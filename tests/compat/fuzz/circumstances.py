@@ -13,6 +13,7 @@ from lockstep import STORAGE_WRITTEN, Lockstep, Side, asked, memory, span
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 CONSTANT = "; its history moves nothing"
+REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
@@ -29,7 +30,9 @@ def circumstances(libraries, steps, why, operands):
         if text and agrees(libraries, steps, text):
             return AS_APART
     if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
-        return CONSTANT if is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]) else ""
+        if is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]):
+            return CONSTANT
+        return REMADE if remade(libraries, steps) else ""
     if found := re.fullmatch(r"(\S+): strides \(([\d, ]*)\) instead of \(([\d, ]*)\)", why):
         return density(libraries[0], steps, found[1], numbers(found[2]), numbers(found[3]))
     if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
@@ -42,7 +45,7 @@ def circumstances(libraries, steps, why, operands):
     said = past(steps, why)
     if GRADIENT.search(steps[-1]):
         said += "; sizes of a recorded tensor were changed" if resizes(libraries[0], steps) else ""
-        said += "; a view was written to without recording" if unrecorded(libraries[0], steps) else ""
+        said += REMADE if remade(libraries, steps[:-1]) else ""
     return said
 
 
@@ -104,22 +107,23 @@ def maker(steps, name):
     return called[0] if called else "an operator"
 
 
-def unrecorded(library, steps):
-    """Whether a view is written to on the way without recording, after a hook was registered, or one of a base that has
-    no gradient itself.
+def remade(libraries, steps):
+    """Whether a write made the history of a view anew in PyTorch alone: there any write does, also one that is not
+    recorded, and the new history leads to the base, past views that are leaves; hooks of the old one are gone.
     """
-    side, versions, hooked = Side(library), {}, False
-    for text in steps[:-1]:
-        side.run(compile(text, "<step>", "exec"))
-        hooked |= "hook(" in text
-        for tensor in side.tensors().values():
-            if tensor.is_inference() or not asked(tensor._is_view):
+    sides, seen = [Side(library) for library in libraries], {}
+    for text in steps:
+        for side in sides:
+            side.run(compile(text, "<step>", "exec"))
+        theirs, ours = (side.tensors() for side in sides)
+        for name in theirs.keys() & ours.keys():
+            if not asked(theirs[name]._is_view):
                 continue
-            seen = versions.get(id(tensor), (tensor, tensor._version))[1]
-            versions[id(tensor)] = (tensor, tensor._version)
-            if seen != tensor._version and (
-                not tensor._base.requires_grad or (hooked and text.startswith("with t.no_grad()"))
-            ):
+            now = [(x, asked(lambda x=x: x.grad_fn)) for x in (theirs[name], ours[name])]
+            before = seen.get(name, now)
+            seen[name] = now
+            same = [a[0] is b[0] for a, b in zip(before, now)]
+            if all(same) and before[0][1] is not now[0][1] and before[1][1] is now[1][1]:
                 return True
     return False
 

@@ -2,6 +2,7 @@
 
 import cresset
 
+from ..._native import forget_base
 from .padding import pad
 
 
@@ -116,9 +117,9 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return image
 
 
-def _copied(mixed):
+def _rearranged(mixed, *shape):
     """Memory of its own, also where nothing changes its place (single pixels, a factor of one)."""
-    return mixed.clone(memory_format=cresset.contiguous_format)
+    return forget_base(mixed.clone(memory_format=cresset.contiguous_format).view(shape))
 
 
 def pixel_shuffle(input, upscale_factor):
@@ -144,7 +145,7 @@ def pixel_shuffle(input, upscale_factor):
     split = input.reshape(*batch, channels // (r * r), r, r, height, width)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _copied(mixed).view(*batch, channels // (r * r), height * r, width * r)
+    return _rearranged(mixed, *batch, channels // (r * r), height * r, width * r)
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -171,7 +172,7 @@ def pixel_unshuffle(input, downscale_factor):
     split = input.reshape(*batch, channels, height // r, r, width // r, r)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _copied(mixed).view(*batch, channels * r * r, height // r, width // r)
+    return _rearranged(mixed, *batch, channels * r * r, height // r, width // r)
 
 
 def channel_shuffle(input, groups):
@@ -194,7 +195,7 @@ def channel_shuffle(input, groups):
             f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} "
             "groups."
         )
-    return _copied(input.unflatten(1, (groups, channels // groups)).transpose(1, 2)).view(input.shape)
+    return _rearranged(input.unflatten(1, (groups, channels // groups)).transpose(1, 2), *input.shape)
 
 
 def native_channel_shuffle(input, groups):

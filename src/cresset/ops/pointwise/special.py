@@ -7,7 +7,7 @@ import math
 
 from . import chebyshev_series as series
 from . import primitives as p
-from .arithmetic import sgn
+from .arithmetic import sgn, square
 from .chebyshev_series import chebyshev_sum, polynomial_sum, short_sum
 from .definition import pointwise
 from .exponential import exp, log
@@ -72,8 +72,8 @@ def erfinv(x):
 
 
 @erfinv.derivative
-def _(output):
-    return (1 / TWO_OVER_SQRT_PI) * exp(output * output)
+def _(x):
+    return (1 / TWO_OVER_SQRT_PI) * exp(square(erfinv(x)))
 
 
 @pointwise(method=False, examples=[(0.0, 0.5), (1.0, 0.8413447460685429)])
