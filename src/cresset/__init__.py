@@ -2,6 +2,7 @@
 
 import importlib as _importlib
 import math as _math
+import os as _os
 
 try:
     from . import _native
@@ -85,7 +86,7 @@ _SUBPACKAGES = {
     "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
     "_C", "_custom_ops", "_library", "_subclasses", "dispatch", "_inductor", "_prims_common", "_tensor", "_tensor_str",
-    "functional", "package",
+    "_logging", "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",
     "metrics", "train", "serve", "debug", "vision", "text",
@@ -177,3 +178,7 @@ def __dir__():
             *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}")),
         }
     )
+
+
+if "TORCH_LOGS" in _os.environ:  # what it asks for may be shown from now on, and a mistake in it is told now
+    from . import _logging  # noqa: F401

@@ -31,7 +31,7 @@ PYTHON = [
     ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing",
         "utils", "multiprocessing", "hub"],
     ["graph", "dispatch", "_subclasses"],
-    ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_C"],
+    ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_logging", "_C"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "debug", "serve", "vision", "text", "metrics", "standing_in", "cli"],
     ["", "__main__"],

@@ -49,6 +49,7 @@ class _Worker:
     def compile(self, key):
         # The formulas are read when the first group is printed: most programs never need them here.
         from ..ops.pointwise import system_compiler
+        from . import telling
         from .printing import group_source
 
         if not system_compiler.is_wanted():
@@ -60,7 +61,9 @@ class _Worker:
         source = group_source(key)
         if source is None or self.ended:
             return 0
+        telling.tell("output_code", lambda: source)
         library = system_compiler.load(source, compiler, self.run)
+        telling.tell("kernel_code", lambda: source)
         _libraries.append(library)
         return ctypes.cast(library.cresset_group, ctypes.c_void_p).value
 

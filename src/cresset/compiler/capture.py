@@ -28,7 +28,7 @@ from ..graph.places import PACKAGE
 from ..graph.recording import RANDOM, leaves, map_tree
 from ..overrides import TorchFunctionMode
 from ..pytree import tree_flatten
-from . import counting, stances
+from . import counting, stances, telling
 from .fullgraph import refuse
 
 # What a graph cannot hold.
@@ -223,6 +223,8 @@ class Backed:
             found.update((id(t), value) for t, value in zip(outputs, values, strict=True))
         cresset.set_rng_state(after)
         counting.count("graph_break", capture.breaks)
+        for reason in capture.breaks:
+            telling.tell("graph_breaks", lambda reason=reason: f"Graph break: {reason}")
         flat, spec = tree_flatten(result)
         return spec.unflatten([found.get(id(leaf), leaf) for leaf in flat])
 
@@ -239,6 +241,7 @@ class Backed:
                 self.warn(f"the backend has made {len(self.made)} graphs of it, the limit")
                 return module.forward
             counting.count_graph(module)
+            self.tell(module, inputs, key)
             try:
                 made = self.backend(module, list(inputs))
             except Exception as error:
@@ -248,6 +251,24 @@ class Backed:
                 raise RuntimeError(f"compile: expected the backend to give a function, got {type(made).__name__}")
             self.made[key] = made
         return self.made[key]
+
+    def tell(self, module, inputs, key):
+        """A graph goes to the backend: say so to whoever asked."""
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        if self.made:
+            last = next(reversed(self.made))
+            telling.tell("recompiles", lambda: f"Recompiling function {name}: {_differences(last, key)}")
+            telling.tell(
+                "recompiles_verbose",
+                lambda: "\n".join(
+                    [f"Recompiling function {name}"] + [f"- {_differences(made, key)}" for made in self.made]
+                ),
+            )
+        telling.tell("graph", lambda: f"{name}\n{module.graph}")
+        telling.tell("graph_code", lambda: f"{name}\n{module.code.strip()}")
+        telling.tell(
+            "graph_sizes", lambda: "\n".join([name] + [f"{n}: {tuple(t.shape)}" for n, t in enumerate(inputs)])
+        )
 
     def eager(self, result, reason):
         self.warn(reason)
@@ -263,3 +284,14 @@ class Backed:
 def _facts(tensor, dynamic):
     sizes = (tensor.dim(),) if dynamic else (tuple(tensor.shape), tensor.stride())
     return (*sizes, tensor.dtype, tensor.device, tensor.requires_grad)
+
+
+def _differences(made, key):
+    """Why what the backend made of one graph does not serve for another; both are keys of `Backed.made`."""
+    if made[0] != key[0]:
+        return "the program calls other operators, or the same with other numbers"
+    return "; ".join(
+        f"input {number} is {now}, and was {before}"
+        for number, (before, now) in enumerate(zip(made[1], key[1], strict=True))
+        if before != now
+    )

@@ -10,6 +10,7 @@ import os
 import sys
 
 from .. import _native
+from . import telling
 
 TOPICS = ("segments", "kernels", "fusion")
 
@@ -33,17 +34,21 @@ _native.set_group_printer(_print_group)
 def late(function):
     """`function` as a compiled region."""
     compute_late, end_region = _native.compute_late, _native.end_region
+    topics = log_topics()
 
     @functools.wraps(function)
     def compiled(*args, **kwargs):
         if compute_late(True):  # inside of another region, which settles
             return function(*args, **kwargs)
+        report = _Report(function, topics) if topics or telling.logs is not None else None
         try:
             return function(*args, **kwargs)
         finally:
             end_region()
+            if report is not None:
+                report.tell()
 
-    return _told(compiled, log_topics()) if log_topics() else compiled
+    return compiled
 
 
 def replayed(compiled):
@@ -110,20 +115,23 @@ def log_topics():
     return topics
 
 
-def _told(compiled, topics):
-    """A region that tells on the standard error what it did, when it ends."""
-    name = getattr(compiled, "__qualname__", type(compiled).__name__)
+class _Report:
+    """Hears what a region computes, and tells it: on the standard error what CRESSET_COMPILE_LOG asked for when the
+    function was compiled, and by torch._logging what is asked for now.
+    """
 
-    @functools.wraps(compiled)
-    def told(*args, **kwargs):
-        with listening() as groups:
-            try:
-                return compiled(*args, **kwargs)
-            finally:
-                for line in _lines(name, groups(), topics):
-                    print(line, file=sys.stderr)
+    def __init__(self, function, topics):
+        self.name = getattr(function, "__qualname__", type(function).__name__)
+        self.topics, self.listener = topics, _native.LateListener()
+        self.listener.enter()
 
-    return told
+    def tell(self):
+        groups = self.listener.groups()
+        self.listener.leave()
+        for line in _lines(self.name, groups, self.topics):
+            print(line, file=sys.stderr)
+        telling.tell("schedule", lambda: "\n".join(_lines(self.name, groups, {"segments", "kernels"})))
+        telling.tell("fusion", lambda: "\n".join(_lines(self.name, groups, {"fusion"})))
 
 
 def _lines(name, groups, topics):
