@@ -23,28 +23,44 @@ const Operator& op(const char* name) {
   return *found;
 }
 
-// A zero (or copied) tensor with the base's layout, and the part of it that the view covers.
+void check_apart(const Geometry& base) {
+  check(is_dense(base.sizes, base.strides) || !may_overlap(base.sizes, base.strides),
+        "backward: a view of a tensor whose elements share memory was changed in place; clone it before the change");
+}
+
+// How many elements lie between the first and the last one, both included: with gaps more than there are.
+int64_t extent(const Geometry& base) {
+  int64_t last = 0;
+  for (int64_t d = 0; d < base.sizes.size(); ++d) {
+    if (base.sizes[d] == 0) return 0;
+    last += (base.sizes[d] - 1) * base.strides[d];
+  }
+  return last + 1;
+}
+
+// A zero (or copied) tensor with the base's layout, gaps and all, and the part of it that the view covers.
 Tensor fresh_base(const Geometry& base, const Tensor& like, bool zero) {
+  check_apart(base);
   const bool dense = is_dense(base.sizes, base.strides);
-  if (like->level) {
-    Tensor t = call_operator(op("new_empty_strided"), like, DimsView(base.sizes),
-                             DimsView(dense ? base.strides : contiguous_strides(base.sizes)), base.dtype);
-    return zero ? call_operator(op("zero_"), t) : t;
+  if (dense && !like->level) {
+    Tensor t = empty(TensorInfo{base.sizes, base.strides, base.dtype, like.device()});
+    if (zero) fill(t, Scalar(0));
+    return t;
   }
   Tensor t =
-      empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), base.dtype, like.device()});
-  if (zero) fill(t, Scalar(0));
-  return t;
+      dense ? call_operator(op("new_empty_strided"), like, DimsView(base.sizes), DimsView(base.strides), base.dtype)
+            : call_operator(op("new_empty"), like, DimsView(Dims{extent(base)}), base.dtype);
+  if (zero) t = call_operator(op("zero_"), t);
+  return dense ? t
+               : call_operator(op("as_strided"), t, DimsView(base.sizes), DimsView(base.strides), Scalar(int64_t{0}));
 }
 
 Tensor part_of(const Tensor& whole, const Geometry& view, const Geometry& base) {
-  check(is_dense(base.sizes, base.strides),
-        "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
   if (view.dtype == base.dtype)
     return call_operator(op("as_strided"), whole, DimsView(view.sizes), DimsView(view.strides),
                          Scalar(view.offset - base.offset));
   // A view of complex numbers as real ones or the other way round: sizes, strides and offset count its own elements.
-  const int64_t count = whole.numel();
+  const int64_t count = extent(base);
   Tensor line;
   int64_t offset;
   if (is_complex(base.dtype)) {
@@ -79,12 +95,11 @@ class AsStridedView : public Node {
   // The base's gradient where elements of the view share memory: each adds its own. Where one of the two is a view of
   // complex numbers as real ones, places are counted in real numbers.
   Tensor added_up(Tensor grad) const {
-    check(is_dense(base_.sizes, base_.strides),
-          "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
+    check_apart(base_);
     Dims sizes = view_.sizes, strides = view_.strides;
     const bool parts = is_complex(base_.dtype) && !is_complex(view_.dtype);
     const bool pairs = is_complex(view_.dtype) && !is_complex(base_.dtype);
-    int64_t start = view_.offset - base_.offset, count = checked_numel(base_.sizes);
+    int64_t start = view_.offset - base_.offset, count = extent(base_);
     if (parts) {
       start -= base_.offset;
       count *= 2;

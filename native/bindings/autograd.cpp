@@ -463,9 +463,12 @@ PyObject* after_backward_py(PyObject*, PyObject* step) {
 }
 PyObject* become_view_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
+    const char* who;
     PyObject *self, *view;
-    if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, tensor_type, &view)) raise_python();
-    become_view(unwrap(self), unwrap(view));
+    if (!PyArg_ParseTuple(args, "sO!O!", &who, tensor_type, &self, tensor_type, &view)) raise_python();
+    const Tensor t = unwrap(self);
+    if (!t.storage()->read_only) check_inplace(who, t, false);  // the memory itself is not written to
+    become_view(t, unwrap(view));
     return Py_NewRef(self);
   });
 }

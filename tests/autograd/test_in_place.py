@@ -321,6 +321,29 @@ class TestAViewAndItsBase:
                 change()
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_change_of_a_part_of_a_tensor_with_gaps(create_graph):
+    x = cresset.arange(8.0).view(4, 2).requires_grad_()
+    column = x.unbind(1)[0]  # every other element of the memory
+    y = cresset.slice_scatter(column, column[:1] * 3, 0, 1, 2)
+    assert y.stride() == (2,)
+    y[2:].mul_(5)
+    (y * y).sum().backward(create_graph=create_graph)
+    # y is x0, 3 x0, 5 x2, 5 x3
+    assert x.grad.tolist() == [[0, 0], [0, 0], [50 * 4, 0], [50 * 6, 0]]
+
+
+@pytest.mark.parametrize("change", [lambda v: v.t_(), lambda v: v.unsqueeze_(0), lambda v: v.as_strided_((2,), (1,))])
+def test_views_that_may_not_change_keep_their_sizes(change):
+    y = cresset.ones(2, 2, 2, requires_grad=True) * 1
+    with cresset.no_grad():
+        unrecorded = y[0]
+    for view, phrase in ((y.unbind()[0], "multiple views"), (unrecorded, "created in no_grad mode")):
+        with pytest.raises(RuntimeError, match=phrase):
+            change(view)
+        assert view.shape == (2, 2)
+
+
 PRODUCTS = {
     "matmul": lambda a, b: a @ b,
     "mm": cresset.mm,

@@ -232,6 +232,13 @@ PROGRAMS = {
         "v2 = t.linspace(0, -1.5, 3, dtype=t.uint8)", "v3 = t.addcmul(v0, v0, v0, value=-0.5)",
         "v4 = v0.clamp(max=256)", "v5 = t.where(v0 == 2, v0, 256)", "v6 = v0.new_tensor([-2.5])",
         "v7 = t.tensor([-256], dtype=t.uint8)", "v0[5] = -0.5"],
+    "views that may not change do not change their sizes either": ["v0 = values((2, 2, 3), 'float32').requires_grad_()",
+        "v1 = v0 * 2", "v2 = t.unbind(v1)[0]", "v2.t_()", "v2.unsqueeze_(0)", "v2.squeeze_()", "v2.transpose_(0, 1)",
+        "with t.no_grad(): v3 = v1[0]", "v3.t_()", "v3.as_strided_((2,), (1,))"],
+    "a change of a part of a copy with gaps": ["v0 = values((4, 2, 2), 'float64', 2).requires_grad_()",
+        "v1 = t.unbind(v0, 2)[0]", "v2 = t.select_scatter(v1, v1[1], 0, 0)", "(v2 * v2).sum().backward()",
+        "v3 = t.slice_scatter(v1, v1[:1] * 3, 0, 1, 2)", "v4 = v3[1:]", "v4.mul_(3)", "v5 = v3[0]",
+        "(v5 * v5).sum().backward(create_graph=True)", "v3.sum().backward()"],
     "what has no derivative is computed": ["v0 = t.ones(3, requires_grad=True)",
         "v1 = v0.scatter(0, t.tensor([1]), t.tensor([2.0]), reduce='multiply')", "v1.sum().backward()"],
 }  # fmt: skip

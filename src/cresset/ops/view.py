@@ -350,20 +350,6 @@ def _(grad, input_info):
 # The same on the tensor itself: its sizes and strides change, its memory stays.
 
 
-def _become(name, input, view):
-    if input.is_inference() and not _native.is_inference_mode_enabled():
-        raise RuntimeError(
-            f"{name}_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
-            "to "
-            "get a normal tensor before doing inplace update."
-        )
-    whole = input if input._base is None else input._base
-    if view.requires_grad and whole.is_leaf and _native.is_grad_enabled():
-        kind = "leaf Variable" if whole is input else "view of a leaf Variable"
-        raise RuntimeError(f"{name}_: a {kind} that requires grad is being used in an in-place operation.")
-    return _native.become_view(input, view)
-
-
 @function(method="only")
 def transpose_(input, dim0, dim1):
     """Exchange two dimensions of this tensor itself.
@@ -371,7 +357,7 @@ def transpose_(input, dim0, dim1):
     >>> cresset.zeros(2, 3).transpose_(0, 1).shape
     torch.Size([3, 2])
     """
-    return _become("transpose", input, input.transpose(dim0, dim1))
+    return _native.become_view("transpose_", input, input.transpose(dim0, dim1))
 
 
 @function(method="only")
@@ -381,7 +367,7 @@ def t_(input):
     >>> cresset.zeros(2, 3).t_().shape
     torch.Size([3, 2])
     """
-    return _become("t", input, input.t())
+    return _native.become_view("t_", input, input.t())
 
 
 @function(method="only")
@@ -391,7 +377,7 @@ def unsqueeze_(input, dim):
     >>> cresset.zeros(3).unsqueeze_(0).shape
     torch.Size([1, 3])
     """
-    return _become("unsqueeze", input, input.unsqueeze(dim))
+    return _native.become_view("unsqueeze_", input, input.unsqueeze(dim))
 
 
 @function(method="only")
@@ -401,7 +387,7 @@ def squeeze_(input, *dim, **named):
     >>> cresset.zeros(1, 3, 1).squeeze_().shape
     torch.Size([3])
     """
-    return _become("squeeze", input, input.squeeze(*dim, **named))
+    return _native.become_view("squeeze_", input, input.squeeze(*dim, **named))
 
 
 @function(method="only")
@@ -411,7 +397,7 @@ def as_strided_(input, size, stride, storage_offset=None):
     >>> cresset.arange(6).as_strided_((2,), (3,))
     tensor([0, 3])
     """
-    return _become("as_strided", input, input.as_strided(size, stride, storage_offset))
+    return _native.become_view("as_strided_", input, input.as_strided(size, stride, storage_offset))
 
 
 @function(method="only")

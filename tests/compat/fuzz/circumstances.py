@@ -13,9 +13,12 @@ from lockstep import STORAGE_WRITTEN, Lockstep, Side, asked, memory, span
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 CONSTANT = "; its history moves nothing"
+BASED = "; a view whose base requires a gradient"
+HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
+VARIABLE = r"\bv\d+\b"
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
@@ -34,7 +37,9 @@ def circumstances(libraries, steps, why, operands):
             return CONSTANT
         return REMADE if remade(libraries, steps) else ""
     if found := re.fullmatch(r"(\S+): strides \(([\d, ]*)\) instead of \(([\d, ]*)\)", why):
-        return density(libraries[0], steps, found[1], numbers(found[2]), numbers(found[3]))
+        said = density(libraries[0], steps, found[1], numbers(found[2]), numbers(found[3]))
+        parts = GRADIENT.search(steps[-1]) and said.endswith("repeated instead of dense")
+        return said + "; through pad" if parts and any("pad(" in step for step in steps) else said
     if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
         return views(libraries, steps, found[1])
     if "detach views in-place" in why:
@@ -43,6 +48,9 @@ def circumstances(libraries, steps, why, operands):
         pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
     said = past(steps, why)
+    if found := re.fullmatch(r"tensors \[(.+)\] instead of \[\]", why):
+        names = re.findall(VARIABLE, found[1])
+        said += BASED if all(is_based(libraries[0], steps, name) for name in names) else ""
     if GRADIENT.search(steps[-1]):
         said += "; sizes of a recorded tensor were changed" if resizes(libraries[0], steps) else ""
         said += REMADE if remade(libraries, steps[:-1]) else ""
@@ -83,6 +91,9 @@ def past(steps, why):
         said += f"; through {' '.join(names)}" if names else ""
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
         said += node_of(steps, found[1])
+    if "is a view and is being modified inplace" in why:
+        changed = re.findall(VARIABLE, steps[-1].rpartition(" = ")[2] if ".apply(" in steps[-1] else steps[-1])
+        said += f"; made by {maker(steps[:-1], changed[0])}" if changed else ""
     if "a second time" in why:
         names = sorted({name for step in steps for name in re.findall(r"\b(diag\w*|\w+_scatter)\(", step)})
         said += f"; through {' '.join(names)}" if names else ""
@@ -176,16 +187,30 @@ def views(libraries, steps, name):
     base that requires a gradient, and which call made them.
     """
     theirs, ours = (after(library, steps[:-1]).tensors() for library in libraries)
-    based = ""
-    if (x := after(libraries[0], steps).tensors().get(name)) is not None and asked(
-        lambda: x._is_view() and x._base.requires_grad
-    ) is True:
-        based = "; a view whose base requires a gradient"
+    based = BASED if is_based(libraries[0], steps, name) else ""
     for asked_of in dict.fromkeys([*re.findall(r"\bv\d+\b", steps[-1]), name]):
         if asked_of in theirs and asked_of in ours and theirs[asked_of]._is_view() != ours[asked_of]._is_view():
-            who = "PyTorch" if theirs[asked_of]._is_view() else "cresset"
-            return f"; a view in {who} alone, made by {maker(steps[:-1], asked_of)}"
+            if not theirs[asked_of]._is_view():
+                return f"; a view in cresset alone, made by {maker(steps[:-1], asked_of)}"
+            hidden = not had(libraries[0], steps[:-1], asked_of)
+            return HIDDEN if hidden else f"; a view in PyTorch alone, made by {maker(steps[:-1], asked_of)}"
     return based
+
+
+def is_based(library, steps, name):
+    """Whether a variable is a view of something that requires a gradient."""
+    x = after(library, steps).tensors().get(name)
+    return x is not None and asked(lambda: x._is_view() and x._base.requires_grad) is True
+
+
+def had(library, steps, name):
+    """Whether what a variable is a view of has, or had, a name of its own."""
+    side, seen = Side(library), []
+    for text in steps:
+        side.run(compile(text, "<step>", "exec"))
+        seen += side.tensors().values()
+    base = side.tensors()[name]._base
+    return any(tensor is base for tensor in seen)
 
 
 def state(side):
