@@ -328,9 +328,9 @@ def test_a_change_of_a_part_of_a_tensor_with_gaps(create_graph):
     y = cresset.slice_scatter(column, column[:1] * 3, 0, 1, 2)
     assert y.stride() == (2,)
     y[2:].mul_(5)
-    (y * y).sum().backward(create_graph=create_graph)
+    (slope,) = cresset.autograd.grad((y * y).sum(), x, create_graph=create_graph)
     # y is x0, 3 x0, 5 x2, 5 x3
-    assert x.grad.tolist() == [[0, 0], [0, 0], [50 * 4, 0], [50 * 6, 0]]
+    assert slope.tolist() == [[0, 0], [0, 0], [50 * 4, 0], [50 * 6, 0]]
 
 
 @pytest.mark.parametrize("change", [lambda v: v.t_(), lambda v: v.unsqueeze_(0), lambda v: v.as_strided_((2,), (1,))])
