@@ -2,15 +2,12 @@
 
 Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own
 unpickler. A reader may give a value or one of its errors. Anything else is a finding: another exception, code that
-runs, an import, a file that is written, more memory than SECURITY.md promises, a program whose tensors take more than
-the file's size and a megabyte, or whose values take more than 16 times its size and a megabyte (a brace of JSON is a
-dictionary), ten seconds of work or two minutes without an end, a page with a script, a terminal sequence in what is
-printed. The inputs depend on the seed alone.
+runs, an import, a file that is written, more memory than SECURITY.md promises, a program whose tensors or whose values
+take more than the file's size and a megabyte, ten seconds of work or two minutes without an end, a page with a script,
+a terminal sequence in what is printed. The inputs depend on the seed alone.
 
 The kinds: pt, module (saved whole), program (TorchScript), exported (.pt2), names, safetensors, npy, npz, tar, events,
-records (of
-    runs), inspect, picture, idx, cifar. Beside one another they
-come in these proportions: WEIGHTS.
+records (of runs), inspect, picture, idx, cifar. Beside one another they come in these proportions: WEIGHTS.
 """
 
 import ast
@@ -222,18 +219,19 @@ def _audit(event, arguments):
 
 
 MEGABYTE = 1 << 20
+LARGE, COUNTED = 20_000, 16  # the values of programs of this size, and of one in so many others, are counted
 
 
 def check_values(kind, data, strict):
-    """A finding if reading the program takes more than its share: the system counts what the process got, and that may
-    be a table of the interpreter that grew just now; here what is allocated is counted.
+    """A finding if reading the program takes more than its share: the system counts what the process got, which may be
+    a table of the interpreter that grew just now, and not what it had already; here what is allocated is counted.
     """
     tracemalloc.start()
     with contextlib.suppress(Exception):
         READERS[kind](data, strict)
     values = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    if values > bounds.TIMES * len(data) + MEGABYTE:
+    if values > len(data) + MEGABYTE:
         raise Finding(f"{values} bytes of values for a file of {len(data)}")
 
 
@@ -265,7 +263,7 @@ def try_input(kind, data, strict, memory):
         tensors = cresset._native.host_memory_statistics()["peak"] - in_use
         if tensors > len(data) + MEGABYTE:
             raise Finding(f"{tensors} bytes of tensors for a file of {len(data)}")
-        if memory.used() > bounds.TIMES * len(data) + MEGABYTE:
+        if memory.used() > len(data) + MEGABYTE or len(data) > LARGE or zlib.crc32(data) % COUNTED == 0:
             check_values(kind, data, strict)
     if _seen:
         raise Finding(f"the file caused {_seen[0]}")

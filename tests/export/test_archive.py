@@ -1,8 +1,11 @@
 """Files of exported programs."""
 
+import contextlib
+import gc
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 
 import pytest
@@ -167,6 +170,74 @@ def test_a_structure_imports_nothing():
 
     with pytest.raises(ValueError, match="a module that is not imported"):
         load(edited(saved(program()), change))
+
+
+def repeated(graph, count):
+    """The graph's nodes many times over."""
+    graph["nodes"] = graph["nodes"] * count
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph: repeated(graph, 150),
+        lambda graph: graph["nodes"][0]["inputs"].extend([{"name": "a", "arg": {"as_none": True}, "kind": 1}] * 3000),
+        lambda graph: graph["nodes"][0].update(more=[[]] * 50_000),
+        lambda graph: graph["outputs"].__setitem__(0, {"as_ints": [0] * 70_000}),
+        lambda graph: graph["tensor_values"].update({f"none{number}": {} for number in range(10_000)}),
+        lambda graph: graph["tensor_values"]["x"].update(sizes=[{"as_int": 1}] * 15_000),
+        lambda graph: graph.update({f"none{number}": 0 for number in range(15_000)}),
+        lambda graph: graph["tensor_values"]["x"]["sizes"].__setitem__(
+            0, {"as_expr": {"expr_str": "Add(" + "Integer(1), " * 20_000 + ")", "hint": None}}
+        ),
+    ],
+    ids=["nodes", "inputs", "other fields", "an output", "values", "sizes", "parts", "a formula"],
+)
+def test_a_large_description_takes_no_more_memory_than_the_file_and_a_megabyte(change):
+    content = edited(saved(program()), lambda model: change(model["graph_module"]["graph"])).getvalue()
+    assert len(content) > 150_000
+    file = io.BytesIO(content)
+    with contextlib.suppress(RuntimeError, ValueError):
+        load(file)  # errors are words of modules that are imported once
+    file.seek(0)
+    tracemalloc.start()
+    try:
+        load(file)
+    except (RuntimeError, ValueError):
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < len(content) + (1 << 20)
+
+
+class Long(nn.Module):
+    """So many nodes that their description is most of the file."""
+
+    def forward(self, x):
+        for number in range(400):
+            x = (x + number).relu()
+        return x
+
+
+def test_a_long_program_takes_some_times_its_description():
+    """Its nodes are what the caller asked for, about 2 kB each in memory where the file has some 500 bytes; beside them
+    there is the description of one.
+    """
+    content = saved(export(Long(), (cresset.ones(2),)))
+    file = io.BytesIO(content)
+    load(file)
+    file.seek(0)
+    gc.collect()
+    tracemalloc.start()
+    found = load(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(found.graph.nodes) == 802
+    assert kept < 4 * len(content)
+    assert peak < kept + (1 << 18)
 
 
 def test_weights_of_large_sizes_and_no_strides_take_no_memory():

@@ -5,6 +5,7 @@ Nothing of a file is run: operators are looked up by name in a table, sizes are 
     inputs, the one pickled part, go through the data-only reader.
 """
 
+import contextlib
 import io
 import json
 import operator
@@ -15,7 +16,7 @@ import cresset
 
 from ..fx.node import Node
 from ..pytree import treespec_dumps
-from ..serialization.bounds import read_json
+from ..serialization.archive import ArchiveReader, FileSource
 from ..serialization.quoting import printable
 from . import graph_signature as signature
 from .dynamic_shapes import MOST
@@ -24,6 +25,7 @@ from .reading import ProgramReader
 from .schema import DTYPE_NAMES, DTYPES, MEMORY_FORMATS, STRIDED
 from .size_text import srepr
 
+_PROGRAM, _SAMPLES = "models/model.json", "data/sample_inputs/model.pt"  # names of records
 SEEN_AS = {
     "bfloat16": "int16",
     "float8_e4m3fn": "uint8",
@@ -65,11 +67,11 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
                 "tensor_meta": _tensor_meta(tensor),
             }
         record(f"data/{kind}/model_{kind}_config.json", json.dumps({"config": config}))
-    record("models/model.json", json.dumps(_Serializer(ep).program()))
+    record(_PROGRAM, json.dumps(_Serializer(ep).program()))
     if ep.example_inputs is not None:
         samples = io.BytesIO()
         cresset.save(ep.example_inputs, samples, pickle_protocol=pickle_protocol)
-        record("data/sample_inputs/model.pt", samples.getvalue())
+        record(_SAMPLES, samples.getvalue())
     for name, text in (extra_files or {}).items():
         record(f"extra/{name}", text)
     record("archive_format", "pt2")
@@ -98,28 +100,31 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     """
     if expected_opset_version:
         raise NotImplementedError("export.load: expected_opset_version is not supported; leave it out")
-    if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as file:
-            content = file.read()
-    else:
-        content = f.read()
-    if content[:2] != b"PK":
-        raise RuntimeError("export.load: this is no .pt2 file: it does not begin as a zip archive does")
-    reader = cresset.PyTorchFileReader(io.BytesIO(content))
-    names = set(reader.get_all_records())
-    if "models/model.json" not in names:
+    with contextlib.ExitStack() as opened:
+        file = opened.enter_context(open(f, "rb")) if isinstance(f, (str, os.PathLike)) else f
+        if not (hasattr(file, "seek") and hasattr(file, "tell")):
+            file = io.BytesIO(file.read())
+        beginning = file.read(2)
+        if beginning != b"PK":
+            raise RuntimeError("export.load: this is no .pt2 file: it does not begin as a zip archive does")
+        file.seek(-len(beginning), os.SEEK_CUR)
+        return _load(ArchiveReader(FileSource(file)), extra_files)
+
+
+def _load(archive, extra_files):
+    if _PROGRAM not in archive:
         raise RuntimeError(
-            f"export.load: the file holds no exported program (models/model.json); it has {sorted(names)[:8]}"
+            f"export.load: the file holds no exported program ({_PROGRAM}); it has {sorted(archive.records)[:8]}"
         )
-    data = read_json(reader.get_record("models/model.json"))
+    data = archive.json(_PROGRAM).fields()
     try:
-        major = data.get("schema_version", {}).get("major")
+        major = data["schema_version"].value().get("major") if "schema_version" in data else None
         if major != 8:
             raise RuntimeError(f"export.load: the file is of version {major!r} of the format; version 8 can be read")
-        tensors = {kind: _Tensors(reader, names, kind).read() for kind in ("weights", "constants")}
+        tensors = {kind: _Tensors(archive, kind).read() for kind in ("weights", "constants")}
         samples = None
-        if "data/sample_inputs/model.pt" in names:
-            samples = cresset.load(io.BytesIO(reader.get_record("data/sample_inputs/model.pt")), weights_only=True)
+        if _SAMPLES in archive:
+            samples = cresset.load(io.BytesIO(archive.read(_SAMPLES)), weights_only=True)
         program = ProgramReader(data, tensors["weights"], tensors["constants"], samples).program()
     except (
         KeyError, IndexError, TypeError, AttributeError, StopIteration, AssertionError, NotImplementedError,
@@ -131,8 +136,8 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     except RecursionError:
         raise RuntimeError("export.load: the program in the file is nested too deeply") from None
     for name in extra_files or {}:
-        if f"extra/{name}" in names:
-            extra_files[name] = reader.get_record(f"extra/{name}").decode()
+        if f"extra/{name}" in archive:
+            extra_files[name] = archive.read(f"extra/{name}").decode()
     return program
 
 
@@ -167,28 +172,28 @@ class _Tensors:
     and no file takes more memory than it has bytes.
     """
 
-    def __init__(self, reader, names, kind):
-        self.reader, self.names, self.kind, self.known = reader, names, kind, {}
+    def __init__(self, archive, kind):
+        self.archive, self.kind, self.known = archive, kind, {}
 
     def read(self):
         config = f"data/{self.kind}/model_{self.kind}_config.json"
-        if config not in self.names:
+        if config not in self.archive:
             return {}
-        entries = read_json(self.reader.get_record(config))["config"]
-        return {name: self.tensor(name, entry) for name, entry in entries.items()}
+        entries = self.archive.json(config).fields()["config"].items()
+        return {name: self.tensor(name, entry.value()) for name, entry in entries}
 
     def record(self, path, pickled):
         """The value of a pickled record, or the bytes of another one as a tensor."""
         key = (path, pickled)
         if key not in self.known:
-            content = self.reader.get_record(f"data/{self.kind}/{path}")
-            self.known[key] = (
-                cresset.load(io.BytesIO(content), weights_only=True)
-                if pickled
-                else cresset.frombuffer(bytearray(content), dtype=cresset.uint8).clone()
-                if content
-                else cresset.empty(0, dtype=cresset.uint8)
-            )
+            name = f"data/{self.kind}/{path}"
+            if pickled:
+                self.known[key] = cresset.load(io.BytesIO(self.archive.read(name)), weights_only=True)
+            else:
+                content = cresset.empty(self.archive.record(name).size, dtype=cresset.uint8)
+                if len(content):
+                    self.archive.read_into(name, memoryview(content))
+                self.known[key] = content
         return self.known[key]
 
     def tensor(self, name, entry):

@@ -7,6 +7,7 @@ import re
 
 import cresset
 
+from ..fx._lazy_graph_module import _LazyGraphModule
 from ..fx.code import CodeGen, _Writer
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -214,7 +215,8 @@ class ExportedProgram:
         checks=None,
     ):
         graph._codegen = CodeGen()
-        self._graph_module = GraphModule({} if root is None else root, graph)
+        # Its source is seldom run, and compiling it takes more memory than all its nodes: it is written when asked for.
+        self._graph_module = _LazyGraphModule({} if root is None else root, graph)
         self._graph_signature, self._state_dict = graph_signature, dict(state_dict)
         self._range_constraints, self._module_call_graph = range_constraints, module_call_graph
         self._example_inputs, self._constants = example_inputs, dict(constants or {})

@@ -23,56 +23,56 @@ from .size_text import expression_of, value_of
 
 
 class ProgramReader:
-    """Reads one program: `data` is its JSON, the others are the file's tensors and sample inputs."""
+    """Reads one program: `data` has the pieces of its JSON, the others are the file's tensors and sample inputs.
+
+    The JSON is read a piece at a time: beside the program itself there is one node's description in memory.
+    """
 
     def __init__(self, data, weights, constants, samples):
         self.data, self.weights, self.constants, self.samples = data, weights, constants, samples
-        self.module = data["graph_module"]
-        self.described = self.module["graph"]["tensor_values"]
-        self.numbers = {
-            **self.module["graph"].get("sym_int_values", {}),
-            **self.module["graph"].get("sym_float_values", {}),
-        }
-        self.graph, self.values = Graph(), {}
-        given = self.module.get("metadata") or {}
-        self.symbols = {
-            key[7:]: name
-            for key, name in given.items()
-            if key.startswith("symbol.") and isinstance(name, str) and name.isidentifier()
-        }
+        self.module = data["graph_module"].fields()
+        self.parts = self.module["graph"].fields()
+        self.signature = self.module["signature"].fields()
+        self.graph, self.values, self.free_shapes, self.words = Graph(), {}, {}, {}
+        self.symbols = {}
+        for key, piece in self.module["metadata"].items() if "metadata" in self.module else ():
+            if key.startswith("symbol."):
+                name = piece.value()
+                if isinstance(name, str) and name.isidentifier():
+                    self.symbols[key[7:]] = name
 
     def expression(self, size):
         """The formula of a size, in the names that the symbols had when the file was written here."""
-        text = re.sub(
-            r"Symbol\('(\w+)'", lambda m: f"Symbol('{self.symbols.get(m[1], m[1])}'", size["as_expr"]["expr_str"]
-        )
-        return expression_of(text)
+        text = size["as_expr"]["expr_str"]
+        return expression_of(re.sub(r"Symbol\('(\w+)'", lambda m: f"Symbol('{self.symbols.get(m[1], m[1])}'", text))
 
     def program(self):
-        inputs = [self.input_spec(spec) for spec in self.module["signature"]["input_specs"]]
+        inputs = [self.input_spec(spec.value()) for spec in self.signature["input_specs"].elements()]
         for spec in inputs:
             node = self.graph.create_node("placeholder", self.name(spec.arg.name), (), {}, spec.arg.name)
             node.name = node.target = spec.arg.name
             self.give(spec.arg.name, node)
             if isinstance(spec.arg, signature.ConstantArgument):
                 node.meta["val"] = spec.arg.value
-        for given in self.module["graph"]["nodes"]:
-            self.node(given)
-        outputs = [self.argument(value) for value in self.module["graph"]["outputs"]]
+        for given in self.parts["nodes"].elements():
+            self.node(given.value())
+        self.describe({spec.arg.name for spec in inputs if spec.kind is signature.InputKind.USER_INPUT})
+        outputs = [self.argument(value.value()) for value in self.parts["outputs"].elements()]
         self.graph.output(tuple(outputs))
         specs = [
-            self.output_spec(spec, value)
-            for spec, value in zip(self.module["signature"]["output_specs"], outputs, strict=True)
+            self.output_spec(spec.value(), value)
+            for spec, value in zip(self.signature["output_specs"].elements(), outputs, strict=True)
         ]
         ranges = {}
-        for symbol, limits in self.data["range_constraints"].items():
+        for symbol, piece in self.data["range_constraints"].items():
+            limits = piece.value()
             ranges[self.symbols.get(symbol, symbol)] = Range(
                 limits["min_val"] or 0, MOST if limits["max_val"] is None else limits["max_val"]
             )
-        calls = [
-            ModuleCallEntry(entry["fqn"], self.call_signature(entry["signature"]))
-            for entry in self.module["module_call_graph"]
-        ]
+        calls = []
+        for piece in self.module["module_call_graph"].elements():
+            entry = piece.value()
+            calls.append(ModuleCallEntry(entry["fqn"], self.call_signature(entry["signature"])))
         self.check_call(calls, inputs, specs)
         self.check_tensors(inputs)
         program = ExportedProgram(
@@ -154,13 +154,37 @@ class ProgramReader:
             if isinstance(spec.arg, signature.ConstantArgument):
                 found.append(InputCheck(spec.arg.name, spec.arg.name, None, None, spec.arg.value))
                 continue
-            meta = self.described[spec.arg.name]
-            shape = []
-            for size in meta["sizes"]:
-                expression = None if "as_int" in size else self.expression(size)
-                shape.append(size["as_int"] if expression is None else _free(expression))
-            found.append(InputCheck(spec.arg.name, spec.arg.name, getattr(cresset, DTYPE_NAMES[meta["dtype"]]), shape))
+            dtype, shape = self.free_shapes[spec.arg.name]
+            found.append(InputCheck(spec.arg.name, spec.arg.name, dtype, shape))
         return found
+
+    def describe(self, inputs):
+        """Put what the file says of values beside their nodes, and keep the free sizes of the `inputs`."""
+        for name, piece in self.parts["tensor_values"].items():
+            if name not in self.values:
+                continue
+            given, node = piece.value(), self.values[name]
+            shape, dtype = [value_of(size) for size in given["sizes"]], getattr(cresset, DTYPE_NAMES[given["dtype"]])
+            formulas = [None if "as_int" in size else self.expression(size) for size in given["sizes"]]
+            node.meta["val"] = cresset.empty(shape, dtype=dtype, device="meta")
+            node.meta["sizes"] = [
+                size["as_int"] if formula is None else formula.text
+                for size, formula in zip(given["sizes"], formulas, strict=True)
+            ]
+            if name in inputs:
+                self.free_shapes[name] = (
+                    dtype,
+                    [
+                        size["as_int"] if formula is None else _free(formula)
+                        for size, formula in zip(given["sizes"], formulas, strict=True)
+                    ],
+                )
+        for kind in ("sym_int_values", "sym_float_values"):
+            for name, piece in self.parts[kind].items() if kind in self.parts else ():
+                if name in self.values and "val" not in self.values[name].meta:
+                    number = piece.value()
+                    text = str(number["as_int"]) if "as_int" in number else self.expression(number).text
+                    self.values[name].meta["expression"] = text
 
     # ---- nodes
 
@@ -174,16 +198,6 @@ class ProgramReader:
         if name in self.values:
             raise RuntimeError(f"export.load: {name} is given twice; the program in the file is not whole")
         self.values[name] = node
-        if name in self.described:
-            meta = self.described[name]
-            shape = [value_of(size) for size in meta["sizes"]]
-            node.meta["val"] = cresset.empty(shape, dtype=getattr(cresset, DTYPE_NAMES[meta["dtype"]]), device="meta")
-            node.meta["sizes"] = [
-                size["as_int"] if "as_int" in size else self.expression(size).text for size in meta["sizes"]
-            ]
-        elif name in self.numbers:
-            number = self.numbers[name]
-            node.meta["expression"] = str(number["as_int"]) if "as_int" in number else self.expression(number).text
 
     def node(self, given):
         target = _target(given["target"])
@@ -193,7 +207,7 @@ class ProgramReader:
         single = len(outputs) == 1 and "as_tensors" not in outputs[0]
         name = _name(outputs[0]) if single and outputs else given.get("name") or given["target"].split(".")[-2]
         node = self.graph.create_node("call_function", target, tuple(args), kwargs, self.name(name))
-        stack = _module_stack(given.get("metadata") or {})
+        stack = self.module_stack(given.get("metadata") or {})
         node.meta["nn_module_stack"] = stack
         if single:
             node.name = name
@@ -207,6 +221,18 @@ class ProgramReader:
         for name in names:
             if "_unused_" in name:
                 self.graph.erase_node(self.values.pop(name))
+
+    def module_stack(self, metadata):
+        """{name: (path, class)} of the calls of modules around a node, from "key,path,class;..."."""
+        found, text = {}, metadata.get("nn_module_stack", "")
+        for entry in text.split(";") if isinstance(text, str) else ():
+            if entry not in self.words:  # many nodes have the same
+                words = entry.split(",")
+                is_whole = len(words) == 3 and words[1] and _is_path(words[1])
+                self.words[entry] = (words[1], (words[1].partition("@")[0], words[2])) if is_whole else None
+            if self.words[entry] is not None:
+                found.__setitem__(*self.words[entry])
+        return found
 
     def argument(self, given):
         ((tag, value),) = given.items()
@@ -278,21 +304,10 @@ class ProgramReader:
         return signature.OutputSpec(kinds.USER_OUTPUT, kind(value.name), None)
 
 
-def _module_stack(metadata):
-    """{name: (path, class)} of the calls of modules around a node, from "key,path,class;..."."""
-    found, text = {}, metadata.get("nn_module_stack", "")
-    for entry in text.split(";") if isinstance(text, str) else ():
-        words = entry.split(",")
-        if (
-            len(words) == 3
-            and words[1]
-            and all(
-                part.partition("@")[0].isidentifier() or part.partition("@")[0].isdigit()
-                for part in words[1].split(".")
-            )
-        ):
-            found[words[1]] = (words[1].partition("@")[0], words[2])
-    return found
+def _is_path(text):
+    """Whether it is a module's path: names and numbers with dots between, each perhaps with "@" and a count."""
+    parts = (part.partition("@")[0] for part in text.split("."))
+    return all(part.isidentifier() or part.isdigit() for part in parts)
 
 
 def _name(output):

@@ -4,6 +4,7 @@ have."""
 import ast
 import functools
 
+_LONGEST = 2000  # characters of a formula: a syntax tree takes some hundred bytes for each
 NAMES = {"Mul": "*", "Add": "+", "FloorDiv": "//", "Mod": "%", "PythonMod": "%"}
 
 
@@ -37,6 +38,8 @@ class Expression:
 @functools.lru_cache(maxsize=4096)
 def expression_of(text):
     """The formula that a file has: "Add(Mul(Integer(2), Symbol('s0')), Integer(1))". It is parsed, not run."""
+    if len(text) > _LONGEST:
+        raise RuntimeError(f"export.load: a size is a formula of {len(text)} characters; {_LONGEST} are read")
     try:
         return Expression(_parsed(ast.parse(text, mode="eval").body))
     except (SyntaxError, ValueError, RecursionError) as error:

@@ -12,6 +12,7 @@ import struct
 import zlib
 
 from . import options
+from .json_pieces import Text
 from .quoting import printable
 
 __all__ = ["ArchiveReader", "ArchiveWriter", "FileSource", "ZIP_MAGIC"]
@@ -24,6 +25,7 @@ _END64 = struct.Struct("<4sQ2H2I4Q")
 _LOCATOR = struct.Struct("<4sIQI")
 _ALIGNMENT = 64
 _BIG = 0xFFFFFFFF
+_CHUNK = 1 << 16  # bytes of a record that is not held as a whole
 
 
 class FileSource:
@@ -246,6 +248,14 @@ class ArchiveReader:
         self.check(record, data)
         return data
 
+    def json(self, name):
+        """A record of JSON, to be read a piece at a time."""
+        record, checksum = self.record(name), 0
+        for at in range(record.at, record.at + record.size, _CHUNK):
+            checksum = zlib.crc32(self.source.read(at, min(_CHUNK, record.at + record.size - at)), checksum)
+        self.compare(record, checksum)
+        return Text(lambda at, count: self.source.read(record.at + at, count), record.size).whole()
+
     def beginning(self, name, count):
         """At most the first `count` bytes of a record, unpacked, unchecked."""
         record = self.record(name)
@@ -267,8 +277,13 @@ class ArchiveReader:
             self.check(record, memory)
 
     def check(self, record, data):
-        """Compare the checksum. Zero stands for one that was not computed."""
-        if record.checksum and options.get_crc32_options() and zlib.crc32(data) != record.checksum:
+        """Refuse data that does not have the record's checksum."""
+        if record.checksum and options.get_crc32_options():
+            self.compare(record, zlib.crc32(data))
+
+    def compare(self, record, checksum):
+        """Refuse another checksum than the record's. Zero stands for one that was not computed."""
+        if record.checksum and options.get_crc32_options() and checksum != record.checksum:
             self._fail(f"the record {record.name!r} does not have its checksum")
 
 
