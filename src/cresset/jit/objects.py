@@ -14,7 +14,10 @@ from .._native import Tensor
 from ..graph.types import ClassType, InterfaceType
 from ..nn import Module
 from ..nn.module import _indented
-from . import failures  # noqa: F401  -- names the lines of programs in exceptions
+from . import (
+    _state,
+    failures,  # noqa: F401  -- names the lines of programs in exceptions
+)
 from .calling import Door
 from .lowering import program
 from .marks import Attribute
@@ -217,10 +220,56 @@ def as_object(value, type_):
 # ---- modules
 
 
-class ScriptModule(Module):
-    """A module that runs as a program: what torch.jit.script, trace and load give."""
+class _Compiled(type(Module)):
+    """Making a module of a class that is derived from ScriptModule compiles its methods, once `__init__` is done."""
+
+    def __call__(cls, *args, **kwargs):
+        made = super().__call__(*args, **kwargs)
+        if not _state._enabled or cls is ScriptModule or issubclass(cls, RecursiveScriptModule):
+            return made
+        from .scripting import unit
+
+        kind = unit.module_type(made)
+        for method in list(kind.methods.values()):
+            unit.defined(method)
+        return cls._with_programs(kind)._from(kind, made)
+
+
+class ScriptModule(Module, metaclass=_Compiled):
+    """A module that runs as a program: what torch.jit.script, trace and load give.
+
+    A class may derive from it: methods that are marked with `script_method` are compiled when a module of the class is
+    made; the others stay Python's.
+
+    >>> class Scaled(torch.jit.ScriptModule):
+    ...     __constants__ = ["factor"]
+    ...
+    ...     def __init__(self, factor):
+    ...         super().__init__()
+    ...         self.factor = factor
+    ...
+    ...     @torch.jit.script_method
+    ...     def forward(self, x):
+    ...         return x * self.factor if bool(x.sum() > 0) else x
+    >>> Scaled(3)(torch.ones(2))
+    tensor([3., 3.])
+    """
 
     __module__ = "torch.jit"
+
+    @classmethod
+    def _with_programs(cls, kind):
+        """The class of its modules after they are compiled: a program in the place of each method that became one."""
+
+        def run(name):
+            return property(lambda self: self._script_method(name))
+
+        members = {name: run(name) for name in kind.methods}
+        if "forward" not in members:
+            members["forward"] = cls.forward
+        made = type(cls)(cls.__name__, (RecursiveScriptModule, cls), {**members, "__module__": cls.__module__})
+        made.__qualname__ = cls.__qualname__
+        return made
 
     def _replicate_for_data_parallel(self):
         return self._copied({}, lambda tensor: tensor)
@@ -235,7 +284,7 @@ class RecursiveScriptModule(ScriptModule, _Methods):
     __module__ = "torch.jit"
 
     def __init__(self, class_type):
-        super().__init__()
+        Module.__init__(self)  # not that of a class that was compiled
         self.__dict__["_script_type"] = class_type
 
     @classmethod
@@ -399,7 +448,7 @@ class RecursiveScriptModule(ScriptModule, _Methods):
     def _copied(self, memo, copy_of):
         if id(self) in memo:
             return memo[id(self)]
-        made = memo[id(self)] = RecursiveScriptModule(self._script_type)
+        made = memo[id(self)] = type(self)(self._script_type)
         shared = {"_script_type", "_script_python"}
         registers = {"_parameters", "_buffers", "_modules", "_script_doors"}
         for name, value in self.__dict__.items():

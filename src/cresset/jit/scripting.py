@@ -9,6 +9,7 @@ import warnings
 from .. import nn
 from . import _state
 from .compiling.unit import Unit
+from .marks import export
 from .objects import RecursiveScriptModule, ScriptFunction
 
 unit = Unit()  # all that Python sources of this process are compiled to
@@ -97,11 +98,8 @@ def _script_function(function):
 
 
 def script_method(fn):
-    """The form of old programs: a method of a ScriptModule. Mark methods with torch.jit.export instead."""
-    raise NotImplementedError(
-        f"script_method: {fn.__qualname__}: write an nn.Module and call torch.jit.script on it; mark further methods "
-        "with torch.jit.export"
-    )
+    """Mark a method of a class that is derived from ScriptModule: it is compiled when a module of the class is made."""
+    return export(fn) if _state._enabled else fn
 
 
 __all__: typing.Sequence[str] = ["script", "script_method", "unit"]

@@ -209,6 +209,7 @@ class Modules:
                 inspect.isfunction(forward)
                 and forward.__qualname__ != "Module.forward"
                 and not forward.__name__.startswith("_forward_unimplemented")
+                and not issubclass(python, cresset.jit.ScriptModule)  # there only what is marked is compiled
             ):
                 self.declare_method(made, "forward")
         for name in dir(python):
