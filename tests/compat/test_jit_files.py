@@ -12,6 +12,7 @@ import pytest
 import cresset
 
 sys.path.insert(0, str(Path(__file__).parent))
+import jit_idioms
 import jit_modules
 import jit_programs
 
@@ -19,8 +20,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's, of all its functions here
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    PROGRAMS = list(jit_programs.make(torch))
-    THEIRS, OURS = ({**jit_modules.make(lib), **jit_programs.make(lib)} for lib in (torch, cresset))
+    PROGRAMS = [*jit_programs.make(torch), *jit_idioms.make(torch)]
+    THEIRS, OURS = (
+        {**jit_modules.make(lib), **jit_programs.make(lib), **jit_idioms.make(lib)} for lib in (torch, cresset)
+    )
 # A recording has one path and no numbers as arguments; PyTorch does not record these.
 NOT_TRACED = {
     "loops",
@@ -48,6 +51,7 @@ NOT_TRACED = {
     "unions",
     "nested_containers",
     "numbers",
+    *jit_idioms.make(torch),
 }
 
 

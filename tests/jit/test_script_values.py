@@ -3,7 +3,7 @@
 import dataclasses
 import io
 from dataclasses import dataclass
-from typing import List
+from typing import List, Tuple
 
 import pytest
 
@@ -227,3 +227,58 @@ def test_buffers_that_are_not_persistent_are_in_a_compiled_modules_state_dict():
             return x + self.by
 
     assert list(Shift().state_dict()) == [] and list(cresset.jit.script(Shift()).state_dict()) == ["by"]
+
+
+def view_as_a_row(x: Tensor):
+    return x.view(-1), x.view(4), x.view([2, 2])
+
+
+def test_a_view_of_one_size_is_no_view_as_a_dtype():
+    row, four, square = cresset.jit.script(view_as_a_row)(cresset.arange(4.0).reshape(2, 2))
+    assert row.tolist() == four.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert square.shape == (2, 2)
+
+
+def sum_beside_a_name(x: Tensor) -> Tuple[float, str]:
+    return 1.5 + x.sum().item(), "a"
+
+
+def test_a_number_in_a_tuple_becomes_what_is_asked_for():
+    assert cresset.jit.script(sum_beside_a_name)(cresset.ones(2, dtype=cresset.int64)) == (3.5, "a")
+
+
+class Overloaded(nn.Module):
+    @cresset.jit._overload_method  # noqa: F811
+    def twice(self, x: int) -> int: ...
+
+    @cresset.jit._overload_method  # noqa: F811
+    def twice(self, x: Tensor) -> Tensor: ...  # noqa: F811
+
+    def twice(self, x):  # noqa: F811
+        return x + x
+
+    def forward(self, x: Tensor):
+        return self.twice(x), self.twice(x.size(0))
+
+
+@cresset.jit._overload  # noqa: F811
+def half(x: int) -> float: ...
+
+
+@cresset.jit._overload  # noqa: F811
+def half(x: Tensor) -> Tensor: ...  # noqa: F811
+
+
+def half(x):  # noqa: F811
+    return x / 2
+
+
+def halves(x: Tensor):
+    return half(x), half(x.size(0))
+
+
+def test_an_overload_that_fits_as_it_is_comes_before_one_that_converts():
+    doubled, count = cresset.jit.script(Overloaded())(cresset.arange(3))
+    assert (doubled.tolist(), count) == ([0, 2, 4], 6)
+    divided, number = cresset.jit.script(halves)(cresset.arange(3))
+    assert (divided.tolist(), number) == ([0.0, 0.5, 1.0], 1.5)

@@ -159,14 +159,14 @@ class Calls:
                 result = given
         return result
 
-    def call_function(self, function, args, kwargs, tree):
+    def call_function(self, function, args, kwargs, tree, convert=True):
         """The call of a compiled function."""
         args, kwargs = self.values(args, kwargs, tree)
         place = self.place(tree)
         if function.python is not None:
             return self._leave_graph(function, match_function(self, function.schema, args, kwargs, place), tree)
         function = self.unit.defined(function, place)
-        inputs = match_function(self, function.schema, args, kwargs, place)
+        inputs = match_function(self, function.schema, args, kwargs, place, convert=convert)
         self.graph.place = place
         constant = self.graph.insert(
             "prim::Constant", (), [types.FunctionType(function)], name=function.name, function=function

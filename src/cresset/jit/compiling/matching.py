@@ -48,13 +48,17 @@ def formals(schema):
     return found, returns
 
 
+# A dtype is an int in programs: x.view(4) would be a view as the fourth dtype. As in PyTorch, that is not meant.
+_HIDDEN = {"aten::view.dtype"}
+
+
 class Mismatch(Exception):
     """Why a schema does not fit."""
 
 
 def match_operator(emitter, kind, args, kwargs, place):
     """Write the call of an operator; gives its value (a tuple for several results, None's constant for none)."""
-    candidates = aten_table.overloads(kind)
+    candidates = [schema for schema in aten_table.overloads(kind) if str(schema).partition("(")[0] not in _HIDDEN]
     if not candidates:
         raise CompileError(place, f"Unknown builtin op: {kind}")
     if "out" in kwargs and not any(argument.name == "out" for schema in candidates for argument in schema.arguments):
@@ -282,7 +286,7 @@ def _write(emitter, kind, schema, plan, known, place):
     return graph.insert("prim::TupleConstruct", outputs, [packed]).output()
 
 
-def match_function(emitter, function_schema, args, kwargs, place, skip_self=False):
+def match_function(emitter, function_schema, args, kwargs, place, skip_self=False, convert=True):
     """The inputs for a call of a compiled function: arguments in its order, converted, defaults filled in."""
     parameters = function_schema.arguments[1:] if skip_self else function_schema.arguments
     left, used, plan = list(args), set(), []
@@ -308,7 +312,7 @@ def match_function(emitter, function_schema, args, kwargs, place, skip_self=Fals
                 "The call is",
             )
         try:
-            plan.append(convert_plan(value, argument.type, argument.broadcast, {}, True, argument.name))
+            plan.append(convert_plan(value, argument.type, argument.broadcast, {}, convert, argument.name))
         except Mismatch as reason:
             raise CompileError(place, f"{name}() {reason}\n\nDeclaration: {function_schema}. The call is") from None
     if left:

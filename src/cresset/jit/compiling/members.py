@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import itertools
 import types as python_types
 
 import cresset
@@ -338,7 +339,7 @@ class Members:
         function = self.unit.defined(type.methods[name], place)
         return function.schema.returns
 
-    def call_method(self, value, name, args, kwargs, tree):
+    def call_method(self, value, name, args, kwargs, tree, convert=True):
         """The call of a compiled method."""
         type = value.type()
         place = self.place(tree)
@@ -349,15 +350,15 @@ class Members:
                 tree, f"Tried to access nonexistent attribute or method '{name}' of type '{type.annotation_str}'."
             )
         function = self.unit.defined(type.methods[name], place)
-        inputs = match_function(self, function.schema, args, kwargs, place, skip_self=True)
+        inputs = match_function(self, function.schema, args, kwargs, place, skip_self=True, convert=convert)
         self.graph.place = place
         return self.graph.insert("prim::CallMethod", [value, *inputs], [function.schema.returns], name=name).output()
 
     def _overloaded(self, value, names, args, kwargs, tree):
         problems = []
-        for name in names:
+        for convert, name in itertools.product((False, True), names):
             try:
-                return self.call_method(value, name, args, kwargs, tree)
+                return self.call_method(value, name, args, kwargs, tree, convert)
             except CompileError as problem:
                 problems.append(problem.message)
         raise self.error(tree, "no signature fits:\n" + "\n".join(problems))

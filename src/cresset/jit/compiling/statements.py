@@ -202,6 +202,12 @@ class Statements:
     def fit_result(self, value, wanted, tree):
         if value.type().isSubtypeOf(wanted):
             return value
+        if isinstance(wanted, types.TupleType) and isinstance(value.type(), types.TupleType):
+            kinds = value.type().elements()
+            if len(kinds) == len(wanted.elements()) and any(type(kind) is types.NumberType for kind in kinds):
+                parts = self.graph.insert("prim::TupleUnpack", [value], kinds).outputs()
+                parts = [self.fit_result(*pair, tree) for pair in zip(parts, wanted.elements(), strict=True)]
+                return self.graph.insert("prim::TupleConstruct", parts, [wanted]).output()
         try:
             return carry_out(self, convert_plan(value, wanted, None, {}, type(value.type()) is types.NumberType))
         except Mismatch:

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 
 from cresset import nn
 
@@ -186,8 +187,8 @@ class Unit(Classes, Modules):
         return emitter.call_function(self.function(original, given), args, kwargs, tree)
 
     def _overloaded(self, original, overloads, emitter, args, kwargs, tree):
-        """The first of several signatures that fits; the body is the same."""
-        problems = []
+        """The first of several signatures that fits, without conversions if one does; the body is the same."""
+        found, problems = [], []
         for overload in overloads:
             arguments, result = signature(self, read(overload))
             key = (original, "overload", str([a.type for a in arguments]))
@@ -206,8 +207,10 @@ class Unit(Classes, Modules):
                 self.functions[key] = Function(
                     self.free_name(_qualified_name(original)), compile=compile, original=original
                 )
+            found.append(self.functions[key])
+        for convert, function in itertools.product((False, True), found):
             try:
-                return emitter.call_function(self.functions[key], args, kwargs, tree)
+                return emitter.call_function(function, args, kwargs, tree, convert)
             except CompileError as problem:
                 problems.append(problem.message)
         raise emitter.error(tree, "no signature fits:\n" + "\n".join(problems))
