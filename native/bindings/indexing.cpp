@@ -225,8 +225,10 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         // One number through one mask is a masked fill, which converts.
         int64_t given = 0, masks = 0;
         for (const Tensor& i : r.indices) given += i.defined(), masks += i.defined() && is_mask(i);
-        if (given == 1 && masks == 1 && v.numel() == 1 && v.dtype() != t.dtype())
+        if (given == 1 && masks == 1 && v.numel() == 1 && v.dtype() != t.dtype()) {
+          if (!v->level && v.device().is_cpu()) check_fits(item(v), t.dtype());
           v = call_operator(op("to_dtype"), v, t.dtype());
+        }
         check(v.dtype() == t.dtype(), "Index put requires the source and destination dtypes match, got ",
               name_of(t.dtype()), " for the destination and ", name_of(v.dtype()), " for the source.");
         call_operator(put, r.view, list_value(r.indices), v, Scalar(false));

@@ -408,9 +408,16 @@ void check_one_value(const char* who, const Tensor& value) {
   check(value.dim() == 0, who, " only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
         " dimension(s).");
 }
+// The one number in `value`, as this dtype holds it.
+Tensor one_value(const Tensor& value, Dtype dtype) {
+  check_fits(item(value), dtype);
+  return convert(clone(value), dtype);
+}
 void infer_index_fill_tensor(Call& c) {
   check_index_fill(c);
   check_one_value("index_fill_", c.tensor(3));
+  check(!is_complex(c.tensor(3).dtype()) || is_complex(c.tensor(0).dtype()),
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
 }
 void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
   IndexedWalk w = walk_slices("index_fill_", target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), value);
@@ -421,7 +428,7 @@ void write_index_fill(const Call& c, const Tensor& target) {
   index_fill(c, target, scalar_tensor(c.scalar(3), target.dtype()));
 }
 void write_index_fill_tensor(const Call& c, const Tensor& target) {
-  index_fill(c, target, convert(clone(c.tensor(3)), target.dtype()));
+  index_fill(c, target, one_value(c.tensor(3), target.dtype()));
 }
 
 // ---------------------------------------------------------------- masks
@@ -475,14 +482,14 @@ void masked_fill(const Call& c, const Tensor& out, const Tensor& value) {
   fill_where(out, input, expanded_strides("masked_fill", input, out.sizes()), mask, mask_strides, value);
 }
 void run_masked_fill(Call& c) { masked_fill(c, c.out(), scalar_tensor(c.scalar(2), c.tensor(0).dtype())); }
-void run_masked_fill_tensor(Call& c) { masked_fill(c, c.out(), convert(clone(c.tensor(2)), c.tensor(0).dtype())); }
+void run_masked_fill_tensor(Call& c) { masked_fill(c, c.out(), one_value(c.tensor(2), c.tensor(0).dtype())); }
 void write_masked_fill(Call& c) {
   check_target("masked_fill_", c.tensor(0));
   masked_fill(c, c.tensor(0), scalar_tensor(c.scalar(2), c.tensor(0).dtype()));
 }
 void write_masked_fill_tensor(Call& c) {
   check_target("masked_fill_", c.tensor(0));
-  masked_fill(c, c.tensor(0), convert(clone(c.tensor(2)), c.tensor(0).dtype()));
+  masked_fill(c, c.tensor(0), one_value(c.tensor(2), c.tensor(0).dtype()));
 }
 
 void infer_masked_scatter(Call& c) {

@@ -239,6 +239,11 @@ PROGRAMS = {
         "v1 = t.unbind(v0, 2)[0]", "v2 = t.select_scatter(v1, v1[1], 0, 0)", "(v2 * v2).sum().backward()",
         "v3 = t.slice_scatter(v1, v1[:1] * 3, 0, 1, 2)", "v4 = v3[1:]", "v4.mul_(3)", "v5 = v3[0]",
         "(v5 * v5).sum().backward(create_graph=True)", "v3.sum().backward()"],
+    "numbers in tensors that do not fit": ["v0 = t.zeros(2, dtype=t.uint8)", "v1 = t.tensor([True, False])",
+        "v0[v1] = t.tensor(300)", "v0[v1] = t.tensor([-1.5])", "v0.masked_fill_(v1, t.tensor(300))",
+        "v0.index_fill_(0, t.tensor([0]), t.tensor(2.5))", "v0.index_fill_(0, t.tensor([0]), t.tensor(-2.5))",
+        "v0.index_fill_(0, t.tensor([0]), t.tensor(1 + 0j))", "v2 = t.zeros(2)", "v2[v1] = t.tensor(1 + 2j)",
+        "v2[v1] = t.tensor(1 + 0j)", "v3 = v2.masked_fill(v1, t.tensor(1 + 2j))", "v0[v1] = t.tensor(-1)"],
     "what has no derivative is computed": ["v0 = t.ones(3, requires_grad=True)",
         "v1 = v0.scatter(0, t.tensor([1]), t.tensor([2.0]), reduce='multiply')", "v1.sum().backward()"],
 }  # fmt: skip

@@ -123,6 +123,21 @@ X = cresset.zeros(3, 4)
         (lambda: X.masked_fill(X > 0, index(1, 2)), RuntimeError, "only supports a 0-dimensional value tensor"),
         (lambda: X.byte().masked_fill(X > 0, 300), RuntimeError, "cannot be converted to type uint8 without overflow"),
         (
+            lambda: X.byte().masked_fill(X > 0, cresset.tensor(-1.5)),
+            RuntimeError,
+            "cannot be converted to type uint8 without overflow",
+        ),
+        (
+            lambda: X.byte().index_fill(0, index(0), cresset.tensor(300)),
+            RuntimeError,
+            "cannot be converted to type uint8 without overflow",
+        ),
+        (
+            lambda: X.clone().__setitem__(X > 0, cresset.tensor(1j)),
+            RuntimeError,
+            "cannot be converted to type float32 without overflow",
+        ),
+        (
             lambda: X.masked_scatter(X == 0, cresset.ones(2)),
             RuntimeError,
             "Number of elements of source < number of ones",

@@ -87,8 +87,7 @@ def past(steps, why):
     if GRADIENT.search(steps[-1]) and (
         re.match(r"\S+: \S+ instead of \S+ at ", why) or why.endswith("; in the last places alone")
     ):
-        names = sorted({name for step in steps for name in NOTED.findall(step)})
-        said += f"; through {' '.join(names)}" if names else ""
+        said += through(steps)
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
         said += node_of(steps, found[1])
     if "is a view and is being modified inplace" in why:
@@ -100,6 +99,12 @@ def past(steps, why):
     if "MulBackward0 needs" in why and any("kron(" in step for step in steps):
         said += "; through kron"
     return said
+
+
+def through(steps):
+    """Which of the functions whose rounding is seen the program calls."""
+    names = sorted({name for step in steps for name in NOTED.findall(step)})
+    return f"; through {' '.join(names)}" if names else ""
 
 
 def node_of(steps, hook):

@@ -387,7 +387,7 @@ KNOWN = [
         "what is written through a storage counts as a change"),
     (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: one of the variables needed for gradient computation has been modified[\s\S]* that MulBackward0 needs[\s\S]*; through kron$", r"",
         "kron keeps views of its factors; PyTorch reshaped ones"),
-    (r"backward\(|[.]grad\(", r"^(\S+: (\S+ instead of \S+ at|shape )|only (torch raised RuntimeError: (Function \w+ returned an )?invalid gradient at index|torch raised RuntimeError: output with shape|cresset raised (IndexError: Dimension out of range|RuntimeError: (copy_: The expanded size|expand: the number of sizes|Function \w+ returned an invalid gradient))))[\s\S]*; sizes of a recorded tensor were changed$", r"",
+    (r"backward\(|[.]grad\(", r"^(\S+: (\S+ instead of \S+ at|shape )|only (torch raised RuntimeError: (Function \w+ returned an )?invalid gradient at index|torch raised RuntimeError: output with shape|cresset raised (IndexError: Dimension out of range|RuntimeError: (copy_: The expanded size|expand: the number of sizes|Function \w+ returned an invalid gradient))))[\s\S]*; sizes of a recorded tensor were changed(; a view has its history anew in PyTorch alone)?$", r"",
         "what was recorded before a tensor got other sizes: PyTorch records views anew, and refuses leaves"),
     (r"index_select\(.*out=", r"^v\d+: \S+ instead of \S+ at .*; both raised IndexError; cresset changed something", r"",
         "out= has its new size when a place is found to be outside; nothing was written there yet"),
@@ -407,6 +407,8 @@ KNOWN = [
         r"", "two threads walk one graph: one of them is too late"),
     (r"t[.]arange\(.*out=", r"^raised RuntimeError instead of NotImplementedError: arange\(\): functions with out=", r"",
         "two things are wrong"),
+    (r"", r"^v\d+: (shape [^;]*; v\d+: strides|\S+ instead of \S+ at)[\s\S]*; only where fewer steps are looked at; through .*norm", r"",
+        "rounding of normalizations that nearly cancel goes on where it is not looked at, and with it what is zero"),
     # values
     (r"[.]norm\(", r"nan instead of inf", r"nan", "nan stays nan"),
     (r"[.]digamma\(|[.]lgamma\(", r"instead of 0[.]0\d+ at", r"", "near a root: within some units of one"),

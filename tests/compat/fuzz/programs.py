@@ -27,7 +27,7 @@ import steps_memory  # noqa: E402, F401
 import steps_values  # noqa: E402, F401
 import vocabulary  # noqa: E402
 from children import MOST_MEMORY, RECORD, fork, note, watch  # noqa: E402
-from circumstances import circumstances  # noqa: E402
+from circumstances import circumstances, through  # noqa: E402
 from differences import known  # noqa: E402
 from lockstep import Lockstep, memory, span  # noqa: E402
 from steps import Maker  # noqa: E402
@@ -150,11 +150,17 @@ def overlaps(tensor):
     return len(places) < tensor.numel()
 
 
-def judged(lockstep, libs, steps, why):
-    """The difference with its circumstances, its operands, and why it is known, or None."""
+def judged(lockstep, libs, steps, why, unseen=False):
+    """The difference with its circumstances, its operands, and why it is known, or None. `unseen`: it is gone when
+    every step is looked at.
+    """
     values = operands(lockstep, steps)
     why += circumstances(libs, steps, why, values)
-    return why, values, known(steps[-1], why, values)
+    reason = known(steps[-1], why, values)
+    if unseen and not reason:
+        why += "; only where fewer steps are looked at" + through(steps)
+        reason = known(steps[-1], why, values)
+    return why, values, reason
 
 
 def run_batch(libs, seed, first, count, journal):
@@ -174,13 +180,15 @@ def run_batch(libs, seed, first, count, journal):
                 kind = kind_of(steps[-1], why)
                 seen[kind] = seen.get(kind, 0) + 1
                 if len(libs) > 1:
+                    unseen = False
                     if not looked_at:  # the step that made the difference may be an earlier one
                         found, kept = replay(lockstep, steps)
                         steps, why = (kept, found) if found else (steps, why)
-                    why, values, reason = judged(lockstep, libs, steps, why)
+                        unseen = not found
+                    why, values, reason = judged(lockstep, libs, steps, why, unseen)
                     if seen[kind] <= SHORTENED and not reason:
                         steps, why = shorten(lockstep, steps, why)
-                        why, values, reason = judged(lockstep, libs, steps, why)
+                        why, values, reason = judged(lockstep, libs, steps, why, unseen)
                 else:
                     values, reason = "", None
                 totals["known" if reason else "findings"] += 1
