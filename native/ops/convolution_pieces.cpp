@@ -13,11 +13,13 @@ namespace cresset {
 
 namespace {
 
-constexpr double kLeastWork = 2e6;     // multiplications and additions below which patches are ahead
-constexpr double kWorkOfPiece = 1e7;   // enough to hide what a piece costs
-constexpr double kWorkOfTiles = 2e7;   // the same where there are fewer multiplications
-constexpr int64_t kPieces = 8;         // to have work for several threads, images are cut into rows
-constexpr int64_t kPointsOfSum = 128;  // the least that is worth a partial sum of the weight's gradient
+constexpr double kLeastWork = 2e6;         // multiplications and additions below which patches are ahead
+constexpr double kWorkOfPiece = 1e7;       // enough to hide what a piece costs
+constexpr double kWorkOfTiles = 2e7;       // the same where there are fewer multiplications
+constexpr int64_t kPieces = 8;             // to have work for several threads, images are cut into rows
+constexpr int64_t kPointsOfSum = 128;      // the least that is worth a partial sum of the weight's gradient
+constexpr int64_t kLargeFilter = 1 << 18;  // elements that do not stay in the cache from one piece to the next
+constexpr int64_t kPointsOfFilter = 64;    // the least that is worth reading such a filter
 
 int64_t product(const int64_t* n) { return n[0] * n[1] * n[2]; }
 
@@ -102,6 +104,9 @@ int64_t images_together(const ConvolutionSizes& c) {
   const double work = work_of(c) / static_cast<double>(c.images), least = work_of_piece(c);
   int64_t n = 1;
   while (n < c.images && (c.images % n != 0 || work * static_cast<double>(n) < least)) ++n;
+  const int64_t filter = c.out_channels * (c.in_channels / c.groups) * product(c.kernel);
+  if (c.kind != ConvolutionKind::weight_gradient && filter >= kLargeFilter)
+    while (n < c.images && (c.images % n != 0 || n * product(c.out) < kPointsOfFilter)) ++n;
   if (c.kind == ConvolutionKind::weight_gradient)
     while (n < c.images && (c.images % n != 0 || n * product(c.out) < kPointsOfSum || c.images / n > 2 * kPieces)) ++n;
   return n;

@@ -208,3 +208,31 @@ def test_whole_numbers_are_convolved_exactly(convolve, channels, results, kernel
     call = getattr(cresset.nn.functional, convolve)
     whole = call(x.to(getattr(cresset, dtype)), w.to(getattr(cresset, dtype)))
     assert whole.tolist() == call(x.double(), w.double()).to(whole.dtype).tolist()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_few_points_and_a_large_filter_give_each_image_the_bits_it_has_alone(stride):
+    """Such images are computed together, so that the filter is read once."""
+    cresset.manual_seed(0)
+    weight = cresset.randn(520, 512, 3, 3) * 0.02
+    images = cresset.randn(9, 512, 3, 3)
+    together, grads = _result_and_gradients(images, weight, stride)
+    for number in range(9):
+        alone, grads_alone = _result_and_gradients(images[number : number + 1], weight, stride)
+        assert cresset.equal(alone[0], together[number])
+        assert cresset.equal(grads_alone[0][0], grads[0][number])
+
+
+def test_few_points_and_a_large_filter_agree_with_float64():
+    cresset.manual_seed(0)
+    weight, images = cresset.randn(520, 300, 3, 3) * 0.02, cresset.randn(5, 300, 2, 3)
+    result, grads = _result_and_gradients(images, weight, 1)
+    wanted, wanted_grads = _result_and_gradients(images.double(), weight.double(), 1)
+    for found, right in zip([result, *grads], [wanted, *wanted_grads], strict=True):
+        cresset.testing.assert_close(found.double(), right, rtol=1e-4, atol=1e-4)
+
+
+def _result_and_gradients(images, weight, stride):
+    images, weight = images.clone().requires_grad_(), weight.clone().requires_grad_()
+    result = cresset.nn.functional.conv2d(images, weight, stride=stride, padding=1)
+    return result.detach(), cresset.autograd.grad(result.square().sum(), [images, weight])
