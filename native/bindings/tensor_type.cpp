@@ -430,10 +430,10 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
     static const Operator* op = find_op(name);                               \
     return object ? binary(op, object, a, b) : nullptr;                      \
   }
-BINARY(number_add, "add")
+BINARY(plus, "add")
 BINARY(number_sub, "sub")
 BINARY(multiply, "mul")
-BINARY(number_div, "div")
+BINARY(divide, "div")
 BINARY(number_floordiv, "floor_divide")
 BINARY(number_remainder, "remainder")
 BINARY(number_and, "bitwise_and")
@@ -461,9 +461,24 @@ BINARY(compare_ne, "ne")
 BINARY(compare_gt, "gt")
 BINARY(compare_ge, "ge")
 
-// 2 * x is x * 2, as in PyTorch: on the right a number keeps its precision among halves.
-PyObject* number_mul(PyObject* a, PyObject* b) {
-  return PyFloat_CheckExact(a) || PyLong_CheckExact(a) ? multiply(b, a) : multiply(a, b);
+PyObject* unary(const char* name, PyObject* a) {
+  return guarded([&] { return PyObject_Vectorcall(operator_object(name), &a, 1, nullptr); });
+}
+
+// 2 * x is x * 2 and 2 + x is x + 2, as in PyTorch: on the right a number keeps its precision among halves, and an
+// infinite x is not multiplied by an alpha without an imaginary part.
+bool is_plain_number(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o); }
+PyObject* number_mul(PyObject* a, PyObject* b) { return is_plain_number(a) ? multiply(b, a) : multiply(a, b); }
+PyObject* number_add(PyObject* a, PyObject* b) { return is_plain_number(a) ? plus(b, a) : plus(a, b); }
+
+// A complex number by x is 1 / x times the number, as in PyTorch: for x = 0 it has no direction.
+PyObject* number_div(PyObject* a, PyObject* b) {
+  if (!PyComplex_CheckExact(a) || !is_tensor(b)) return divide(a, b);
+  PyObject* inverse = unary("reciprocal", b);
+  if (!inverse) return nullptr;
+  PyObject* result = multiply(inverse, a);
+  Py_DECREF(inverse);
+  return result;
 }
 
 PyObject* matmul(PyObject* a, PyObject* b) {
@@ -496,9 +511,6 @@ PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) {
 }
 PyObject* number_ipow(PyObject* a, PyObject* b, PyObject*) { return number_ipow_two(a, b); }
 
-PyObject* unary(const char* name, PyObject* a) {
-  return guarded([&] { return PyObject_Vectorcall(operator_object(name), &a, 1, nullptr); });
-}
 PyObject* number_neg(PyObject* a) { return unary("neg", a); }
 PyObject* number_positive(PyObject* a) { return Py_NewRef(a); }
 PyObject* number_abs(PyObject* a) { return unary("abs", a); }

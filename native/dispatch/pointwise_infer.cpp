@@ -100,7 +100,7 @@ void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype com
           " expected ", name_of_argument(c, 0), " to be a boolean tensor, but got a tensor with dtype ",
           name_of(dtype));
   if (const Value& power = c.args[1]; def.requirements & kNaturalPower && first.kind == Kind::tensor &&
-                                      power.kind == Kind::scalar && is_integral(dtype))
+                                      power.kind == Kind::scalar && (is_integral(dtype) || dtype == Dtype::b8))
     check(!power.scalar_.is_integral() || power.scalar_.integer >= 0, def.name,
           ": Integers to negative integer powers are not allowed, the ", name_of_argument(c, 1), " is ",
           power.scalar_.integer);
@@ -218,6 +218,16 @@ Dtype loop_output(Promotion promotion, Compute compute) {
   return promotion == Promotion::to_bool ? Dtype::b8 : promotion == Promotion::to_real ? to_real(d) : d;
 }
 
+// Whether a bound is a 0-d tensor beside one that is a number: then both are numbers, and the input decides the dtype.
+bool serves_as_number(const Call& c, const PointwiseDefinition& def, int i) {
+  if (!(def.requirements & kBound) || i == 0 || c.args[i].tensor_->dim()) return false;
+  const Value& other = c.args[3 - i];
+  return other.kind != Kind::tensor && !other.is_none();
+}
+Scalar number_of_kind(Dtype dtype) {
+  return dtype == Dtype::b8 ? Scalar(false) : is_floating(dtype) ? Scalar(0.0) : Scalar(int64_t{0});
+}
+
 void plan_pointwise(const Call& c, PointwisePlan& plan) {
   const PointwiseDefinition& def = *c.op.pointwise;
   const char* who = c.op.name().c_str();
@@ -228,7 +238,8 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     if (v.kind == Kind::tensor) {
-      if (def.inputs[i] != 'b') type.add(*v.tensor_);
+      if (def.inputs[i] != 'b')
+        serves_as_number(c, def, i) ? type.add(number_of_kind(v.tensor_->dtype)) : type.add(*v.tensor_);
       sizes = sized ? broadcast(who, sizes, v.tensor_->sizes) : v.tensor_->sizes;
       sized = true;
       const Device here = v.tensor_->storage->device;

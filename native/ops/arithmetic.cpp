@@ -1,5 +1,7 @@
 // What arithmetic has beside its formulas (cresset/ops/pointwise/arithmetic.py): division that rounds as asked, powers
 // that are simpler operations, and the older orders of arguments.
+#include <cmath>
+
 #include "ops/older_overload.h"
 
 namespace cresset {
@@ -64,6 +66,8 @@ const Operator* simple_power(const Call& c) {
                                  power(-0.5, true, "rsqrt"), power(-1, true, "reciprocal")};
   for (const Power& p : powers) {
     if (p.exponent != exponent.scalar_.real || (p.only_real && !is_floating(d))) continue;
+    // As in PyTorch, float16 has no roots here: -0.0 ** -0.5 is inf, the power, and not -inf, the root.
+    if (d == Dtype::f16 && std::abs(p.exponent) == 0.5) return nullptr;
     return c.op.inplace ? p.in_place : p.plain;
   }
   return nullptr;

@@ -661,9 +661,9 @@ void infer_convolution(Call& c) {
     }
   }
   const DimsView spatial = DimsView(sizes).subspan(2);
-  if (a.transposed) {
+  if (const int64_t low = input.size(0) ? 1 : 0; a.transposed) {
     for (int64_t s : spatial)
-      check(s > 0, "convolution: Given input size per channel: ", times(DimsView(input.sizes()).subspan(2)),
+      check(s >= low, "convolution: Given input size per channel: ", times(DimsView(input.sizes()).subspan(2)),
             ". Calculated output size per channel: ", times(spatial), ". Output size is too small");
   } else {
     Dims reach;

@@ -82,7 +82,9 @@ struct NormalizeRows {
       if constexpr (kCentered)
         mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
       const double squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - mean) * (x[i] - mean); });
-      const T rstd = n ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
+      // Squares about the mean that overflow say nothing: nan, not a row of zeros.
+      const bool told = n && !(kCentered && squares == INFINITY);
+      const T rstd = told ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
       if constexpr (kCentered) means[r] = mean;
       rstds[r] = rstd;
       if (weight) {
@@ -145,14 +147,10 @@ struct Rows {
   int64_t count, n;
 };
 Rows rows_of(const Tensor& t, DimsView shape) {
-  int64_t n = 1;
-  for (int64_t s : shape) n *= s;
-  return {n ? t.numel() / n : [&] {
-            int64_t count = 1;
-            for (int64_t d = 0; d < t.dim() - static_cast<int64_t>(shape.size()); ++d) count *= t.size(d);
-            return count;
-          }(),
-          n};
+  Rows rows{1, 1};
+  for (int64_t s : shape) rows.n *= s;
+  for (int64_t d = 0; d < t.dim() - static_cast<int64_t>(shape.size()); ++d) rows.count *= t.size(d);
+  return rows;
 }
 
 void check_normalized(const Call& c, const Tensor& t, DimsView shape,
@@ -416,7 +414,7 @@ void run_group_norm(Call& c) {
     const auto weight = vector_or<T>(c, 1, channels, T(1)), bias = vector_or<T>(c, 2, channels, T(0));
     std::vector<T> scale(static_cast<size_t>(batch * channels)), shift(scale);
     const auto settle = [&](int64_t i, double variance) {
-      const T r = static_cast<T>(1 / std::sqrt(variance + eps)), m = mean.data<T>()[i];
+      const T r = static_cast<T>(variance == INFINITY ? NAN : 1 / std::sqrt(variance + eps)), m = mean.data<T>()[i];
       rstd.data<T>()[i] = r;
       for (int64_t k = 0; k < wide; ++k) {
         const size_t row = static_cast<size_t>(i * wide + k), channel = row % static_cast<size_t>(channels);

@@ -13,6 +13,12 @@ def test_a_kernel_of_ones_sums_its_neighbors():
     assert sums[0, 0].tolist() == [[8.0, 15.0, 12.0], [21.0, 36.0, 27.0], [20.0, 33.0, 24.0]]
 
 
+def test_no_images_may_become_images_of_no_height():
+    assert F.conv_transpose2d(cresset.ones(0, 3, 0, 3), cresset.ones(3, 2, 2, 2), stride=2).shape == (0, 2, 0, 6)
+    with pytest.raises(RuntimeError, match="Output size is too small"):
+        F.conv_transpose2d(cresset.ones(1, 3, 0, 3), cresset.ones(3, 2, 2, 2), stride=2)
+
+
 @pytest.mark.parametrize("width", [1, 7, 16, 33, 50])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("dilation", [1, 2])

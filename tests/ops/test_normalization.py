@@ -21,6 +21,13 @@ def test_rms_norm_of_known_values():
     assert cresset.rms_norm(cresset.tensor([3.0, 4.0, 0.0, 0.0]), (4,)).tolist() == pytest.approx([1.2, 1.6, 0, 0])
 
 
+def test_a_row_whose_squares_overflow_is_nan_not_zero():
+    row = cresset.tensor([1e23, 1.0, 3e11])
+    assert cresset.nn.functional.layer_norm(row, (3,)).isnan().all()
+    assert cresset.nn.functional.group_norm(row[None, None], 1).isnan().all()
+    assert cresset.nn.functional.layer_norm(row.double(), (3,))[0] == pytest.approx(2**0.5)
+
+
 def test_native_group_norm_refuses_sizes_that_are_not_the_inputs():
     with pytest.raises(RuntimeError, match="8 samples, 2 channels and 3 places are not the 12 elements"):
         cresset.native_group_norm(cresset.ones(2, 2, 3), None, None, 8, 2, 3, 1, 1e-5)

@@ -93,3 +93,15 @@ def test_the_airy_function_between_and_at_its_zeros():
     )
     zero = cresset.tensor(-2.338107410459767, dtype=cresset.float64)  # the first
     assert abs(cresset.special.airy_ai(zero).item()) < 1e-15
+
+
+def test_a_complex_zero_to_the_power_of_zero_is_one():
+    x = cresset.tensor([0, 2j], requires_grad=True)
+    y = x**0
+    assert y.tolist() == [1, 1]
+    y.real.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+def test_a_number_on_the_left_of_infinity_keeps_its_imaginary_part():
+    assert (1j + cresset.tensor([float("inf")])).tolist() == [complex(float("inf"), 1)]

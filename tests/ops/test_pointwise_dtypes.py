@@ -136,6 +136,13 @@ def test_comparisons_and_bounds_take_a_number_for_what_it_is():
     assert small.clamp(min=-4).tolist() == [1, 254]
 
 
+def test_a_bound_without_dimensions_beside_a_number_is_one():
+    bound = cresset.tensor(0.5, dtype=cresset.float64)
+    assert cresset.tensor([0, 2], dtype=cresset.int8).clamp(bound, 1).dtype is cresset.float32
+    assert cresset.tensor(2.0).clamp(0, bound).dtype is cresset.float32
+    assert cresset.tensor(2.0).clamp(bound, bound).dtype is cresset.float64
+
+
 def test_a_number_divided_by_a_tensor_is_rounded():
     divisor = cresset.tensor([4, -3, 2])
     assert cresset.div(7, divisor, rounding_mode="floor").tolist() == [1, -3, 3]

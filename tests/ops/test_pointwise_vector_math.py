@@ -263,8 +263,9 @@ def test_simple_powers_and_their_derivatives(exponent, values):
 
 def test_powers_of_whole_numbers_stay_whole():
     assert (cresset.tensor([-2, 3]) ** 3).tolist() == [-8, 27] and (cresset.tensor([-2, 3]) ** 3).dtype is cresset.int64
-    with pytest.raises(RuntimeError, match="negative integer powers"):
-        cresset.tensor([2]) ** -1
+    for whole in (cresset.tensor([2]), cresset.tensor([True])):
+        with pytest.raises(RuntimeError, match="negative integer powers"):
+            whole**-1
 
 
 # ---- extremes

@@ -161,6 +161,11 @@ def pow(x, exponent):
     return p.pow(x, exponent)
 
 
+@pow.on("complex")
+def _(x, exponent):
+    return where(exponent == 0, 1, p.pow(x, exponent))
+
+
 @pow.gradient
 def _(grad, x, exponent, output):
     by_base = where(exponent == 0, 0, grad * conj(exponent * pow(x, exponent - 1)))
