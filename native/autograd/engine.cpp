@@ -280,15 +280,16 @@ class BackwardRun {
         continue;  // a batch of gradients inside vmap, which is over before .grad is read
       AutogradState& state = state_for_writing(r.tensor->tensor);
       GradModeGuard mode(request_.create_graph);
-      // A copy: what flows on, or is given to the caller, may be changed in place.
-      static const Operator& copy = *Registry::instance().find("clone");
+      // A copy: what flows on, or is given to the caller, may be changed in place. Contiguous, as in PyTorch.
+      static const Operator &copy = *Registry::instance().find("clone"),
+                            &plain = *Registry::instance().find("contiguous");
       const Tensor& grad = grads[r.index];
       if (state.grad.defined())
         state.grad = add(state.grad, grad);
       else
         state.grad = is_interpreted(grad) || grad->level ? grad
-                     : request_.create_graph             ? call_operator(copy, grad)
-                                                         : clone(grad);
+                     : request_.create_graph             ? call_operator(plain, call_operator(copy, grad))
+                                                         : clone(grad, MemoryFormat::contiguous);
     }
   }
 

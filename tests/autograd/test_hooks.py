@@ -58,6 +58,14 @@ def test_retained_gradients_are_those_after_the_hooks():
     assert y.grad.item() == 30 and x.grad.item() == 60
 
 
+def test_a_retained_gradient_is_a_contiguous_copy():
+    x = cresset.ones(2, 3, requires_grad=True)
+    y = x.t()
+    y.retain_grad()
+    y.exp().sum().backward()
+    assert y.grad.is_contiguous() and y.grad.shape == (3, 2)
+
+
 def test_after_accumulation_the_optimizer_may_step():
     x = leaf(1.0)
 

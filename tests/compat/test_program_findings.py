@@ -200,6 +200,10 @@ PROGRAMS = {
     "a number on the left is the second operand": ["v0 = t.tensor([inf, 1.0])", "v1 = 1j + v0", "v2 = v0 + 1j",
         "v3 = inf + t.tensor([1j, 0])", "v4 = t.tensor([1j, 0]) + inf", "v5 = (1+2j) / t.tensor([0, 1j])",
         "v6 = (1+2j) / t.tensor([-0.0, 2.0])", "v7 = 0.1 + t.ones(2, dtype=t.float16)"],
+    "a retained gradient is a contiguous copy": ["v0 = values((2, 4), 'float32', 1)[..., ::2].requires_grad_()",
+        "v1 = v0.t()", "v1.retain_grad()", "v1.pow(2).sum().backward()", "v1.exp().sum().backward()",
+        "v2 = values((2, 2, 3, 3), 'float32').to(memory_format=t.channels_last).requires_grad_()", "v3 = v2 * 2",
+        "v3.retain_grad()", "(v3 * v3).sum().backward(create_graph=True)"],
     "the data of truth values": ["v0 = t.ones(2, 3) < 2", "v1 = v0.data", "say(v0.is_set_to(v1))"],
     "of a product only the factor that a gradient reads is kept": [
         "v0 = values((2, 2), 'float32').requires_grad_()",
