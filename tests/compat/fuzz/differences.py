@@ -209,7 +209,7 @@ KNOWN = [
     (r"backward\(", r"^only torch said \('h\d+', \('tensor'", r"", "a leaf that was detached has no hooks any more"),
     (r"backward\(|[.]grad\(", r"^\S+: (-?\d\S*e-(1[4-9]|[2-9]\d)|-?0[.]0) instead of (-?\d\S*e-(1[4-9]|[2-9]\d)|-?0[.]0) at .* float64; through .*norm",
         r"", "gradients of normalizations that cancel: within some units of one"),
-    (r"backward\(", r"^\S+[.]grad: (-?0[.]0\d{6})\d+ instead of \1\d+ at .* float64; through .*norm", r"",
+    (r"backward\(", r"^\S+[.]grad: (-?0[.]0\d{6}|-?\d[.]\d{6})\d*(e-0\d)? instead of \1\d*(e-0\d)? at .* float64; through .*norm", r"",
         "gradients of normalizations that cancel: within some units of one"),
     (r"backward\(|[.]grad\(", r"^\S+: (-?\d+[.]\d{5})\d* instead of \1\d* at .* float(32|64); through digamma$", r"",
         "the derivative of digamma: PyTorch's series has eight digits"),
