@@ -72,7 +72,7 @@ def resizes(library, steps):
 def past(steps, why):
     """What earlier lines say about the memory, or about the way of a gradient."""
     said = ""
-    if "not resizable" in why and any(LENT.search(step) for step in steps[:-1]):
+    if ("not resizable" in why or "is_set_to(" in steps[-1]) and any(LENT.search(step) for step in steps[:-1]):
         said += "; memory was lent"
     if re.match(r"v\d+: \S+ instead of \S+ at|v\d+ shares the memory", why) and any(
         "from_dlpack" in step for step in steps[:-1]
