@@ -75,3 +75,80 @@ def test_a_mode_of_fake_tensors_can_be_left_for_a_while():
         assert isinstance(cresset.ones(2), FakeTensor)
         with maybe_disable_fake_tensor_mode():
             assert cresset.ones(2).tolist() == [1.0, 1.0]
+
+
+def operators(graph):
+    return [str(node.target).removeprefix("aten.") for node in graph.graph.nodes if node.op == "call_function"]
+
+
+WEIGHT, BIAS, KERNEL, VECTOR = cresset.ones(3, 4), cresset.ones(3), cresset.ones(2, 1, 3, 3), cresset.ones(4)
+functional = cresset.nn.functional
+# What PyTorch records for functions that are made of others (tests/compat/test_fx.py asks it).
+COMPOSITES = {
+    "linear": (lambda x: functional.linear(x, WEIGHT, BIAS), (2, 4), ["t.default", "addmm.default"]),
+    "linear of a batch": (
+        lambda x: functional.linear(x, WEIGHT, BIAS),
+        (2, 2, 4),
+        ["view.default", "t.default", "addmm.default", "view.default"],
+    ),
+    "matmul of batches": (
+        lambda x: x @ x.transpose(1, 2),
+        (2, 2, 4),
+        ["transpose.int", *["expand.default", "view.default"] * 2, "bmm.default", "_unsafe_view.default"],
+    ),
+    "matmul of a vector": (lambda x: x @ VECTOR, (2, 4), ["mv.default"]),
+    "softmax": (lambda x: functional.softmax(x, -1), (2, 4), ["_softmax.default"]),
+    "conv2d": (lambda x: functional.conv2d(x, KERNEL, stride=2), (1, 1, 5, 5), ["convolution.default"]),
+    "reshape": (lambda x: x.t().reshape(-1), (2, 4), ["t.default", "clone.default", "_unsafe_view.default"]),
+    "flatten": (lambda x: x.flatten(1), (2, 2, 2), ["view.default"]),
+    "std": (lambda x: x.std(1), (2, 4), ["std.correction"]),
+    "norm": (lambda x: x.norm(dim=1), (2, 4), ["linalg_vector_norm.default"]),
+    "dropout in evaluation": (lambda x: functional.dropout(x, 0.5, False) + 1, (2,), ["add.Tensor"]),
+    "to": (lambda x: x.to(cresset.float64), (2,), ["_to_copy.default"]),
+    "where": (
+        lambda x: cresset.where(x > 0, x, 0.0),
+        (2,),
+        ["gt.Scalar", "scalar_tensor.default", "where.self"],
+    ),
+    "pad": (lambda x: functional.pad(x, (1, 1)), (2,), ["constant_pad_nd.default"]),
+    "interpolate": (
+        lambda x: functional.interpolate(x, scale_factor=2.0),
+        (1, 1, 2, 3),
+        ["upsample_nearest2d.default"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_a_function_that_is_made_of_others_is_recorded_as_those(name, mode):
+    function, shape, expected = COMPOSITES[name]
+    x = cresset.randn(shape)
+    graph = make_fx(function, tracing_mode=mode)(x)
+    found = [one for one in operators(graph) if "sym_size" not in one and not one.startswith("<")]  # no sizes, no parts
+    assert found == expected
+    assert cresset.allclose(graph(x), function(x), rtol=1e-5, atol=1e-6)
+
+
+def test_before_dispatch_such_functions_stay_whole():
+    graph = make_fx(lambda x: functional.linear(x, WEIGHT, BIAS), pre_dispatch=True)(cresset.ones(2, 4))
+    assert operators(graph) == ["linear.default"]
+
+
+def test_a_table_is_asked_for_what_functions_are_made_of_and_for_them_themselves():
+    aten = cresset.ops.aten
+    parts = {aten.addmm.default: lambda bias, a, b: a.mm(b) + bias}
+    graph = make_fx(lambda x: functional.linear(x, WEIGHT, BIAS), parts)(cresset.ones(2, 4))
+    assert operators(graph) == ["t.default", "mm.default", "add.Tensor"]
+    whole = {aten.linear.default: lambda x, weight, bias=None: (x[:, None] * weight).sum(-1)}
+    graph = make_fx(lambda x: functional.linear(x, WEIGHT, BIAS), whole)(cresset.ones(2, 4))
+    assert "addmm.default" not in operators(graph)
+    assert operators(graph)[-1] == "sum.dim_IntList"
+
+
+def test_results_that_nobody_uses_stay_in_the_graph():
+    graph = make_fx(lambda x: (x.sin(), x.cos())[1])(cresset.ones(2))
+    assert operators(graph) == ["sin.default", "cos.default"]
+    graph = make_fx(lambda x: functional.layer_norm(x, (4,)))(cresset.ones(2, 4))
+    assert operators(graph)[0] == "native_layer_norm.default"
+    assert len(operators(graph)) == 4

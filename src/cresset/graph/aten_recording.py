@@ -9,6 +9,7 @@ import cresset
 
 from ..ops import aten_table
 from ..ops.pointwise import definitions
+from ..overrides import DisableTorchFunction
 from . import aten_calls
 from .places import Place
 from .recording import RANDOM, Call, Recorder, Value, _address, _name_of, leaves, map_tree
@@ -103,10 +104,11 @@ class AtenRecorder(Recorder):
                     )
                 self.refuse(name)
             schema, arguments = found
-        entered = self.decompositions.get(f"{schema.name}.{schema.overload_name or 'default'}")
+        entered = self.decomposition(schema)
         if entered is not None:
+            given, named = positional(schema, arguments)
             with self:
-                return entered(*positional(schema, arguments)[0], **positional(schema, arguments)[1])
+                return entered(*given, **named)
         return self.record(name, schema, arguments, lambda: func(*args, **kwargs))
 
     def record(self, name, schema, arguments, run):
@@ -141,6 +143,17 @@ class AtenRecorder(Recorder):
             self.mark_written(tensor)
         self.kept.append(whole)
         return result
+
+    def decomposition(self, schema):
+        return self.decompositions.get(f"{schema.name}.{schema.overload_name or 'default'}")
+
+    def exactly(self, overload, args, kwargs):
+        """Record the call of one overload, whatever it is made of here. It is called inside of a decomposition."""
+        entered, schema = self.decomposition(overload._schema), overload._schema
+        if entered is not None:
+            return entered(*args, **kwargs)
+        with DisableTorchFunction():
+            return self.record(_name_of(overload), schema, schema.bind(args, kwargs), lambda: overload(*args, **kwargs))
 
     def depends(self, leaf):
         return isinstance(leaf, Value) and leaf.depends

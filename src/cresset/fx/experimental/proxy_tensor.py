@@ -13,8 +13,8 @@ from ...pytree import tree_flatten
 from .._symbolic_trace import _PytreeInfo
 from ..code import _PyTreeCodeGen
 from ..graph_module import GraphModule
-from ..node import Node
 from ..recorded import Writer
+from . import composites
 
 __all__ = ["get_proxy_mode", "make_fx", "maybe_disable_fake_tensor_mode"]
 
@@ -30,14 +30,17 @@ class MakeFxFront(Front):
 
     name, error, free = "make_fx", MakeFxError, "tracing_mode='symbolic'"
 
-    def __init__(self, decompositions):
-        self.decompositions = decompositions
+    def __init__(self, decompositions, enters_composites):
+        self.decompositions, self.enters_composites = decompositions, enters_composites
 
     def unsupported(self, operator, place):
         return MakeFxError(f"make_fx: the operator {operator} has no form in aten here; {place}")
 
     def start(self, parameters):
-        return AtenRecorder(self, parameters, decompositions=self.decompositions)
+        recorder = AtenRecorder(self, parameters)
+        written = composites.table(recorder) if self.enters_composites else {}
+        recorder.decompositions = {**written, **self.decompositions}
+        return recorder
 
 
 def make_fx(
@@ -51,6 +54,8 @@ def make_fx(
     Args:
         f: a function or a module. Its tensors that are no arguments become attributes of the graph module.
         decomposition_table: {torch.ops.aten.name.overload: function} of operators to write with others.
+        pre_dispatch: leave operators that are made of others as they are (`linear`); otherwise most of them are written
+            with those, as PyTorch does (`t` and `addmm`).
         tracing_mode: "real" and "fake" record the sizes as they are; "symbolic" lets all sizes of the inputs be free
             where that is possible.
 
@@ -67,7 +72,7 @@ def make_fx(
 
     @functools.wraps(f if not isinstance(f, cresset.nn.Module) else f.forward)
     def wrapped(*args):
-        return _made(f, args, MakeFxFront(table), tracing_mode)
+        return _made(f, args, MakeFxFront(table, not pre_dispatch), tracing_mode)
 
     return wrapped
 
@@ -163,7 +168,6 @@ def _graph_module(inputs, front, recorder, calls, outputs, results, sizes, free,
     leaves, spec = results[0]
     given = [writer.node(next(tensors)) if isinstance(leaf, cresset.Tensor) else leaf for leaf in leaves]
     writer.graph.output(spec.unflatten(given))
-    writer.graph.eliminate_dead_code(_is_impure)
     if len(inputs.leaves) != len(inputs.args) or any(
         leaf is not arg for leaf, arg in zip(inputs.leaves, inputs.args, strict=True)
     ):
@@ -171,13 +175,6 @@ def _graph_module(inputs, front, recorder, calls, outputs, results, sizes, free,
             _PytreeInfo(["self", *list(inputs.bound)[: len(inputs.args)]], tree_flatten(inputs.args)[1], None)
         )
     return GraphModule(attributes, writer.graph, class_name=getattr(f, "__name__", type(f).__name__))
-
-
-def _is_impure(node):
-    schema = getattr(node.target, "_schema", None)
-    return node.op in ("placeholder", "output") or (
-        isinstance(node, Node) and schema is not None and any(a.is_written for a in schema.arguments)
-    )
 
 
 def get_proxy_mode():
