@@ -28,6 +28,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "cpu_only(reason): about the CPU itself; skipped with --device")
     config.addinivalue_line("markers", "alone: no other test may run beside it")
+    config.addinivalue_line("markers", "kernels: about a kernel of each device; tests/cuda runs it on the emulated one")
     if getattr(config.option, "numprocesses", None) and not takes_turns(config):
         turns = tempfile.TemporaryDirectory(prefix="cresset-tests-")
         config.add_cleanup(turns.cleanup)

@@ -41,7 +41,10 @@ void launch_bytes(FunctionHandle function, const Place& place, Grid grid, Grid b
 
 KernelFamily::KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros,
                            std::initializer_list<const char*> options)
-    : file_(file), entry_(entry), macros_(macros), options_(options) {}
+    : text_(join("#include \"", file, "\"\n")), entry_(entry), macros_(macros), options_(options) {}
+KernelFamily::KernelFamily(KernelText text, const char* entry, std::initializer_list<const char*> macros,
+                           std::initializer_list<const char*> options)
+    : text_(text.text), entry_(entry), macros_(macros), options_(options) {}
 
 void KernelFamily::allow_shared(Known& k, int64_t shared) {
   if (shared <= 48 * 1024 || k.takes_more) [[likely]]
@@ -69,8 +72,7 @@ const Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice
   for (const Choice& c : choices)
     options.push_back(c.is_dtype ? join("-D", macros_[n++], "=dtype_", tag_of(static_cast<Dtype>(c.value)))
                                  : join("-D", macros_[n++], "=", c.value));
-  auto* made =
-      new Known{place.device, values, load_kernel(place.device, join("#include \"", file_, "\"\n"), entry_, options)};
+  auto* made = new Known{place.device, values, load_kernel(place.device, text_, entry_, options)};
   allow_shared(*made, shared);
   known_.insert(known_.begin(), made);
   return made->kernel;

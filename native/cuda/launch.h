@@ -4,6 +4,8 @@
 //   const KernelFamily kSoftmax("softmax.cuh", "softmax", {"T", "ROW"});
 //   const Place place(out.device());
 //   kSoftmax.launch(place, {dtype(t), 256}, rows, 128, 0, out.bytes(), t.bytes(), length);
+//
+// A kernel that nobody else includes may stand with its launch, as a KernelText (see distance.cpp).
 #pragma once
 #include <array>
 #include <initializer_list>
@@ -76,11 +78,19 @@ void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int
 // One argument, a struct that was put together as bytes.
 void launch_bytes(FunctionHandle function, const Place& place, Grid grid, Grid block, std::span<const char> argument);
 
+// A kernel's text, R"cuda(...)cuda". Its first line says what tests/cuda/test_kernels_compile.py compiles it with:
+// `// with T=dtype_f32 NORM=0, T=dtype_f64 NORM=1`.
+struct KernelText {
+  const char* text;
+};
+
 class KernelFamily {
  public:
   static constexpr int kMostMacros = 8;
   // `macros` are defined by the choices of a launch, in order; `options` go to the compiler as they are.
   KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros,
+               std::initializer_list<const char*> options = {});
+  KernelFamily(KernelText text, const char* entry, std::initializer_list<const char*> macros,
                std::initializer_list<const char*> options = {});
 
   const Kernel& get(const Place& place, std::initializer_list<Choice> choices, int64_t shared = 0) const;
@@ -90,8 +100,6 @@ class KernelFamily {
               const Arguments&... arguments) const {
     cuda::launch(get(place, choices, shared), place, grid, block, shared, arguments...);
   }
-  const char* file() const { return file_; }
-  const char* entry() const { return entry_; }
 
  private:
   struct Known {
@@ -101,7 +109,8 @@ class KernelFamily {
     bool takes_more = false;  // shared memory than 48 KiB, which has to be allowed once
   };
   static void allow_shared(Known& k, int64_t shared);
-  const char *file_, *entry_;
+  const std::string text_;
+  const char* entry_;
   std::vector<const char*> macros_, options_;
   mutable std::mutex lock_;
   mutable std::vector<Known*> known_;  // few are in use at a time; the last one found stands first

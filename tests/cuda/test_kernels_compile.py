@@ -1,7 +1,9 @@
 """Every kernel file compiles for the cards we know, with the macros its host code gives it, and the usual ones quickly.
 Needs the package nvidia-cuda-nvrtc."""
 
+import re
 import time
+from pathlib import Path
 
 import nvrtc
 import pytest
@@ -146,6 +148,25 @@ def test_kernels_compile_for_every_card(file, architecture):
         pytest.skip("needs nvidia-cuda-nvrtc")
     for macros in KERNELS[file]:
         nvrtc.compile(f'#include "{file}"\n', architecture, [f"-D{macro}" for macro in macros.split()])
+
+
+# Kernels that stand with their launches; their first lines say for what they are compiled.
+TEXTS = {
+    (path.name, number): text
+    for path in sorted((Path(__file__).resolve().parents[2] / "native" / "cuda").glob("*.cpp"))
+    for number, text in enumerate(re.findall(r'R"cuda\((.*?)\)cuda"', path.read_text(encoding="utf-8"), re.S))
+}
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("place", TEXTS, ids=lambda place: f"{place[0]}-{place[1]}")
+def test_kernels_that_stand_with_their_launches_compile_for_every_card(place, architecture):
+    first, _, _ = TEXTS[place].partition("\n")
+    assert first.startswith("// with "), f"{place[0]}: the first line of a kernel's text says what it is compiled with"
+    if nvrtc.library() is None:
+        pytest.skip("needs nvidia-cuda-nvrtc")
+    for macros in first.removeprefix("// with ").split(", "):
+        nvrtc.compile(TEXTS[place], architecture, [f"-D{macro}" for macro in macros.split()])
 
 
 NOTHING = 'extern "C" __global__ void nothing(float* p) { p[threadIdx.x] = 1; }'

@@ -1,5 +1,5 @@
 """Runs tests/cuda/device on the emulated GPU, in processes of their own: CUDA is looked for once in a process. Two
-files run at a time.
+files run at a time. So do the tests marked `kernels` of topics whose kernels stand with their launches.
 """
 
 import os
@@ -14,7 +14,13 @@ from emulator import build
 import cresset
 
 HERE = Path(__file__).resolve().parent
-FILES = sorted(path.name for path in (HERE / "device").glob("test_*.py"))
+ROOT = HERE.parents[1]
+TOPICS = [path.stem for path in (ROOT / "native" / "cuda").glob("*.cpp") if 'R"cuda(' in path.read_text("utf-8")]
+COMMANDS = {path.name: [str(path)] for path in sorted((HERE / "device").glob("test_*.py"))}
+COMMANDS |= {
+    f"ops/{topic}": [str(ROOT / f"tests/ops/test_{topic}.py"), "--device", "cuda", "-m", "kernels"]
+    for topic in sorted(TOPICS)
+}
 
 pytestmark = pytest.mark.skipif(
     cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it"
@@ -32,7 +38,7 @@ def runs(request, tmp_path_factory):
     environment["CRESSET_CACHE"] = str(tmp_path_factory.mktemp("kernels"))
 
     def run(file):
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE / "device" / file)]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *COMMANDS[file]]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
     chosen = [
@@ -45,7 +51,7 @@ def runs(request, tmp_path_factory):
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", COMMANDS)
 def test_device_tests_pass_on_the_emulator(file, runs):
     done = runs[file].result()
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
