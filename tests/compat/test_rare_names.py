@@ -5,6 +5,7 @@ import pytest
 PROGRAMS = [
     "torch._add_relu(torch.tensor([1.0, -2.0]), torch.tensor([0.5, 1.0]), alpha=2)",
     "torch._add_relu(torch.tensor([1, -2]), torch.tensor([3, 1]))",
+    "torch.ops.aten.silu_backward(torch.tensor([1.0, 2.0, -3.0]), torch.tensor([0.5, -1.0, 20.0]))",
     "torch.norm_except_dim(torch.arange(6.0).reshape(2, 3), 2, 1)",
     "torch.norm_except_dim(torch.arange(6.0).reshape(2, 3), 1, -2)",
     "torch.norm_except_dim(torch.tensor(3.0))",

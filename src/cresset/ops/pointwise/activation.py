@@ -158,6 +158,19 @@ def _(x):
     return s * (1 + x * (1 - s))
 
 
+@pointwise(result="same", method=False, examples=[(3.0, 0.0, 1.5), (2.0, 1.0, 1.8553410237429737)])
+def silu_backward(grad_output, x):
+    """grad_output times the derivative of silu: for derivatives written by hand (`torch.ops.aten.silu_backward`)."""
+    s = sigmoid(x)
+    return grad_output * (s * (1 + x * (1 - s)))
+
+
+@silu_backward.derivative
+def _(grad_output, x):
+    s = sigmoid(x)
+    return s * (1 + x * (1 - s)), grad_output * (s * (1 - s) * (2 + x * (1 - 2 * s)))
+
+
 @pointwise(result="same", method=False, inplace=True, examples=[(0.0, 0.0), (1.0, 0.8650983882673103)])
 def mish(x):
     """x * tanh(softplus(x))."""
