@@ -145,6 +145,7 @@ def test_products(matrix):
     assert cresset.addmm(cresset.ones(2, 2), matrix, right).tolist() == [[v + 1 for v in row] for row in expected]
     assert cresset.smm(matrix, right).to_dense().tolist() == expected
     assert cresset.hspmm(matrix, right).to_dense().tolist() == expected
+    assert cresset.spmm(matrix, right).tolist() == expected
     with pytest.raises(RuntimeError, match="cannot multiply shapes"):
         matrix @ cresset.ones(2, 2)
 

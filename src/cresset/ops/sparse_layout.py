@@ -288,7 +288,19 @@ for _name in ("values", "_values"):
     _only_for(_name, "sparse")
 
 
-# ---- products that give sparse results
+# ---- products of sparse matrices
+
+
+@function
+def spmm(input, mat2, *, out=None):
+    """A sparse times a dense matrix, as a dense one: `mm` under the name that graph networks call it by.
+
+    >>> neighbors = cresset.tensor([[0.0, 1.0], [1.0, 0.0]]).to_sparse()
+    >>> cresset.spmm(neighbors, cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
+    return cresset.mm(input, mat2, out=out)
 
 
 @function(method=True)
