@@ -3,7 +3,7 @@
 import cresset
 
 from .dimensions import wrap_dim
-from .registry import function
+from .registry import function, operator
 
 
 @function(method=True, out=True, autocast={"cuda": "float32"})
@@ -72,25 +72,97 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     >>> cresset.cdist(cresset.tensor([[0.0, 0.0]]), cresset.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
     """
-    for name, x in (("X1", x1), ("X2", x2)):
-        if not x.is_floating_point():
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
-        if x.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
-    if x1.dtype != x2.dtype:
-        raise RuntimeError(f"cdist: expected scalar type {x1.dtype} but found {x2.dtype}")
-    if x1.size(-1) != x2.size(-1):
-        raise RuntimeError(
-            f"cdist: X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}"
-        )
-    if p < 0:
-        raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
     if compute_mode not in _MODES:
         raise ValueError(f"cdist: {compute_mode} is not a valid value for compute_mode")
-    by_product = compute_mode != _MODES[2] and (compute_mode == _MODES[1] or x1.size(-2) > 25 or x2.size(-2) > 25)
-    if p == 2 and by_product:
+    if min(x1.ndim, x2.ndim) >= 2 and x1.shape[:-2] != x2.shape[:-2]:
+        leading = cresset.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        x1, x2 = (x.expand(*leading, *x.shape[-2:]) for x in (x1, x2))
+    if p != 2 or compute_mode == _MODES[2] or x1.ndim < 2 or x1.shape[-1:] != x2.shape[-1:]:
+        return cresset._cdist(x1, x2, p)
+    if compute_mode == _MODES[1] or x1.size(-2) > 25 or x2.size(-2) > 25:
         return _euclidean_by_product(x1, x2)
-    return _length(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+    return cresset._cdist(x1, x2, p)
+
+
+_cdist = operator(
+    "_cdist",
+    """The p-norm distance of each row of `x1` to each row of `x2`, whose leading dimensions are equal: see `cdist`.
+
+    >>> cresset._cdist(cresset.tensor([[0.0, 0.0]]), cresset.tensor([[3.0, 4.0], [0.0, 1.0]]), 1.0)
+    tensor([[7., 1.]])
+    """,
+)
+
+
+@_cdist.derivative
+def _(grad, x1, x2, p, output):
+    yield lambda: cresset._cdist_backward(grad, x1, x2, p, output)
+    yield lambda: cresset._cdist_backward(grad.mT, x2, x1, p, output.mT)
+
+
+@_cdist.batch
+def _(call):
+    return call.run(call.full(0), call.full(1), call.args[2])
+
+
+@_cdist.onnx
+def _(g, x1, x2, p):
+    rank = len(x1.shape)
+    difference = g.op("Sub", g.unsqueeze(x1, [rank - 1]), g.unsqueeze(x2, [rank - 2]))
+    if p in (1, 2):
+        return g.reduce("ReduceL1" if p == 1 else "ReduceL2", difference, [rank], keepdims=False)
+    size = g.op("Abs", difference)
+    if p == float("inf"):
+        return g.reduce("ReduceMax", size, [rank], keepdims=False)
+    if p == 0:
+        return g.reduce("ReduceSum", g.op("Sign", size), [rank], keepdims=False)
+    total = g.reduce("ReduceSum", g.op("Pow", size, g.number(p, x1.dtype)), [rank], keepdims=False)
+    return g.op("Pow", total, g.number(1 / p, x1.dtype))
+
+
+_cdist_backward = operator(
+    "_cdist_backward",
+    """The gradient of `x1` in its distances to the rows of `x2`: over these, `grad_output` times the slope of the
+    distance.""",
+)
+
+
+@_cdist_backward.derivative
+def _(grad, grad_output, x1, x2, p, cdist):
+    """With D = x1 - x2 of a pair and its distance d, the slope is S = sign(D) |D|^(p - 1) / d^(p - 1), zero where d is.
+
+    Its own are (p - 1) |D|^(p - 2) / d^(p - 1) along D and (1 - p) S / d along d; none for p = 0, 1 and infinity."""
+    together = cdist == 0
+    along, distance = grad.unsqueeze(-2), cdist.masked_fill(together, 1)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    is_power = p not in (0, 1, float("inf"))
+
+    def slope():
+        if is_power:
+            found = difference.sign() * difference.abs() ** (p - 1) / distance.unsqueeze(-1) ** (p - 1)
+            return found.masked_fill(together.unsqueeze(-1) | (difference == 0), 0)
+        found = difference.sign()
+        if p == 1:
+            return found
+        return found * (difference.abs() == cdist.unsqueeze(-1)) if p else found * 0
+
+    def bend():
+        if not is_power:
+            return difference * 0
+        found = (p - 1) * difference.abs() ** (p - 2) / distance.unsqueeze(-1) ** (p - 1)
+        if p < 2:  # infinite there
+            found = found.masked_fill(difference == 0, 0)
+        return along * (grad_output.masked_fill(together, 0).unsqueeze(-1) * found)
+
+    yield lambda: (along * slope()).sum(-1)
+    yield lambda: bend().sum(-2)
+    yield lambda: -bend().sum(-3)
+    yield lambda: (along * slope()).sum(-1) * grad_output * ((1 - p) / distance) if is_power else cdist * 0
+
+
+@_cdist_backward.batch
+def _(call):
+    return call.run(call.full(0), call.full(1), call.full(2), call.args[3], call.full(4))
 
 
 def _length(difference, p):
