@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/dictionary.h"
 #include "bindings/python.h"
 #include "cuda/backend.h"
 #include "cuda/compile.h"
@@ -95,21 +96,12 @@ nb::dict figures(const Figures& f) {
 nb::dict statistics(int device) {
   check_device(device);
   const MemoryStatistics s = memory_statistics(device);
-  nb::dict d;
-  d["allocation"] = figures(s.allocation);
-  d["segment"] = figures(s.segment);
-  d["active"] = figures(s.active);
-  d["inactive_split"] = figures(s.inactive_split);
-  d["allocated_bytes"] = figures(s.allocated_bytes);
-  d["reserved_bytes"] = figures(s.reserved_bytes);
-  d["active_bytes"] = figures(s.active_bytes);
-  d["inactive_split_bytes"] = figures(s.inactive_split_bytes);
-  d["requested_bytes"] = figures(s.requested_bytes);
-  d["num_alloc_retries"] = s.retries;
-  d["num_ooms"] = s.failures;
-  d["num_device_alloc"] = s.device_allocations;
-  d["num_device_free"] = s.device_frees;
-  return d;
+  return dictionary("allocation", figures(s.allocation), "segment", figures(s.segment), "active", figures(s.active),
+                    "inactive_split", figures(s.inactive_split), "allocated_bytes", figures(s.allocated_bytes),
+                    "reserved_bytes", figures(s.reserved_bytes), "active_bytes", figures(s.active_bytes),
+                    "inactive_split_bytes", figures(s.inactive_split_bytes), "requested_bytes",
+                    figures(s.requested_bytes), "num_alloc_retries", s.retries, "num_ooms", s.failures,
+                    "num_device_alloc", s.device_allocations, "num_device_free", s.device_frees);
 }
 
 // [(address, bytes, stream, is large, pool, [(address, bytes, requested, state, site)])]
@@ -446,12 +438,8 @@ void add_cuda(PyObject* module) {
   m.def("forget_registered", [](Number address) { forget_registered(reinterpret_cast<void*>(address)); });
   m.def("pinned_statistics", [] {
     const PinnedStatistics s = pinned_statistics();
-    nb::dict d;
-    d["allocation"] = figure(s.allocation);
-    d["allocated_bytes"] = figure(s.allocated_bytes);
-    d["segment"] = figure(s.segment);
-    d["reserved_bytes"] = figure(s.reserved_bytes);
-    return d;
+    return dictionary("allocation", figure(s.allocation), "allocated_bytes", figure(s.allocated_bytes), "segment",
+                      figure(s.segment), "reserved_bytes", figure(s.reserved_bytes));
   });
   m.def("reset_pinned_peaks", reset_pinned_peaks);
   m.def("reset_pinned_sums", reset_pinned_sums);
@@ -486,22 +474,12 @@ void add_cuda(PyObject* module) {
       "Whether launches that repeat themselves go to the driver as graphs, from here on; it counts.");
   m.def("replay_statistics", [] {
     const ReplayStatistics s = replay_statistics();
-    nb::dict d;
-    d["graphs"] = s.graphs;
-    d["replays"] = s.replays;
-    d["replayed"] = s.replayed;
-    d["plain"] = s.plain;
-    d["problem"] = s.problem;
-    return d;
+    return dictionary("graphs", s.graphs, "replays", s.replays, "replayed", s.replayed, "plain", s.plain, "problem",
+                      s.problem);
   });
   m.def("fused_statistics", [] {
     const FusedStatistics s = fused_statistics();
-    nb::dict d;
-    d["asked"] = s.asked;
-    d["launched"] = s.launched;
-    d["unfused"] = s.unfused;
-    d["failed"] = s.failed;
-    return d;
+    return dictionary("asked", s.asked, "launched", s.launched, "unfused", s.unfused, "failed", s.failed);
   });
   m.def(
       "finish_fused_kernels", [] { waiting([] { finish_fused_kernels(); }); },

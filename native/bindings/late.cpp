@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "autograd/engine.h"
+#include "bindings/dictionary.h"
 #include "dispatch/late.h"
 #include "dispatch/printed_groups.h"
 #include "tensor/pending.h"
@@ -32,16 +33,8 @@ PyObject* end_region(PyObject*, PyObject*) {
 }
 
 nb::dict as_dict(const LateGroup& g) {
-  nb::dict d;
-  d["reason"] = g.reason;
-  d["calls"] = nb::cast(g.calls);
-  d["reads"] = nb::cast(g.reads);
-  d["is_kept"] = nb::cast(g.is_kept);
-  d["elements"] = g.elements;
-  d["read"] = g.read;
-  d["written"] = g.written;
-  d["kept"] = g.kept;
-  return d;
+  return dictionary("reason", g.reason, "calls", nb::cast(g.calls), "reads", nb::cast(g.reads), "is_kept",
+                    nb::cast(g.is_kept), "elements", g.elements, "read", g.read, "written", g.written, "kept", g.kept);
 }
 
 // Hears of the groups of this thread while it is entered.
@@ -99,14 +92,9 @@ void add_late(PyObject* module) {
       "is_pending", [](nb::handle t) { return static_cast<bool>(pending_of(*impl_of(t.ptr())->storage)); },
       "Whether the elements of a tensor are still to be computed.");
   m.def("late_statistics", [] {
-    nb::dict d;
-    d["groups"] = late_statistics.groups;
-    d["calls"] = late_statistics.calls;
-    d["kept"] = late_statistics.kept;
-    d["read"] = late_statistics.read;
-    d["written"] = late_statistics.written;
-    d["forgotten"] = late_statistics.forgotten;
-    return d;
+    const LateStatistics& s = late_statistics;
+    return dictionary("groups", s.groups, "calls", s.calls, "kept", s.kept, "read", s.read, "written", s.written,
+                      "forgotten", s.forgotten);
   });
   m.def(
       "set_late_elements", [](int64_t least) { return std::exchange(late_elements, std::max<int64_t>(least, 1)); },
@@ -127,11 +115,8 @@ void add_late(PyObject* module) {
       [](const std::string& key, uintptr_t function) { printed_group(key).install(reinterpret_cast<Loop>(function)); },
       "The compiled function of a group; 0: there will be none.");
   m.def("printed_statistics", [] {
-    nb::dict d;
-    d["asked"] = printed_statistics.asked;
-    d["ready"] = printed_statistics.ready;
-    d["runs"] = printed_statistics.runs;
-    return d;
+    const PrintedStatistics& s = printed_statistics;
+    return dictionary("asked", s.asked, "ready", s.ready, "runs", s.runs);
   });
   m.def("backwards_started", backwards_started, "How many backward passes have been started.");
   nb::class_<Listener>(m, "LateListener")

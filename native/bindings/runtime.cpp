@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/thread_data.h"
 #include "bindings/arguments.h"
+#include "bindings/dictionary.h"
 #include "dispatch/late.h"
 #include "ops/creation.h"
 #include "tensor/allocator.h"
@@ -108,11 +109,7 @@ void add_runtime(PyObject* module) {
   m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
   m.def("host_memory_statistics", [] {
     const HostMemoryStatistics s = host_memory_statistics();
-    nb::dict d;
-    d["in_use"] = s.in_use;
-    d["peak"] = s.peak;
-    d["cached"] = s.cached;
-    return d;
+    return dictionary("in_use", s.in_use, "peak", s.peak, "cached", s.cached);
   });
   m.def("reset_peak_host_memory", reset_peak_host_memory);
   m.def(

@@ -57,7 +57,7 @@ bool has_state(PyObject* self) {
   return Py_TYPE(self) != tensor_type || object_of(self)->dict || object_of(self)->weakrefs;
 }
 
-// The two words in front of a collected object; the lowest bit of the second says that it was finalised.
+// The two words in front of a collected object; the lowest bit of the second says that it was finalized.
 void forget_finalized(PyObject* self) { reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1}; }
 
 void tensor_finalize(PyObject* self) {
@@ -465,7 +465,7 @@ PyObject* unary(const char* name, PyObject* a) {
   return guarded([&] { return PyObject_Vectorcall(operator_object(name), &a, 1, nullptr); });
 }
 
-// 2 * x is x * 2 and 2 + x is x + 2, as in PyTorch: on the right a number keeps its precision among halves, and an
+// 2 * x is x * 2 and 2 + x is x + 2, as in PyTorch: on the right a number keeps its precision among half ones, and an
 // infinite x is not multiplied by an alpha without an imaginary part.
 bool is_plain_number(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o); }
 PyObject* number_mul(PyObject* a, PyObject* b) { return is_plain_number(a) ? multiply(b, a) : multiply(a, b); }
@@ -616,7 +616,7 @@ PyObject* wrap(const Tensor& t) {
       impl->retain();
       object_of(o)->owns = true;
       forget_finalized(
-          o);  // Python finalises an object of a subclass once, and must ask again when it is dropped again
+          o);  // Python finalizes an object of a subclass once, and must ask again when it is dropped again
       return o;
     }
     return Py_NewRef(o);

@@ -42,6 +42,10 @@ struct Variant {
                 "\n#define KERNEL ", kernel, "\n#define THREADS ", threads, "\n#define VECTOR ", vector,
                 "\n#define PER ", per, "\n");
   }
+  FusedRows::Form form(const char* entry, int kernel, int64_t n, const RowPlan& plan) const {
+    return {entry,       "normalization.cuh", macros(kernel, plan.threads, plan.vector, plan.per), n, plan.vector,
+            plan.blocks, plan.block};
+  }
 };
 
 // ---------------------------------------------------------------- forward
@@ -77,15 +81,7 @@ class Normalization final : public FusedRows {
   }
   bool is_in_registers() const { return plan_.in_registers; }
 
-  Form form() const override {
-    return {"normalize_rows",
-            "normalization.cuh",
-            variant_.macros(0, plan_.threads, plan_.vector, plan_.per),
-            n_,
-            plan_.vector,
-            plan_.blocks,
-            plan_.block};
-  }
+  Form form() const override { return variant_.form("normalize_rows", 0, n_, plan_); }
   std::vector<uint64_t> words(char* const* sides) const override {
     return {word(sides[1]),
             word(sides[0]),
@@ -180,15 +176,7 @@ class Gradient final : public FusedRows {
   }
   bool is_in_registers() const { return plan_.in_registers; }
 
-  Form form() const override {
-    return {"normalize_gradient_rows",
-            "normalization.cuh",
-            variant_.macros(2, plan_.threads, plan_.vector, plan_.per),
-            n_,
-            plan_.vector,
-            plan_.blocks,
-            plan_.block};
-  }
+  Form form() const override { return variant_.form("normalize_gradient_rows", 2, n_, plan_); }
   std::vector<uint64_t> words(char* const*) const override {
     return {word(address_of(mean_)), word(rstd_.bytes()), word(address_of(weight_)), static_cast<uint64_t>(rows_),
             static_cast<uint64_t>(n_)};
