@@ -90,7 +90,7 @@ CRESSET_FOR_EACH_DTYPE(CRESSET_DTYPE_OF)
 template <class T>
 inline constexpr Dtype dtype_of = DtypeOf<T>::value;
 
-// What a kernel accumulates in: float for the halves, itself otherwise.
+// What a kernel accumulates in: float for half precision, itself otherwise.
 template <class T>
 struct Opmath {
   using type = T;

@@ -164,7 +164,7 @@ CRESSET_INLINE double exp_tail_short(double r) {
 }
 
 // x 2^n, given 2^23 1.5 + 254 + n for -150 <= n <= 128, as it comes from rounding: in two steps, whose exponents are
-// the halves of n + 254. All results from the smallest denormal to infinity come out right.
+// each half of n + 254. All results from the smallest denormal to infinity come out right.
 inline constexpr float kRoundBiased32 = kRound32 + 254.0f;
 CRESSET_INLINE float scale_by_biased(float x, float biased) {
   const uint32_t low = bits(biased) >> 1, high = bits(biased) - low;

@@ -1,6 +1,6 @@
-// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. Large problems of halves without a
-// mask go to cuDNN, halves with rows of up to 128 elements to our tensor core kernels, everything else to the plain
-// ones. Memory grows with the number of queries, never with queries times keys.
+// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. Large problems in half precision
+// without a mask go to cuDNN, halves with rows of up to 128 elements to our tensor core kernels, everything else to the
+// plain ones. Memory grows with the number of queries, never with queries times keys.
 #include <algorithm>
 
 #include "cuda/backend.h"

@@ -44,8 +44,8 @@ bool convolve(const Place& place, const ConvolutionSizes& sizes, void* x, void* 
 struct HeadStrides {
   int64_t batch, head, row;
 };
-// Attention of halves without a mask of its own. Numbers only: it is the key of a cache. Several heads may share one of
-// the keys and values.
+// Attention in half precision without a mask of its own. Numbers only: it is the key of a cache. Several heads may
+// share one of the keys and values.
 struct AttentionSizes {
   int64_t dtype, batches, heads, key_heads, queries, keys, width, causal;
   HeadStrides query, key, value, output, grad, query_grad, key_grad,

@@ -62,7 +62,7 @@ void run_histc(Call& c) {
   const Dtype d = input.dtype();
   if (size_of(d) == 1) return execute_on_host(c, input.device());
   const int64_t n = input.numel(), bins = out.numel();
-  // The range is a pair of numbers of the elements' precision (float for the halves).
+  // The range is a pair of numbers of the elements' precision (float for half precision).
   const auto precise = [&](double v) { return d == Dtype::f64 ? v : static_cast<double>(static_cast<float>(v)); };
   double low = precise(c.real(2)), high = precise(c.real(3));
   if (low == high && n > 0) {

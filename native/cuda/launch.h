@@ -1,4 +1,4 @@
-// Launching: a family of kernels is one entry of a kernel file, specialised by a few small numbers (dtypes, block
+// Launching: a family of kernels is one entry of a kernel file, specialized by a few small numbers (dtypes, block
 // sizes, switches).
 //
 //   const KernelFamily kSoftmax("softmax.cuh", "softmax", {"T", "ROW"});

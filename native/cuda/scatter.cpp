@@ -1,4 +1,4 @@
-// Writing through indices and masks: x[i] = v, scatter, index_add and their kind, masked_fill, masked_scatter, put. As
+// Writing through indices and masks: x[i] = v, scatter, index_add and variants, masked_fill, masked_scatter, put. As
 // on the CPU, `name_` writes in place and `name` in a copy, both by one Write; the rules of shape and the checks of
 // arguments are the CPU's.
 #include <cmath>
@@ -73,7 +73,7 @@ void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t d
                  const Tensor& source, std::string_view reduce, bool include_self) {
   if (index.numel() == 0 || target.numel() == 0) return;
   const int64_t along = make == walk_along && index.dim() ? index.size(dim) : 1;
-  // Halves are combined in float and rounded once. Lists of slices, and a single write to each element, do so by
+  // Half precision is combined in float and rounded once. Lists of slices, and a single write to each element, do so by
   // themselves.
   if (is_half(target.dtype()) && (reduce == "mean" || !include_self || (make == walk_along && along > 1))) {
     const Tensor wide = convert(target, Dtype::f32);

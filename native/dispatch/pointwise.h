@@ -73,8 +73,8 @@ struct PointwiseDefinition {
                                         // largest number of that sign in the input's dtype
   const char* node_name;                // what autograd calls it; null: made from the name (SigmoidBackward0)
   uint8_t requirements;                 // bits of Requirement
-  uint8_t exact;                        // bit i: a number as input i keeps its precision among halves; 0x80: kOwnDtype
-  const char* refuses_bool;             // what to say to bool inputs; null: they are welcome
+  uint8_t exact;             // bit i: a number as input i keeps its precision among half ones; 0x80: kOwnDtype
+  const char* refuses_bool;  // what to say to bool inputs; null: they are welcome
 };
 
 // Generated: the definitions, and for each instruction-set level the loops in the same order.

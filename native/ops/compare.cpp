@@ -1,4 +1,4 @@
-// Distinct elements (unique and its kind) and places in a sorted sequence (searchsorted, bucketize).
+// Distinct elements (unique and its variants) and places in a sorted sequence (searchsorted, bucketize).
 #include <algorithm>
 #include <numeric>
 

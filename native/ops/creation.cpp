@@ -177,7 +177,7 @@ void run_zero_inplace(Call& c) { fill(c.tensor(0), Scalar(0)); }
 
 // ---------------------------------------------------------------- ranges
 
-// PyTorch counts in 64-bit integers for integer types and in double for float; the halves it computes in float.
+// PyTorch counts in 64-bit integers for integer types and in double for float; half precision it computes in float.
 template <class T>
 using Step =
     std::conditional_t<std::is_integral_v<T>, int64_t,
@@ -301,7 +301,7 @@ void infer_space(Call& c, int options) {
   check(!any_complex || is_complex(o.dtype), c.op.name(), "(): inferred dtype ", facts(inferred).legacy,
         " can't be safely cast to passed dtype ", facts(o.dtype).legacy);
   check(c.integer(2) >= 0, c.op.name(), ": number of steps must be non-negative, got ", c.integer(2));
-  // Between two truth values lies nothing, but one alone can be had.
+  // Between two bools lies nothing, but one alone can be had.
   check_implemented(o.dtype != Dtype::b8 || c.integer(2) < 2, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
   promise_line(c, c.integer(2), o);
 }

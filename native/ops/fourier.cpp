@@ -31,7 +31,7 @@ void transform_dims(const Tensor& t, const Tensor& out, DimsView dims, bool forw
     transform_dim(k == first ? in : out, out, dims[k], forward, k == first ? scale : 1);
 }
 
-// Halves are for devices that have such transforms.
+// Half precision is for devices that have such transforms.
 void check_complex(const Tensor& t) {
   check(t.dtype() == Dtype::c64 || t.dtype() == Dtype::c128 || (t.dtype() == Dtype::c32 && !t.device().is_cpu()),
         "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()), " on ", t.device());

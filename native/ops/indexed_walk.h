@@ -53,10 +53,10 @@ void walk_writing(const IndexedWalk& walk, RowLoop loop);
 void read_indexed(const IndexedWalk& walk, int64_t width);
 void write_indexed(const IndexedWalk& walk, int64_t width);
 
-// The walk of gather, scatter and their kind: `index`, of the walk's sizes, names places along dimension `dim` of
+// The walk of gather, scatter and variants: `index`, of the walk's sizes, names places along dimension `dim` of
 // `indexed`.
 IndexedWalk walk_along(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
-// The walk of index_select, index_add and their kind: the vector `index` names slices along `dim` of `indexed`; `plain`
+// The walk of index_select, index_add and variants: the vector `index` names slices along `dim` of `indexed`; `plain`
 // has as many.
 IndexedWalk walk_slices(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
 

@@ -236,7 +236,7 @@ void add_rows(const Tensor& grad, const int64_t* index, int64_t n, const Tensor&
               const int64_t* count) {
   using A = opmath<T>;
   const int64_t width = out.size(1), rows = out.size(0);
-  // Halves are summed in float and rounded once.
+  // Half precision is summed in float and rounded once.
   const Tensor sums = std::is_same_v<A, T> ? out : empty(out.sizes(), dtype_of<A>);
   fill(sums, Scalar(0));
   A* to = sums.data<A>();

@@ -172,8 +172,7 @@ void infer_sum(Call& c) {
 template <Form kForm>
 void run_sum(Call& c) {
   Tensor t = c.tensor(0);
-  if (c.out().dtype() == Dtype::b8)
-    t = convert(t, Dtype::b8);  // truth values are added up as integers, and a half is true
+  if (c.out().dtype() == Dtype::b8) t = convert(t, Dtype::b8);  // bools are added up as integers, and a half is true
   visit_sum(c.out().dtype(), "sum_cpu",
             [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Sum<T>()); });
 }

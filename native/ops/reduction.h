@@ -182,7 +182,7 @@ inline Dtype dtype_wanted(const Call& c, int i, Dtype otherwise) {
   return c.has(i) ? c.args[i].dtype_ : c.given_out && c.target ? c.target->dtype() : otherwise;
 }
 
-// What sums of a dtype are computed in: float for the halves, int64 for all integers and bool.
+// What sums of a dtype are computed in: float for half precision, int64 for all integers and bool.
 template <class F>
 void visit_sum(Dtype d, const char* who, F&& f) {
   switch (d) {

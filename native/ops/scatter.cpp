@@ -1,4 +1,4 @@
-// Writing through indices and masks: x[i] = v, scatter, index_add and their kind, masked_fill, masked_scatter, put.
+// Writing through indices and masks: x[i] = v, scatter, index_add and variants, masked_fill, masked_scatter, put.
 //
 // Every operator here changes part of its first argument. `name_` does so in place, `name` in a copy; both are made
 // from one Write. Where an index occurs twice, the writes happen in the order of the index, whatever the number of

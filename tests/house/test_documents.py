@@ -22,6 +22,14 @@ def test_links_lead_somewhere(document):
     assert missing == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_that_are_named_are_there(document):
+    named = re.findall(
+        r"`((?:native|src|tests|tools|docs|examples|benchmarks|changes)/[\w./*-]+)`", document.read_text()
+    )
+    assert [name for name in named if not any(True for _ in ROOT.glob(name.rstrip("/")))] == []
+
+
 @pytest.mark.parametrize("name", ["example", "tests"])
 def test_the_readme_has_the_commands_that_ci_runs(name):
     """`.ci/run` finds its commands by these marks."""

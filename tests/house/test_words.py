@@ -1,4 +1,4 @@
-"""The words of docs/vocabulary.md: those that it replaces stay out of the package's Python files and of the
+"""The words of docs/vocabulary.md: those that it replaces stay out of the package, of the native half and of the
 documents."""
 
 import re
@@ -23,6 +23,9 @@ REPLACED = {
 def files():
     found = [
         *(ROOT / "src" / "cresset").rglob("*.py"),
+        *(ROOT / "src" / "cresset" / "cuda" / "kernels").glob("*.cuh"),
+        *(ROOT / "native").rglob("*.cpp"),
+        *(ROOT / "native").rglob("*.h"),
         *(ROOT / "docs").rglob("*.md"),
         *ROOT.glob("*.md"),
         *(ROOT / "changes").glob("*.md"),

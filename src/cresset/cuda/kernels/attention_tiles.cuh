@@ -1,4 +1,4 @@
-// Attention on tensor cores, for halves: what its kernels share. Backward is two kernels, which each compute the
+// Attention on tensor cores, in half precision: what its kernels share. Backward is two kernels, which each compute the
 // weights again, so that every sum has one owner and one order.
 //
 // WIDTH: the length of a row of query, key and value, rounded up; in memory p.width elements. A warp works on

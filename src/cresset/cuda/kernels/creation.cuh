@@ -4,7 +4,7 @@
 #include "math.cuh"
 
 #ifdef RANGE
-// What a range counts in: 64-bit integers for integers, double for float and double, float for the halves.
+// What a range counts in: 64-bit integers for integers, double for float and double, float for half precision.
 template <class Element>
 struct StepOf {
   using type = int64_t;

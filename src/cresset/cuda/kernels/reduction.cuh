@@ -110,7 +110,7 @@ struct Operation {
 #endif
 
 #if OPERATION >= 4 && OPERATION <= 6
-// Of elements as truth values: C is bool.
+// Of elements as bools: C is bool.
 struct Operation {
   using Lane = int32_t;
 #if OPERATION == 6
