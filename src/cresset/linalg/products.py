@@ -20,7 +20,7 @@ def cross(input, other, *, dim=-1):
     if input.ndim != other.ndim:
         raise RuntimeError(f"{who}: inputs must have the same number of dimensions, got {input.ndim} and {other.ndim}.")
     dim = wrap_dim(dim, input.ndim, who)
-    if not input.ndim or input.size(dim) != 3 or other.size(dim) != 3:
+    if input.size(dim) != 3 or other.size(dim) != 3:
         raise RuntimeError(
             f"{who}: inputs dimension {dim} must have length 3. Got shapes {tuple(input.shape)} and "
             f"{tuple(other.shape)}"
