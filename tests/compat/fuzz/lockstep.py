@@ -53,6 +53,8 @@ MOVED = 4  # units: a single one is often rounded away again
 # The dtypes of a program that runs once more in double precision, and the methods that convert to them.
 NARROW = re.compile(r"\b(complex64)\b|\b(?:float32|b?float16)\b(?!\(\))|(?<=[.])(?:float|half|bfloat16)\(\)")
 
+BYTES = re.compile(r"(storage\(\)\.resize_\()(\d+)")  # as many as four times wider numbers need
+
 
 class Side:
     """One library and the names of the program that runs on it."""
@@ -506,6 +508,7 @@ def rerun_in_double(library, steps, name):
     library.set_default_dtype(library.float64)
     for text in steps:
         wide = NARROW.sub(lambda m: "double()" if m[0].endswith(")") else "complex128" if m[1] else "float64", text)
+        wide = BYTES.sub(lambda m: f"{m[1]}{4 * int(m[2])}", wide)
         side.run(compile(wide, "<step>", "exec"))
     library.set_default_dtype(library.float32)
     tensor = side.tensors().get(name)
