@@ -13,7 +13,7 @@ import pytest
 import cresset
 
 HERE = Path(__file__).parent
-PROGRAMS = [HERE / "program.py", HERE / "everyday.py"]
+PROGRAMS = [HERE / "program.py", HERE / "everyday.py", HERE / "strangers.py"]
 CALL = re.compile(r"\b(?:torch|F|nn|[a-z]\w*)\.\w+\(")
 
 needs_mypy = pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
