@@ -3,13 +3,21 @@
 The code that runs in it is the real one (stores, liveness, groups), which takes its surroundings as an argument. A
 process is a thread, and one of them runs at a time: it runs until it waits for something, and then the next event
 happens. So thousands of processes fit, seconds cost nothing, and the same seed gives the same story.
+
+Whoever waits lets the next events happen itself, until one of them is for a process: that one is handed the turn, and
+nothing at all is handed where it is the same. A change of threads is what costs time here.
 """
 
+import _thread
+import errno
+import gc
 import hashlib
 import heapq
+import io
 import itertools
+import os
 import random
-import threading
+from functools import partial
 
 from cresset.distributed.store import wire
 from cresset.distributed.store.server import Server
@@ -22,7 +30,7 @@ class Killed(BaseException):
 
 def taken_lock():
     """A lock that somebody else releases: with it, one thread hands the turn to another."""
-    lock = threading.Lock()
+    lock = _thread.allocate_lock()
     lock.acquire()
     return lock
 
@@ -32,11 +40,12 @@ class World:
 
     def __init__(self, seed):
         self.random, self.time, self.events, self.numbers = random.Random(seed), 0.0, [], itertools.count()
-        self.baton, self.current = taken_lock(), None
-        self.story, self.processes, self.listeners, self.connections = hashlib.sha256(), [], {}, set()
-        self.cut_off = set()  # hosts that the network does not reach
+        self.until, self.next, self.problem, self.is_over = 0.0, None, None, False
+        self.baton = taken_lock()  # of who called run
+        self.story, self.processes, self.listeners = hashlib.sha256(), [], {}
+        self.cut_off, self.held = set(), []  # hosts that the network does not reach, and what is on its way there
         self.latency = (0.00005, 0.0003)
-        self.ports = itertools.count(40000)
+        self.ports, self.disk = itertools.count(40000), Disk(self)
 
     def tell(self, *what):
         """Add to the story of this world; two runs with one seed have the same."""
@@ -48,10 +57,37 @@ class World:
 
     def run(self, until):
         """Let things happen until nothing more does, or the clock shows `until`."""
-        while self.events and self.events[0][0] <= until:
-            self.time, _, f = heapq.heappop(self.events)
-            f()
+        self.until = until
+        gc.disable()  # it would walk over all processes again and again
+        try:
+            if self.go_on(None):
+                self.baton.acquire()
+        finally:
+            gc.enable()
+        if self.problem is not None:
+            raise self.problem
         self.time = max(self.time, until) if not self.events else until
+
+    def go_on(self, who):
+        """Let events happen until one of them is for a process, and give it the turn; whether `who`, a process or None
+        for the caller of run, has to wait for its own."""
+        events = self.events
+        try:
+            while events and events[0][0] <= self.until:
+                self.time, _, f = heapq.heappop(events)
+                f()
+                if self.next is not None:
+                    process, self.next = self.next, None
+                    if process is who:
+                        return False
+                    process.turn.release()
+                    return True
+        except BaseException as error:  # of the world, not of the process whose thread this is
+            self.problem = error
+        if who is None:
+            return False
+        self.baton.release()
+        return True
 
     def process(self, host, name, main):
         """A process that runs main(surroundings)."""
@@ -60,6 +96,16 @@ class World:
         self.at(0.0, process.begin)
         return process
 
+    def is_cut(self, one, other):
+        """Whether nothing passes between two hosts."""
+        return one != other and (one in self.cut_off or other in self.cut_off)
+
+    def heal(self):
+        """The network reaches all hosts again: what was on its way is sent again."""
+        self.cut_off, held, self.held = set(), self.held, []
+        for arrive in held:
+            self.at(0.2, arrive)
+
     def delay(self):
         return self.random.uniform(*self.latency)
 
@@ -67,8 +113,8 @@ class World:
         """End all threads."""
         for process in self.processes:
             process.kill()
-        while self.events:
-            heapq.heappop(self.events)
+        self.events.clear()
+        self.is_over = True
         for process in self.processes:
             process.unwind()
 
@@ -81,14 +127,14 @@ class Process:
         self.alive, self.stopped, self.started, self.status, self.error = True, False, False, None, None
         self.connections, self.listening, self.waiters, self.exits = set(), [], [], []
         self.turn, self.token, self.woken, self.over = taken_lock(), 0, False, False
-        self.around = Around(world, self)
-        self.thread = threading.Thread(target=self.body, args=(main,), daemon=True)
+        self.waking, self.late = -1, []  # what waits while it is stopped
+        self.around, self.main = Around(world, self), main
 
-    def body(self, main):
+    def body(self):
         self.turn.acquire()
         try:
             if self.alive:
-                main(self.around)
+                self.main(self.around)
                 self.status = 0
         except Killed:
             pass
@@ -100,48 +146,48 @@ class Process:
             except Killed:
                 pass
         self.over = True
-        self.world.baton.release()
+        if self.alive:
+            self.ended(self.status)
+        if self.world.is_over:
+            self.world.baton.release()
+        else:
+            self.world.go_on(self)
 
     def begin(self):
         if self.alive:
-            self.started = True
-            self.thread.start()
-            self.go()
-
-    def go(self):
-        """Give it the turn, until it waits."""
-        before, self.world.current = self.world.current, self
-        self.turn.release()
-        self.world.baton.acquire()
-        self.world.current = before
-        if self.over and self.alive:
-            self.ended(self.status)
+            self.started, self.world.next = True, self
+            _thread.start_new_thread(self.body, ())
 
     def resume(self, token, woken):
         if self.token != token or not self.alive:
             return
         if self.stopped:
-            self.world.at(0.01, lambda: self.resume(token, woken))
+            self.late.append(partial(self.resume, token, woken))
             return
-        self.token, self.woken = self.token + 1, woken
-        self.go()
+        self.token, self.woken, self.world.next = self.token + 1, woken, self
+
+    def go_on(self):
+        """It was stopped, and is no more."""
+        self.stopped, late, self.late = False, self.late, []
+        for f in late:
+            self.world.at(0.0, f)
 
     def wait(self, seconds):
         """Wait until somebody calls wake, or so many seconds; whether it was woken."""
         if not self.alive:
             raise Killed
-        token = self.token
         if seconds is not None:
-            self.world.at(max(0.0, seconds), lambda: self.resume(token, False))
-        self.world.baton.release()
-        self.turn.acquire()
+            self.world.at(max(0.0, seconds), partial(self.resume, self.token, False))
+        if self.world.go_on(self):
+            self.turn.acquire()
         if not self.alive:
             raise Killed
         return self.woken
 
     def wake(self):
-        token = self.token
-        self.world.at(0.0, lambda: self.resume(token, True))
+        if self.waking != self.token:
+            self.waking = self.token
+            self.world.at(0.0, partial(self.resume, self.token, True))
 
     def ended(self, status):
         """The system takes back what it had: connections are closed."""
@@ -163,7 +209,6 @@ class Process:
         if self.started and not self.over:
             self.turn.release()
             self.world.baton.acquire()
-            self.thread.join()
 
 
 class Connection:
@@ -185,15 +230,13 @@ class Connection:
         """Let f() happen at the other end, in order; while the network is cut, nothing arrives."""
         when = self.arrivals[way] = max(self.arrivals[way], self.world.time + self.world.delay())
 
-        def arrive():
-            if {self.process.host, self.listening.host} & self.world.cut_off and (
-                self.process.host != self.listening.host
-            ):
-                self.world.at(0.2, arrive)  # tried again
-            else:
-                f()
+        self.world.at(when - self.world.time, partial(self._arrive, f))
 
-        self.world.at(when - self.world.time, arrive)
+    def _arrive(self, f):
+        if self.world.is_cut(self.process.host, self.listening.host):
+            self.world.held.append(partial(self._arrive, f))
+        else:
+            f()
 
     def sendall(self, data):
         self.process.around.check()
@@ -260,7 +303,7 @@ class Listening:
 
     def received(self, connection, data):
         if self.process.stopped:
-            self.world.at(0.01, lambda: self.received(connection, data))
+            self.process.late.append(partial(self.received, connection, data))
             return
         peer = self.server.peers.get(connection)
         if self.is_open and peer is not None:
@@ -298,6 +341,72 @@ class Listening:
             self.server.look_at_the_clock()
             self.tick = 0
             self.plan()
+
+
+class Disk:
+    """A disk that all processes of a World see, with room for so many bytes; None: no end."""
+
+    def __init__(self, world):
+        self.world, self.files, self.room = world, {}, None
+
+    def used(self):
+        return sum(map(len, self.files.values()))
+
+    def make_folder(self, path):
+        pass
+
+    def names(self, path):
+        return [os.path.basename(file) for file in self.files if os.path.dirname(file) == str(path)]
+
+    def exists(self, path):
+        return str(path) in self.files
+
+    def create(self, path, exclusive=False):
+        if exclusive and str(path) in self.files:
+            raise FileExistsError(f"{path} is there")
+        self.files[str(path)] = b""
+        return File(self, str(path))
+
+    def sync(self, file):
+        file.flush()
+        self.world.tell("sync", file.path, len(self.files[file.path]))
+
+    def sync_folder(self, path):
+        pass
+
+    def replace(self, old, new):
+        self.files[str(new)] = self.files.pop(str(old))
+
+    def remove(self, path):
+        del self.files[str(path)]
+
+    def read(self, path, start=0, size=-1):
+        if str(path) not in self.files:
+            raise FileNotFoundError(f"{path} is not there")
+        return self.files[str(path)][start : None if size < 0 else start + size]
+
+
+class File(io.BytesIO):
+    """A file that is being written; the disk has what was flushed, as far as there is room."""
+
+    def __init__(self, disk, path):
+        super().__init__()
+        self.disk, self.path = disk, path
+
+    def write(self, data):
+        before = len(self.getvalue())
+        room = self.disk.room
+        if room is not None and self.disk.used() - len(self.disk.files[self.path]) + before + len(data) > room:
+            raise OSError(errno.ENOSPC, "No space left on device", self.path)
+        return super().write(data)
+
+    def flush(self):
+        self.disk.files[self.path] = self.getvalue()
+
+    def close(self):
+        if not self.closed:
+            self.flush()
+        super().close()
 
 
 class Heartbeat:
@@ -340,7 +449,7 @@ class Around(Surroundings):
     """The surroundings of a simulated process."""
 
     def __init__(self, world, process):
-        self.world, self.process_itself, self.servers, self.disk = world, process, {}, None
+        self.world, self.process_itself, self.servers, self.disk = world, process, {}, world.disk
 
     def check(self):
         if not self.process_itself.alive:
@@ -364,7 +473,7 @@ class Around(Surroundings):
     def connect(self, host, port, timeout):
         self.check()
         self.sleep(self.world.delay())
-        far = {host, self.process_itself.host} & self.world.cut_off and host != self.process_itself.host
+        far = self.world.is_cut(host, self.process_itself.host)
         listening = self.world.listeners.get((host, port))
         if far or listening is None:
             self.sleep(timeout if far else 0.0)

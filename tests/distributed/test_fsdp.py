@@ -1,4 +1,5 @@
-"""FSDP, tensor parallelism and their combinations follow the loss of one process, and hold a part of its memory."""
+"""DDP, FSDP, tensor parallelism and their combinations follow the loss of one process; the parts hold a part of its
+memory."""
 
 import pytest
 
@@ -92,6 +93,9 @@ for make in (mlp, cnn, GPT):
     if make is cnn:
         start = nn.SyncBatchNorm.convert_sync_batchnorm(start)
     expected, plain = losses(alone, make, 0, 1)
+    for view in (False, True):
+        model = nn.parallel.DistributedDataParallel(copy.deepcopy(start), gradient_as_bucket_view=view)
+        same(losses(model, make, rank, size)[0], expected)
     for mesh in meshes:
         model = copy.deepcopy(start)
         for part in [*model.blocks] if make is GPT else [model[0], model[-1]]:
@@ -129,6 +133,32 @@ for i in range(2):
     for name in ("out", "down"):
         plan[f"blocks.{i}.{name}"] = RowwiseParallel()
 """
+
+
+def test_tensor_parallelism_on_two_follows_the_loss_of_one(job):
+    done = job(
+        MODELS
+        + TENSOR_PARALLEL
+        + """
+mesh = init_device_mesh("cpu", (2,))
+plans = {
+    mlp: {"0": ColwiseParallel(use_local_output=False), "2": RowwiseParallel()},  # of 33 columns 17 here, 16 there
+    cnn: {"5": RowwiseParallel(input_layouts=Replicate())},
+    GPT: plan,
+}
+for make, layers in plans.items():
+    torch.manual_seed(3)
+    alone = make()
+    model = parallelize_module(copy.deepcopy(alone), mesh, layers)
+    assert all(isinstance(model.get_submodule(name).weight, DTensor) for name in layers)
+    expected, _ = losses(alone, make, 0, 1)
+    same(losses(model, make, 0, 1)[0], expected)
+print("good")
+""",
+        2,
+        seconds=300,
+    )
+    assert done.status == 0 and done.out.count("good") == 2, done.err
 
 
 def test_tensor_parallelism_alone_and_with_fsdp(job):

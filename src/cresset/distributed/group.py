@@ -200,7 +200,7 @@ class ProcessGroup:
         keys = [f"said/{number}/{rank}" for rank in range(self.size())]
         with contextlib.suppress(DistStoreError):
             store.wait(keys, timedelta(seconds=SAYS))
-        there = [store.check([key]) for key in keys] if not store.check(keys) else [True] * self.size()
+        there = store._each(keys)
         heard = iter(store.multi_get([key for key, is_there in zip(keys, there, strict=True) if is_there]))
         last = {} if all(there) or self._member is None else self._member.whereabouts(store)
         by_call = {}

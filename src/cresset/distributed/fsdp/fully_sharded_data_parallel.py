@@ -78,7 +78,7 @@ class FullyShardedDataParallel(Module):
         param_init_fn: fn(module) initializes modules on the device meta, each with its own parameters.
         device_id: where the module is brought first.
         sync_module_states: take parameters and buffers of the first process.
-        forward_prefetch: begin to bring the next parameters together in forward, in the order of the first one.
+        forward_prefetch: begin to bring the next parameters together in forward, in the order of the one before.
         limit_all_gathers: PyTorch's way to bound memory on GPUs; here one exchange is under way beside the present one.
         use_orig_params: parameters keep their shapes in any case.
         device_mesh: the grid; for HYBRID_SHARD of two dimensions.
@@ -169,10 +169,9 @@ class FullyShardedDataParallel(Module):
                                            FullOptimStateDictConfig())  # fmt: skip
         self._register_state_dict_hook(_given_out)
         self._register_load_state_dict_pre_hook(_taken_in, with_module=True)
-        if forward_prefetch:
-            self.register_forward_pre_hook(lambda outer, _: outer._prefetch_in_order())
+        group = module._fsdp_state.group
+        group.looks_ahead = forward_prefetch
         if backward_prefetch is None:
-            group = module._fsdp_state.group
             group.backward_prefetch = [_Nothing()]
 
     # ---- the wrapped module
@@ -194,13 +193,6 @@ class FullyShardedDataParallel(Module):
 
     def __getitem__(self, key):
         return self._fsdp_wrapped_module[key]
-
-    def _prefetch_in_order(self):
-        """After a first forward its order is known: each module begins to bring the next one's together."""
-        context = self._fsdp_wrapped_module._fsdp_state.context
-        if context is not None and self.check_is_root():
-            for one, other in zip(context.order, context.order[1:], strict=False):
-                one.forward_prefetch = [] if other is one else [other]
 
     def check_is_root(self):
         """Whether no other instance has this one inside; known from the first forward on."""

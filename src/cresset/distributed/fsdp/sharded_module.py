@@ -9,7 +9,7 @@ from .. import world
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor.placement_types import Shard
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
-from .units import Group, Unit, later
+from .units import Group, Unit, complete, later
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method", "share_comm_ctx"]
 
@@ -18,12 +18,26 @@ AS_IT_IS, ON_ITS_DEVICE = MixedPrecisionPolicy(), OffloadPolicy()
 
 
 class Context:
-    """What the groups of one root share: the order of forward, and whether a backward runs."""
+    """What the groups of one root share: the order of forward and of the one before, whether a backward runs, and
+    gradients that are on their way."""
 
     def __init__(self):
         self.order: list = []
+        self.following: dict = {}  # group -> the one that came after it in the last forward
         self.groups: list = []
+        self.reducing: list = []
         self.running = False
+
+    def learn(self):
+        """Keep the order of a forward, for the next one to bring parameters together ahead of their use."""
+        self.following = dict(zip(self.order, [*self.order[1:], self.order[0]], strict=True))  # the root's is the first
+        self.let_go()
+
+    def let_go(self):
+        """Of parameters that were brought together for a module that was not called then."""
+        for group in self.groups:
+            if group.work is not None:
+                group.reshard()
 
 
 class State:
@@ -44,12 +58,17 @@ class State:
         if self.context is None:
             self._become_root(module)
         group = self.group
-        if self.is_root and not group.in_backward and not self.context.running:
-            self.context.order.clear()
+        context = self.context
+        if self.is_root and not group.in_backward and not context.running:
+            context.order.clear()
+            complete(context.reducing, len(context.reducing))  # of a backward that an error has ended
+            context.let_go()
         for other in group.forward_prefetch:
             other.unshard(async_op=True)
         group.unshard()
         group.wait()
+        if group.looks_ahead and not group.forward_prefetch and group in context.following and not context.running:
+            context.following[group].unshard(async_op=True)
         for other in group.forward_prefetch:
             other.unshard(async_op=True)
         if group.policy.cast_forward_inputs and group.policy.param_dtype is not None:
@@ -63,6 +82,8 @@ class State:
             self.context.order.append(group)
             if group.reshard_after_forward:
                 group.reshard()
+            if self.is_root:
+                self.context.learn()
         if group.policy.output_dtype is not None:
             outputs = pytree.tree_map(functools.partial(_cast, group.policy.output_dtype), outputs)
         if cresset.is_grad_enabled():
@@ -82,6 +103,7 @@ class State:
                 state.context = self.context
                 if state.group not in self.context.groups:
                     self.context.groups.append(state.group)
+                    state.group.reducing = self.context.reducing
 
     # ---- backward
 
@@ -110,6 +132,7 @@ class State:
         for group in context.groups:
             group.reduce()
             group.after_backward()
+        complete(context.reducing, len(context.reducing))
         if self.is_last_backward:
             context.order.clear()
 

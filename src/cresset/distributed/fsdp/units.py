@@ -160,6 +160,8 @@ class Group:
         self.unshard_in_backward, self.divide_factor, self.force_sum, self.all_reduce_hook = True, None, False, None
         self.is_whole, self.in_backward = False, False
         self.work = self.flat = self.unreduced = None
+        self.reducing: list = []  # what completes reductions that are on their way; of one root's groups together
+        self.looks_ahead = True  # in forward: begins to bring together what came next in the one before
         self.forward_prefetch: list = []
         self.backward_prefetch: list = []
         self.hooked: set = set()
@@ -240,7 +242,8 @@ class Group:
             self.reshard()
 
     def reduce(self):
-        """Reduce the gradients of whole parameters, and keep this process's part."""
+        """Begin to reduce the gradients of whole parameters; `complete` keeps this process's part. While one group's
+        gradients travel, the backward of the next one computes."""
         ready = [unit for unit in self.units if unit.whole is not None and unit.leaf().grad is not None]
         if not ready or not self.sync:
             return
@@ -248,10 +251,13 @@ class Group:
             by_dtype: dict = {}
             for unit in ready:
                 by_dtype.setdefault(self.policy.reduce_dtype or unit.leaf().grad.dtype, []).append(unit)
+            before = len(self.reducing)
             for dtype, units in sorted(by_dtype.items(), key=lambda item: str(item[0])):
-                self._reduce(dtype, units)
+                self.reducing.append(self._reduce(dtype, units))
+            complete(self.reducing, before)
 
     def _reduce(self, dtype, units):
+        """Begin to reduce gradients of one dtype; what completes it."""
         rows = [unit.gradient(dtype, self.size) for unit in units]
         lengths = [row.shape[1] for row in rows]
         given = (rows[0] if len(rows) == 1 else cresset.cat(rows, 1)).contiguous()
@@ -260,25 +266,38 @@ class Group:
         copies = self.mesh.shape[0] if self.copies is not None else 1
         factor = self.divide_factor or self.size * copies
         plain = self.force_sum or self.divide_factor is not None
+        op, all_reduce, work = RedOpType.SUM if plain else RedOpType.AVG, self.all_reduce, None
         made = given.new_empty(given.shape[1])
         if self.size > 1:
-            op = RedOpType.SUM if plain else RedOpType.AVG
-            collectives.reduce_scatter_tensor(made, given, op, self.shards)
+            work = collectives.reduce_scatter_tensor(made, given, op, self.shards, async_op=True)
         else:
             made.copy_(given.view(-1))
-        if self.unreduced is not None and dtype in self.unreduced:
-            made += self.unreduced.pop(dtype)
-        if self.copies is not None:
-            if not self.all_reduce:
-                self.unreduced = {**(self.unreduced or {}), dtype: made}
-                return
-            collectives.all_reduce(made, RedOpType.SUM if plain else RedOpType.AVG, self.copies)
-        if plain and factor != 1:
-            made /= factor
-        if self.all_reduce_hook is not None:
-            self.all_reduce_hook(made)
-        for unit, part in zip(units, made.split(lengths), strict=True):
-            unit.take(part)
+
+        def finish():
+            if work is not None:
+                work.wait()
+            if self.unreduced is not None and dtype in self.unreduced:
+                made.add_(self.unreduced.pop(dtype))
+            if self.copies is not None:
+                if not all_reduce:
+                    self.unreduced = {**(self.unreduced or {}), dtype: made}
+                    return
+                collectives.all_reduce(made, op, self.copies)
+            if plain and factor != 1:
+                made.div_(factor)
+            if self.all_reduce_hook is not None:
+                self.all_reduce_hook(made)
+            for unit, part in zip(units, made.split(lengths), strict=True):
+                unit.take(part)
+
+        return finish
+
+
+def complete(reducing, count):
+    """Complete the first `count` reductions that are on their way."""
+    with cresset.no_grad():
+        for finish in [reducing.pop(0) for _ in range(count)]:
+            finish()
 
 
 def later(callback):

@@ -110,6 +110,10 @@ class Store:
         """Whether all keys have values now."""
         return self._ask("check", keys)[0] == b"1"
 
+    def _each(self, keys):
+        """For each key whether it has a value now."""
+        return [answer == b"1" for answer in self._ask("each", keys)]
+
     def delete_key(self, key):
         """Take a key out; whether it was there."""
         return self._ask("delete", [key])[0] == b"1"

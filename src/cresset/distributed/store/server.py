@@ -2,7 +2,9 @@
 
 A member of a job keeps one connection open on which it says who it is ("member") and, again and again, that it lives
 and what it does ("alive"). When such a connection ends without "leave", or is silent for too long, the member is gone,
-and all members of its job are told at once on theirs: none of them has to ask.
+and all members of its job are told at once on theirs: none of them has to ask. When many go, one after the other, the
+later ones are told with the answer to the next sign of life: else the end of a job of thousands were millions of
+messages.
 """
 
 import heapq
@@ -13,6 +15,7 @@ from . import wire
 from .table import Later, Table
 
 SILENCE = 3.0  # seconds without a sign of life
+AT_ONCE = 8  # members of a job whose end is told at once
 ECHO = wire.pack([b""])
 
 
@@ -24,7 +27,7 @@ class Peer:
         self.waiting = None  # (operation, keys, values, state, number)
         self.awaited = None  # the key that has to change first
         self.scope = self.member = self.host = None
-        self.seen, self.note = 0.0, ""
+        self.seen, self.note, self.told = 0.0, "", 0  # how many losses of its job it knows of
         self.left = False  # it has said goodbye: nothing more comes
 
     def where(self):
@@ -45,7 +48,7 @@ class Server:
         self.waits = {}  # key -> {peers that wait for it}
         self.deadlines, self.numbers = [], itertools.count()
         self.members = OrderedDict()  # peers that are members, the one that was silent longest first
-        self.lost = {}  # scope -> {name: how}, of those that are gone
+        self.lost = {}  # scope -> [(name, how)], of those that are gone
         self.users = 0  # TCPStores that came
 
     # ---- connections
@@ -107,18 +110,27 @@ class Server:
         self.members.pop(peer, None)
         scope, name, peer.member = peer.scope, peer.member, None
         text = f"on {peer.host} {how}{peer.where()}".encode()
-        self.lost.setdefault(scope, {})[name] = text
-        for other in list(self.members):
-            if other.scope == scope:
-                self.answer(other, [b"gone", name, text])
+        lost = self.lost.setdefault(scope, [])
+        lost.append((name, text))
+        if len(lost) <= AT_ONCE:
+            for other in list(self.members):
+                if other.scope == scope:
+                    self.tell(other)
+
+    def tell(self, peer):
+        """Tell a member who is gone, of those that it does not know of."""
+        lost = self.lost.get(peer.scope, ())
+        while peer.told < len(lost):
+            peer.told += 1
+            peer.to_send += wire.pack([b"gone", *lost[peer.told - 1]])
+        self.flush(peer)
 
     def _member(self, peer, keys, values):
         peer.scope, peer.member = keys
         peer.host, peer.seen = values[0].decode(errors="replace"), self.now()
         self.members[peer] = None
-        self.answer(peer, [b"done"])
-        for name, text in self.lost.get(peer.scope, {}).items():
-            self.answer(peer, [b"gone", name, text])
+        peer.to_send += wire.pack([b"done"])
+        self.tell(peer)
 
     def _alive(self, peer, keys, values):
         if peer.member:
@@ -126,7 +138,7 @@ class Server:
             self.members.move_to_end(peer)
             peer.note = values[0].decode(errors="replace") if values else ""
         peer.to_send += ECHO
-        self.flush(peer)
+        self.tell(peer)
 
     def _leave(self, peer, keys, values):
         self.members.pop(peer, None)
@@ -136,7 +148,7 @@ class Server:
 
     def _whereabouts(self, peer, keys, values):
         pairs = [(m.member, f"on {m.host}{m.where()}".encode()) for m in self.members if m.scope == keys[0]]
-        pairs += self.lost.get(keys[0], {}).items()
+        pairs += self.lost.get(keys[0], ())
         self.answer(peer, [b"done", *(field for pair in pairs for field in pair)])
 
     def _user(self, peer, keys, values):
@@ -158,7 +170,7 @@ class Server:
                 raise ValueError(f"{operation} without its names")
             return getattr(self, f"_{operation}")(peer, keys, values)
         if operation not in Table.OPERATIONS or (
-            not keys and operation not in ("count", "list", "get", "wait", "check", "set")
+            not keys and operation not in ("count", "list", "get", "wait", "check", "each", "set")
         ):
             raise ValueError(f"no request {operation!r}")
         number = next(self.numbers)
@@ -182,7 +194,7 @@ class Server:
             answer = [b"wrong", str(error).encode()]
         self.forget(peer)
         self.answer(peer, answer)
-        return operation not in ("get", "wait", "check", "count", "list", "length")
+        return operation not in ("get", "wait", "check", "each", "count", "list", "length")
 
     def changed(self, keys):
         """Ask again for those who wait for these keys."""

@@ -27,19 +27,21 @@ class Table:
         return getattr(self, "_" + operation)(keys, values, state)
 
     OPERATIONS = (
-        "set", "get", "add", "compare_set", "append", "wait", "check", "delete", "count", "list", "arrive", "push",
-        "pop",
-        "length",
+        "set", "get", "add", "compare_set", "append", "wait", "check", "each", "delete", "count", "list", "arrive",
+        "push", "pop", "length",
     )  # fmt: skip
 
     def _set(self, keys, values, _):
         self.values.update(zip(keys, values, strict=True))
         return []
 
-    def _get(self, keys, values, _):
-        for key in keys:
-            if key not in self.values:
-                raise Later(key)
+    def _get(self, keys, values, state):
+        # Those that were there when it was asked before are looked at again at the end alone: they may be thousands.
+        for start in (state.get("known", 0), 0):
+            for i in range(start, len(keys)):
+                if keys[i] not in self.values:
+                    state["known"] = i
+                    raise Later(keys[i])
         return [self.values[key] for key in keys]
 
     def _wait(self, keys, values, state):
@@ -48,6 +50,9 @@ class Table:
 
     def _check(self, keys, values, _):
         return [b"1" if all(key in self.values for key in keys) else b"0"]
+
+    def _each(self, keys, values, _):
+        return [b"1" if key in self.values else b"0" for key in keys]
 
     def _add(self, keys, values, _):
         try:

@@ -198,8 +198,7 @@ class DistributedDataParallel(Module):
                 else self.device_ids[0]
             )
             inputs, kwargs = _moved(inputs, device), _moved(kwargs, device)
-        named = [(n, p) for n, p in self.module.named_parameters() if n not in self.parameters_to_ignore]
-        output = self.mixed_precision.call(self.module, named, inputs, kwargs)
+        output = self.mixed_precision.call(self.module, self.parameters_to_ignore, inputs, kwargs)
         if syncs:
             self._start_pass()
             self._iterations += 1

@@ -30,11 +30,13 @@ class _MixedPrecision:
             if self.buffer_dtype is not None and buffer.is_floating_point():
                 buffer.data = buffer.data.to(self.buffer_dtype)
 
-    def call(self, module, named, inputs, kwargs):
-        """The module's result with parameters and inputs of `param_dtype`: gradients come back in their own."""
+    def call(self, module, ignored, inputs, kwargs):
+        """The module's result with parameters (but the ignored, by name) and inputs of `param_dtype`: gradients come
+        back in their own."""
         if self.param_dtype is None:
             return module(*inputs, **kwargs)
-        cast = {name: p.to(self.param_dtype) for name, p in named if p.is_floating_point()}
+        named = [(name, p) for name, p in module.named_parameters() if name not in ignored and p.is_floating_point()]
+        cast = {name: p.to(self.param_dtype) for name, p in named}
         inputs, kwargs = pytree.tree_map(self._cast, (inputs, kwargs))
         return functional_call(module, cast, inputs, kwargs)
 
