@@ -43,21 +43,33 @@ T reduced(T x, T y) {
   }
 }
 
+// An element times a factor, as if it had been written and read between.
+template <class Format>
+typename Format::Value scaled(typename Format::Stored x, typename Format::Value by) {
+  if constexpr (std::is_floating_point_v<typename Format::Value>)
+    return Format::decode(Format::encode(Format::decode(x) * by));
+  else
+    return x;
+}
+
 template <class Format, Reduction kReduction>
-void combine_as(const void* from, void* into, int64_t count) {
-  const auto* __restrict a = static_cast<const typename Format::Stored*>(from);
-  auto* __restrict b = static_cast<typename Format::Stored*>(into);
+void combine_as(const Operand& x, const Operand& y, void* to, int64_t count) {
+  const auto* a = static_cast<const typename Format::Stored*>(x.at);
+  const auto* b = static_cast<const typename Format::Stored*>(y.at);
+  auto* out = static_cast<typename Format::Stored*>(to);
+  const auto by = static_cast<typename Format::Value>(x.factor), with = static_cast<typename Format::Value>(y.factor);
+#pragma GCC ivdep
   for (int64_t i = 0; i < count; i++)
-    b[i] = Format::encode(reduced<kReduction>(Format::decode(a[i]), Format::decode(b[i])));
+    out[i] = Format::encode(reduced<kReduction>(scaled<Format>(a[i], by), scaled<Format>(b[i], with)));
 }
 
 template <class Format>
-void combine_by(Reduction reduction, const void* from, void* into, int64_t count) {
+void combine_by(Reduction reduction, const Operand& x, const Operand& y, void* to, int64_t count) {
   switch (reduction) {
-    case Reduction::sum: return combine_as<Format, Reduction::sum>(from, into, count);
-    case Reduction::product: return combine_as<Format, Reduction::product>(from, into, count);
-    case Reduction::minimum: return combine_as<Format, Reduction::minimum>(from, into, count);
-    case Reduction::maximum: return combine_as<Format, Reduction::maximum>(from, into, count);
+    case Reduction::sum: return combine_as<Format, Reduction::sum>(x, y, to, count);
+    case Reduction::product: return combine_as<Format, Reduction::product>(x, y, to, count);
+    case Reduction::minimum: return combine_as<Format, Reduction::minimum>(x, y, to, count);
+    case Reduction::maximum: return combine_as<Format, Reduction::maximum>(x, y, to, count);
     default: return;
   }
 }
@@ -67,6 +79,7 @@ void scale_as(const void* from, void* to, int64_t count, double factor) {
   const auto* a = static_cast<const typename Format::Stored*>(from);
   auto* b = static_cast<typename Format::Stored*>(to);
   const auto by = static_cast<typename Format::Value>(factor);
+#pragma GCC ivdep  // the same place, or apart
   for (int64_t i = 0; i < count; i++) b[i] = Format::encode(Format::decode(a[i]) * by);
 }
 
@@ -88,17 +101,17 @@ bool combines(Dtype dtype, Reduction reduction) {
   }
 }
 
-void combine(Dtype dtype, Reduction reduction, const void* from, void* into, int64_t count) {
+void combine(Dtype dtype, Reduction reduction, const Operand& x, const Operand& y, void* to, int64_t count) {
   switch (dtype) {
-    case Dtype::f32: return combine_by<Plain<float>>(reduction, from, into, count);
-    case Dtype::f64: return combine_by<Plain<double>>(reduction, from, into, count);
-    case Dtype::f16: return combine_by<NarrowHalf>(reduction, from, into, count);
-    case Dtype::bf16: return combine_by<NarrowBFloat>(reduction, from, into, count);
-    case Dtype::u8: return combine_by<Plain<uint8_t>>(reduction, from, into, count);
-    case Dtype::i8: return combine_by<Plain<int8_t>>(reduction, from, into, count);
-    case Dtype::i16: return combine_by<Plain<int16_t>>(reduction, from, into, count);
-    case Dtype::i32: return combine_by<Plain<int32_t>>(reduction, from, into, count);
-    case Dtype::i64: return combine_by<Plain<int64_t>>(reduction, from, into, count);
+    case Dtype::f32: return combine_by<Plain<float>>(reduction, x, y, to, count);
+    case Dtype::f64: return combine_by<Plain<double>>(reduction, x, y, to, count);
+    case Dtype::f16: return combine_by<NarrowHalf>(reduction, x, y, to, count);
+    case Dtype::bf16: return combine_by<NarrowBFloat>(reduction, x, y, to, count);
+    case Dtype::u8: return combine_by<Plain<uint8_t>>(reduction, x, y, to, count);
+    case Dtype::i8: return combine_by<Plain<int8_t>>(reduction, x, y, to, count);
+    case Dtype::i16: return combine_by<Plain<int16_t>>(reduction, x, y, to, count);
+    case Dtype::i32: return combine_by<Plain<int32_t>>(reduction, x, y, to, count);
+    case Dtype::i64: return combine_by<Plain<int64_t>>(reduction, x, y, to, count);
     default: return;
   }
 }

@@ -79,7 +79,7 @@ void must(int status, const char* what) {
 
 template <Dtype kDtype, Reduction kReduction>
 void combine_halves(void* from, void* into, Count* count, Handle*) {
-  combine(kDtype, kReduction, from, into, *count);
+  combine(kDtype, kReduction, {from}, {into}, into, *count);
 }
 
 template <Dtype kDtype>
@@ -405,16 +405,13 @@ bool Channel::poll(const Exchange& wanted, int64_t microseconds) {
   // exchange a small tensor.
   constexpr std::chrono::microseconds kEager(100000), kPause(100);
   const auto start = std::chrono::steady_clock::now(), stop = start + std::chrono::microseconds(microseconds);
+  // The clock is asked each time: to yield on a crowded machine takes as long as all others want to run.
   for (auto now = start; now <= stop; now = std::chrono::steady_clock::now()) {
-    if (now - start > kEager) {
-      if (look()) return true;
+    if (look()) return true;
+    if (now - start > kEager)
       std::this_thread::sleep_for(kPause);
-      continue;
-    }
-    for (int i = 0; i < 64; i++) {
-      if (look()) return true;
+    else
       sched_yield();
-    }
   }
   return false;
 }

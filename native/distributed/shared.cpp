@@ -11,10 +11,15 @@
 #include <cstring>
 #include <functional>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 namespace cresset::mpi {
 namespace {
 
-constexpr int64_t kChunk = int64_t{1} << 19;  // bytes of a sum that are under way at a time, twice
+constexpr int64_t kChunk = int64_t{1} << 19;  // bytes of a sum that are seen by the others at a time
+constexpr int kChunks = 8;                    // that may be under way
 constexpr int kCalls = 8;                     // how far one may be ahead of the slowest
 constexpr int64_t kBlock = 2048;              // elements that stay in the nearest cache
 
@@ -26,6 +31,33 @@ int64_t machine() {
   return static_cast<int64_t>(std::hash<std::string>{}(name));
 }
 
+// Note [Past the cache]
+// The lines that are written here were read by another core a moment ago. An ordinary store has to take each of them
+// away from that core's cache first: 2.3 GB/s where two cores share no cache, against 50 GB/s for stores that go past
+// the cache; reading is as fast after either (18 GB/s). Such stores are not ordered with others: `publish` orders them.
+
+void copy_past_cache(char* to, const char* from, int64_t bytes) {
+#ifdef __SSE2__
+  const auto misplaced = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % 16);
+  const int64_t head = std::min(misplaced, bytes);
+  std::memcpy(to, from, static_cast<size_t>(head));
+  int64_t i = head;
+  for (; i + 16 <= bytes; i += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+#else
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+#endif
+}
+
+// Lets the others see what was written up to here.
+void publish(std::atomic<int64_t>& counter, int64_t value) {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+  counter.store(value, std::memory_order_release);
+}
+
 }  // namespace
 
 // What one process shows the others. Only it writes here.
@@ -34,7 +66,8 @@ struct Shared::Slot {
   int64_t word;
   alignas(128) int64_t fingerprints[kCalls];
   char small[kCalls][kSmall];
-  alignas(4096) char chunks[2][kChunk];  // elements for the others' shares; in the place of its own share, the result
+  alignas(
+      4096) char chunks[kChunks][kChunk];  // elements for the others' shares; in the place of its own share, the result
 };
 
 int64_t Sum::count() const {
@@ -60,6 +93,18 @@ void walk(const Sum& sum, int64_t begin, int64_t end, F&& f) {
       begin += n;
     }
     start = stop;
+  }
+}
+
+// Elements times the sum's factor, past the cache.
+void scale_past_cache(const Sum& sum, const char* from, char* to, int64_t count) {
+  const int64_t size = size_of(sum.dtype);
+  if (sum.factor == 1) return copy_past_cache(to, from, count * size);
+  alignas(64) char scaled[kBlock * 8];
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t n = std::min(kBlock, count - i);
+    scale(sum.dtype, from + i * size, scaled, n, sum.factor);
+    copy_past_cache(to + i * size, scaled, n * size);
   }
 }
 
@@ -116,7 +161,7 @@ Shared::Address Shared::address() const { return {getpid(), file_, slot(0).word,
 
 Shared::Slot& Shared::slot(int rank) const { return static_cast<Slot*>(at_)[rank]; }
 
-char* Shared::part(int rank, int64_t chunk) const { return slot(rank).chunks[chunk % 2]; }
+char* Shared::part(int rank, int64_t chunk) const { return slot(rank).chunks[chunk % kChunks]; }
 
 int64_t Shared::least(int which) const {
   int64_t n = INT64_MAX;
@@ -130,9 +175,9 @@ bool Shared::show(int64_t call, int64_t fingerprint, const Sum* small) {
   mine.fingerprints[call % kCalls] = fingerprint;
   if (small)
     walk(*small, 0, small->count(), [&](const char* from, int64_t n, int64_t before) {
-      scale(small->dtype, from, mine.small[call % kCalls] + before * size_of(small->dtype), n, small->factor);
+      scale_past_cache(*small, from, mine.small[call % kCalls] + before * size_of(small->dtype), n);
     });
-  mine.counters[shown].store(call + 1, std::memory_order_release);
+  publish(mine.counters[shown], call + 1);
   return true;
 }
 
@@ -146,12 +191,12 @@ Shared::Met Shared::meet(int64_t call, const Sum* small) {
     alignas(64) char total[kSmall];
     std::memcpy(total, slot(0).small[place], static_cast<size_t>(small->bytes()));
     for (int r = 1; r < size_; r++)
-      combine(small->dtype, small->reduction, slot(r).small[place], total, small->count());
+      combine(small->dtype, small->reduction, {slot(r).small[place]}, {total}, total, small->count());
     walk(*small, 0, small->count(), [&](char* to, int64_t n, int64_t before) {
       std::memcpy(to, total + before * size_of(small->dtype), static_cast<size_t>(n * size_of(small->dtype)));
     });
   }
-  slot(rank_).counters[met].store(call + 1, std::memory_order_release);
+  publish(slot(rank_).counters[met], call + 1);
   return Met::same;
 }
 
@@ -169,69 +214,67 @@ void Shared::begin(const Sum& sum) {
 
 bool Shared::step(const Sum& sum) {
   while (fetched_ < needed_) {
-    if (fetched_ < reduced_ && least(reduced) > chunks_ + fetched_)
-      fetch(sum, fetched_++);
-    else if (reduced_ < brought_ && least(brought) > chunks_ + reduced_)
-      reduce(sum, reduced_++);
-    else if (brought_ < needed_ && least(fetched) >= chunks_ + brought_ - 1)
+    // What the others wait for comes first.
+    if (brought_ < needed_ && least(fetched) >= chunks_ + brought_ - (kChunks - 1)) {
       bring(sum, brought_++);
-    else
+    } else if (reduced_ < brought_ && least(brought) > chunks_ + reduced_) {
+      reduce(sum, reduced_++);
+    } else if (fetched_ < reduced_ && least(reduced) > chunks_ + fetched_) {
+      fetch(sum, fetched_++);
+    } else {
       return false;
+    }
   }
   return true;
 }
 
-// Note [Two chunks under way]
-// Chunk k lies where chunk k - 2 lay. It is brought when all have fetched that one: then nobody reads any of it. Shares
-// of a short chunk have other edges, so where one brings, another's result may have been.
+// Note [Chunks under way]
+// Chunk k lies where chunk k - kChunks lay. It is brought when all have fetched that one: then nobody reads any of it.
+// Shares of a short chunk have other edges, so where one brings, another's result may have been.
+
+Shared::Chunk Shared::chunk(const Sum& sum, int64_t index) const {
+  const int64_t most = kChunk / size_of(sum.dtype), start = index * most;
+  return {start, std::min(most, sum.count() - start)};
+}
 
 void Shared::bring(const Sum& sum, int64_t index) {
-  const int64_t size = size_of(sum.dtype), most = kChunk / size, start = index * most;
-  const int64_t n = std::min(most, sum.count() - start);
+  const int64_t size = size_of(sum.dtype);
+  const auto [start, n] = chunk(sum, index);
   char* to = part(rank_, chunks_ + index);
   const Range mine = share(rank_, n);
   for (const Range others : {Range{0, mine.begin}, Range{mine.end, n}})
     walk(sum, start + others.begin, start + others.end, [&](const char* from, int64_t count, int64_t before) {
-      scale(sum.dtype, from, to + (others.begin + before) * size, count, sum.factor);
+      scale_past_cache(sum, from, to + (others.begin + before) * size, count);
     });
-  slot(rank_).counters[brought].store(chunks_ + index + 1, std::memory_order_release);
+  publish(slot(rank_).counters[brought], chunks_ + index + 1);
 }
 
 void Shared::reduce(const Sum& sum, int64_t index) {
-  const int64_t size = size_of(sum.dtype), most = kChunk / size, start = index * most;
-  const Range mine = share(rank_, std::min(most, sum.count() - start));
+  const int64_t size = size_of(sum.dtype);
+  const auto [start, all] = chunk(sum, index);
+  const Range mine = share(rank_, all);
   char* parts[kMembers];
   for (int r = 0; r < size_; r++) parts[r] = part(r, chunks_ + index) + mine.begin * size;
-  alignas(64) char total[kBlock * 8], own[kBlock * 8];
+  alignas(64) char total[kBlock * 8];
   walk(sum, start + mine.begin, start + mine.end, [&](char* at, int64_t count, int64_t before) {
     for (int64_t i = 0; i < count; i += kBlock) {
       const int64_t n = std::min(kBlock, count - i), offset = (before + i) * size;
       char* const here = at + i * size;
-      // In the order of ranks, as if one process did it all; the first two may change places.
-      const bool early = rank_ < 2;
-      char* const into = early ? here : total;
-      if (early)
-        scale(sum.dtype, here, here, n, sum.factor);
-      else
-        std::memcpy(total, parts[0] + offset, static_cast<size_t>(n * size));
-      for (int r = early ? 0 : 1; r < size_; r++) {
-        if (r != rank_) {
-          combine(sum.dtype, sum.reduction, parts[r] + offset, into, n);
-        } else if (!early) {
-          scale(sum.dtype, here, own, n, sum.factor);
-          combine(sum.dtype, sum.reduction, own, into, n);
-        }
-      }
-      if (!early) std::memcpy(here, total, static_cast<size_t>(n * size));
-      std::memcpy(parts[rank_] + offset, here, static_cast<size_t>(n * size));
+      const auto operand = [&](int r) { return r == rank_ ? Operand{here, sum.factor} : Operand{parts[r] + offset}; };
+      // In the order of ranks, as if one process did it all.
+      char* const into = rank_ < 2 ? here : total;
+      combine(sum.dtype, sum.reduction, operand(1), operand(0), into, n);
+      for (int r = 2; r < size_; r++) combine(sum.dtype, sum.reduction, operand(r), {into}, into, n);
+      if (into != here) std::memcpy(here, into, static_cast<size_t>(n * size));
+      copy_past_cache(parts[rank_] + offset, here, n * size);
     }
   });
-  slot(rank_).counters[reduced].store(chunks_ + index + 1, std::memory_order_release);
+  publish(slot(rank_).counters[reduced], chunks_ + index + 1);
 }
 
 void Shared::fetch(const Sum& sum, int64_t index) {
-  const int64_t size = size_of(sum.dtype), most = kChunk / size, start = index * most;
-  const int64_t n = std::min(most, sum.count() - start);
+  const int64_t size = size_of(sum.dtype);
+  const auto [start, n] = chunk(sum, index);
   for (int r = 0; r < size_; r++) {
     if (r == rank_) continue;
     const Range theirs = share(r, n);
@@ -240,7 +283,7 @@ void Shared::fetch(const Sum& sum, int64_t index) {
       std::memcpy(to, from + (theirs.begin + before) * size, static_cast<size_t>(count * size));
     });
   }
-  slot(rank_).counters[fetched].store(chunks_ + index + 1, std::memory_order_release);
+  publish(slot(rank_).counters[fetched], chunks_ + index + 1);
 }
 
 }  // namespace cresset::mpi

@@ -74,6 +74,11 @@ class Shared {
     int64_t begin, end;
   };
   Range share(int rank, int64_t elements) const;
+  // The elements of a chunk: where they begin, and how many they are.
+  struct Chunk {
+    int64_t start, count;
+  };
+  Chunk chunk(const Sum& sum, int64_t index) const;
   void bring(const Sum& sum, int64_t index);
   void reduce(const Sum& sum, int64_t index);
   void fetch(const Sum& sum, int64_t index);

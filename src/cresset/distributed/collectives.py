@@ -41,6 +41,8 @@ def _peer(group, rank, group_rank, who, name):
         if not 0 <= group_rank < group.size():
             raise ValueError(f"{who}: group_{name}={group_rank} is not in a group of {group.size()}")
         return group_rank
+    if rank is not None and group is default_group(who) and not 0 <= rank < group.size():
+        raise RuntimeError(f"{who}: invalid root rank: {name}={rank} is not in a group of {group.size()}")
     return None if rank is None else get_group_rank(group, rank)
 
 
@@ -81,7 +83,7 @@ def _same_sizes(tensors, who):
 
 def _count(tensors, size, who, name):
     if len(tensors) != size:
-        raise ValueError(f"{who}: {name} has {len(tensors)} tensors for a group of {size}")
+        raise RuntimeError(f"{who}: {name} has {len(tensors)} tensors for a group of {size}")
 
 
 # ---- all to all alike
