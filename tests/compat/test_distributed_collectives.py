@@ -1,5 +1,5 @@
-"""Collectives beside PyTorch's gloo: one program, run by each one's torchrun, with every dtype and reduction, tensors of
-all layouts, and groups."""
+"""Collectives beside PyTorch's gloo: one program, run by each one's torchrun, with every dtype and reduction, several
+layouts of tensors, and groups."""
 
 import json
 import os
