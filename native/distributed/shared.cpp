@@ -19,7 +19,7 @@ namespace cresset::mpi {
 namespace {
 
 constexpr int64_t kChunk = int64_t{1} << 19;  // bytes of a sum that are seen by the others at a time
-constexpr int kChunks = 8;                    // that may be under way
+constexpr int kChunks = 2;                    // that may be under way: few, so that they stay in the cache
 constexpr int kCalls = 8;                     // how far one may be ahead of the slowest
 constexpr int64_t kBlock = 2048;              // elements that stay in the nearest cache
 
@@ -214,13 +214,13 @@ void Shared::begin(const Sum& sum) {
 
 bool Shared::step(const Sum& sum) {
   while (fetched_ < needed_) {
-    // What the others wait for comes first.
-    if (brought_ < needed_ && least(fetched) >= chunks_ + brought_ - (kChunks - 1)) {
-      bring(sum, brought_++);
+    // What was begun is ended first: its elements are in the cache.
+    if (fetched_ < reduced_ && least(reduced) > chunks_ + fetched_) {
+      fetch(sum, fetched_++);
     } else if (reduced_ < brought_ && least(brought) > chunks_ + reduced_) {
       reduce(sum, reduced_++);
-    } else if (fetched_ < reduced_ && least(reduced) > chunks_ + fetched_) {
-      fetch(sum, fetched_++);
+    } else if (brought_ < needed_ && least(fetched) >= chunks_ + brought_ - (kChunks - 1)) {
+      bring(sum, brought_++);
     } else {
       return false;
     }
