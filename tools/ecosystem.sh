@@ -2,23 +2,36 @@
 # Packages that say `import torch`, unmodified, on cresset: makes an environment, adopts cresset in it, installs the packages by
 # name, and runs tests/ecosystem there.
 #
-#   tools/ecosystem.sh WHEEL [--long]     WHEEL is cresset's; --long runs every architecture and modeling file, and compares
-#                                         with the PyTorch of the Python that PYTORCH names
+#   tools/ecosystem.sh WHEEL [--short|--long]   WHEEL is cresset's; --short takes the packages that are small and quickly run;
+#                                               --long runs every architecture and modeling file, and compares with the PyTorch of
+#                                               the Python that PYTORCH names
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wheel="${1:?the wheel of cresset}" environment=.venv-ecosystem
+wheel="${1:?the wheel of cresset}" form="${2:-}" environment=.venv-ecosystem
+small=(einops safetensors tensorboard timm torchdata torchmetrics)
+requirements=tests/ecosystem/requirements.txt
 rm -rf "$environment"
 python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --no-compile "$wheel"
 "$environment/bin/cresset" adopt
+
 # torchvision has no version here: pip finds the one for the PyTorch that cresset stands in for.
-"$environment/bin/pip" install --quiet --no-compile --requirement tests/ecosystem/requirements.txt
-if "$environment/bin/pip" list --format=freeze | grep --ignore-case '^nvidia-\|^triton=' \
-  || ! "$environment/bin/pip" list --format=freeze | grep --quiet '^torch==.*+cresset$'; then
+packages=(--requirement "$requirements") chosen=()
+if [ "$form" = --short ]; then
+  packages=(--constraint "$requirements" "${small[@]}" scikit-learn pytest pytest-timeout)
+  chosen=(-k "$(printf '%s or ' "${small[@]}" | sed 's/ or $//')" tests/ecosystem/test_packages.py)
+fi
+# A registry that does not answer is given up soon, and said so.
+timeout 600 "$environment/bin/pip" install --quiet --no-compile --retries 2 --timeout 20 "${packages[@]}" || {
+  echo "ecosystem: the packages could not be installed (see above); is the package registry reachable from here?" >&2
+  exit 1
+}
+installed="$("$environment/bin/pip" list --format=freeze)"
+if grep --ignore-case '^nvidia-\|^triton=' <<< "$installed" || ! grep --quiet '^torch==.*+cresset$' <<< "$installed"; then
   echo "ecosystem: PyTorch or a library of NVIDIA's was installed" >&2
   exit 1
 fi
-if [ "${2:-}" = "--long" ]; then export CRESSET_LONG=1; fi
+if [ "$form" = --long ]; then export CRESSET_LONG=1; fi
 export CRESSET_ECOSYSTEM=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
-"$environment/bin/python" -m pytest --durations=5 tests/ecosystem
+"$environment/bin/python" -m pytest --durations=5 "${chosen[@]:-tests/ecosystem}"
