@@ -187,7 +187,7 @@ KNOWN = [
         "whole numbers: PyTorch's multiply-add is just below one where the sum of the rounded product is the number"),
     (r"backward\(v\d+", r"only torch raised RuntimeError: unsupported operation: some elements",
         r"operands share memory", "a gradient that shares the memory of its leaf is added to all the same"),
-    (r"_\(|\] = |[-+*/%]= ",
+    (r"_\(|\] = |[-+*/%]= |out=",
         r"only cresset raised RuntimeError: (\w+: )?Inplace update to inference tensor", r"version none",
         "what detach() and data give of a tensor of inference mode is not written to either"),
     (r"\[False\] = ", r"only cresset raised RuntimeError: __setitem__: a (view of a )?leaf Variable", r"requires_grad",
