@@ -252,6 +252,8 @@ KNOWN = [
     (r"erf_?\(", r"^v\d+: -?\d\S*e-\d\d instead of -?0[.]0 at .* bfloat16$", r"",
         "PyTorch's error function of tiny halves is zero"),
     (r"t[.]clamp\(", r"^raised RuntimeError instead of NotImplementedError: clamp: shapes .* do not broadcast.*[|] clamp is not supported for complex", r"complex", "two things are wrong"),
+    (r"F[.]tanhshrink\(", r"^v\d+: (-?0[.]0\d{4})\d* instead of \1\d* at .* float32$", r"",
+        "x - tanh(x) of a small x: within a unit of tanh, on both sides"),
     (r"F[.]gelu\(", r"^v\d+: inf instead of nan at", r"inf|[.][.][.]", "of infinity: PyTorch multiplies it with zero"),
     (r"[.]grad\(|backward\(", r"^v\d+([.]grad)?: is_conj False instead of True$", r"complex",
         "conj() computes; PyTorch puts it off"),
