@@ -220,7 +220,7 @@ def as_object(value, type_):
 # ---- modules
 
 
-class _Compiled(type(Module)):
+class _Compiled(type(Module)):  # type: ignore[misc]
     """Making a module of a class that is derived from ScriptModule compiles its methods, once `__init__` is done."""
 
     def __call__(cls, *args, **kwargs):

@@ -19,7 +19,7 @@ _FIELDS = 1000
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _ENDS = re.compile(rb'["\\]')
 _MARKS = re.compile(rb'"(?:[^"\\]*(?:\\.[^"\\]*)*")?|[\[\]{}]', re.DOTALL)  # strings, or their beginning, and brackets
-_decode = json.JSONDecoder().scan_once
+_decode = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # which typeshed does not know
 
 
 class Text:
