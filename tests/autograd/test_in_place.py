@@ -344,6 +344,17 @@ def test_views_that_may_not_change_keep_their_sizes(change):
         assert view.shape == (2, 2)
 
 
+@pytest.mark.parametrize("name", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "less_", "greater_equal_"])
+def test_a_comparison_in_place_passes_no_gradient_on(name):
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    assert getattr(y, name)(cresset.tensor([3.0, 4.0])) is y and y._version == 1
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0] and set(y.tolist()) <= {0.0, 1.0}
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(x, name)(1)
+
+
 PRODUCTS = {
     "matmul": lambda a, b: a @ b,
     "mm": cresset.mm,

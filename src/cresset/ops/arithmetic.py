@@ -15,6 +15,23 @@ It has no derivative, other than `div(rounding_mode="floor")`, whose is zero.
 tensor([ 3, -4])
 """,
 )
+
+
+def _compare_in_place(name):
+    compare, native = functions[name], methods[name + "_"]
+
+    def in_place(input, other):
+        if input.requires_grad and cresset.is_grad_enabled():
+            return input.copy_(compare(input, other))  # what was there has no part in the answer: its gradient is zero
+        return native(input, other)
+
+    in_place.__name__ = in_place.__qualname__ = name + "_"
+    in_place.__doc__ = f"In-place form of `{name}`."
+    methods[name + "_"] = in_place
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _compare_in_place(_name)
 for _name, _others in {
     "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "abs": ("absolute",),
     "neg": ("negative",),

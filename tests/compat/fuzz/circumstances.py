@@ -13,11 +13,13 @@ from lockstep import STORAGE_WRITTEN, Lockstep, Side, asked, memory, span
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 CONSTANT = "; its history moves nothing"
+BEHIND = "; not without what was written through data"
 BASED = "; a view whose base requires a gradient"
 HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
+DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data\[.*\] \S*= ")
 VARIABLE = r"\bv\d+\b"
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
@@ -47,6 +49,12 @@ def circumstances(libraries, steps, why, operands):
     if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
         pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
+    if (
+        GRADIENT.search(steps[-1])
+        and re.match(r"\S+: \S+ instead of \S+ at ", why)
+        and behind_backward(libraries, steps)
+    ):
+        return BEHIND
     said = past(steps, why)
     if found := re.fullmatch(r"tensors \[(.+)\] instead of \[\]", why):
         names = re.findall(VARIABLE, found[1])
@@ -55,6 +63,13 @@ def circumstances(libraries, steps, why, operands):
         said += "; sizes of a recorded tensor were changed" if resizes(libraries[0], steps) else ""
         said += REMADE if remade(libraries, steps[:-1]) else ""
     return said
+
+
+def behind_backward(libraries, steps):
+    """Whether a difference is gone when nothing is written through `.data`, which is no change that backward minds."""
+    fewer = [step for step in steps if not DATA_WRITTEN.search(step)]
+    lockstep = Lockstep(libraries)
+    return len(fewer) < len(steps) and not any(lockstep.step(step) for step in fewer)
 
 
 def resizes(library, steps):
