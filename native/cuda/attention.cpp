@@ -1,7 +1,9 @@
-// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. Large problems in half precision
-// without a mask go to cuDNN, halves with rows of up to 128 elements to our tensor core kernels, everything else to the
-// plain ones. Memory grows with the number of queries, never with queries times keys.
+// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. In half precision, with rows of up to
+// 128 elements, they go to the kernel that splits keys where there are few queries, to cuDNN where the problem is large
+// and has no mask, and to our tensor core kernels; everything else goes to the plain ones. Memory grows with the number
+// of queries, never with queries times keys.
 #include <algorithm>
+#include <bit>
 
 #include "cuda/backend.h"
 #include "cuda/cudnn.h"
@@ -41,6 +43,8 @@ const KernelFamily kBackwardKeys("attention_backward_keys.cuh", "attention_backw
                                  {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
 const KernelFamily kPlain("attention_plain.cuh", "attention_plain",
                           {"ENTRY", "T", "ITEMS", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kDecode("attention_decode.cuh", "attention_decode",
+                           {"ENTRY", "T", "WIDTH", "ROWS", "PART", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
 constexpr int kThreads = 128, kPlainTile = 32;
 
 // One call: what is computed, and the tensors that have to live until it is launched.
@@ -158,6 +162,33 @@ void launch_tiles(const KernelFamily& family, const Attention& a, const Place& p
                 divide_up(rows, s.rows()) * heads, kThreads, shared, a.p);
 }
 
+// ---------------------------------------------------------------- few queries
+
+constexpr int32_t kFewQueries = 8;
+constexpr int64_t kDecodeThreads = 256;  // as in attention_decode.cuh
+
+bool has_few_queries(const Attention& a) { return a.on_tensor_cores && a.p.queries <= kFewQueries; }
+
+void attend_with_few_queries(Attention& a, const Place& place, Device device) {
+  const int64_t shared_rows = int64_t{a.p.group} * a.p.queries, rows = int64_t{a.p.batches} * a.p.heads * a.p.queries;
+  const int at_once = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(shared_rows, 8)))),
+            width = static_cast<int>(std::bit_ceil(static_cast<uint32_t>(std::max(a.p.width, 16))));
+  // Small parts of few keys, so that all multiprocessors have some. How many other rows there are has no say.
+  const int part = width >= 64 && a.p.keys <= 1024 ? 64 : 128;
+  const int64_t parts = std::max<int64_t>(1, divide_up(a.p.keys, part));
+  Tensor kept;
+  if (parts > 1) {
+    kept = empty({{rows * parts * (a.p.width + 2)}}, Dtype::f32, device);
+    a.p.dots = kept.bytes();
+  }
+  const auto launch = [&](int entry, int64_t blocks, int64_t threads) {
+    kDecode.launch(place, {entry, a.dtype, width, at_once, part, a.mask_kind, a.mask_dtype, a.causal}, blocks, threads,
+                   0, a.p);
+  };
+  launch(0, parts * divide_up(shared_rows, at_once) * (a.p.heads / a.p.group) * a.p.batches, kDecodeThreads);
+  if (parts > 1) launch(1, rows, width);
+}
+
 // ---------------------------------------------------------------- cuDNN
 
 const KernelFamily kRows("attention_rows.cuh", "attention_rows", {"JOIN"}, {});
@@ -273,6 +304,7 @@ void run_attention(Call& c) {
   if (c.has(3)) a.read_mask(c.tensor(3));
   a.p.output = a.written(out, a.batch());
   a.p.rows = c.out(1).bytes();
+  if (has_few_queries(a)) return attend_with_few_queries(a, place, out.device());
   if (attend_with_cudnn(a, place, out.device())) return;
   const int64_t heads = int64_t{a.p.heads} * a.p.batches;
   if (!a.on_tensor_cores) return launch_plain(kEntryForward, a, place, divide_up(a.p.queries, plain_rows(a)) * heads);

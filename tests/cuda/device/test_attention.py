@@ -64,6 +64,48 @@ def test_several_tiles(width, queries, keys, causal):
     agrees(q, k, v, is_causal=causal, dtype="float16")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "width, heads, shared, queries, keys",
+    [
+        (128, 2, 2, 1, 300),
+        (64, 4, 1, 1, 64),
+        (64, 1, 1, 1, 1153),
+        (16, 6, 2, 3, 257),
+        (72, 2, 2, 8, 129),
+        (8, 1, 1, 2, 40),
+    ],
+)
+def test_few_queries_split_their_keys(dtype, width, heads, shared, queries, keys):
+    q = made(2, heads, queries, width, dtype=dtype)
+    k, v = (made(2, shared, keys, width, dtype=dtype, seed=i) for i in (1, 2))
+    agrees(q, k, v, dtype=dtype, enable_gqa=True)
+    agrees(q, k, v, dtype=dtype, enable_gqa=True, is_causal=True)
+    agrees(q, k, v, made(keys, dtype="float32", seed=5).view(1, keys) > 0, dtype=dtype, enable_gqa=True)
+    agrees(q, k, v, made(2, 1, queries, keys, dtype=dtype, seed=6), dtype=dtype, enable_gqa=True, scale=0.2)
+
+
+def test_few_queries_do_not_depend_on_their_neighbors():
+    """A row has the same bits alone, in a batch, and with other queries of its head."""
+    q, k, v = (made(3, 4, n, 64, dtype="bfloat16", seed=n).cuda() for n in (4, 200, 201))
+    k, v = k[:, :2, :200], v[:, :2, :200]
+    together = scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    alone = scaled_dot_product_attention(q[1:2, :, 2:3], k[1:2], v[1:2], enable_gqa=True)
+    assert cresset.equal(together[1:2, :, 2:3], alone)
+
+
+def test_few_queries_that_see_nobody_or_one_part():
+    """Parts of the keys that are hidden add nothing; a query that sees nobody gets zeros."""
+    q, k, v = (made(1, 1, n, 32, dtype="float16", seed=n).cuda() for n in (2, 300, 301))
+    v = v[:, :, :300]
+    mask = cresset.zeros(2, 300, dtype=cresset.bool, device="cuda")
+    mask[0, 130:140] = True
+    output = scaled_dot_product_attention(q, k, v, mask)
+    assert cresset.equal(output[0, 0, 1], cresset.zeros_like(output[0, 0, 1]))
+    seen = scaled_dot_product_attention(q[:, :, :1].double(), k[:, :, 130:140].double(), v[:, :, 130:140].double())
+    assert (output[:, :, :1].double() - seen).abs().max() < 2e-3
+
+
 def test_several_tiles_without_tensor_cores():
     agrees(
         made(2, 33, 5, dtype="float32"),

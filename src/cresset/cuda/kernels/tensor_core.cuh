@@ -22,6 +22,24 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 #endif
 }
 
+// And back.
+template <class T>
+__device__ __forceinline__ void unpack(uint32_t word, float& low, float& high) {
+  if constexpr (is_same<T, half>) {
+    low = half_to_float(static_cast<uint16_t>(word)), high = half_to_float(static_cast<uint16_t>(word >> 16));
+  } else {
+    low = __builtin_bit_cast(float, word << 16), high = __builtin_bit_cast(float, word & 0xffff0000u);
+  }
+}
+// Sixteen bytes as eight floats.
+template <class T>
+__device__ __forceinline__ void unpack(const uint4& words, float (&to)[8]) {
+  unpack<T>(words.x, to[0], to[1]);
+  unpack<T>(words.y, to[2], to[3]);
+  unpack<T>(words.z, to[4], to[5]);
+  unpack<T>(words.w, to[6], to[7]);
+}
+
 __device__ __forceinline__ float power_of_two(float x) {
 #ifndef CRESSET_EMULATED
   float y;
