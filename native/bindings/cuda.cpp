@@ -450,6 +450,16 @@ void add_cuda(PyObject* module) {
     product_settings.reduced_f16 = reduced_f16;
     product_settings.reduced_bf16 = reduced_bf16;
   });
+  m.def(
+      "measure_products", [](int level) { return product_measuring.level.exchange(level); },
+      "0 never, 1 where bits stay as they are, 2 always: Note [Measured plans] in native/cuda/cublas.h.");
+  m.def(
+      "measure_products_from", [](double operations) { return product_measuring.from.exchange(operations); },
+      "The least product that is measured.");
+  m.def(
+      "products_measured",
+      [] { return nb::make_tuple(product_measuring.measured.load(), product_measuring.changed.load()); },
+      "How many plans were measured, and how many changed.");
   m.def("set_convolutions", [](bool enabled, bool benchmark, bool deterministic, bool tf32, int64_t candidates) {
     cudnn_settings.enabled = enabled;
     cudnn_settings.benchmark = benchmark;

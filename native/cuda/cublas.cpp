@@ -1,7 +1,9 @@
 #include "cuda/cublas.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 
@@ -12,6 +14,7 @@
 namespace cresset::cuda {
 
 ProductSettings product_settings;
+ProductMeasuring product_measuring;
 
 namespace {
 
@@ -63,6 +66,7 @@ enum PreferenceAttribute : int {
   kAlignmentC = 7,
   kAlignmentD = 8
 };
+enum AlgorithmAttribute : int { kSplits = 2, kReductionScheme = 3 };
 constexpr uint32_t kEpilogueBias = 4;
 constexpr uint32_t kReduceInPlace = 1, kReduceInComputeType = 2;
 constexpr int64_t kMiB = 1 << 20;
@@ -80,6 +84,8 @@ constexpr int64_t kMiB = 1 << 20;
   X(cublasLtMatmulPreferenceSetAttribute, (Descriptor d, int attribute, const void* value, size_t bytes))              \
   X(cublasLtMatmulAlgoGetHeuristic, (LtHandle handle, Descriptor product, Descriptor a, Descriptor b, Descriptor c,    \
                                      Descriptor d, Descriptor preference, int wanted, Heuristic* results, int* found)) \
+  X(cublasLtMatmulAlgoConfigGetAttribute,                                                                              \
+    (const Algorithm* algorithm, int attribute, void* value, size_t bytes, size_t* written))                           \
   X(cublasLtMatmul,                                                                                                    \
     (LtHandle handle, Descriptor product, const void* alpha, const void* a, Descriptor a_layout, const void* b,        \
      Descriptor b_layout, const void* beta, const void* c, Descriptor c_layout, void* d, Descriptor d_layout,          \
@@ -146,7 +152,7 @@ DataType data_type(Dtype d) {
 struct Key {
   int64_t m, n, k, batch, lda, ldb, ldc, ldd, a_step, b_step, c_step, d_step;
   uint8_t dtype, device, transposed, bias, fast, alignment_a, alignment_b, alignment_c, alignment_d, alignment_bias,
-      b_dtype, d_dtype, fast_sums, unused[3];
+      b_dtype, d_dtype, fast_sums, any_bits, unused[2];
   bool operator==(const Key& o) const { return std::memcmp(this, &o, sizeof(Key)) == 0; }
 };
 static_assert(sizeof(Key) == 14 * 8);
@@ -164,15 +170,20 @@ struct Plan {
   size_t workspace = 0;
   bool possible = false;
 };
+struct KnownPlan {
+  Plan plan;
+  int uses = 0;  // until it is measured
+};
 struct Plans {
   static constexpr size_t kMost = 8192;  // then all are forgotten: programs whose shapes never come again
   std::mutex lock;
-  std::unordered_map<Key, Plan, KeyHash> all;
+  std::unordered_map<Key, KnownPlan, KeyHash> all;
 
   void make_room() {
     if (all.size() < kMost) return;
     finish_launches();  // products with them may be on their way
-    for (const auto& [key, plan] : all) {
+    for (const auto& [key, known] : all) {
+      const Plan& plan = known.plan;
       library().cublasLtMatmulDescDestroy(plan.product);
       for (const Descriptor d : {plan.a, plan.b, plan.c, plan.d}) library().cublasLtMatrixLayoutDestroy(d);
     }
@@ -207,6 +218,34 @@ void set_scales(Descriptor product, const void* a, const void* b) {
   library().cublasLtMatmulDescSetAttribute(product, kScalePointerB, &b, sizeof b);
 }
 
+// What the library's heuristic has for a product, the best first.
+std::vector<Heuristic> offers_of(const Key& key, const Plan& plan, DataType type, int wanted) {
+  Descriptor preference = nullptr;
+  CRESSET_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference));
+  const uint64_t workspace = static_cast<uint64_t>((properties(key.device).major >= 9 ? 32 : 8) * kMiB);
+  CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace));
+  const std::pair<PreferenceAttribute, uint8_t> alignments[] = {{kAlignmentA, key.alignment_a},
+                                                                {kAlignmentB, key.alignment_b},
+                                                                {kAlignmentC, key.alignment_c},
+                                                                {kAlignmentD, key.alignment_d}};
+  for (const auto& [attribute, bits] : alignments) {
+    const uint32_t bytes = 1u << bits;
+    CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes));
+  }
+  if (!key.fast && (type == kR16F || type == kR16BF)) {
+    const uint32_t schemes = kReduceInPlace | kReduceInComputeType;
+    CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, kReductionSchemes, &schemes, sizeof schemes));
+  }
+  std::vector<Heuristic> offers(static_cast<size_t>(wanted));
+  int found = 0;
+  const LtStatus status = library().cublasLtMatmulAlgoGetHeuristic(
+      handle(key.device), plan.product, plan.a, plan.b, plan.c, plan.d, preference, wanted, offers.data(), &found);
+  library().cublasLtMatmulPreferenceDestroy(preference);
+  offers.resize(status == kDone ? static_cast<size_t>(found) : 0);
+  std::erase_if(offers, [](const Heuristic& h) { return h.state != kDone; });
+  return offers;
+}
+
 Plan make_plan(const Key& key, const MatrixProduct& p) {
   Plan plan;
   const DataType type = data_type(p.dtype), b_type = data_type(p.type_of_b()), d_type = data_type(p.type_of_d());
@@ -237,30 +276,9 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
   plan.c = layout(d_type, p.m, p.n, key.ldc, p.batch, key.c_step);
   plan.d = layout(d_type, p.m, p.n, p.ldd, p.batch, p.d_step);
 
-  Descriptor preference = nullptr;
-  CRESSET_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference));
-  const uint64_t workspace = static_cast<uint64_t>((properties(key.device).major >= 9 ? 32 : 8) * kMiB);
-  CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace));
-  const std::pair<PreferenceAttribute, uint8_t> alignments[] = {{kAlignmentA, key.alignment_a},
-                                                                {kAlignmentB, key.alignment_b},
-                                                                {kAlignmentC, key.alignment_c},
-                                                                {kAlignmentD, key.alignment_d}};
-  for (const auto& [attribute, bits] : alignments) {
-    const uint32_t bytes = 1u << bits;
-    CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes));
-  }
-  if (!key.fast && (type == kR16F || type == kR16BF)) {
-    const uint32_t schemes = kReduceInPlace | kReduceInComputeType;
-    CRESSET_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, kReductionSchemes, &schemes, sizeof schemes));
-  }
-  Heuristic best{};
-  int found = 0;
-  const LtStatus status = library().cublasLtMatmulAlgoGetHeuristic(handle(key.device), plan.product, plan.a, plan.b,
-                                                                   plan.c, plan.d, preference, 1, &best, &found);
-  library().cublasLtMatmulPreferenceDestroy(preference);
-  plan.possible = status == kDone && found > 0 && best.state == kDone;
-  plan.algorithm = best.algorithm;
-  plan.workspace = best.workspace;
+  const std::vector<Heuristic> offers = offers_of(key, plan, type, 1);
+  plan.possible = !offers.empty();
+  if (plan.possible) plan.algorithm = offers[0].algorithm, plan.workspace = offers[0].workspace;
   return plan;
 }
 
@@ -280,6 +298,127 @@ struct Factor {
     }
   }
 };
+
+// ---------------------------------------------------------------- Note [Measured plans]
+
+// A product is run again and again for some milliseconds, as in a program that is busy: what is fastest on a card that
+// has just rested need not be so on one that works. The first step of a program does not wait for it.
+constexpr int kOffers = 8, kUsesBefore = 24;
+constexpr float kWorthIt = 0.97f, kMilliseconds = 3;
+
+const KernelFamily kHash("matmul.cuh", "hash_words", {"HASH"});
+
+bool splits_k(const Algorithm& algorithm) {
+  uint32_t splits = 0, scheme = 0;
+  size_t written = 0;
+  const auto has = [&](AlgorithmAttribute what, uint32_t& value) {
+    return library().cublasLtMatmulAlgoConfigGetAttribute(&algorithm, what, &value, sizeof value, &written) == kDone;
+  };
+  return !has(kSplits, splits) || !has(kReductionScheme, scheme) || splits > 1 || scheme != 0;
+}
+
+// A hash of what lies there, and how many words are not zero.
+struct Bits {
+  uint64_t hash = 0, filled = 0;
+  bool operator==(const Bits&) const = default;
+};
+
+class Measuring {
+ public:
+  Measuring(const Place& place, const MatrixProduct& p, const Plan& plan)
+      : place_(place),
+        p_(p),
+        plan_(plan),
+        words_((p.m + (p.n - 1) * p.ldd + (p.batch - 1) * p.d_step) * size_of(p.type_of_d()) / 16),
+        sums_(place.device, sizeof(Bits)) {
+    CRESSET_DRIVER(cuEventCreate(&start_, kEventDefault));
+    CRESSET_DRIVER(cuEventCreate(&end_, kEventDefault));
+  }
+  ~Measuring() {
+    driver().cuEventDestroy_v2(start_);
+    driver().cuEventDestroy_v2(end_);
+  }
+  Measuring(const Measuring&) = delete;
+
+  // Milliseconds; infinity where it does not run.
+  float time(const Heuristic& h, Bits& bits) {
+    const Workspace memory(place_.device, h.workspace);
+    if (!run(h, memory)) return std::numeric_limits<float>::infinity();
+    bits = bits_now();
+    const float once = time_of(h, memory, 1);
+    const int runs = std::clamp(static_cast<int>(kMilliseconds / std::max(once, 1e-3f)), 3, 32);
+    return time_of(h, memory, runs);
+  }
+  // Of so many that are zero nothing is learned.
+  bool says_enough(const Bits& bits) const { return bits.filled * 2 > static_cast<uint64_t>(words_); }
+
+ private:
+  const Place& place_;
+  const MatrixProduct& p_;
+  const Plan& plan_;
+  const int64_t words_;
+  const Workspace sums_;
+  EventHandle start_ = nullptr, end_ = nullptr;
+
+  float time_of(const Heuristic& h, const Workspace& memory, int runs) const {
+    CRESSET_DRIVER(cuEventRecord(start_, place_.stream));
+    for (int i = 0; i < runs; ++i)
+      if (!run(h, memory)) return std::numeric_limits<float>::infinity();
+    CRESSET_DRIVER(cuEventRecord(end_, place_.stream));
+    CRESSET_DRIVER(cuEventSynchronize(end_));
+    float milliseconds = 0;
+    CRESSET_DRIVER(cuEventElapsedTime(&milliseconds, start_, end_));
+    return milliseconds / static_cast<float>(runs);
+  }
+  bool run(const Heuristic& h, const Workspace& memory) const {
+    const Factor alpha(p_.alpha, p_.dtype), beta(p_.beta, p_.dtype);
+    if (p_.bias) library().cublasLtMatmulDescSetAttribute(plan_.product, kBiasPointer, &p_.bias, sizeof p_.bias);
+    return library().cublasLtMatmul(handle(place_.device), plan_.product, alpha.bytes, p_.a.data, plan_.a, p_.b.data,
+                                    plan_.b, beta.bytes, p_.c.data ? p_.c.data : p_.d, plan_.c, p_.d, plan_.d,
+                                    &h.algorithm, memory.data(), h.workspace, place_.stream) == kDone;
+  }
+  Bits bits_now() {
+    const auto address = reinterpret_cast<Address>(sums_.data());
+    CRESSET_DRIVER(cuMemsetD8Async(address, 0, sizeof(Bits), place_.stream));
+    kHash.launch(place_, {1}, std::min<int64_t>(divide_up(words_, 256), 1024), 256, 0, static_cast<const void*>(p_.d),
+                 words_, sums_.data());
+    finish_launches();
+    Bits bits;
+    CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(&bits, address, sizeof bits, place_.stream));
+    CRESSET_DRIVER(cuStreamSynchronize(place_.stream));
+    return bits;
+  }
+};
+
+// What the products write is written again by the call that asked.
+void measure(const Place& place, const Key& key, const MatrixProduct& p, Plan& plan) {
+  const std::vector<Heuristic> offers = offers_of(key, plan, data_type(p.dtype), kOffers);
+  if (offers.size() < 2 || (!key.any_bits && splits_k(plan.algorithm))) return;
+  finish_launches();
+  Measuring measuring(place, p, plan);
+  const Heuristic first{plan.algorithm, plan.workspace, kDone, 0, {}};
+  Bits wanted, bits;
+  measuring.time(first, wanted);  // a card that has waited is slower at first
+  float least = measuring.time(first, wanted) * kWorthIt;
+  ++product_measuring.measured;
+  if (!key.any_bits && !measuring.says_enough(wanted)) return;
+  const Heuristic* best = nullptr;
+  for (const Heuristic& h : offers) {
+    if (!key.any_bits && splits_k(h.algorithm)) continue;
+    const float time = measuring.time(h, bits);
+    if (time < least && (key.any_bits || bits == wanted)) least = time, best = &h;
+  }
+  if (!best || measuring.time(*best, bits) >= measuring.time(first, wanted) * kWorthIt) return;
+  plan.algorithm = best->algorithm, plan.workspace = best->workspace;
+  ++product_measuring.changed;
+}
+
+bool can_be_measured(const Place& place, const MatrixProduct& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+                 static_cast<double>(p.batch) >=
+             product_measuring.from &&
+         !p.a_scale && reinterpret_cast<uintptr_t>(p.d) % 16 == 0 && p.c.data != p.d && !is_capturing(place.stream);
+}
 
 }  // namespace
 
@@ -307,15 +446,24 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   key.b_dtype = static_cast<uint8_t>(p.type_of_b()), key.d_dtype = static_cast<uint8_t>(p.type_of_d()),
   key.fast_sums = p.fast_sums;
   key.alignment_bias = p.bias ? alignment_of(p.bias) : 0;
+  const int level = product_measuring.level.load(std::memory_order_relaxed);
+  key.any_bits = level == ProductMeasuring::any_bits;
 
   std::lock_guard guard(plans().lock);
   auto found = plans().all.find(key);
   if (found == plans().all.end()) {
     plans().make_room();
-    found = plans().all.emplace(key, make_plan(key, p)).first;
+    found = plans().all.emplace(key, KnownPlan{make_plan(key, p)}).first;
   }
-  const Plan& plan = found->second;
+  Plan& plan = found->second.plan;
   if (!plan.possible) return false;
+  if (level != ProductMeasuring::never && found->second.uses <= kUsesBefore && ++found->second.uses > kUsesBefore &&
+      can_be_measured(place, p)) {
+    try {
+      measure(place, key, p, plan);
+    } catch (const std::exception&) {  // there is no memory for it: the plan is as good as it was
+    }
+  }
   const Workspace workspace(place.device, plan.workspace);
   // The factors first: there is no gap between the members, whose bytes are compared (Note [Replaying launches]).
   enqueue_on(

@@ -3,6 +3,13 @@
 // A product is planned once: descriptors and the algorithm that the library's heuristic finds best are kept by what
 // they depend on (sizes, steps, dtype, alignment, settings), so that asking again costs a look into a table and the
 // launch.
+//
+// Note [Measured plans]
+// The heuristic offers several algorithms and does not always put the fastest first: on an H200 others took 0.8 to 0.99
+// of its time. In a program that compiles, a product of some size that is asked for again and again has them measured,
+// where it stands, with its own factors. Those that add up in the same order have the same bits: an algorithm takes the
+// place of the first one only if neither of them splits k and both gave the same bits here. With mode="max-autotune"
+// the fastest does, whatever its bits.
 #pragma once
 #include <atomic>
 
@@ -16,6 +23,15 @@ struct ProductSettings {
   std::atomic<bool> tf32 = false, reduced_f16 = true, reduced_bf16 = true;
 };
 extern ProductSettings product_settings;
+
+// Note [Measured plans]
+struct ProductMeasuring {
+  enum Level : int { never = 0, same_bits = 1, any_bits = 2 };
+  std::atomic<int> level = never;
+  std::atomic<double> from = 2e9;                  // the least number of operations of a product that is measured
+  std::atomic<int64_t> measured = 0, changed = 0;  // plans
+};
+extern ProductMeasuring product_measuring;
 
 // D = alpha op(A) op(B) + beta C + bias for a batch of matrices that lie column after column, as the library has them:
 // op(A) is m x k, op(B) is k x n, and the column j of a matrix starts at j * ld. Everything is counted in elements.

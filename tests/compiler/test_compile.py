@@ -102,3 +102,20 @@ def test_a_compiled_module_can_be_copied_and_saved(tmp_path):
     again = copy.deepcopy(model)
     x = cresset.ones(1, 2)
     assert cresset.equal(again(x), model(x)) and again._orig_mod is not model._orig_mod
+
+
+def test_only_max_autotune_lets_products_change_their_bits():
+    """Plans of products on a CUDA device: 1 says that bits stay as they are, 2 that they need not."""
+    native, levels = cresset._native.cuda, []
+
+    def look(x):
+        levels.append(native.measure_products(0))
+        native.measure_products(levels[-1])
+        return x
+
+    x = cresset.ones(2)
+    cresset.compile(look)(x)
+    cresset.compile(look, mode="max-autotune")(x)
+    cresset.compile(cresset.compile(look), mode="max-autotune-no-cudagraphs")(x)
+    look(x)
+    assert levels == [1, 2, 2, 1]

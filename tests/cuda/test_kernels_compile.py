@@ -14,6 +14,7 @@ KERNELS = {
         "T=dtype_bf16 WIDTH=128 WARP_TILES=1 TILE=32 MASK=1 MASK_TYPE=dtype_b8 CAUSAL=0"],
     "attention_backward_queries.cuh": ["T=dtype_bf16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
         "T=dtype_f16 WIDTH=96 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=0"],
+    "attention_decode.cuh": [f"ENTRY={entry} T=dtype_{t} WIDTH={width} ROWS={rows} PART={part} MASK={mask} MASK_TYPE=dtype_b8 CAUSAL={1 - mask}" for entry in (0, 1) for t, width, rows, part, mask in (("bf16", 128, 1, 64, 1), ("f16", 16, 8, 128, 0))],  # noqa: E501
     "attention_forward.cuh": ["T=dtype_bf16 WIDTH=128 WARP_TILES=2 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
         "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0"],
     "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],  # noqa: E501
@@ -36,6 +37,7 @@ KERNELS = {
     ],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
     "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
+    "matmul.cuh": ["T=dtype_bf16 ROWS=2", "T=dtype_f32 ROWS=1", "HASH=1"],
     "scatter.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
     "normalization_channels.cuh": [
         (f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} "

@@ -85,7 +85,7 @@ def compile(
         backend: a name, or a function of an fx GraphModule and a list of example inputs that gives a callable: its
             results are used. "eager" and "aot_eager" compute at once.
         mode: one of PyTorch's names. "reduce-overhead" and "max-autotune" launch what repeats itself on a CUDA device
-            as graphs; otherwise all compute the same way.
+            as graphs; with "max-autotune" matrix products take the fastest plan there, also one with other bits.
         options: settings of PyTorch's code generator, of which there is none; not together with `mode`.
         recompile_limit: so many graphs go to a backend of one's own; `_dynamo.config.recompile_limit` where it is None.
         disable: give `model` back as it is.

@@ -11,6 +11,7 @@ LATE = ("inductor", "cudagraphs")
 EAGER = ("eager", "aot_eager")
 # The modes that launch what repeats itself as graphs.
 REPLAYED = ("reduce-overhead", "max-autotune")
+TUNED = ("max-autotune", "max-autotune-no-cudagraphs")
 _own = {}  # name -> (function, tags)
 
 
@@ -78,6 +79,9 @@ def apply(backend, function, dynamic=None, recompile_limit=None, mode=None):
 
 def _made(backend, function, dynamic, recompile_limit, mode):
     if backend in LATE:
+        regions.measure_products()
         compiled = regions.late(function)
+        if mode in TUNED:
+            compiled = regions.tuned(compiled)
         return regions.replayed(compiled) if backend == "cudagraphs" or mode in REPLAYED else compiled
     return function if backend in EAGER else Backed(function, backend, dynamic, recompile_limit)

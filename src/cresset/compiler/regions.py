@@ -73,6 +73,31 @@ def replayed(compiled):
     return replaying
 
 
+# Of native/cuda/cublas.h, Note [Measured plans].
+NEVER, SAME_BITS, ANY_BITS = range(3)
+
+
+def measure_products():
+    """From now on plans of matrix products that a CUDA device is asked for again and again are measured; their bits
+    stay as they are."""
+    if _native.cuda.measure_products(SAME_BITS) == ANY_BITS:  # a region that is tuned compiles another
+        _native.cuda.measure_products(ANY_BITS)
+
+
+def tuned(compiled):
+    """A region in which the fastest plan of a matrix product is taken, also where its bits are others."""
+
+    @functools.wraps(compiled)
+    def tuning(*args, **kwargs):
+        before = _native.cuda.measure_products(ANY_BITS)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            _native.cuda.measure_products(before)
+
+    return tuning
+
+
 def now(function, reason=None):
     """`function`, which computes at once, also inside of a region."""
 

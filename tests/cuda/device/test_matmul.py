@@ -242,3 +242,49 @@ class TestBytes:
         there = (t.cuda() for t in (a, b, one, one, bias))
         result = cresset._scaled_mm(*there, out_dtype=cresset.bfloat16, use_fast_accum=True)
         assert (result.cpu().float() - expected.float()).abs().max().item() <= 0.1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("rows, k", [(64, 8), (67, 264), (131, 2056), (8193, 40)])
+def test_a_matrix_times_one_vector(dtype, rows, k):
+    """The kernel that reads a matrix by rows: with and without a bias, the vector on either side."""
+    weight, x, bias = made(rows, k, dtype=dtype), made(1, k, dtype=dtype, seed=1), made(rows, dtype=dtype, seed=2)
+    for given in (None, bias):
+        result = cresset.nn.functional.linear(x.cuda(), weight.cuda(), None if given is None else given.cuda())
+        expected = cresset.nn.functional.linear(x.double(), weight.double(), None if given is None else given.double())
+        scale = (x.double().abs() @ weight.double().abs().mT).max().item()
+        assert (result.cpu().double() - expected).abs().max().item() <= TOLERANCE.get(dtype, 1e-5) * scale
+    turned = cresset.mv(weight.cuda(), x[0].cuda())
+    assert cresset.equal(turned, cresset.nn.functional.linear(x.cuda(), weight.cuda())[0])
+    part = weight.cuda()[:, : k - k % 8 - 8] if k > 16 else weight.cuda()
+    inside = cresset.mv(part, x[0, : part.shape[1]].cuda())
+    assert cresset.equal(inside, cresset.mv(part.contiguous(), x[0, : part.shape[1]].cuda()))
+
+
+@pytest.fixture
+def measured():
+    """Products of every size are measured; gives how many were so far."""
+    native = cresset._native.cuda
+    least, level = native.measure_products_from(1.0), native.measure_products(1)
+    yield lambda: native.products_measured()[0]
+    native.measure_products(level)
+    native.measure_products_from(least)
+
+
+def test_a_measured_product_keeps_its_bits(measured):
+    a, b = (made(*shape, dtype="float16").cuda() for shape in ((272, 80), (80, 144)))
+    before, first = measured(), a @ b
+    others = [a @ b for _ in range(30)]
+    assert measured() == before + 1
+    assert all(cresset.equal(first, other) for other in others)
+
+
+def test_products_that_say_nothing_of_their_order_are_not_changed(measured):
+    """Zeros have the same bits in any order."""
+    changed = cresset._native.cuda.products_measured()[1]
+    a, b = (cresset.zeros(*shape, dtype=cresset.float16, device="cuda") for shape in ((288, 80), (80, 176)))
+    before = measured()
+    for _ in range(30):
+        a @ b
+    assert measured() == before + 1
+    assert cresset._native.cuda.products_measured()[1] == changed

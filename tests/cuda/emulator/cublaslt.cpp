@@ -294,12 +294,21 @@ EMULATOR_API Result cublasLtMatmulAlgoGetHeuristic(Handle* handle, Description* 
   if (!handle || !d || !a || !b || !c || !out || !preference || wanted < 1 || !results)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (Result result = check(*d, *a, *b, *c, *out)) return result;
-  Heuristic& best = results[0] = {};
-  best.algorithm.magic = algorithm_magic;
-  best.workspace = best.algorithm.workspace = std::min<uint64_t>(preference->workspace, 1024);
-  for (int i = 0; i < 4; ++i) best.algorithm.alignment[i] = preference->alignment[i];
-  best.waves = 1;
-  *count = 1;
+  for (*count = 0; *count < std::min(wanted, 2); ++*count) {  // a second one, which differs in nothing
+    Heuristic& found = results[*count] = {};
+    found.algorithm.magic = algorithm_magic;
+    found.workspace = found.algorithm.workspace = std::min<uint64_t>(preference->workspace, 1024);
+    for (int i = 0; i < 4; ++i) found.algorithm.alignment[i] = preference->alignment[i];
+    found.waves = 1;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+EMULATOR_API Result cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int, void* value, size_t bytes,
+                                                         size_t* written) {
+  if (!algorithm || algorithm->magic != algorithm_magic || !value) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memset(value, 0, bytes);  // k is not split
+  if (written) *written = bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -23,6 +23,12 @@ CRESSET_INLINE void load_parameters(C (&to)[N], const W* from, int64_t at, C neu
 #pragma unroll
   for (int k = 0; k < N; ++k) to[k] = convert<C>(v[k]);
 }
+// Memory takes as long to find a weight as a row; where there are few rows nobody else has asked for it before.
+CRESSET_INLINE void expect_parameters(const W* from, int64_t at) {
+#ifndef CRESSET_EMULATED
+  if (from && gridDim.x < 64) asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
+#endif
+}
 CRESSET_INLINE C parameter(const W* from, int64_t at, C neutral) { return from ? convert<C>(from[at]) : neutral; }
 
 struct Moments {
@@ -62,7 +68,11 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   Vector<T, VECTOR> loaded[PER];
 #pragma unroll
   for (int p = 0; p < PER; ++p)
-    if (exists && place + p * THREADS * VECTOR < n) loaded[p] = FIRST_AT(start + place + p * THREADS * VECTOR);
+    if (exists && place + p * THREADS * VECTOR < n) {
+      expect_parameters(weight, place + p * THREADS * VECTOR);
+      expect_parameters(bias, place + p * THREADS * VECTOR);
+      loaded[p] = FIRST_AT(start + place + p * THREADS * VECTOR);
+    }
   C values[PER][VECTOR], mean = 0, squares = 0;
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
