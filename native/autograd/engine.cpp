@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dispatch/autocast.h"
+#include "dispatch/expendable.h"
 #include "dispatch/late.h"
 #include "dispatch/profile.h"
 
@@ -87,6 +88,13 @@ class ComputingLate {
  private:
   const bool before_ = computes_late;
 };
+
+// Note [Expendable memory]
+void offer_saved(const Node& node, Expendable& expendable) {
+  if (const auto* operation = dynamic_cast<const OperatorNode*>(&node); operation && !operation->op.pointwise)
+    for (const OwnedValue& value : operation->saved)
+      if (!value.tensor.is_output()) expendable.offer(value.tensor.raw());
+}
 
 class BackwardRun {
  public:
@@ -242,6 +250,8 @@ class BackwardRun {
       if (hooked) before = grads;
       try {
         const Profiled derivative("", node.name(), ProfileKind::node);
+        Expendable expendable;
+        if (computes_late && !request_.keep_graph && !request_.create_graph) offer_saved(node, expendable);
         node.backward(grads, out);
         if (modes.anomaly && modes.anomaly_checks_nan) check_nan(node, out);
       } catch (...) {

@@ -3,6 +3,8 @@
 #include "cuda/fault.h"
 #include "cuda/reduction.h"
 #include "cuda/rows.h"
+#include "dispatch/expendable.h"
+#include "dispatch/late.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
 #include "ops/reduction.h"
@@ -159,19 +161,33 @@ struct LossGrads {
   }
 };
 
-void run_cross_entropy_backward(Call& c) {
-  const Device device = c.tensor(1).device();
-  const Place place(device);
+// False: there is no kernel for it. `dx` may be the input's own memory: each element is read before it is written.
+bool cross_entropy_gradient(const Call& c, char* dx) {
+  const Place place(c.tensor(1).device());
   const Arguments a(c, place, 1, true, -1);
-  if (!a.fits) return execute_on_host(c, device);
+  if (!a.fits) return false;
   const LossGrads g(c, a.type, 7);
   const Tensor statistics = contiguous(c.tensor(8));
   if (a.samples.inner == 1)
     kGradientRows.launch(place, {a.type, a.parameter, 5, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0,
-                         a.samples, g.values, statistics.bytes(), c.out(0).bytes());
+                         a.samples, g.values, statistics.bytes(), dx);
   else
     kGradientColumns.launch(place, {a.type, a.parameter, 6, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples,
-                            g.values, statistics.bytes(), c.out(0).bytes());
+                            g.values, statistics.bytes(), dx);
+  return true;
+}
+void run_cross_entropy_backward(Call& c) {
+  if (!cross_entropy_gradient(c, c.out(0).bytes())) execute_on_host(c, c.tensor(1).device());
+}
+// Note [Expendable memory]: the gradient takes the place of the scores.
+bool cross_entropy_backward_late(Call& c) {
+  const Tensor scores = c.tensor(1);
+  if (c.given_out || !scores.is_contiguous() || !Expendable::take(*scores.storage())) return false;
+  settle_arguments(c);
+  const Tensor gradient = view_of(scores, scores.sizes(), scores.strides(), scores.offset());
+  if (!cross_entropy_gradient(c, gradient.bytes())) return false;
+  c.give(gradient);
+  return true;
 }
 
 void run_nll_backward(Call& c) {
@@ -193,6 +209,7 @@ REGISTER_KERNELS(loss) {
   set("_nll_loss_backward", run_nll_backward);
   set("_cross_entropy", run_cross_entropy);
   set("_cross_entropy_backward", run_cross_entropy_backward);
+  let_compute_late("_cross_entropy_backward", DeviceType::cuda, cross_entropy_backward_late);
 }
 
 }  // namespace cresset::cuda

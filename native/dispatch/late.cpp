@@ -374,9 +374,8 @@ bool compute_rows_late(Call& c) {
     for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
       if (c.args[i].kind == Kind::tensor) {
         const TensorImpl& t = *c.args[i].tensor_;
-        if (t.storage->device.type == form.device && !t.level && is_late_place(t.storage->device, t.numel))
-          return form.take(c);
-        break;
+        if (t.storage->device.type != form.device || t.level) break;
+        if (is_late_place(t.storage->device, t.numel)) return form.take(c);
       }
   }
   return false;

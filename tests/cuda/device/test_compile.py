@@ -362,3 +362,47 @@ def test_what_is_written_to_after_the_recipe_read_it_counts_as_it_was():
         return bits(x)
 
     assert run(True) == run(False)
+
+
+# ---- memory that is written over
+
+
+def scores_and_loss(x, weight, target, seen=None):
+    scores = x @ weight.mT
+    if seen is not None:
+        seen.append(scores)
+    return F.cross_entropy(scores.view(-1, scores.shape[-1]), target)
+
+
+def test_the_gradient_of_scores_takes_their_place():
+    """Where nobody else can see them: it is as large as they are."""
+    x, weight = randn(1024, 32).requires_grad_(), randn(512, 32, seed=1).requires_grad_()
+    target = cresset.arange(1024, device="cuda") % 512
+    size = 1024 * 512 * 4
+
+    def gradients(function, **how):
+        loss = function(x, weight, target)
+        cresset.cuda.reset_peak_memory_stats()
+        before = cresset.cuda.memory_allocated()
+        found = cresset.autograd.grad(loss, (x, weight), **how)
+        return [bits(g) for g in found], cresset.cuda.max_memory_allocated() - before
+
+    wanted, eager = gradients(scores_and_loss)
+    got, compiled = gradients(cresset.compile(scores_and_loss))
+    kept, with_graph = gradients(cresset.compile(scores_and_loss), retain_graph=True)
+    assert wanted == got == kept
+    assert compiled < size <= min(eager, with_graph)
+
+
+def test_scores_that_somebody_sees_are_left_as_they_are():
+    x, weight = randn(1024, 32), randn(512, 32, seed=1).requires_grad_()
+    target, seen = cresset.arange(1024, device="cuda") % 512, []
+    compiled = cresset.compile(scores_and_loss)
+    loss = compiled(x, weight, target, seen)
+    before = bits(seen[0])
+    loss.backward(retain_graph=True)
+    first = bits(weight.grad)
+    weight.grad = None
+    loss.backward()
+    assert bits(seen[0]) == before
+    assert bits(weight.grad) == first
