@@ -1,7 +1,7 @@
-// Attention of few queries, forward, for halves: what a token costs that is said with a cache of keys and values.
-// Reading keys and values is all that takes time, so they are split over the card in parts of PART keys, and the parts
-// of a row are brought together in their order. What a row gets does not depend on its neighbors, nor on how many they
-// are.
+// Attention of few queries, forward, in half precision: what a token costs that is said with a cache of keys and
+// values. Reading keys and values is all that takes time, so they are split over the card in parts of PART keys, and
+// the parts of a row are brought together in their order. What a row gets does not depend on its neighbors, nor on how
+// many they are.
 //
 // ENTRY: 0 a block computes a part for ROWS rows, queries of heads that share keys; 1 a block joins the parts of a row.
 // PART: 64 where WIDTH is 64 or more, or 128. WIDTH: the length of a row of keys, rounded up to a power of two; in
