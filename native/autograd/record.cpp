@@ -1,5 +1,4 @@
 // Recording: turning a call that just ran into a node.
-#include "autograd/derivative.h"
 #include "autograd/node.h"
 #include "dispatch/late.h"
 
@@ -94,11 +93,8 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
 }
 
 void save(const Call& c, OperatorNode& node, bool of_node) {
-  const auto& saves = node.op.derivative->saves;
-  for (size_t k = 0; k < saves.size(); ++k) {
-    Derivative::Saved saved = saves[k];
-    const uint32_t readers = only_for(node.op, static_cast<int64_t>(k));
-    if (readers && !needs_one_of(node, readers)) saved.what = Derivative::Saved::information;
+  for (Derivative::Saved saved : node.op.derivative->saves) {
+    if (saved.only_for && !needs_one_of(node, saved.only_for)) saved.what = Derivative::Saved::information;
     node.saved.push_back(own(c, saved, of_node));
   }
 }

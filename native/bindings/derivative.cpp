@@ -1,11 +1,9 @@
 #include "bindings/derivative.h"
 
-#include "autograd/derivative.h"
-
 namespace cresset {
 namespace {
 
-class PythonDerivative : public ReadingDerivative {
+class PythonDerivative : public Derivative {
  public:
   ~PythonDerivative() override { Py_XDECREF(function); }
   PyObject* function = nullptr;
@@ -203,9 +201,7 @@ void set_derivative(Operator& op, PyObject* function) {
       d->saves.push_back({S::all_outputs, 0});
     } else if (int at = op.signature.index_of(name); at >= 0) {
       d->roles += 's';
-      d->saves.push_back({S::argument, at});
-      d->only_for.resize(d->saves.size());
-      d->only_for.back() = kept_for(op, kept.get(), name);
+      d->saves.push_back({S::argument, at, kept_for(op, kept.get(), name)});
     } else if (name.size() > 5 && name.ends_with("_info") &&
                (at = op.signature.index_of(name.substr(0, name.size() - 5))) >= 0) {
       d->roles += 's';
@@ -222,7 +218,6 @@ void set_derivative(Operator& op, PyObject* function) {
            "' is none of grad, grads, needs, output, outputs, a result's name, an argument of ", op.signature.text);
     }
   }
-  d->only_for.resize(d->saves.size());
   op.derivative = std::move(d);
 }
 

@@ -61,6 +61,9 @@ class Derivative {
   struct Saved {
     enum What : uint8_t { argument, information, output, all_outputs } what;
     int index;
+    // Of an argument: bit i, it is read for the gradient of argument i. When none of these needs one, its information
+    // is kept instead of the tensor. Zero: it is always kept.
+    uint32_t only_for = 0;
   };
   std::vector<Saved> saves;
 };
