@@ -534,7 +534,7 @@ PyMethodDef functions[] = {
 Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
   Tensor result;
   if (is_tensor(data)) {
-    const Tensor t = unwrap_elements("tensor", data);
+    const Tensor t = readable_bools(unwrap_elements("tensor", data));
     result = dtype < 0 || static_cast<Dtype>(dtype) == t.dtype() ? clone(t, MemoryFormat::preserve)
                                                                  : convert(t, static_cast<Dtype>(dtype));
   } else if (is_numpy_array(data)) {

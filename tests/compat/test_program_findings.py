@@ -205,6 +205,8 @@ PROGRAMS = {
         "v2 = values((2, 2, 3, 3), 'float32').to(memory_format=t.channels_last).requires_grad_()", "v3 = v2 * 2",
         "v3.retain_grad()", "(v3 * v3).sum().backward(create_graph=True)"],
     "the cross product of two single numbers": ["v0 = t.tensor(1.0)", "v1 = t.linalg.cross(v0, v0)"],
+    "a tensor of truth values of other bytes": ["v0 = t.tensor([0, 1, 2, 255], dtype=t.uint8).view(t.bool)",
+        "v1 = t.tensor(v0)", "v2 = v0.new_tensor(v0)", "v3 = v1.view(t.uint8)"],
     "the data of truth values": ["v0 = t.ones(2, 3) < 2", "v1 = v0.data", "say(v0.is_set_to(v1))"],
     "of a product only the factor that a gradient reads is kept": [
         "v0 = values((2, 2), 'float32').requires_grad_()",
