@@ -239,6 +239,21 @@ const char* format_of(Dtype d) {
   }
 }
 
+bool is_numpy_array(PyObject* o) {
+  const std::string_view type = Py_TYPE(o)->tp_name;
+  return type == "numpy.ndarray" ||
+         (type != "array.array" && PyObject_CheckBuffer(o) && PyObject_HasAttrString(o, "__array_interface__"));
+}
+
+// The strides of an array of no elements, of which NumPy's buffer says what they would be with elements.
+Dims strides_of_empty(PyObject* array, int64_t itemsize) {
+  Dims strides;
+  Ref bytes(require(PyObject_GetAttrString(array, "strides")));
+  check_type(to_integers(bytes.get(), strides), "from_numpy: the array's strides are not integers");
+  for (int64_t& stride : strides) stride /= itemsize;
+  return strides;
+}
+
 // A tensor that shares a buffer's memory and keeps its owner alive.
 Tensor share_buffer(PyObject* owner, const char* who) {
   auto* view = new Py_buffer;
@@ -291,13 +306,8 @@ Tensor share_buffer(PyObject* owner, const char* who) {
   t->sizes = sizes;
   t->strides = strides;
   t->update_numel_and_contiguity();
+  if (!t.numel() && is_numpy_array(owner)) t->strides = strides_of_empty(owner, size_of(t.dtype()));
   return t;
-}
-
-bool is_numpy_array(PyObject* o) {
-  const std::string_view type = Py_TYPE(o)->tp_name;
-  return type == "numpy.ndarray" ||
-         (type != "array.array" && PyObject_CheckBuffer(o) && PyObject_HasAttrString(o, "__array_interface__"));
 }
 
 // from_buffer(obj) -> Tensor sharing memory

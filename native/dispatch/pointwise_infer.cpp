@@ -225,6 +225,7 @@ bool serves_as_number(const Call& c, const PointwiseDefinition& def, int i) {
   return other.kind != Kind::tensor && !other.is_none();
 }
 Scalar number_of_kind(Dtype dtype) {
+  if (is_complex(dtype)) return Scalar(std::complex<double>());
   return dtype == Dtype::b8 ? Scalar(false) : is_floating(dtype) ? Scalar(0.0) : Scalar(int64_t{0});
 }
 

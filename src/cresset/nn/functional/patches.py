@@ -72,7 +72,8 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     padded = pad(input, (padding[1], padding[1], padding[0], padding[0])) if any(padding) else input
     index = _patch_index(places, kernel, dilation, stride, padded.size(-1), input.device)
     patches = padded.flatten(-2).index_select(-1, index)
-    return patches.reshape(*input.shape[:-3], input.size(-3) * kernel[0] * kernel[1], places[0] * places[1])
+    columns = (input.size(-3) * kernel[0] * kernel[1], places[0] * places[1])
+    return forget_base(patches.reshape(*input.shape[:-3], *columns))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -114,7 +115,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     image = image.reshape(*shape, height, width)
     if any(padding):
         image = image[..., padding[0] : padding[0] + size[0], padding[1] : padding[1] + size[1]].contiguous()
-    return image
+    return forget_base(image)
 
 
 def _rearranged(mixed, *shape):
