@@ -54,6 +54,7 @@ CANCELLING = {
 WIDE = {
     "erf_gradient_x": (8, "a product with a denormal number"),
     "erfc_gradient_x": (8, "a product with a denormal number"),
+    "erfinv_gradient_x": (16, "exp of the square of a result with a rounding of its own"),
     "mish_gradient_x": (8, "the same, times x"),
     "gelu_tanh_gradient_x": (32, "the same, times x^3"),
     "scaled_modified_bessel_k0": (8, "a sum of two series"),

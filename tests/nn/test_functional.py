@@ -339,3 +339,8 @@ def test_the_conjugate_of_real_numbers_is_themselves():
     x = cresset.ones(2, requires_grad=True)
     assert x.conj_physical() is x and cresset.conj_physical(x) is x
     assert cresset.conj_physical(x.detach(), out=cresset.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_the_distance_of_pairs_is_between_tensors():
+    with pytest.raises(TypeError, match=r"argument 'x2' \(position 2\) must be Tensor, not float"):
+        F.pairwise_distance(torch.ones(1, 4), 2.0)

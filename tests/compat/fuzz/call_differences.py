@@ -230,6 +230,10 @@ KNOWN = [
     (r"sparse_\w+_tensor", r"indices must be an int64 tensor|indices dtype must be Int or Long|_indices and values must have dimensions that fit", ("PyTorch looks at the indices only on "
                                                                                                                                                    "request")),
     (r"matrix_exp", r"instead of (inf|nan) .* torch.b?float16", "PyTorch overflows on the way"),
+    (r"matrix_exp", r"; among numbers beyond 1e20$",
+        "scaled by the largest, nothing is left of the small elements, in either library"),
+    (r"^Tensor[.]inverse$", r"^answered where PyTorch says TypeError: .*takes no keyword arguments",
+        "methods take out=, as functions do"),
     (r"take_along_dim", r"out of bounds", "PyTorch reads beyond the end"),
     (r"clip_?$|clamp_?$", r"clamp_?_cpu\" not implemented for 'bool'",
         "PyTorch answers for one bound that is a tensor and not for a number"),

@@ -33,6 +33,11 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     >>> F.pairwise_distance(cresset.tensor([[0.0, 0.0]]), cresset.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
+    for place, (name, value) in enumerate((("x1", x1), ("x2", x2)), 1):
+        if not isinstance(value, cresset.Tensor):
+            raise TypeError(
+                f"pairwise_distance(): argument '{name}' (position {place}) must be Tensor, not {type(value).__name__}"
+            )
     return (x1 - x2 + eps).norm(float(p), -1, keepdim=keepdim)
 
 
