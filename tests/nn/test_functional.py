@@ -343,4 +343,4 @@ def test_the_conjugate_of_real_numbers_is_themselves():
 
 def test_the_distance_of_pairs_is_between_tensors():
     with pytest.raises(TypeError, match=r"argument 'x2' \(position 2\) must be Tensor, not float"):
-        F.pairwise_distance(torch.ones(1, 4), 2.0)
+        F.pairwise_distance(cresset.ones(1, 4), 2.0)
