@@ -2,6 +2,7 @@
 room.
 """
 
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "cresset"
@@ -29,3 +30,8 @@ def test_the_root_has_the_files_that_are_listed_and_no_others():
 def test_every_room_says_in_its_first_line_what_it_is_for():
     for folder in (folder for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()):
         assert (folder / "__init__.py").read_text().startswith('"""'), folder.name
+
+
+def test_files_of_the_project_have_plain_names():
+    """A program that takes an object for a path leaves a file with its description behind."""
+    assert not [entry.name for entry in PACKAGE.parents[1].iterdir() if not re.fullmatch(r"[\w.+-]+", entry.name)]
