@@ -10,6 +10,8 @@ import pytest
 
 import cresset
 
+pytest.importorskip("torch")
+
 PROGRAM = """
 import importlib, json, os, sys
 torch = importlib.import_module(sys.argv[1])

@@ -31,7 +31,7 @@ from cresset.nn import functional as F
 
 MiB = 1 << 20
 LIMITS = (0, 1 << 14, 1 << 17, 1 << 19, *(n * MiB for n in (1, 2, 3, 5, 7, 9, 12, 16, 20, 28, 40, 64, 100, 160, 256)))
-FEW_LIMITS = (0, 1 << 17, 1 << 19, 3 * MiB)
+FEW_LIMITS = (0, 1 << 17, 3 * MiB)
 PATIENCE = 60  # seconds for one child
 
 
