@@ -133,3 +133,13 @@ def test_the_norm_except_a_dimension_keeps_that_dimension_in_its_place():
     assert cresset.norm_except_dim(cresset.ones(2, 3, 4), 2, 1).shape == (1, 3, 1)
     with pytest.raises(IndexError, match="out of range"):
         cresset.norm_except_dim(v, 2, 2)
+
+
+@pytest.mark.parametrize("dtype", [cresset.int64, cresset.bool, cresset.complex64])
+def test_distances_are_between_real_numbers(dtype):
+    for pair in (
+        (cresset.ones(30, 2).to(dtype), cresset.ones(30, 2)),
+        (cresset.ones(2, 2), cresset.ones(2, 2).to(dtype)),
+    ):
+        with pytest.raises(RuntimeError, match="only supports floating-point"):
+            cresset.cdist(*pair)

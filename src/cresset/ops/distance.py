@@ -74,6 +74,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """
     if compute_mode not in _MODES:
         raise ValueError(f"cdist: {compute_mode} is not a valid value for compute_mode")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not x.is_floating_point():
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
     if min(x1.ndim, x2.ndim) >= 2 and x1.shape[:-2] != x2.shape[:-2]:
         leading = cresset.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
         x1, x2 = (x.expand(*leading, *x.shape[-2:]) for x in (x1, x2))
