@@ -150,9 +150,10 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                         f"assigned to a value of type {meaning.type().annotation_str}"
                     ),
                 )
+            kind = meaning.node().kind()
             if (
-                _NAMED.match(name)
-                and meaning.node().kind() not in ("prim::Param", "prim::Constant")
+                (_NAMED.match(name) or kind == "prim::ListConstruct")  # see matching.is_written_in_place
+                and kind not in ("prim::Param", "prim::Constant")
                 and not meaning.hasDebugName()
             ):
                 meaning.setDebugName(name)

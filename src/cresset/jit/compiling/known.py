@@ -18,6 +18,7 @@ from ...ops import aten_table
 from .. import marks
 from . import annotating, sugar
 from .errors import CompileError
+from .matching import is_written_in_place
 from .sugar import Py, Several, is_value
 
 KNOWN, READS_TREE, CONDITIONS = {}, {}, {}
@@ -236,7 +237,7 @@ def _(emitter, args, kwargs, tree):
     thing = args[0]
     if is_value(thing) and isinstance(thing.type(), types.TupleType):
         return thing
-    if is_value(thing) and thing.node().kind() == "prim::ListConstruct":
+    if is_value(thing) and is_written_in_place(thing):
         return emitter.value(Several(thing.node().inputs()), tree)
     items = emitter.iteration(thing, tree)
     if items.count is None:

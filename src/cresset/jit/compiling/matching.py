@@ -175,9 +175,16 @@ def list_plan(values, formal, name):
     return list(values)
 
 
+def is_written_in_place(value):
+    """Whether the items of a list are those that its node has: nobody has a name for it or has changed it."""
+    return value.node().kind() == "prim::ListConstruct" and not value.hasDebugName() and not value.hasUses()
+
+
 def convert_plan(value, formal, length, known, convert, name=""):
     """What to write so that `value` becomes a `formal`: the value, or (how, ...). Raises Mismatch."""
     actual = value.type()
+    if convert and type(actual) is types.NumberType and type(types.substitute(formal, known)) in _OF_SCALAR:
+        formal = types.substitute(formal, known)  # of a list of floats, a number becomes an item as a float
     if types.has_variables(formal):
         if not types.match_variables(formal, actual, known):
             raise Mismatch(f"Could not match type {actual} to {formal} in argument '{name}'.")
@@ -211,7 +218,7 @@ def convert_plan(value, formal, length, known, convert, name=""):
     if (
         isinstance(actual, types.ListType)
         and isinstance(inner, types.ListType)
-        and value.node().kind() == "prim::ListConstruct"
+        and is_written_in_place(value)
         and all(item.type().isSubtypeOf(inner.element) for item in value.node().inputs())
     ):
         return ("list", inner, value.node().inputs())  # a list written in place takes the type that is asked for

@@ -155,12 +155,12 @@ class Statements:
     def skip_if(self, flag, rest, tree):
         """Write the rest for the case that the flag is not set."""
         left = self.variables.get(flag)
-        if left is None or not rest:
-            if left is not None and flag == "$returned":
-                self.variables["$left"] = left
-            return False
+        if left is None:  # what would have set it is never reached
+            return self.emit_body(rest)
         if flag == "$returned":
             self.variables["$left"] = left
+        if not rest:
+            return False
 
         def skipped():
             return True
