@@ -193,7 +193,6 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         if (needs_override(self))
           if (PyObject* result = through_override("__setitem__", self, index, value)) return Py_DECREF(result), 0;
         const Tensor t = unwrap(self);
-        check_inplace("__setitem__", t, false);
         Tensor v;
         Scalar s;
         if (is_tensor(value)) {
@@ -207,6 +206,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         }
         if (index == Py_False) return 0;
         Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
+        check_inplace("__setitem__", t, false);
         // Leading dimensions of size one are dropped.
         Dims sizes = v.sizes();
         while (sizes.size() > 0 && sizes[0] == 1 && sizes != r.view.sizes()) sizes.erase(0);

@@ -441,3 +441,19 @@ class TestResultsOfFunctions:
         x = cresset.arange(16.0).view(4, 4).requires_grad_()
         function(x).sum().backward()
         assert x.grad.shape == (4, 4)
+
+
+def test_false_as_an_index_writes_nothing_to_a_leaf_either():
+    x = cresset.ones(2, 3, requires_grad=True)
+    x[False] *= 2
+    x[False] = cresset.ones(7)
+    assert x.tolist() == [[1.0] * 3] * 2
+    assert x._version == 0
+
+
+def test_a_wrong_index_is_told_before_the_leaf():
+    x = cresset.ones(2, 3, requires_grad=True)
+    with pytest.raises(IndexError, match="out of"):
+        x[2] = 1
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        x[1] = 1

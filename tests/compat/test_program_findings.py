@@ -132,6 +132,8 @@ PROGRAMS = {
         "v1 = t.addcdiv(t.ones(2), t.tensor([1, 2]), t.ones(2))"],
     "True alone is all of a tensor": ["v0 = t.zeros(2, 3)", "v0[True] = t.ones(3, dtype=t.float16)", "v0[True] = v0",
         "v0[False] = 3", "v0[True, 0] = t.ones(3, dtype=t.float16)"],
+    "where nothing is written, a leaf may be written to": ["v0 = t.ones(2, 3).requires_grad_()", "v0[False] *= 2",
+        "v0[False] = t.ones(7)", "v1 = v0[:1]", "v1[False] = 3", "v0[2] = 1", "v0[0, np.False_] = 1", "v0[0] = 1"],
     "one number through a mask after a slice": ["v0 = t.zeros(2, 2, dtype=t.float64)",
         "v0[:, t.tensor([True, False])] = t.tensor(1.0)", "v0[:, t.tensor([0])] = t.tensor(1.0)"],
     "what is written over itself": ["v0 = t.ones(1).expand(3)", "v0[:] = v0", "v0.copy_(v0)", "v1 = t.zeros(1, 0)",

@@ -8,7 +8,9 @@ lent or wrote the memory earlier, and which functions a gradient went through, i
 
 import re
 
-from lockstep import STORAGE_WRITTEN, Lockstep, Side, asked, memory, span
+from lockstep import STORAGE_WRITTEN, Lockstep
+from rounding import GRADIENT
+from side import Side, asked, fits, memory
 
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
@@ -21,7 +23,6 @@ LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_p
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data\[.*\] \S*= ")
 VARIABLE = r"\bv\d+\b"
-GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
 
@@ -238,8 +239,7 @@ def state(side):
     seen = {}
     for name, tensor in side.tensors().items():
         looks = side.looks(tensor)
-        fits = (tensor.storage_offset() + span(looks)) * tensor.element_size() <= tensor.untyped_storage().nbytes()
-        seen[name] = looks, memory(tensor, looks).tobytes() if fits else None
+        seen[name] = looks, memory(tensor, looks).tobytes() if fits(tensor, looks) else None
     return seen
 
 

@@ -1,163 +1,27 @@
 """Runs a program step by step on one library or on two, and tells the first thing in which they differ.
 
 After each step all that can be seen of every variable is compared: class of the error, shape, dtype, strides, offset,
-    size and sharing of memory,
-version, leaf and gradient flags, the gradient, and each element. Where two elements differ by rounding, the first
-library's bits go to the second, so that rounding never adds up from step to step and a tolerance is one step's.
+size and sharing of memory, version, leaf and gradient flags, the gradient, and each element. Where two elements differ
+by rounding (rounding.py), the first library's bits go to the second, so that rounding never adds up from step to step
+and a tolerance is one step's.
 """
 
 import builtins
 import ctypes
-import random
 import re
-import warnings
 
 import numpy as np
-from vocabulary import vocabulary
+from rounding import EPSILON, Rounding, away
+from side import ASSIGNED, BITS, Side, fits, memory, numbers, span
 
-ASSIGNED = re.compile(r"[vnmo]\d+$")
 # A tensor has other memory from then on, and with it another version in cresset, or a version of its own in PyTorch.
 REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half)\(|unsafe_(chunk|split)\(")
 STORAGE_WRITTEN = re.compile(r"untyped_storage\(\)\.(fill_|copy_)\(")  # counts as a write in cresset alone
-BITS = {
-    "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16,
-    "complex64": np.complex64, "complex128": np.complex128,
-    "int64": np.int64, "int32": np.int32, "int16": np.int16, "int8": np.int8, "uint8": np.uint8, "bool": np.uint8,
-    "complex32": np.uint32,
-}  # fmt: skip
-# What one operation may add in relative error: some units in the last place of the dtype in which it gives its result.
-EPSILON = {
-    "float64": 2.0**-52,
-    "float32": 2.0**-23,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "complex32": 2.0**-10,
-    "complex64": 2.0**-23,
-    "complex128": 2.0**-52,
-}
-SMALLEST = {
-    "float64": 1e-307,
-    "float32": 1e-37,
-    "float16": 1.2e-7,
-    "bfloat16": 1e-37,
-    "complex32": 1.2e-7,
-    "complex64": 1e-37,
-    "complex128": 1e-307,
-}
-REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}  # of the parts
-DOUBLE = ("float64", "complex128")
-UNITS = 8
-# with each intermediate result changed by some units in the last place: how far that moves an element is its condition
-RERUNS = 16
-MOVED = 4  # units: a single one is often rounded away again
-# The dtypes of a program that runs once more in double precision, and the methods that convert to them.
-NARROW = re.compile(r"\b(complex64)\b|\b(?:float32|b?float16)\b(?!\(\))|(?<=[.])(?:float|half|bfloat16)\(\)")
-
-BYTES = re.compile(r"(storage\(\)\.resize_\()(\d+)")  # as many as four times wider numbers need
-
-
-class Side:
-    """One library and the names of the program that runs on it."""
-
-    def __init__(self, library):
-        self.t = library
-        self.dtypes = {}
-        self.words = vocabulary(library)
-        self.diary = self.words["diary"]
-        self.begin()
-
-    def begin(self):
-        self.t.set_grad_enabled(True)
-        self.t.set_default_dtype(self.t.float32)
-        self.t.manual_seed(0)
-        self.names = dict(self.words)
-        self.diary.clear()
-        self.error = None
-        self.first = {}
-
-    def run(self, code):
-        """Execute one step; what it raised stays in `error` as (class, message)."""
-        try:
-            exec(code, self.names)  # the program's own text, made by steps.py
-            self.error = None
-        except Exception as error:
-            self.error = (type(error).__name__, str(error))
-
-    def tensors(self):
-        """Every tensor that a name leads to, by name; gradients after their owners."""
-        found = {}
-        for name, value in self.names.items():
-            if not ASSIGNED.match(name):
-                continue
-            if isinstance(value, self.t.Tensor):
-                found[name] = value
-            elif isinstance(value, self.t.nn.Module):
-                for path, member in (*value.named_parameters(), *value.named_buffers()):
-                    found[f"{name}.{path}"] = member
-        for name, value in list(found.items()):
-            if asked(lambda value=value: value.is_leaf or value.retains_grad) is True and value.grad is not None:
-                found[f"{name}.grad"] = value.grad
-        return found
-
-    def dtype(self, tensor):
-        dtype = tensor.dtype
-        if dtype not in self.dtypes:
-            self.dtypes[dtype] = str(dtype).split(".")[-1]
-        return self.dtypes[dtype]
-
-    def looks(self, tensor):
-        """All that can be seen of a tensor but its elements."""
-        inference = tensor.is_inference()
-        return {
-            "class": type(tensor).__name__,
-            "shape": tuple(tensor.shape),
-            "dtype": self.dtype(tensor),
-            "strides": strides_that_lead_somewhere(tensor.shape, tensor.stride()),
-            "offset": tensor.storage_offset() if tensor.numel() else 0,  # nothing begins nowhere
-            "requires_grad": asked(lambda: tensor.requires_grad),
-            "is_leaf": asked(lambda: tensor.is_leaf),
-            "version": "none" if inference else self.version(tensor),
-            "is_conj": tensor.is_conj(),
-            "is_neg": tensor.is_neg(),
-            "bytes": self.since(tensor, "bytes", tensor.untyped_storage().nbytes()),
-        }
-
-    def version(self, tensor):
-        now = asked(
-            lambda: tensor._version
-        )  # PyTorch has none for a tensor that was given the data of an inference tensor
-        return "none" if isinstance(now, str) else self.since(tensor, "version", now)
-
-    def since(self, tensor, what, now):
-        """By how much a number has grown since the tensor was first seen: how often a result was written to while it
-        was made, and how much memory was used for it, is nobody's business.
-        """
-        first = self.first.setdefault((id(tensor), what), (tensor, now))
-        return now - first[1]
-
-    def sharing(self, tensors):
-        """For each name the first name whose tensor has the same memory."""
-        first, shared = {}, {}
-        for name, tensor in tensors.items():
-            storage = tensor.untyped_storage()
-            start = asked(storage.data_ptr) if storage.nbytes() and tensor.numel() else ""
-            shared[name] = name if isinstance(start, str) else first.setdefault(start, name)
-        return shared
 
 
 def catches(theirs, ours):
     """Whether `except theirs` catches `ours`, by their names."""
     return theirs == ours or issubclass(getattr(builtins, ours, type(None)), getattr(builtins, theirs, int))
-
-
-def asked(question):
-    """The answer, or the class of the error: the history of a view that was written to is looked into only when it is
-    asked for.
-    """
-    try:
-        return question()
-    except RuntimeError as error:
-        return type(error).__name__
 
 
 def counts_apart(t, tensor, others):
@@ -178,61 +42,10 @@ def counts_apart(t, tensor, others):
     return any(a == b for a, b in zip(after, before))
 
 
-def strides_that_lead_somewhere(shape, strides):
-    """The strides, but of dimensions of one element, and of tensors without any: nothing is found by them."""
-    if 0 in shape:
-        return (0,) * len(strides)
-    return strides if 1 not in shape else tuple(0 if n == 1 else s for n, s in zip(shape, strides))
-
-
-def span(looks):
-    """How many elements lie between the first and the last one of a tensor, both included."""
-    if 0 in looks["shape"]:
-        return 0
-    return 1 + sum((n - 1) * s for n, s in zip(looks["shape"], looks["strides"]))
-
-
-def memory(tensor, looks):
-    """The tensor's elements as an array that shares its memory."""
-    kind = np.dtype(BITS[looks["dtype"]])
-    count = span(looks)
-    if not count:
-        return np.empty(looks["shape"], kind)
-    raw = (ctypes.c_char * (count * kind.itemsize)).from_address(tensor.data_ptr())
-    flat = np.frombuffer(raw, kind)
-    return np.lib.stride_tricks.as_strided(flat, looks["shape"], [s * kind.itemsize for s in looks["strides"]])
-
-
 def covers(array, other):
     """Whether the memory of one array holds that of another."""
     (first, last), (start, end) = map(np.lib.array_utils.byte_bounds, (array, other))
     return first <= start and end <= last
-
-
-def numbers(array, dtype):
-    """The elements as numbers NumPy can compute with."""
-    if dtype == "bfloat16":
-        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    if dtype in ("float16", "float32"):
-        return array.astype(np.float64)
-    if dtype == "complex32":
-        whole = np.empty(array.shape, np.complex128)
-        whole.real, whole.imag = ((array >> shift & 0xFFFF).astype(np.uint16).view(np.float16) for shift in (0, 16))
-        return whole
-    return array.astype(np.complex128) if dtype == "complex64" else array
-
-
-def away(expected, got, dtype):
-    """Where two arrays of numbers differ by more than the rounding of one operation, element by element."""
-    with np.errstate(all="ignore"):
-        same = (expected == got) | ((expected != expected) & (got != got))
-        if dtype in EPSILON:
-            close = np.abs(expected - got) <= UNITS * EPSILON[dtype] * np.abs(expected) + SMALLEST[dtype]
-            same |= close & np.isfinite(expected) & np.isfinite(got)
-        if np.iscomplexobj(expected):  # beside a part that is no number or infinite, the other one counts alone
-            parts = [~away(getattr(expected, part), getattr(got, part), REAL[dtype]) for part in ("real", "imag")]
-            same |= parts[0] & parts[1] & ~np.isfinite(expected)
-    return ~same
 
 
 class Lockstep:
@@ -245,7 +58,7 @@ class Lockstep:
     def begin(self):
         for side in self.sides:
             side.begin()
-        self.steps = []
+        self.steps, self.seen = [], []  # and whether each was compared
         self.replaced = self.storage_written = False
 
     @property
@@ -255,6 +68,7 @@ class Lockstep:
     def step(self, text, compare=True, between=lambda who: None):
         """Run one step on all sides. Returns how they differ after it, or None."""
         self.steps.append(text)
+        self.seen.append(compare)
         self.replaced |= bool(REPLACED.search(text))
         self.storage_written |= bool(STORAGE_WRITTEN.search(text))
         code = compile(text, "<step>", "exec")
@@ -267,13 +81,19 @@ class Lockstep:
                 side.error[0] in ("SystemError", "MemoryError", "RecursionError") or "has a bug" in side.error[1]
             ):
                 return f"{side.t.__name__} raised {side.error[0]}: {side.error[1]}"
-        why = None
+        if compare:
+            return self.look()
         if len(self.sides) > 1:
-            if compare:
-                why = self.difference()
-            else:
-                self.settle_versions()
-        self.storage_written &= not compare
+            self.settle_versions()
+        return None
+
+    def look(self):
+        """How the sides differ after the last step, or None."""
+        if len(self.sides) < 2 or not self.steps:
+            return None
+        self.seen[-1] = True
+        why = self.difference()
+        self.storage_written = False
         return f"{why}; both raised {self.lead.error[0]}" if why and all(side.error for side in self.sides) else why
 
     def difference(self):
@@ -301,9 +121,11 @@ class Lockstep:
             if expected["dtype"] not in BITS:
                 return f"{name}: dtype {expected['dtype']} cannot be compared"
             size = span(expected) * np.dtype(BITS[expected["dtype"]]).itemsize
-            if size and size + tensor.storage_offset() * tensor.element_size() > tensor.untyped_storage().nbytes():
-                continue  # its memory was cut off
-            if size and ctypes.string_at(tensor.data_ptr(), size) != ctypes.string_at(mine.data_ptr(), size):
+            if (
+                size
+                and fits(tensor, expected)
+                and ctypes.string_at(tensor.data_ptr(), size) != ctypes.string_at(mine.data_ptr(), size)
+            ):
                 unequal.append((name, memory(tensor, expected), memory(mine, got), expected["dtype"]))
         if lead.sharing(theirs) != other.sharing(ours):
             expected, got = lead.sharing(theirs), other.sharing(ours)
@@ -362,39 +184,20 @@ class Lockstep:
         if not wrong.any():
             return None
         if dtype in EPSILON:
-            wrong &= ~self.within_condition(name, theirs, ours, dtype)
+
+            def read(side):
+                tensor = side.tensors().get(name)
+                looks = tensor is not None and side.looks(tensor)
+                return numbers(memory(tensor, looks).copy(), looks["dtype"]) if looks and fits(tensor, looks) else None
+
+            wrong &= ~self.rounding().explains(read, theirs, ours, dtype)
             if not wrong.any():
                 return None
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         return f"{name}: {ours[where]} instead of {theirs[where]} at {list(where)} of {expected.shape} {dtype}"
 
-    def within_condition(self, name, theirs, ours, dtype):
-        """Where the difference is no larger than what units in the last place of every intermediate result make of
-        it, or where the other library comes as near to the result in double precision as the leading one.
-
-        The program runs again on the leading library alone, with each new floating-point number moved up or down, then
-        with every dtype of fractions widened.
-        """
-        spread = np.zeros(theirs.shape)
-        unsure = np.zeros(theirs.shape, bool)
-        for seed in range(RERUNS):
-            moved = rerun_with_noise(self.lead.t, self.steps, name, random.Random(seed))
-            if moved is None or moved.shape != theirs.shape:
-                continue
-            with np.errstate(all="ignore"):
-                unsure |= np.isfinite(moved) != np.isfinite(theirs)
-                distance = np.abs(moved - theirs)
-                spread = np.fmax(spread, np.where(np.isfinite(distance), distance, 0))
-        with np.errstate(all="ignore"):
-            unsure |= np.isinf(ours) & (theirs != 0) & (spread >= np.abs(theirs))  # no digit is sure, nor the sign
-            near = unsure | (np.abs(theirs - ours) <= UNITS / MOVED * spread)
-            exact = None if dtype in DOUBLE or near.all() else rerun_in_double(self.lead.t, self.steps, name)
-            if exact is not None and exact.shape == theirs.shape:
-                fault = np.abs(theirs - exact)
-                # PyTorch's own result is right to some units of one: it is the same program.
-                same_program = fault <= 8 * UNITS * EPSILON[dtype] * np.maximum(1, np.abs(exact))
-                near |= same_program & (np.abs(ours - exact) <= UNITS * fault)
-            return near
+    def rounding(self):
+        return Rounding(self.lead.t, self.steps, self.seen)
 
     def other_names(self):
         """Differences in arrays of NumPy and other values with names."""
@@ -411,7 +214,7 @@ class Lockstep:
     def diaries(self):
         lead, other = self.sides
         for expected, got in zip(lead.diary, other.diary):
-            if not same(expected, got):
+            if not same(expected, got) and not self.said_alike():
                 return f"said {got} instead of {expected}"[:600] + apart(expected, got)
         if len(lead.diary) != len(other.diary):
             longer = max(lead, other, key=lambda side: len(side.diary))
@@ -419,6 +222,46 @@ class Lockstep:
         lead.diary.clear()
         other.diary.clear()
         return None
+
+    def said_alike(self):
+        """Whether what was said is the same but for rounding, as tensors are compared."""
+        lead, other = self.sides
+        if not same(without_fractions(tuple(lead.diary)), without_fractions(tuple(other.diary))):
+            return False
+        for at, (theirs, ours) in enumerate(zip(fractions(lead.diary), fractions(other.diary))):
+
+            def read(side, at=at):
+                said = fractions(side.diary)
+                return numbers_of(said[at]) if at < len(said) else None
+
+            pair = numbers_of(theirs), numbers_of(ours)
+            wrong = away(*pair, theirs[1])
+            if wrong.any() and (wrong & ~self.rounding().explains(read, *pair, theirs[1])).any():
+                return False
+        return True
+
+
+def fractions(value):
+    """All tensors and arrays of fractions in a plain value."""
+    if not isinstance(value, (tuple, list)):
+        return []
+    if value and value[0] in ("tensor", "array"):
+        return [value] if value[1] in EPSILON else []
+    return [found for part in value for found in fractions(part)]
+
+
+def without_fractions(value):
+    """A plain value without the elements of its tensors of fractions."""
+    if not isinstance(value, tuple):
+        return value
+    if value and value[0] in ("tensor", "array"):
+        return value[:-1] if value[1] in EPSILON else value
+    return tuple(map(without_fractions, value))
+
+
+def numbers_of(plain):
+    """The elements of a plain tensor or array."""
+    return np.array(plain[-1], np.complex128 if plain[1].startswith("complex") else np.float64)
 
 
 def apart(expected, got):
@@ -475,58 +318,3 @@ def close(expected, got, epsilon):
     if isinstance(expected, (float, complex)):
         return abs(expected - got) <= 64 * epsilon * max(abs(expected), 1e-30)
     return False
-
-
-def rerun_with_noise(library, steps, name, rng):
-    """The elements that variable `name` ends with when each new number on the way is moved by some units in the last
-    place.
-    """
-    side = Side(library)
-    known = {}
-    for text in steps:
-        side.run(compile(text, "<step>", "exec"))
-        if text is steps[-1]:
-            break
-        for variable, tensor in side.tensors().items():
-            version = 0 if tensor.is_inference() else tensor._version
-            if known.get(variable, (None, None))[0] is tensor and known[variable][1] == version:
-                continue
-            known[variable] = (tensor, version)
-            looks = side.looks(tensor)
-            if looks["dtype"] in EPSILON and not variable.endswith(".grad"):
-                move_last_place(memory(tensor, looks), looks["dtype"], rng)
-    tensor = side.tensors().get(name)
-    if tensor is None:
-        return None
-    looks = side.looks(tensor)
-    return numbers(memory(tensor, looks).copy(), looks["dtype"])
-
-
-def rerun_in_double(library, steps, name):
-    """The elements that variable `name` ends with when every fraction of the program is a double."""
-    side = Side(library)
-    library.set_default_dtype(library.float64)
-    for text in steps:
-        wide = NARROW.sub(lambda m: "double()" if m[0].endswith(")") else "complex128" if m[1] else "float64", text)
-        wide = BYTES.sub(lambda m: f"{m[1]}{4 * int(m[2])}", wide)
-        side.run(compile(wide, "<step>", "exec"))
-    library.set_default_dtype(library.float32)
-    tensor = side.tensors().get(name)
-    if tensor is None:
-        return None
-    looks = side.looks(tensor)
-    return numbers(memory(tensor, looks).copy(), looks["dtype"]) if looks["dtype"] in DOUBLE else None
-
-
-def move_last_place(array, dtype, rng):
-    if 0 in array.strides and array.size > 1:
-        array = array[tuple(slice(0, 1) if s == 0 else slice(None) for s in array.strides)]
-    signs = np.array([rng.choice((-MOVED, MOVED)) for _ in range(array.size)], float).reshape(array.shape)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        if dtype == "complex32":
-            return
-        if dtype == "bfloat16":
-            array[...] = np.where((array & 0x7FFF) == 0, array, array + signs.astype(np.int16).astype(np.uint16))
-        else:
-            array[...] = array * (1 + signs.astype(array.real.dtype) * EPSILON[dtype])

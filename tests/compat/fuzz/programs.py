@@ -29,7 +29,8 @@ import vocabulary  # noqa: E402
 from children import MOST_MEMORY, RECORD, fork, note, watch  # noqa: E402
 from circumstances import circumstances, through  # noqa: E402
 from differences import known  # noqa: E402
-from lockstep import Lockstep, memory, span  # noqa: E402
+from lockstep import Lockstep  # noqa: E402
+from side import memory, span  # noqa: E402
 from steps import Maker  # noqa: E402
 
 BATCH = 500  # programs that one child runs
@@ -68,6 +69,10 @@ def run_program(lockstep, seed, number, between=lambda step, who: None):
     refused = 0
     for k in range(length):
         text = maker.line()
+        if (
+            every > 1 and text.startswith("say(") and (why := lockstep.look())
+        ):  # a text is compared as it is: of the same bits
+            return why, refused, every == 1
         why = lockstep.step(text, (k + 1) % every == 0 or k == length - 1, functools.partial(between, text))
         if why:
             return why, refused, every == 1

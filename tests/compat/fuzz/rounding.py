@@ -1,0 +1,277 @@
+"""Tells rounding from mistakes: how far apart two results of one step may lie.
+
+A difference of some units in the last place is rounding. A larger one is, element by element, where the leading library
+alone shows that no more digits can be asked for, in one of two ways. *Condition*: each operand moved by some units in
+the last place of the result moves the result as far. *Method*: with such operands, the library's own result differs as
+much from its result in double precision (of a float64 program: in float32 from double precision, and as many units
+count). So no operator is excused as such, and no element because of its neighbors.
+
+For this the program runs again. Operands that a step makes for itself get names first, so that they are moved, too.
+After each step that was compared, all variables get the values that they had, moved; so nothing adds up from step to
+step, but what a backward pass had kept aside is that of moved operands.
+"""
+
+import random
+import re
+
+import numpy as np
+from side import Side, fits, memory, numbers
+
+# What one operation may add in relative error: some units in the last place of the dtype in which it gives its result.
+EPSILON = {
+    "float64": 2.0**-52,
+    "float32": 2.0**-23,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+    "complex32": 2.0**-10,
+    "complex64": 2.0**-23,
+    "complex128": 2.0**-52,
+}
+SMALLEST = {
+    "float64": 1e-307,
+    "float32": 1e-37,
+    "float16": 1.2e-7,
+    "bfloat16": 1e-37,
+    "complex32": 1.2e-7,
+    "complex64": 1e-37,
+    "complex128": 1e-307,
+}
+REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}  # of the parts
+DOUBLE = ("float64", "complex128")
+UNITS = 8
+RERUNS = 16
+MOVED = 4  # units: a single one is often rounded away again
+# The dtypes of a program that runs in another precision, and the methods that convert to them.
+NARROW = re.compile(r"\b(complex64)\b|\b(?:float32|b?float16)\b(?!\(\))|(?<=[.])(?:float|half|bfloat16)\(\)")
+WIDE = re.compile(r"\b(complex128)\b|\bfloat64\b|(?<=[.])double\(\)")
+BYTES = re.compile(r"(storage\(\)\.resize_\()(\d+)")  # as many as four times wider numbers need
+MAKES = re.compile(r"\b(?:values|t\.(?:rand|randn|full|ones|zeros|arange|linspace|tensor))\(")
+GRADIENT = re.compile(r"backward\(|[.]grad\(")
+# What draws random numbers while it computes, other ones in another precision.
+DRAWS = re.compile(
+    r"dropout|gumbel|rrelu|multinomial|rand\w*_like|\b(?:normal|uniform|bernoulli|random|exponential)_?\("
+)
+
+
+def away(expected, got, dtype):
+    """Where two arrays of numbers differ by more than the rounding of one operation, element by element."""
+    with np.errstate(all="ignore"):
+        same = (expected == got) | ((expected != expected) & (got != got))
+        if dtype in EPSILON:
+            close = np.abs(expected - got) <= UNITS * EPSILON[dtype] * np.abs(expected) + SMALLEST[dtype]
+            same |= close & np.isfinite(expected) & np.isfinite(got)
+        if np.iscomplexobj(expected):  # beside a part that is no number or infinite, the other one counts alone
+            parts = [~away(getattr(expected, part), getattr(got, part), REAL[dtype]) for part in ("real", "imag")]
+            same |= parts[0] & parts[1] & ~np.isfinite(expected)
+    return ~same
+
+
+class Rounding:
+    """The steps of a program up to one whose result is in question. `seen` has whether each was compared."""
+
+    def __init__(self, library, steps, seen):
+        self.library = library
+        self.steps = list(named_operands(steps, seen))  # (a step, the variables that follow after it; None: all)
+        self.clean = None
+
+    def explains(self, read, theirs, ours, dtype):
+        """Where two results are as near as can be asked for. `read` gives the result of a side, or None."""
+        kept = self.library.get_rng_state(), self.library.is_grad_enabled()
+        try:
+            near = self.condition(read, theirs, ours, dtype)
+            return near if near.all() else near | self.method(read, theirs, ours, dtype)
+        finally:
+            self.library.set_rng_state(kept[0])
+            self.library.set_grad_enabled(kept[1])
+            self.library.set_default_dtype(self.library.float32)
+
+    def condition(self, read, theirs, ours, dtype):
+        """Where operands that are moved by some units in the last place move the result as far as it is away.
+
+        Operands of fewer digits than the result are what they are. But a gradient may have come through such numbers,
+        and what is written to an out= of more digits has those of the operands.
+        """
+        self.clean = self.clean or self.values_on_the_way()
+        coarsest = 1 if GRADIENT.search(self.steps[-1][0]) else max(EPSILON[dtype], self.unit_of_what_is_read())
+        spread, unsure, near = np.zeros(theirs.shape), np.zeros(theirs.shape, bool), ~away(theirs, ours, dtype)
+        for seed in range(RERUNS):
+            again = Again(self.library)
+            for at, (text, names) in enumerate(self.steps):
+                again.run(text)
+                if at < len(self.steps) - 1:
+                    again.follow(self.clean[at], names, random.Random(f"{seed}/{at}"), coarsest)
+            moved = read(again.side)
+            if moved is None or moved.shape != theirs.shape:
+                continue
+            with np.errstate(all="ignore"):
+                unsure |= np.isfinite(moved) != np.isfinite(theirs)
+                distance = np.abs(moved - theirs)
+                spread = np.fmax(spread, np.where(np.isfinite(distance), distance, 0))
+                signless = np.isinf(ours) & (theirs != 0) & (spread >= np.abs(theirs))  # no digit is sure, nor the sign
+                near |= unsure | signless | (np.abs(theirs - ours) <= UNITS / MOVED * spread)
+            if near.all():
+                break
+        return near
+
+    def method(self, read, theirs, ours, dtype):
+        """Where the library's own result is as far from the one in double precision, for operands close by."""
+        fault, near = np.zeros(theirs.shape), ~away(theirs, ours, dtype)
+        units = EPSILON["float32" if dtype in DOUBLE else dtype]
+        for seed in range(RERUNS + 1):
+            pair = self.beside_double(read, seed, dtype in DOUBLE)
+            if pair is None or pair[0].shape != theirs.shape:
+                break
+            rounded, exact = pair
+            with np.errstate(all="ignore"):
+                distance = np.abs(rounded - exact)
+                # More than some units of one is no rounding: the two are not the same program.
+                alike = distance <= 8 * UNITS * units * np.maximum(1, np.abs(exact))
+                fault = np.fmax(fault, np.where(alike, distance, 0))
+                near |= np.abs(theirs - ours) <= UNITS * fault * (EPSILON[dtype] / units)
+            if near.all():
+                break
+        return near
+
+    def beside_double(self, read, seed, narrowed):
+        """The result and that in double precision, both of the same operands, which are moved (seed 0: which are not);
+        None where the programs go different ways.
+        """
+        rounded, exact = Again(self.library, narrow if narrowed else str), Again(self.library, wide, "float64")
+        for at, (text, names) in enumerate(self.steps):
+            state = self.library.get_rng_state()
+            rounded.run(text)
+            after = self.library.get_rng_state()
+            self.library.set_rng_state(state)
+            exact.run(text)
+            self.library.set_rng_state(after)
+            if (rounded.side.error is None) != (exact.side.error is None):
+                return None
+            if at == len(self.steps) - 1:
+                break
+            if names != ():
+                rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None)
+                if not exact.follow(rounded.values(), names):
+                    return None
+        if any(DRAWS.search(text) for text, _ in self.steps):
+            return None
+        results = read(rounded.side), read(exact.side)
+        return None if any(x is None for x in results) or results[0].shape != results[1].shape else results
+
+    def unit_of_what_is_read(self):
+        """The unit of the operands of a last step with out=, or 0."""
+        read, _, target = self.steps[-1][0].partition("out=")
+        units = [self.units[name] for name in re.findall(r"\b[vw]\d+\b", read) if name in self.units]
+        return min(units, default=0) if target else 0
+
+    def values_on_the_way(self):
+        """All variables after each step; `units` has those of the ones of fractions before the last step."""
+        again, found = Again(self.library), []
+        for text, _ in self.steps:
+            tensors = again.side.tensors()
+            again.run(text)
+            found.append(again.values())
+        dtypes = {name: again.side.dtype(tensor) for name, tensor in tensors.items()}
+        self.units = {name: EPSILON[dtype] for name, dtype in dtypes.items() if dtype in EPSILON}
+        return found
+
+
+class Again:
+    """A program once more, rewritten, by a library with this default dtype."""
+
+    def __init__(self, library, rewrite=str, default="float32"):
+        self.side, self.rewrite, self.default = Side(library), rewrite, getattr(library, default)
+        self.known = {}
+
+    def run(self, text):
+        self.side.t.set_default_dtype(self.default)
+        self.side.run(compile(self.rewrite(text), "<step>", "exec"))
+        self.side.t.set_default_dtype(self.side.t.float32)
+
+    def values(self):
+        """The elements of all tensors by name."""
+        found = {}
+        for name, tensor in self.side.tensors().items():
+            looks = self.side.looks(tensor)
+            if fits(tensor, looks):
+                found[name] = numbers(memory(tensor, looks).copy(), looks["dtype"])
+        return found
+
+    def follow(self, values, names, rng=None, coarsest=1):
+        """Give the variables of these names, or all, these values; with `rng`, those whose units are no coarser, and
+        any new one, moved by some units in the last place. Whether each had the right sizes.
+        """
+        agree = True
+        if names is None:
+            self.side.diary.clear()  # what was said was compared
+        for name, tensor in self.side.tensors().items():
+            looks = self.side.looks(tensor)
+            if not fits(tensor, looks):
+                continue
+            there = memory(tensor, looks)
+            changed = self.known.get(name) != (id(tensor), looks["version"])
+            self.known[name] = (id(tensor), looks["version"])
+            value = values.get(name) if names is None or name in names else None
+            unit = EPSILON.get(looks["dtype"], 2)
+            if value is None:
+                if not changed or rng is None or unit > 1:
+                    continue
+                value = moved(numbers(there, looks["dtype"]), unit, rng)
+            elif value.shape != there.shape:
+                agree = False
+                continue
+            elif rng is not None and unit <= coarsest:
+                value = moved(value, unit, rng)
+            write(there, looks["dtype"], value)
+        return agree
+
+
+def moved(value, unit, rng):
+    """The numbers, each some units larger or smaller."""
+    signs = np.array([rng.choice((-MOVED, MOVED)) for _ in range(value.size)], float).reshape(value.shape)
+    with np.errstate(all="ignore"):
+        return np.where(value == 0, value, value * (1 + signs * unit))
+
+
+def write(array, dtype, value):
+    """Put numbers into the memory of a tensor."""
+    with np.errstate(all="ignore"):
+        if dtype == "bfloat16":
+            bits = np.ascontiguousarray(value, np.float32).view(np.uint32).astype(np.uint64)
+            rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+            array[...] = np.where(value != value, array, rounded.reshape(array.shape))
+        elif dtype != "complex32":
+            array[...] = value if np.iscomplexobj(array) else value.real
+
+
+def wide(text):
+    """A step with every fraction a double."""
+    text = NARROW.sub(lambda m: "double()" if m[0].endswith(")") else "complex128" if m[1] else "float64", text)
+    return BYTES.sub(lambda m: f"{m[1]}{4 * int(m[2])}", text)
+
+
+def narrow(text):
+    """A step of doubles in single precision."""
+    return WIDE.sub(lambda m: "float()" if m[0].endswith(")") else "complex64" if m[1] else "float32", text)
+
+
+def named_operands(steps, seen):
+    """The steps, each after steps that make what it made for itself; with the variables that are known after it: all
+    (None) where it was compared.
+    """
+    count = 0
+    for text, compared in zip(steps, seen):
+        while found := MAKES.search(text):
+            end = closing(text, found.end())
+            yield f"w{count} = {text[found.start() : end]}", (f"w{count}",)
+            text = f"{text[: found.start()]}w{count}{text[end:]}"
+            count += 1
+        yield text, None if compared else ()
+
+
+def closing(text, at):
+    """The place behind the bracket that closes the one before `at`."""
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    return at

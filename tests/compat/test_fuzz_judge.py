@@ -1,0 +1,180 @@
+"""The judge of random programs (fuzz/rounding.py) takes rounding for rounding, and a small mistake for a mistake."""
+
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).with_name("fuzz")))
+import lockstep  # noqa: E402
+import programs  # noqa: E402
+from side import memory  # noqa: E402
+
+import cresset  # noqa: E402
+
+F = cresset.nn.functional
+
+
+def difference(steps):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return programs.replay(lockstep.Lockstep([torch, cresset]), steps)[0]
+
+
+ROUNDING = {
+    "a product that its bias cancels": [
+        "v0 = values((2,), 'float32', 7)",
+        "v1 = F.layer_norm(v0, (2,), t.rand((2,), dtype=t.float32), values((2,), 'float32', 6))",
+    ],
+    "a product that its bias cancels, both of their own": [
+        "v0 = values((2, 2, 2), 'float32', 4).cumsum(-1)",
+        "v1 = F.layer_norm(v0, (2,), values((2,), 'float32', 8), values((4,), 'float32', 8)[..., ::2])",
+    ],
+    "a mean far from zero, in double precision": [
+        "v0 = t.arange(24).to(t.float64).reshape((4, 3, 2))",
+        "v1 = F.instance_norm(v0)",
+    ],
+    "a difference that loses digits, in double precision": [
+        "t.manual_seed(1)",
+        "v0 = t.rand((2, 2), dtype=t.float64)",
+        "v1 = F.tanhshrink(v0)",
+    ],
+    "a gradient of terms that cancel, which a hook is told": [
+        "v0 = t.full((3, 3), -1, dtype=t.float32).requires_grad_()",
+        "v0.register_hook(hook('h', 'say'))",
+        "v1 = t.autograd.grad(F.rms_norm(v0, (3,)).sum(), v0)[0]",
+    ],
+    "a gradient along what a normalization takes out": [
+        "v0 = values((2, 2, 2), 'float32', 6).requires_grad_()",
+        "v0.register_hook(hook('h', 'clone'))",
+        "v1 = t.select_scatter(F.log_softmax(v0, -1), v0[0] * 2, 0, 0)",
+        "v2 = F.batch_norm(v1, None, None, training=True)",
+        "v2.backward(v2)",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ROUNDING)
+def test_rounding_is_no_difference(name):
+    assert difference(ROUNDING[name]) is None
+
+
+def off(function, by):
+    """The function with each result too large by a part of it."""
+    return lambda *given, **named: function(*given, **named) * (1 + by)
+
+
+def one_off(function, by):
+    """The function with its first element too large by a part of it."""
+
+    def spoiled(*given, **named):
+        result = function(*given, **named)
+        first = cresset.zeros_like(result)
+        first.view(-1)[0] = by
+        return result * (1 + first)
+
+    return spoiled
+
+
+class WithoutTheMean(cresset.autograd.Function):
+    """layer_norm whose derivative forgets that the mean depends on the input."""
+
+    @staticmethod
+    def forward(ctx, x, shape):
+        scale = (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt()
+        y = (x - x.mean(-1, keepdim=True)) * scale
+        ctx.save_for_backward(y, scale)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        y, scale = ctx.saved_tensors
+        return scale * (grad - y * (grad * y).mean(-1, keepdim=True)), None
+
+
+class WithoutTheSpread(WithoutTheMean):
+    """layer_norm whose derivative forgets that the scale depends on the input."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        _, scale = ctx.saved_tensors
+        return scale * (grad - grad.mean(-1, keepdim=True)), None
+
+
+NORM = ["v0 = values((3, 4), '{0}', 5)", "v1 = F.layer_norm(v0, (4,))"]
+CANCELED = ROUNDING["a product that its bias cancels, both of their own"]
+GRADIENT = [
+    "v0 = values((3, 4), 'float32', 5).requires_grad_()",
+    "v1 = F.layer_norm(v0, (4,))",
+    "v2 = t.autograd.grad((v1 * values((3, 4), 'float32', 3)).sum(), v0)[0]",
+]
+HOOKED = [
+    "v0 = values((3, 4), 'float32', 5).requires_grad_()",
+    "v0.register_hook(hook('h', 'say'))",
+    "v1 = F.layer_norm(v0, (4,))",
+    "t.autograd.grad((v1 * values((3, 4), 'float32', 3)).sum(), v0)",
+]
+BATCHED = ["v0 = values((4, 3), 'float32', 2)", "v1 = F.batch_norm(v0, None, None, training=True)"]
+SHRUNK = ["v0 = t.linspace(0.05, 1, 8, dtype=t.{0})", "v1 = F.tanhshrink(v0)"]
+SPOILED = {
+    "each element of a normalization": ("layer_norm", lambda f: off(f, 1e-4), [x.format("float32") for x in NORM]),
+    "one element of a normalization": ("layer_norm", lambda f: one_off(f, 1e-4), [x.format("float32") for x in NORM]),
+    "a normalization in float64": ("layer_norm", lambda f: off(f, 1e-12), [x.format("float64") for x in NORM]),
+    "a normalization in half precision": ("layer_norm", lambda f: off(f, 2e-2), [x.format("float16") for x in NORM]),
+    "a product before its bias cancels it": ("layer_norm", lambda f: off(f, 1e-4), CANCELED),
+    "batch_norm": ("batch_norm", lambda f: one_off(f, 1e-4), BATCHED),
+    "a difference that loses digits": ("tanhshrink", lambda f: off(f, 1e-4), [x.format("float32") for x in SHRUNK]),
+    "such a difference in float64": ("tanhshrink", lambda f: off(f, 1e-10), [x.format("float64") for x in SHRUNK]),
+    "a gradient without the mean": ("layer_norm", lambda f: WithoutTheMean.apply, GRADIENT),
+    "a gradient without the spread": ("layer_norm", lambda f: WithoutTheSpread.apply, GRADIENT),
+    "such a gradient in a hook": ("layer_norm", lambda f: WithoutTheMean.apply, HOOKED),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_small_mistake_is_a_difference(name, monkeypatch):
+    function, spoil, steps = SPOILED[name]
+    assert difference(steps) is None
+    monkeypatch.setattr(F, function, spoil(getattr(F, function)))
+    assert difference(steps) is not None
+
+
+def test_mistakes_anywhere_in_random_programs_are_found():
+    """One element of one result of a random program is wrong in its fourth digit (float64: in its tenth)."""
+    tried = found = 0
+    for number in range(120):
+        spoiled, why = program_with_mistake(number)
+        tried += spoiled
+        found += spoiled and why is not None
+    assert tried > 20
+    assert found == tried
+
+
+def program_with_mistake(number):
+    """Run a random program, spoil one element that its last step made, and look: (whether there was one, the
+    difference).
+    """
+    pair = lockstep.Lockstep([torch, cresset])
+    rng = random.Random(f"mistakes/{number}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        maker = programs.Maker(rng, pair.lead)
+        for _ in range(rng.randint(5, 15)):
+            before = {id(x) for x in pair.lead.tensors().values()}
+            if pair.step(maker.line()):
+                return False, None  # a known difference
+        ours = pair.sides[1]
+        for name, tensor in ours.tensors().items():
+            looks = ours.looks(tensor)
+            wrong = {"float32": 1e-4, "float64": 1e-10}.get(looks["dtype"])
+            if wrong is None or id(pair.lead.tensors()[name]) in before or not tensor.numel():
+                continue
+            elements = memory(tensor, looks)  # so that no version counts it
+            first = (0,) * elements.ndim
+            if 1e-3 < abs(elements[first]) < 1e6:
+                elements[first] *= 1 + wrong
+                return True, pair.look()
+    return False, None
