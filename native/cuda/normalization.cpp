@@ -7,6 +7,7 @@
 #include "cuda/rows.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -73,18 +74,14 @@ void gradients_of(Call& c, const Place& place, const RowSums& s, const Rows& row
 
 // ---------------------------------------------------------------- batch normalization
 
-bool keeps_channels_last(const Tensor& t) {
-  return !t.is_contiguous() && ((t.dim() == 4 && is_contiguous(t, MemoryFormat::channels_last)) ||
-                                (t.dim() == 5 && is_contiguous(t, MemoryFormat::channels_last_3d)));
-}
 Rows rows_of(const Tensor& t) {
   int64_t points = 1;
   for (int64_t d = 2; d < t.dim(); ++d) points *= t.size(d);
-  return {points, t.size(1), points == 1 || keeps_channels_last(t)};
+  return {points, t.size(1), points == 1 || is_channels_last(t)};
 }
 // In the memory order of the input.
 Tensor in_layout_of(const Tensor& input, const Tensor& t) {
-  if (!keeps_channels_last(input)) return contiguous_on_device(t);
+  if (!is_channels_last(input)) return contiguous_on_device(t);
   const MemoryFormat format = t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
   return is_contiguous(t, format) ? t : clone(t, format);
 }

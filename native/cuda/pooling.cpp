@@ -7,6 +7,7 @@
 #include "cuda/indexed_walk.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 
 namespace cresset::cuda {
 namespace {
@@ -38,11 +39,7 @@ int32_t argument(DimsView values, int64_t d, int32_t otherwise) {
 }
 
 // A batch whose channels are innermost; what is computed is laid out alike.
-bool has_channels_last(const Tensor& t, int64_t rank) {
-  return !t.is_contiguous() && t.dim() == rank + 2 &&
-         ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) ||
-          (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
-}
+bool has_channels_last(const Tensor& t, int64_t rank) { return t.dim() == rank + 2 && is_channels_last(t); }
 bool is_dense_as(const Tensor& t, bool last) {
   return last ? t.strides() == channels_last_strides(t.sizes()) : t.is_contiguous();
 }

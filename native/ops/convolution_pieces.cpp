@@ -24,8 +24,8 @@ constexpr int64_t kPointsOfFilter = 64;    // the least that is worth reading su
 int64_t product(const int64_t* n) { return n[0] * n[1] * n[2]; }
 
 double work_of(const ConvolutionSizes& c) {
-  return 2.0 * static_cast<double>(c.images * c.out_channels * product(c.out)) *
-         static_cast<double>(c.in_channels / c.groups * product(c.kernel));
+  return 2.0 * static_cast<double>(c.images * c.out_channels * c.out_points()) *
+         static_cast<double>(c.in_channels / c.groups * c.volume());
 }
 
 bool follows_formula(const ConvolutionSizes& c) {
@@ -104,11 +104,11 @@ int64_t images_together(const ConvolutionSizes& c) {
   const double work = work_of(c) / static_cast<double>(c.images), least = work_of_piece(c);
   int64_t n = 1;
   while (n < c.images && (c.images % n != 0 || work * static_cast<double>(n) < least)) ++n;
-  const int64_t filter = c.out_channels * (c.in_channels / c.groups) * product(c.kernel);
+  const int64_t filter = c.out_channels * (c.in_channels / c.groups) * c.volume();
   if (c.kind != ConvolutionKind::weight_gradient && filter >= kLargeFilter)
-    while (n < c.images && (c.images % n != 0 || n * product(c.out) < kPointsOfFilter)) ++n;
+    while (n < c.images && (c.images % n != 0 || n * c.out_points() < kPointsOfFilter)) ++n;
   if (c.kind == ConvolutionKind::weight_gradient)
-    while (n < c.images && (c.images % n != 0 || n * product(c.out) < kPointsOfSum || c.images / n > 2 * kPieces)) ++n;
+    while (n < c.images && (c.images % n != 0 || n * c.out_points() < kPointsOfSum || c.images / n > 2 * kPieces)) ++n;
   return n;
 }
 
@@ -120,7 +120,7 @@ std::vector<Piece> pieces_of(const ConvolutionSizes& c) {
       (c.kind != ConvolutionKind::input_gradient || c.stride[1] == 1)) {
     blocks = std::min<int64_t>({(kPieces + count - 1) / count, rows / 4,
                                 static_cast<int64_t>(work_of(c) / static_cast<double>(c.images) / work_of_piece(c))});
-    if (c.kind == ConvolutionKind::weight_gradient) blocks = std::min(blocks, product(c.out) / kPointsOfSum);
+    if (c.kind == ConvolutionKind::weight_gradient) blocks = std::min(blocks, c.out_points() / kPointsOfSum);
     blocks = std::max<int64_t>(blocks, 1);
   }
   std::vector<Piece> pieces;

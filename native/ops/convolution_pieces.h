@@ -10,18 +10,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "ops/convolution.h"
 #include "tensor/tensor.h"
 
 namespace cresset {
-
-enum class ConvolutionKind : int64_t { forward, input_gradient, weight_gradient };
-
-// Images have three spatial dimensions here; of fewer, the first have size 1. Numbers only: they are compared as such.
-struct ConvolutionSizes {
-  ConvolutionKind kind;
-  int64_t images, in_channels, out_channels, groups, has_bias = 0;
-  int64_t in[3], out[3], kernel[3], stride[3], before[3], after[3], dilation[3];  // before, after: padding
-};
 
 // One convolution, ready to run on one thread. The weight is packed as the kernel likes it.
 class ConvolutionKernel {

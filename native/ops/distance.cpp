@@ -2,9 +2,9 @@
 // Euclidean distance does not come from a product. Differences are not kept: only the points and the distances are.
 #include <cmath>
 
+#include "base/exponentials.h"
 #include "base/instruction_set.h"
 #include "base/parallel.h"
-#include "base/vector_math.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
 

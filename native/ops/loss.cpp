@@ -3,8 +3,8 @@
 // The scores are seen as [outer][classes][inner], the targets as [outer][inner]: each position is a sample. Cross
 // entropy keeps the largest score of each sample and the logarithm of the sum of exp(score - largest), from which
 // backward makes the softmax again: nothing of the size of the scores is kept. The halves are computed in float.
+#include "base/exponentials.h"
 #include "base/parallel.h"
-#include "base/vector_math.h"
 #include "dispatch/registration.h"
 #include "ops/computed.h"
 #include "ops/reduction.h"

@@ -19,4 +19,16 @@ inline MemoryFormat suggested_format(const Tensor& t) {
   return rank == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
 }
 
+// Images whose channels are innermost, without gaps, and that do not lie in the plain order as well.
+inline bool is_channels_last(const Tensor& t) {
+  return !t.is_contiguous() && (t.dim() == 4 || t.dim() == 5) &&
+         is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+}
+// In the order of `input`: channels innermost or plain; copied when it lies otherwise.
+inline Tensor in_order_of(const Tensor& input, const Tensor& t) {
+  if (!is_channels_last(input)) return contiguous(t);
+  const MemoryFormat format = t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
+  return is_contiguous(t, format) ? t : clone(t, format);
+}
+
 }  // namespace cresset

@@ -1,9 +1,7 @@
-// Layer, RMS, group and batch normalization: y = (x - mean) rstd weight + bias, with fused gradients.
+// Group and batch normalization, y = (x - mean) rstd weight + bias, with fused gradients.
 //
-// Layer and RMS normalization work on rows of n elements that share mean and rstd, with a weight for each place in the
-// row. Group and batch normalization work on [batch][channel][space], with a weight for each channel. With the channels
-// innermost in memory (channels_last, or no space at all) batch normalization walks [row][channel] instead. The halves
-// are computed in float.
+// They work on [batch][channel][space], with a weight for each channel. With the channels innermost in memory
+// (channels_last, or no space at all) batch normalization walks [row][channel] instead.
 #include <cmath>
 #include <vector>
 
@@ -11,35 +9,13 @@
 #include "dispatch/registration.h"
 #include "ops/channel_sums.h"
 #include "ops/computed.h"
+#include "ops/memory_format.h"
+#include "ops/normalization.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
-namespace {
-
-constexpr int64_t kTileRows = 64;        // rows whose column sums go into one partial result
-constexpr int64_t kCachedGroup = 65536;  // elements that stay in the cache between statistics and result
-
-// A result in T: the promised tensor itself, or another from which store() converts.
-template <class T>
-Tensor made(const Tensor& out) {
-  return out.dtype() == dtype_of<T> ? out : empty(TensorInfo{out.sizes(), out.strides(), dtype_of<T>, out.device()});
-}
-void store(const Tensor& out, const Tensor& made) {
-  if (made.get() != out.get()) copy_into(out, made);
-}
-template <class T>
-std::vector<T> vector_of(const Tensor& t) {
-  const Tensor x = ready<T>(t);
-  return std::vector<T>(x.data<T>(), x.data<T>() + x.numel());
-}
-// An optional vector: its elements in T, or `count` times the value that leaves the formula as it is.
-template <class T>
-std::vector<T> vector_or(const Call& c, int i, int64_t count, T neutral) {
-  if (!c.has(i)) return std::vector<T>(static_cast<size_t>(count), neutral);
-  return vector_of<T>(c.tensor(i));
-}
-int64_t grain(int64_t work) { return std::max<int64_t>(1, kParallelGrain / 2 / std::max<int64_t>(work, 1)); }
+namespace normalization {
 
 // Statistics are kept in the parameters' dtype where a half input comes with float parameters.
 Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list<int> parameters) {
@@ -66,199 +42,13 @@ void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer
   }
 }
 
-// ---------------------------------------------------------------- layer and RMS normalization
+}  // namespace normalization
 
-// With kCentered, about the mean (layer normalization); without, about zero (RMS normalization).
-template <class T, bool kCentered>
-struct NormalizeRows {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* out, T* means, T* rstds, const T* weight, const T* bias, int64_t rows,
-                          int64_t n, double eps, bool streams) {
-    const double share = n ? 1 / static_cast<double>(n) : 0;
-    RowWriter<T> writer(streams);
-    for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
-      T* y = writer.place(out);
-      T mean = 0;
-      if constexpr (kCentered)
-        mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
-      const double squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - mean) * (x[i] - mean); });
-      // Squares about the mean that overflow say nothing: nan, not a row of zeros.
-      const bool told = n && !(kCentered && squares == INFINITY);
-      const T rstd = told ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
-      if constexpr (kCentered) means[r] = mean;
-      rstds[r] = rstd;
-      if (weight) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
-      } else {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
-      }
-      writer.write(out, n);
-    }
-    writer.finish();
-  }
-};
+using namespace normalization;
 
-// With h = (x - mean) rstd and k = grad weight: dx = rstd (k - mean(k) - h mean(k h)). The gradients of weight and bias
-// are sums of grad h and of grad over the rows; they are made in the same pass, unless `dw` is null.
-template <class T, bool kCentered>
-struct NormalizeRowsBackward {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, const T* weight, T* result,
-                          T* __restrict dw, T* __restrict db, int64_t rows, int64_t n, bool streams) {
-    const double share = 1 / static_cast<double>(n);
-    RowWriter<T> writer(streams);
-    for (int64_t i = 0; dw && i < n; ++i) dw[i] = db[i] = 0;
-    for (int64_t r = 0; r < rows; ++r, g += n, x += n, result += n) {
-      T* dx = writer.place(result);
-      const T mean = kCentered ? means[r] : T(0), rstd = rstds[r];
-      T level = 0;
-      if constexpr (kCentered)
-        level = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i]; }) * share);
-      const T slope = static_cast<T>(
-          sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i] * ((x[i] - mean) * rstd); }) *
-          share);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) dx[i] = rstd * (g[i] * weight[i] - level - (x[i] - mean) * rstd * slope);
-      writer.write(result, n);
-      if (!dw) continue;
-      for (int64_t i = 0; i < n; ++i) {
-        dw[i] += g[i] * ((x[i] - mean) * rstd);
-        db[i] += g[i];
-      }
-    }
-    writer.finish();
-  }
-};
+namespace {
 
-// Adds up the rows of partial[chunks][n] in double.
-template <class T>
-void add_partial(const T* partial, int64_t chunks, int64_t n, int64_t step, const Tensor& out) {
-  std::vector<double> sums(static_cast<size_t>(n), 0.0);
-  for (int64_t k = 0; k < chunks; ++k)
-    for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(i)] += static_cast<double>(partial[k * step + i]);
-  const Tensor result = made<T>(out);
-  for (int64_t i = 0; i < n; ++i) result.data<T>()[i] = static_cast<T>(sums[static_cast<size_t>(i)]);
-  store(out, result);
-}
-
-struct Rows {
-  int64_t count, n;
-};
-Rows rows_of(const Tensor& t, DimsView shape) {
-  Rows rows{1, 1};
-  for (int64_t s : shape) rows.n *= s;
-  for (int64_t d = 0; d < t.dim() - static_cast<int64_t>(shape.size()); ++d) rows.count *= t.size(d);
-  return rows;
-}
-
-void check_normalized(const Call& c, const Tensor& t, DimsView shape,
-                      std::initializer_list<std::pair<int, const char*>> parameters) {
-  check(!shape.empty(),
-        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-        "normalized_shape = []");
-  for (auto& [i, name] : parameters)
-    check(!c.has(i) || c.tensor(i).sizes() == Dims(shape), "Expected ", name,
-          " to be of same shape as normalized_shape, but got ", name, " of shape ",
-          list(c.has(i) ? DimsView(c.tensor(i).sizes()) : shape), " and normalized_shape = ", list(shape));
-  const int64_t rank = static_cast<int64_t>(shape.size());
-  bool fits = t.dim() >= rank;
-  for (int64_t d = 0; fits && d < rank; ++d) fits = t.size(t.dim() - rank + d) == shape[static_cast<size_t>(d)];
-  if (fits) return;
-  std::string wanted;
-  for (int64_t s : shape) wanted += ", " + std::to_string(s);
-  fail("Given normalized_shape=", list(shape), ", expected input with shape [*", wanted, "], but got input of size",
-       list(t.sizes()));
-}
-
-void promise_statistic(Call& c, const Tensor& t, DimsView shape, Dtype dtype) {
-  Dims sizes = t.sizes();
-  for (size_t d = 0; d < shape.size(); ++d) sizes[t.dim() - 1 - static_cast<int64_t>(d)] = 1;
-  c.promise(sizes, dtype, t.device());
-}
-
-// (input, normalized_shape, weight, bias, eps) -> (output, mean, rstd), or without bias and mean.
-template <bool kCentered>
-void infer_normalize(Call& c) {
-  const Tensor t = c.tensor(0);
-  const DimsView shape = c.integers(1);
-  if (kCentered)
-    check_normalized(c, t, shape, {{2, "weight"}, {3, "bias"}});
-  else
-    check_normalized(c, t, shape, {{2, "weight"}});
-  check_implemented(is_floating(t.dtype()), kCentered ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"",
-                    " not implemented for '", legacy_name(t.dtype()), "'");
-  c.promise_like(t);
-  if constexpr (kCentered) check_parameter_dtypes(c, t, {2, 3});
-  const Dtype dtype = kCentered ? statistics_dtype(c, t, {2, 3}) : statistics_dtype(c, t, {2});
-  if (kCentered) promise_statistic(c, t, shape, dtype);
-  promise_statistic(c, t, shape, dtype);
-}
-template <bool kCentered>
-void run_normalize(Call& c) {
-  const Tensor t = c.tensor(0);
-  const auto [count, n] = rows_of(t, c.integers(1));
-  const bool affine = c.has(2) || (kCentered && c.has(3));
-  visit_computed(t.dtype(), "layer_norm", [&]<class T>() {
-    const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentered ? made<T>(c.out(1)) : Tensor(),
-                 rstd = made<T>(c.out(kCentered ? 2 : 1));
-    const auto weight = affine ? vector_or<T>(c, 2, n, T(1)) : std::vector<T>();
-    const auto bias = !affine     ? std::vector<T>()
-                      : kCentered ? vector_or<T>(c, 3, n, T(0))
-                                  : std::vector<T>(static_cast<size_t>(n), T(0));
-    parallel_for(count, grain(n), [&, count = count, n = n](int64_t begin, int64_t end) {
-      run_vectorized<NormalizeRows<T, kCentered>>(
-          static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
-          kCentered ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
-          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentered ? 4 : 3),
-          streams_rows(y.data<T>(), count, n, sizeof(T)));
-    });
-    store(c.out(0), y);
-    if (kCentered) store(c.out(1), mean);
-    store(c.out(kCentered ? 2 : 1), rstd);
-  });
-}
-
-// (grad, input, normalized_shape, mean?, rstd, weight?, parameters) -> the gradients of input, weight and bias; mean is
-// None for RMS normalization, and the last two are empty without `parameters`.
-void infer_normalize_backward(Call& c) {
-  const Tensor t = c.tensor(1);
-  c.promise_like(t);
-  const int64_t none[] = {0};
-  for (int i = 0; i < 2; ++i) c.promise(c.boolean(6) ? c.integers(2) : DimsView(none), c.tensor(4).dtype(), t.device());
-}
-void run_normalize_backward(Call& c) {
-  const Tensor t = c.tensor(1);
-  const bool parameters = c.boolean(6);
-  const auto [count, n] = rows_of(t, c.integers(2));
-  visit_computed(t.dtype(), "layer_norm_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(),
-                 rstd = ready<T>(c.tensor(4)), dx = made<T>(c.out(0));
-    const auto weight = vector_or<T>(c, 5, n, T(1));
-    const int64_t chunks = (count + kTileRows - 1) / kTileRows;
-    std::vector<T> partial(static_cast<size_t>(parameters ? chunks * 2 * n : 0));
-    const bool streams = streams_rows(dx.data<T>(), count, n, sizeof(T));
-    parallel_for(chunks, grain(n * kTileRows), [&, count = count, n = n](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        const int64_t row = k * kTileRows, rows = std::min(kTileRows, count - row);
-        T* sums = parameters ? partial.data() + k * 2 * n : nullptr;
-        const auto run = [&](auto loop) {
-          run_vectorized<decltype(loop)>(
-              static_cast<const T*>(g.data<T>() + row * n), static_cast<const T*>(x.data<T>() + row * n),
-              static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr),
-              static_cast<const T*>(rstd.data<T>() + row), weight.data(), dx.data<T>() + row * n, sums,
-              parameters ? sums + n : nullptr, rows, n, streams);
-        };
-        mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
-      }
-    });
-    store(c.out(0), dx);
-    if (!parameters) return;
-    add_partial(partial.data(), chunks, n, 2 * n, c.out(1));
-    add_partial(partial.data() + n, chunks, n, 2 * n, c.out(2));
-  });
-}
+constexpr int64_t kCachedGroup = 65536;  // elements that stay in the cache between statistics and result
 
 // ---------------------------------------------------------------- channels
 
@@ -362,13 +152,9 @@ struct GradColumns {
 // ---------------------------------------------------------------- group normalization
 
 // (input, weight?, bias?, N, C, HxW, group, eps) -> (output, mean, rstd)
-bool keeps_channels_last(const Tensor& t) {
-  return !t.is_contiguous() && ((t.dim() == 4 && is_contiguous(t, MemoryFormat::channels_last)) ||
-                                (t.dim() == 5 && is_contiguous(t, MemoryFormat::channels_last_3d)));
-}
 void promise_in_layout(Call& c, const Tensor& t) {
   TensorInfo info{t.sizes(), {}, t.dtype(), t.device()};
-  if (keeps_channels_last(t)) info.strides = channels_last_strides(t.sizes());
+  if (is_channels_last(t)) info.strides = channels_last_strides(t.sizes());
   c.promise(std::move(info));
 }
 
@@ -539,16 +325,13 @@ bool streams_images(const ChannelImages& s, const void* result, int64_t width) {
 ChannelImages channels_of(const Tensor& t) {
   ChannelImages s{t.size(0), t.size(1), 1, false};
   for (int64_t d = 2; d < t.dim(); ++d) s.points *= t.size(d);
-  s.inside = s.points == 1 || keeps_channels_last(t);
+  s.inside = s.points == 1 || is_channels_last(t);
   return s;
 }
 // In T and in the memory order of the input.
 template <class T>
 Tensor in_layout_of(const Tensor& input, const Tensor& t) {
-  const Tensor x = convert(t, dtype_of<T>);
-  if (!keeps_channels_last(input)) return contiguous(x);
-  const MemoryFormat format = t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-  return is_contiguous(x, format) ? x : clone(x, format);
+  return in_order_of(input, convert(t, dtype_of<T>));
 }
 
 // (input, weight?, bias?, running_mean?, running_var?, training, momentum, eps) -> (output, mean, rstd); in evaluation
@@ -710,16 +493,6 @@ void run_batch_norm_backward(Call& c) {
 
 REGISTER(normalization) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
-  r.add(
-      "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, "
-      "Tensor mean, Tensor rstd)",
-      infer_normalize<true>, run_normalize<true>, kFunctionOnly | kFirstResultOnly);
-  r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
-        infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0");
-  r.add(
-      "_normalize_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? "
-      "weight, bool parameters) -> (Tensor, Tensor, Tensor)",
-      infer_normalize_backward, run_normalize_backward, kInternal);
   r.add(
       "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> "
       "(Tensor, Tensor mean, Tensor rstd)",

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 #include "ops/pooling_channels.h"
 
 namespace cresset {
@@ -265,9 +266,7 @@ void no_bool(const Operator& op, Dtype d) {
 
 // A batch whose channels are innermost. Results are then laid out alike.
 bool is_channels_last(const Tensor& t, size_t rank) {
-  return !t.is_contiguous() && t.dim() == static_cast<int64_t>(rank) + 2 &&
-         ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) ||
-          (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+  return t.dim() == static_cast<int64_t>(rank) + 2 && is_channels_last(t);
 }
 void promise_alike(Call& c, DimsView sizes, Dtype dtype, const Tensor& like, size_t rank) {
   TensorInfo info{Dims(sizes), {}, dtype, like.device()};

@@ -1,7 +1,7 @@
 // Variance and standard deviation, norms, and the logarithm of a sum of exponentials.
 #include <cmath>
 
-#include "base/vector_math.h"
+#include "base/exponentials.h"
 #include "dispatch/registration.h"
 #include "ops/reduction.h"
 

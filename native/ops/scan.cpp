@@ -4,8 +4,8 @@
 // `inner` scans run side by side. Sums and products of float are kept in double, as PyTorch does.
 #include <cmath>
 
+#include "base/exponentials.h"
 #include "base/parallel.h"
-#include "base/vector_math.h"
 #include "dispatch/registration.h"
 #include "ops/reduction.h"
 

@@ -3,8 +3,8 @@
 //
 // The tensor is seen as [outer][n][inner]. Along the last dimension a row is contiguous; along another, `inner` rows
 // run side by side. The halves are computed in float.
+#include "base/exponentials.h"
 #include "base/parallel.h"
-#include "base/vector_math.h"
 #include "dispatch/registration.h"
 #include "ops/computed.h"
 #include "ops/reduction.h"

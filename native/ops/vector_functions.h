@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "base/vector_math.h"
+#include "base/exponentials.h"
 #include "ops/gemm_tiles.h"
 
 namespace cresset {

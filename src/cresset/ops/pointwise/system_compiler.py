@@ -20,6 +20,10 @@ from ... import _native
 
 HEADERS = (
     "base/fused_multiply_add.h",
+    "base/float_bits.h",
+    "base/exponentials.h",
+    "base/circular_functions.h",
+    "base/error_function.h",
     "base/vector_math.h",
     "base/integer_math.h",
     "base/special_math.h",
