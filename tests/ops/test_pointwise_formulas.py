@@ -1,17 +1,13 @@
-"""The formulas of pointwise operators, read as numbers, as expressions and as C++; none of it needs the built module.
-
-Where a C++ compiler is at hand, the printed loops are compiled for every instruction-set level that this machine runs.
+"""The formulas of pointwise operators, read as numbers, as expressions and as C++; and what the built module makes of
+them, at every instruction-set level that this machine runs.
 """
 
 import cmath
-import concurrent.futures
-import ctypes
 import importlib.util
+import json
 import math
 import os
 import pathlib
-import platform
-import shutil
 import struct
 import subprocess
 import sys
@@ -377,72 +373,39 @@ def test_the_table_has_every_operator_once():
         assert text.count(f'{{"{operator.name}", ') == 1
 
 
-COMPILER = shutil.which("g++") or shutil.which("c++")
-FLAGS = ["-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
-LEVELS = {
-    "baseline": ((), ()),
-    "avx2": (("avx2", "fma"), ("-mavx2", "-mfma")),
-    "avx512": (("avx512f", "avx512dq", "avx512bw", "avx512vl"),
-               ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512")),
-}  # fmt: skip
+LEVELS = ("baseline", "avx2", "avx512")  # those beyond this machine are its best
 COMPILED_FAMILIES = ("exponential", "trigonometric", "activation", "special")
+DTYPES = {"f32": "float32", "f64": "float64", "b8": "bool"}
+PROGRAM = """
+import json, sys
+import cresset
+operators = cresset._native.operators()
+for name, types, columns, attributes in json.load(sys.stdin):
+    tensors = [cresset.tensor(column, dtype=getattr(cresset, t)) for column, t in zip(columns, types)]
+    print(json.dumps(operators[name](*tensors, **attributes).tolist()))
+"""
 
 
-def levels_of_this_machine():
-    info = pathlib.Path("/proc/cpuinfo")
-    known = set(info.read_text().split()) if info.exists() else set()
-    return [level for level, (needs, _) in LEVELS.items() if known.issuperset(needs)]
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """{level: library} with the loops of some families, under the names of their functions."""
-    if COMPILER is None or platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("needs a C++ compiler for x86-64")
-    folder = tmp_path_factory.mktemp("pointwise")
-    generate.main(str(folder))
-    levels = levels_of_this_machine()
-
-    def compile_family(level, family):
-        made = folder / f"{family}_{level}.o"
-        options = [*FLAGS, *LEVELS[level][1], f"-DCRESSET_LEVEL={level}", f"-I{ROOT / 'native'}"]
-        subprocess.run([COMPILER, *options, "-c", folder / f"pointwise_{family}.cpp", "-o", made], check=True)
-        return made
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        # The longest first.
-        made = {(level, family): pool.submit(compile_family, level, family)
-                for family in reversed(COMPILED_FAMILIES) for level in levels}  # fmt: skip
-    libraries = {}
-    for level in levels:
-        library = folder / f"{level}.so"
-        objects = [made[level, family].result() for family in COMPILED_FAMILIES]
-        subprocess.run([COMPILER, "-shared", "-o", library, *objects], check=True)
-        libraries[level] = ctypes.CDLL(str(library))
-    return libraries
-
-
-class ScalarAttribute(ctypes.Structure):
-    _fields_ = [("real", ctypes.c_double), ("imag", ctypes.c_double), ("integer", ctypes.c_int64)]
-
-
-def run_loop(library, level, loop, columns, attributes):
-    """Call a compiled loop over float or double columns; gives the result as bytes."""
-    name = f"_ZN7cresset9pointwise{len(level)}{level}{len(loop.name)}{loop.name}EPKPcPKNS_15ScalarAttributeEl"
-    kind = {"f32": ctypes.c_float, "f64": ctypes.c_double, "b8": ctypes.c_bool}
-    count = len(columns[0])
-    arrays = [(kind[type] * count)(*column) for (_, type), column in zip(loop.reads, columns, strict=True)]
-    result = (kind[loop.result_type] * count)()
-    pointers = (ctypes.c_void_p * (1 + len(arrays)))(*(ctypes.addressof(a) for a in (result, *arrays)))
-    scalars = (ScalarAttribute * 4)()
-    for place, value in enumerate(attributes):
-        value = NAN if value is None else value
-        scalars[place] = ScalarAttribute(float(value), 0.0, 0 if math.isnan(value) else int(value))
-    function = getattr(library, name)
-    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-    function.restype = None
-    function(pointers, scalars, count)
-    return list(result)
+def run_loops(level, loops):
+    """What the built module computes at a level, for (operator, compute, columns) each: lists of numbers."""
+    calls = [
+        (
+            operator.name,
+            [DTYPES[type] for _, type in generate.Loop(operator, compute).reads],
+            columns,
+            {a.name: v for a, v in zip(operator.attributes, attribute_values(operator), strict=True)},
+        )
+        for operator, compute, columns in loops
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(calls),
+        env={**os.environ, "CRESSET_ISA": level},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 SPECIAL_VALUES = [
@@ -486,25 +449,26 @@ def attribute_values(operator):
     return [given.get(a.name, 0 if a.required else a.default) for a in operator.attributes]
 
 
-def test_every_level_gives_the_same_bits(compiled):
+def test_every_level_gives_the_same_bits():
     def bits(values):
         return [b"nan" if v != v else struct.pack("d", v) for v in values]
 
-    compared = 0
-    for operator in compiled_operators():
-        for loop in generate.loops_of(operator).values():
-            if loop.at_every_level and loop.compute in ("f32", "f64"):
-                results = {level: bits(run_loop(library, level, loop, columns_for(loop), attribute_values(operator)))
-                           for level, library in compiled.items()}  # fmt: skip
-                assert all(result == results["baseline"] for result in results.values()), loop.name
-                compared += 1
-    assert compared > 100
+    loops = [
+        (operator, loop.compute, columns_for(loop))
+        for operator in compiled_operators()
+        for loop in generate.loops_of(operator).values()
+        if loop.at_every_level and loop.compute in ("f32", "f64")
+    ]
+    baseline, *others = (run_loops(level, loops) for level in LEVELS)
+    assert len(baseline) == len(loops) > 100
+    for results in others:
+        for (operator, compute, _), expected, got in zip(loops, baseline, results, strict=True):
+            assert bits(got) == bits(expected), (operator.name, compute)
 
 
-def test_compiled_loops_agree_with_the_numbers(compiled):
+def test_compiled_loops_agree_with_the_numbers():
     """The text says what the formula says; and the functions of vector_math.h are what their names say."""
-    tolerance = {"f32": 1e-6, "f64": 1e-13}
-    checked = 0
+    tolerance, loops = {"f32": 1e-6, "f64": 1e-13}, []
     for operator in compiled_operators():
         if only_compiled(operator) or operator.name in ("digamma", "log_ndtr", "ndtri", "erfinv"):
             continue  # ill-conditioned places: a rounding of the argument shows in the value
@@ -512,16 +476,16 @@ def test_compiled_loops_agree_with_the_numbers(compiled):
             loop = generate.Loop(operator, compute)
             columns = [[round_to(compute, v) for v in column if abs(v) < 40] for column in columns_for(loop)]
             count = min(map(len, columns))
-            columns = [column[:count] for column in columns]
-            attributes = attribute_values(operator)
-            level = list(compiled)[-1] if loop.at_every_level else "baseline"
-            for *args, got in zip(*columns, run_loop(compiled[level], level, loop, columns, attributes), strict=True):
-                expected = operator(*args, *attributes)
-                if abs(expected) < 1e30 and not math.isnan(got):
-                    assert is_close(got, expected, tolerance[compute] * 4), (
-                        f"{loop.name}{tuple(args)}: {got}, not {expected}"
-                    )
-                    checked += 1
+            loops.append((operator, compute, [column[:count] for column in columns]))
+    checked = 0
+    for (operator, compute, columns), results in zip(loops, run_loops(LEVELS[-1], loops), strict=True):
+        for *args, got in zip(*columns, results, strict=True):
+            expected = operator(*args, *attribute_values(operator))
+            if abs(expected) < 1e30 and not math.isnan(got):
+                assert is_close(got, expected, tolerance[compute] * 4), (
+                    f"{operator.name}{tuple(args)}: {got}, not {expected}"
+                )
+                checked += 1
     assert checked > 5000
 
 
@@ -529,36 +493,36 @@ def round_to(compute, value):
     return struct.unpack("f", struct.pack("f", value))[0] if compute == "f32" else value
 
 
-def test_large_angles_are_reduced_without_loss(compiled):
-    library = compiled["baseline"]
-    loop = generate.Loop(pointwise.definitions["sin"], "f32")
+def test_large_angles_are_reduced_without_loss():
     angles = [round_to("f32", v) for v in (1e5, 1e6, 1.5e6, 1e10, 1e22, 3e38, 710.0)]
-    for angle, got in zip(angles, run_loop(library, "baseline", loop, [angles], ()), strict=True):
+    (results,) = run_loops("baseline", [(pointwise.definitions["sin"], "f32", [angles])])
+    for angle, got in zip(angles, results, strict=True):
         assert abs(got - math.sin(angle)) < 1e-7
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "expected"),
-    [("bessel_j0", (1.0,), 0.7651976865579666), ("bessel_j1", (1.0,), 0.4400505857449335),
-        ("bessel_y0", (1.0,), 0.08825696421567698),
-     ("bessel_y1", (1.0,), -0.7812128213002887), ("zeta", (2.0, 1.0), math.pi**2 / 6),
-     ("zeta", (3.0, 2.5), 0.118102025820864),
-     ("polygamma_elementwise", (0.5,), math.pi**2 / 2), ("igamma", (1.0, 2.0), 1 - math.exp(-2)),
-     ("igammac", (0.5, 2.0), math.erfc(math.sqrt(2))),
-     ("igamma", (200.0, 210.0), 0.763969674501154), ("airy_ai", (1.0,), 0.13529241631288147),
-     ("airy_ai", (-2.0,), 0.22740742820168557),
-     ("chebyshev_polynomial_t", (0.3, 9.0), math.cos(9 * math.acos(0.3))),
-     ("chebyshev_polynomial_u", (0.3, 2.0), 4 * 0.09 - 1),
-     ("chebyshev_polynomial_v", (0.3, 1.0), -0.4), ("chebyshev_polynomial_w", (0.3, 1.0), 1.6),
-     ("shifted_chebyshev_polynomial_t", (0.3, 2.0), 2 * 0.16 - 1), ("hermite_polynomial_h", (0.5, 3.0), -5.0),
-     ("hermite_polynomial_he", (0.5, 3.0), -1.375), ("laguerre_polynomial_l", (0.5, 2.0), 0.125),
-     ("legendre_polynomial_p", (0.5, 2.0), -0.125)],
-)  # fmt: skip
-def test_functions_that_only_compiled_code_has(compiled, name, args, expected):
-    operator = pointwise.definitions[name]
-    loop = generate.Loop(operator, "f64")
-    (got,) = run_loop(compiled["baseline"], "baseline", loop, [[v] for v in args], attribute_values(operator))
-    assert is_close(got, expected, 1e-8), got
+ONLY_COMPILED = [
+    ("bessel_j0", (1.0,), 0.7651976865579666), ("bessel_j1", (1.0,), 0.4400505857449335),
+    ("bessel_y0", (1.0,), 0.08825696421567698),
+    ("bessel_y1", (1.0,), -0.7812128213002887), ("zeta", (2.0, 1.0), math.pi**2 / 6),
+    ("zeta", (3.0, 2.5), 0.118102025820864),
+    ("polygamma_elementwise", (0.5,), math.pi**2 / 2), ("igamma", (1.0, 2.0), 1 - math.exp(-2)),
+    ("igammac", (0.5, 2.0), math.erfc(math.sqrt(2))),
+    ("igamma", (200.0, 210.0), 0.763969674501154), ("airy_ai", (1.0,), 0.13529241631288147),
+    ("airy_ai", (-2.0,), 0.22740742820168557),
+    ("chebyshev_polynomial_t", (0.3, 9.0), math.cos(9 * math.acos(0.3))),
+    ("chebyshev_polynomial_u", (0.3, 2.0), 4 * 0.09 - 1),
+    ("chebyshev_polynomial_v", (0.3, 1.0), -0.4), ("chebyshev_polynomial_w", (0.3, 1.0), 1.6),
+    ("shifted_chebyshev_polynomial_t", (0.3, 2.0), 2 * 0.16 - 1), ("hermite_polynomial_h", (0.5, 3.0), -5.0),
+    ("hermite_polynomial_he", (0.5, 3.0), -1.375), ("laguerre_polynomial_l", (0.5, 2.0), 0.125),
+    ("legendre_polynomial_p", (0.5, 2.0), -0.125),
+]  # fmt: skip
+
+
+def test_functions_that_only_compiled_code_has():
+    loops = [(pointwise.definitions[name], "f64", [[value] for value in args]) for name, args, _ in ONLY_COMPILED]
+    results = run_loops("baseline", loops)
+    for (name, args, expected), (got,) in zip(ONLY_COMPILED, results, strict=True):
+        assert is_close(got, expected, 1e-8), (name, args, got)
 
 
 # ---- the page that shows how to add one
