@@ -27,6 +27,7 @@ PROGRAMS = {
         "v2 = t.slice_scatter(v0, v0[:1], 0, 0, 1)",
         "v3 = t.diagonal_scatter(v0, t.zeros(2, dtype=v0.dtype))",
         "v4 = t.slice_scatter(t.ones(4).expand(2, 4), t.zeros(1, 4), 0, 0, 1)",
+        "v5 = t.slice_scatter(v0.as_strided((1, 2), (0, 2)), v0[:1] * 2, 0, 0, 1)",
     ],
     "copies of views are contiguous": [
         "v0 = values((3, 3), 'float32', 2)",

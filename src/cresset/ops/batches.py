@@ -22,10 +22,12 @@ def copy_for(source, input):
     tensor([0., 0.])
     """
     if _native.level_of(source) <= _native.level_of(input):
-        has_gaps = input.numel() < 1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride()))
+        steps = [(n - 1) * s for n, s in zip(input.shape, input.stride())]
+        has_gaps = input.numel() < 1 + sum(steps)
+        is_expanded = any(n > 1 and step == 0 for n, step in zip(input.shape, steps))
         return (
             input.new_empty_strided(input.shape, input.stride()).copy_(input)
-            if has_gaps and 0 not in input.stride()
+            if has_gaps and not is_expanded
             else input.clone()
         )
     return source.new_empty(input.shape, dtype=input.dtype).copy_(input)

@@ -127,14 +127,13 @@ class Lockstep:
                 and ctypes.string_at(tensor.data_ptr(), size) != ctypes.string_at(mine.data_ptr(), size)
             ):
                 unequal.append((name, memory(tensor, expected), memory(mine, got), expected["dtype"]))
-        if lead.sharing(theirs) != other.sharing(ours):
-            expected, got = lead.sharing(theirs), other.sharing(ours)
+        shared, got = lead.sharing(theirs), other.sharing(ours)
+        if shared != got:
             return "; ".join(
-                f"{name} shares the memory of {got[name]} instead of {expected[name]}"
-                for name in expected
-                if expected[name] != got[name]
+                f"{name} shares the memory of {got[name]} instead of {shared[name]}"
+                for name in shared
+                if shared[name] != got[name]
             )
-        shared = lead.sharing(theirs)
         rounded = {shared[name] for name, _, _, dtype in unequal if dtype in EPSILON}
         wrong = {}
         for name, expected, got, dtype in unequal:

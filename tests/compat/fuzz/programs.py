@@ -11,6 +11,7 @@ sanitizer. The last line is: `programs: N programs, S steps, R refused by both, 
 
 import argparse
 import functools
+import gc
 import inspect
 import json
 import os
@@ -54,6 +55,8 @@ def libraries(alone):
         library.func.vmap(lambda x: x * 2 + 1)(one)
         library.func.jvp(lambda x: x * x, (one,), (one,))
         library.nn.functional.relu(one)
+        library.manual_seed(0)
+    gc.freeze()  # a program that collects garbage looks at its own
     return libs
 
 
