@@ -127,6 +127,18 @@ STATEMENTS = """
     grown(|List[int]|, <int>)
     with torch.no_grad(): |Tensor| = <Tensor>
 """.strip().splitlines()
+# After a change: nothing grows without end.
+BOUNDS = {
+    "int": "{0} = {0} % 1000",
+    "float": "{0} = min(max({0}, -1000.0), 1000.0)",
+    "str": "{0} = {0}[:9]",
+    "List[int]": "if len({0}) > 9: {0} = {0}[:9]",
+    "List[str]": "if len({0}) > 9: {0} = {0}[:9]",
+    "List[bool]": "if len({0}) > 9: {0} = {0}[:9]",
+    "List[float]": "if len({0}) > 9: {0} = {0}[:9]",
+    "List[Tensor]": "if len({0}) > 9: {0} = {0}[:9]",
+    "Tensor": "{0} = {0}[:9].clamp(-1000.0, 1000.0)",
+}
 LOOPS = {
     "for {0} in range({1}):": ["int"],
     "for {0} in <List[int]>.copy():": ["int"],
@@ -318,6 +330,7 @@ class Program:
             name = self.variable(kind, assigned=True)
             if name:
                 self.put(f"{name} = {self.expression(kind)}")
+                self.bound(name)
         elif chance < 0.72:
             self.change(self.chance.choice(STATEMENTS).strip())
         elif chance < 0.82 and not deep:
@@ -333,16 +346,21 @@ class Program:
         elif self.indent > 2:
             self.put(f"if {self.expression('bool')}: return {self.result()}")
 
+    def bound(self, name):
+        if self.variables[name] in BOUNDS:
+            self.put(BOUNDS[self.variables[name]].format(name))
+
     def change(self, form):
+        changed = []
         for kind in re.findall(r"\|([^|=]+)\|", form):
             name = self.variable(kind, assigned=True)
             if name is None or (name.startswith("self.") and ", " in form.partition("=")[0]):
                 return
             form = form.replace(f"|{kind}|", name, 1).replace("|=|", name)
+            changed.append(name)
         self.put(self.fill(form))
-        if form.split()[0] in [n for n, kind in self.variables.items() if kind == "int"]:
-            name = form.split()[0]
-            self.put(f"{name} = {name} % 1000")
+        for name in changed:
+            self.bound(name)
 
     def loop(self):
         self.made += 1

@@ -94,3 +94,23 @@ def test_an_item_of_a_tensor_joins_a_list_of_floats():
         return found
 
     assert cresset.jit.script(gathered)(cresset.ones(3)) == [0.5, 3.0]
+
+
+class Counts(cresset.nn.Module):
+    n: int
+
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def one_more(self) -> int:
+        self.n += 1
+        return self.n
+
+    def forward(self, most: int):
+        return 0 < self.one_more() < most < self.one_more() * 5, self.n
+
+
+@pytest.mark.parametrize("most", [1, 3, 50])
+def test_what_stands_between_two_comparisons_is_computed_once(most):
+    assert cresset.jit.script(Counts())(most) == Counts()(most)

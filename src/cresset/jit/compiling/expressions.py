@@ -237,12 +237,12 @@ class Expressions:
         return self.bool_value(self.condition(tree)[0], tree)
 
     def expression_Compare(self, tree):
-        if len(tree.ops) > 1:  # a < b < c
-            parts, left = [], tree.left
-            for op, right in zip(tree.ops, tree.comparators, strict=True):
-                parts.append(ast.copy_location(ast.Compare(left, [op], [right]), tree))
-                left = right
-            return self.bool_value(self.condition(ast.copy_location(ast.BoolOp(ast.And(), parts), tree))[0], tree)
+        if len(tree.ops) > 1:  # a < b < c: b is computed once, c only if a < b
+            left, right = self._once(tree.left, "$left"), self._once(tree.comparators[0], "$right")
+            first = ast.Compare(left, tree.ops[:1], [right])
+            parts = [first, ast.Compare(right, tree.ops[1:], tree.comparators[1:])]
+            both = ast.BoolOp(ast.And(), [ast.copy_location(part, tree) for part in parts])
+            return self.bool_value(self.condition(ast.copy_location(both, tree))[0], tree)
         op, right = tree.ops[0], tree.comparators[0]
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self.bool_value(self.condition(tree)[0], tree)
@@ -256,6 +256,14 @@ class Expressions:
         if isinstance(right.type(), types.TensorType) and isinstance(left.type(), _NUMBERS):
             return self.operator(_MIRRORED[kind], [right, left], tree)
         return self.operator(kind, [left, right], tree)
+
+    def _once(self, tree, name):
+        """Compute an expression now; gives a tree that means its value."""
+        if isinstance(tree, (ast.Name, ast.Constant)):
+            return tree
+        name = f"{name}{len(self.variables)}"
+        self.variables[name] = sugar.Variable(self.emit_value(tree))
+        return ast.copy_location(ast.Name(name, ast.Load()), tree)
 
     def _contains(self, left, right, negated, tree):
         if is_value(right) and isinstance(right.type(), types.ClassType):
