@@ -1,5 +1,6 @@
 """Transforms of pictures and tensors."""
 
+import importlib
 import subprocess
 import sys
 
@@ -213,6 +214,20 @@ class TestV2:
     def test_nothing_to_change_is_an_error(self):
         with pytest.raises(TypeError, match="got none"):
             t.v2.CenterCrop(2)(3, "text")
+
+    def test_its_functions_are_a_module_with_functions_of_its_own(self):
+        functional = importlib.import_module("cresset.vision.transforms.v2.functional")
+        assert functional is t.v2.functional and functional.resize is F.resize
+        image = functional.to_image(F.to_pil_image(ramp()))
+        assert cresset.equal(image, ramp()) and functional.get_size(image) == list(ramp().shape[1:])
+        assert cresset.equal(functional.to_dtype_image(image, cresset.float32, scale=True), ramp() / 255)
+        assert functional.to_dtype(image).max() == ramp().max() and functional.to_dtype("label") == "label"
+        gray = image[:1]
+        assert cresset.equal(functional.grayscale_to_rgb(gray), gray.expand(3, -1, -1))
+        assert functional.grayscale_to_rgb(F.to_pil_image(gray)).mode == "RGB"
+        assert functional.to_image(gray[0]).shape == gray.shape
+        with pytest.raises(TypeError, match="to_image: expected a tensor, a NumPy array or a PIL image, got int"):
+            functional.to_image(3)
 
 
 def test_without_pillow_the_error_says_what_to_install():

@@ -1,6 +1,5 @@
 """Transforms between pictures, arrays and tensors, and of a tensor's numbers."""
 
-import cresset
 
 from . import functional as F
 from .composition import Transform
@@ -89,31 +88,3 @@ class LinearTransformation(Transform):
 
     def extra_repr(self):
         return f"transformation_matrix={self.transformation_matrix.tolist()}, mean_vector={self.mean_vector.tolist()}"
-
-
-class ToImage(Transform):
-    """transforms.v2: a picture or an array as a tensor (channels, height, width) of its own numbers."""
-
-    def change(self, img, _chosen):
-        if F.pictures.is_picture(img):
-            return F.pil_to_tensor(img)
-        if F.pictures.is_array(img):
-            array = img[:, :, None] if img.ndim == 2 else img
-            return cresset.from_numpy(array.transpose(2, 0, 1).copy())
-        return img if img.ndim > 2 else img[None]
-
-
-class ToDtype(Transform):
-    """transforms.v2: a tensor in another dtype; with `scale`, black stays black and white stays white."""
-
-    def __init__(self, dtype, scale=False):
-        super().__init__()
-        self.dtype, self.scale = dtype, scale
-
-    def change(self, img, _chosen):
-        if F.pictures.is_picture(img):
-            return img
-        return F.convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)
-
-    def extra_repr(self):
-        return f"scale={self.scale}"

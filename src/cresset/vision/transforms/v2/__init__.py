@@ -7,9 +7,10 @@ choice; the rest stays. Boxes, masks and video have no types of their own here.
 
 from cresset import Tensor, nn, pytree
 
-from .. import pictures
-from . import color, composition, conversion, functional, geometry
-from .interpolation import InterpolationMode
+from ... import pictures
+from .. import color, composition, conversion, geometry
+from ..interpolation import InterpolationMode
+from . import functional
 
 __all__ = [
     "Compose",
@@ -19,6 +20,8 @@ __all__ = [
     "RandomApply",
     "RandomChoice",
     "RandomOrder",
+    "ToDtype",
+    "ToImage",
     "ToPureTensor",
     "functional",
 ]
@@ -115,6 +118,27 @@ class Identity(_OfSamples, composition.Transform):
 
 class ToPureTensor(Identity):
     """The sample as it is: tensors are plain here already."""
+
+
+class ToImage(_OfSamples, composition.Transform):
+    """A picture or an array as a tensor (channels, height, width) of its own numbers."""
+
+    def change(self, img, _chosen):
+        return functional.to_image(img)
+
+
+class ToDtype(_OfSamples, composition.Transform):
+    """A tensor in another dtype; with `scale`, black stays black and white stays white. Pictures stay as they are."""
+
+    def __init__(self, dtype, scale=False):
+        super().__init__()
+        self.dtype, self.scale = dtype, scale
+
+    def change(self, img, _chosen):
+        return functional.to_dtype(img, self.dtype, self.scale)
+
+    def extra_repr(self):
+        return f"scale={self.scale}"
 
 
 class Lambda(_OfSamples, composition.Transform):
