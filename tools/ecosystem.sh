@@ -20,7 +20,7 @@ python3 -m venv "$environment"
 packages=(--requirement "$requirements") chosen=(tests/ecosystem)
 if [ "$form" = --short ]; then
   # The programs of the few also use a logger, a launcher, two processes and scikit-learn's numbers.
-  packages=(--constraint "$requirements" "${few[@]}" accelerate mpich pytest pytest-timeout scikit-learn tensorboard)
+  packages=(--constraint "$requirements" "${few[@]}" accelerate mpich pytest pytest-timeout pytest-xdist scikit-learn tensorboard)
   chosen=("${few[@]/#/tests/ecosystem/test_packages.py::test_the_package_runs[}")
   chosen=("${chosen[@]/%/]}")
 fi
@@ -36,4 +36,4 @@ if grep --ignore-case '^nvidia-\|^triton=' <<< "$installed" || ! grep --quiet '^
 fi
 if [ "$form" = --long ]; then export CRESSET_LONG=1; fi
 export CRESSET_ECOSYSTEM=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
-"$environment/bin/python" -m pytest --durations=5 "${chosen[@]}"
+"$environment/bin/python" -m pytest -n 2 --durations=5 "${chosen[@]}"

@@ -3,6 +3,7 @@ freezing.
 """
 
 import copy
+import io
 import pickle
 import threading
 from typing import Dict, List, Optional, Tuple
@@ -258,3 +259,43 @@ def test_a_dict_crosses_both_ways():
         return {key: 2 * value for key, value in table.items()}
 
     assert cresset.jit.script(doubled)({"a": 1}) == {"a": 2}
+
+
+class Recipe:
+    def __init__(self, factors: List[int], names: Dict[str, int]):
+        self.factors = factors
+        self.names = names
+
+
+class Undescribed:
+    def __init__(self, *anything):
+        self.anything = anything
+
+
+class Cook(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.recipes = {n: Recipe([n, 2], {"n": n}) for n in (1, 2)}
+        self.one = Recipe([7], {})
+        self.unused = Undescribed(3)
+
+    def forward(self, x: cresset.Tensor) -> cresset.Tensor:
+        recipe = self.recipes[x.dim()]
+        return x * recipe.factors[0] + recipe.names["n"] + self.one.factors[0]
+
+
+def test_objects_of_plain_classes_are_attributes_and_are_saved():
+    scripted, file = cresset.jit.script(Cook()), io.BytesIO()
+    cresset.jit.save(scripted, file)
+    file.seek(0)
+    for module in (scripted, cresset.jit.load(file)):
+        assert module(cresset.ones(2)).tolist() == [9.0, 9.0]
+        assert module(cresset.ones(1, 1)).tolist() == [[11.0]]
+
+
+def test_an_object_that_is_not_as_its_class_said_is_refused():
+    for change in (lambda recipe: setattr(recipe, "factors", "many"), lambda recipe: delattr(recipe, "factors")):
+        cook = Cook()
+        change(cook.one)
+        with pytest.raises(RuntimeError, match=r"a value of type '.*Recipe' for attribute 'one'"):
+            cresset.jit.script(cook)

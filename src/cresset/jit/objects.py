@@ -212,6 +212,8 @@ def as_object(value, type_):
     if not type_.is_module and type_.python_class is not None and isinstance(value, type_.python_class):
         made = ScriptObject(type_)
         for name, kind in type_.attributes.items():
+            if not hasattr(value, name):
+                raise Mismatch
             made.__dict__[name] = accept(kind)(getattr(value, name))
         return made
     return None

@@ -1,4 +1,6 @@
-"""einops: shapes by names, as functions and as layers, traced."""
+"""einops: shapes by names, as functions and as layers, traced and scripted."""
+
+import io
 
 import einops
 import torch
@@ -22,5 +24,11 @@ pictures = torch.randn(2, 3, 4, 4)
 wanted = layers(pictures)
 assert wanted.shape == (2, 5)
 assert torch.equal(torch.jit.trace(layers, pictures)(pictures), wanted)
+scripted = torch.jit.script(layers)
+assert torch.equal(scripted(pictures), wanted)
+file = io.BytesIO()
+torch.jit.save(scripted, file)
+file.seek(0)
+assert torch.equal(torch.jit.load(file)(pictures), wanted)
 wanted.sum().backward()
 assert layers[1].weight.grad.abs().sum() > 0

@@ -13,6 +13,7 @@ import cresset
 from ...futures import Future
 from ...graph import types
 from ..annotations import _BroadcastingList
+from ..frontend import FrontendError
 from .errors import CompileError
 
 _SIMPLE = {
@@ -209,11 +210,10 @@ def infer(value, classes):
         return types.DictType(keys, items) if keys is not None and items is not None else None
     if isinstance(value, cresset.Generator):
         return types.GeneratorType()
-    return (
-        classes(type(value))
-        if inspect.isclass(type(value)) and hasattr(type(value), "__torch_script_class__")
-        else None
-    )
+    try:
+        return classes(type(value))  # compiled now, if it was not yet
+    except (CompileError, FrontendError, OSError):  # what no program can hold, or a class without a source
+        return None
 
 
 def _cover(values, classes):
