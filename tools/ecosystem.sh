@@ -2,9 +2,9 @@
 # Packages that say `import torch`, unmodified, on cresset: makes an environment, adopts cresset in it, installs the packages by
 # name, and runs tests/ecosystem there.
 #
-#   tools/ecosystem.sh WHEEL [--short|--long]   WHEEL is cresset's; --short takes the few packages whose breaking would be noticed
-#                                               first; --long runs every architecture and modeling file, and compares with the
-#                                               PyTorch of the Python that PYTORCH names
+#   tools/ecosystem.sh WHEEL [--short|--long]   WHEEL is cresset's; --short takes the few packages whose breaking would be
+#                                               noticed first; --long runs every architecture and modeling file, and compares
+#                                               with the PyTorch of the Python that PYTORCH names
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,8 @@ python3 -m venv "$environment"
 packages=(--requirement "$requirements") chosen=(tests/ecosystem)
 if [ "$form" = --short ]; then
   # The programs of the few also use a logger, a launcher, two processes and scikit-learn's numbers.
-  packages=(--constraint "$requirements" "${few[@]}" accelerate mpich pytest pytest-timeout pytest-xdist scikit-learn tensorboard)
+  more=(accelerate mpich pytest pytest-timeout pytest-xdist scikit-learn tensorboard)
+  packages=(--constraint "$requirements" "${few[@]}" "${more[@]}")
   chosen=("${few[@]/#/tests/ecosystem/test_packages.py::test_the_package_runs[}")
   chosen=("${chosen[@]/%/]}")
 fi
@@ -35,5 +36,6 @@ if grep --ignore-case '^nvidia-\|^triton=' <<< "$installed" || ! grep --quiet '^
   exit 1
 fi
 if [ "$form" = --long ]; then export CRESSET_LONG=1; fi
+unset PYTHONDONTWRITEBYTECODE  # a program's second process need not compile the packages again
 export CRESSET_ECOSYSTEM=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 "$environment/bin/python" -m pytest -n 2 --durations=5 "${chosen[@]}"
