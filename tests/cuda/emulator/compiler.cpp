@@ -130,7 +130,12 @@ std::string preprocess(const std::string& compiler, const ProgramSource& source,
   }
   if (!source.headers.empty()) command.push_back("-I" + (work / "headers").string());
   command.insert(command.end(), {text, "-o", result});
-  return run(command, log) ? without(read(result), work.path().string() + "/") : "";  // the same text in every run
+  if (!run(command, log)) return "";
+  // The same text in every run, and wherever cresset is installed.
+  std::string preprocessed = without(read(result), work.path().string() + "/");
+  for (const std::string& option : source.options)
+    if (option.starts_with("-I")) preprocessed = without(std::move(preprocessed), option.substr(2) + "/");
+  return preprocessed;
 }
 
 std::vector<std::string> flags_for(const ProgramSource& source) {
