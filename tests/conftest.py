@@ -6,8 +6,8 @@ marked `cpu_only("why")` and skipped there.
 
 `pytest --compiled` runs each test as a compiled region in which tensors of every size are computed late.
 
-`pytest -n 2` runs them in two processes, a file in one of them. A test that is marked `alone` (it measures time) waits
-until no other runs, and none begins before it has ended.
+`pytest -n 3` runs them in three processes, a file in one of them. A test that is marked `alone` (it measures time)
+waits until no other runs, and none begins before it has ended.
 """
 
 import contextlib

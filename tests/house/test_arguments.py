@@ -9,6 +9,7 @@ underscore in front is not for users, and neither are the methods that Python it
 import ast
 import contextlib
 import fnmatch
+import functools
 import re
 import warnings
 from pathlib import Path
@@ -60,11 +61,16 @@ class Function:
 
     def reads(self, argument):
         """The places where the body reads an argument, and that count: not to throw it away."""
-        found = [
-            n for statement in self.node.body for n in ast.walk(statement)
-            if isinstance(n, ast.Name) and n.id == argument and isinstance(n.ctx, ast.Load)
-        ]  # fmt: skip
-        return [n for n in found if not self._is_thrown_away(n)]
+        return self._reads.get(argument, [])
+
+    @functools.cached_property
+    def _reads(self):
+        found = {}
+        for statement in self.node.body:
+            for n in ast.walk(statement):
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and not self._is_thrown_away(n):
+                    found.setdefault(n.id, []).append(n)
+        return found
 
     def _is_thrown_away(self, read):
         parent = self.parents[read]
