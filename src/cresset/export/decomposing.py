@@ -6,7 +6,7 @@ from ..graph.functional_recording import FunctionalRecorder
 from ..graph.merging import merge
 from ..graph.recordings import Free, Inputs, kept, record
 from ..pytree import tree_flatten
-from .graph_signature import InputKind
+from .graph_signature import InputKind, OutputKind
 from .program import ModuleCallEntry
 
 
@@ -116,32 +116,44 @@ def decomposed(program, table=None):
         for spec in program.graph_signature.input_specs
         if spec.kind is InputKind.BUFFER
     ]
-    results = []
+    results, started = [], []
+
+    def start(names):
+        started.append(FunctionalRecorder(front, names, decompositions=chosen))
+        return started[-1]
 
     def outputs_of(result):
         leaves, spec = tree_flatten(result)
         results.append((leaves, spec))
         tensors = [leaf for leaf in leaves if isinstance(leaf, cresset.Tensor)]
-        return [((str(k),), t) for k, t in enumerate([*tensors, *(buffer for _, buffer in buffers)])]
+        state = [*(buffer for _, buffer in buffers), *started[-1].input_tensors]
+        return [((str(k),), t) for k, t in enumerate([*tensors, *state])]
 
     with cresset.no_grad(), kept(module):
         recorders, outputs, sizes, _ = record(
             module,
             inputs,
             free,
-            lambda names: FunctionalRecorder(front, names, decompositions=chosen),
+            start,
             outputs_of,
             ranges,
         )
     first = recorders[0]
-    for tensor, value in zip(first.input_tensors, first.inputs, strict=True):
-        if first.known[id(tensor)].value is not value:
-            raise NotImplementedError("run_decompositions: the program writes to its inputs; clone them in the module")
     calls, merged = merge(
         recorders, outputs, lambda k: ", ".join(f"{s} is {n[k]}" for s, n in sizes.items()) or "recorded once more"
     )
-    given, changed = merged[: len(merged) - len(buffers)], merged[len(merged) - len(buffers) :]
-    mutated = [(name, value) for (name, _), value in zip(buffers, changed, strict=True) if value.parameter is None]
+    ends = len(merged) - len(buffers) - len(first.inputs), len(merged) - len(first.inputs)
+    given, of_buffers, of_inputs = merged[: ends[0]], merged[ends[0] : ends[1]], merged[ends[1] :]
+    mutated = [
+        (OutputKind.BUFFER_MUTATION, name, value)
+        for (name, _), value in zip(buffers, of_buffers, strict=True)
+        if value.parameter is None
+    ]
+    mutated += [
+        (OutputKind.USER_INPUT_MUTATION, before, value)
+        for before, value in zip(first.inputs, of_inputs, strict=True)
+        if value is not before
+    ]
     made = make_program(
         module,
         inputs,

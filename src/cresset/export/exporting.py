@@ -214,7 +214,7 @@ def make_program(
     Args:
         module_calls: the calls of modules that were seen; None if nobody watched.
         constants: names of buffers of `mod` that are constants of the program.
-        mutated: (name, new Value) of the buffers that the program gives new values.
+        mutated: (kind, the name of a buffer or the Value of an input, new Value) of what the program writes to.
     """
     writer = Writer(front, sizes)
     specs, state, kept_constants = [], {}, {}
@@ -351,9 +351,14 @@ def _leaf_names(inputs):
 def _user_outputs(writer, outputs, results, mutated=()):
     """The output node, the structure of the result, and what the outputs are."""
     tensors = iter(outputs)
-    given = [writer.node(value) for _, value in mutated]
+    given = [writer.node(value) for *_, value in mutated]
     specs = [
-        OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(writer.node(value).name), name) for name, value in mutated
+        OutputSpec(
+            kind,
+            TensorArgument(writer.node(value).name),
+            target if isinstance(target, str) else writer.node(target).name,
+        )
+        for kind, target, value in mutated
     ]
     for group in zip(*(leaves for leaves, _ in results), strict=True):
         first = group[0]

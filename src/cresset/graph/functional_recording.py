@@ -7,7 +7,7 @@ import cresset
 from . import aten_calls
 from .aten_recording import AtenRecorder
 from .places import Place
-from .recording import Call, Recorder, _address, _index_of, leaves, map_tree
+from .recording import Call, Recorder, _address, _index_of, from_parent, leaves, map_tree
 
 SAME_ORDER = {
     "view",
@@ -63,7 +63,8 @@ class FunctionalRecorder(AtenRecorder):
             if parent is not None:
                 known = self.known[id(tensor)]
                 known.parent = self.known[id(parent)]
-                known.made_by = (call.name, call.operator, call.args, call.kwargs, position, len(tensors))
+                arguments = from_parent(call.args, known.parent)
+                known.made_by = (call.name, call.operator, arguments, call.kwargs, position, len(tensors))
 
     def record_write(self, name, schema, arguments, run, target):
         """The call that gives what the write leaves in its target."""
@@ -83,13 +84,20 @@ class FunctionalRecorder(AtenRecorder):
                 source = source.to(target.dtype) if source.dtype != target.dtype else source
                 source = source.expand(target.shape) if source.shape != target.shape else source
             return self.value_of(source)
-        plain = {"fill_": ("full_like", (target, given.get("value"))), "zero_": ("zeros_like", (target,))}.get(
-            name, (name[:-1], tuple(arguments))
-        )
         if name == "fill_" and isinstance(given["value"], cresset.Tensor):
             with self:
                 return self.value_of(given["value"].to(target.dtype).expand(target.shape))
-        found = aten_calls.find(plain[0], plain[1], {}, self.scalars)
+        if name == "fill_diagonal_":
+            with self:
+                return self.value_of(cresset.where(_on_diagonal(target, given["wrap"]), given["fill_value"], target))
+        plain = {"fill_": ("full_like", (target, given.get("value")), {}), "zero_": ("zeros_like", (target,), {})}.get(
+            name
+        ) or (
+            name[:-1],
+            tuple(given[a.name] for a in schema.arguments if not a.keyword_only),
+            {a.name: given[a.name] for a in schema.arguments if a.keyword_only},
+        )
+        found = aten_calls.find(*plain, self.scalars)
         if found is None:
             self.refuse(name)
         pure, arguments = found
@@ -112,6 +120,8 @@ class FunctionalRecorder(AtenRecorder):
             self.give("view", (part, list(whole.shape)), whole)
         elif name in ("transpose", "t"):
             self.calls.append(Call(name, schema, (part, *args[1:]), {}, (whole,), Place()))
+        elif name == "diagonal":
+            self.give("diagonal_scatter", (old, part, *args[1:]), whole)
         elif name == "permute":
             order = [d % len(args[1]) for d in args[1]]
             self.give("permute", (part, [order.index(d) for d in range(len(order))]), whole)
@@ -128,3 +138,17 @@ class FunctionalRecorder(AtenRecorder):
         schema = aten_table.overloads(f"aten::{name}")[0]
         given = list(arguments) + [aten_calls.default_of(a) for a in schema.arguments[len(arguments) :]]
         self.calls.append(Call(name, schema, tuple(given), {}, (value,), Place()))
+
+
+def _on_diagonal(tensor, wrap):
+    """Where fill_diagonal_ writes."""
+    places = [
+        cresset.arange(size, device=tensor.device).view([-1 if axis == other else 1 for other in range(tensor.ndim)])
+        for axis, size in enumerate(tensor.shape)
+    ]
+    if wrap and tensor.ndim == 2:
+        places[0] = places[0] % (tensor.shape[1] + 1)
+    mask = places[0] == places[1]
+    for place in places[2:]:
+        mask = mask & (places[0] == place)
+    return mask

@@ -87,6 +87,11 @@ class Known:
         self.parent, self.made_by = parent, made_by
 
 
+def from_parent(arguments, parent):
+    """The arguments of the call that made a view, with the Known it is a view of in the place of that one's Value."""
+    return map_tree(arguments, lambda leaf: parent if leaf is parent.value else leaf)
+
+
 def map_tree(tree, function):
     """The tree of arguments with `function` applied to every leaf."""
     if type(tree) in (tuple, list) or isinstance(tree, (cresset.Size, tuple)):
@@ -205,7 +210,7 @@ class Recorder(TorchFunctionMode):
                 )
             name, operator, args, kwargs, position, count = known.made_by
             parent = self.refresh(known.parent)
-            args = (parent, *args[1:])
+            args = map_tree(args, lambda leaf: parent if leaf is known.parent else leaf)
             results = [self.new_value(known.tensor, parent.depends) for _ in range(count)]
             self.calls.append(Call(name, operator, args, kwargs, tuple(results), Place()))
             known.value, known.version = results[position], known.storage.version
@@ -252,7 +257,7 @@ class Recorder(TorchFunctionMode):
             address = _address(tensor)
             parent = next((p for p in parents if address and _address(p) == address), None)
             parent = self.known[id(parent)] if parent is not None else None
-            made_by = (recorded, func, refs[0], refs[1], position, len(values)) if parent else None
+            made_by = (recorded, func, from_parent(refs[0], parent), refs[1], position, len(values)) if parent else None
             self.remember(tensor, value, parent, made_by)
         self.kept.append(result)
         return result

@@ -69,15 +69,17 @@ def _signature(model):
 
 @contextlib.contextmanager
 def kept(model):
-    """Random numbers and what layers count while they train are as before afterwards."""
-    training = [m for m in model.modules() if m.training] if isinstance(model, cresset.nn.Module) else []
-    buffers = [(buffer, buffer.detach().clone()) for module in training for buffer in module.buffers(recurse=False)]
+    """Random numbers and a model's buffers are as before afterwards."""
+    modules = list(model.modules()) if isinstance(model, cresset.nn.Module) else []
+    buffers = [(b, b.detach().clone(), b._version, m.training) for m in modules for b in m.buffers(recurse=False)]
     with cresset.random.fork_rng(devices=[]):
         try:
             yield
         finally:
-            for buffer, before in buffers:
-                buffer.copy_(before)
+            with cresset.no_grad():
+                for buffer, before, version, training in buffers:
+                    if training or buffer._version != version:  # batch_norm does not count its writes
+                        buffer.copy_(before)
 
 
 class Free:
