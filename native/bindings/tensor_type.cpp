@@ -416,11 +416,15 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
         return call_python_operator(c);
       }
     }
-    if (!(is_tensor(a) || is_number(a)) || !(is_tensor(b) || is_number(b))) {
-      if (!wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
-    }
+    const bool stranger = !(is_tensor(a) || is_number(a)) || !(is_tensor(b) || is_number(b));
+    if (stranger && !wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
     PyObject* args[2] = {a, b};
-    return PyObject_Vectorcall(object, args, 2, nullptr);
+    PyObject* result = PyObject_Vectorcall(object, args, 2, nullptr);
+    if (!result && stranger && PyErr_ExceptionMatches(PyExc_TypeError)) {  // the other object may know what to do
+      PyErr_Clear();
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    return result;
   });
 }
 

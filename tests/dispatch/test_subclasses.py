@@ -306,3 +306,19 @@ def test_a_class_that_answers_for_its_sizes_has_tensors_own_methods():
     assert tall.shape == tall.size() == torch.Size([7, 5]) and isinstance(tall.size(), torch.Size)
     assert (tall.size(-1), tall.stride(), tall.stride(0)) == (5, (5, 1), 5)
     assert torch.Tensor.size(tall) == (7, 5)
+
+
+def test_an_operand_that_a_class_does_not_take_may_answer_itself():
+    class Asks(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Knows:
+        def __radd__(self, other):
+            return "known"
+
+    x = torch.ones(2).as_subclass(Asks)
+    assert x + Knows() == "known"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x * Knows()

@@ -12,7 +12,7 @@ OF_PYTORCH = {
     "__config__.py", "__future__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py", "_prims_common.py",
     "_tensor.py",
     "_tensor_str.py", "_utils.py",
-    "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "masked.py", "mps.py", "mtia.py",
+    "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "mps.py", "mtia.py",
     "overrides.py", "package.py", "quantization.py", "random.py", "return_types.py", "special.py", "storage.py",
     "torch_version.py", "types.py", "version.py", "xpu.py",
 }  # fmt: skip

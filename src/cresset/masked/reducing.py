@@ -1,138 +1,135 @@
-"""`torch.masked`: reductions and normalizations in which only the elements under a True of `mask` count.
+"""Reductions and normalizations in which only the elements under a True of `mask` count.
 
 Each fills the masked-out elements with the value that does not change the result, and then does the ordinary operation.
-A slice without any element gives that value itself (0 for a sum, -inf for a maximum), or nan where there is none.
+A slice without any element gives that value itself (0 for a sum, -inf for a maximum), or nan where there is none. Of a
+MaskedTensor, data and mask are taken.
 """
+
+import functools
+import inspect
 
 import cresset
 
-from .show import missing_names as _missing_names
-
-__all__ = [
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "cumprod",
-    "cumsum",
-    "log_softmax",
-    "logaddexp",
-    "logsumexp",
-    "mean",
-    "median",
-    "norm",
-    "normalize",
-    "prod",
-    "softmax",
-    "softmin",
-    "std",
-    "sum",
-    "var",
-]
+from . import sparse
+from .masks import _canonical_dim, filled, greatest, least
 
 
-def _filled(input, mask, value):
-    """`input` with `value` where the mask is False."""
-    if mask is None:
-        return input
-    if mask.ndim > input.ndim:
-        raise IndexError(
-            f"masked: input shape {tuple(input.shape)} and mask shape {tuple(mask.shape)} have incompatible dimensions"
-        )
-    return input.masked_fill(~mask.to(cresset.bool), value)
+def _masked(*layouts):
+    """For functions of (input, ..., mask): takes a MaskedTensor apart, and refuses the layouts that are not named."""
+
+    def decorate(function):
+        name = "std/var" if function.__name__ in ("std", "var") else function.__name__
+
+        @functools.wraps(function)
+        def wrapped(input, *args, **kwargs):
+            from .maskedtensor import is_masked_tensor
+
+            if is_masked_tensor(input):
+                input, mask = input.get_data(), input.get_mask()
+                if kwargs.get("mask") is None:
+                    kwargs["mask"] = mask
+            if input.layout is not cresset.strided and input.layout not in layouts:
+                accepted = ", ".join(["strided", *(str(layout).removeprefix("torch.") for layout in layouts[:-1])])
+                accepted += f" or {str(layouts[-1]).removeprefix('torch.')}" if layouts else ""
+                raise ValueError(f"masked {name} expects {accepted} tensor (got {input.layout} tensor)")
+            return function(input, *args, **kwargs)
+
+        wrapped.__signature__ = inspect.signature(function)
+        return wrapped
+
+    return decorate
 
 
-def _dims(input, dim):
-    """The reduced dimensions as a list; none given means all."""
-    if dim is None or dim == () or dim == []:
-        return list(range(input.ndim))
-    return [dim] if isinstance(dim, int) else list(dim)
-
-
-def _least(dtype):
-    if dtype == cresset.bool:
-        return False
-    return float("-inf") if dtype.is_floating_point or dtype.is_complex else cresset.iinfo(dtype).min
-
-
-def _greatest(dtype):
-    if dtype == cresset.bool:
-        return True
-    return float("inf") if dtype.is_floating_point else cresset.iinfo(dtype).max
-
-
-def _reduce(input, dim, step):
-    """`step(tensor, dim)` for the last of the dimensions, then the one before, and so on; each keeps its dimension."""
-    for each in sorted((d % input.ndim for d in _dims(input, dim)), reverse=True) if input.ndim else ():
-        input = step(input, each)
-    return input
+_BOTH = (cresset.sparse_coo, cresset.sparse_csr)
 
 
 def _drop(result, input, dim, keepdim):
     """`result`, whose reduced dimensions have size 1, without them unless `keepdim`."""
-    return result if keepdim or not result.ndim else result.squeeze([d % input.ndim for d in _dims(input, dim)])
+    return result if keepdim or not result.ndim else result.squeeze(list(_canonical_dim(dim, input.ndim)))
 
 
+def _reduce(input, dim, step):
+    """`step(tensor, dim)` for the last of the dimensions, then the one before, and so on; each keeps its dimension."""
+    for each in reversed(_canonical_dim(dim, input.ndim)) if input.ndim else ():
+        input = step(input, each)
+    return input
+
+
+@_masked(*_BOTH)
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The sum of the unmasked elements.
 
     >>> cresset.masked.sum(cresset.tensor([1, 2, 3]), 0, mask=cresset.tensor([True, False, True]))
     tensor(4)
     """
-    return _filled(input, mask, 0).sum(_dims(input, dim), keepdim=keepdim, dtype=dtype)
+    if input.layout is not cresset.strided:
+        return sparse.reduced("sum", input, dim, keepdim, dtype, mask)
+    return filled(input, mask, 0).sum(list(_canonical_dim(dim, input.ndim)), keepdim=keepdim, dtype=dtype)
 
 
+@_masked(*_BOTH)
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The product of the unmasked elements.
 
     >>> cresset.masked.prod(cresset.tensor([2, 3, 4]), 0, mask=cresset.tensor([True, False, True]))
     tensor(8)
     """
-    filled = _filled(input, mask, 1)
+    if input.layout is not cresset.strided:
+        return sparse.reduced("prod", input, dim, keepdim, dtype, mask)
+    unmasked = filled(input, mask, 1)
     if not input.ndim:
-        return filled.prod(dtype=dtype)
-    result = _reduce(filled, dim, lambda tensor, each: tensor.prod(each, keepdim=True, dtype=dtype))
+        return unmasked.prod(dtype=dtype)
+    result = _reduce(unmasked, dim, lambda tensor, each: tensor.prod(each, keepdim=True, dtype=dtype))
     return _drop(result, input, dim, keepdim)
 
 
+@_masked()
 def cumsum(input, dim, *, dtype=None, mask=None):
     """The sum of the unmasked elements so far.
 
     >>> cresset.masked.cumsum(cresset.tensor([1, 2, 3]), 0, mask=cresset.tensor([True, False, True]))
     tensor([1, 1, 4])
     """
-    return _filled(input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
+    return filled(input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
 
 
+@_masked()
 def cumprod(input, dim, *, dtype=None, mask=None):
     """The product of the unmasked elements so far.
 
     >>> cresset.masked.cumprod(cresset.tensor([2, 3, 4]), 0, mask=cresset.tensor([True, False, True]))
     tensor([2, 2, 8])
     """
-    return _filled(input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)
+    return filled(input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)
 
 
+@_masked(*_BOTH)
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The largest unmasked element.
 
     >>> cresset.masked.amax(cresset.tensor([1, 9, 3]), 0, mask=cresset.tensor([True, False, True]))
     tensor(3)
     """
+    if input.layout is not cresset.strided:
+        return sparse.reduced("amax", input, dim, keepdim, dtype, mask)
     input = input if dtype is None else input.to(dtype)
-    return _filled(input, mask, _least(input.dtype)).amax(_dims(input, dim), keepdim)
+    return filled(input, mask, least(input.dtype)).amax(list(_canonical_dim(dim, input.ndim)), keepdim)
 
 
+@_masked(*_BOTH)
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The smallest unmasked element.
 
     >>> cresset.masked.amin(cresset.tensor([3, 1, 4]), 0, mask=cresset.tensor([True, False, True]))
     tensor(3)
     """
+    if input.layout is not cresset.strided:
+        return sparse.reduced("amin", input, dim, keepdim, dtype, mask)
     input = input if dtype is None else input.to(dtype)
-    return _filled(input, mask, _greatest(input.dtype)).amin(_dims(input, dim), keepdim)
+    return filled(input, mask, greatest(input.dtype)).amin(list(_canonical_dim(dim, input.ndim)), keepdim)
 
 
+@_masked()
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The index of the largest unmasked element, as a number of the input's dtype (or of `dtype`).
 
@@ -140,9 +137,10 @@ def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(2)
     """
     input = input if dtype is None else input.to(dtype)
-    return _filled(input, mask, _least(input.dtype)).argmax(dim, bool(keepdim)).to(input.dtype)
+    return filled(input, mask, least(input.dtype)).argmax(dim, bool(keepdim)).to(input.dtype)
 
 
+@_masked()
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The index of the smallest unmasked element, as a number of the input's dtype (or of `dtype`).
 
@@ -150,27 +148,35 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(0)
     """
     input = input if dtype is None else input.to(dtype)
-    return _filled(input, mask, _greatest(input.dtype)).argmin(dim, bool(keepdim)).to(input.dtype)
+    return filled(input, mask, greatest(input.dtype)).argmin(dim, bool(keepdim)).to(input.dtype)
 
 
 def _count(input, dim, keepdim, mask):
     """The number of unmasked elements of each slice."""
     mask = cresset.ones_like(input, dtype=cresset.bool) if mask is None else mask.to(cresset.bool).expand(input.shape)
-    return mask.sum(_dims(input, dim), keepdim=keepdim)
+    return mask.sum(list(_canonical_dim(dim, input.ndim)), keepdim=keepdim)
 
 
+@_masked(cresset.sparse_csr)
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The mean of the unmasked elements; nan where there are none.
 
     >>> cresset.masked.mean(cresset.tensor([1.0, 9.0, 3.0]), 0, mask=cresset.tensor([True, False, True]))
     tensor(2.)
     """
-    if dtype is None and not (input.is_floating_point() or input.is_complex()):
-        dtype = cresset.float32
+    wanted = input.dtype if dtype is None else dtype
+    if not (wanted.is_floating_point or wanted.is_complex):
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be either a "
+            f"floating point or complex dtype. Got: {wanted}"
+        )
+    if input.layout is not cresset.strided:
+        return sparse.reduced("mean", input, dim, keepdim, dtype, mask)
     total = sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask)
     return total / _count(input, dim, keepdim, mask)
 
 
+@_masked()
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """The median of the unmasked elements (the lower of the two middle ones); nan where there are none.
 
@@ -184,9 +190,10 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
         return input.median(dim, keepdim).values
     if bool((input.isnan() & mask.to(cresset.bool)).any()):
         raise ValueError("masked.median: expected no unmasked nan in the input")
-    return cresset.nanmedian(_filled(input, mask, float("nan")), dim, keepdim).values
+    return cresset.nanmedian(filled(input, mask, float("nan")), dim, keepdim).values
 
 
+@_masked()
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The vector norm of the unmasked elements.
 
@@ -194,10 +201,11 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(5.)
     """
     ord = 2.0 if ord is None else ord
-    filled = _filled(input, mask, float("inf") if ord < 0 else 0)
-    return cresset.linalg.vector_norm(filled, ord, _dims(input, dim), bool(keepdim), dtype=dtype)
+    unmasked = filled(input, mask, float("inf") if ord < 0 else 0)
+    return cresset.linalg.vector_norm(unmasked, ord, list(_canonical_dim(dim, input.ndim)), bool(keepdim), dtype=dtype)
 
 
+@_masked()
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The variance of the unmasked elements.
 
@@ -213,13 +221,14 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
         dtype = cresset.float32
     input = input if dtype is None else input.to(dtype)
     count = _count(input, dim, True, mask)
-    deviation = _filled(input - sum(input, dim, keepdim=True, mask=mask) / count, mask, 0)
+    deviation = filled(input - sum(input, dim, keepdim=True, mask=mask) / count, mask, 0)
     square = (deviation * deviation.conj()).real if input.is_complex() else deviation * deviation
-    total = square.sum(_dims(input, dim), keepdim=True)
+    total = square.sum(list(_canonical_dim(dim, input.ndim)), keepdim=True)
     result = total / (count - correction).clamp_min(0).to(total.dtype)
     return _drop(result.to(input.dtype), input, dim, keepdim)
 
 
+@_masked()
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The standard deviation of the unmasked elements.
 
@@ -229,6 +238,7 @@ def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
     return var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask).sqrt()
 
 
+@_masked()
 def softmax(input, dim, *, dtype=None, mask=None):
     """Softmax over the unmasked elements; the others get 0.
 
@@ -236,9 +246,10 @@ def softmax(input, dim, *, dtype=None, mask=None):
     tensor([0.5000, 0.0000, 0.5000])
     """
     input = input if dtype is None else input.to(dtype)
-    return _filled(input, mask, float("-inf")).softmax(dim)
+    return filled(input, mask, float("-inf")).softmax(dim)
 
 
+@_masked()
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """The logarithm of `softmax` over the unmasked elements; the others get -inf.
 
@@ -246,9 +257,10 @@ def log_softmax(input, dim, *, dtype=None, mask=None):
     tensor([-0.6931,    -inf, -0.6931])
     """
     input = input if dtype is None else input.to(dtype)
-    return _filled(input, mask, float("-inf")).log_softmax(dim)
+    return filled(input, mask, float("-inf")).log_softmax(dim)
 
 
+@_masked()
 def softmin(input, dim, *, dtype=None, mask=None):
     """Softmax of the negative over the unmasked elements; the others get 0.
 
@@ -258,6 +270,7 @@ def softmin(input, dim, *, dtype=None, mask=None):
     return softmax(-input, dim, dtype=dtype, mask=mask)
 
 
+@_masked()
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The unmasked elements divided by their norm (at least `eps`); the others get 0.
 
@@ -266,7 +279,7 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """
     input = input if dtype is None else input.to(dtype)
     length = norm(input, ord, dim, keepdim=True, mask=mask)
-    return _filled(input, mask, 0) / length.clamp_min(eps)
+    return filled(input, mask, 0) / length.clamp_min(eps)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
@@ -276,9 +289,10 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     tensor([0.])
     """
     input, other = (x if dtype is None else x.to(dtype) for x in (input, other))
-    return cresset.logaddexp(_filled(input, input_mask, float("-inf")), _filled(other, other_mask, float("-inf")))
+    return cresset.logaddexp(filled(input, input_mask, float("-inf")), filled(other, other_mask, float("-inf")))
 
 
+@_masked()
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log of the sum of exp of the unmasked elements, of the input's dtype.
 
@@ -286,8 +300,5 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(0.6931)
     """
     input = input if dtype is None else input.to(dtype)
-    filled = input if mask is None else _filled(input, mask, _least(input.dtype))
-    return cresset.logsumexp(filled, _dims(input, dim), keepdim).to(input.dtype)
-
-
-__getattr__ = _missing_names.of(__name__)
+    unmasked = filled(input, mask, least(input.dtype))
+    return cresset.logsumexp(unmasked, list(_canonical_dim(dim, input.ndim)), keepdim).to(input.dtype)

@@ -70,7 +70,7 @@ def test_place_of_extremes():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda x: cresset.masked.sum(x, mask=cresset.ones(2, 2, 2)), IndexError, "incompatible dimensions"),
+        (lambda x: cresset.masked.sum(x, mask=cresset.ones(2, 2, 2)), IndexError, "mask dimensionality higher"),
         (lambda x: cresset.masked.median(x.long()), ValueError, "floating point"),
         (lambda x: cresset.masked.var(x, 0, True, correction=1), ValueError, "only one of 'correction' and 'unbiased'"),
     ],
