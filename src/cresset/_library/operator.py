@@ -82,9 +82,14 @@ class OpOverload(namespaces.OpOverload):
         if kernel is None:
             if not tensors and self._kernels:
                 raise RuntimeError(f"{self._opname} does not have a kernel registered for {device}")
+            if not tensors:
+                raise NotImplementedError(
+                    f"Could not run '{self.name()}': it was called with no Tensor inputs, and there is no kernel for "
+                    "all devices"
+                )
             raise NotImplementedError(
-                f"Could not run '{self.name()}' with arguments from the '{device.upper()}' backend: no kernel is "
-                f"registered for it; there are kernels for {sorted(map(str, self._kernels))}"
+                f"Could not run '{self.name()}' with arguments from the '{device.upper()}' backend: there is no "
+                f"{device} impl registered; there are kernels for {sorted(map(str, self._kernels))}"
             )
         versions = [tensor._version for tensor in tensors]
         with cresset.no_grad():
@@ -155,7 +160,7 @@ class OpOverload(namespaces.OpOverload):
         if self._fake is None and not self._schema.returns:
             return None
         if self._fake is None:
-            raise RuntimeError(
+            raise NotImplementedError(
                 f"There was no fake impl registered for {self} (there is no fake impl or Meta kernel). This is "
                 "necessary for the meta device and for tracing; use `torch.library.register_fake` to add a fake impl"
             )
