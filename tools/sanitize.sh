@@ -3,16 +3,18 @@
 # that either of them finds ends the process, and with it the run. The device of tests/tensor/fake_device is built in, so
 # that what a device promises (tests/tensor/test_backend.py) is tested, too.
 #
-#   tools/sanitize.sh [--short] [PYTEST ARGUMENT...]     --short: the quick tests only
+#   tools/sanitize.sh [--short] [PYTEST ARGUMENT...]     --short: the quick tests only, of code that is not optimized,
+#                                                        since to compile it takes half the time
 #
 # PYTHON is an interpreter that has pytest (default: .venv/bin/python).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python="${PYTHON:-.venv/bin/python}"
-tests=(tests/test_smoke.py tests/tensor tests/autograd tests/ops)
+tests=(tests/test_smoke.py tests/tensor tests/autograd tests/ops) optimize=-O1
 if [ "${1:-}" = "--short" ]; then
   shift
+  optimize=-O0
   tests=(tests/test_smoke.py tests/tensor/test_backend.py)
 fi
 [ $# -gt 0 ] && tests=("$@")
@@ -25,6 +27,7 @@ build="$PWD/build/sanitize"
 "$python" -m pip install . --quiet --no-deps --upgrade --target "$build/site" \
   --config-settings=build-dir="$build/objects" \
   --config-settings=cmake.define.CRESSET_SANITIZE=ON \
+  --config-settings=cmake.define.CRESSET_OPTIMIZE="$optimize" \
   --config-settings=cmake.define.CRESSET_DEVICES=tests/tensor/fake_device
 export CRESSET_FAKE_DEVICE="$build/site"
 
