@@ -1,23 +1,23 @@
 """A world in one process, for tests: its own clock, network, machines, processes and disks, all driven by one seed.
 
 The code that runs in it is the real one (stores, liveness, groups), which takes its surroundings as an argument. A
-process is a thread, and one of them runs at a time: it runs until it waits for something, and then the next event
-happens. So thousands of processes fit, seconds cost nothing, and the same seed gives the same story.
-
-Whoever waits lets the next events happen itself, until one of them is for a process: that one is handed the turn, and
-nothing at all is handed where it is the same. A change of threads is what costs time here.
+process is a greenlet: it runs until it waits for something, and then the next event happens. So thousands of processes
+fit in one thread, seconds cost nothing, and the same seed gives the same story.
 """
 
-import _thread
 import errno
 import gc
 import hashlib
-import heapq
 import io
 import itertools
+import math
 import os
 import random
+from collections import deque
 from functools import partial
+from heapq import heappop, heappush
+
+from greenlet import getcurrent, greenlet
 
 from cresset.distributed.store import wire
 from cresset.distributed.store.server import Server
@@ -28,20 +28,13 @@ class Killed(BaseException):
     """The process was killed: nothing of it runs any more."""
 
 
-def taken_lock():
-    """A lock that somebody else releases: with it, one thread hands the turn to another."""
-    lock = _thread.allocate_lock()
-    lock.acquire()
-    return lock
-
-
 class World:
     """The clock, what will happen, and who is there."""
 
     def __init__(self, seed):
-        self.random, self.time, self.events, self.numbers = random.Random(seed), 0.0, [], itertools.count()
-        self.until, self.next, self.problem, self.is_over = 0.0, None, None, False
-        self.baton = taken_lock()  # of who called run
+        self.random, self.time, self.numbers = random.Random(seed), 0.0, itertools.count()
+        self.events, self.soon = [], deque()  # (when, number, f): a heap, and what happens at this instant
+        self.hub = getcurrent()  # where events happen
         self.story, self.processes, self.listeners = hashlib.sha256(), [], {}
         self.cut_off, self.held = set(), []  # hosts that the network does not reach, and what is on its way there
         self.latency = (0.00005, 0.0003)
@@ -53,41 +46,29 @@ class World:
 
     def at(self, seconds, f):
         """Let f() happen, so many seconds from now."""
-        heapq.heappush(self.events, (self.time + seconds, next(self.numbers), f))
+        if seconds == 0.0:
+            self.soon.append((self.time, next(self.numbers), f))
+        else:
+            heappush(self.events, (self.time + seconds, next(self.numbers), f))
 
     def run(self, until):
         """Let things happen until nothing more does, or the clock shows `until`."""
-        self.until = until
+        events, soon = self.events, self.soon
+        collects = gc.isenabled()
         gc.disable()  # it would walk over all processes again and again
         try:
-            if self.go_on(None):
-                self.baton.acquire()
+            while True:
+                if soon and (not events or soon[0] < events[0]):
+                    soon.popleft()[2]()
+                elif events and events[0][0] <= until:
+                    self.time, _, f = heappop(events)
+                    f()
+                else:
+                    break
         finally:
-            gc.enable()
-        if self.problem is not None:
-            raise self.problem
-        self.time = max(self.time, until) if not self.events else until
-
-    def go_on(self, who):
-        """Let events happen until one of them is for a process, and give it the turn; whether `who`, a process or None
-        for the caller of run, has to wait for its own."""
-        events = self.events
-        try:
-            while events and events[0][0] <= self.until:
-                self.time, _, f = heapq.heappop(events)
-                f()
-                if self.next is not None:
-                    process, self.next = self.next, None
-                    if process is who:
-                        return False
-                    process.turn.release()
-                    return True
-        except BaseException as error:  # of the world, not of the process whose thread this is
-            self.problem = error
-        if who is None:
-            return False
-        self.baton.release()
-        return True
+            if collects:
+                gc.enable()
+        self.time = max(self.time, until) if not events else until
 
     def process(self, host, name, main):
         """A process that runs main(surroundings)."""
@@ -107,16 +88,16 @@ class World:
             self.at(0.2, arrive)
 
     def delay(self):
-        return self.random.uniform(*self.latency)
+        least, most = self.latency
+        return least + (most - least) * self.random.random()
 
     def close(self):
-        """End all threads."""
+        """End all processes."""
         for process in self.processes:
             process.kill()
-        self.events.clear()
-        self.is_over = True
-        for process in self.processes:
             process.unwind()
+        self.events.clear()
+        self.soon.clear()
 
 
 class Process:
@@ -124,18 +105,17 @@ class Process:
 
     def __init__(self, world, host, name, main):
         self.world, self.host, self.name = world, host, name
-        self.alive, self.stopped, self.started, self.status, self.error = True, False, False, None, None
+        self.alive, self.stopped, self.status, self.error = True, False, None, None
         self.connections, self.listening, self.waiters, self.exits = set(), [], [], []
-        self.turn, self.token, self.woken, self.over = taken_lock(), 0, False, False
+        self.greenlet, self.token, self.woken, self.over = greenlet(self.body, world.hub), 0, False, False
         self.waking, self.late = -1, []  # what waits while it is stopped
+        self.deadline, self.timer = None, math.inf  # of this wait; when something looks at it
         self.around, self.main = Around(world, self), main
 
     def body(self):
-        self.turn.acquire()
         try:
-            if self.alive:
-                self.main(self.around)
-                self.status = 0
+            self.main(self.around)
+            self.status = 0
         except Killed:
             pass
         except BaseException as error:
@@ -148,23 +128,14 @@ class Process:
         self.over = True
         if self.alive:
             self.ended(self.status)
-        if self.world.is_over:
-            self.world.baton.release()
-        else:
-            self.world.go_on(self)
 
     def begin(self):
         if self.alive:
-            self.started, self.world.next = True, self
-            _thread.start_new_thread(self.body, ())
+            self.greenlet.switch()
 
-    def resume(self, token, woken):
-        if self.token != token or not self.alive:
-            return
-        if self.stopped:
-            self.late.append(partial(self.resume, token, woken))
-            return
-        self.token, self.woken, self.world.next = self.token + 1, woken, self
+    def resume(self, woken):
+        self.token, self.woken, self.deadline = self.token + 1, woken, None
+        self.greenlet.switch()
 
     def go_on(self):
         """It was stopped, and is no more."""
@@ -177,17 +148,44 @@ class Process:
         if not self.alive:
             raise Killed
         if seconds is not None:
-            self.world.at(max(0.0, seconds), partial(self.resume, self.token, False))
-        if self.world.go_on(self):
-            self.turn.acquire()
-        if not self.alive:
-            raise Killed
+            self.deadline = self.world.time + max(0.0, seconds)
+            self.set_timer()
+        self.world.hub.switch()
         return self.woken
+
+    def set_timer(self):
+        """Look at the clock at the deadline of this wait. A timer that rings earlier, of a wait that was shorter than
+        it might have been, sets this one when it does: most waits are, and need none of their own."""
+        if self.deadline < self.timer:
+            self.timer = self.deadline
+            heappush(self.world.events, (self.timer, next(self.world.numbers), self.ring))
+
+    def ring(self):
+        """A timer has come to its end."""
+        now = self.world.time
+        if now >= self.timer:
+            self.timer = math.inf
+        if self.deadline is None or not self.alive:
+            return
+        if self.stopped:
+            self.late.append(self.ring)
+        elif self.deadline <= now:
+            self.resume(False)
+        else:
+            self.set_timer()
 
     def wake(self):
         if self.waking != self.token:
             self.waking = self.token
-            self.world.at(0.0, partial(self.resume, self.token, True))
+            self.world.at(0.0, self.awake)
+
+    def awake(self):
+        if self.waking != self.token or not self.alive:
+            return
+        if self.stopped:
+            self.late.append(self.awake)
+        else:
+            self.resume(True)
 
     def ended(self, status):
         """The system takes back what it had: connections are closed."""
@@ -205,10 +203,9 @@ class Process:
             self.ended(-9)
 
     def unwind(self):
-        """Let its thread come to its end."""
-        if self.started and not self.over:
-            self.turn.release()
-            self.world.baton.acquire()
+        """Let its code come to its end."""
+        if self.greenlet and not self.over:
+            self.greenlet.throw(Killed)
 
 
 class Connection:
@@ -216,24 +213,26 @@ class Connection:
 
     def __init__(self, process, listening):
         self.process, self.listening, self.world = process, listening, process.world
-        self.inbox, self.timeout, self.is_open, self.ended, self.heard_at = (
-            bytearray(),
-            None,
-            True,
-            False,
-            self.world.time,
-        )
-        self.arrivals, self.is_read = {"there": 0.0, "here": 0.0}, True
+        self.inbox, self.timeout, self.is_open, self.ended = bytearray(), None, True, False
+        self.heard_at, self.is_read = self.world.time, True
+        self.last_there = self.last_here = 0.0  # when the last that was sent arrives: all arrives in order
         process.connections.add(self)
 
-    def _send(self, way, f):
-        """Let f() happen at the other end, in order; while the network is cut, nothing arrives."""
-        when = self.arrivals[way] = max(self.arrivals[way], self.world.time + self.world.delay())
+    def _send_there(self, f):
+        """Let f() happen at the listening end."""
+        world = self.world
+        self.last_there = when = max(self.last_there, world.time + world.delay())
+        heappush(world.events, (when, next(world.numbers), partial(self._arrive, f)))
 
-        self.world.at(when - self.world.time, partial(self._arrive, f))
+    def _send_here(self, f):
+        """Let f() happen at this end."""
+        world = self.world
+        self.last_here = when = max(self.last_here, world.time + world.delay())
+        heappush(world.events, (when, next(world.numbers), partial(self._arrive, f)))
 
     def _arrive(self, f):
-        if self.world.is_cut(self.process.host, self.listening.host):
+        """While the network is cut, nothing does."""
+        if self.world.cut_off and self.world.is_cut(self.process.host, self.listening.host):
             self.world.held.append(partial(self._arrive, f))
         else:
             f()
@@ -242,21 +241,19 @@ class Connection:
         self.process.around.check()
         if self.ended or not self.is_open:
             raise BrokenPipeError("the other side has closed")
-        data = bytes(data)
-        self._send("there", lambda: self.listening.received(self, data))
+        self._send_there(partial(self.listening.received, self, bytes(data)))
 
     def deliver(self, data):
         """From the listening side: bytes, or b"" for its end."""
+        self._send_here(partial(self._receive, data))
 
-        def arrive():
-            if self.process.alive:
-                self.inbox += data
-                self.ended |= not data
-                self.heard_at = self.world.time
-                if self.is_read:
-                    self.process.wake()
-
-        self._send("here", arrive)
+    def _receive(self, data):
+        if self.process.alive:
+            self.inbox += data
+            self.ended |= not data
+            self.heard_at = self.world.time
+            if self.is_read:
+                self.process.wake()
 
     def recv(self, size):
         deadline = None if self.timeout is None else self.world.time + self.timeout
@@ -276,7 +273,7 @@ class Connection:
         if self.is_open:
             self.is_open = False
             self.process.connections.discard(self)
-            self._send("there", lambda: self.listening.lost(self))
+            self._send_there(partial(self.listening.lost, self))
 
 
 class Listening:
@@ -307,7 +304,7 @@ class Listening:
             return
         peer = self.server.peers.get(connection)
         if self.is_open and peer is not None:
-            self.world.tell("request", connection.process.name, data)
+            self.world.story.update(b"%.9f %b " % (self.world.time, connection.process.name.encode()) + data)
             self.server.received(peer, data)
             if peer.left:
                 self.server.drop(peer)
@@ -413,23 +410,34 @@ class Heartbeat:
     """As native/distributed/heartbeat.h, in simulated time."""
 
     def __init__(self, connection, before, seconds):
-        self.connection, self.before, self.seconds, self.text = connection, before, seconds, ""
-        self.process, self.received = connection.process, bytearray()
+        self.connection, self.before, self.seconds, self.noted = connection, before, seconds, None
+        self.process, self.received, self.message = connection.process, bytearray(), None
         self.world, connection.is_read = self.process.world, False  # nobody waits for what comes back
         self.world.at(seconds, self.beat)
 
     def beat(self):
         if self.process.alive and self.connection.is_open and not self.connection.ended:
             if not self.process.stopped:
-                body = self.before + wire.LENGTH.pack(len(self.text)) + self.text.encode()
-                self.connection.sendall(wire.LENGTH.pack(len(body)) + body)
+                if self.message is None:
+                    text = self.text().encode()
+                    body = self.before + wire.LENGTH.pack(len(text)) + text
+                    self.message = wire.LENGTH.pack(len(body)) + body
+                self.connection.sendall(self.message)
             self.world.at(self.seconds, self.beat)
 
-    def note(self, number, name, shape, more, file, line):
+    def note(self, *words):
+        self.noted, self.message = words, None
+
+    def text(self):
+        if self.noted is None:
+            return ""
+        number, name, shape, more, file, line = self.noted
         of = f"[{', '.join(map(str, shape))}] of " if shape is not None else ""
-        self.text = f"call {number}, {name}({of}{more}), at {file}:{line}"
+        return f"call {number}, {name}({of}{more}), at {file}:{line}"
 
     def heard(self):
+        if not self.connection.inbox:
+            return b""
         self.received += self.connection.inbox
         self.connection.inbox.clear()
         kept = b""

@@ -57,7 +57,10 @@ class ProcessGroup:
     def __init__(
         self, engine, ranks, store, name, backend, timeout, description, member, device_id=None, around=REAL, gpu=None
     ):
-        self._engine, self._ranks, self._store, self._name, self._backend = engine, list(ranks), store, name, backend
+        self._engine, self._store, self._name, self._backend = engine, store, name, backend
+        self._ranks = (
+            ranks if isinstance(ranks, range) else list(ranks)
+        )  # a range costs nothing, however many there are
         self._timeout, self._description, self._member, self._around = timeout, description, member, around
         self.bound_device_id, self._gpu = device_id, gpu
         if gpu is not None:
@@ -240,6 +243,8 @@ class ProcessGroup:
     def _who_is_gone(self, record):
         """The words for members of the group that are gone; '' if all are there."""
         gone = self._member.gone() if self._member is not None else {}
+        if not gone:
+            return ""
         before = self._records[-2] if len(self._records) > 1 else None
         last = f" The last call that came through is number {before.number}, {before}." if before else ""
         if None in gone:

@@ -58,20 +58,17 @@ class Member:
         """Who is gone, and how, in the order in which it became known; None in place of a name is the store."""
         if self.heartbeat is None:
             return {}
-        self.received += self.heartbeat.heard()
-        while (message := wire.take(self.received)) is not None:
-            if message[0] == b"gone":
-                self.known.setdefault(message[1].decode(), message[2].decode(errors="replace"))
-        if not self.known:
-            silence, where = self.heartbeat.silence(), f"the store at {self.connection.host}:{self.connection.port}"
-            if silence < 0:
-                return {None: f"{where} is gone: {self.holder} has ended"}
-            if silence > SILENCE:
-                return {
-                    None: f"{where} does not answer for {silence:.1f} s: {self.holder} is stopped, or the network "
-                    "is cut"
-                }
-        return self.known
+        if heard := self.heartbeat.heard():
+            self.received += heard
+            while (message := wire.take(self.received)) is not None:
+                if message[0] == b"gone":
+                    self.known.setdefault(message[1].decode(), message[2].decode(errors="replace"))
+        if self.known or 0 <= (silence := self.heartbeat.silence()) <= SILENCE:
+            return self.known
+        where = f"the store at {self.connection.host}:{self.connection.port}"
+        if silence < 0:
+            return {None: f"{where} is gone: {self.holder} has ended"}
+        return {None: f"{where} does not answer for {silence:.1f} s: {self.holder} is stopped, or the network is cut"}
 
     def meet(self, store, name, size, timeout):
         """Wait until `size` members have come here. If one of them is gone, nobody waits for it.
@@ -126,9 +123,9 @@ class Member:
         """The process ends without having left: what it raised is for the others to know."""
         error = self.around.last_error()
         if error is not None and self.owner == os.getpid():
-            import traceback
-
-            frames = traceback.extract_tb(error.__traceback__)
-            at = f", at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+            last = error.__traceback__
+            while last is not None and last.tb_next is not None:
+                last = last.tb_next
+            at = f", at {last.tb_frame.f_code.co_filename}:{last.tb_lineno}" if last is not None else ""
             words = str(error).split("\n")[0][:200]
             self.leave(f"raised {type(error).__name__}: {words}{at}")

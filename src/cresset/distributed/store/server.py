@@ -49,6 +49,7 @@ class Server:
         self.deadlines, self.numbers = [], itertools.count()
         self.members = OrderedDict()  # peers that are members, the one that was silent longest first
         self.lost = {}  # scope -> [(name, how)], of those that are gone
+        self.messages = {}  # scope -> what tells of each of them
         self.users = 0  # TCPStores that came
 
     # ---- connections
@@ -112,6 +113,7 @@ class Server:
         text = f"on {peer.host} {how}{peer.where()}".encode()
         lost = self.lost.setdefault(scope, [])
         lost.append((name, text))
+        self.messages.setdefault(scope, []).append(wire.pack([b"gone", name, text]))
         if len(lost) <= AT_ONCE:
             for other in list(self.members):
                 if other.scope == scope:
@@ -119,10 +121,10 @@ class Server:
 
     def tell(self, peer):
         """Tell a member who is gone, of those that it does not know of."""
-        lost = self.lost.get(peer.scope, ())
-        while peer.told < len(lost):
-            peer.told += 1
-            peer.to_send += wire.pack([b"gone", *lost[peer.told - 1]])
+        messages = self.messages.get(peer.scope, ())
+        if peer.told < len(messages):
+            peer.to_send += b"".join(messages[peer.told :])
+            peer.told = len(messages)
         self.flush(peer)
 
     def _member(self, peer, keys, values):
