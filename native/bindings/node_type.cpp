@@ -271,6 +271,7 @@ PyObject* attach_function(PyObject*, PyObject* args) {
         node->results.push_back({t.sizes(), t.dtype(), t.device()});
       else if (mode == "dirty") {
         check_inplace(name, t, true);
+        state_for_writing(t.get()).grad = {};  // one that was retained is of the tensor as it was
         rebase_history(t, holder);
       } else {
         if (t->base)

@@ -93,6 +93,21 @@ def test_a_changed_input_is_marked_dirty():
     assert x.grad.tolist() == [8, 16]
 
 
+def test_a_retained_gradient_of_what_is_changed_is_forgotten():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    y = leaf(1.0, 2.0) * 3
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    assert y.grad.tolist() == [1, 1]
+    scaled(forward=forward).apply(y)
+    assert y.grad is None
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5, 5]
+
+
 def test_once_differentiable_refuses_the_second_time():
     @once_differentiable
     def backward(ctx, grad):

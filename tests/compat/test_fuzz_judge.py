@@ -54,6 +54,15 @@ ROUNDING = {
         "v2 = F.batch_norm(v1, None, None, training=True)",
         "v2.backward(v2)",
     ],
+    "gradients that cancel behind a layer": [
+        "m0 = t.nn.BatchNorm1d(3)",
+        "m0(values((2, 3), 'float32', 7)).pow(2).sum().backward()",
+    ],
+    "fractions whose memory is one of whole numbers, too": [
+        "v0 = t.rand((4, 2), dtype=t.float64)",
+        "v1 = t.zeros(0, dtype=t.int64).set_(v0.untyped_storage())",
+        "v2 = F.batch_norm(v0, None, None, training=True)",
+    ],
 }
 
 

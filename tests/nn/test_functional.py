@@ -68,6 +68,13 @@ class TestPad:
         with pytest.raises(NotImplementedError, match="Unrecognised padding mode"):
             F.pad(cresset.ones(1, 3), (1, 0), "mirror")
 
+    @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate"])
+    def test_padded_images_keep_their_channels_last(self, mode):
+        x = cresset.arange(24.0).reshape(1, 2, 3, 4)
+        y = F.pad(x.contiguous(memory_format=cresset.channels_last), (1, 1, 0, 2), mode)
+        assert y.is_contiguous(memory_format=cresset.channels_last)
+        assert y.tolist() == F.pad(x, (1, 1, 0, 2), mode).tolist()
+
 
 class TestResampling:
     def test_a_line_stays_a_line(self):

@@ -88,7 +88,8 @@ def resizes(library, steps):
 def past(steps, why):
     """What earlier lines say about the memory, or about the way of a gradient."""
     said = ""
-    if ("not resizable" in why or "is_set_to(" in steps[-1]) and any(LENT.search(step) for step in steps[:-1]):
+    whose = re.search(r"not resizable|^v\d+ shares the memory|^only cresset .* refer to a single memory", why)
+    if (whose or "is_set_to(" in steps[-1]) and any(LENT.search(step) for step in steps[:-1]):
         said += "; memory was lent"
     if re.match(r"v\d+: \S+ instead of \S+ at|v\d+ shares the memory", why) and any(
         "from_dlpack" in step for step in steps[:-1]
@@ -277,5 +278,6 @@ def agrees(libraries, steps, text):
     lead.run(compile(text, "<step>", "exec"))
     other.run(compile(steps[-1], "<step>", "exec"))
     lockstep.steps.append(text)
+    lockstep.seen.append(True)
     why = lockstep.difference()
     return why is None or re.fullmatch(r"\S+: is_leaf (True|False) instead of RuntimeError", why) is not None

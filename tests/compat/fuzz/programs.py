@@ -93,6 +93,7 @@ def replay(lockstep, steps):
         why = lockstep.step(text)
         if lockstep.lead.error and lockstep.lead.error[0] == "NameError":
             lockstep.steps.pop()
+            lockstep.seen.pop()
             continue
         kept.append(text)
         if why:

@@ -45,12 +45,12 @@ MOVED = 4  # units: a single one is often rounded away again
 NARROW = re.compile(r"\b(complex64)\b|\b(?:float32|b?float16)\b(?!\(\))|(?<=[.])(?:float|half|bfloat16)\(\)")
 WIDE = re.compile(r"\b(complex128)\b|\bfloat64\b|(?<=[.])double\(\)")
 BYTES = re.compile(r"(storage\(\)\.resize_\()(\d+)")  # as many as four times wider numbers need
+CALLS = re.compile(r"\bm\d+\(")
 MAKES = re.compile(r"\b(?:values|t\.(?:rand|randn|full|ones|zeros|arange|linspace|tensor))\(")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
-# What draws random numbers while it computes, other ones in another precision.
-DRAWS = re.compile(
-    r"dropout|gumbel|rrelu|multinomial|rand\w*_like|\b(?:normal|uniform|bernoulli|random|exponential)_?\("
-)
+# What draws random numbers while it computes, other ones in another precision; and what keeps them for its derivative.
+DRAWS = re.compile(r"rand\w*_like|multinomial|\b(?:normal|uniform|bernoulli|random|exponential)_?\(")
+KEEPS_DRAWS = re.compile(r"dropout|gumbel|rrelu")
 
 
 def away(expected, got, dtype):
@@ -146,14 +146,13 @@ class Rounding:
             self.library.set_rng_state(after)
             if (rounded.side.error is None) != (exact.side.error is None):
                 return None
-            if at == len(self.steps) - 1:
-                break
-            if names != ():
+            last = at == len(self.steps) - 1
+            if KEEPS_DRAWS.search(text) or ((last or names == ()) and DRAWS.search(text)):
+                return None
+            if not last and names != ():
                 rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None)
                 if not exact.follow(rounded.values(), names):
                     return None
-        if any(DRAWS.search(text) for text, _ in self.steps):
-            return None
         results = read(rounded.side), read(exact.side)
         return None if any(x is None for x in results) or results[0].shape != results[1].shape else results
 
@@ -203,7 +202,8 @@ class Again:
         agree = True
         if names is None:
             self.side.diary.clear()  # what was said was compared
-        for name, tensor in self.side.tensors().items():
+        # Fractions last: they may share memory with whole numbers, and are what is moved.
+        for name, tensor in sorted(self.side.tensors().items(), key=lambda x: self.side.dtype(x[1]) in EPSILON):
             looks = self.side.looks(tensor)
             if not fits(tensor, looks):
                 continue
@@ -255,13 +255,15 @@ def narrow(text):
 
 
 def named_operands(steps, seen):
-    """The steps, each after steps that make what it made for itself; with the variables that are known after it: all
-    (None) where it was compared.
+    """The steps, each after steps that make what it made for itself, tensors and what a layer makes of them on the way;
+    with the variables that are known after it: all (None) where it was compared.
     """
     count = 0
-    for text, compared in zip(steps, seen):
-        while found := MAKES.search(text):
+    for text, compared in zip(steps, seen, strict=True):
+        while found := MAKES.search(text) or CALLS.search(text):
             end = closing(text, found.end())
+            if end == len(text) and text[found.start()] == "m":
+                break  # the result itself
             yield f"w{count} = {text[found.start() : end]}", (f"w{count}",)
             text = f"{text[: found.start()]}w{count}{text[end:]}"
             count += 1

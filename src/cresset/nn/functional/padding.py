@@ -55,10 +55,24 @@ def _check_result(input, dim, before, after):
     return size
 
 
+def _channels_last(input):
+    """The memory format in which the channels of images or volumes lie last, where they do; else None."""
+    ndim = input.ndim
+    if ndim not in (4, 5) or 0 in input.shape or input.stride(1) == 0:
+        return None
+    strides, least = input.stride(), 0
+    for dim in (1, *range(ndim - 1, 1, -1), 0):
+        # An order that both formats fit (one channel, one pixel) is no reason to say that channels lie last.
+        if strides[dim] < least or (dim == 0 and least == strides[1]):
+            return None
+        least = strides[dim] * input.size(dim)
+    return cresset.channels_last if ndim == 4 else cresset.channels_last_3d
+
+
 def _constant(input, amounts, value):
     for dim, before, after in amounts:
         _check_result(input, dim, before, after)
-    changed = False
+    changed, format = False, _channels_last(input)
     for dim, before, after in amounts:
         if before < 0 or after < 0:
             start = max(-before, 0)
@@ -66,7 +80,10 @@ def _constant(input, amounts, value):
         shape, filler = list(input.shape), input.new_full((), value)
 
         def block(amount, shape=shape, dim=dim, filler=filler):
-            return [filler.expand(shape[:dim] + [amount] + shape[dim + 1 :])] if amount > 0 else []
+            if amount <= 0:
+                return []
+            filled = filler.expand(shape[:dim] + [amount] + shape[dim + 1 :])
+            return [filled if format is None else filled.contiguous(memory_format=format)]
 
         pieces = block(before) + [input] + block(after)
         if len(pieces) > 1:
@@ -110,13 +127,18 @@ def _circular(input, dim, before, after):
     return first + cresset.arange(-max(before, 0), kept + max(after, 0), device=input.device) % kept
 
 
-def _taken_from(source):
+def _taken_from(source, keeps_format=True):
     """Padding with elements of the input, whose positions along a dimension `source` says."""
 
     def padded(input, amounts):
+        last = keeps_format and _channels_last(input) is not None
         for dim, before, after in amounts:
             if before or after:
-                input = input.index_select(dim, source(input, dim, before, after))
+                places = source(input, dim, before, after)
+                if last:  # taken from the form in which channels do lie last, which is contiguous then
+                    input = input.movedim(1, -1).index_select(dim - 1, places).movedim(-1, 1)
+                else:
+                    input = input.index_select(dim, places)
         return input if any(before or after for _, before, after in amounts) else input.clone()
 
     return padded
@@ -126,6 +148,6 @@ _MODES = {"reflect": "reflection_pad", "replicate": "replication_pad", "circular
 _BY_NAME = {
     "reflection_pad": autocast(cpu="float32")(_taken_from(_reflect)),
     "replication_pad": autocast(cpu="float32")(_taken_from(_replicate)),
-    "circular_pad": _taken_from(_circular),
+    "circular_pad": _taken_from(_circular, keeps_format=False),
 }
 apply(_BY_NAME)
