@@ -296,8 +296,8 @@ class TestFiles:
         file.seek(0)
         with pytest.raises(TypeError, match="surprise"):
             cresset.load(file, surprise=1)
-        with pytest.raises(RuntimeError, match="pickle_module"):
-            cresset.load(file, pickle_module=json_like)
+        with pytest.raises(RuntimeError, match="Can not safely load weights when explicit pickle_module"):
+            cresset.load(file, pickle_module=json_like, weights_only=True)
         with pytest.raises(ValueError, match="pickle_module"):
             cresset.save(1, file, pickle_module=json_like)
         with pytest.raises(AttributeError, match="write"):
@@ -396,3 +396,35 @@ def test_a_module_saved_whole_names_pytorchs_classes_and_loads_again(make, path)
     assert getattr(back, "activation", None) is getattr(module, "activation", None) or isinstance(
         module.activation, cresset.nn.Tanh
     )
+
+
+class Celsius:
+    def __init__(self, degrees):
+        self.degrees = degrees
+
+
+class Spelled(pickle.Pickler):
+    """A pickler that says what objects are made of, as cloudpickle's does."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, Celsius):
+            return collections.OrderedDict, ([("degrees", obj.degrees)],)
+        assert not isinstance(obj, cresset.Tensor) and obj is not nn.Linear  # what is cresset's is not asked about
+        return NotImplemented
+
+
+spelling = types.ModuleType("spelling")
+spelling.Pickler = Spelled
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_another_pickle_module_says_what_objects_are_made_of(zipped):
+    file, layer = io.BytesIO(), nn.Linear(2, 2)
+    written = {"layer": layer, "outside": Celsius(cresset.tensor(21.5))}
+    cresset.save(written, file, pickle_module=spelling, _use_new_zipfile_serialization=zipped)
+    assert b"torch.nn.modules.linear" in file.getvalue()
+    file.seek(0)
+    read = cresset.load(
+        file, pickle_module=spelling
+    )  # as data: the module is not asked; layers are read, as with False
+    assert cresset.equal(read["layer"].weight, layer.weight) and read["outside"]["degrees"].item() == 21.5

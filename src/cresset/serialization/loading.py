@@ -29,7 +29,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         f: a path, or an object with `read` and `seek`.
         map_location: where storages go: a device, its name, a dictionary from tag to tag, or a function of (storage,
             tag).
-        pickle_module: only Python's pickle, and it is not used: files are read as data.
+        pickle_module: is not used, since files are read as data; to give one means weights_only=False, as in PyTorch.
         weights_only: False also reads instances of modules, if their classes are imported, and some containers of the
             standard library. Other classes must be allowed with serialization.add_safe_globals, whatever this says.
         mmap: leave the data in the file and read it when it is looked at. Only for a path.
@@ -41,11 +41,13 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     >>> cresset.load(file)
     [tensor([0, 1, 2]), 0.5]
     """
-    if pickle_module is not None and pickle_module is not pickle:
-        raise RuntimeError(
-            f"load: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; "
-            "files are read as data, never by a pickle module"
-        )
+    if pickle_module is not None:
+        if weights_only:
+            raise RuntimeError(
+                "load: weights_only=True takes no pickle_module (Can not safely load weights when explicit "
+                f"pickle_module is specified), got {getattr(pickle_module, '__name__', pickle_module)}"
+            )
+        weights_only = False
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument {sorted(unknown)[0]!r}")

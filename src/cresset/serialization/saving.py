@@ -1,6 +1,7 @@
 """torch.save: the pickle of an object, with its storages beside it, under the names that PyTorch knows."""
 
 import contextlib
+import copyreg
 import io
 import os
 import pickle
@@ -54,9 +55,31 @@ class Pickler(pickle._Pickler):
 
     dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)
 
-    def __init__(self, file, protocol, persistent_id):
+    def __init__(self, file, protocol, persistent_id, module=pickle):
         super().__init__(file, protocol)
         self.persistent_id = persistent_id
+        if module is not pickle:
+            self.take_apart_like(module)
+
+    def take_apart_like(self, module):
+        """Let another module's pickler say what an object is made of, by the hooks that Python's picklers have for it:
+        so cloudpickle writes classes of `__main__` whole. What is cresset's keeps its names.
+        """
+        asked = getattr(module, "Pickler", object)
+        asked = asked(io.BytesIO(), self.proto) if hasattr(asked, "reducer_override") else None
+        if asked is None:
+            raise ValueError(
+                f"save: pickle_module must be Python's pickle or one whose Pickler has a reducer_override, got "
+                f"{getattr(module, '__name__', module)}; the names in the file are PyTorch's"
+            )
+
+        def reducer_override(obj):
+            home = getattr(obj, "__module__", None)
+            ours = isinstance(home, str) and home.partition(".")[0] in ("torch", "cresset")
+            return NotImplemented if ours else asked.reducer_override(obj)
+
+        self.reducer_override = reducer_override
+        self.dispatch_table = getattr(asked, "dispatch_table", copyreg.dispatch_table)
 
     def save(self, obj, save_persistent_id=True):
         # Numbers and text, most of what a file has, need no persistent id; written here they take half the time.
@@ -212,7 +235,7 @@ def save(
     Args:
         obj: tensors, modules' and optimizers' state_dicts, and containers of them.
         f: a path, or an object with `write`.
-        pickle_module: only Python's pickle.
+        pickle_module: whose Pickler's `reducer_override` says what objects are made of: pickle, or cloudpickle.
         pickle_protocol: of the pickle inside.
 
     >>> import io
@@ -222,13 +245,12 @@ def save(
     >>> cresset.load(file)
     {'weight': tensor([1., 1.])}
     """
-    if pickle_module is not pickle:
-        raise ValueError(
-            f"save: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; "
-            "the names in the file are PyTorch's"
-        )
     write = _write_archive if _use_new_zipfile_serialization else _write_stream
-    settings = {"protocol": pickle_protocol, "byteorder": not _disable_byteorder_record}
+    settings = {
+        "protocol": pickle_protocol,
+        "byteorder": not _disable_byteorder_record,
+        "module": pickle_module,
+    }
     if isinstance(f, (str, os.PathLike)):
         path = os.fspath(f)
         folder = os.path.splitext(os.path.basename(os.fsdecode(path)))[0] or "archive"
@@ -240,7 +262,7 @@ def save(
         write(obj, f, "archive", **settings)
 
 
-def _write_archive(obj, file, folder, protocol, byteorder):
+def _write_archive(obj, file, folder, protocol, byteorder, module):
     storages = Storages()
 
     def persistent_id(value):
@@ -250,7 +272,7 @@ def _write_archive(obj, file, folder, protocol, byteorder):
         return None
 
     pickled = io.BytesIO()
-    Pickler(pickled, protocol, persistent_id).dump(obj)
+    Pickler(pickled, protocol, persistent_id, module).dump(obj)
     archive = ArchiveWriter(file, folder)
     archive.write("data.pkl", pickled.getvalue())
     archive.write(".format_version", b"1")
@@ -267,7 +289,7 @@ def _write_archive(obj, file, folder, protocol, byteorder):
     archive.close()
 
 
-def _write_stream(obj, file, folder, protocol, byteorder):
+def _write_stream(obj, file, folder, protocol, byteorder, module):
     """The format before archives: four pickles, then the storages one behind the other."""
     storages = Storages()
 
@@ -285,7 +307,7 @@ def _write_stream(obj, file, folder, protocol, byteorder):
     ):
         file.write(pickle.dumps(value, protocol=protocol))
     pickled = io.BytesIO()
-    Pickler(pickled, protocol, persistent_id).dump(obj)
+    Pickler(pickled, protocol, persistent_id, module).dump(obj)
     file.write(pickled.getvalue())
     keys = sorted(storages.kept)
     file.write(pickle.dumps(keys, protocol=protocol))
