@@ -1,11 +1,14 @@
-"""mlflow, in a local folder: parameters, metrics of tensors, the state of a model."""
+"""mlflow, in a local folder: parameters, metrics of tensors, the state of a model, models in both formats."""
 
 import os
 import tempfile
 
-os.environ.update(GIT_PYTHON_REFRESH="quiet", MLFLOW_DISABLE_TELEMETRY="true")
+os.environ.update(
+    GIT_PYTHON_REFRESH="quiet", MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_ALLOW_PICKLE_DESERIALIZATION="true"
+)
 import mlflow
 import mlflow.pytorch
+import numpy as np
 import torch
 
 with tempfile.TemporaryDirectory() as folder:
@@ -22,3 +25,15 @@ with tempfile.TemporaryDirectory() as folder:
     assert [round(m.value, 4) for m in sorted(found, key=lambda m: m.step)] == [1.0, 0.5, 0.3333]
     state = mlflow.pytorch.load_state_dict(f"runs:/{run.info.run_id}/state")
     assert torch.equal(state["weight"], model.weight)
+
+    model = torch.nn.Sequential(model, torch.nn.ReLU())
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    wanted = model(torch.from_numpy(x))
+    for form in ("pickle", "pt2"):
+        with mlflow.start_run():
+            kept = mlflow.pytorch.log_model(
+                model, name=form, input_example=x, serialization_format=form, pip_requirements=[]
+            )
+        torch.testing.assert_close(mlflow.pytorch.load_model(kept.model_uri)(torch.from_numpy(x)), wanted)
+        found = mlflow.pyfunc.load_model(kept.model_uri).predict(x)
+        np.testing.assert_allclose(found, wanted.detach().numpy(), rtol=1e-6)
