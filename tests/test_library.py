@@ -294,3 +294,84 @@ def test_an_operator_is_found_by_its_name():
     assert torch._library.utils.is_functional_schema("f(Tensor x) -> Tensor")
     entry = torch._library.simple_registry.singleton.find("test_library::scaled")
     assert "test_library.py" in entry.fake_impl.kernel.source
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ("f(thing a) -> Tensor", "unknown type specifier 'thing'"),
+        ("f(Tensor a) -> thing", "unknown type specifier 'thing'"),
+        ("f(int64_t a) -> Tensor", "Use `SymInt` or `int`"),
+        ("f(double a) -> Tensor", "Use `float`"),
+    ],
+)
+def test_types_that_schemas_do_not_have_are_refused(schema, text):
+    with library._scoped_library("test_library_types", "FRAGMENT") as lib, pytest.raises(RuntimeError, match=text):
+        lib.define(schema)
+
+
+def test_a_default_device_comes_as_a_device():
+    @library.custom_op("test_library::placed", mutates_args=())
+    def placed(x: torch.Tensor, where: torch.device = "cpu") -> torch.Tensor:
+        assert where == torch.device("cpu")
+        return x.clone()
+
+    assert placed(X).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_kernel_of_all_backends_tells_shapes_until_a_fake_one_does():
+    with library._scoped_library("test_library_shapes", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x * 1, "CompositeExplicitAutograd")
+        op = torch.ops.test_library_shapes.f
+        assert op(torch.ones(3, device="meta")).shape == (3,)
+        library.register_fake("test_library_shapes::f", lambda x: torch.cat([x, x]), lib=lib)
+        assert op(torch.ones(3, device="meta")).shape == (6,)
+
+
+def test_a_fake_impl_replaces_a_meta_kernel_where_it_may():
+    with library._scoped_library("test_library_shapes", "FRAGMENT") as lib:
+        lib.define("g(Tensor x) -> Tensor")
+        lib.impl("g", lambda x: x * 1, "Meta")
+        with pytest.raises(RuntimeError, match="already has an DispatchKey::Meta implementation"):
+            library.register_fake("test_library_shapes::g", lambda x: x, lib=lib, allow_override=False)
+        library.register_fake("test_library_shapes::g", lambda x: torch.cat([x, x]), lib=lib)
+        assert torch.ops.test_library_shapes.g(torch.ones(3, device="meta")).shape == (6,)
+
+
+def test_an_autograd_kernel_calls_what_is_below_it():
+    with library._scoped_library("test_library_below", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+
+        class Tripled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                with torch._C._AutoDispatchBelowAutograd():
+                    return torch.ops.test_library_below.f(x)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 3
+
+        lib.impl("f", lambda x: x * 3, "CPU")
+        lib.impl("f", Tripled.apply, "Autograd")
+        x = torch.ones(1, requires_grad=True)
+        torch.ops.test_library_below.f(x).backward()
+        assert x.grad.tolist() == [3.0]
+
+
+def test_a_library_that_is_not_there_cannot_be_loaded():
+    with pytest.raises(OSError, match="Could not load this library: .*absent.so"):
+        torch.ops.load_library("absent.so")
+
+
+def test_every_listed_type_of_a_parameter_makes_a_schema():
+    from cresset._library.infer_schema import SUPPORTED_PARAM_TYPES
+
+    for hint, text in SUPPORTED_PARAM_TYPES.items():
+
+        def f(x):
+            return None
+
+        f.__annotations__ = {"x": hint, "return": None}
+        assert library.infer_schema(f, mutates_args=()) == f"({text} x) -> ()"

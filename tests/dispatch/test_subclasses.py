@@ -322,3 +322,19 @@ def test_an_operand_that_a_class_does_not_take_may_answer_itself():
     assert x + Knows() == "known"
     with pytest.raises(TypeError, match="unsupported operand"):
         x * Knows()
+
+
+def test_a_wrappers_facts_may_be_given_by_position():
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(
+                cls, (2, 3), (3, 1), 0, torch.contiguous_format, torch.float64, torch.strided, torch.device("cpu")
+            )
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    made = Wrapper()
+    assert made.shape == (2, 3) and made.dtype == torch.float64 and made.stride() == (3, 1)

@@ -37,6 +37,7 @@ _disabled_torch_dispatch_impl = Tensor.__torch_dispatch__
 # Where the rest of torch._C lives: loaded when it is first asked for.
 _LATER = {
     "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records",
+    "_AutoDispatchBelowAutograd": "_library.operator",
     "StorageBase": "storage", "_LinAlgError": "linalg", "Tag": "ops.tags",
     "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip

@@ -37,8 +37,17 @@ def _hint_text(hint):
     return None
 
 
-# What a result may be, for who asks for the list.
+# What a result and a parameter may be, for who asks for the list.
 SUPPORTED_RETURN_TYPES = {Tensor: "Tensor", list[Tensor]: "Tensor[]", int: "SymInt", float: "float", bool: "bool"}
+_SINGLE = (Tensor, int, float, bool, str, int | float | bool, cresset.dtype, cresset.device)
+SUPPORTED_PARAM_TYPES = {
+    hint: _hint_text(hint)
+    for single in _SINGLE
+    for hint in (
+        *(single, single | None, Sequence[single], list[single], Sequence[single] | None, list[single] | None),
+        *((Sequence[single | None], list[single | None]) if single is Tensor else ()),
+    )
+}
 
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):

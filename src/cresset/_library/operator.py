@@ -27,6 +27,7 @@ class OpOverload(namespaces.OpOverload):
         self._composite = self._autograd_kernel = self._fake = self._vmap_rule = None
         self._backward = self._setup_context = None
         self._checks_aliases = False
+        self._shapes_itself = False  # whether the kernel for all devices is one for the meta device, too
 
     def __call__(self, *args, **kwargs):
         leaves = tree_leaves((args, kwargs))
@@ -38,8 +39,8 @@ class OpOverload(namespaces.OpOverload):
                 return self._called(kernel, values)
         if self._composite is not None:
             return self._called(self._composite, values)
-        if self._autograd_kernel is not None and not _below.autograd:
-            with _below():
+        if self._autograd_kernel is not None and not _AutoDispatchBelowAutograd.autograd:
+            with _AutoDispatchBelowAutograd():
                 return self._called(self._autograd_kernel, values)
         tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
         written = self._schema.is_mutable
@@ -75,7 +76,7 @@ class OpOverload(namespaces.OpOverload):
         device = next((tensor.device.type for tensor in tensors if tensor.device.type != "cpu"), None)
         if device is None:
             device = "cpu" if tensors else self._device_named(values)
-        if device == "meta" and "meta" not in self._kernels:
+        if device == "meta" and (self._fake is not None or ("meta" not in self._kernels and not self._shapes_itself)):
             return self._run_fake(values)
         kernel = None if device in self._disabled else self._kernels.get(device)
         kernel = kernel or self._kernels.get(None)
@@ -201,18 +202,18 @@ class OpOverload(namespaces.OpOverload):
         return tree_map_only(Tensor, lambda t: t, _stacked(results, frame.number))
 
 
-class _below:
-    """Inside, the autograd kernels of this thread's calls are passed over: what such a kernel calls is the operator
-    below it.
+class _AutoDispatchBelowAutograd:
+    """Inside, the autograd kernels of operators that programs define are passed over: what such a kernel calls is the
+    operator below it. PyTorch's name, which such kernels use.
     """
 
     autograd = False
 
     def __enter__(self):
-        self.before, _below.autograd = _below.autograd, True
+        self.before, _AutoDispatchBelowAutograd.autograd = _AutoDispatchBelowAutograd.autograd, True
 
     def __exit__(self, *_):
-        _below.autograd = self.before
+        _AutoDispatchBelowAutograd.autograd = self.before
 
 
 def _stacked(results, level=None):

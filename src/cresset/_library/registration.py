@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import re
 import sys
 import warnings
 
@@ -57,7 +58,28 @@ def find(op):
     return getattr(packet, overload)
 
 
+_TYPES = frozenset(
+    ["Tensor", "int", "SymInt", "float", "bool", "str", "Scalar", "complex", "ScalarType", "Device", "DeviceIndex",
+     "Layout", "MemoryFormat", "Generator", "Dimname", "QScheme", "Storage", "Stream", "Any", "AnyClassType",
+     "NoneType", "SymBool", "SymFloat", "Future", "Dict", "Tuple", "Union", "List", "Optional", "RRef", "Capsule",
+     "number", "DType"]
+)  # fmt: skip
+_INSTEAD = {"int64_t": "`SymInt` or `int`", "int32_t": "`SymInt` or `int`", "double": "`float`", "half": "`float`"}
+
+
+def _check_types(schema):
+    """Refuse the types that schemas do not have."""
+    for each in (*schema.arguments, *schema.returns):
+        word = re.match(r"[\w.]*", each.type)[0]
+        is_variable = len(word) == 1 or word[:1] in ("", "_") or "." in word  # of a type, or a class by its full name
+        if word in _INSTEAD:
+            raise RuntimeError(f"{schema}: {word} is not a type of schemas. Use {_INSTEAD[word]}")
+        if word not in _TYPES and not is_variable:
+            raise RuntimeError(f"{schema}: unknown type specifier {word!r}")
+
+
 def add_operator(schema, replace=False, tags=()):
+    _check_types(schema)
     packets = namespaces.namespace(schema.namespace)._packets
     packet = packets.setdefault(schema.op, namespaces.OpOverloadPacket(schema.name))
     overload = schema.overload_name or "default"
@@ -116,6 +138,8 @@ def implement(op, function, key, allow_override=True):
         )
     before = place.get(name)
     place[name] = function
+    if name is None and place is op._kernels:
+        op._shapes_itself = key.startswith("CompositeExplicitAutograd")
 
     def undo():
         if place.get(name) is function:
@@ -346,7 +370,7 @@ def set_fake(op, function, allow_override):
             f"register_fake(...): the operator {op.name()} already has an CompositeImplicitAutograd implementation, of "
             "which the shape follows; it needs no fake impl"
         )
-    if "meta" in op._kernels:
+    if "meta" in op._kernels and not allow_override:
         raise RuntimeError(
             f"register_fake(...): the operator {op.name()} already has an DispatchKey::Meta implementation; "
             "either that or a fake impl, not both"

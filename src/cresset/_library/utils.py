@@ -73,13 +73,13 @@ _LAYOUT_TAGS = [
 
 
 def get_layout_constraint_tag(fn, *, with_default=True):
-    """The tag that says which strides an operator's arguments must have; by default needs_fixed_stride_order."""
+    """The tag that says which strides an operator's arguments must have; by default needs_exact_strides."""
     for tag in _LAYOUT_TAGS:
         if tag in fn.tags:
             return tag
     if not with_default:
         return None
-    return _LAYOUT_TAGS[3] if is_builtin(fn) else _LAYOUT_TAGS[2]
+    return _LAYOUT_TAGS[3] if is_builtin(fn) else _LAYOUT_TAGS[0]
 
 
 def is_builtin(op):

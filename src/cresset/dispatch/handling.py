@@ -86,7 +86,8 @@ def give(func, args, kwargs):
             return result
     names = ", ".join(f"tensor subclass {kind}" for kind in types)
     raise TypeError(
-        f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n  {names}\n"
+        f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n"
+        f"  {names}\n"
         "For more information, try re-running with TORCH_LOGS=not_implemented"
     )
 

@@ -153,7 +153,6 @@ def unwrapped(cls, unwrap, args, kwargs):
 def make_wrapper_subclass(
     cls,
     size,
-    *,
     strides=None,
     storage_offset=None,
     memory_format=None,

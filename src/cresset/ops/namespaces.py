@@ -57,6 +57,15 @@ class Argument:
         )
 
     @property
+    def filled(self):
+        """What a call gets that leaves it out."""
+        if isinstance(self.default, str) and self.type.startswith("ScalarType"):
+            return getattr(_native, self.default)
+        if isinstance(self.default, str) and self.type.startswith("Device"):
+            return _native.device(self.default)
+        return self.default
+
+    @property
     def kwarg_only(self):
         """Whether it has to be named."""
         return self.keyword_only
@@ -142,8 +151,7 @@ class Schema:
             if argument.name in given:
                 values.append(_checked(self, argument, given[argument.name]))
             elif argument.has_default:
-                is_dtype = argument.type.startswith("ScalarType") and isinstance(argument.default, str)
-                values.append(getattr(_native, argument.default) if is_dtype else argument.default)
+                values.append(argument.filled)
             else:
                 raise RuntimeError(
                     f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"

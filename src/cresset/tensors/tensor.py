@@ -557,10 +557,10 @@ def _disabled_torch_dispatch(func, types, args=(), kwargs=None):
     return NotImplemented
 
 
-def _make_wrapper_subclass(cls, size, **options):
+def _make_wrapper_subclass(cls, size, *places, **options):
     from ..dispatch.modes import make_wrapper_subclass  # upward: only who has such a class asks for it
 
-    return make_wrapper_subclass(cls, size, **options)
+    return make_wrapper_subclass(cls, size, *places, **options)
 
 
 def _handle(name, args, out):
