@@ -1,4 +1,5 @@
 // Places in sorted sequences: searchsorted and bucketize. Distinct elements, which take a sort, are in sorting.cpp.
+#include "ops/compare.h"
 #include "cuda/backend.h"
 #include "cuda/extremes.h"
 #include "cuda/launch.h"
@@ -9,21 +10,9 @@ namespace {
 
 const KernelFamily kSearch("compare.cuh", "search_sorted", {"T", "R"});
 
-// The common dtype of the sequence and the elements. Bool and complex have no place in a sequence.
-Dtype search_dtype(const Tensor& sequence, const Tensor& input) {
-  ResultType common;
-  for (const Tensor* t : {&sequence, &input}) {
-    check_implemented(!is_complex(t->dtype()), "\"searchsorted_out_cuda\" not implemented for '", name_of(t->dtype()),
-                      "'");
-    common.add(**t);
-  }
-  check_implemented(common.result() != Dtype::b8, "\"searchsorted_out_cuda\" not implemented for 'bool'");
-  return common.result();
-}
-
 void search(const Tensor& sequence_given, const Tensor& input_given, bool right, const Tensor& sorter_given,
             const Tensor& out) {
-  Dtype dtype = search_dtype(sequence_given, input_given);
+  Dtype dtype = search_dtype("searchsorted_out_cuda", sequence_given, input_given);
   if (is_floating(dtype) && size_of(dtype) < 4) dtype = Dtype::f32;
   const int64_t n = out.numel();
   if (n == 0) return;
@@ -48,7 +37,6 @@ void search(const Tensor& sequence_given, const Tensor& input_given, bool right,
 }
 
 // Arguments: sorted_sequence, input, out_int32, right, side, sorter.
-bool searches_right(const Call& c) { return c.boolean(3) || (c.has(4) && c.text(4) == "right"); }
 Tensor sorter_of(const Call& c) { return c.has(5) ? c.tensor(5) : Tensor(); }
 void run_searchsorted(Call& c) { search(c.tensor(0), c.tensor(1), searches_right(c), sorter_of(c), c.out()); }
 void run_searchsorted_scalar(Call& c) {

@@ -4,6 +4,7 @@
 #include "cuda/launch.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
+#include "ops/creation.h"
 
 namespace cresset::cuda {
 namespace {
@@ -27,9 +28,6 @@ void run_arange_to(Call& c) {
 void run_arange(Call& c) {
   is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), c.scalar(0), c.scalar(2));
 }
-
-// A number, or the one in a 0-d tensor, which is waited for.
-Scalar bound(const Call& c, int i) { return c.args[i].is_tensor() ? item(c.tensor(i)) : c.scalar(i); }
 
 void run_space(Call& c, bool exponents) {
   const Tensor out = c.out();

@@ -2,6 +2,7 @@
 #pragma once
 #include "cuda/launch.h"
 #include "ops/indexed_walk.h"
+#include "ops/scatter.h"
 
 namespace cresset::cuda {
 
@@ -16,7 +17,6 @@ struct IndexedOn {
 void read_indexed(const IndexedWalk& w, int64_t width, const IndexedOn& on);
 void write_indexed(const IndexedWalk& w, int64_t width, const IndexedOn& on);
 
-enum class Combine : int { add, multiply, maximum, minimum };  // the numbers in indexed_walk.cuh
 // indexed = combined(indexed, plain), halves in float and rounded once. The target and the source are `dtype`.
 void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const IndexedOn& on);
 

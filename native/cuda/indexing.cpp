@@ -15,7 +15,6 @@ namespace {
 constexpr int kMostDims = 8;
 
 bool is_empty(const Tensor& t) { return t.numel() == 0; }
-Tensor flattened(const Tensor& t) { return view_of(t, {{t.numel()}}, {{1}}, t.offset()); }
 
 // ---------------------------------------------------------------- x[i]
 

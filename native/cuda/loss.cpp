@@ -7,6 +7,7 @@
 #include "dispatch/late.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
+#include "ops/computed.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -37,9 +38,6 @@ struct Grads {
   const void *grads, *total;
   int64_t step;
 };
-
-bool has_kernel(Dtype d) { return is_floating(d) && has_elements(d); }
-Dtype computed_dtype(Dtype d) { return d == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
 // The arguments that all operators of this file share: input, target, weight?, reduction, ignore_index[, smoothing].
 struct Arguments {

@@ -3,12 +3,10 @@
 #include "cuda/backend.h"
 #include "cuda/reduction.h"
 #include "dispatch/call.h"
-#include "ops/reduction.h"
+#include "ops/computed.h"
 
 namespace cresset::cuda {
 
-inline Dtype computed_dtype(Dtype d) { return d == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
-inline bool has_kernel(Dtype d) { return is_floating(d) && has_elements(d); }
 inline void* address_of(const Tensor& t) { return t.defined() ? t.bytes() : nullptr; }
 inline Tensor scratch(int64_t count, Dtype dtype, Device device) {
   const int64_t sizes[] = {count};

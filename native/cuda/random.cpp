@@ -13,6 +13,7 @@
 #include "cuda/launch.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
+#include "ops/random.h"
 
 namespace cresset::cuda {
 
@@ -91,15 +92,6 @@ void fill_random(const Call& c, const Tensor& t, Kind kind, const Arguments& arg
   const Place place(t.device());
   fill_kernels().launch(place, {d, static_cast<int>(kind)}, divide_up(count, unit * kThreads), kThreads, 0, t.bytes(),
                         count, start, arguments);
-}
-
-// The real and imaginary parts of a complex tensor, as one more dimension.
-Tensor parts(const Tensor& t) {
-  Dims sizes = t.sizes(), strides = t.strides();
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return view_as_dtype(t, to_real(t.dtype()), sizes, strides, 2 * t.offset());
 }
 
 void draw_uniform(const Call& c, const Tensor& t, double from, double to, int generator) {

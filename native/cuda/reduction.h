@@ -50,5 +50,6 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r);
 Dtype computed_in(Dtype d);
 // Whether kernels can read elements of the dtype.
 bool has_elements(Dtype d);
+inline bool has_kernel(Dtype d) { return is_floating(d) && has_elements(d); }  // of rows: losses, normalizations
 
 }  // namespace cresset::cuda

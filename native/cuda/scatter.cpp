@@ -13,37 +13,8 @@
 namespace cresset::cuda {
 namespace {
 
-using Write = void (*)(const Call&, const Tensor& target);
-
 const KernelFamily kMean("scatter.cuh", "mean_of_counts", {"T"}, {"-DMEAN"});
 const KernelFamily kScatter("scatter.cuh", "masked_scatter", {"T"}, {"-DSCATTER"});
-
-Tensor flattened(const Tensor& t) { return view_of(t, {{t.numel()}}, {{1}}, t.offset()); }
-bool is_half(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }
-bool is_expanded(const Tensor& t) {
-  for (int64_t d = 0; d < t.dim(); ++d)
-    if (t.size(d) > 1 && t.stride(d) == 0) return true;
-  return false;
-}
-
-template <Write write>
-void run_in_copy(Call& c) {
-  copy_into(c.out(), c.tensor(0));
-  write(c, c.out());
-}
-template <Write write>
-void run_in_place(Call& c) {
-  const Tensor target = c.tensor(0);
-  const std::string& who = c.op.name();
-  if (is_expanded(target)) {
-    if (who != "index_fill_" && who != "index_put_")
-      check_no_internal_overlap(who.c_str(), target);
-    else if (warn)
-      warn(join("Use of ", who,
-                " on expanded tensors is deprecated. Please clone() the tensor before performing this operation."));
-  }
-  write(c, target);
-}
 
 // One number on the device.
 Tensor number(const Scalar& value, Dtype dtype, Device device) { return full({}, value, dtype, device); }
@@ -57,17 +28,6 @@ IndexedOn on(const Tensor& target, Dtype index, int operation) {
 using MakeWalk = IndexedWalk (*)(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index,
                                  const Tensor& plain);
 
-Scalar identity(Combine how, Dtype dtype) {
-  if (how == Combine::add) return Scalar(0);
-  if (how == Combine::multiply) return Scalar(1);
-  const bool highest = how == Combine::minimum;
-  if (is_floating(dtype)) return Scalar(highest ? INFINITY : -INFINITY);
-  if (dtype == Dtype::b8) return Scalar(highest);
-  if (!facts(dtype).is_signed) return Scalar(highest ? int64_t{-1} : int64_t{0});
-  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - 8 * size_of(dtype));
-  return Scalar(highest ? top : -top - 1);
-}
-
 // target = reduction of the source elements that land on each of its elements, and of what stood there if include_self.
 void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t dim, const Tensor& index,
                  const Tensor& source, std::string_view reduce, bool include_self) {
@@ -80,10 +40,7 @@ void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t d
     reduce_into(make, who, wide, dim, index, convert(source, Dtype::f32), reduce, include_self);
     return copy_into(target, wide);
   }
-  const Combine how = reduce == "prod"   ? Combine::multiply
-                      : reduce == "amax" ? Combine::maximum
-                      : reduce == "amin" ? Combine::minimum
-                                         : Combine::add;
+  const Combine how = combine_of(reduce);
   check_implemented(!is_complex(target.dtype()) || how == Combine::add || how == Combine::multiply, '"', who,
                     "\" not implemented for '", name_of(target.dtype()), "'");
   const IndexedOn there = on(target, index.dtype(), operation_number(who));
@@ -116,11 +73,6 @@ void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::s
 }
 Tensor source_of(const Call& c) { return c.tensor(3); }
 Tensor value_of(const Call& c, const Tensor& target) { return number(c.scalar(3), target.dtype(), target.device()); }
-std::string_view reduce_of_scatter(const Call& c) {
-  const std::string_view name = c.text(4);
-  check(name == "add" || name == "multiply", "scatter: reduce argument must be either add or multiply, got ", name);
-  return name == "add" ? "sum" : "prod";
-}
 void write_scatter_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), ""); }
 void write_scatter_value(const Call& c, const Tensor& target) { scatter_with(c, target, value_of(c, target), ""); }
 void write_scatter_reduce_src(const Call& c, const Tensor& target) {
@@ -293,10 +245,7 @@ void masked_fill(Call& c, const Tensor& out, const Value& value) {
   const Tensor input = c.tensor(0), mask = c.tensor(1);
   if (out.numel() == 0) return;
   if (is_expanded(out)) {
-    if (warn)
-      warn(
-          "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
-          "operation.");
+    check_target("masked_fill_", out);
     // Only what the mask covers may be written: an element can be covered in one place and not in another.
     const Tensor indices[1] = {
         view_of(mask, out.sizes(), expanded_strides("masked_fill", mask, out.sizes()), mask.offset())};

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
+#include "ops/computed.h"
 
 namespace cresset {
 namespace {
@@ -24,8 +25,6 @@ const AttentionKernels<C>& the_kernels() {
   }();
   return the;
 }
-
-Dtype computed_in(Dtype d) { return d == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
 // What the shapes of query, key and value say. The heads are the last of the batch's dimensions.
 struct Shapes {
@@ -149,7 +148,7 @@ void infer_attention(Call& c) {
     info.strides = dense_strides_like(q.sizes(), q.strides());
   if (!info.strides.empty() && info.strides.back() != 1) info.strides = {};
   c.promise(std::move(info));
-  c.promise(rows, computed_in(q.dtype()), q.device());
+  c.promise(rows, computed_dtype(q.dtype()), q.device());
 }
 template <class C>
 void run_forward(Call& c) {
@@ -167,7 +166,7 @@ void run_forward(Call& c) {
   share<C>(p.heads * p.query_blocks(), work, the_kernels<C>().forward, p);
 }
 void run_attention(Call& c) {
-  computed_in(c.tensor(0).dtype()) == Dtype::f64 ? run_forward<double>(c) : run_forward<float>(c);
+  computed_dtype(c.tensor(0).dtype()) == Dtype::f64 ? run_forward<double>(c) : run_forward<float>(c);
 }
 
 // (grad, query, key, value, output, rows, attn_mask, is_causal, scale, enable_gqa) -> gradients of query, key and
@@ -216,7 +215,7 @@ void run_backward(Call& c) {
   share<C>(p.heads * p.query_blocks(), columns * p.kQueries * widths * 2, kernels.backward_queries, p);
 }
 void run_attention_backward(Call& c) {
-  computed_in(c.tensor(1).dtype()) == Dtype::f64 ? run_backward<double>(c) : run_backward<float>(c);
+  computed_dtype(c.tensor(1).dtype()) == Dtype::f64 ? run_backward<double>(c) : run_backward<float>(c);
 }
 
 }  // namespace

@@ -4,9 +4,22 @@
 
 #include "base/parallel.h"
 #include "dispatch/registration.h"
+#include "ops/compare.h"
 #include "ops/ordered_items.h"
 
 namespace cresset {
+
+bool searches_right(const Call& c) { return c.boolean(3) || (c.has(4) && c.text(4) == "right"); }
+Dtype search_dtype(const char* who, const Tensor& sequence, const Tensor& input) {
+  ResultType common;
+  for (const Tensor& t : {sequence, input}) {
+    check_implemented(!is_complex(t.dtype()), '"', who, "\" not implemented for '", name_of(t.dtype()), "'");
+    common.add(*t);
+  }
+  check_implemented(common.result() != Dtype::b8, '"', who, "\" not implemented for 'bool'");
+  return common.result();
+}
+
 namespace {
 
 // ---------------------------------------------------------------- unique
@@ -169,17 +182,6 @@ void run_unique_dim(Call& c) {
 
 // ---------------------------------------------------------------- searchsorted
 
-// The common dtype of the sequence and the elements. Bool and complex have no place in a sequence.
-Dtype search_dtype(const char* who, const Tensor& sequence, const Tensor& input) {
-  ResultType common;
-  for (const Tensor& t : {sequence, input}) {
-    check_implemented(!is_complex(t.dtype()), '"', who, "\" not implemented for '", name_of(t.dtype()), "'");
-    common.add(*t);
-  }
-  check_implemented(common.result() != Dtype::b8, '"', who, "\" not implemented for 'bool'");
-  return common.result();
-}
-
 // The number of elements that are below v, or not above it if `right`. Said with `not`, so that nan comes after
 // everything.
 template <bool right, class At, class T>
@@ -264,7 +266,6 @@ void check_searchsorted(Call& c, const Tensor& input) {
   const Dtype result = c.boolean(2) ? Dtype::i32 : Dtype::i64;
   c.promise(input.defined() ? DimsView(input.sizes()) : DimsView(), result, sequence.device());
 }
-bool searches_right(const Call& c) { return c.boolean(3) || (c.has(4) && c.text(4) == "right"); }
 void check_sorter(const Tensor& sorter) {
   if (!sorter.defined()) return;
   const Tensor places = contiguous(sorter);

@@ -5,6 +5,8 @@
 
 namespace cresset {
 
+inline Dtype computed_dtype(Dtype d) { return d == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+
 // f.operator()<T>() with the type that elements of this dtype are computed in.
 template <class F>
 void visit_computed(Dtype d, const char* who, F&& f) {

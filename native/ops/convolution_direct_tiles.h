@@ -8,31 +8,12 @@
 #include <utility>
 
 #include "ops/convolution_direct.h"
+#include "ops/convolution_lanes.h"
 
 namespace cresset {
 namespace {
 
-// The sums of a tile, a row of the filter and an element of the image just fit the registers.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;  // of a vector
-constexpr int kMostVectors = 4;
-constexpr int rows_for(int vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
-#else
-#if defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
-constexpr int kMostVectors = 2;
-constexpr int rows_for(int) { return 6; }
-#endif
-constexpr int64_t kLanes = kBytes / static_cast<int64_t>(sizeof(float));
 constexpr int kTogether = 8;  // points, or taps, of vectors that are multiplied as they lie
-
-typedef float Vector __attribute__((vector_size(kBytes)));
-typedef float Loose __attribute__((vector_size(kBytes), aligned(alignof(float)), may_alias));
-const Loose& at(const float* p) { return *reinterpret_cast<const Loose*>(p); }
-Loose& at(float* p) { return *reinterpret_cast<Loose*>(p); }
 
 // The first channels of a vector; none, if `valid` is not positive.
 void put(float* to, const Vector& v, int64_t valid, bool adds) {

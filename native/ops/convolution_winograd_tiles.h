@@ -7,29 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "ops/convolution_lanes.h"
 #include "ops/convolution_winograd.h"
 
 namespace cresset {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;  // of a vector
-constexpr int kMostVectors = 4;
-// The sums of a tile of a product, a row of b and an element of a just fit the registers.
-constexpr int rows_for(int vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
-#else
-constexpr int kBytes = 32;
-constexpr int kMostVectors = 2;
-constexpr int rows_for(int) { return 6; }
-#endif
-constexpr int64_t kLanes = kBytes / static_cast<int64_t>(sizeof(float));
 constexpr int64_t kPositions = 16;  // of a tile of 4 x 4
 constexpr int64_t kTaps = 9;
-
-typedef float Vector __attribute__((vector_size(kBytes)));
-typedef float Loose __attribute__((vector_size(kBytes), aligned(alignof(float)), may_alias));
-const Loose& at(const float* p) { return *reinterpret_cast<const Loose*>(p); }
-Loose& at(float* p) { return *reinterpret_cast<Loose*>(p); }
 
 // ---- sizes
 

@@ -284,8 +284,6 @@ void run_range(Call& c) { count_up(c.out(), "range_cpu", c.scalar(0), c.scalar(2
 // ---- linspace and logspace
 
 // A number, or the one in a 0-d tensor.
-Scalar bound(const Call& c, int i) { return c.args[i].is_tensor() ? item(c.tensor(i)) : c.scalar(i); }
-
 void infer_space(Call& c, int options) {
   const int64_t dims[2] = {c.args[0].is_tensor() ? c.tensor(0).dim() : 0,
                            c.args[1].is_tensor() ? c.tensor(1).dim() : 0};

@@ -20,6 +20,9 @@ NewOptions new_options(const Call& c, int at, Dtype dtype, Device device = defau
 // of dimensions if there is none).
 TensorInfo info_like(const Call& c, const Tensor& like, const NewOptions& options, int format);
 
+// A bound of linspace or logspace: a number, or the one in a 0-d tensor, which is waited for.
+inline Scalar bound(const Call& c, int i) { return c.args[i].is_tensor() ? item(c.tensor(i)) : c.scalar(i); }
+
 // Whether empty tensors are filled (with nan, the largest integer or true), so that reading them gives the same every
 // run.
 void set_fill_uninitialized(bool on);

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
+#include "ops/computed.h"
 
 namespace cresset {
 namespace {
@@ -92,8 +93,6 @@ int64_t batch_of(const Tensor& out) {
   for (int64_t d = 0; d + 2 < out.dim(); ++d) batch *= out.size(d);
   return batch;
 }
-Dtype computed_in(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
-
 void check_points(const char* who, const Tensor& x1, const Tensor& x2) {
   for (const auto& [x, name] : {std::pair(&x1, "X1"), std::pair(&x2, "X2")}) {
     check(is_floating(x->dtype()), who, " only supports floating-point dtypes, ", name, " got: ", name_of(x->dtype()));
@@ -158,7 +157,7 @@ void distances(const Points& a, const Points& b, double p, const Tensor& out) {
 void run_cdist(Call& c) {
   const Tensor out = c.out();
   if (out.numel() == 0) return;
-  const Dtype computed = computed_in(out);
+  const Dtype computed = computed_dtype(out.dtype());
   const Points a(c.tensor(0), computed), b(c.tensor(1), computed);
   const Tensor to = computed == out.dtype() ? out : empty(out.sizes(), computed);
   if (computed == Dtype::f64)
@@ -209,7 +208,7 @@ void gradients(const Points& a, const Points& b, const Tensor& grad, const Tenso
 void run_cdist_backward(Call& c) {
   const Tensor out = c.out();
   if (out.numel() == 0) return;
-  const Dtype computed = computed_in(out);
+  const Dtype computed = computed_dtype(out.dtype());
   const Points a(c.tensor(1), computed), b(c.tensor(2), computed);
   const Tensor grad = contiguous(convert(c.tensor(0), computed)), distance = contiguous(convert(c.tensor(4), computed));
   const Tensor to = computed == out.dtype() ? out : empty(out.sizes(), computed);

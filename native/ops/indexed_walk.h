@@ -37,6 +37,10 @@ struct IndexedWalk : IndexRule {
   Dims plain_strides, indexed_strides, index_strides;  // in elements; indexed_strides[along] is 0
 };
 
+inline bool is_index(Dtype d) { return d == Dtype::i64 || d == Dtype::i32; }
+// A contiguous tensor as one dimension.
+inline Tensor flattened(const Tensor& t) { return view_of(t, {{t.numel()}}, {{1}}, t.offset()); }
+
 // A stretch of the walk: n positions, in steps.
 struct IndexedRow {
   int64_t plain, indexed, index;  // offsets of the first position

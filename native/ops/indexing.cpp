@@ -7,8 +7,6 @@
 namespace cresset {
 namespace {
 
-bool is_index(Dtype d) { return d == Dtype::i64 || d == Dtype::i32; }
-
 // ---------------------------------------------------------------- x[i]
 
 // The shape depends on masks, so that there is no shape rule apart.

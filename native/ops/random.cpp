@@ -27,6 +27,14 @@ Tensor spread(const Tensor& t, const Tensor& like) {
   return out;
 }
 
+Tensor parts(const Tensor& t) {
+  Dims sizes = t.sizes(), strides = t.strides();
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return view_as_dtype(t, to_real(t.dtype()), sizes, strides, 2 * t.offset());
+}
+
 namespace {
 
 // Calls f(memory) for t.numel() elements that lie in the order of t's memory; see Note [Random numbers and strides].
@@ -37,15 +45,6 @@ void in_memory_order(const Tensor& t, F&& f) {
   const Tensor buffer = empty_like_layout(t, t.dtype());
   f(buffer.data<T>());
   copy_into(t, buffer);
-}
-
-// The real and imaginary parts of a complex tensor, as one more dimension.
-Tensor parts(const Tensor& t) {
-  Dims sizes = t.sizes(), strides = t.strides();
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return view_as_dtype(t, to_real(t.dtype()), sizes, strides, 2 * t.offset());
 }
 
 // ---------------------------------------------------------------- fills of a tensor of any strides

@@ -9,5 +9,7 @@ namespace cresset {
 Twister& generator(const Call& c, int at);
 // `t` broadcast to the shape of `like` and converted to its dtype, contiguous.
 Tensor spread(const Tensor& t, const Tensor& like);
+// The real and imaginary parts of a complex tensor, as one more dimension.
+Tensor parts(const Tensor& t);
 
 }  // namespace cresset

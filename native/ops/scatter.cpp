@@ -8,26 +8,16 @@
 
 #include "dispatch/registration.h"
 #include "ops/indexed_walk.h"
+#include "ops/scatter.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
-namespace {
 
-using Write = void (*)(const Call&, const Tensor& target);
-
-template <Write write>
-void run_in_copy(Call& c) {
-  copy_into(c.out(), c.tensor(0));
-  write(c, c.out());
-}
 bool is_expanded(const Tensor& t) {
   for (int64_t d = 0; d < t.dim(); ++d)
     if (t.size(d) > 1 && t.stride(d) == 0) return true;
   return false;
 }
-
-// An element that is seen more than once can be written more than once. That is an error, but for the writers that put
-// one value wherever they write, or were once allowed to: PyTorch warns there.
 void check_target(const std::string& who, const Tensor& target) {
   if (!is_expanded(target)) return;
   if (who != "masked_fill_" && who != "index_fill_" && who != "index_put_")
@@ -37,11 +27,29 @@ void check_target(const std::string& who, const Tensor& target) {
               " on expanded tensors is deprecated. Please clone() the tensor before performing this operation."));
 }
 
-template <Write write>
-void run_in_place(Call& c) {
-  check_target(c.op.name(), c.tensor(0));
-  write(c, c.tensor(0));
+Combine combine_of(std::string_view reduce) {
+  return reduce == "prod"   ? Combine::multiply
+         : reduce == "amax" ? Combine::maximum
+         : reduce == "amin" ? Combine::minimum
+                            : Combine::add;
 }
+Scalar identity(Combine how, Dtype dtype) {
+  if (how == Combine::add) return Scalar(0);
+  if (how == Combine::multiply) return Scalar(1);
+  const bool highest = how == Combine::minimum;
+  if (is_floating(dtype)) return Scalar(highest ? INFINITY : -INFINITY);
+  if (dtype == Dtype::b8) return Scalar(highest);
+  if (!facts(dtype).is_signed) return Scalar(highest ? int64_t{-1} : int64_t{0});
+  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - 8 * size_of(dtype));
+  return Scalar(highest ? top : -top - 1);
+}
+std::string_view reduce_of_scatter(const Call& c) {
+  const std::string_view name = c.text(4);
+  check(name == "add" || name == "multiply", "scatter: reduce argument must be either add or multiply, got ", name);
+  return name == "add" ? "sum" : "prod";
+}
+
+namespace {
 
 // `name` and `name_`; an overload's name follows a dot. What `name_` reads must lie apart, unless `flags` say
 // otherwise.
@@ -54,11 +62,7 @@ void add_writer(Registry& r, const std::string& name, const std::string& paramet
   r.add((in_place + parameters + " -> Tensor").c_str(), infer, run_in_place<write>, kMutates | flags, node_name);
 }
 
-bool is_index(Dtype d) { return d == Dtype::i64 || d == Dtype::i32; }
-
 // ---------------------------------------------------------------- combining
-
-enum class Combine { assign, add, multiply, maximum, minimum };
 
 // Whole numbers wrap round.
 struct Add {
@@ -147,19 +151,6 @@ void combine(const IndexedWalk& w, Dtype dtype, Combine how) {
 using MakeWalk = IndexedWalk (*)(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index,
                                  const Tensor& plain);
 
-bool is_half(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }
-
-Scalar identity(Combine how, Dtype dtype) {
-  if (how == Combine::add) return Scalar(0);
-  if (how == Combine::multiply) return Scalar(1);
-  const bool highest = how == Combine::minimum;
-  if (is_floating(dtype)) return Scalar(highest ? INFINITY : -INFINITY);
-  if (dtype == Dtype::b8) return Scalar(highest);
-  if (!facts(dtype).is_signed) return Scalar(highest ? int64_t{-1} : int64_t{0});
-  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - 8 * size_of(dtype));
-  return Scalar(highest ? top : -top - 1);
-}
-
 struct DivideContext {
   int64_t self;  // 1 if the element that stood there before counts too
 };
@@ -192,10 +183,7 @@ void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t d
     reduce_into(make, who, wide, dim, index, convert(source, Dtype::f32), reduce, include_self, error, phrase);
     return copy_into(target, wide);
   }
-  const Combine how = reduce == "prod"   ? Combine::multiply
-                      : reduce == "amax" ? Combine::maximum
-                      : reduce == "amin" ? Combine::minimum
-                                         : Combine::add;
+  const Combine how = combine_of(reduce);
   const auto walk = [&](const Tensor& to, const Tensor& from) {
     IndexedWalk w = make(who, to, dim, index, from);
     w.error = error;
@@ -265,11 +253,6 @@ void write_scatter_value(const Call& c, const Tensor& target) {
   scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), "");
 }
 
-std::string_view reduce_of_scatter(const Call& c) {
-  const std::string_view name = c.text(4);
-  check(name == "add" || name == "multiply", "scatter: reduce argument must be either add or multiply, got ", name);
-  return name == "add" ? "sum" : "prod";
-}
 void write_scatter_reduce_src(const Call& c, const Tensor& target) {
   scatter_with(c, target, c.tensor(3), reduce_of_scatter(c));
 }
@@ -529,7 +512,6 @@ void infer_put(Call& c) {
               source.numel(), ", index.numel() = ", index.numel());
   check_index(input.numel() > 0 || index.numel() == 0, "put_(): Tried to put elements into an empty tensor");
 }
-Tensor flattened(const Tensor& t) { return view_of(t, {{t.numel()}}, {{1}}, t.offset()); }
 void write_put(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
   if (c.tensor(1).numel() == 0) return;
