@@ -1,6 +1,5 @@
 """Transforms between pictures, arrays and tensors, and of a tensor's numbers."""
 
-
 from . import functional as F
 from .composition import Transform
 
