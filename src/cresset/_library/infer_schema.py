@@ -44,8 +44,9 @@ SUPPORTED_PARAM_TYPES = {
     hint: _hint_text(hint)
     for single in _SINGLE
     for hint in (
-        *(single, single | None, Sequence[single], list[single], Sequence[single] | None, list[single] | None),
-        *((Sequence[single | None], list[single | None]) if single is Tensor else ()),
+        *(single, single | None),
+        *(Sequence[single], list[single], Sequence[single] | None, list[single] | None),  # type: ignore[valid-type]
+        *((Sequence[single | None], list[single | None]) if single is Tensor else ()),  # type: ignore[valid-type]
     )
 }
 
