@@ -149,6 +149,11 @@ PROGRAMS = {
         "v2 = DoubledInPlace.apply(v1)",
         "v2.sum().backward()",
     ],
+    "the gradient of an empty part is a constant": [
+        "v0 = values((4, 2), 'float32', 8).requires_grad_()",
+        "v1 = v0.as_strided((0, 2), (3, 1), 1)",
+        "v2 = t.autograd.grad(v1.pow(3).sum(), v0, create_graph=True)[0]",
+    ],
     "True alone is all of a tensor": ["v0 = t.zeros(2, 3)", "v0[True] = t.ones(3, dtype=t.float16)", "v0[True] = v0",
         "v0[False] = 3", "v0[True, 0] = t.ones(3, dtype=t.float16)"],
     "where nothing is written, a leaf may be written to": ["v0 = t.ones(2, 3).requires_grad_()", "v0[False] *= 2",

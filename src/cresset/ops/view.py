@@ -187,6 +187,8 @@ def _as_strided_back(grad, input, size, stride, storage_offset):
     """Scatter into a flat picture of the storage, adding where elements overlap, then read the input's elements back
     from it.
     """
+    if 0 in size:
+        return grad.new_zeros(input.shape)  # a constant, as in PyTorch
     offset = input.storage_offset() if storage_offset is None else storage_offset
     first = min(offset, input.storage_offset())
 
