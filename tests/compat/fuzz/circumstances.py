@@ -14,6 +14,7 @@ from side import Side, asked, fits, memory
 
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
+AS_COPIED = "; as PyTorch with a new result, copied to out="
 CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
 BASED = "; a view whose base requires a gradient"
@@ -24,7 +25,7 @@ OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data\[.*\] \S*= ")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
-NOTED = re.compile(r"\b(digamma|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
+NOTED = re.compile(r"\b(digamma|hardsigmoid|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
 
 
 def circumstances(libraries, steps, why, operands):
@@ -35,6 +36,10 @@ def circumstances(libraries, steps, why, operands):
         text = with_copies(steps[-1])
         if text and agrees(libraries, steps, text):
             return AS_APART
+    if found := re.fullmatch(r"(with t\.no_grad\(\): )?(t\.\w+\(.*), out=(v\d+)\)", steps[-1]):
+        text = f"{found[1] or ''}{found[3]}.copy_({found[2]}))"
+        if re.match(r"v\d+: \S+ instead of \S+ at ", why) and agrees(libraries, steps, text):
+            return AS_COPIED
     if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
         if is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]):
             return CONSTANT

@@ -49,7 +49,9 @@ CALLS = re.compile(r"\bm\d+\(")
 MAKES = re.compile(r"\b(?:values|t\.(?:rand|randn|full|ones|zeros|arange|linspace|tensor))\(")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # What draws random numbers while it computes, other ones in another precision; and what keeps them for its derivative.
-DRAWS = re.compile(r"rand\w*_like|multinomial|\b(?:normal|uniform|bernoulli|random|exponential)_?\(")
+DRAWS = re.compile(
+    r"dropout|gumbel|rrelu|rand\w*_like|multinomial|\b(?:normal|uniform|bernoulli|random|exponential)_?\("
+)
 KEEPS_DRAWS = re.compile(r"dropout|gumbel|rrelu")
 
 
@@ -92,7 +94,7 @@ class Rounding:
         and what is written to an out= of more digits has those of the operands.
         """
         self.clean = self.clean or self.values_on_the_way()
-        coarsest = 1 if GRADIENT.search(self.steps[-1][0]) else max(EPSILON[dtype], self.unit_of_what_is_read())
+        coarsest = max(EPSILON[dtype], *map(self.unit_of_what_is_read, self.in_question()))
         spread, unsure, near = np.zeros(theirs.shape), np.zeros(theirs.shape, bool), ~away(theirs, ours, dtype)
         for seed in range(RERUNS):
             again = Again(self.library)
@@ -136,6 +138,7 @@ class Rounding:
         """The result and that in double precision, both of the same operands, which are moved (seed 0: which are not);
         None where the programs go different ways.
         """
+        backward = GRADIENT.search(self.steps[-1][0])
         rounded, exact = Again(self.library, narrow if narrowed else str), Again(self.library, wide, "float64")
         for at, (text, names) in enumerate(self.steps):
             state = self.library.get_rng_state()
@@ -147,7 +150,7 @@ class Rounding:
             if (rounded.side.error is None) != (exact.side.error is None):
                 return None
             last = at == len(self.steps) - 1
-            if KEEPS_DRAWS.search(text) or ((last or names == ()) and DRAWS.search(text)):
+            if DRAWS.search(text) and (last or names == () or (backward and KEEPS_DRAWS.search(text))):
                 return None
             if not last and names != ():
                 rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None)
@@ -156,9 +159,16 @@ class Rounding:
         results = read(rounded.side), read(exact.side)
         return None if any(x is None for x in results) or results[0].shape != results[1].shape else results
 
-    def unit_of_what_is_read(self):
-        """The unit of the operands of a last step with out=, or 0."""
-        read, _, target = self.steps[-1][0].partition("out=")
+    def in_question(self):
+        """The steps since the last one that was compared and found right."""
+        compared = [at for at, (_, names) in enumerate(self.steps[:-1]) if names is None]
+        return [text for text, _ in self.steps[max(compared, default=-1) + 1 :]]
+
+    def unit_of_what_is_read(self, text):
+        """The unit of the operands of a step with out=; 1 of a step through a history; else 0."""
+        if GRADIENT.search(text):
+            return 1
+        read, _, target = text.partition("out=")
         units = [self.units[name] for name in re.findall(r"\b[vw]\d+\b", read) if name in self.units]
         return min(units, default=0) if target else 0
 
