@@ -18,7 +18,9 @@ import cresset
 FOLDER = Path(__file__).parent / "beside"
 SOURCES = str(Path(cresset.__file__).parents[1])
 PYTORCH = os.environ.get("PYTORCH")
-OWN = """torch- cresset numpy pip setuptools sympy mpmath _distutils distutils __pycache__""".split()
+# What PyTorch's environment has itself, and torchaudio: its library is compiled for PyTorch's CUDA build, and
+# transformers would import it.
+OWN = """torch- torchaudio cresset numpy pip setuptools sympy mpmath _distutils distutils __pycache__""".split()
 
 pytestmark = pytest.mark.skipif(
     PYTORCH is None or "CRESSET_ECOSYSTEM" not in os.environ, reason="PYTORCH names no Python with PyTorch"
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """A folder with the packages of this environment but for what PyTorch's environment has itself."""
+    """A folder with the packages of this environment, but for those in OWN."""
     folder = tmp_path_factory.mktemp("packages")
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         alone = path.name == "torch" or path.name.startswith(tuple(OWN))
