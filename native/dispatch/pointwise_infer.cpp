@@ -1,5 +1,6 @@
 // What a pointwise call computes in and what it gives: promotion, broadcasting, strides, and what is refused. No data
 // is touched.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -229,6 +230,26 @@ Scalar number_of_kind(Dtype dtype) {
   return dtype == Dtype::b8 ? Scalar(false) : is_floating(dtype) ? Scalar(0.0) : Scalar(int64_t{0});
 }
 
+// The operands' strides as PyTorch has them on the CPU, where it first converts an operand of another dtype: one with
+// gaps, or whose elements share memory, is dense then, and has a say in the order of the dimensions. False: nothing
+// changes.
+bool strides_when_converted(const Call& c, const PointwisePlan& plan, Dims* converted) {
+  const PointwiseDefinition& def = *c.op.pointwise;
+  bool some = false;
+  for (int i = 0; i < def.input_count; ++i) {
+    if (c.args[i].kind != Kind::tensor || def.inputs[i] == 'b') continue;
+    const TensorImpl& given = *c.args[i].tensor_;
+    if (given.dtype == plan.common || given.dim() == 0 || is_dense(given.sizes, given.strides)) continue;
+    if (!some) std::copy_n(plan.strides, def.input_count, converted);
+    some = true;
+    const Dims dense = dense_strides_like(given.sizes, given.strides);
+    const int64_t lead = plan.result.sizes.size() - given.dim();
+    for (int64_t d = 0; d < given.dim(); ++d)
+      if (given.sizes[d] == plan.result.sizes[lead + d]) converted[i][lead + d] = dense[d];
+  }
+  return some;
+}
+
 void plan_pointwise(const Call& c, PointwisePlan& plan) {
   const PointwiseDefinition& def = *c.op.pointwise;
   const char* who = c.op.name().c_str();
@@ -269,7 +290,9 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
     plan.strides[i] = c.args[i].kind == Kind::tensor ? expanded_strides(who, Tensor(c.args[i].tensor_), sizes)
                                                      : Dims(sizes.size(), 0);
   if (!c.op.inplace) {
-    plan.result.strides = result_strides(sizes, {plan.strides, def.input_count});
+    Dims converted[kMaxPointwiseInputs];
+    const bool some = device.is_cpu() && strides_when_converted(c, plan, converted);
+    plan.result.strides = result_strides(sizes, {some ? converted : plan.strides, def.input_count});
     return;
   }
   const TensorImpl& target = *c.args[0].tensor_;

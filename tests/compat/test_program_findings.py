@@ -48,6 +48,18 @@ PROGRAMS = {
         "v2 = v0 - v1",
         "v3 = t.ones(1, 2, dtype=t.bfloat16) / t.ones(2, 6, dtype=t.int64).t()",
     ],
+    "an operand of another dtype counts as its dense copy": [
+        "v0 = t.arange(4.0).unfold(0, 2, 1)",
+        "v1 = t.ones(2, 3, dtype=t.float64).t()",
+        "v2 = t.addcmul(v0, v1, v0)",
+        "v3 = v0 * v1",
+        "v4 = v1 * v0",
+        "v5 = t.ones(2, dtype=t.int64).expand(3, 2) + v1",
+        "v6 = v1 + t.ones(2, dtype=t.int64).expand(3, 2)",
+        "v7 = t.ones(2, dtype=t.float32).expand(3, 2) > v1",
+        "v8 = t.where(v1 > 0, t.ones(2).expand(3, 2), v1)",
+        "v9 = t.exp(t.ones(3, 1, dtype=t.int64).expand(3, 2).t())",
+    ],
     "derivatives of a single number": [
         "v0 = t.tensor(2.0)",
         "v1 = t.func.jacrev(lambda x: x * x)(v0)",
