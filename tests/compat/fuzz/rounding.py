@@ -41,6 +41,7 @@ DOUBLE = ("float64", "complex128")
 UNITS = 8
 RERUNS = 16
 MOVED = 4  # units: a single one is often rounded away again
+NEARBY = range(-64, 65)  # units: operands so close by that the same error of the method is met, and one of many
 # The dtypes of a program that runs in another precision, and the methods that convert to them.
 NARROW = re.compile(r"\b(complex64)\b|\b(?:float32|b?float16)\b(?!\(\))|(?<=[.])(?:float|half|bfloat16)\(\)")
 WIDE = re.compile(r"\b(complex128)\b|\bfloat64\b|(?<=[.])double\(\)")
@@ -153,7 +154,7 @@ class Rounding:
             if DRAWS.search(text) and (last or names == () or (backward and KEEPS_DRAWS.search(text))):
                 return None
             if not last and names != ():
-                rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None)
+                rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None, by=NEARBY)
                 if not exact.follow(rounded.values(), names):
                     return None
         results = read(rounded.side), read(exact.side)
@@ -205,9 +206,9 @@ class Again:
                 found[name] = numbers(memory(tensor, looks).copy(), looks["dtype"])
         return found
 
-    def follow(self, values, names, rng=None, coarsest=1):
+    def follow(self, values, names, rng=None, coarsest=1, by=(-MOVED, MOVED)):
         """Give the variables of these names, or all, these values; with `rng`, those whose units are no coarser, and
-        any new one, moved by some units in the last place. Whether each had the right sizes.
+        any new one, moved by one of so many units in the last place. Whether each had the right sizes.
         """
         agree = True
         if names is None:
@@ -225,21 +226,21 @@ class Again:
             if value is None:
                 if not changed or rng is None or unit > 1:
                     continue
-                value = moved(numbers(there, looks["dtype"]), unit, rng)
+                value = moved(numbers(there, looks["dtype"]), unit, rng, by)
             elif value.shape != there.shape:
                 agree = False
                 continue
             elif rng is not None and unit <= coarsest:
-                value = moved(value, unit, rng)
+                value = moved(value, unit, rng, by)
             write(there, looks["dtype"], value)
         return agree
 
 
-def moved(value, unit, rng):
-    """The numbers, each some units larger or smaller."""
-    signs = np.array([rng.choice((-MOVED, MOVED)) for _ in range(value.size)], float).reshape(value.shape)
+def moved(value, unit, rng, by):
+    """The numbers, each larger by one of so many units."""
+    units = np.array([rng.choice(by) for _ in range(value.size)], float).reshape(value.shape)
     with np.errstate(all="ignore"):
-        return np.where(value == 0, value, value * (1 + signs * unit))
+        return np.where(value == 0, value, value * (1 + units * unit))
 
 
 def write(array, dtype, value):
