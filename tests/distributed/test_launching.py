@@ -1,6 +1,7 @@
 """Jobs on several machines (network namespaces, each with its address), under Slurm and under mpiexec."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import cresset.distributed as dist
 from cresset.distributed.engines import mpi
 from cresset.distributed.launchers import by_slurm, first_host
 
-from .faults import environment
+from .faults import environment, processes_with, wait_for
 from .machines import Machines, why_not
 
 PROGRAM = """
@@ -151,3 +152,58 @@ def test_mpiexec_starts_a_job(program):
     )  # fmt: skip
     output, statuses = outcome([job])
     assert statuses == [0] and output.count(" of 3 on ") == 3 and output.count(": 6.0;") == 3, output
+
+
+def test_a_full_dev_shm_is_named_at_the_start(tmp_path):
+    if not mpi.is_available():
+        pytest.skip("needs MPI: pip install mpich")
+    program = tmp_path / "program.py"
+    program.write_text("import cresset.distributed as dist\ndist.init_process_group('gloo')\n")
+    command = [sys.executable, "-m", "cresset.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
+    small = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=1500k none /dev/shm && exec "$@"', "sh"]
+    if subprocess.run([*small, "true"], capture_output=True).returncode:
+        pytest.skip("mounting a small /dev/shm is not permitted here")
+    done = subprocess.run([*small, *command], env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert re.search(r"init_process_group: rank \d on \S+ needs 1114112 bytes in /dev/shm: No space left", done.stderr)
+    assert "SIGBUS" not in done.stderr
+
+
+def test_when_the_first_machine_dies_the_others_say_so_and_end(tmp_path):
+    if not mpi.is_available() or (reason := why_not()):
+        pytest.skip("needs MPI: pip install mpich" if not mpi.is_available() else reason)
+    program = tmp_path / "program.py"
+    program.write_text("""
+import os, sys
+import cresset as torch, cresset.distributed as dist
+rank, folder = os.environ["RANK"], sys.argv[1]
+dist.init_process_group("gloo")
+dist.barrier()
+with open(f"{folder}/pid{rank}.new", "w") as file:
+    file.write(str(os.getpid()))
+os.rename(f"{folder}/pid{rank}.new", f"{folder}/pid{rank}")
+while True:
+    dist.all_reduce(torch.ones(3))
+""")
+    with Machines(2) as machines:
+        meeting = ["--nnodes", "2", "--master-addr", machines.address(0), "--master-port", "29500"]
+        run = [sys.executable, "-m", "cresset.distributed.run", "--nproc-per-node", "1", *meeting, "--node-rank"]
+        agents = [
+            subprocess.Popen(
+                machines.command(i, [*run, str(i), str(program), str(tmp_path)]), env=environment(), text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            )
+            for i in range(2)
+        ]  # fmt: skip
+        try:
+            assert wait_for([tmp_path / "pid0", tmp_path / "pid1"], 60)
+            time.sleep(0.3)
+            agents[0].kill()
+            os.kill(int((tmp_path / "pid0").read_text()), signal.SIGKILL)
+            said = agents[1].communicate(timeout=30)[0]
+        finally:
+            for agent in agents:
+                agent.kill()
+                agent.communicate()
+        assert agents[1].returncode and re.search(r"the store at 10\.213\.\d+\.1:29500 is (lost|gone)", said), said
+        assert not processes_with(str(tmp_path))

@@ -380,3 +380,161 @@ print("good")
 """
     )
     assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
+
+
+def test_an_interrupted_wait_leaves_its_memory_to_the_exchange(job):
+    done = job(
+        START
+        + """
+import os, signal, threading, time
+if rank == 0:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        dist.all_reduce(torch.ones(3))
+        raise SystemExit("the other has not come yet")
+    except KeyboardInterrupt:
+        pass
+    others = [torch.ones(3) for _ in range(100)]  # would be in the memory of the first, were it free
+    dist.all_reduce(torch.zeros(3), async_op=True)  # nobody waits for it either
+else:
+    time.sleep(1)
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2]
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2]
+x = torch.ones(3)
+dist.all_reduce(x)
+assert x.tolist() == [2, 2, 2]
+assert rank or all(other.tolist() == [1, 1, 1] for other in others)
+print("good")
+"""
+    )
+    assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
+
+
+def test_what_nobody_waits_for_comes_to_its_place_all_the_same(job):
+    done = job(
+        START
+        + """
+x = torch.full((3, 4), rank + 1.0).t()[::2]
+dist.all_reduce(x, async_op=True)
+dist.barrier()
+dist.barrier()
+assert x.tolist() == [[3.0] * 3] * 2, x
+print("good")
+"""
+    )
+    assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
+
+
+def test_children_of_fork_know_their_rank_and_take_no_part(job):
+    done = job(
+        START
+        + """
+import os
+from cresset.utils.data import DataLoader, Dataset, DistributedSampler
+
+class Ranks(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return torch.tensor([i, dist.get_rank(), int(dist.is_initialized())])
+
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
+data = Ranks()
+for batch in DataLoader(data, batch_size=2, sampler=DistributedSampler(data), num_workers=2):
+    assert batch[:, 1:].tolist() == [[rank, 1]] * 2
+    model(batch.float()).sum().backward()
+child = os.fork()
+if child == 0:
+    try:
+        dist.all_reduce(torch.ones(2))
+    except dist.DistBackendError as error:
+        os._exit(0 if "a child of fork takes no part" in str(error) else 1)
+    os._exit(2)
+assert os.waitpid(child, 0)[1] == 0
+if os.fork() == 0:
+    raise SystemExit(0)  # and what Python does at the end of a process
+os.wait()
+x = torch.ones(3)
+dist.all_reduce(x)
+assert x.tolist() == [2, 2, 2]
+print("good")
+"""
+    )
+    assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
+
+
+def test_threads_exchange_in_groups_of_their_own(job):
+    done = job(
+        START
+        + """
+import threading
+groups, sums = [dist.new_group() for _ in range(2)], [[], []]
+
+def work(i, count):
+    for step in range(100):
+        x = torch.full((count,), float(step + i))
+        dist.all_reduce(x, group=groups[i])
+        sums[i].append((x[0].item(), x[-1].item()))
+
+threads = [threading.Thread(target=work, args=pair) for pair in enumerate((5, 100_000))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert sums == [[(2.0 * (step + i),) * 2 for step in range(100)] for i in range(2)]
+print("good")
+"""
+    )
+    assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)
+
+
+def test_every_dtype_every_shape(job):
+    done = job(
+        START
+        + """
+def moved(x):
+    other = torch.zeros_like(x)
+    places = [torch.zeros_like(x) for _ in range(size)]
+    dist.all_gather(places, x)
+    dist.broadcast(other if rank else x, 0)
+    if rank == 0:
+        dist.send(x, 1)
+    else:
+        dist.recv(other, 0)
+    return places
+
+names = "uint8 int8 int16 int32 int64 uint16 uint32 uint64 bool float16 bfloat16 float32 float64"
+names += " complex32 complex64 complex128 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+for dtype in (getattr(torch, name) for name in names.split()):
+    x = torch.tensor([1.0, 0.5, 2.0]).to(dtype)
+    for place in moved(x):
+        assert place.view(torch.uint8).tolist() == x.view(torch.uint8).tolist(), dtype
+    try:
+        dist.all_reduce(x)
+        assert dtype.itemsize > 1 or not dtype.is_floating_point
+    except RuntimeError as error:
+        assert "cannot be reduced" in str(error) and (dtype.itemsize == 1 or dtype is torch.complex32), (dtype, error)
+for shape in ((0,), (3, 0, 2)):
+    x = torch.zeros(shape)
+    dist.all_reduce(x)
+    assert [place.shape for place in moved(x)] == [x.shape] * size
+    every = torch.zeros(size * shape[0], *shape[1:])
+    dist.all_gather_into_tensor(every, x)
+    dist.reduce_scatter_tensor(x, every)
+    dist.all_to_all_single(every, torch.zeros_like(every))
+for x in (torch.ones([1] * 65), torch.ones(4, 6).t(), torch.ones(4, 6)[1:3, ::2], torch.tensor(1.0)):
+    dist.all_reduce(x)
+    assert x.flatten().tolist() == [size] * x.numel()
+try:
+    dist.all_reduce(torch.ones(1).expand(5))
+    raise SystemExit("its elements are one")
+except RuntimeError as error:
+    assert "single memory location" in str(error)
+print("good")
+"""
+    )
+    assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)

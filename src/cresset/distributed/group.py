@@ -20,6 +20,25 @@ CPU = _native.device("cpu")
 SAYS = 2.0  # seconds in which the others say what they do, when something is wrong
 
 
+# Exchanges on their way that the program has let go of, as when Ctrl-C ends a wait: the others still come, and then
+# their memory is written to. Each is (engine, exchange, finish, what it keeps).
+LEFT = []
+
+
+def end_what_was_left():
+    """Let go of the exchanges of LEFT that are done."""
+    exchanges, LEFT[:] = LEFT[:], []
+    for engine, exchange, finish, keeps in exchanges:
+        try:
+            state = engine.poll(exchange, 0)
+        except DistError:
+            state = "failed"
+        if state == "done" and finish is not None:
+            finish()
+        elif state != "done":
+            LEFT.append((engine, exchange, finish, keeps))
+
+
 def place():
     """The line of the program that called."""
     frame = sys._getframe(1)
@@ -68,7 +87,7 @@ class ProcessGroup:
         self._count = 0
         self._records = deque(maxlen=64)
         self._kept = []  # what an abandoned exchange may still write to
-        self._broken = None
+        self._broken = None  # or why nothing can be exchanged any more, in words
 
     # ---- who
 
@@ -130,10 +149,9 @@ class ProcessGroup:
             about: the tensor that messages describe.
         """
         if self._broken is not None:
-            raise DistBackendError(
-                f"{name}: the group {self._name!r} is broken by an earlier error ({self._broken}); destroy it and "
-                "begin anew"
-            )
+            raise DistBackendError(f"{name}: the group {self._name!r} {self._broken}")
+        if LEFT:
+            end_what_was_left()
         about = about if about is not None else source if source is not None else target
         if kind not in (Kind.SEND, Kind.RECEIVE):  # these are between two: the others know nothing of them
             self._count += 1
@@ -171,7 +189,10 @@ class ProcessGroup:
         def sender():
             return self._ranks[exchange.source]
 
-        return Work(poll, finish, result, keeps, alarm, self._timeout.total_seconds(), sender, self._around.now)
+        def left(finish, keeps):
+            LEFT.append((engine, exchange, finish, keeps))
+
+        return Work(poll, finish, result, keeps, alarm, self._timeout.total_seconds(), sender, self._around.now, left)
 
     def _run(self, work, async_op):
         if async_op:
@@ -181,8 +202,12 @@ class ProcessGroup:
 
     # ---- what goes wrong
 
+    def _give_up(self, problem):
+        """Nothing is exchanged any more."""
+        self._broken = f"is broken by an earlier error ({problem}); destroy it and begin anew"
+
     def _break(self, name, problem, engine):
-        self._broken = problem
+        self._give_up(problem)
         engine.abandon()
         return DistBackendError(f"{name}: {problem}")
 
@@ -276,7 +301,8 @@ class ProcessGroup:
 DTYPE_NUMBERS = {dtype: number for number, dtype in enumerate(
     getattr(_native, name) for name in (
         "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128", "bool",
-        "bfloat16", "uint16", "uint32", "uint64",
+        "bfloat16", "uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+        "float8_e5m2fnuz", "float8_e8m0fnu",
     )
 )}  # fmt: skip
 

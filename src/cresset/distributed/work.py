@@ -17,14 +17,18 @@ class Work:
         alarm: alarm(seconds waited) looks around while it waits; raises if it is in vain.
         patience: seconds until a wait gives up.
         now: the clock.
+        left: left(finish, keeps) is told when nobody holds this any more, and it is not done.
     """
 
+    _done, _error, _left = True, None, None  # of one that was not made
+
     def __init__(
-        self, poll=None, finish=None, result=(), keeps=(), alarm=None, patience=None, source=None, now=time.monotonic
-    ):
+        self, poll=None, finish=None, result=(), keeps=(), alarm=None, patience=None, source=None, now=time.monotonic,
+        left=None,
+    ):  # fmt: skip
         self._poll, self._finish, self._result, self._keeps = poll, finish, list(result), keeps
         self._alarm, self._patience, self._source = alarm, patience, source
-        self._now = now
+        self._now, self._left = now, left
         self._error, self._futures = None, []
         self._done = poll is None
         if self._done:
@@ -38,6 +42,10 @@ class Work:
         self._keeps = ()
         for future in self._futures:
             future.set_result(self._result)
+
+    def __del__(self):
+        if not self._done and self._error is None and self._left is not None:
+            self._left(self._finish, self._keeps)
 
     def _step(self, microseconds):
         if self._error is not None:

@@ -225,6 +225,18 @@ def _engine_of_gpus(backend, config, store, rank, size, device):
     return nccl.Nccl(store, rank, size, device)
 
 
+def _after_fork():
+    """A child of fork, such as a worker of a DataLoader, may ask about the groups of its parent, but is no rank."""
+    for group in World.groups:
+        if group.size() > 1:
+            group._broken = (
+                f"is of process {os.getppid()}, its rank {group.rank()}: a child of fork takes no part in exchanges"
+            )
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def destroy_process_group(group=None):
     """Let go of a group; without one, of all."""
     if is_outside(group):

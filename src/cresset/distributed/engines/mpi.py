@@ -17,6 +17,7 @@ from ..launchers import is_launched_by_mpi
 from . import Kind, pmi
 
 LIBRARY = "libmpi_abi.so.1"
+SHARED, SHARED_BYTES = "/dev/shm", 17 << 16  # where MPI has memory that processes share, and how much each adds to it
 
 
 class _Job:
@@ -146,6 +147,7 @@ def _start(store, rank, size, hosts, patience):
         _Job.answers = pmi.Answers(store.clone(), rank, size, "cresset" + store.get("job").decode(), hosts)
     try:
         if not _Job.is_started:
+            _find_room(store, rank, size, patience)
             _start_library()
     finally:
         if _Job.answers is not None:
@@ -165,11 +167,34 @@ def _start(store, rank, size, hosts, patience):
     atexit.register(_end)
 
 
+def _find_room(store, rank, size, patience):
+    """See that there is room for the shared memory of all ranks: where it is short, MPI ends by a signal."""
+    reserved = None
+    if os.path.isdir(SHARED) and hasattr(os, "O_TMPFILE"):
+        try:
+            reserved = os.open(SHARED, os.O_TMPFILE | os.O_RDWR, 0o600)
+            os.posix_fallocate(reserved, 0, SHARED_BYTES)
+        except OSError as error:
+            who = f"rank {rank} on {os.uname().nodename}"
+            what = f"{who} needs {SHARED_BYTES} bytes in {SHARED}: {error.strerror}"
+            store.set("no room", f"{what}. Make room there; a container takes --shm-size")
+    try:
+        store.barrier("room", size, patience)
+        if store.check(["no room"]):
+            raise DistBackendError(f"init_process_group: {store.get('no room').decode()}")
+    finally:
+        if reserved is not None:
+            os.close(reserved)
+
+
 def _forget_shared_memory():
-    """Take the names of the job's shared memory away: all have opened it, and what ends it may be a kill."""
+    """Take the names of the job's shared memory away: all have opened it, and what ends it may be a kill. What it has
+    not used yet is taken from the disk now, so that nobody else can."""
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         for path in {line.split(maxsplit=5)[5].strip() for line in maps if "/dev/shm/mpich_shm_" in line}:
             with contextlib.suppress(OSError):
+                with open(path, "r+b") as file:
+                    os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
                 os.unlink(path)
 
 
@@ -210,6 +235,20 @@ def _end():
             _Job.answers.answer_the_last()
 
 
+# MPI has no such numbers: they travel as others of their size, and are not added up.
+CARRIED = {
+    _native.complex32: _native.int32,
+    **dict.fromkeys(
+        (
+            _native.float8_e4m3fn, _native.float8_e4m3fnuz, _native.float8_e5m2, _native.float8_e5m2fnuz,
+            _native.float8_e8m0fnu,
+        ),
+        _native.uint8,
+    ),
+}  # fmt: skip
+REDUCES = (Kind.ALL_REDUCE, Kind.REDUCE, Kind.REDUCE_SCATTER)
+
+
 class Mpi:
     """A group of processes that exchange by MPI."""
 
@@ -228,7 +267,11 @@ class Mpi:
             pieces = [(tensor.data_ptr(), tensor.numel()) for tensor in source]
             return self.channel.begin_sum(pieces, source[0].dtype, factor, fingerprint)
         some = source if source is not None else target
-        count = 0 if some is None else some.numel()
+        count, dtype = (0, _native.uint8) if some is None else (some.numel(), some.dtype)
+        if dtype in CARRIED:
+            if kind in REDUCES:
+                raise RuntimeError(f"distributed: Invalid scalar type: tensors of {dtype} cannot be reduced")
+            dtype = CARRIED[dtype]
         if kind in (Kind.ALL_GATHER, Kind.GATHER):
             count = source.numel()
         elif kind in (Kind.SCATTER, Kind.REDUCE_SCATTER):
@@ -238,7 +281,7 @@ class Mpi:
             0 if source is None else source.data_ptr(),
             0 if target is None else target.data_ptr(),
             count,
-            _native.uint8 if some is None else some.dtype,
+            dtype,
             reduction,
             root,
             tag,

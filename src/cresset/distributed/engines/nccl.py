@@ -276,5 +276,5 @@ class Watch:
         """Nobody waits any longer."""
         if self.problem is None:
             self.problem = problem
-            self.group._broken = problem
+            self.group._give_up(problem)
             self.engine.abandon()

@@ -15,6 +15,7 @@ from . import wire
 from .table import Later, Table
 
 SILENCE = 3.0  # seconds without a sign of life
+LOOK = 1.0  # seconds in which the clock is looked at, while there are members
 AT_ONCE = 8  # members of a job whose end is told at once
 ECHO = wire.pack([b""])
 
@@ -51,6 +52,7 @@ class Server:
         self.lost = {}  # scope -> [(name, how)], of those that are gone
         self.messages = {}  # scope -> what tells of each of them
         self.users = 0  # TCPStores that came
+        self.looked = now()
 
     # ---- connections
 
@@ -81,7 +83,7 @@ class Server:
             heapq.heappop(self.deadlines)
         times = [self.deadlines[0][0]] if self.deadlines else []
         if self.members:
-            times.append(next(iter(self.members)).seen + SILENCE)
+            times += [next(iter(self.members)).seen + SILENCE, self.now() + LOOK]
         return max(0.0, min(times) - self.now()) if times else None
 
     @staticmethod
@@ -91,6 +93,12 @@ class Server:
 
     def look_at_the_clock(self):
         now = self.now()
+        if (
+            self.members and now - self.looked > 2 * LOOK
+        ):  # this process was stopped: the signs of life are not read yet
+            for peer in self.members:
+                peer.seen = now
+        self.looked = now
         while self.deadlines and self.deadlines[0][0] <= now:
             entry = heapq.heappop(self.deadlines)
             if self.is_waiting(entry):
