@@ -226,7 +226,10 @@ void run_embedding(Call& c) {
 // The gradient of embedding's weight: the rows of grad, summed by index. The rows of `padding_idx` get none; with
 // scale_grad_by_freq each row counts by one over the number of times its index occurs.
 void infer_embedding_backward(Call& c) {
-  const Tensor grad = c.tensor(0);
+  const Tensor grad = c.tensor(0), indices = c.tensor(1);
+  check(grad.dim() > 0 && grad.numel() == indices.numel() * grad.size(-1) && c.integer(2) >= 0,
+        "embedding_dense_backward: the gradient has shape ", list(grad.sizes()), ", the indices ",
+        list(indices.sizes()), "; there are ", c.integer(2), " weights");
   c.promise({{c.integer(2), grad.size(-1)}}, grad.dtype(), grad.device());
 }
 template <class T>

@@ -76,11 +76,15 @@ void for_each_stretch(const AlongDim& l, F&& f) {
 
 // ---------------------------------------------------------------- reduction of the losses
 
+int64_t samples_of(const Tensor& scores) {
+  const AlongDim shape = along(scores, scores.dim() > 1 ? 1 : 0);
+  return shape.outer * shape.inner;
+}
+
 void check_losses(Call& c, const char* who, int first) {
   const Tensor t = c.tensor(first);
   check(t.dim() >= 1, who, ": Expected 1 or more dimensions (got 0)");
-  const int64_t classes = t.size(t.dim() > 1 ? 1 : 0);
-  const int64_t samples = classes ? t.numel() / classes : c.tensor(first + 1).numel();
+  const int64_t classes = t.size(t.dim() > 1 ? 1 : 0), samples = samples_of(t);
   check(c.tensor(first + 1).numel() == samples, who, ": the scores have shape ", list(t.sizes()), ", the targets ",
         list(c.tensor(first + 1).sizes()));
   check(!c.has(first + 2) || (c.tensor(first + 2).dim() == 1 && c.tensor(first + 2).numel() == classes), who,
@@ -146,7 +150,16 @@ void run_nll(Call& c) {
   });
 }
 // (grad, input, target, weight?, reduction, ignore_index, total_weight)
-void infer_gradient(Call& c) { c.promise(c.tensor(1).sizes(), c.tensor(1).dtype(), c.tensor(1).device()); }
+void check_gradient(Call& c, const char* who, int total) {
+  check_losses(c, who, 1);
+  const int64_t expected = c.integer(4) == kNone ? samples_of(c.tensor(1)) : 1;
+  check(c.tensor(0).numel() == expected, who, ": the gradient has shape ", list(c.tensor(0).sizes()), ", expected ",
+        expected, " elements");
+  check(c.tensor(total).numel() == 1 && c.tensor(total).dtype() == Dtype::f64, who,
+        ": the sum of the weights is one float64, got shape ", list(c.tensor(total).sizes()));
+  c.promise(c.tensor(1).sizes(), c.tensor(1).dtype(), c.tensor(1).device());
+}
+void infer_nll_gradient(Call& c) { check_gradient(c, "nll_loss", 6); }
 void run_nll_backward(Call& c) {
   const Samples s(c, "nll_loss", 1, false);
   fill(c.out(0), Scalar(0));
@@ -264,12 +277,17 @@ struct SampleGradients {
 };
 
 // (grad, input, target, weight?, reduction, ignore_index, label_smoothing, total_weight, statistics)
+void infer_cross_entropy_gradient(Call& c) {
+  check_gradient(c, "cross_entropy", 7);
+  check(c.tensor(8).numel() == 2 * samples_of(c.tensor(1)), "cross_entropy: the statistics have shape ",
+        list(c.tensor(8).sizes()), ", expected two for each of ", samples_of(c.tensor(1)), " samples");
+}
 void run_cross_entropy_backward(Call& c) {
   const Samples s(c, "cross_entropy", 1, true);
   visit_computed(c.tensor(1).dtype(), "cross_entropy_backward", [&]<class T>() {
     const ClassWeights<T> weights(c, 3, s.shape.n);
     const LossGradients<T> grads(c, 7);
-    const Tensor x = ready<T>(c.tensor(1)), statistics = c.tensor(8),
+    const Tensor x = ready<T>(c.tensor(1)), statistics = ready<T>(c.tensor(8)),
                  dx = c.out(0).dtype() == dtype_of<T> ? c.out(0) : empty(c.out(0).sizes(), dtype_of<T>);
     const T *largest = statistics.data<T>(), *log_sums = largest + s.count;
     const double share = s.smoothing / static_cast<double>(s.shape.n);
@@ -318,7 +336,7 @@ REGISTER(loss) {
   r.add(
       "_nll_loss_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, "
       "Tensor total_weight) -> Tensor",
-      infer_gradient, run_nll_backward, kInternal);
+      infer_nll_gradient, run_nll_backward, kInternal);
   r.add(
       "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, float "
       "label_smoothing) -> "
@@ -328,7 +346,7 @@ REGISTER(loss) {
       "_cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int "
       "ignore_index, float label_smoothing, "
       "Tensor total_weight, Tensor statistics) -> Tensor",
-      infer_gradient, run_cross_entropy_backward, kInternal);
+      infer_cross_entropy_gradient, run_cross_entropy_backward, kInternal);
 }
 
 }  // namespace cresset

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
 #include "ops/channel_sums.h"
@@ -22,6 +23,12 @@ Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list
   for (int i : parameters)
     if (c.has(i)) return promote(input.dtype(), c.tensor(i).dtype());
   return input.dtype();
+}
+
+void check_sizes(const Call& c, const char* who, std::initializer_list<std::pair<int, int64_t>> sizes) {
+  for (const auto& [i, count] : sizes)
+    check(!c.has(i) || c.tensor(i).numel() == count, who, ": argument ", i, " of the backward has shape ",
+          list(c.has(i) ? DimsView(c.tensor(i).sizes()) : DimsView()), ", expected ", count, " elements");
 }
 
 // Weights, biases and running statistics have the input's dtype, or all are float32 beside halves.
@@ -242,6 +249,12 @@ void run_group_norm(Call& c) {
 // (grad, input, mean, rstd, weight?, N, C, HxW, group) -> (grad of the input, of the weight, of the bias)
 void infer_group_norm_backward(Call& c) {
   const Tensor t = c.tensor(1);
+  const int64_t batch = c.integer(5), width = c.integer(6), space = c.integer(7), groups = c.integer(8);
+  check(batch >= 0 && width >= 0 && space >= 0 && groups > 0 && width % groups == 0 &&
+            t.numel() == checked_product("group_norm", checked_product("group_norm", batch, width), space),
+        "group_norm: the input has shape ", list(t.sizes()), "; expected ", batch, " x ", width, " x ", space,
+        " elements in ", groups, " groups");
+  check_sizes(c, "group_norm", {{0, t.numel()}, {2, batch * groups}, {3, batch * groups}, {4, width}});
   const int64_t channels[] = {c.integer(6)};
   c.promise_like(t);
   c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());
@@ -434,6 +447,10 @@ void run_batch_norm(Call& c) {
 // (grad, input, mean, rstd, weight?, training) -> (grad of the input, of the weight, of the bias)
 void infer_batch_norm_backward(Call& c) {
   const Tensor t = c.tensor(1);
+  check(t.dim() > 1, "batch_norm: expected an input of at least two dimensions, got shape ", list(t.sizes()));
+  check(c.tensor(0).sizes() == t.sizes(), "batch_norm: the gradient has shape ", list(c.tensor(0).sizes()),
+        ", the input ", list(t.sizes()));
+  check_sizes(c, "batch_norm", {{2, t.size(1)}, {3, t.size(1)}, {4, t.size(1)}});
   promise_in_layout(c, t);
   const int64_t channels[] = {t.size(1)};
   c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());

@@ -2,6 +2,7 @@
 // stored. They are computed in float or double; half precision is converted.
 #pragma once
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.h"
@@ -35,5 +36,7 @@ inline int64_t grain(int64_t work) { return std::max<int64_t>(1, kParallelGrain 
 Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list<int> parameters);
 // Weights, biases and running statistics have the input's dtype, or all are float32 beside halves.
 void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer_list<int> parameters);
+// Arguments of a backward that are there have so many elements.
+void check_sizes(const Call& c, const char* who, std::initializer_list<std::pair<int, int64_t>> sizes);
 
 }  // namespace cresset::normalization

@@ -1,5 +1,6 @@
 // Layer and RMS normalization, y = (x - mean) rstd weight + bias, with fused gradients: rows of n elements share mean
 // and rstd, and there is a weight for each place in the row.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -174,6 +175,12 @@ void run_normalize(Call& c) {
 // None for RMS normalization, and the last two are empty without `parameters`.
 void infer_normalize_backward(Call& c) {
   const Tensor t = c.tensor(1);
+  const DimsView shape = c.integers(2);
+  const auto rank = static_cast<int64_t>(shape.size());
+  check(rank <= t.dim() && std::equal(shape.begin(), shape.end(), t.sizes().end() - rank),
+        "layer_norm: the input has shape ", list(t.sizes()), ", normalized_shape is ", list(shape));
+  const auto [count, n] = rows_of(t, shape);
+  check_sizes(c, "layer_norm", {{0, t.numel()}, {3, count}, {4, count}, {5, n}});
   c.promise_like(t);
   const int64_t none[] = {0};
   for (int i = 0; i < 2; ++i) c.promise(c.boolean(6) ? c.integers(2) : DimsView(none), c.tensor(4).dtype(), t.device());

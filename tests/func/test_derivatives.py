@@ -3,6 +3,7 @@
 import pytest
 
 import cresset
+import cresset.nn.functional as F
 from cresset.func import (
     functional_call,
     grad,
@@ -307,3 +308,49 @@ def test_a_function_without_a_result_is_refused(output):
     ):
         with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
             run()
+
+
+CHOOSING = {
+    "relu": cresset.relu,
+    "relu_": lambda x: (x * 1).relu_(),
+    "clamp": lambda x: x.clamp(min=0),
+    "hardtanh": lambda x: F.hardtanh(x, 0, 1),
+    "threshold": lambda x: F.threshold(x, 0.0, 0.0),
+    "maximum": lambda x: cresset.maximum(x, cresset.zeros(3)),
+    "hardshrink": lambda x: F.hardshrink(x, 0.5),
+    "softshrink": lambda x: F.softshrink(x, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_where_a_derivative_is_zero_an_infinite_gradient_is_zero(name):
+    def function(x):  # the derivative of sqrt is infinite at 0
+        return CHOOSING[name](x).abs().sqrt().sum()
+
+    x = cresset.tensor([-0.25, -1.0, 2.0])
+    given = x.clone().requires_grad_()
+    (expected,) = cresset.autograd.grad(function(given), given)
+    assert expected[0] == 0 and not expected.isnan().any()
+    again = x.clone().requires_grad_()
+    (recorded,) = cresset.autograd.grad(function(again), again, create_graph=True)
+    for found in (recorded.detach(), grad(function)(x), jacrev(function)(x), vmap(grad(function))(x[None])[0]):
+        cresset.testing.assert_close(found, expected)
+
+
+def test_gradients_of_pooling_dropout_and_a_single_sample_are_batched():
+    cresset.manual_seed(0)
+    mask = cresset.tensor([True, False, True, True])
+    cases = [
+        (lambda x: F.max_pool1d(x[None, None], 2)[0, 0], cresset.randn(4)),
+        (lambda x: F.max_pool2d(x[None], 2), cresset.randn(4, 4)),
+        (lambda x: cresset.native_dropout_backward(x, mask, 2.0), cresset.randn(4)),
+        (lambda x: F.cross_entropy(x, cresset.tensor(1)), cresset.randn(4)),
+        (lambda x: F.nll_loss(x, cresset.tensor(1), reduction="none"), cresset.randn(4)),
+    ]
+    for function, x in cases:
+        x.requires_grad_()
+        result = function(x)
+        grads = cresset.randn(3, *result.shape)
+        expected = [cresset.autograd.grad(result, x, g, retain_graph=True)[0] for g in grads]
+        (found,) = cresset.autograd.grad(result, x, grads, retain_graph=True, is_grads_batched=True)
+        cresset.testing.assert_close(found, cresset.stack(expected))

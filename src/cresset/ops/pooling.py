@@ -521,7 +521,8 @@ def _split(result, size):
 def _(call):
     tensors = 2 if call.name.startswith("_max") else 1
     sizes = call.args[tensors]
-    spatial = call.args[-1] if call.place("rank") is not None else len(call.args[2])
+    place = call.place("rank")
+    spatial = len(call.args[2]) if place is None else call.args[place]
     values = [call.full(i) for i in range(tensors)]
     # The sizes may leave out the images and channels.
     if call.rank() == spatial + 1:

@@ -24,6 +24,7 @@ import math
 import struct
 import sys
 
+from .choice import Choice, as_tensor, choosing, is_chosen
 from .expression import (
     NUMBER,
     REAL_OF,
@@ -211,7 +212,11 @@ class Pointwise:
         """Decorator: the derivative by each tensor input (one value, or a tuple with None where there is none)."""
 
         def gradient(grad, values):
-            locals_ = _as_tuple(_call(function, values))
+            before, choosing.active = choosing.active, not isinstance(grad, Expression)
+            try:
+                locals_ = _as_tuple(_call(function, values))
+            finally:
+                choosing.active = before
             return tuple(None if local is None else _multiply(grad, local) for local in locals_)
 
         self._gradient = gradient
@@ -232,6 +237,9 @@ class Pointwise:
             return self.number(self._bind(args, attributes))
         if self.kinds[0] == "b" and isinstance(args[0], bool):  # the condition is known: no tensor has to choose
             return args[1] if args[0] else args[2]
+        if self.name == "where" and choosing.active and is_chosen(*args[1:]):
+            return Choice(_tensor_operator("where"), *args)
+        args = [as_tensor(arg) for arg in args]
         if _tensor_operator is None:
             raise TypeError(
                 f"{self.name}: expected expressions or numbers, got {[type(value).__name__ for value in values]}"
@@ -462,5 +470,7 @@ def _call(function, values):
 def _multiply(grad, local):
     if isinstance(local, Missing):
         return MISSING
+    if isinstance(local, Choice):
+        return local.scaled(grad)
     local = conj(local)
     return scale(grad, local) if isinstance(grad, Expression) else grad * local
