@@ -120,8 +120,13 @@ class BackwardRun {
     discover();
     if (!request_.wanted.empty()) mark_needed();
     for (size_t i = 0; i < request_.roots.size(); ++i) {
-      Task& t = tasks_[tasks_.find(request_.roots[i].node.get())];
-      receive(t, request_.roots[i].index, request_.root_grads[i]);
+      const auto& [node, index] = request_.roots[i];
+      Tensor grad = request_.root_grads[i];
+      // A root may have got other sizes since it was recorded (out= without recording); its node knows the old ones.
+      if (grad.defined() && !node->is_accumulate() && index < node->results.size() &&
+          !(grad.sizes() == node->results[index].sizes))
+        grad = fit(node->name(), grad, node->results[index]);
+      receive(tasks_[tasks_.find(node.get())], index, grad);
     }
     for (auto& root : request_.roots) {
       const int32_t k = tasks_.find(root.node.get());

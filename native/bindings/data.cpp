@@ -1,4 +1,5 @@
 // Tensors from Python data and back: nested sequences, NumPy arrays, buffers, lists, raw memory.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -294,6 +295,7 @@ Tensor share_buffer(PyObject* owner, const char* who) {
   }
   int64_t span = view->itemsize;
   for (int64_t i = 0; i < sizes.size(); ++i) span += (std::max<int64_t>(sizes[i], 1) - 1) * strides[i] * view->itemsize;
+  if (std::ranges::find(sizes, 0) != sizes.end()) span = 0;  // no elements: nothing may be read, wherever it points
   RefPtr<Storage> storage = Storage::borrow(view->buf, std::max<int64_t>(span, 0), Device{}, [view] {
     const PyGILState_STATE gil = PyGILState_Ensure();
     PyBuffer_Release(view);

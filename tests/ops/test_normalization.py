@@ -3,6 +3,7 @@
 import pytest
 
 import cresset
+import cresset.nn.functional as F
 from cresset.autograd import gradcheck, gradgradcheck
 
 NAN, INF = float("nan"), float("inf")
@@ -162,3 +163,30 @@ def test_the_parameters_of_a_normalization_have_one_dtype():
     halves = cresset.ones(2, 4, dtype=cresset.float16)
     with pytest.raises(RuntimeError, match="mixed dtype"):
         cresset.nn.functional.layer_norm(halves, (4,), cresset.ones(4), cresset.ones(4, dtype=cresset.float16))
+
+
+@pytest.mark.parametrize(
+    "norm, shape",
+    [
+        (lambda x, w: F.layer_norm(x, (3,)), (2, 2)),
+        (lambda x, w: F.layer_norm(x, (3,)), (9, 3)),
+        (lambda x, w: F.rms_norm(x, (3,)), (9, 3)),
+        (lambda x, w: F.batch_norm(x, None, None, w, training=True), (2, 70)),
+    ],
+)
+def test_a_derivative_refuses_an_input_that_got_another_size(norm, shape):
+    x, w = cresset.rand(2, 3, requires_grad=True), cresset.ones(3)
+    y = norm(x, w)
+    with cresset.no_grad():
+        x.set_(cresset.rand(shape).untyped_storage(), 0, shape)
+    with pytest.raises(RuntimeError, match="the (input|gradient) has shape|expected|elements"):
+        y.backward(cresset.ones(2, 3))
+
+
+def test_a_derivative_refuses_the_gradient_of_a_result_that_got_another_size():
+    x = cresset.rand(2, 3, requires_grad=True)
+    y = F.layer_norm(x, (3,))
+    with cresset.no_grad(), pytest.warns(UserWarning, match="resized"):
+        cresset.index_select(x, 1, cresset.tensor([0, 1]), out=y)
+    with pytest.raises(RuntimeError, match=r"invalid gradient: got \[2, 2\]"):
+        y.backward(cresset.ones(2, 2))

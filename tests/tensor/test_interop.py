@@ -1,6 +1,7 @@
 """Tensors and the rest of Python: numbers, iteration, formatting, buffers, NumPy, DLPack."""
 
 import math
+import pickle
 import sys
 
 import pytest
@@ -266,3 +267,11 @@ def test_numpy_without_numpy_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)  # as if it were not installed
     with pytest.raises(RuntimeError, match="Numpy is not available.*pip install numpy"):
         torch.ones(2).numpy()
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 5), (3, 0)])
+def test_an_array_without_elements_lends_no_memory(shape):
+    numpy = pytest.importorskip("numpy")
+    x = torch.as_tensor(numpy.zeros(shape))
+    assert x.untyped_storage().nbytes() == 0
+    assert pickle.loads(pickle.dumps(x)).shape == shape
