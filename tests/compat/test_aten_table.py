@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import cresset
 from cresset.ops import aten_table
 
 torch = pytest.importorskip("torch")
@@ -16,3 +17,10 @@ def test_every_line_of_the_table_is_in_pytorchs_registry_in_the_same_order():
     for name, lines in aten_table._lines().items():
         places = [theirs[name].index(line) for line in lines]
         assert places == sorted(places), name
+
+
+def test_tags_are_those_of_pytorch():
+    for name in ("sin.default", "add.Tensor", "add_.Tensor", "sum.dim_IntList", "nonzero.default", "bernoulli.default"):
+        packet, _, overload = name.partition(".")
+        ours, theirs = (getattr(getattr(lib.ops.aten, packet), overload).tags for lib in (cresset, torch))
+        assert sorted(tag.name for tag in ours) == sorted(tag.name for tag in theirs), name

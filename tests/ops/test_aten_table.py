@@ -61,3 +61,11 @@ def test_an_unknown_overload_and_an_unknown_operator_are_named():
 def test_forms_with_numbers_for_words_give_what_the_functions_give(call, expected):
     x = cresset.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
     assert cresset.allclose(call(cresset.ops.aten, x), expected(cresset.nn.functional, x))
+
+
+def test_operators_have_tags():
+    aten, tag = cresset.ops.aten, cresset.Tag
+    assert aten.sin.default.tags == [tag.core, tag.pointwise, tag.pt2_compliant_tag]
+    assert tag.pointwise not in aten.mm.default.tags and tag.pt2_compliant_tag in aten.mm.default.tags
+    assert tag.dynamic_output_shape in aten.nonzero.default.tags
+    assert tag.nondeterministic_seeded in aten.bernoulli.default.tags

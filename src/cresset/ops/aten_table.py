@@ -2,7 +2,7 @@
 
 `aten_schemas.txt` has PyTorch's schemas of what programs in its files call, one a line (`tools/aten_schemas.py` prints
 it). Tracing, scripting, files of programs and exported programs all look here: which overloads a name has, what their
-arguments are, and what runs them.
+arguments are, and what runs them. `aten_tags.txt` (`tools/aten_tags.py`) has what is said of them in a word.
 """
 
 import functools
@@ -13,8 +13,10 @@ from .. import _native
 from . import aten_forms
 from .namespaces import OpOverload, Schema, packet_named
 from .registry import functions, methods
+from .tags import Tag
 
 TABLE = Path(__file__).with_name("aten_schemas.txt")
+TAGS = Path(__file__).with_name("aten_tags.txt")
 
 # Operators that take a number where the schema says Tensor; PyTorch's functions do not offer their overloads for
 # numbers.
@@ -59,6 +61,17 @@ def function(name):
     """What runs `aten::<name>` here, called with the schema's arguments; None if nothing does."""
     own = aten_forms.forms.get(name)
     return own or functions.get(name) or methods.get(name) or _native.operators().get(name) or aten_forms.function(name)
+
+
+@functools.cache
+def _tags():
+    """{"add.Tensor": its tags}, but for the one that all have."""
+    found = {}
+    for line in TAGS.read_text().splitlines():
+        tag, *tagged = line.split()
+        for name in tagged:
+            found.setdefault(name, []).append(Tag[tag])
+    return found
 
 
 class AtenPacket:
@@ -108,7 +121,8 @@ class AtenOverload(OpOverload):
     """`torch.ops.aten.<name>.<overload>`: one of our operators with one of PyTorch's schemas."""
 
     def __init__(self, packet, schema):
-        super().__init__(schema)
+        name = f"{schema.op}.{schema.overload_name}".rstrip(".")
+        super().__init__(schema, [*_tags().get(name, ()), Tag.pt2_compliant_tag])
         self.overloadpacket, self._run = packet, packet._run
         self.__doc__ = packet.__doc__
 
