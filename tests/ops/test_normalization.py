@@ -179,7 +179,7 @@ def test_a_derivative_refuses_an_input_that_got_another_size(norm, shape):
     y = norm(x, w)
     with cresset.no_grad():
         x.set_(cresset.rand(shape).untyped_storage(), 0, shape)
-    with pytest.raises(RuntimeError, match="the (input|gradient) has shape|expected|elements"):
+    with pytest.raises(RuntimeError, match="the (input|gradient) has shape|of the backward has shape"):
         y.backward(cresset.ones(2, 3))
 
 

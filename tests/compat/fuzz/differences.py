@@ -193,7 +193,7 @@ KNOWN = [
     (r"grown\(.*resize_", r"^v\d+ shares the memory of v\d+ instead of v\d+; memory was lent; memory was lent by DLPack$", r"",
         "memory that was lent by DLPack stays where it is"),
     (r"\] = ", r"^raised IndexError instead of RuntimeError: index_put_: index -?\d+ is out of bounds[^|]*[|] shape mismatch: value tensor", r"", "two things are wrong"),
-    (r"\] = ", r"^raised RuntimeError instead of IndexError: Index put requires the source and destination dtypes match[^|]*[|] (shape mismatch|The shape of the mask)", r"", "two things are wrong"),
+    (r"\] = ", r"^raised RuntimeError instead of IndexError: Index put requires the source and destination dtypes match[^|]*[|] (shape mismatch|The shape of the mask|index (-?\d+ )?is out of bounds)", r"", "two things are wrong"),
     (r"is_set_to\(", r"^said \(True,\) instead of \(False,\); memory was lent$", r"operands share memory",
         "what was lent and what borrowed it lie in the same place; PyTorch compares who owns it"),
     (r"is_set_to\(", r"^said \(False,\) instead of \(True,\)(; memory was lent)?$", r"<\([^)]*\b0\b",
@@ -244,7 +244,7 @@ KNOWN = [
         "conj() computes; PyTorch puts it off"),
     (r"register_multi_grad_hook\(", r"^raised RuntimeError instead of AssertionError: It is not possible to get the gradient edge", r"", ("a tensor that requires no gradient: PyTorch "
                                                                                                                                          "asserts")),
-    (r"F[.](interpolate|conv\dd)\(", r"^v\d+: strides \([\d, ]+\) instead of \([\d, ]+\); dense instead of dense$", r"<\([^)]*\b1\b|\(\d+, 2, \d+, \d+\)[+]",
+    (r"F[.](interpolate|conv\dd|max_pool2d)\(", r"^v\d+: strides \([\d, ]+\) instead of \([\d, ]+\); dense instead of dense$", r"<\([^)]*\b1\b|\(\d+, 2, \d+, \d+\)[+]",
         "with dimensions of one element both orders fit: which one is meant; a part of images is not channels last"),
     (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: Trying to backward through the graph a second time[\s\S]*; through ", r"",
         "what PyTorch walks again because it saved nothing there: diag, and writing a diagonal, a slice or a row"),
