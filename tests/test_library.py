@@ -1,5 +1,7 @@
 """Operators of one's own: schemas, kernels, shape rules, derivatives, vmap, and the check that they agree."""
 
+from collections.abc import Sequence
+
 import pytest
 
 import cresset as torch
@@ -325,6 +327,8 @@ def test_a_kernel_of_all_backends_tells_shapes_until_a_fake_one_does():
         lib.impl("f", lambda x: x * 1, "CompositeExplicitAutograd")
         op = torch.ops.test_library_shapes.f
         assert op(torch.ones(3, device="meta")).shape == (3,)
+        with torch._subclasses.FakeTensorMode():
+            assert op(torch.ones(3)).shape == (3,)
         library.register_fake("test_library_shapes::f", lambda x: torch.cat([x, x]), lib=lib)
         assert op(torch.ones(3, device="meta")).shape == (6,)
 
@@ -375,3 +379,19 @@ def test_every_listed_type_of_a_parameter_makes_a_schema():
 
         f.__annotations__ = {"x": hint, "return": None}
         assert library.infer_schema(f, mutates_args=()) == f"({text} x) -> ()"
+
+
+def test_any_sequence_is_a_list():
+    class Three(Sequence):
+        def __getitem__(self, index):
+            return (1, 2, 3)[index]
+
+        def __len__(self):
+            return 3
+
+    @library.custom_op("test_library::shaped", mutates_args=())
+    def shaped(x: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+        assert sizes == [1, 2, 3]
+        return x.clone()
+
+    shaped(X, Three())

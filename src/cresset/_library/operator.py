@@ -76,7 +76,7 @@ class OpOverload(namespaces.OpOverload):
         device = next((tensor.device.type for tensor in tensors if tensor.device.type != "cpu"), None)
         if device is None:
             device = "cpu" if tensors else self._device_named(values)
-        if device == "meta" and (self._fake is not None or ("meta" not in self._kernels and not self._shapes_itself)):
+        if device == "meta" and (self._fake is not None or "meta" not in self._kernels):
             return self._run_fake(values)
         kernel = None if device in self._disabled else self._kernels.get(device)
         kernel = kernel or self._kernels.get(None)
@@ -160,6 +160,9 @@ class OpOverload(namespaces.OpOverload):
             return written[0] if len(written) == 1 else tuple(written)
         if self._fake is None and not self._schema.returns:
             return None
+        if self._fake is None and self._shapes_itself:
+            with cresset.no_grad():
+                return self._called(self._kernels[None], values)
         if self._fake is None:
             raise NotImplementedError(
                 f"There was no fake impl registered for {self} (there is no fake impl or Meta kernel). This is "

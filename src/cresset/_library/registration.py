@@ -377,8 +377,8 @@ def set_fake(op, function, allow_override):
         )
     if op._fake is not None and not allow_override:
         raise RuntimeError(
-            f"register_fake(...): the operator {op.name()} already has a fake impl registered; allow_override=True "
-            "replaces it"
+            f"register_fake(...): the operator {op.name()} already has a fake impl registered, at {op._fake_source}; "
+            "allow_override=True replaces it"
         )
     for tag in (Tag.inplace, Tag.out):
         if tag in op.tags:

@@ -6,6 +6,7 @@ that is written to.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -243,6 +244,8 @@ def _checked(schema, argument, value):
         kind = kind[:-1]
     match = re.fullmatch(r"(.+)\[\d*\]", kind)
     if match:
+        if isinstance(value, Sequence) and not isinstance(value, (list, tuple, str, bytes)):
+            value = list(value)
         items = value if isinstance(value, (list, tuple)) else [value]
         element = match[1].removesuffix("?")
         fits = all(
