@@ -79,3 +79,18 @@ def test_where_specifies_what_is_under_a_true():
     mask = cresset.tensor(MASK).to_sparse()
     found = cresset.masked._where(mask, cresset.tensor(X).to_sparse(), cresset.tensor(9.0))
     assert found._nnz() == 4 and found.to_dense().tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.0, 0.0]]
+
+
+def test_a_number_alone_has_a_dimension_to_reduce():
+    x = cresset.tensor(3.0).to_sparse()
+    result = cresset.masked.prod(x, 0, mask=cresset.tensor(True).to_sparse())
+    assert result.layout is cresset.sparse_coo and result.to_dense().item() == 3.0
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "sum"])
+def test_dense_data_with_a_sparse_mask(name):
+    x, mask = cresset.tensor(X), cresset.tensor(MASK)
+    reduce = getattr(cresset.masked, name)
+    expected = reduce(x, 0, mask=mask)
+    for sparse in (mask.to_sparse(), mask.to_sparse_csr()):
+        assert cresset.allclose(reduce(x, 0, mask=sparse), expected, equal_nan=True)

@@ -142,3 +142,10 @@ def test_terms_of_a_product_can_be_reduced_otherwise():
         assert cresset.sparse.mm(s, right, reduce).flatten().tolist() == pytest.approx(expected)
     with pytest.raises(RuntimeError, match="reduce must be"):
         cresset.sparse.mm(s, right, "median")
+
+
+def test_methods_of_the_base_are_those_of_the_layout():
+    x = cresset.eye(2).to_sparse_csr()
+    assert cresset.Tensor.crow_indices(x).tolist() == [0, 1, 2] and cresset.Tensor.values(x).tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="crow_indices expected sparse row compressed tensor layout but got Strided"):
+        cresset.Tensor.crow_indices(cresset.eye(2))

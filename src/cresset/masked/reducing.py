@@ -11,7 +11,7 @@ import inspect
 import cresset
 
 from . import sparse
-from .masks import _canonical_dim, filled, greatest, least
+from .masks import _canonical_dim, _input_mask, filled, greatest, least
 
 
 def _masked(*layouts):
@@ -153,7 +153,7 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def _count(input, dim, keepdim, mask):
     """The number of unmasked elements of each slice."""
-    mask = cresset.ones_like(input, dtype=cresset.bool) if mask is None else mask.to(cresset.bool).expand(input.shape)
+    mask = cresset.ones_like(input, dtype=cresset.bool) if mask is None else _input_mask(input, mask=mask)
     return mask.sum(list(_canonical_dim(dim, input.ndim)), keepdim=keepdim)
 
 

@@ -24,7 +24,7 @@ def reduced(name, input, dim, keepdim, dtype, mask):
         mask = _input_mask(input, mask=mask)
         input = _where(mask, input, 0 if name == "mean" else identity(name, input.dtype))
         counts = to_coo(mask.to(input.dtype)) if name == "mean" else None
-    dims = _canonical_dim(dim, input.ndim)
+    dims = _canonical_dim(dim, input.ndim) if input.ndim else ()
     result = _along("sum" if name == "mean" else name, to_coo(input).coalesce(), dims, keepdim)
     if counts is not None:
         counts = _along("sum", _where(mask, counts.to_sparse_csr(), 0).to_sparse_coo().coalesce(), dims, keepdim)
