@@ -161,9 +161,6 @@ class MaskedTensor(Tensor):
             made.requires_grad_()
         return made
 
-    def __init__(self, data, mask, requires_grad=False):
-        """All is done when the object is made."""
-
     # ---- what it is made of
 
     def get_data(self):
