@@ -19,7 +19,7 @@ PYTHON_MACHINERY = {
     "aten_transformer", "aten_table", "tags", "attention_choice",
 }  # fmt: skip
 # Tests of what holds for all topics.
-ABOUT_ALL = {"aten_table", "private_layout", "rare_calls", "signals", "threads"}
+ABOUT_ALL = {"aten_table", "hostile_arguments", "private_layout", "rare_calls", "signals", "threads"}
 # Words of the native floors that are machinery, or instruction sets and libraries, or topics of the floors below the
 # operators.
 NATIVE_MACHINERY = {

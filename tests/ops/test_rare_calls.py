@@ -175,3 +175,11 @@ def test_none_asks_for_no_gradient():
 def test_the_report_of_a_solution_is_one_number_a_matrix():
     singular, right = cresset.tensor([[[1.0]], [[0.0]]]), cresset.ones(2, 1, 2, 1)
     assert cresset.linalg.solve_ex(singular, right, left=False).info.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float16, cresset.bfloat16], ids=str)
+def test_nextafter_of_equal_numbers_does_not_depend_on_either(dtype):
+    x = cresset.tensor([1.0, 2.0], dtype=dtype, requires_grad=True)
+    y = cresset.tensor([2.0, 2.0], dtype=dtype, requires_grad=True)
+    cresset.nextafter(x, y).sum().backward()
+    assert x.grad.tolist() == [1, 0] and y.grad.tolist() == [0, 0]
