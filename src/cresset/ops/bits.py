@@ -98,7 +98,8 @@ def nextafter(input, other):
         return _nextafter(input, other)
     input, other = cresset.broadcast_tensors(input.to(dtype), other.to(dtype))
     if cresset.is_grad_enabled() and (input.requires_grad or other.requires_grad):
-        result = cresset.where(input != other, input, input.detach()) + other * 0  # with the derivatives of `_nextafter`
+        # With the derivatives of `_nextafter`.
+        result = cresset.where(input != other, input, input.detach()) + other * 0
         with cresset.no_grad():
             return result.copy_(nextafter(input, other))
     bits = input.contiguous().view(cresset.int16).int()
