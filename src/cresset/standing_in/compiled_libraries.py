@@ -29,9 +29,9 @@ def load(path):
 
     if is_extension(path):
         return open_extension(path, stem.partition("-")[0])
-    if not os.path.exists(path):
-        raise OSError(f"Could not load this library: {path}: there is no such file")
     said = INSTEAD.get(package) or INSTEAD.get(os.path.basename(os.path.dirname(os.path.dirname(path))))
+    if said is None and not os.path.exists(path):
+        raise OSError(f"Could not load this library: {path}: there is no such file")
     raise OSError(
         f"load_library: {path} holds operators compiled for PyTorch, which cresset cannot load; "
         + (
