@@ -197,14 +197,18 @@ class TestOperatorsOfTorchvision:
             assert torch.ops.regions_test.f(torch.zeros(1)).item() == 2.0
 
 
-def test_libraries_compiled_for_pytorch_are_refused_with_what_there_is_instead():
+def test_libraries_compiled_for_pytorch_are_refused_with_what_there_is_instead(tmp_path):
     with pytest.raises(
         OSError,
         match="compiled for PyTorch, which cresset cannot load; torch.nn.functional.scaled_dot_product_attention",
     ):
         torch.ops.load_library("/env/site-packages/flash_attn/flash_attn_2_cuda.so")
+    unknown = tmp_path / "_C.so"
+    unknown.write_bytes(b"whatever it is")
     with pytest.raises(OSError, match="torch.library"):
-        torch.ops.load_library("somebody/_C.so")
+        torch.ops.load_library(unknown)
+    with pytest.raises(OSError, match="there is no such file"):
+        torch.ops.load_library(tmp_path / "absent.so")
 
 
 def test_the_loops_of_torchaudio():
