@@ -224,15 +224,18 @@ LARGE, COUNTED = 20_000, 16  # the values of programs of this size, and of one i
 
 def check_values(kind, data, strict):
     """A finding if reading the program takes more than its share: the system counts what the process got, which may be
-    a table of the interpreter that grew just now, and not what it had already; here what is allocated is counted.
+    a table of the interpreter that grew just now, and not what it had already; here what is allocated is counted. Too
+    much is counted again: a part of the library that a file is the first to need, and a table that grows, are so once.
     """
-    tracemalloc.start()
-    with contextlib.suppress(Exception):
-        READERS[kind](data, strict)
-    values = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    if values > len(data) + MEGABYTE:
-        raise Finding(f"{values} bytes of values for a file of {len(data)}")
+    for _ in range(2):
+        tracemalloc.start()
+        with contextlib.suppress(Exception):
+            READERS[kind](data, strict)
+        values = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        if values <= len(data) + MEGABYTE:
+            return
+    raise Finding(f"{values} bytes of values for a file of {len(data)}")
 
 
 def try_input(kind, data, strict, memory):
