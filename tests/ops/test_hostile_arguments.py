@@ -12,7 +12,7 @@ import cresset
 from cresset import _native
 
 DTYPES = [cresset.float32, cresset.float64, cresset.int64, cresset.bool, cresset.bfloat16, cresset.complex64]
-CALLS = 60
+CALLS, MEMORY = 60, 4 << 30  # of each operator; bytes for all
 
 
 def parameters_of(signature):
@@ -78,10 +78,10 @@ def call_all():
     print("calls that worked:", worked)
 
 
-def test_no_operator_ends_the_process(memory_limit=4 << 30):
+def test_no_operator_ends_the_process():
     program = f"""
 import resource
-resource.setrlimit(resource.RLIMIT_AS, ({memory_limit}, {memory_limit}))
+resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
 from tests.ops import test_hostile_arguments
 test_hostile_arguments.call_all()
 """

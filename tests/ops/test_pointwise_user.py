@@ -95,6 +95,23 @@ def test_derivatives_of_first_and_second_order(way):
     assert gradgradcheck(squareplus(), (x,))
 
 
+def test_a_complex_derivative_that_is_chosen_is_conjugated_when_it_is_recorded(way):
+    @pointwise(types="complex")
+    def gated(x, y):
+        """x y where y is not 0."""
+        return where(y == 0, 0, x * y)
+
+    @gated.derivative
+    def _(x, y):
+        return where(y == 0, 0, y), where(y == 0, 0, x)
+
+    x, y = (cresset.tensor(z, requires_grad=True) for z in ([1 + 2j, 3 - 1j], [2 - 1j, 0j]))
+    expected = cresset.autograd.grad(gated(x, y).abs().sum(), (x, y))
+    recorded = cresset.autograd.grad(gated(x, y).abs().sum(), (x, y), create_graph=True)
+    for a, b in zip(expected, recorded, strict=True):
+        cresset.testing.assert_close(b.detach(), a)
+
+
 def test_derivatives_through_broadcasting_and_complex_numbers(way):
     f = weighted()
     x = cresset.tensor([[1.0], [2.0]], dtype=cresset.float64, requires_grad=True)

@@ -109,6 +109,8 @@ def conj(value):
     """The complex conjugate of an expression, a number or a tensor; a real value is its own."""
     if isinstance(value, Expression):
         return conjugate(value)
+    if isinstance(value, Choice):
+        return Choice(value.where, value.condition, conj(value.a), conj(value.b))
     if isinstance(value, (bool, int, float, Missing)):
         return value
     if isinstance(value, complex):
@@ -470,7 +472,7 @@ def _call(function, values):
 def _multiply(grad, local):
     if isinstance(local, Missing):
         return MISSING
+    local = conj(local)
     if isinstance(local, Choice):
         return local.scaled(grad)
-    local = conj(local)
     return scale(grad, local) if isinstance(grad, Expression) else grad * local
