@@ -5,17 +5,15 @@
 A module depends on its number alone. Many do not run, because shapes do not fit; those count for nothing.
 """
 
-import argparse
 import copy
-import importlib.util
 import io
-import os
 import random
 import sys
-import tempfile
 import warnings
 
 import cresset
+
+from .. import random_programs
 
 # {a} and {b} are tensors of two dimensions that the module has by then.
 CALLS = [
@@ -188,15 +186,8 @@ def agree(one, other):
 
 
 def load(number, folder):
-    """The module of a number, made from its text in a file of its own."""
-    path = os.path.join(folder, f"random_module{number}.py")
-    with open(path, "w") as file:
-        file.write(text_of(number))
-    spec = importlib.util.spec_from_file_location(f"random_module{number}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module.Program().eval()
+    """The module of a number."""
+    return random_programs.load(f"random_module{number}", text_of(number), folder).Program().eval()
 
 
 def differences(number, folder):
@@ -223,26 +214,10 @@ def differences(number, folder):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--show", type=int)
-    options = parser.parse_args()
-    if options.show is not None:
-        print(text_of(options.show))
-        return 0
-    ran, wrong = 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(options.first, options.first + options.count):
-            found = differences(number, folder)
-            ran += found is not None
-            for form, what in found or ():
-                wrong += 1
-                print(f"module {number}, {form}: {what}", flush=True)
-    print(f"{ran} modules of {options.count} that run, {wrong} differences")
-    return int(wrong > 0)
+def findings(number, folder):
+    found = differences(number, folder)
+    return None if found is None else [f"{form}: {what}" for form, what in found]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(random_programs.command(__doc__, text_of, findings))

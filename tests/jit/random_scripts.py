@@ -7,18 +7,16 @@ A program depends on its number alone. Only what means the same in both language
 example, stay below 64 bits.
 """
 
-import argparse
 import copy
-import importlib.util
 import io
 import math
-import os
 import random
 import re
 import sys
-import tempfile
 
 import cresset
+
+from .. import random_programs
 
 # <T> is an expression of type T; |T| a variable of that type. `q` is bound by the comprehension that uses it.
 EXPRESSIONS = {
@@ -411,15 +409,8 @@ def outcome(call):
 
 
 def load(number, folder):
-    """The program of a number, made from its text in a file of its own."""
-    text = Program(number).text
-    path = os.path.join(folder, f"program{number}.py")
-    with open(path, "w") as file:
-        file.write(text)
-    spec = importlib.util.spec_from_file_location(f"program{number}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    """The program of a number."""
+    module = random_programs.load(f"program{number}", Program(number).text, folder)
     return getattr(module, "program", None) or module.Program()
 
 
@@ -441,24 +432,9 @@ def differences(number, folder):
     return [(how, expected, got) for how, got in found if got != expected]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--show", type=int)
-    options = parser.parse_args()
-    if options.show is not None:
-        print(Program(options.show).text.removeprefix(AROUND))
-        return 0
-    wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(options.first, options.first + options.count):
-            for how, expected, got in differences(number, folder):
-                wrong += 1
-                print(f"program {number}, {how}:\n  Python {expected}\n  got    {got}", flush=True)
-    print(f"{options.count} programs, {wrong} differences")
-    return int(wrong > 0)
+def findings(number, folder):
+    return [f"{how}:\n  Python {expected}\n  got    {got}" for how, expected, got in differences(number, folder)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(random_programs.command(__doc__, lambda number: Program(number).text.removeprefix(AROUND), findings))
