@@ -33,7 +33,7 @@ struct Heartbeat::State {
   double seconds = 1;
   mutable std::mutex lock;
   std::string note, received, messages;
-  Clock::time_point last = Clock::now();
+  Clock::time_point last = Clock::now(), looked = last;  // when something came; when the thread ran
   bool closed = false, stopped = false;
   int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   std::thread thread;
@@ -50,6 +50,9 @@ struct Heartbeat::State {
     }
     return send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno == EAGAIN;
   }
+
+  // Whether the thread has not run for long: then this process was stopped, and what came meanwhile is not read yet.
+  bool stood_still(Clock::time_point now) const { return now - looked > std::chrono::duration<double>(2 * seconds); }
 
   // Whether the other end is still there.
   bool receive() {
@@ -76,6 +79,12 @@ struct Heartbeat::State {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
       poll(waits, 2, left > 0 ? static_cast<int>(left) : 0);
       if (waits[1].revents) return;
+      {
+        const std::lock_guard guard(lock);
+        const auto now = Clock::now();
+        if (stood_still(now)) last = now;
+        looked = now;
+      }
       bool there = !waits[0].revents || receive();
       if (there && Clock::now() >= next) {
         there = send_one();
@@ -122,7 +131,9 @@ std::string Heartbeat::heard() {
 
 double Heartbeat::silence() const {
   const std::lock_guard guard(state_->lock);
-  return state_->closed ? -1.0 : std::chrono::duration<double>(Clock::now() - state_->last).count();
+  const auto now = Clock::now();
+  if (state_->closed) return -1.0;
+  return state_->stood_still(now) ? 0.0 : std::chrono::duration<double>(now - state_->last).count();
 }
 
 }  // namespace cresset

@@ -1,4 +1,9 @@
-"""Who is gone, as the holder of a store decides it."""
+"""Who is gone, as the holder of a store decides it, and how a member knows that it was stopped itself."""
+
+import signal
+import subprocess
+import sys
+import time
 
 from cresset.distributed.store import wire
 from cresset.distributed.store.server import LOOK, SILENCE, Server
@@ -41,3 +46,46 @@ def test_nobody_is_gone_because_the_holder_itself_was_stopped():
 
 def test_the_holder_looks_at_the_clock_while_there_are_members():
     assert Clock().server.patience() == LOOK
+
+
+STOPPED = """
+import socket, sys, threading, time
+from cresset.distributed.liveness import HEARTBEAT
+from cresset.distributed.store import wire
+from cresset.distributed.surroundings import REAL
+
+ours, theirs = socket.socketpair()
+heartbeat = REAL.heartbeat(ours, wire.pack([b"alive"])[4:], HEARTBEAT)
+
+
+def echo():
+    while theirs.recv(4096):
+        time.sleep(0.2)  # as from far away
+        theirs.sendall(wire.pack([b""]))
+
+
+threading.Thread(target=echo, daemon=True).start()
+print("ready", flush=True)
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+longest = 0.0
+while not ended.wait(0.001):
+    longest = max(longest, heartbeat.silence())
+print(longest)
+"""
+
+
+def test_a_member_that_was_stopped_itself_does_not_say_that_the_store_is_silent():
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(SILENCE + 1)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(1)
+            longest, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert 0 < float(longest) < SILENCE
