@@ -332,20 +332,16 @@ bool Channel::is_finished(Exchange& e, int& source) {
   return false;
 }
 
-const Sum* Channel::small_sum(const Exchange& e) const {
-  return e.is_shared_ && e.sum_.bytes() <= Shared::kSmall ? &e.sum_ : nullptr;
-}
-
 void Channel::check_alike(Exchange& e) {
   bool alike = false;
   int source = 0;
   if (shared_) {
-    const Sum* small = small_sum(e);
-    if (!e.is_shown_) e.is_shown_ = shared_->show(e.call_, e.plan_.fingerprint, small);
-    const Shared::Met met = e.is_shown_ ? shared_->meet(e.call_, small) : Shared::Met::not_yet;
+    Sum* sum = e.is_shared_ ? &e.sum_ : nullptr;
+    if (!e.is_shown_) e.is_shown_ = shared_->show(e.call_, e.plan_.fingerprint, sum);
+    const Shared::Met met = e.is_shown_ ? shared_->meet(e.call_, sum) : Shared::Met::not_yet;
     if (met == Shared::Met::not_yet) return;
     alike = met == Shared::Met::same;
-    if (alike && small) {
+    if (alike && sum && Shared::is_small(*sum)) {
       e.state_ = State::done;
       return;
     }

@@ -103,7 +103,6 @@ class Channel {
   void check_alike(Exchange& exchange);
   void test(Exchange& exchange);
   bool is_finished(Exchange& exchange, int& source);
-  const Sum* small_sum(const Exchange& exchange) const;
   void send_payload(Exchange& exchange);
   void* checks_;
   void* payload_;

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstring>
 #include <functional>
 
@@ -31,10 +33,13 @@ int64_t machine() {
   return static_cast<int64_t>(std::hash<std::string>{}(name));
 }
 
-// Note [Past the cache]
+// Note [Stores]
 // The lines that are written here were read by another core a moment ago. An ordinary store has to take each of them
-// away from that core's cache first: 2.3 GB/s where two cores share no cache, against 50 GB/s for stores that go past
-// the cache; reading is as fast after either (18 GB/s). Such stores are not ordered with others: `publish` orders them.
+// away from that core's cache first: where two cores share no cache, 2.3 GB/s, against 50 GB/s for stores that go past
+// the cache. Where they do share one, ordinary stores are the faster ones, for what passes the cache is read from
+// memory again. Which cores a process has, only the system knows, and it may change that at any time: so both are
+// tried, by the clock (Pace). Rank 0 chooses for all, for the time that it takes depends on what the others do. Stores
+// past the cache are not ordered with others: `publish` orders them.
 
 void copy_past_cache(char* to, const char* from, int64_t bytes) {
 #ifdef __SSE2__
@@ -65,6 +70,7 @@ struct Shared::Slot {
   alignas(128) std::atomic<int64_t> counters[kCounters];
   int64_t word;
   alignas(128) int64_t fingerprints[kCalls];
+  Stores stores[kCalls];
   char small[kCalls][kSmall];
   alignas(
       4096) char chunks[kChunks][kChunk];  // elements for the others' shares; in the place of its own share, the result
@@ -96,9 +102,10 @@ void walk(const Sum& sum, int64_t begin, int64_t end, F&& f) {
   }
 }
 
-// Elements times the sum's factor, past the cache.
-void scale_past_cache(const Sum& sum, const char* from, char* to, int64_t count) {
+// Elements times the sum's factor, for the others.
+void scale_for_others(const Sum& sum, const char* from, char* to, int64_t count) {
   const int64_t size = size_of(sum.dtype);
+  if (sum.stores == Stores::ordinary) return scale(sum.dtype, from, to, count, sum.factor);
   if (sum.factor == 1) return copy_past_cache(to, from, count * size);
   alignas(64) char scaled[kBlock * 8];
   for (int64_t i = 0; i < count; i += kBlock) {
@@ -109,6 +116,21 @@ void scale_past_cache(const Sum& sum, const char* from, char* to, int64_t count)
 }
 
 }  // namespace
+
+Stores Pace::next() {
+  if (--until_trial_ > 0) return faster();
+  until_trial_ = pause_;
+  pause_ = std::min<int64_t>(2 * pause_, 512);
+  return faster() == Stores::ordinary ? Stores::past_cache : Stores::ordinary;
+}
+
+void Pace::saw(Stores stores, double seconds) {
+  const Stores before = faster();
+  double& cost = cost_[static_cast<int>(stores)];
+  // The least of what was seen lately: what took longer was disturbed. What was not seen for long may have changed.
+  cost = stores == before ? std::min(cost * 1.02, seconds) : seconds;
+  if (faster() != before) until_trial_ = pause_ = 8;
+}
 
 Shared::Shared(void* at, int file, int rank, int size) : at_(at), file_(file), rank_(rank), size_(size) {}
 
@@ -169,32 +191,38 @@ int64_t Shared::least(int which) const {
   return n;
 }
 
-bool Shared::show(int64_t call, int64_t fingerprint, const Sum* small) {
+Pace& Shared::pace(const Sum& sum) { return paces_[std::bit_width(static_cast<uint64_t>(sum.bytes())) - 1]; }
+
+bool Shared::show(int64_t call, int64_t fingerprint, const Sum* sum) {
   if (least(met) <= call - kCalls) return false;
   Slot& mine = slot(rank_);
   mine.fingerprints[call % kCalls] = fingerprint;
-  if (small)
-    walk(*small, 0, small->count(), [&](const char* from, int64_t n, int64_t before) {
-      scale_past_cache(*small, from, mine.small[call % kCalls] + before * size_of(small->dtype), n);
+  if (sum && is_small(*sum))
+    walk(*sum, 0, sum->count(), [&](const char* from, int64_t n, int64_t before) {
+      scale_for_others(*sum, from, mine.small[call % kCalls] + before * size_of(sum->dtype), n);
     });
+  else if (sum && rank_ == 0)
+    mine.stores[call % kCalls] = pace(*sum).next();
   publish(mine.counters[shown], call + 1);
   return true;
 }
 
-Shared::Met Shared::meet(int64_t call, const Sum* small) {
+Shared::Met Shared::meet(int64_t call, Sum* sum) {
   if (least(shown) <= call) return Met::not_yet;
   const int place = static_cast<int>(call % kCalls);
   for (int r = 0; r < size_; r++)
     if (slot(r).fingerprints[place] != slot(rank_).fingerprints[place]) return Met::different;
-  if (small) {
+  if (sum && is_small(*sum)) {
     // Everybody adds up all of them, in the same order: the same bits everywhere.
     alignas(64) char total[kSmall];
-    std::memcpy(total, slot(0).small[place], static_cast<size_t>(small->bytes()));
+    std::memcpy(total, slot(0).small[place], static_cast<size_t>(sum->bytes()));
     for (int r = 1; r < size_; r++)
-      combine(small->dtype, small->reduction, {slot(r).small[place]}, {total}, total, small->count());
-    walk(*small, 0, small->count(), [&](char* to, int64_t n, int64_t before) {
-      std::memcpy(to, total + before * size_of(small->dtype), static_cast<size_t>(n * size_of(small->dtype)));
+      combine(sum->dtype, sum->reduction, {slot(r).small[place]}, {total}, total, sum->count());
+    walk(*sum, 0, sum->count(), [&](char* to, int64_t n, int64_t before) {
+      std::memcpy(to, total + before * size_of(sum->dtype), static_cast<size_t>(n * size_of(sum->dtype)));
     });
+  } else if (sum) {
+    sum->stores = slot(0).stores[place];
   }
   publish(slot(rank_).counters[met], call + 1);
   return Met::same;
@@ -210,9 +238,20 @@ void Shared::begin(const Sum& sum) {
   chunks_ += needed_;
   needed_ = (sum.bytes() + kChunk - 1) / kChunk;
   brought_ = reduced_ = fetched_ = 0;
+  seconds_ = 0;
 }
 
 bool Shared::step(const Sum& sum) {
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t before = brought_ + reduced_ + fetched_;
+  const bool is_done = go_on(sum);
+  if (brought_ + reduced_ + fetched_ != before)  // else it only looked
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (is_done && rank_ == 0) pace(sum).saw(sum.stores, seconds_ / static_cast<double>(sum.bytes()));
+  return is_done;
+}
+
+bool Shared::go_on(const Sum& sum) {
   while (fetched_ < needed_) {
     // What was begun is ended first: its elements are in the cache.
     if (fetched_ < reduced_ && least(reduced) > chunks_ + fetched_) {
@@ -244,7 +283,7 @@ void Shared::bring(const Sum& sum, int64_t index) {
   const Range mine = share(rank_, n);
   for (const Range others : {Range{0, mine.begin}, Range{mine.end, n}})
     walk(sum, start + others.begin, start + others.end, [&](const char* from, int64_t count, int64_t before) {
-      scale_past_cache(sum, from, to + (others.begin + before) * size, count);
+      scale_for_others(sum, from, to + (others.begin + before) * size, count);
     });
   publish(slot(rank_).counters[brought], chunks_ + index + 1);
 }
@@ -266,7 +305,10 @@ void Shared::reduce(const Sum& sum, int64_t index) {
       combine(sum.dtype, sum.reduction, operand(1), operand(0), into, n);
       for (int r = 2; r < size_; r++) combine(sum.dtype, sum.reduction, operand(r), {into}, into, n);
       if (into != here) std::memcpy(here, into, static_cast<size_t>(n * size));
-      copy_past_cache(parts[rank_] + offset, here, n * size);
+      if (sum.stores == Stores::ordinary)
+        std::memcpy(parts[rank_] + offset, here, static_cast<size_t>(n * size));
+      else
+        copy_past_cache(parts[rank_] + offset, here, n * size);
     }
   });
   publish(slot(rank_).counters[reduced], chunks_ + index + 1);

@@ -43,7 +43,7 @@ from cresset.distributed.collectives import average
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 group = dist.new_group([1, 0])
-for counts in ((3, 5), (1000, 1, 200000, 0, 77), (600000,)):
+for counts in ((3, 5), (1000, 1, 200000, 0, 77), (600000,)) * 3:  # both kinds of stores are tried
     tensors = [torch.full((n,), float(i + 1) * (rank + 1)) for i, n in enumerate(counts)]
     turned = torch.arange(6.0).view(2, 3).t() * (rank + 1)
     before = [t.data_ptr() for t in [*tensors, turned]]
