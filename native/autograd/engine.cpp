@@ -245,7 +245,7 @@ class BackwardRun {
     out.resize(node.edges.size());
     bool any = false;
     for (const Tensor& g : grads) any |= g.defined();
-    if (tasks_[k].needed && (any || node.results.empty())) {
+    if (tasks_[k].needed && (any || node.results.empty() || node.runs_without_gradient())) {
       const Profiled whole("autograd::engine::evaluate_function: ", node.name(), ProfileKind::node);
       GradModeGuard mode(request_.create_graph);
       const bool hooked = node.hooks && !node.hooks->node.empty();

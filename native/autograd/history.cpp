@@ -185,12 +185,15 @@ static void check_origin(const Tensor& t, bool indirect) {
   if (origin == ViewOrigin::ordinary) return;
   const char* what =
       indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
-  check(origin != ViewOrigin::several_views,
-        "A tensor that was made together with others (by split, unbind, chunk, ...) is a view and ", what,
+  const AutogradState* const state = state_of(t.get());
+  const std::string name = state && state->grad_fn
+                               ? join("Output ", state->output_index, " of ", operation_name(*state->grad_fn))
+                               : "A result";
+  check(origin != ViewOrigin::several_views, name, " is a view and ", what,
         ". This view is the output of a function that returns multiple views. "
         "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation "
         "by an out-of-place one.");
-  check(origin != ViewOrigin::function, "A result of an autograd.Function is a view and ", what,
+  check(origin != ViewOrigin::function, name, " is a view and ", what,
         ". This view was created inside a custom Function (or because an input was returned as-is): "
         "recording the change would pass by the function's own backward. Clone the result first.");
   const bool inference = origin == ViewOrigin::inference;

@@ -26,6 +26,15 @@ Node::~Node() {
   if (metadata) python_steps.release_object(metadata);
 }
 
+std::string operation_name(const Node& node) {
+  std::string name = node.name();
+  if (const size_t scope = name.rfind(':'); scope != std::string::npos) name.erase(0, scope + 1);
+  const size_t at = name.rfind("Backward");
+  if (at == std::string::npos) return name;
+  const std::string variant = name.substr(at + 8);
+  return name.substr(0, at) + (variant == "0" ? "" : variant);
+}
+
 void* Node::operator new(size_t bytes) { return bytes <= 1024 ? allocate_cell(bytes) : ::operator new(bytes); }
 void Node::operator delete(void* p, size_t bytes) { bytes <= 1024 ? free_cell(p, bytes) : ::operator delete(p); }
 
@@ -62,7 +71,14 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
     }
   }
   tensor_ = is_output ? detach(t) : t;
+  had_history_ = !is_output && t->requires_grad && state_of(t.get()) && state_of(t.get())->grad_fn;
   if (t->level == kDispatched) version_ = tensor_.version();  // its class may give memory of its own
+}
+
+void SavedTensor::replace(RefPtr<PackedTensor> packed) {
+  if (!is_output_ && requires_grad(tensor_)) packed->edge = gradient_edge(tensor_);
+  tensor_.reset();
+  packed_ = std::move(packed);
 }
 
 Tensor SavedTensor::unpack(const Node& owner) const {
@@ -84,12 +100,18 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     std::string where;
     if (saved.code) where += join("\n  saved for backward at ", python_steps.describe(saved));
     if (changed.code) where += join("\n  changed in place at   ", python_steps.describe(changed));
+    const RefPtr<Node> maker = is_output_ ? RefPtr<Node>(const_cast<Node*>(&owner)) : grad_fn(tensor_);
+    const uint32_t place = is_output_ || !maker ? output_index_ : state_of(tensor_.get())->output_index;
     fail(
         "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of "
         "shape ",
-        tuple(tensor_.sizes()), " that ", owner.name(), " needs is at version ", tensor_.version(),
-        "; expected version ", version_, " instead. Clone it before the change.", where);
+        tuple(tensor_.sizes()), maker ? join(", which is output ", place, " of ", operation_name(*maker), ",") : "",
+        " that ", owner.name(), " needs is at version ", tensor_.version(), "; expected version ", version_,
+        " instead. Clone it before the change.", where);
   }
+  check(!had_history_ || tensor_->requires_grad, owner.name(),
+        ": Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
+        "please use out-of-place `.detach()` instead");
   if (is_output_ && modes.grad_enabled) {
     Tensor t = detach(tensor_);
     AutogradState& state = state_for_writing(t.get());

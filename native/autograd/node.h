@@ -9,6 +9,9 @@ namespace cresset {
 
 class Node;
 
+// What an error calls the operation that a node is of: "Add" for AddBackward0, "Sum1" for SumBackward1.
+std::string operation_name(const Node& node);
+
 struct Edge {
   RefPtr<Node> node;
   uint32_t index = 0;  // which of the node's results
@@ -63,6 +66,7 @@ class Node : public RefCounted {
   virtual void backward(Grads& grads, Grads& out) = 0;
   virtual void release_saved() {}
   virtual bool is_accumulate() const { return false; }
+  virtual bool runs_without_gradient() const { return false; }  // also when none has come
 
   uint64_t sequence;
   bool late = false;  // made in a compiled region: its backward computes late, too
@@ -86,6 +90,8 @@ class Node : public RefCounted {
 class PackedTensor : public RefCounted {  // saved_tensors_hooks
  public:
   virtual Tensor unpack() = 0;
+  virtual void* packed() const { return nullptr; }       // the Python object that is kept
+  virtual void* unpack_hook() const { return nullptr; }  // and the one that makes a tensor of it
   Edge edge;  // of the tensor that was packed: what comes back gets its history
 };
 
@@ -101,14 +107,14 @@ class SavedTensor {
   uint32_t output_index() const { return output_index_; }
   void reset() { tensor_.reset(), packed_.reset(); }
   const Tensor& raw() const { return tensor_; }
-  // For `_saved_xxx` attributes and their register_hooks.
-  void replace(RefPtr<PackedTensor> packed) { tensor_.reset(), packed_ = std::move(packed); }
+  const RefPtr<PackedTensor>& packed() const { return packed_; }
+  void replace(RefPtr<PackedTensor> packed);  // hooks that came late have packed it
 
  private:
   Tensor tensor_;
   RefPtr<PackedTensor> packed_;
   uint32_t version_ = 0, output_index_ = 0;
-  bool is_output_ = false, was_leaf_alias_ = false;
+  bool is_output_ = false, had_history_ = false;
 };
 
 // An argument kept for backward, owning what it refers to. Most are tensors and numbers: the rest has a place of its

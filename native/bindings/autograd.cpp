@@ -1,6 +1,6 @@
 // Autograd's module functions: backward, modes, hooks, saved-tensor hooks, forward mode, and where in the program
 // things happened.
-#include "bindings/python.h"
+#include "bindings/derivative.h"
 
 namespace cresset {
 namespace {
@@ -170,6 +170,8 @@ thread_local std::string saved_hooks_disabled;
 class PackedByPython : public PackedTensor {
  public:
   PackedByPython(Ref packed, Ref unpack) : packed_(std::move(packed)), unpack_(std::move(unpack)) {}
+  void* packed() const override { return packed_.get(); }
+  void* unpack_hook() const override { return unpack_.get(); }
   Tensor unpack() override {
     Ref result(require(PyObject_CallFunctionObjArgs(unpack_.get(), packed_.get(), nullptr)));
     check_type(is_tensor(result.get()),
@@ -185,11 +187,7 @@ class PackedByPython : public PackedTensor {
 RefPtr<PackedTensor> pack(const Tensor& t) {
   if (saved_hooks.empty()) return nullptr;
   const HookPair top = saved_hooks.back();
-  // The hook itself must not be seen by the hooks, nor recorded.
-  const NoPacking alone;
-  GradModeGuard off(false);
-  Ref packed(require(PyObject_CallFunctionObjArgs(top.pack.get(), Ref(wrap(t)).get(), nullptr)));
-  return RefPtr<PackedTensor>(new PackedByPython(std::move(packed), top.unpack));
+  return pack_with(top.pack.get(), top.unpack.get(), t);
 }
 
 PyObject* push_saved_hooks(PyObject*, PyObject* args) {
@@ -219,6 +217,9 @@ PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
     saved_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
     return before;
   });
+}
+PyObject* saved_hooks_message(PyObject*, PyObject*) {
+  return saved_hooks_disabled.empty() ? Py_NewRef(Py_None) : PyUnicode_FromString(saved_hooks_disabled.c_str());
 }
 
 // ---------------------------------------------------------------- where in the program
@@ -298,6 +299,18 @@ void explain_anomaly(Node& node) {
 }
 
 }  // namespace
+
+RefPtr<PackedTensor> pack_with(PyObject* pack, PyObject* unpack, const Tensor& t) {
+  // The hook itself must not be seen by the hooks, nor recorded.
+  const NoPacking alone;
+  GradModeGuard off(false);
+  const uint32_t version = t.version();
+  Ref packed(require(PyObject_CallFunctionObjArgs(pack, Ref(wrap(t)).get(), nullptr)));
+  check(t.version() == version,
+        "A saved tensor pack hook is modifying its input in place. What is needed for backward would be another tensor "
+        "then; clone it in the hook first.");
+  return RefPtr<PackedTensor>(new PackedByPython(std::move(packed), Ref::borrow(unpack)));
+}
 
 PyObject* wrap_value(const Call& c, int i) {
   const Value& v = c.args[i];
@@ -505,6 +518,8 @@ PyMethodDef functions[] = {
     {"push_saved_hooks", push_saved_hooks, METH_VARARGS, nullptr},
     {"pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
     {"disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
+    {"saved_hooks_message", saved_hooks_message, METH_NOARGS,
+     "Why hooks on saved tensors are refused; None: they are not."},
     {"set_python_hooks", set_python_hooks, METH_VARARGS, nullptr},
     {"run_node", run_node, METH_VARARGS, nullptr},
     {"set_tangent", set_tangent, METH_VARARGS, nullptr},

@@ -398,6 +398,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
                            "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
         CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous,
                            "the tensor is not contiguous");
+        before_write(*t->storage);  // the borrower may
         static char nothing[1];
         view->buf = t->storage->data || t->numel ? t->data() : nothing;
         if (t->dtype == Dtype::b8) t->storage->note_foreign_bools();
@@ -438,6 +439,24 @@ PyObject* storage_info(PyObject*, PyObject* self) {
   if (is_accelerator(s.device) && data) backend_of(s.device).settle();
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data),
                        static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
+}
+// The same for those who only look: nothing is settled for a writer.
+PyObject* storage_address(PyObject*, PyObject* self) { return PyLong_FromVoidPtr(impl_of(self)->storage.get()); }
+PyObject* address_for_readers(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const TensorImpl& t = *impl_of(self);
+    return PyLong_FromVoidPtr(t.storage->plain() ? t.data() : nullptr);
+  });
+}
+PyObject* shares_lazily(PyObject*, PyObject* self) { return PyBool_FromLong(impl_of(self)->storage->is_lazy()); }
+// swap_memory(tensor, tensor): each storage gets the other's memory
+PyObject* swap_memory(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &a, tensor_type, &b)) raise_python();
+    impl_of(a)->storage->swap_memory(*impl_of(b)->storage);
+    Py_RETURN_NONE;
+  });
 }
 // storage_use_count(address of a Storage that is in use): how many tensors and storages hold it
 PyObject* storage_use_count(PyObject*, PyObject* address) {
@@ -532,6 +551,10 @@ PyMethodDef functions[] = {
     {"swap_tensors", swap_tensors, METH_VARARGS, "Let two objects be each the tensor that the other was."},
     {"use_count", use_count, METH_O, "How many hold the tensor itself: its object, views, nodes."},
     {"storage_info", storage_info, METH_O, nullptr},
+    {"storage_address", storage_address, METH_O, "What tells the storages of tensors apart."},
+    {"address_for_readers", address_for_readers, METH_O, "Of the first element, for who does not write to it."},
+    {"shares_lazily", shares_lazily, METH_O, "Whether the storage is one of several with one memory until a write."},
+    {"swap_memory", swap_memory, METH_VARARGS, "Let the storages of two tensors have each other's memory."},
     {"storage_use_count", storage_use_count, METH_O, nullptr},
     {"has_private_layout", has_private_layout, METH_O, nullptr},
     {"storage_bytes", storage_bytes, METH_O, nullptr},

@@ -14,7 +14,7 @@ bool is_usable(PyObject* o) {
   if (!is_tensor(o) || !is_plain_tensor(o)) return false;
   const TensorImpl* t = impl_of(o);
   return cuda::is_cuda(t->storage->device) && !(t->requires_grad && modes.grad_enabled) && !t->has_tangent &&
-         !t->level && !t->conjugate_view && !t->inference && !t->storage->read_only;
+         !t->level && !t->conjugate_view && !t->inference && !t->storage->read_only && !t->storage->is_lazy();
 }
 
 // False: not a list of usable tensors.

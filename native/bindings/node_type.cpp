@@ -1,7 +1,8 @@
 // Nodes as Python sees them (grad_fn), and nodes whose backward is a Python method (autograd.Function).
 //
 // The object of an operator's node owns the node and is made anew when asked for. A Function's context is the other way
-// round: the node owns the Python object, which only points back.
+// round: the node owns the Python object, which only points back. When nobody needs the node any more but somebody
+// holds the context, the context becomes its owner.
 #include <map>
 
 #include "bindings/derivative.h"
@@ -27,15 +28,19 @@ class PythonFunctionNode : public Node {
  public:
   PythonFunctionNode(PyObject* context, std::string name) : context_(Py_NewRef(context)), name_(std::move(name)) {}
   ~PythonFunctionNode() override {
+    if (!owns_context_) return;
     const PyGILState_STATE gil = PyGILState_Ensure();
     self_of(context_)->node = nullptr;
     wrapper = nullptr;
     Py_DECREF(context_);
     PyGILState_Release(gil);
   }
-  PyObject* context() const { return context_; }
+  PyObject* owned_context() const { return owns_context_ ? context_ : nullptr; }
+  void context_is_gone() { context_ = nullptr; }
   const char* name() const override { return name_.c_str(); }
+  bool runs_without_gradient() const override { return true; }
   void backward(Grads& grads, Grads& out) override {
+    check(context_, name_, ": the context of this call is gone");
     Ref args(require(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
     for (int64_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(args.get(), i, wrap(grads[i]));
     Ref method(require(PyObject_GetAttrString(context_, "_run_backward")));
@@ -49,14 +54,33 @@ class PythonFunctionNode : public Node {
     }
   }
   void release_saved() override {
+    if (!context_) return;
     if (PyObject* r = PyObject_CallMethod(context_, "_release_saved", nullptr))
       Py_DECREF(r);
     else
       raise_python();
   }
 
+ protected:
+  void last_reference_gone() override {
+    if (owns_context_) {
+      const PyGILState_STATE gil = PyGILState_Ensure();
+      const bool held = Py_REFCNT(context_) > 1;
+      if (held) {
+        retain();
+        self_of(context_)->owns = true;
+        owns_context_ = false;
+        Py_DECREF(context_);
+      }
+      PyGILState_Release(gil);
+      if (held) return;
+    }
+    Node::last_reference_gone();
+  }
+
  private:
   PyObject* context_;
+  bool owns_context_ = true;
   std::string name_;
 };
 
@@ -80,6 +104,7 @@ void node_dealloc(PyObject* self) {
   Py_CLEAR(n->dict);
   if (Node* node = std::exchange(n->node, nullptr); node && n->owns) {
     node->wrapper = nullptr;
+    if (auto* function = dynamic_cast<PythonFunctionNode*>(node)) function->context_is_gone();
     node->release();
   }
   PyTypeObject* type = Py_TYPE(self);
@@ -92,6 +117,48 @@ PyObject* node_name(PyObject* self, PyObject*) {
 }
 PyObject* node_sequence(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(self).sequence); });
+}
+PyObject* node_set_sequence(PyObject* self, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    node_of(self).sequence = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) raise_python();
+    Py_RETURN_NONE;
+  });
+}
+// What comes in: (shape, dtype, device) of each gradient, which are those of the results.
+PyObject* node_results(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    const Node& n = node_of(self);
+    Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(n.results.size()))));
+    for (int64_t i = 0; i < n.results.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), i,
+                       require(Py_BuildValue("NNN", wrap_size(n.results[i].sizes), wrap(n.results[i].dtype),
+                                             wrap(n.results[i].device))));
+    return tuple.release();
+  });
+}
+// node(*grads): its backward alone, without hooks.
+PyObject* node_call(PyObject* self, PyObject* args, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    check_type(!names || !PyDict_GET_SIZE(names), "a node takes no named arguments");
+    Node& n = node_of(self);
+    const RefPtr<Node> alive(&n);
+    check_type(PyTuple_GET_SIZE(args) == static_cast<Py_ssize_t>(n.results.size()), n.name(), ": expected ",
+               n.results.size(), " arguments, got ", PyTuple_GET_SIZE(args), " instead");
+    Grads grads, out;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* const g = PyTuple_GET_ITEM(args, i);
+      check_type(g == Py_None || is_tensor(g), n.name(), ": expected a Tensor or None as argument ", i, ", got ",
+                 Py_TYPE(g)->tp_name);
+      grads.push_back(g == Py_None ? Tensor() : unwrap(g));
+    }
+    out.resize(n.edges.size());
+    n.backward(grads, out);
+    if (out.size() == 1) return wrap(out[0]);
+    Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(out.size()))));
+    for (int64_t i = 0; i < out.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap(out[i]));
+    return tuple.release();
+  });
 }
 PyObject* node_next(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
@@ -147,6 +214,125 @@ PyObject* node_saved(PyObject* self, PyObject*) {
           put(parameters[static_cast<size_t>(s.index)].name, wrap_owned(n->saved[k], *n));
         else if (s.what == S::output)
           put("result", wrap_owned(n->saved[k], *n));
+      }
+    }
+    return result.release();
+  });
+}
+
+// A tensor that backward needs, as it is kept: one of a Function's context, which owns it, or a look into the node of
+// an operator.
+struct PySaved {
+  PyObject_HEAD SavedTensor* value;
+  PyObject* node;  // whose it is; null: its own
+};
+PyTypeObject* saved_type = nullptr;
+PySaved* saved_of(PyObject* o) { return reinterpret_cast<PySaved*>(o); }
+void saved_dealloc(PyObject* self) {
+  if (!saved_of(self)->node) delete saved_of(self)->value;
+  Py_XDECREF(saved_of(self)->node);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+PyObject* look_at(SavedTensor& value, PyObject* node) {
+  PyObject* s = require(saved_type->tp_alloc(saved_type, 0));
+  saved_of(s)->value = &value;
+  saved_of(s)->node = Py_NewRef(node);
+  return s;
+}
+// unpack(node): a result of the node gets it as its history.
+PyObject* saved_unpack(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* node = saved_of(self)->node;
+    if (!PyArg_ParseTuple(args, "|O!", node_type, &node)) raise_python();
+    const SavedTensor& s = *saved_of(self)->value;
+    if (!s.defined()) {
+      const auto* n = node ? dynamic_cast<OperatorNode*>(&node_of(node)) : nullptr;
+      check(!n || !n->released, "Trying to unpack a saved tensor after it has been freed.");
+      Py_RETURN_NONE;
+    }
+    if (node) return wrap(s.unpack(node_of(node)));
+    check(!s.is_output(), "unpack: a saved result needs the node it is a result of");
+    return wrap(s.packed() ? s.packed()->unpack() : s.raw());
+  });
+}
+PyObject* saved_output(PyObject* self, PyObject*) {
+  const SavedTensor& s = *saved_of(self)->value;
+  if (!s.is_output() || !s.raw().defined()) Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* { return Py_BuildValue("NI", wrap(s.raw()), s.output_index()); });
+}
+PyObject* saved_register_hooks(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const bool two = PyTuple_GET_SIZE(args) == 2;
+    check_type(two && PyCallable_Check(PyTuple_GET_ITEM(args, 0)) && PyCallable_Check(PyTuple_GET_ITEM(args, 1)),
+               "register_hooks(): incompatible function arguments: expected two functions, pack_hook and unpack_hook");
+    SavedTensor& s = *saved_of(self)->value;
+    check(!s.packed(),
+          "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
+          "pair of hooks is allowed at a time.");
+    if (!s.raw().defined()) {
+      const auto* n = saved_of(self)->node ? dynamic_cast<OperatorNode*>(&node_of(saved_of(self)->node)) : nullptr;
+      check(!n || !n->released, "Calling register_hooks on a saved tensor after it has been freed.");
+      fail("Calling register_hooks on a saved tensor with value None is forbidden");
+    }
+    s.replace(pack_with(PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1), s.raw()));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* saved_data(PyObject* self, void*) {
+  const SavedTensor& s = *saved_of(self)->value;
+  if (s.packed()) return Py_NewRef(static_cast<PyObject*>(s.packed()->packed()));
+  return guarded([&]() -> PyObject* { return s.raw().defined() ? wrap(s.raw()) : Py_NewRef(Py_None); });
+}
+PyObject* saved_unpack_hook(PyObject* self, void*) {
+  const SavedTensor& s = *saved_of(self)->value;
+  return Py_NewRef(s.packed() ? static_cast<PyObject*>(s.packed()->unpack_hook()) : Py_None);
+}
+PyObject* saved_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError,
+                  "Trying to create a SavedTensor object from Python is forbidden; a Function saves tensors with "
+                  "ctx.save_for_backward");
+  return nullptr;
+}
+PyMethodDef saved_methods[] = {
+    {"unpack", saved_unpack, METH_VARARGS, "The tensor, checked to be unchanged."},
+    {"output", saved_output, METH_NOARGS, "Of a result of the node: what is kept of it and its number; else None."},
+    {"register_hooks", saved_register_hooks, METH_VARARGS,
+     "Let pack_hook(tensor) say what is kept in the tensor's place, and unpack_hook make a tensor of that."},
+    {}};
+PyGetSetDef saved_getset[] = {
+    {"data", saved_data, nullptr, "what is kept: the tensor, or what a hook made of it", nullptr},
+    {"unpack_hook", saved_unpack_hook, nullptr, "the hook that makes a tensor of it; None: there is none", nullptr},
+    {}};
+// The tensors among it as they are kept, as {name: SavedTensor, or a list of them}.
+PyObject* node_raw_saved(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto* n = dynamic_cast<OperatorNode*>(&node_of(self));
+    Ref result(require(PyDict_New()));
+    if (!n) return result.release();
+    const auto& parameters = n->op.signature.parameters;
+    const auto put = [&](const std::string& name, SavedTensor& value) {
+      PyDict_SetItemString(result.get(), name.c_str(), Ref(look_at(value, self)).get());
+    };
+    if (n->op.pointwise) {
+      for (int i = 0; i < n->op.pointwise->input_count; ++i)
+        put(parameters[static_cast<size_t>(i)].name, n->pointwise_inputs[i]);
+      put("result", n->pointwise_output);
+    } else if (n->op.derivative) {
+      for (int64_t k = 0; k < n->saved.size(); ++k) {
+        const auto& s = n->op.derivative->saves[static_cast<size_t>(k)];
+        using S = Derivative::Saved;
+        const std::string name = s.what == S::output ? "result" : parameters[static_cast<size_t>(s.index)].name;
+        if (s.what != S::output && s.what != S::argument) continue;
+        if (n->saved[k].value.kind == Kind::tensors) {
+          Ref listed(require(PyTuple_New(static_cast<Py_ssize_t>(n->saved[k].more().tensors.size()))));
+          for (size_t i = 0; i < n->saved[k].rest->tensors.size(); ++i)
+            PyTuple_SET_ITEM(listed.get(), static_cast<Py_ssize_t>(i), look_at(n->saved[k].rest->tensors[i], self));
+          PyDict_SetItemString(result.get(), name.c_str(), listed.get());
+        } else if (n->saved[k].value.kind == Kind::tensor) {
+          put(name, n->saved[k].tensor);
+        }
       }
     }
     return result.release();
@@ -217,7 +403,10 @@ PyGetSetDef getset[] = {
     {}};
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the recorded operation."},
                          {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                         {"_set_sequence_nr", node_set_sequence, METH_O, nullptr},
+                         {"_results", node_results, METH_NOARGS, nullptr},
                          {"_saved", node_saved, METH_NOARGS, nullptr},
+                         {"_raw_saved", node_raw_saved, METH_NOARGS, nullptr},
                          {"_add_hook_dict", node_add_hooks, METH_VARARGS, nullptr},
                          {}};
 PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
@@ -284,43 +473,32 @@ PyObject* attach_function(PyObject*, PyObject* args) {
   });
 }
 
-struct PySaved {
-  PyObject_HEAD SavedTensor* value;
-};
-PyTypeObject* saved_type = nullptr;
-void saved_dealloc(PyObject* self) {
-  delete reinterpret_cast<PySaved*>(self)->value;
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-PyObject* saved_unpack(PyObject* self, PyObject* context) {
-  return guarded(
-      [&]() -> PyObject* { return wrap(reinterpret_cast<PySaved*>(self)->value->unpack(node_of(context))); });
-}
-PyObject* saved_output(PyObject* self, PyObject*) {
-  const SavedTensor& s = *reinterpret_cast<PySaved*>(self)->value;
-  if (!s.is_output() || !s.raw().defined()) Py_RETURN_NONE;
-  return guarded([&]() -> PyObject* { return Py_BuildValue("NI", wrap(s.raw()), s.output_index()); });
-}
-PyMethodDef saved_methods[] = {
-    {"unpack", saved_unpack, METH_O, "The tensor, checked to be unchanged."},
-    {"output", saved_output, METH_NOARGS, "Of a result of the node: what is kept of it and its number; else None."},
-    {}};
 // save_tensor(tensor, is_output, output_index)
 PyObject* save_tensor(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* tensor;
     int is_output = 0;
     unsigned index = 0;
-    if (!PyArg_ParseTuple(args, "O!|pI", tensor_type, &tensor, &is_output, &index)) raise_python();
-    auto* s = reinterpret_cast<PySaved*>(require(saved_type->tp_alloc(saved_type, 0)));
-    s->value = new SavedTensor(unwrap(tensor), is_output, index);
-    return reinterpret_cast<PyObject*>(s);
+    if (!PyArg_ParseTuple(args, "O|pI", &tensor, &is_output, &index)) raise_python();
+    check_type(tensor == Py_None || is_tensor(tensor), "save_tensor: expected a Tensor or None, got ",
+               Py_TYPE(tensor)->tp_name);
+    Ref s(require(saved_type->tp_alloc(saved_type, 0)));
+    saved_of(s.get())->value = tensor == Py_None ? new SavedTensor : new SavedTensor(unwrap(tensor), is_output, index);
+    return s.release();
   });
 }
 
-PyMethodDef functions[] = {{"attach_function", attach_function, METH_VARARGS, nullptr},
+// node_class(name): the class of such nodes as Python sees them
+PyObject* node_class(PyObject*, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    const char* const text = PyUnicode_AsUTF8(name);
+    if (!text) raise_python();
+    return Py_NewRef(reinterpret_cast<PyObject*>(type_for(text)));
+  });
+}
+
+PyMethodDef functions[] = {{"node_class", node_class, METH_O, nullptr},
+                           {"attach_function", attach_function, METH_VARARGS, nullptr},
                            {"save_tensor", save_tensor, METH_VARARGS, nullptr},
                            {}};
 
@@ -328,7 +506,7 @@ PyMethodDef functions[] = {{"attach_function", attach_function, METH_VARARGS, nu
 
 int visit_node(const Node& node, visitproc visit, void* arg) {
   Py_VISIT(static_cast<PyObject*>(node.metadata));
-  if (auto* function = dynamic_cast<const PythonFunctionNode*>(&node)) Py_VISIT(function->context());
+  if (auto* function = dynamic_cast<const PythonFunctionNode*>(&node)) Py_VISIT(function->owned_context());
   if (!node.hooks) return 0;
   for (auto& h : node.hooks->on_results)
     if (h.hook->use_count() == 1) Py_VISIT(static_cast<PyObject*>(h.hook->object()));
@@ -364,6 +542,7 @@ void add_node_type(PyObject* module) {
                          {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
                          {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                         {Py_tp_call, reinterpret_cast<void*>(node_call)},
                          {Py_tp_getset, getset},
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},
@@ -372,10 +551,12 @@ void add_node_type(PyObject* module) {
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   node_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(node_type));
-  PyType_Slot saved_slots[] = {
-      {Py_tp_dealloc, reinterpret_cast<void*>(saved_dealloc)}, {Py_tp_methods, saved_methods}, {0, nullptr}};
-  PyType_Spec saved_spec{"cresset.SavedTensor", sizeof(PySaved), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots};
+  PyType_Slot saved_slots[] = {{Py_tp_new, reinterpret_cast<void*>(saved_new)},
+                               {Py_tp_dealloc, reinterpret_cast<void*>(saved_dealloc)},
+                               {Py_tp_methods, saved_methods},
+                               {Py_tp_getset, saved_getset},
+                               {0, nullptr}};
+  PyType_Spec saved_spec{"torch.autograd.SavedTensor", sizeof(PySaved), 0, Py_TPFLAGS_DEFAULT, saved_slots};
   saved_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&saved_spec)));
   PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(saved_type));
   PyModule_AddFunctions(module, functions);

@@ -116,6 +116,18 @@ void run_copy_number(Call& c) {
   check_no_internal_overlap("copy_", to);
   fill(to, c.scalar(1));
 }
+// All of the storage, as PyTorch does it: what lies between the elements of the tensor comes along.
+void run_lazy_clone(Call& c) {
+  const Tensor t = c.tensor(0);
+  Tensor out(RefPtr<TensorImpl>(new TensorImpl));
+  out->storage = Storage::lazy_clone(t.storage());
+  out->sizes = t.sizes();
+  out->strides = t.strides();
+  out->offset = t.offset();
+  out->dtype = t.dtype();
+  out->update_numel_and_contiguity();
+  c.give(out);
+}
 // A copy of a result that others have led to in a way that has no derivative: backward says so, with the name.
 void infer_without_derivative(Call& c) { c.promise_like(c.tensor(0)); }
 
@@ -184,6 +196,7 @@ REGISTER(copy) {
         kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
   r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number,
         kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("_lazy_clone(Tensor input) -> Tensor", nullptr, run_lazy_clone, kAnyDevice);
   r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative,
         run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);
   r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_,

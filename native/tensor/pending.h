@@ -31,12 +31,12 @@ void end_pending(Storage& storage, Memory memory, PrivateLayout* layout);
 
 extern std::atomic<int> pending_count;               // values that are still to come, in all threads
 extern void (*settle_readers)(const Storage& what);  // set by dispatch
+extern std::atomic<int> lazy_count;                  // storages that share their memory: Note [Lazy clones]
+[[gnu::cold]] void settle_before_write(Storage& storage);
 // Somebody is about to write to this memory.
 inline void before_write(Storage& storage) {
-  if (!pending_count.load(std::memory_order_relaxed)) [[likely]]
-    return;
-  if (RefPtr<Pending> values = pending_of(storage)) values->settle();
-  settle_readers(storage);
+  if (pending_count.load(std::memory_order_relaxed) | lazy_count.load(std::memory_order_relaxed)) [[unlikely]]
+    settle_before_write(storage);
 }
 
 }  // namespace cresset

@@ -35,8 +35,15 @@ void transpose_on_cpu(void* to, const void* from, int64_t count, int64_t rows, i
   });
 }
 
-std::atomic<int> pending_count = 0;
+std::atomic<int> pending_count = 0, lazy_count = 0;
 void (*settle_readers)(const Storage&) = nullptr;
+
+void settle_before_write(Storage& storage) {
+  if (storage.is_lazy()) storage.own_memory();
+  if (!pending_count.load(std::memory_order_relaxed)) return;
+  if (RefPtr<Pending> values = pending_of(storage)) values->settle();
+  settle_readers(storage);
+}
 
 RefPtr<Pending> pending_of(const Storage& storage) {
   if (!storage.layout.load(std::memory_order_acquire)) return nullptr;
@@ -91,6 +98,28 @@ bool Storage::has_foreign_bools() const {
   return l && l->foreign_bools;
 }
 
+bool Storage::is_lazy() const {
+  if (!layout.load(std::memory_order_acquire)) return false;
+  std::lock_guard guard(layout_lock());
+  const PrivateLayout* l = layout.load(std::memory_order_relaxed);
+  return l && l->lazy;
+}
+
+void Storage::mark_lazy(bool lazy) {
+  std::lock_guard guard(layout_lock());
+  PrivateLayout* l = layout.load(std::memory_order_relaxed);
+  if (lazy == (l && l->lazy)) return;
+  lazy_count.fetch_add(lazy ? 1 : -1, std::memory_order_relaxed);
+  if (l) {
+    l->lazy = lazy;
+    if (lazy || l->whole || l->foreign_bools) return;
+    delete l;
+    layout.store(nullptr, std::memory_order_release);
+  } else {
+    layout.store(new PrivateLayout{.lazy = true}, std::memory_order_release);
+  }
+}
+
 void Storage::mark_foreign_bools() {
   std::lock_guard guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
@@ -106,7 +135,7 @@ void Storage::mark_cut(int64_t whole) {
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
   if (l) whole = std::max(whole, l->whole);
   if (bytes >= whole) {
-    if (l && l->foreign_bools) {
+    if (l && (l->foreign_bools || l->lazy)) {
       l->whole = 0;
       return;
     }

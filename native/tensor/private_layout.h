@@ -37,6 +37,7 @@ struct PrivateLayout {
   // Of other storages (width 0) that are not like most:
   int64_t whole = 0;                  // one that was cut: the most bytes that it had
   bool foreign_bools = false;         // Note [Bytes that are bools]
+  bool lazy = false;                  // Note [Lazy clones] in tensor/storage.h
   RefPtr<Pending> pending = nullptr;  // Note [Pending storages]; nothing else is set then
 };
 

@@ -42,6 +42,7 @@ Storage::~Storage() {
   if (changed_at.code && release_code) release_code(changed_at.code);
   if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]] {
     if (l->pending) l->pending->seen = nullptr;
+    if (l->lazy) lazy_count.fetch_sub(1, std::memory_order_relaxed);
     delete l;
   }
   free_data();
@@ -111,6 +112,82 @@ void Storage::follow_root() {
   const PrivateLayout* l = parent_->layout.load(std::memory_order_relaxed);
   mark_cut(l && l->whole ? l->whole : bytes);
   if (l && l->foreign_bools) mark_foreign_bools();
+  mark_lazy(l && l->lazy);
+}
+
+RefPtr<Storage> Storage::lazy_clone(const RefPtr<Storage>& of) {
+  Storage& from = of->root();
+  from.plain();
+  RefPtr<Storage> clone = from.device.is_meta() || !from.data ? allocate(from.bytes, from.device) : nullptr;
+  if (clone) return clone;
+  const bool lazy = from.is_lazy();
+  if (!lazy && (from.parent_ || from.release_ || from.lent_ || !from.resizable_ || from.pinned)) {
+    clone = allocate(from.bytes, from.device);
+    backend_of(from.device).copy_bytes(clone->data, from.data, from.bytes, from.device.index);
+    return clone;
+  }
+  std::lock_guard guard(alias_lock());
+  if (!lazy) {
+    RefPtr<Storage> owner(new Storage);
+    owner->data = from.data;
+    owner->block = std::exchange(from.block, nullptr);
+    owner->bytes = from.bytes;
+    owner->device = from.device;
+    from.parent_ = std::move(owner);
+    from.mark_lazy(true);
+    for (Storage* a = from.first_alias_; a; a = a->next_alias_) a->mark_lazy(true);
+  }
+  clone = RefPtr<Storage>(new Storage);
+  clone->data = from.data;
+  clone->bytes = from.bytes;
+  clone->device = from.device;
+  clone->parent_ = from.parent_;
+  clone->mark_lazy(true);
+  if (from.has_foreign_bools()) clone->mark_foreign_bools();
+  return clone;
+}
+
+void Storage::own_memory() {
+  if (is_alias_) return parent_->own_memory();
+  std::lock_guard guard(alias_lock());
+  if (!is_lazy()) return;
+  const bool last = parent_->use_count() == 1;
+  Memory memory = {parent_->data, parent_->block};
+  if (last) {
+    parent_->data = nullptr;
+  } else {
+    memory = allocate_memory(bytes, device);
+    backend_of(device).copy_bytes(memory.data, parent_->data, bytes, device.index);
+  }
+  parent_ = nullptr;
+  data = memory.data;
+  block = memory.block;
+  mark_lazy(false);
+  for (Storage* a = first_alias_; a; a = a->next_alias_) a->follow_root();
+}
+
+void Storage::swap_memory(Storage& other) {
+  Storage &a = root(), &b = other.root();
+  if (&a == &b) return;
+  check(a.device == b.device, "_swap_data_ptr_: both storages must be on the same device, got ", a.device, " and ",
+        b.device);
+  check(a.bytes == b.bytes || !a.bytes || !b.bytes,
+        "_swap_data_ptr_: both storages must have the same nbytes unless one is empty, got ", a.bytes, " and ",
+        b.bytes);
+  check(a.is_resizable() && b.is_resizable(), "_swap_data_ptr_: the memory of one of the storages is in other hands");
+  before_write(a);
+  before_write(b);
+  a.plain();
+  b.plain();
+  const int64_t whole_a = a.bytes, whole_b = b.bytes;
+  std::swap(a.data, b.data);
+  std::swap(a.block, b.block);
+  std::swap(a.bytes, b.bytes);
+  a.mark_cut(whole_a);
+  b.mark_cut(whole_b);
+  std::lock_guard guard(alias_lock());
+  for (Storage* s = a.first_alias_; s; s = s->next_alias_) s->follow_root();
+  for (Storage* s = b.first_alias_; s; s = s->next_alias_) s->follow_root();
 }
 
 void Storage::note_foreign_bools() {

@@ -43,6 +43,15 @@ class Storage : public RefCounted {
   // The same memory under a version of its own: what `.data` gives. It follows when the other is resized or moved, and
   // the other way round.
   static RefPtr<Storage> alias(RefPtr<Storage> of);
+  // Note [Lazy clones]
+  // A storage of its own with the same contents. Both use one memory until somebody is about to write to one of them
+  // (before_write in tensor/pending.h): that one gets its own then; the last of them takes the memory over. Like a
+  // storage that was cut, one that shares its memory so has a PrivateLayout of no width, which keeps it off the short
+  // ways. Memory that is in other hands, who write without asking, is copied at once.
+  static RefPtr<Storage> lazy_clone(const RefPtr<Storage>& of);
+  bool is_lazy() const;
+  void own_memory();                    // ends that, for this storage
+  void swap_memory(Storage& other);     // each gets the other's memory; views stay what they are
   void resize(int64_t bytes);           // keeps the contents
   void move_to(RefPtr<Storage> other);  // from now on use the other's memory; the contents are the caller's business
 
@@ -74,6 +83,7 @@ class Storage : public RefCounted {
   const Storage& root() const { return is_alias_ ? *parent_ : *this; }
   void mark_cut(int64_t whole);
   void mark_foreign_bools();
+  void mark_lazy(bool lazy);
   void follow_root();
   void free_data();
 

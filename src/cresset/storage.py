@@ -185,6 +185,38 @@ class UntypedStorage(_StorageBase):
         self._bytes.share_memory_()
         return self
 
+    def _share_fd_cpu_(self):
+        """Move the bytes into shared memory; its file descriptor, which stays this storage's, and how many they are."""
+        _refuse_sharing(self)
+        from .tensors import shared_memory
+
+        return shared_memory.share(self._bytes).descriptor, self.nbytes()
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, descriptor, size):
+        """A storage on the shared memory behind a file descriptor, which stays the caller's."""
+        import os
+
+        from .tensors import shared_memory
+
+        return cls._on(memoryview(shared_memory.open_block(os.dup(descriptor), size)).cast("B")[:size])
+
+    def _share_filename_cpu_(self):
+        _refuse_sharing(self)
+        raise RuntimeError("_share_filename_cpu_: shared memory has no name here; share it by _share_fd_cpu_()")
+
+    def _write_file(self, file, is_real_file, save_size, element_size):
+        """Write the bytes to a file, after the number of elements (8 bytes) if `save_size`."""
+        if self.device.type == "meta":
+            raise NotImplementedError("_write_file: Cannot copy out of meta tensor; no data!")
+        if save_size:
+            file.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        file.write(memoryview(self._bytes.cpu()))
+
+    def _swap_data_ptr_(self, other):
+        """Let each storage have the other's memory; the views of both stay views of them."""
+        _native.swap_memory(self._memory, other._memory)
+
     def is_pinned(self, device=None):
         return self._bytes.is_pinned() and _native.device(device or "cuda").type == "cuda"
 
@@ -419,6 +451,15 @@ class TypedStorage:
     def share_memory_(self):
         self._untyped_storage.share_memory_()
         return self
+
+    def _share_fd_cpu_(self):
+        return self._untyped_storage._share_fd_cpu_()
+
+    def _share_filename_cpu_(self):
+        return self._untyped_storage._share_filename_cpu_()
+
+    def _write_file(self, *args):
+        self._untyped_storage._write_file(*args)
 
     def is_pinned(self, device=None):
         return self._untyped_storage.is_pinned(device)

@@ -114,3 +114,149 @@ def test_a_change_autograd_did_not_see_can_be_told():
         y.backward()
     with pytest.raises(TypeError, match="expected a Tensor"):
         graph.increment_version(3)
+
+
+def test_a_saved_tensor_takes_hooks_late():
+    x = leaf(1.0, 2.0)
+    y = x * x
+    raw = y.grad_fn._raw_saved_self
+    assert isinstance(raw, cresset.autograd.SavedTensor) and raw.data is x and raw.unpack_hook is None
+    raw.register_hooks(lambda t: (t * 2).tolist(), lambda kept: cresset.tensor(kept))
+    assert raw.data == [2.0, 4.0] and y.grad_fn._saved_self.tolist() == [2.0, 4.0]
+    with pytest.raises(RuntimeError, match="already been set"):
+        raw.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 6.0]  # x + 2 x
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        y.grad_fn._raw_saved_other.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="forbidden"):
+        cresset.autograd.SavedTensor()
+
+
+def test_a_saved_result_gets_its_history_back():
+    y = leaf(1.0).exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    assert y.grad_fn._saved_result.grad_fn is y.grad_fn
+
+
+def test_a_pack_hook_must_not_change_what_it_gets():
+    y = leaf(1.0, 2.0) + 0
+    z = y * y
+    with pytest.raises(RuntimeError, match="modifying its input in place"):
+        z.grad_fn._raw_saved_self.register_hooks(lambda t: t.mul_(2), lambda t: t)
+    hooks = graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t)
+    with pytest.raises(RuntimeError, match="modifying its input in place"), hooks:
+        y * y
+
+
+def test_a_context_outlives_the_result():
+    class Double(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf(3.0)
+    y = Double.apply(x)
+    node = y.grad_fn
+    raw = node._raw_saved_tensors
+    del y
+    assert node.next_functions[0][0].variable is x and node.metadata == {} and node.name() == "DoubleBackward"
+    assert node.saved_tensors == (x, None) and node.apply(leaf(1.0)) == 2
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        raw[1].register_hooks(lambda t: t, lambda t: t)
+
+
+def test_a_node_is_called_with_gradients():
+    x = leaf(3.0)
+    y = x**2
+    assert y.grad_fn(cresset.tensor(2.0)) == 12
+    with pytest.raises(TypeError, match="expected 1 arguments, got 2 instead"):
+        y.grad_fn(x, x)
+
+
+def test_a_node_tells_what_gradients_it_takes():
+    var, _ = cresset.var_mean(cresset.ones(3, 2, requires_grad=True), dim=0)
+    first, second = var.grad_fn._input_metadata
+    assert first.shape == second.shape == (2,) and first.dtype == cresset.float32
+
+
+def test_a_node_with_a_later_number_runs_first():
+    x = leaf(1.0)
+    a, b = x * 2, x * 3
+    order = []
+    a.register_hook(lambda grad: order.append("a"))
+    b.register_hook(lambda grad: order.append("b"))
+    a.grad_fn._set_sequence_nr(b.grad_fn._sequence_nr() + 1)
+    (a + b).backward()
+    assert order == ["a", "b"]
+
+
+def test_a_function_runs_also_without_a_gradient():
+    seen = []
+
+    class Look(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(grad)
+            return grad, None
+
+    for materialize in (True, False):
+        x = leaf(1.0)
+        cresset._C._functions.UndefinedGrad()(Look.apply(x, materialize)).backward()
+    assert seen[0] == 0 and seen[1] is None
+
+
+def test_an_error_can_wait_for_backward():
+    y = cresset._C._functions.DelayedError("not yet", 1)(leaf(1.0))
+    with pytest.raises(RuntimeError, match="not yet"):
+        y.backward()
+
+
+def test_versions_can_be_kept():
+    x = cresset.ones(2)
+    with cresset.autograd._unsafe_preserve_version_counter(x):
+        x.add_(1)
+    assert x._version == 0
+    cresset._C._autograd._unsafe_set_version_counter((x,), (3,))
+    assert x._version == 3
+    with pytest.raises(RuntimeError, match="Cannot set"):
+        cresset._C._autograd._unsafe_set_version_counter((x,), (-1,))
+
+
+def test_disabled_hooks_are_known():
+    assert cresset._C._autograd._saved_tensors_hooks_is_enabled()
+    with graph.disable_saved_tensors_hooks("not here"):
+        assert not cresset._C._autograd._saved_tensors_hooks_is_enabled()
+        assert cresset._C._autograd._saved_tensors_hooks_get_disabled_error_message() == "not here"
+
+
+def test_a_tensor_that_was_detached_in_place_is_not_used():
+    a = leaf(1.0).clone()
+    b, c = a.sin(), a.exp()
+    a.detach_()
+    with pytest.raises(RuntimeError, match="has been detached in-place"):
+        b.backward()
+    c.backward()  # it kept its result
+
+
+def test_errors_name_the_operation_that_made_a_tensor():
+    a = cresset.ones(3, requires_grad=True)
+    b = a + 1
+    c = b * b
+    with cresset.no_grad():
+        b += 1
+    with pytest.raises(RuntimeError, match=r"which is output 0 of Add, that MulBackward0 needs"):
+        c.sum().backward()
+    first, second = (a * 1).unbind()[:2]
+    with pytest.raises(RuntimeError, match="Output 1 of Unbind is a view and is being modified inplace"):
+        second.add_(1)

@@ -104,3 +104,41 @@ def test_a_tensor_says_which_class_stands_for_its_storages(name):
     kind = getattr(torch, name + "Storage")
     x = torch.ones(1, dtype=kind.dtype)
     assert x.storage_type() is kind and isinstance(x.storage(), kind)
+
+
+def test_storages_swap_their_memory():
+    x, y = torch.arange(4.0), torch.ones(4)
+    part, ours, theirs = x[1:3], x.untyped_storage(), y.untyped_storage()
+    ours._swap_data_ptr_(theirs)
+    assert x.tolist() == [1.0] * 4 and part.tolist() == [1.0, 1.0] and y.tolist() == [0.0, 1.0, 2.0, 3.0]
+    ours.resize_(0)
+    ours._swap_data_ptr_(theirs)
+    assert part.tolist() == [1.0, 2.0] and theirs.nbytes() == 0
+    with pytest.raises(RuntimeError):
+        y.sum()  # its memory is gone
+    ours._swap_data_ptr_(ours)
+    with pytest.raises(RuntimeError, match="same nbytes"):
+        ours._swap_data_ptr_(torch.ones(5).untyped_storage())
+    with pytest.raises(RuntimeError, match="same device"):
+        ours._swap_data_ptr_(torch.ones(4, device="meta").untyped_storage())
+
+
+def test_shared_memory_is_handed_on_by_its_file_descriptor():
+    storage = torch.arange(3, dtype=torch.uint8).untyped_storage()
+    descriptor, size = storage._share_fd_cpu_()
+    other = torch.UntypedStorage._new_shared_fd_cpu(descriptor, size)
+    other[0] = 9
+    assert storage.tolist() == [9, 1, 2] and storage.is_shared()
+    with pytest.raises(RuntimeError, match="has no name"):
+        storage._share_filename_cpu_()
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        torch.TypedStorage(2, dtype=torch.int64, device="meta")._share_fd_cpu_()
+
+
+def test_a_storage_is_written_to_a_file(tmp_path):
+    with open(tmp_path / "numbers", "w+b") as file:
+        torch.tensor([1, 2], dtype=torch.int16).untyped_storage()._write_file(file, True, True, 2)
+        file.seek(0)
+        assert file.read() == struct.pack("<qhh", 2, 1, 2)
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            torch.UntypedStorage(2, device="meta")._write_file(file, True, True, 1)

@@ -8,6 +8,7 @@ words.
 import importlib as _importlib
 import os as _os
 import sys as _sys
+import weakref as _weakref
 
 from .. import _native
 from .._native import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format  # noqa: F401
@@ -49,7 +50,7 @@ _LATER |= dict.fromkeys(
     "graph",
 )  # fmt: skip
 _LATER |= {"ScriptModule": "jit", "ScriptFunction": "jit"}
-_SUBMODULES = {"_VariableFunctions", "_distributed_rpc", "_dynamo", "_nn"}
+_SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_nn"}
 _PUBLIC_NAMES = {
     "_LinAlgError": "LinAlgError",
     "_OutOfMemoryError": "OutOfMemoryError",
@@ -99,6 +100,30 @@ def _current_graph_task_id():
     return _native.current_backward()
 
 
+def _will_engine_execute_node(node):
+    """Whether this thread's backward will run a node."""
+    if not isinstance(node, _native.Node):
+        raise RuntimeError(f"_will_engine_execute_node: expects an grad_fn, but got {type(node).__name__}")
+    if _native.current_backward() < 0:
+        raise RuntimeError("_will_engine_execute_node: should only be called during the backward pass")
+    return _native.will_run(node)
+
+
+class _WeakTensorRef:
+    """A reference to a tensor that does not keep it; `expired()` once it is gone."""
+
+    def __init__(self, tensor):
+        self._reference = _weakref.ref(tensor)
+
+    def expired(self):
+        return self._reference() is None
+
+
+def is_grad_enabled():
+    """Whether operations are recorded in this thread."""
+    return _native.is_grad_enabled()
+
+
 def _is_torch_function_enabled():
     """Whether subclasses of Tensor see the calls."""
     before = _native.set_torch_function_enabled(True)
@@ -119,6 +144,21 @@ def _is_torch_function_mode_enabled():
 def _storage_Use_Count(address):  # noqa: N802  (PyTorch's name)
     """How many tensors and storages hold the storage whose `_cdata` this is."""
     return _native.storage_use_count(address)
+
+
+def _storage_address(tensor):
+    """What tells the tensor's storage from others; the same as `untyped_storage()._cdata`."""
+    return _native.storage_address(tensor)
+
+
+def _data_address(tensor):
+    """The address of the tensor's first element, for somebody who only looks."""
+    return _native.address_for_readers(tensor)
+
+
+def _is_cow_tensor(tensor):
+    """Whether the tensor's storage shares its memory with a lazy clone, until one of both is written to."""
+    return _native.shares_lazily(tensor)
 
 
 # ---------------------------------------------------------------- devices

@@ -63,6 +63,23 @@ _NAMES = {
 }  # fmt: skip
 
 
+SavedTensor = _native.SavedTensor
+
+
+class _unsafe_preserve_version_counter:
+    """In the block, changes of a tensor (or of each of several) in place go unnoticed."""
+
+    def __init__(self, tensors):
+        self.tensors = (tensors,) if isinstance(tensors, _native.Tensor) else tuple(tensors)
+
+    def __enter__(self):
+        self.versions = [tensor._version for tensor in self.tensors]
+
+    def __exit__(self, *_):
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            _native.set_version(tensor, version)
+
+
 def _profiler_enabled():
     """Whether calls are being recorded by a profiler."""
     return _native.is_profiling()

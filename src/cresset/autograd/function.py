@@ -93,7 +93,7 @@ class FunctionCtx:
         )
 
     needs_input_grad = ()  # for each argument of apply, whether its gradient is wanted
-    _kept = None  # what backward needs: a SavedTensor or None each; before forward is over and after backward, nothing
+    _kept = None  # what backward needs: a SavedTensor each; before forward is over and after backward, nothing
     _freed = False
 
     @property
@@ -103,7 +103,7 @@ class FunctionCtx:
             if self._freed:
                 raise RuntimeError(FREED)
             return self.saved_for_forward or self.to_save
-        return tuple(None if saved is None else saved.unpack(self) for saved in self._kept)
+        return tuple([saved.unpack(self) for saved in self._kept])
 
     @property
     def saved_variables(self):
@@ -121,12 +121,23 @@ class BackwardCFunction(_native.Node, FunctionCtx):
     _argument_count = 0
     _results = ()  # shape, dtype and device of each output, None for one that is no tensor
 
+    def apply(self, *grads):
+        """What backward gives for these gradients, outside of a backward."""
+        return self._forward_cls._backward()(self, *grads)
+
+    @property
+    def _raw_saved_tensors(self):
+        """What save_for_backward has kept, each as it is kept."""
+        if self._freed:
+            raise RuntimeError(FREED)
+        return tuple(self._kept or ())
+
     def _keep(self, outputs):
         """Turn what forward asked to save into checked references."""
         kept = []
         for place, tensor in enumerate(self.to_save):
             if tensor is None:
-                kept.append(None)
+                kept.append(_native.save_tensor(None))
                 continue
             if not isinstance(tensor, Tensor):
                 raise TypeError(
@@ -377,7 +388,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             if isinstance(output, Tensor) and tangent is not None:
                 forward_ad.set_tangent(output, tangent, number)
         for kept in ctx._kept or ():
-            if kept is not None and (of := kept.output()) is not None and pushed[of[1]] is not None:
+            if (of := kept.output()) is not None and pushed[of[1]] is not None:
                 forward_ad.set_tangent(of[0], pushed[of[1]], number)
 
     @classmethod

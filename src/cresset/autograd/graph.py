@@ -88,8 +88,36 @@ def add_hook(node, fn, before):
     return handle
 
 
+def register_hook_dict(node, tensor):
+    """Let the hooks of a tensor (`tensor._backward_hooks`) see the node's first gradient."""
+    hooks = tensor._backward_hooks
+
+    def before(grads):
+        grad = grads[0]
+        for hook in list(hooks.values()):
+            if (changed := hook(grad)) is not None:
+                grad = changed
+        return (grad, *grads[1:])
+
+    add_hook(node, before, before=True)
+
+
 Node.register_hook = register_hook
 Node.register_prehook = register_prehook
+Node._register_hook_dict = register_hook_dict
+
+
+class GradientInfo(namedtuple("GradientInfo", "shape dtype device")):
+    """What is known of a gradient that a node takes."""
+
+    __slots__ = ()
+    is_nested_tensor = is_cpp_nested_tensor = False
+
+
+Node._input_metadata = property(
+    lambda node: tuple(GradientInfo(*result) for result in node._results()),
+    doc="Of each gradient that comes in: its shape, dtype and device.",
+)
 
 
 # ---- what backward keeps
@@ -97,13 +125,13 @@ Node.register_prehook = register_prehook
 
 def saved_value(node, name):
     """`grad_fn._saved_self`, `_saved_other`, `_saved_dim`, ...: what the node of an operator keeps, by PyTorch's
-    names."""
-    if name.startswith("_saved_"):
-        kept = node._saved()
-        wanted = name.removeprefix("_saved_")
-        for key in (wanted, "input") if wanted == "self" else (wanted,):
-            if key in kept:
-                return kept[key]
+    names; `_raw_saved_self`: a tensor as it is kept, which takes hooks."""
+    for prefix, look in (("_saved_", "_saved"), ("_raw_saved_", "_raw_saved")):
+        if name.startswith(prefix):
+            wanted, kept = name.removeprefix(prefix), getattr(node, look)()
+            for key in (wanted, "input") if wanted == "self" else (wanted,):
+                if key in kept:
+                    return kept[key]
     raise AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}")
 
 

@@ -19,8 +19,13 @@ contiguous = operator(
     "contiguous", """The tensor itself if its elements lie in row-major order, otherwise a copy that does."""
 )
 
+_lazy_clone = operator(
+    "_lazy_clone", """A clone that shares its memory with the tensor until one of both is about to be written to."""
+)
+
 
 @clone.derivative
+@_lazy_clone.derivative
 @contiguous.derivative
 def _(grad):
     yield lambda: grad
@@ -381,7 +386,7 @@ batch("to_dtype")("leading")
 batch("set_", "resize_")("refused")
 
 
-@batch("to", "to.dtype", "clone", "contiguous", *NAMED)
+@batch("to", "to.dtype", "clone", "_lazy_clone", "contiguous", *NAMED)
 def batch_of_converted(call):
     """The batch converted whole. A layout of channels is that of a sample and cannot be asked of a batch, which has
     more dimensions; and the samples of a copy lie one after another, as those of a fresh tensor do."""
@@ -415,7 +420,7 @@ def _(call):
 # --- as ONNX ---
 
 
-@onnx("alias", "detach", "clone", "contiguous", "cpu", "real")
+@onnx("alias", "detach", "clone", "_lazy_clone", "contiguous", "cpu", "real")
 def _(g, input):
     if input.dtype.is_complex:
         raise g.unsupported("complex numbers")
@@ -433,7 +438,7 @@ def _(g, input, src):
 
 
 # How they lie on several processes: words of distributed/tensor/words.py.
-placement("clone", "contiguous", "to", "to_dtype", "cpu")("same")
+placement("clone", "_lazy_clone", "contiguous", "to", "to_dtype", "cpu")("same")
 placement("float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf")("same")
 placement("long", "int", "short", "char", "byte", "bool")("same")
 placement("copy_")("copied")

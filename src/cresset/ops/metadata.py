@@ -1,6 +1,7 @@
 """What can be asked of a tensor besides its elements: its kind of number, its size, its device and its memory."""
 
 import cresset
+from cresset import _native
 
 from .registry import function
 
@@ -92,9 +93,10 @@ def is_distributed(input) -> bool:
 
 
 @function(method="only")
-def const_data_ptr(input):
-    """The address of the first element, to read from."""
-    return input.data_ptr()
+def const_data_ptr(input) -> int:
+    """The address of the first element, to read from: a lazy clone goes on sharing its memory."""
+    input.untyped_storage()  # a tensor without memory says so
+    return _native.address_for_readers(input)
 
 
 @function(method="only")
