@@ -7,7 +7,8 @@ class PythonDerivative : public Derivative {
  public:
   ~PythonDerivative() override { Py_XDECREF(function); }
   PyObject* function = nullptr;
-  // For each parameter: 'g' the gradient, 'G' all gradients, 'n' which are needed, 's' the next saved value.
+  // For each parameter: 'g' the gradient, 'G' all gradients, 'a' which of them arrived, 'n' which are needed, 's' the
+  // next saved value.
   std::string roles;
 };
 
@@ -24,6 +25,12 @@ PyObject* grads_tuple(const OperatorNode& node, const Grads& grads) {
       grad = full(node.results[i].sizes, Scalar(0), node.results[i].dtype, node.results[i].device);
     PyTuple_SET_ITEM(tuple.get(), i, wrap(grad));
   }
+  return tuple.release();
+}
+
+PyObject* arrived_tuple(const Grads& grads) {
+  Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
+  for (int64_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, PyBool_FromLong(grads[i].defined()));
   return tuple.release();
 }
 
@@ -111,6 +118,7 @@ void run_derivative(OperatorNode& node, Grads& grads, Grads& out) {
                                                          node.results[0].device)));
         break;
       case 'G': args.emplace_back(grads_tuple(node, grads)); break;
+      case 'a': args.emplace_back(arrived_tuple(grads)); break;
       case 'n': args.emplace_back(needs_tuple(node)); break;
       default: args.emplace_back(wrap_owned(node.saved[saved++], node)); break;
     }
@@ -191,6 +199,8 @@ void set_derivative(Operator& op, PyObject* function) {
       d->roles += 'g';
     } else if (name == "grads") {
       d->roles += 'G';
+    } else if (name == "arrived") {
+      d->roles += 'a';
     } else if (name == "needs") {
       d->roles += 'n';
     } else if (name == "output" && op.signature.index_of(name) < 0) {  // unless an argument is called so

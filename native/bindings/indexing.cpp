@@ -1,6 +1,7 @@
 // t[...] and t[...] = value: ints, slices, None and ... become views; tensors go to the index operators.
 #include "bindings/arguments.h"
 #include "bindings/python.h"
+#include "ops/indexed_walk.h"
 
 namespace cresset {
 
@@ -222,6 +223,8 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
           return 0;
         }
         static const Operator& put = op("index_put_");
+        if (v.dtype() != t.dtype())
+          check_masks("index_put_", r.view, r.indices);  // what is said of the dtype comes last
         // One number through one mask is a masked fill, which converts.
         int64_t given = 0, masks = 0;
         for (const Tensor& i : r.indices) given += i.defined(), masks += i.defined() && is_mask(i);

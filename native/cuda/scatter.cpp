@@ -35,9 +35,10 @@ void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t d
   const int64_t along = make == walk_along && index.dim() ? index.size(dim) : 1;
   // Half precision is combined in float and rounded once. Lists of slices, and a single write to each element, do so by
   // themselves.
-  if (is_half(target.dtype()) && (reduce == "mean" || !include_self || (make == walk_along && along > 1))) {
-    const Tensor wide = convert(target, Dtype::f32);
-    reduce_into(make, who, wide, dim, index, convert(source, Dtype::f32), reduce, include_self);
+  const Dtype computed = combined_in(target.dtype());
+  if (computed != target.dtype() && (reduce == "mean" || !include_self || (make == walk_along && along > 1))) {
+    const Tensor wide = convert(target, computed);
+    reduce_into(make, who, wide, dim, index, convert(source, computed), reduce, include_self);
     return copy_into(target, wide);
   }
   const Combine how = combine_of(reduce);

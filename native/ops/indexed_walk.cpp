@@ -347,6 +347,30 @@ Tensor join_indices_on_cpu(const char* who, std::span<const IndexItem> items, Di
   return offsets;
 }
 
+namespace {
+
+bool is_mask(const Tensor& index) {
+  return index.defined() && (index.dtype() == Dtype::b8 || index.dtype() == Dtype::u8);
+}
+// A mask has the sizes of the dimensions from `d` on.
+void check_mask(const char* who, const Tensor& input, const Tensor& mask, int64_t d) {
+  for (int64_t k = 0; k < mask.dim(); ++k)
+    check_index(mask.size(k) == input.size(d + k), who, ": The shape of the mask ", list(mask.sizes()), " at index ", k,
+                " does not match the shape of the indexed tensor ", list(input.sizes()), " at index ", d + k);
+}
+
+}  // namespace
+
+void check_masks(const char* who, const Tensor& input, std::span<const Tensor> indices) {
+  int64_t d = 0;
+  for (const Tensor& index : indices) {
+    const int64_t covers = is_mask(index) ? index.dim() : 1;
+    if (d + covers > input.dim()) return;  // too many indices, which resolve_index tells of
+    if (is_mask(index)) check_mask(who, input, index, d);
+    d += covers;
+  }
+}
+
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices) {
   AdvancedIndex a;
   SmallVector<IndexItem, 3> items;
@@ -358,7 +382,7 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     a.strides.push_back(input.stride(dim));
   };
   for (const Tensor& index : indices) {
-    const bool mask = index.defined() && (index.dtype() == Dtype::b8 || index.dtype() == Dtype::u8);
+    const bool mask = is_mask(index);
     const int64_t covers = mask ? index.dim() : 1;
     check_index(d + covers <= rank, who, ": too many indices for tensor of dimension ", rank, " (got ", indices.size(),
                 ")");
@@ -378,10 +402,7 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     if (mask) {
       if (index.dtype() == Dtype::u8 && warn)
         warn(join(who, ": indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."));
-      for (int64_t k = 0; k < covers; ++k)
-        check_index(index.size(k) == input.size(d + k), who, ": The shape of the mask ", list(index.sizes()),
-                    " at index ", k, " does not match the shape of the indexed tensor ", list(input.sizes()),
-                    " at index ", d + k);
+      check_mask(who, input, index, d);
       check_implemented(
           !input.is_meta() && !index.is_meta(), who,
           ": the shape of the result depends on the elements of the mask, which a meta tensor does not have");

@@ -73,6 +73,8 @@ struct AdvancedIndex {
   Dims sizes, strides;  // of the dimensions that are not indexed, in the order of the result
 };
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices);
+// Fails where a mask among the indices has other sizes than what it covers.
+void check_masks(const char* who, const Tensor& input, std::span<const Tensor> indices);
 // Where `mask` holds, as offsets into the memory of a tensor with these strides.
 Tensor places_of_mask(const Tensor& mask, DimsView strides);
 

@@ -92,6 +92,13 @@ Dtype computed_in(Dtype d, const char* who) {
   }
 }
 
+// Where there is nothing to multiply, PyTorch refuses no dtype: the result is empty, or zero, or a multiple of `start`,
+// which bool has none of.
+Dtype computed_of_nothing(Dtype d, bool starts, const char* who) {
+  if (d == Dtype::c32) return Dtype::c64;
+  return d == Dtype::b8 && !starts ? Dtype::i32 : computed_in(d, who);
+}
+
 // bfloat16 numbers that follow each other along a dimension, the last or the one before it, two and two as a float: see
 // multiply_pairs. The dimension is even.
 Tensor pairs_along(const Tensor& t, bool last) {
@@ -122,7 +129,9 @@ Tensor pairs_along(const Tensor& t, bool last) {
 // `pairs`, a and b are what pairs_along gives.
 void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, Scalar alpha, Scalar beta,
              const Tensor& out, bool pairs = false) {
-  const Dtype compute = computed_in(out.dtype(), who);
+  const bool of_nothing = out.dim() > 0 && (out.numel() == 0 || a.size(-1) == 0);
+  const Dtype compute = of_nothing ? computed_of_nothing(out.dtype(), start.defined() && out.numel() > 0, who)
+                                   : computed_in(out.dtype(), who);
   if (compute != out.dtype()) {
     const Tensor wide = empty(out.sizes(), compute);
     if (start.defined()) start = convert(start, compute);

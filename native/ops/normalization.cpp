@@ -59,18 +59,25 @@ constexpr int64_t kCachedGroup = 65536;  // elements that stay in the cache betw
 
 // ---------------------------------------------------------------- channels
 
-// y = x scale + shift, with one scale and shift a row; they repeat after `period` rows.
+// y = (x - mean) scale + shift, with one mean, scale and shift a row; they repeat after `period` rows. Without `mean`
+// it is part of the shift: the same but for the digits that numbers close together have in common, which are lost then.
 template <class T>
 struct ScaleRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, const T* scale, const T* shift, int64_t first, int64_t rows, int64_t period,
-                          int64_t n, bool streams) {
+  CRESSET_INLINE void run(const T* x, T* y, const T* mean, const T* scale, const T* shift, int64_t first, int64_t rows,
+                          int64_t period, int64_t n, bool streams) {
+    if (mean && n == 1 && first + rows <= period) {  // side by side: row by row takes a fifth longer
+      const T* __restrict from = x, * __restrict m = mean, * __restrict a = scale, * __restrict b = shift;
+      T* __restrict to = y;
+      for (int64_t r = first; r < first + rows; ++r) to[r] = (from[r] - m[r]) * a[r] + b[r];
+      return;
+    }
     RowWriter<T> writer(streams);
     for (int64_t r = first; r < first + rows; ++r) {
-      const T a = scale[r % period], b = shift[r % period];
+      const T m = mean ? mean[r % period] : T(0), a = scale[r % period], b = shift[r % period];
       const T* __restrict from = x + r * n;
       T* __restrict to = writer.place(y + r * n);
-      for (int64_t i = 0; i < n; ++i) to[i] = from[i] * a + b;
+      for (int64_t i = 0; i < n; ++i) to[i] = (from[i] - m) * a + b;
       writer.write(y + r * n, n);
     }
     writer.finish();
@@ -205,19 +212,21 @@ void run_group_norm(Call& c) {
   visit_computed(t.dtype(), "group_norm", [&]<class T>() {
     const Tensor x = ready<T>(t), y = plain_result<T>(c.out(0)), mean = made<T>(c.out(1)), rstd = made<T>(c.out(2));
     const auto weight = vector_or<T>(c, 1, channels, T(1)), bias = vector_or<T>(c, 2, channels, T(0));
-    std::vector<T> scale(static_cast<size_t>(batch * channels)), shift(scale);
+    std::vector<T> center(static_cast<size_t>(batch * channels)), scale(center), shift(center);
     const auto settle = [&](int64_t i, double variance) {
       const T r = static_cast<T>(variance == INFINITY ? NAN : 1 / std::sqrt(variance + eps)), m = mean.data<T>()[i];
       rstd.data<T>()[i] = r;
       for (int64_t k = 0; k < wide; ++k) {
         const size_t row = static_cast<size_t>(i * wide + k), channel = row % static_cast<size_t>(channels);
+        center[row] = m;
         scale[row] = r * weight[channel];
-        shift[row] = bias[channel] - m * scale[row];
+        shift[row] = bias[channel];
       }
     };
     const bool streams = streams_rows(y.data<T>(), batch * channels, space, sizeof(T));
     const auto scale_rows = [&](int64_t begin, int64_t end) {
-      run_vectorized<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(), static_cast<const T*>(scale.data()),
+      run_vectorized<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(),
+                                   static_cast<const T*>(center.data()), static_cast<const T*>(scale.data()),
                                    static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space,
                                    streams);
     };
@@ -437,7 +446,8 @@ void run_batch_norm(Call& c) {
       });
     } else {
       parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorized<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.points, streams);
+        run_vectorized<ScaleRows<T>>(from, to, static_cast<const T*>(nullptr), a, b, begin, end - begin, s.channels,
+                                     s.points, streams);
       });
     }
     store(c.out(0), y);

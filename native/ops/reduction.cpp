@@ -207,7 +207,7 @@ void infer_mean(Call& c) {
   const Dtype dtype = c.dtype_or(a.dtype_at, t.dtype());
   check(is_differentiable(dtype), "mean(): could not infer output dtype. ", c.has(a.dtype_at) ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", legacy_name(dtype));
-  promise_reduced(c, t, a.reduced, a.keepdim, dtype);
+  promise_reduced(c, t, a.reduced, a.keepdim, c.has(a.dtype_at) ? dtype : dtype_wanted(c, dtype));
 }
 template <Form kForm>
 void run_mean(Call& c) {

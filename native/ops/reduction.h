@@ -182,6 +182,13 @@ inline Dtype dtype_wanted(const Call& c, int i, Dtype otherwise) {
   return c.has(i) ? c.args[i].dtype_ : c.given_out && c.target ? c.target->dtype() : otherwise;
 }
 
+// The same for what has the dtype of its operands: an out= on the CPU that holds more digits gets them.
+inline Dtype dtype_wanted(const Call& c, Dtype own) {
+  if (!c.given_out || !c.target || !c.target->device().is_cpu()) return own;
+  const Dtype wide = c.target->dtype();
+  return is_differentiable(own) && wide != Dtype::c32 && promote(own, wide) == wide ? wide : own;
+}
+
 // What sums of a dtype are computed in: float for half precision, int64 for all integers and bool.
 template <class F>
 void visit_sum(Dtype d, const char* who, F&& f) {

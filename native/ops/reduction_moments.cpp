@@ -351,7 +351,8 @@ struct ComplexVarianceAndMean : ComplexVariance<R> {
 
 void infer_logsumexp(Call& c) {
   const Tensor t = c.tensor(0);
-  promise_reduced(c, t, dims_at(c, 1, t), c.boolean(2), is_differentiable(t.dtype()) ? t.dtype() : default_dtype());
+  const Dtype own = is_differentiable(t.dtype()) ? t.dtype() : default_dtype();
+  promise_reduced(c, t, dims_at(c, 1, t), c.boolean(2), dtype_wanted(c, own));
 }
 void run_logsumexp(Call& c) {
   const Tensor t = c.tensor(0);
@@ -388,7 +389,8 @@ void infer_spread(Call& c) {
   check(is_differentiable(t.dtype()), kMean ? c.op.name().c_str() : "std and var",
         " only support floating point and complex dtypes");
   const auto a = spread_arguments<kForm>(c, t);
-  promise_reduced(c, t, a.reduced, a.keepdim, to_real(t.dtype()));
+  const Dtype own = to_real(t.dtype()), wide = dtype_wanted(c, own);
+  promise_reduced(c, t, a.reduced, a.keepdim, is_complex(wide) ? own : wide);
   if (kMean) promise_reduced(c, t, a.reduced, a.keepdim, t.dtype());
   int64_t results = 1, n = 1;
   for (int64_t d = 0; d < t.dim(); ++d) (a.reduced >> d & 1 ? n : results) *= t.size(d);
@@ -399,7 +401,8 @@ void infer_spread(Call& c) {
 }
 template <SpreadForm kForm, bool kMean, bool kRoot>
 void run_spread(Call& c) {
-  const Tensor t = c.tensor(0);
+  Tensor t = c.tensor(0);
+  if (c.out(0).dtype() == Dtype::f64) t = convert(t, is_complex(t.dtype()) ? Dtype::c128 : Dtype::f64);
   const auto a = spread_arguments<kForm>(c, t);
   visit_sum(t.dtype(), "std_var", [&]<class T>() {
     if constexpr (is_complex_type<T>) {

@@ -178,9 +178,9 @@ void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t d
                  const Tensor& source, std::string_view reduce, bool include_self, ErrorKind error,
                  const char* phrase) {
   if (index.numel() == 0) return;
-  if (is_half(target.dtype())) {
-    const Tensor wide = convert(target, Dtype::f32);
-    reduce_into(make, who, wide, dim, index, convert(source, Dtype::f32), reduce, include_self, error, phrase);
+  if (const Dtype sums = combined_in(target.dtype()); sums != target.dtype()) {
+    const Tensor wide = convert(target, sums);
+    reduce_into(make, who, wide, dim, index, convert(source, sums), reduce, include_self, error, phrase);
     return copy_into(target, wide);
   }
   const Combine how = combine_of(reduce);
@@ -317,8 +317,8 @@ void infer_index_add(Call& c) {
 }
 Tensor scaled(const Tensor& t, const Scalar& alpha) {
   if (alpha.real == 1 && alpha.imag == 0) return t;
-  const Tensor out = clone(t, MemoryFormat::contiguous);
-  visit_all(t.dtype(), "index_add", [&]<class T>() {
+  const Tensor out = t.dtype() == Dtype::c32 ? contiguous(convert(t, Dtype::c64)) : clone(t, MemoryFormat::contiguous);
+  visit_all(out.dtype(), "index_add", [&]<class T>() {
     T* p = out.data<T>();
     const auto factor = alpha.to<opmath<T>>();
     for (int64_t i = 0; i < out.numel(); ++i) p[i] = static_cast<T>(static_cast<opmath<T>>(p[i]) * factor);
@@ -516,7 +516,7 @@ void write_put(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
   if (c.tensor(1).numel() == 0) return;
   Tensor whole = contiguous(target);
-  if (is_half(target.dtype()) && c.boolean(3)) whole = convert(whole, Dtype::f32);
+  if (c.boolean(3)) whole = convert(whole, combined_in(target.dtype()));
   const Tensor index = contiguous(c.tensor(1)), source = contiguous(convert(c.tensor(2), whole.dtype()));
   IndexedWalk w = walk_slices(who, flattened(whole), 0, flattened(index), flattened(source));
   w.wrap = w.bound;
@@ -594,12 +594,12 @@ void write_index_put(const Call& c, const Tensor& target) {
       values = whole;
     }
   }
-  if (accumulate && is_half(target.dtype())) {
-    const Tensor wide = convert(target, Dtype::f32);
+  if (const Dtype sums = combined_in(target.dtype()); accumulate && sums != target.dtype()) {
+    const Tensor wide = convert(target, sums);
     // The places are offsets into the target's memory: they hold for its copy if that has the same strides.
     const AdvancedIndex same =
         wide.strides() == target.strides() ? a : resolve_index("index_put_", wide, list_of_indices);
-    combine(walk_through(same, wide, convert(values, Dtype::f32)), Dtype::f32, Combine::add);
+    combine(walk_through(same, wide, convert(values, sums)), sums, Combine::add);
     return copy_into(target, wide);
   }
   combine(walk_through(a, target, values), target.dtype(), accumulate ? Combine::add : Combine::assign);

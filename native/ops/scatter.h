@@ -31,6 +31,9 @@ Combine combine_of(std::string_view reduce);                           // of sum
 Scalar identity(Combine how, Dtype dtype);                             // what leaves the other element as it is
 std::string_view reduce_of_scatter(const Call& c);                     // the word of scatter's argument `reduce`
 
-inline bool is_half(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }  // combined in float
+// What numbers are combined in: half precision in single.
+inline Dtype combined_in(Dtype d) {
+  return d == Dtype::f16 || d == Dtype::bf16 ? Dtype::f32 : d == Dtype::c32 ? Dtype::c64 : d;
+}
 
 }  // namespace cresset

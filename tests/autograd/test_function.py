@@ -93,6 +93,23 @@ def test_a_changed_input_is_marked_dirty():
     assert x.grad.tolist() == [8, 16]
 
 
+def test_results_of_a_function_that_is_not_recorded_require_no_gradient():
+    def changes(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    def records(ctx, x):
+        with cresset.enable_grad():
+            return x * 2
+
+    for forward in (changes, lambda ctx, x: x, records):
+        x = leaf(1.0, 2.0)
+        with cresset.no_grad():
+            y = scaled(forward=forward).apply(x)
+        assert not y.requires_grad and y.is_leaf and x.requires_grad
+        assert (y.data_ptr() == x.data_ptr()) == (forward is not records)
+
+
 def test_a_retained_gradient_of_what_is_changed_is_forgotten():
     def forward(ctx, x):
         ctx.mark_dirty(x)

@@ -42,6 +42,15 @@ def test_group_norm_of_known_values():
     ]
 
 
+def test_group_norm_of_numbers_close_together_keeps_their_difference():
+    x = cresset.tensor([[2.2113032, 2.1790452, 2.2113032, 2.1790452]])
+    weight, bias = cresset.tensor([1.0, 1.0, 4.0, 4.0]), cresset.tensor([0.0, 0.0, 0.5, 0.5])
+    for shape, parameters in (((1, 4), ()), ((1, 2, 2), ()), ((1, 4), (weight, bias))):
+        exact = cresset.group_norm(x.reshape(shape).double(), 2, *(p.double() for p in parameters))
+        got = cresset.group_norm(x.reshape(shape), 2, *parameters)
+        assert got.flatten().tolist() == pytest.approx(exact.flatten().tolist(), rel=1e-6)
+
+
 def test_batch_norm_learns_running_statistics_and_uses_them_in_evaluation():
     x, mean, var = cresset.tensor([[1.0], [3.0]]), cresset.zeros(1), cresset.ones(1)
     out = cresset.batch_norm(x, None, None, mean, var, True, 0.5, 0.0, False)

@@ -126,6 +126,30 @@ def test_variance_in_its_three_spellings():
     assert cresset.tensor([1 + 1j, -1 - 1j]).var().item() == 4.0
 
 
+def test_the_mean_beside_a_deviation_that_is_none_has_derivatives_of_its_own():
+    for spread_and_mean in (cresset.std_mean, cresset.var_mean):
+        for call in (
+            lambda x, f=spread_and_mean: f(x),
+            lambda x, f=spread_and_mean: f(x, -1),
+            lambda x, f=spread_and_mean: f(x, -1, True),
+            lambda x, f=spread_and_mean: f(x, True),
+        ):
+            x = cresset.tensor([3.0], requires_grad=True)
+            with pytest.warns(UserWarning, match="degrees of freedom"):
+                mean = call(x)[1]
+            (slope,) = cresset.autograd.grad(mean.sum() ** 2, x, create_graph=True)
+            assert slope.item() == 6.0
+            assert cresset.autograd.grad(slope, x)[0].item() == 2.0
+
+
+def test_results_in_an_out_of_more_digits_have_them():
+    x, wide = cresset.tensor([1.0, 1.0, 2.0]), cresset.zeros((), dtype=cresset.float64)
+    assert cresset.mean(x, 0, out=wide).item() == 4 / 3
+    assert cresset.var(x, 0, out=wide).item() == pytest.approx(1 / 3, rel=1e-15)
+    assert cresset.std(x * 1j, 0, out=wide).item() == pytest.approx(3**-0.5, rel=1e-15)
+    assert cresset.logsumexp(x * 0, 0, out=wide).item() == pytest.approx(math.log(3), rel=1e-15)
+
+
 def test_variance_far_from_zero_keeps_its_digits():
     x = cresset.arange(10000.0) % 2 + 10000
     assert x.var(correction=0).item() == pytest.approx(0.25, rel=1e-5)

@@ -355,6 +355,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                     mode = "constant"
                     if is_input or output.requires_grad:
                         output = output.detach()
+                elif not recorded and output.requires_grad:  # an input stays as it is, what forward made does not
+                    if is_input:
+                        output = output.detach()
+                    elif not output._is_view():
+                        output.detach_()
                 elif is_input and holds(dirty, output):
                     mode = "dirty"
                 elif is_input:

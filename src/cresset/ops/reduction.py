@@ -330,9 +330,14 @@ def _std_backward(grad, input, result, dim, correction, keepdim):
     return _var_backward(halved, input, dim, correction, keepdim)
 
 
-def _where_given(part, grad, input, dim, keepdim):
-    """`part` but for where no gradient arrived: of one number the deviation is nan, also where nobody asked for it."""
-    return part.masked_fill((_with_dims(grad, input, dim, keepdim) == 0).expand(input.shape), 0)
+def _spread_and_mean(arrived, spread, mean):
+    """The gradient through the spread and through the mean, of those that arrived: of one number that of the spread is
+    nan, also where nobody asked for it.
+    """
+    parts = [part() for part, there in zip((spread, mean), arrived, strict=True) if there]
+    if len(parts) == 2:
+        return parts[0] + parts[1]
+    return parts[0] if parts else None
 
 
 def _mean_backward(grad, input, dim, keepdim):
@@ -374,72 +379,60 @@ def _(grad, input, output, unbiased):
 
 
 @var_mean.derivative
-def _(grads, input, dim, correction, keepdim):
+def _(grads, arrived, input, dim, correction, keepdim):
     dim = _as_dims(dim)
-    yield (
-        lambda: (
-            _where_given(_var_backward(grads[0], input, dim, correction, keepdim), grads[0], input, dim, keepdim)
-            + _mean_backward(grads[1], input, dim, keepdim)
-        )
+    yield lambda: _spread_and_mean(
+        arrived,
+        lambda: _var_backward(grads[0], input, dim, correction, keepdim),
+        lambda: _mean_backward(grads[1], input, dim, keepdim),
     )
 
 
 @operator("var_mean.dim").derivative
-def _(grads, input, dim, unbiased, keepdim):
+def _(grads, arrived, input, dim, unbiased, keepdim):
     dim = _as_dims(dim)
-    yield (
-        lambda: (
-            _where_given(_var_backward(grads[0], input, dim, int(unbiased), keepdim), grads[0], input, dim, keepdim)
-            + _mean_backward(grads[1], input, dim, keepdim)
-        )
+    yield lambda: _spread_and_mean(
+        arrived,
+        lambda: _var_backward(grads[0], input, dim, int(unbiased), keepdim),
+        lambda: _mean_backward(grads[1], input, dim, keepdim),
     )
 
 
 @operator("var_mean.unbiased").derivative
-def _(grads, input, unbiased):
-    yield (
-        lambda: (
-            _where_given(_var_backward(grads[0], input, None, int(unbiased), False), grads[0], input, None, False)
-            + _mean_backward(grads[1], input, None, False)
-        )
+def _(grads, arrived, input, unbiased):
+    yield lambda: _spread_and_mean(
+        arrived,
+        lambda: _var_backward(grads[0], input, None, int(unbiased), False),
+        lambda: _mean_backward(grads[1], input, None, False),
     )
 
 
 @std_mean.derivative
-def _(grads, input, output, dim, correction, keepdim):
+def _(grads, arrived, input, output, dim, correction, keepdim):
     dim = _as_dims(dim)
-    yield (
-        lambda: (
-            _where_given(
-                _std_backward(grads[0], input, output, dim, correction, keepdim), grads[0], input, dim, keepdim
-            )
-            + _mean_backward(grads[1], input, dim, keepdim)
-        )
+    yield lambda: _spread_and_mean(
+        arrived,
+        lambda: _std_backward(grads[0], input, output, dim, correction, keepdim),
+        lambda: _mean_backward(grads[1], input, dim, keepdim),
     )
 
 
 @operator("std_mean.dim").derivative
-def _(grads, input, output, dim, unbiased, keepdim):
+def _(grads, arrived, input, output, dim, unbiased, keepdim):
     dim = _as_dims(dim)
-    yield (
-        lambda: (
-            _where_given(
-                _std_backward(grads[0], input, output, dim, int(unbiased), keepdim), grads[0], input, dim, keepdim
-            )
-            + _mean_backward(grads[1], input, dim, keepdim)
-        )
+    yield lambda: _spread_and_mean(
+        arrived,
+        lambda: _std_backward(grads[0], input, output, dim, int(unbiased), keepdim),
+        lambda: _mean_backward(grads[1], input, dim, keepdim),
     )
 
 
 @operator("std_mean.unbiased").derivative
-def _(grads, input, output, unbiased):
-    yield (
-        lambda: (
-            _where_given(
-                _std_backward(grads[0], input, output, None, int(unbiased), False), grads[0], input, None, False
-            )
-            + _mean_backward(grads[1], input, None, False)
-        )
+def _(grads, arrived, input, output, unbiased):
+    yield lambda: _spread_and_mean(
+        arrived,
+        lambda: _std_backward(grads[0], input, output, None, int(unbiased), False),
+        lambda: _mean_backward(grads[1], input, None, False),
     )
 
 

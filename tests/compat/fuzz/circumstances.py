@@ -6,8 +6,10 @@ that of a constant. Strides that differ should be those of dense tensors. All th
 lent or wrote the memory earlier, and which functions a gradient went through, is read off its lines.
 """
 
+import ast
 import re
 
+import numpy as np
 from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import GRADIENT
 from side import Side, asked, fits, memory
@@ -19,6 +21,8 @@ CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
 BASED = "; a view whose base requires a gradient"
 HIDDEN = "; a view in PyTorch alone, of something that nobody has"
+AS_BOUNDED = "; as PyTorch with a bound of zero"
+SIGNS_OF_NANS = "; bits of nans alone"
 REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
@@ -32,6 +36,9 @@ def circumstances(libraries, steps, why, operands):
     """Words to add to a difference of the last step."""
     if not why.startswith("raised") and "; both raised" in why:
         return NOTHING_CHANGED if changes_nothing(libraries[-1], steps) else "; cresset changed something"
+    bounded = re.sub(r"([(,] ?)-\d+(?=[,)])", r"\g<1>0", steps[-1])
+    if "clamp" in steps[-1] and bounded != steps[-1] and " uint8 " in operands and agrees(libraries, steps, bounded):
+        return AS_BOUNDED
     if "operands share memory" in operands:
         text = with_copies(steps[-1])
         if text and agrees(libraries, steps, text):
@@ -44,7 +51,9 @@ def circumstances(libraries, steps, why, operands):
         if is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]):
             return CONSTANT
         return REMADE if remade(libraries, steps) else ""
-    if found := re.fullmatch(r"(\S+): strides \(([\d, ]*)\) instead of \(([\d, ]*)\)", why):
+    if found := re.fullmatch(
+        r"(\S+): strides \(([\d, ]*)\) instead of \(([\d, ]*)\)(?:; \1: offset \d+ instead of 0)?", why
+    ):
         said = density(libraries[0], steps, found[1], numbers(found[2]), numbers(found[3]))
         parts = GRADIENT.search(steps[-1]) and said.endswith("repeated instead of dense")
         return said + "; through pad" if parts and any("pad(" in step for step in steps) else said
@@ -52,6 +61,10 @@ def circumstances(libraries, steps, why, operands):
         return views(libraries, steps, found[1])
     if "detach views in-place" in why:
         return views(libraries, steps, steps[-1].partition(".")[0])
+    if found := re.fullmatch(r"n\d+: (\('array', 'u?int(?:16|32|64)', .*\)) instead of (\('array', .*\))", why):
+        return SIGNS_OF_NANS if are_nans(*map(ast.literal_eval, found.groups())) else ""
+    if found := re.fullmatch(r"said \((\d+), False\) instead of \(0, False\)", why):
+        return f"; made by {maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])}"
     if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
         pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
@@ -116,7 +129,7 @@ def past(steps, why):
         changed = re.findall(VARIABLE, steps[-1].rpartition(" = ")[2] if ".apply(" in steps[-1] else steps[-1])
         said += f"; made by {maker(steps[:-1], changed[0])}" if changed else ""
     if "a second time" in why:
-        names = sorted({name for step in steps for name in re.findall(r"\b(diag\w*|\w+_scatter)\(", step)})
+        names = sorted({name for step in steps for name in re.findall(r"\b(diag\w*|\w+_scatter|interpolate)\(", step)})
         said += f"; through {' '.join(names)}" if names else ""
     if "MulBackward0 needs" in why and any("kron(" in step for step in steps):
         said += "; through kron"
@@ -142,6 +155,8 @@ def maker(steps, name):
     """The function whose result a name was given last."""
     made = [x for x in steps if re.match(rf"(with [^:]*: )?(v\d+, )*{name}(, v\d+)* = ", x)] or [""]
     called = re.findall(r"([A-Za-z_]\w*)\(", made[-1].partition(" = ")[2])
+    if called and re.fullmatch(r"m\d+", called[0]):
+        return maker(steps, called[0])
     return called[0] if called else "an operator"
 
 
@@ -197,6 +212,15 @@ def is_dense(shape, strides):
             return False
         step *= size
     return True
+
+
+def are_nans(ours, theirs):
+    """Whether two plain arrays of whole numbers are the same but for places where both are the bits of a nan."""
+    bits = [np.array(plain[-1], plain[1]) for plain in (ours, theirs)]
+    if ours[:-1] != theirs[:-1]:
+        return False
+    nans = [np.isnan(x.view(f"float{8 * x.itemsize}")) for x in bits]
+    return bool(((bits[0] == bits[1]) | (nans[0] & nans[1])).all())
 
 
 def density(library, steps, name, ours, theirs):

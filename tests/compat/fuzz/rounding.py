@@ -1,10 +1,11 @@
 """Tells rounding from mistakes: how far apart two results of one step may lie.
 
 A difference of some units in the last place is rounding. A larger one is, element by element, where the leading library
-alone shows that no more digits can be asked for, in one of two ways. *Condition*: each operand moved by some units in
+alone shows that no more digits can be asked for, in one of three ways. *Condition*: each operand moved by some units in
 the last place of the result moves the result as far. *Method*: with such operands, the library's own result differs as
 much from its result in double precision (of a float64 program: in float32 from double precision, and as many units
-count). So no operator is excused as such, and no element because of its neighbors.
+count). *Truth*: its result in double precision is the other library's, and its own is far from both. So no operator is
+excused as such, and no element because of its neighbors.
 
 For this the program runs again. Operands that a step makes for itself get names first, so that they are moved, too.
 After each step that was compared, all variables get the values that they had, moved; so nothing adds up from step to
@@ -15,7 +16,7 @@ import random
 import re
 
 import numpy as np
-from side import Side, fits, memory, numbers
+from side import ASSIGNED, Side, fits, memory, numbers
 
 # What one operation may add in relative error: some units in the last place of the dtype in which it gives its result.
 EPSILON = {
@@ -40,6 +41,7 @@ REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 DOUBLE = ("float64", "complex128")
 UNITS = 8
 RERUNS = 16
+NEARER = 64  # how many times nearer to the truth, at least, what is no rounding of it has to be
 MOVED = 4  # units: a single one is often rounded away again
 NEARBY = range(-64, 65)  # units: operands so close by that the same error of the method is met, and one of many
 # The dtypes of a program that runs in another precision, and the methods that convert to them.
@@ -82,7 +84,9 @@ class Rounding:
         kept = self.library.get_rng_state(), self.library.is_grad_enabled()
         try:
             near = self.condition(read, theirs, ours, dtype)
-            return near if near.all() else near | self.method(read, theirs, ours, dtype)
+            for other in (self.method, self.truth):
+                near = near if near.all() else near | other(read, theirs, ours, dtype)
+            return near
         finally:
             self.library.set_rng_state(kept[0])
             self.library.set_grad_enabled(kept[1])
@@ -135,11 +139,50 @@ class Rounding:
                 break
         return near
 
-    def beside_double(self, read, seed, narrowed):
+    def truth(self, read, theirs, ours, dtype):
+        """Where the library's result in double precision, of the same operands, shows that it is the one in error."""
+        pair = None if dtype in DOUBLE else self.beside_double(read, 0, False, whole=True)
+        if pair is None or pair[0].shape != theirs.shape:
+            return np.zeros(theirs.shape, bool)
+        rounded, exact = pair
+        with np.errstate(all="ignore"):
+            again = (rounded == theirs) | ((rounded != rounded) & (theirs != theirs))  # the same program indeed
+            nearer = NEARER * np.abs(ours - exact) <= np.abs(theirs - exact)
+            return again & np.isfinite(exact) & (nearer | ~away(exact, ours, dtype))
+
+    def beside_double(self, read, seed, narrowed, whole=False):
         """The result and that in double precision, both of the same operands, which are moved (seed 0: which are not);
-        None where the programs go different ways.
+        None where the programs go different ways. `whole`: what a layer gives on the way is no operand.
         """
-        backward = GRADIENT.search(self.steps[-1][0])
+        pair = self.both_ways(read, seed, narrowed, whole)
+        return pair if pair is not None else self.last_step_both_ways(read, seed, narrowed)
+
+    def last_step_both_ways(self, read, seed, narrowed):
+        """The same of the last step alone, where it needs no history: what came before may have been about bytes."""
+        text = self.steps[-1][0]
+        if GRADIENT.search(text) or CALLS.search(text) or DRAWS.search(text):
+            return None
+        before = Again(self.library)
+        for earlier, _ in self.steps[:-1]:
+            before.run(earlier)
+        rounded, exact = Again(self.library, narrow if narrowed else str), Again(self.library, wide, "float64")
+        for again, rewrite in ((rounded, narrow if narrowed else str), (exact, wide)):
+            again.side.names.update((name, x) for name, x in before.side.names.items() if ASSIGNED.match(name))
+            for name, tensor in before.side.tensors().items():
+                if ASSIGNED.match(name):
+                    dtype = getattr(self.library, rewrite(before.side.dtype(tensor)))
+                    again.side.names[name] = tensor.detach().to(dtype, copy=True)
+        if seed:
+            rounded.follow(rounded.values(), None, random.Random(f"{seed}/alone"), by=NEARBY)
+        exact.follow(rounded.values(), None)
+        for again in (rounded, exact):
+            again.run(text)
+        results = read(rounded.side), read(exact.side)
+        failed = rounded.side.error or exact.side.error or any(x is None for x in results)
+        return None if failed or results[0].shape != results[1].shape else results
+
+    def both_ways(self, read, seed, narrowed, whole):
+        linked = self.linked() if GRADIENT.search(self.steps[-1][0]) else set()
         rounded, exact = Again(self.library, narrow if narrowed else str), Again(self.library, wide, "float64")
         for at, (text, names) in enumerate(self.steps):
             state = self.library.get_rng_state()
@@ -151,14 +194,23 @@ class Rounding:
             if (rounded.side.error is None) != (exact.side.error is None):
                 return None
             last = at == len(self.steps) - 1
-            if DRAWS.search(text) and (last or names == () or (backward and KEEPS_DRAWS.search(text))):
+            if DRAWS.search(text) and (last or names == () or (at in linked and KEEPS_DRAWS.search(text))):
                 return None
-            if not last and names != ():
+            if not last and names != () and not (whole and names and CALLS.search(text)):
                 rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None, by=NEARBY)
                 if not exact.follow(rounded.values(), names):
                     return None
         results = read(rounded.side), read(exact.side)
         return None if any(x is None for x in results) or results[0].shape != results[1].shape else results
+
+    def linked(self):
+        """The places of the steps whose variables the last one may have to do with, directly or through others."""
+        mentioned = [set(re.findall(r"\b[vmow]\d+\b", text)) for text, _ in self.steps]
+        places, names = set(), mentioned[-1]
+        while more := {at for at, found in enumerate(mentioned) if found & names} - places:
+            places |= more
+            names = names.union(*(mentioned[at] for at in more))
+        return places
 
     def in_question(self):
         """The steps since the last one that was compared and found right."""
