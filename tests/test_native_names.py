@@ -1,5 +1,6 @@
 """torch._C: the names of PyTorch's native module that programs use."""
 
+import copy
 import subprocess
 import sys
 
@@ -311,3 +312,42 @@ class TestNamesBesideTheNativeModule:
         from cresset.fx import _symbolic_trace
 
         assert _symbolic_trace._orig_module_call is torch.nn.Module.__call__
+
+
+def test_operators_have_classes_that_programs_ask_for():
+    packet = torch.ops.aten.add
+    assert isinstance(packet, torch._ops.OpOverloadPacket) and isinstance(packet.Tensor, torch._ops.OpOverload)
+    assert str(packet) == "aten.add" and copy.copy(packet) is packet
+
+
+def test_the_arguments_of_a_transform_are_named_by_numbers():
+    pick = torch._functorch.eager_transforms._slice_argnums
+    assert pick("abc", (0, -1)) == ("a", "c") and pick("abc", 1) == ("b",) and pick("abc", 1, as_tuple=False) == "b"
+    with pytest.raises(RuntimeError, match="must be int"):
+        pick("abc", (0.0,))
+
+
+def test_an_operator_may_return_its_argument_where_that_is_not_checked():
+    @torch.library.custom_op("native_names::same", mutates_args=())
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    with torch._functorch.config.patch(check_custom_op_aliasing=False):
+        assert same(torch.ones(1)) == 1
+    with pytest.raises(RuntimeError, match="may not alias"):
+        same(torch.ones(1))
+
+
+def test_methods_with_an_underscore_do_what_the_public_ones_do():
+    x = torch.tensor([[1 + 2j, 0]])
+    assert x._conj().tolist() == x._conj_physical().tolist() == [[1 - 2j, 0]] and not x._is_zerotensor()
+    sparse = x._to_sparse()
+    assert sparse._dimI() == 2 and sparse._dimV() == 0 and sparse._to_dense().tolist() == x.tolist()
+    assert torch.arange(4)[1:3].slice_inverse(torch.arange(4), 0, 1, 3).shape == (4,)
+    half = torch.ones(1, dtype=torch.bfloat16)
+    assert half._autocast_to_full_precision(False, True).dtype == torch.float32
+    assert half.float()._autocast_to_reduced_precision(False, True, None, half.dtype).dtype == torch.bfloat16
+    with pytest.raises(RuntimeError, match="MKLDNN"):
+        half.to_mkldnn()
+    with pytest.raises(NotImplementedError, match="use neg"):
+        half._neg_view()

@@ -245,10 +245,15 @@ void renew_view(const TensorImpl& view) {
   const Tensor t(const_cast<TensorImpl*>(&view)), base(t->base);
   const AutogradState& of_base = *state_of(base.get());
   for (const AutogradState::Tangent& of : std::vector(of_base.tangents)) {
-    // Only where the same strides show the same elements: not in a view as another dtype, nor where the layouts differ.
-    if (t.dtype() != base.dtype() || !(of.tensor.strides() == base.strides())) continue;
-    const Tensor tangent = call_operator(op("as_strided"), of.tensor, DimsView(t.sizes()), DimsView(t.strides()),
-                                         Scalar(t.offset() - base.offset() + of.tensor.offset()));
+    if (t.dtype() != base.dtype()) continue;  // other elements than those that the tangent has
+    Tensor whole = of.tensor;
+    if (!(whole.strides() == base.strides())) {  // the same strides show the same elements
+      GradModeGuard off(false);
+      whole = call_operator(op("new_empty_strided"), of.tensor, DimsView(base.sizes()), DimsView(base.strides()));
+      call_operator(op("copy_"), whole, of.tensor);
+    }
+    const Tensor tangent = call_operator(op("as_strided"), whole, DimsView(t.sizes()), DimsView(t.strides()),
+                                         Scalar(t.offset() - base.offset() + whole.offset()));
     state_for_writing(t.get()).tangents.push_back({of.level, tangent});
     t->has_tangent = true;
   }
@@ -308,6 +313,10 @@ void become_view(const Tensor& t, const Tensor& view) {
   t->sizes = view.sizes();
   t->strides = view.strides();
   t->offset = view.offset();
+  if (t->batch_level()) {  // a sample: of what it is one has other dimensions now, too
+    t->batch = view->batch;
+    t->batch_dim = view->batch_dim;
+  }
   t->update_numel_and_contiguity();
   ++t->storage->version;
 }

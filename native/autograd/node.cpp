@@ -58,7 +58,8 @@ void Node::last_reference_gone() {
 
 SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
     : version_(t.version()), output_index_(output_index), is_output_(is_output) {
-  check(!t->inference || t->wrapped_number,
+  // Without recording it is forward mode that keeps it, during the call.
+  check(!t->inference || t->wrapped_number || !modes.grad_enabled,
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
         "computation tracked by autograd. "
         "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "

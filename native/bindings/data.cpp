@@ -64,7 +64,13 @@ void find_shape(PyObject* o, Dims& sizes, int depth) {
   }
   sizes.push_back(n);
   if (n == 0) return;
-  Ref first(require(PySequence_GetItem(o, 0)));
+  Ref first(PySequence_GetItem(o, 0));
+  if (!first && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_LookupError))) {
+    PyErr_Clear();
+    check_value(false, "could not determine the shape of object type '", Py_TYPE(o)->tp_name, "': it has a length of ",
+                n, ", but no first element");
+  }
+  if (!first) raise_python();
   find_shape(first.get(), sizes, depth + 1);
 }
 

@@ -373,10 +373,15 @@ class PythonNodeHook : public NodeHook {
       grads[0] = unwrap(r.get());
       return;
     }
-    check_type(PyTuple_Check(r.get()) && PyTuple_GET_SIZE(r.get()) == static_cast<Py_ssize_t>(grads.size()),
-               "a node hook must return None or a tuple of as many gradients as it was given");
+    check_type(PyTuple_Check(r.get()), "a node hook must return None or a tuple of gradients, got ",
+               Py_TYPE(r.get())->tp_name);
+    check(PyTuple_GET_SIZE(r.get()) == static_cast<Py_ssize_t>(grads.size()),
+          "a node hook returned an incorrect number of gradients: got ", PyTuple_GET_SIZE(r.get()), ", but expected ",
+          grads.size());
     for (int64_t i = 0; i < grads.size(); ++i) {
       PyObject* g = PyTuple_GET_ITEM(r.get(), i);
+      check_type(g == Py_None || is_tensor(g), "a node hook returned a gradient that is no Tensor: expected Tensor or ",
+                 "None at place ", i, ", got ", Py_TYPE(g)->tp_name);
       grads[i] = g == Py_None ? Tensor() : unwrap(g);
     }
   }

@@ -85,7 +85,8 @@ void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
   if (out.numel() != 0 && warn)
     warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()),
               ", which does not match the required output shape ", list(info.sizes),
-              ". Give an out= of the right shape, or an empty one"));
+              ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
+              "have zero elements: give an out= of the right shape, or an empty one"));
   // Nothing needs no memory, wherever it begins.
   const int64_t bytes = checked_numel(info.sizes) ? bytes_needed(info.sizes, out.offset(), out.dtype()) : 0;
   if (out.storage()->bytes < bytes) out.storage()->resize(bytes);

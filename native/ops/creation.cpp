@@ -88,13 +88,20 @@ void infer_size_and_options(Call& c) {
   const NewOptions o = new_options(c, 1, default_dtype());
   c.promise(c.integers(0), o.dtype, o.device);
 }
+void infer_zeros(Call& c) {
+  for (int64_t s : c.integers(0))
+    check(s >= 0, "zeros: Dimension size must be non-negative. Trying to create tensor with negative dimension ", s,
+          ": ", list(c.integers(0)));
+  infer_size_and_options(c);
+}
 void infer_empty(Call& c) {
   const NewOptions o = new_options(c, 1, default_dtype());
   const Dims sizes(c.integers(0));
   c.promise({sizes, c.has(6) ? strides_in("empty", sizes, c.args[6].memory_format_) : Dims(), o.dtype, o.device});
 }
 void infer_full(Call& c) {
-  const NewOptions o = new_options(c, 2, c.scalar(1).dtype());
+  const Dtype kind = c.scalar(1).dtype();
+  const NewOptions o = new_options(c, 2, kind == Dtype::c32 ? Dtype::c64 : kind);
   check_fits(c.scalar(1), o.dtype);
   c.promise(c.integers(0), o.dtype, o.device);
 }
@@ -489,6 +496,9 @@ void infer_complex(Call& c) {
         facts(imag.dtype()).legacy);
   check(real.dtype() == imag.dtype(), c.op.name(), ": Expected object of scalar type ", facts(real.dtype()).legacy,
         " but got scalar type ", facts(imag.dtype()).legacy, " for second argument");
+  if (c.target && c.target->dtype() != to_complex(real.dtype()))
+    fail(c.op.name(), ": Expected object of scalar type ", facts(to_complex(real.dtype())).legacy,
+         " but got scalar type ", facts(c.target->dtype()).legacy, " for argument 'out'");
   c.promise(broadcast("complex", real.sizes(), imag.sizes()), to_complex(real.dtype()), real.device());
 }
 void run_complex(Call& c) {
@@ -513,7 +523,7 @@ REGISTER(creation) {
   r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty,
         leave_empty, filled);
   r.add("empty_strided(int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_empty_strided, filled);
-  r.add("zeros(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_zeros, filled);
+  r.add("zeros(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_zeros, fill_zeros, filled);
   r.add("ones(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_ones, filled);
   r.add("full(int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_full, run_full, filled);
   r.add("scalar_tensor(Scalar s, *, " CRESSET_NEW ") -> Tensor", infer_scalar_tensor, run_scalar_tensor, filled);

@@ -120,7 +120,8 @@ void infer_cat(Call& c) {
     if (!first && !is_skipped(tensors[i])) first = &tensors[i];
   }
   const Tensor& like = first ? *first : tensors[0];
-  const int64_t dim = wrap_dim(c.integer(1), like.dim());
+  // Of empty vectors alone any dimension may be asked for.
+  const int64_t dim = first ? wrap_dim(c.integer(1), like.dim()) : 0;
   Dims sizes = like.sizes();
   sizes[dim] = 0;
   // Every tensor has a say, also one that is skipped.
@@ -145,6 +146,7 @@ void infer_cat(Call& c) {
 void run_cat(Call& c) {
   const std::span<const Tensor> tensors = c.tensors(0);
   const Tensor out = c.out();
+  if (out.numel() == 0) return;
   const int64_t dim = wrap_dim(c.integer(1), out.dim());
   Pieces pieces;
   int64_t start = 0;

@@ -206,7 +206,7 @@ void infer_randperm(Call& c) {
     const int64_t most = integer_bounds(o.dtype).exact + 1;
     check(n <= most, "randperm: n cannot be greater than ", most, " for ", facts(o.dtype).legacy, " type, got ", n);
   } else {
-    check_fits(Scalar(n), o.dtype);
+    check_fits(Scalar(std::max<int64_t>(n - 1, 0)), o.dtype);  // the largest of them
   }
   c.promise(Dims{n}, o.dtype, o.device);
 }

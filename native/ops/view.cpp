@@ -138,7 +138,10 @@ void run_expand(Call& c) {
     }
     check(sizes[d] >= 0, "expand: a size must not be negative, got ", sizes[d]);
   }
-  const Dims strides = expanded_strides("expand", t, sizes);
+  Dims strides = expanded_strides("expand", t, sizes);
+  // A new dimension of size 1 is like one that unsqueeze made.
+  for (int64_t d = t.dim() ? lead - 1 : -1; d >= 0; --d)
+    if (sizes[d] == 1) strides[d] = sizes[d + 1] * strides[d + 1];
   give_view(c, t, sizes, strides, t.offset());
 }
 

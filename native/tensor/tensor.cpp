@@ -59,6 +59,12 @@ int64_t checked_numel(DimsView sizes) {
     check(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", list(sizes));
     check(!__builtin_mul_overflow(n, s, &n), "Storage size calculation overflowed with sizes=", list(sizes));
   }
+  if (n == 0) [[unlikely]] {  // the strides count the other sizes
+    int64_t step = 1;
+    for (int64_t s : sizes.subspan(1))
+      check(!__builtin_mul_overflow(step, std::max<int64_t>(s, 1), &step),
+            "Stride calculation overflowed with sizes=", list(sizes));
+  }
   return n;
 }
 

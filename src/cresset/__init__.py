@@ -46,7 +46,7 @@ legacy_contiguous_format = _native.contiguous_format
 has_lapack, has_spectral = True, True  # decompositions and Fourier transforms are there
 has_mkl, has_openmp = False, False  # and none of these libraries is used for them
 
-from . import ops as _ops  # noqa: E402
+from . import ops as _operators  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402, F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
 from .show import missing_names as _missing_names  # noqa: E402
@@ -70,11 +70,11 @@ from .tensors.from_data import (  # noqa: E402, F401
     to_dlpack,
 )
 
-globals().update(_ops.functions)
+globals().update(_operators.functions)
 globals().update(_tensor_types.legacy_types)
 globals().update(_legacy_storages)
 Storage = _legacy_storages["FloatStorage"]
-_tensor_methods.install(_ops.methods)
+_tensor_methods.install(_operators.methods)
 typename = _tensor_types.typename
 
 # Subpackages load when they are first used.
@@ -85,7 +85,7 @@ _SUBPACKAGES = {
     "multiprocessing",
     "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
-    "_C", "_custom_op", "_custom_ops",
+    "_C", "_custom_op", "_custom_ops", "_functorch", "_ops",
     "_library", "_subclasses", "dispatch", "_inductor", "_prims_common", "_tensor", "_tensor_str",
     "_logging", "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
@@ -143,7 +143,7 @@ _OF_SUBPACKAGES = {
     **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),
     "GradScaler": "amp", "ScriptModule": "jit", "Tag": "ops.tags",
     **dict.fromkeys(["FunctionSchema", "Node", "Value"], "graph"),
-    "compile": "compiler",
+    "compile": "compiler", "_disable_dynamo": "compiler",
 }  # fmt: skip
 
 

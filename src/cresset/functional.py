@@ -10,3 +10,11 @@ _NAMES = (
 
 globals().update({name: getattr(cresset, name) for name in _NAMES})
 __all__ = list(_NAMES)
+
+
+def __getattr__(name):
+    if name == "F":  # PyTorch's file imports it
+        from .nn import functional  # upward: only a name
+
+        return functional
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -354,3 +354,32 @@ def test_gradients_of_pooling_dropout_and_a_single_sample_are_batched():
         expected = [cresset.autograd.grad(result, x, g, retain_graph=True)[0] for g in grads]
         (found,) = cresset.autograd.grad(result, x, grads, retain_graph=True, is_grads_batched=True)
         cresset.testing.assert_close(found, cresset.stack(expected))
+
+
+def test_a_sample_that_becomes_a_view_of_itself_is_one_of_fewer_dimensions():
+    def loss(weight, x, target):
+        x = x.mm(weight)
+        return (x.squeeze_(0) - target).sum()
+
+    weight, x, target = cresset.arange(4.0).view(2, 2), cresset.arange(4.0).view(2, 1, 2), cresset.zeros(2, 2)
+    found = vmap(lambda x, t: grad(loss)(weight, x, t))(x, target)
+    assert found.tolist() == [grad(loss)(weight, x[i], target[i]).tolist() for i in range(2)]
+
+
+def test_a_view_has_the_tangent_that_its_base_got_later():
+    def f(x, y):
+        x = x.clone()
+        view = x[0]
+        x.copy_(y)
+        return view, x
+
+    x = cresset.arange(12.0).view(2, 2, 3)
+    y, t = (x + 1).mT.contiguous().mT, x + 10
+    _, (view, whole) = vmap(lambda x, y, t: jvp(lambda y: f(x, y), (y,), (t,)), in_dims=1)(x, y, t)
+    assert whole.tolist() == t.transpose(0, 1).tolist() and view.tolist() == t[0].tolist()
+
+
+def test_jvp_in_inference_mode_has_a_tangent():
+    with cresset.inference_mode():
+        x = cresset.tensor([3.0])
+        assert jvp(lambda x: x**2, (x,), (cresset.ones(1),))[1].tolist() == [6.0]

@@ -91,9 +91,75 @@ class Doubled(nn.Module):
 def test_a_parametrization_may_not_change_the_shape_unless_it_is_called_unsafe():
     register = nn.utils.parametrize.register_parametrization
     layer = nn.Linear(2, 2)
-    with pytest.raises(ValueError, match="may not change the dtype or the shape"):
+    with pytest.raises(ValueError, match="may not change the shape"):
         register(layer, "weight", Half())
     assert type(layer) is nn.Linear and layer.weight.shape == (2, 2)
     assert register(layer, "weight", Half(), unsafe=True).weight.shape == (1, 2)
     layer = register(nn.Linear(2, 2), "weight", Doubled())
     assert layer.weight.shape == (2, 2) and layer.parametrizations.weight.original.shape == (1, 2)
+
+
+class Of(nn.Module):
+    """A parametrization of two functions."""
+
+    def __init__(self, forward, right_inverse=None):
+        super().__init__()
+        self.function = forward
+        if right_inverse is not None:
+            self.right_inverse = right_inverse
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "inverse", "phrase"),
+    [
+        (lambda x: 2, None, "must return a tensor"),
+        (lambda x: x.bool(), None, "may not change the dtype"),
+        (lambda x: x[:-1], None, "may not change the shape"),
+        (lambda x: x.float(), lambda x: x.to("meta"), "may not change the device"),
+    ],
+)
+def test_a_parametrization_gives_a_tensor_of_the_same_kind(function, inverse, phrase):
+    layer = nn.Linear(3, 4)
+    with pytest.raises(ValueError, match=phrase):
+        nn.utils.parametrize.register_parametrization(layer, "weight", Of(function, inverse))
+    assert not nn.utils.parametrize.is_parametrized(layer)
+
+
+@pytest.mark.parametrize(
+    ("function", "inverse", "phrase"),
+    [
+        (lambda x: (x, x), None, "must return a tensor"),
+        (lambda x: x, lambda x: (x, x), "right_inverse must return a tensor"),
+        (lambda x: x, lambda x: x.bool(), "must have the same dtype"),
+        (lambda x: x, lambda x: x[:-1], "must have the same shape"),
+    ],
+)
+def test_so_does_one_on_top_of_another(function, inverse, phrase):
+    layer = nn.Linear(3, 4)
+    nn.utils.parametrize.register_parametrization(layer, "weight", Of(lambda x: x))
+    with pytest.raises(ValueError, match=phrase):
+        nn.utils.parametrize.register_parametrization(layer, "weight", Of(function, inverse))
+    assert len(layer.parametrizations.weight) == 1
+
+
+def test_the_spectral_norm_of_complex_weights():
+    layer = nn.Linear(2, 2, dtype=cresset.complex64)
+    weights = cresset.tensor([3 + 4j, 1j])
+    with cresset.no_grad():
+        layer.weight = nn.Parameter(cresset.diag(weights))
+        nn.utils.parametrizations.spectral_norm(layer)
+        cresset.testing.assert_close(layer.weight, cresset.diag(weights / 5))
+
+
+def test_parametrizations_move_to_a_layer_that_imitates_quantization():
+    layer = nn.Linear(2, 2)
+    nn.utils.parametrize.register_parametrization(layer, "weight", Of(lambda x: x + 1))
+    to = cresset.ao.nn.qat.Linear(2, 2, qconfig=cresset.ao.quantization.get_default_qat_qconfig())
+    nn.utils.parametrize.transfer_parametrizations_and_params(layer, to)
+    assert to.parametrizations.weight.original.tolist() == layer.parametrizations.weight.original.tolist()
+    assert cresset.ao.nn.qat.Conv2d(1, 1, 1, qconfig=to.qconfig)(cresset.ones(1, 1, 2, 2)).shape == (1, 1, 2, 2)
+    with pytest.raises(AssertionError, match="qconfig must be provided"):
+        cresset.ao.nn.qat.Linear(2, 2)

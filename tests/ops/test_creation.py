@@ -373,3 +373,82 @@ def test_empty_permuted_lies_in_memory_as_asked():
 def test_error_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call(cresset.zeros(8))
+
+
+def test_a_new_dimension_of_size_one_is_like_one_of_unsqueeze():
+    x = cresset.ones(5)
+    assert x.expand(1, 1, 5).stride() == x.unsqueeze(0).unsqueeze(0).stride() == (5, 5, 1)
+    assert x.expand(2, 1, 5).stride() == (0, 5, 1) and cresset.ones(()).expand(1, 1).stride() == (0, 0)
+
+
+def test_sizes_whose_strides_do_not_fit_are_refused():
+    for make in (cresset.empty, cresset.empty(0).resize_):
+        with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+            make([0, 4, 2**61])
+
+
+def test_empty_vectors_are_joined_along_any_dimension():
+    assert cresset.cat([cresset.empty(0), cresset.empty(0)], dim=1).shape == (0,)
+
+
+def test_randperm_needs_room_for_its_largest_number_only():
+    assert sorted(cresset.randperm(256, dtype=cresset.uint8).tolist()) == list(range(256))
+    with pytest.raises(RuntimeError, match="without overflow"):
+        cresset.randperm(257, dtype=cresset.uint8)
+
+
+def test_complex_numbers_fill_a_tensor_of_single_precision_also_by_default_half():
+    cresset.set_default_dtype(cresset.float16)
+    try:
+        assert cresset.full((1,), 1j).dtype == cresset.complex64
+    finally:
+        cresset.set_default_dtype(cresset.float32)
+
+
+def test_parts_of_complex_numbers_are_of_one_floating_dtype():
+    whole, single, double = cresset.tensor([1]), cresset.ones(1), cresset.ones(1, dtype=cresset.float64)
+    for make in (cresset.complex, cresset.polar):
+        with pytest.raises(RuntimeError, match="Half, Float or Double tensors but got Long and Long"):
+            make(whole, whole)
+        with pytest.raises(RuntimeError, match="scalar type Float but got scalar type Double for second argument"):
+            make(single, double)
+        with pytest.raises(RuntimeError, match="type ComplexFloat but got scalar type Float for argument 'out'"):
+            make(single, single, out=cresset.ones(1))
+
+
+def test_asarray_keeps_the_history_unless_told_otherwise():
+    y = cresset.ones(2, requires_grad=True) * 2
+    assert cresset.asarray(y) is y and cresset.asarray(y, copy=True).grad_fn is not None
+    assert not cresset.asarray(y, requires_grad=False).requires_grad
+    with pytest.raises(ValueError, match="with dtype '.*' into dtype '.*'"):
+        cresset.asarray(y, dtype=cresset.float64, copy=False)
+    assert cresset.asarray(cresset.utils.dlpack.to_dlpack(cresset.ones(2))).tolist() == [1.0, 1.0]
+
+
+def test_the_old_constructors_keep_to_their_device():
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu"):
+        cresset.FloatTensor(device="cuda")
+    with pytest.raises(RuntimeError, match="not supported"):
+        cresset.Tensor(cresset.ones(1), device="cpu")
+    x = cresset.ones(2)
+    assert x.new(size=(3, 4)).shape == (3, 4) and x.new(x.storage()).data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match="invalid combination"):
+        cresset.LongTensor((6, 0), 1, 1, 0)
+
+
+def test_a_sequence_without_a_first_element_has_no_shape():
+    class Broken:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            raise TypeError
+
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Broken'"):
+        cresset.tensor(Broken())
+
+
+def test_meshgrid_says_once_that_indexing_will_be_required():
+    cresset.ops.join._warn_of_indexing.cache_clear()
+    with pytest.warns(UserWarning, match="required to pass the indexing"):
+        cresset.meshgrid(cresset.ones(1))

@@ -8,11 +8,11 @@ _OPERATORS = ("__and__", "__lshift__", "__or__", "__rshift__", "__xor__")  # fun
 
 
 def __getattr__(name):
-    found = getattr(cresset.Tensor, name) if name in _OPERATORS else cresset._ops.functions.get(name)
+    found = getattr(cresset.Tensor, name) if name in _OPERATORS else cresset.ops.registry.functions.get(name)
     if found is None:
         raise MissingName(__name__, name)
     return found
 
 
 def __dir__():
-    return sorted(cresset._ops.functions)
+    return sorted(cresset.ops.registry.functions)

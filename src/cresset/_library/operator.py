@@ -1,6 +1,7 @@
 """An operator that a program defines: its kernels, and how a call finds the right one."""
 
 import functools
+import sys
 
 import cresset
 
@@ -97,7 +98,7 @@ class OpOverload(namespaces.OpOverload):
             result = self._called(kernel, values)
         if Tag.inplace in self.tags or Tag.out in self.tags:
             self._check_returned(result, values)
-        elif self._checks_aliases:
+        elif self._checks_aliases and _aliasing_is_checked():
             self._check_aliases(result, tensors)
         for argument, value in zip(self._schema.arguments, values, strict=True):
             for tensor in tree_leaves(value) if argument.is_written else ():
@@ -203,6 +204,12 @@ class OpOverload(namespaces.OpOverload):
         if results[0] is None:
             return None
         return tree_map_only(Tensor, lambda t: t, _stacked(results, frame.number))
+
+
+def _aliasing_is_checked():
+    """What `torch._functorch.config` says, if a program has asked for it."""
+    config = sys.modules.get(f"{cresset.__name__}._functorch.config")
+    return config is None or config.check_custom_op_aliasing
 
 
 class _AutoDispatchBelowAutograd:

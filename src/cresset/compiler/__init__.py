@@ -182,6 +182,9 @@ def disable(fn=None, recursive=True, *, reason=None):
     return regions.now(fn, reason)
 
 
+_disable_dynamo = disable  # the name that PyTorch's own files use
+
+
 def allow_in_graph(fn):
     """Mark a function (or a list of them) as one operator of a graph; it is given back as it is."""
     functions = fn if isinstance(fn, (list, tuple)) else [fn]

@@ -126,7 +126,7 @@ class _TensorTypeOfDevice(type):
                 f"torch.cuda.{cls.__name__}: expected a tensor on 'cuda', got one on '{args[0].device}'; use .to()"
             )
         return _native.Tensor._legacy_new(
-            *args, dtype=cls.dtype, device=_native.device("cuda", device_index(device)), **kwargs
+            *args, dtype=cls.dtype, home=_native.device("cuda", device_index(device)), **kwargs
         )
 
     def __instancecheck__(cls, instance):

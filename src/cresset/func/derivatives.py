@@ -203,10 +203,11 @@ def with_tangents_of(tensor, fresh):
 
 
 def checked_argnums(argnums, count):
-    if not isinstance(argnums, (int, tuple)) or not all(
-        isinstance(n, int) for n in (argnums if isinstance(argnums, tuple) else ())
-    ):
+    if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    for number in argnums if isinstance(argnums, tuple) else ():
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnums: each must be int, got {number} of {type(number)}; an int or Tuple[int, ...]")
     places = (argnums,) if isinstance(argnums, int) else argnums
     if not places:
         raise RuntimeError("argnums must be non-empty")
@@ -276,6 +277,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
         for value in values:
             if not isinstance(value, Tensor):
                 raise RuntimeError(f"{who}: Expected {tree} to only contain Tensors, got {type(value)}")
+    inference = _native.set_inference_mode(False)  # in which tangents are not carried along
     forward_ad.enter_nested_level()
     try:
         duals = tree_unflatten(
@@ -296,6 +298,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
         aux = tree_map(lambda x: forward_ad.unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
     finally:
         forward_ad.exit_dual_level()
+        _native.set_inference_mode(inference)
     results = tree_unflatten(values, out_spec), tree_unflatten(slopes, out_spec)
     return (*results, aux) if has_aux else results
 

@@ -126,6 +126,18 @@ class LinearCrossEntropyOptions:
     def __init__(
         self, allow_retain_graph=False, batch_chunk_size=None, chunking_method="auto", acc_policy="auto", acc_dtype=None
     ):
+        chunks = (chunking_method or "auto").partition(":")
+        factor = chunks[2].isdecimal() and int(chunks[2]) > 0 if chunks[1] else True
+        if chunks[0] not in ("auto", "aspect_ratio") or not factor or (chunks[0] == "auto" and chunks[1]):
+            raise ValueError(f"LinearCrossEntropyOptions: invalid chunking_method: {chunking_method!r}")
+        if acc_policy not in ("accurate", "balanced", "compact", "auto"):
+            raise ValueError(f"LinearCrossEntropyOptions: invalid acc_policy: {acc_policy!r}")
+        if acc_dtype not in (None, cresset.float16, cresset.bfloat16, cresset.float32, cresset.float64):
+            raise ValueError(f"LinearCrossEntropyOptions: acc_dtype must be None or a floating dtype, got {acc_dtype}")
+        if batch_chunk_size is not None and not (isinstance(batch_chunk_size, int) and batch_chunk_size > 0):
+            raise ValueError(
+                f"LinearCrossEntropyOptions: batch_chunk_size must be positive int or None, got {batch_chunk_size}"
+            )
         self.allow_retain_graph, self.batch_chunk_size = allow_retain_graph, batch_chunk_size
         self.chunking_method, self.acc_policy, self.acc_dtype = chunking_method, acc_policy, acc_dtype
 

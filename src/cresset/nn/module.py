@@ -20,6 +20,7 @@ from .hooks import (
     BackwardHook,
     add_hook,
     global_backward_hooks,
+    warn_of_older_hooks,
 )
 from .parameter import Buffer, Parameter, forget_gradients
 from .state import HasState
@@ -129,7 +130,7 @@ class Module(HasState):
             if watch:
                 result = watch.watch_outputs(result)
             if other:
-                self._register_on_last_operation(other, result)
+                self._register_on_last_operation(other, args, result)
             return result
         except Exception:
             # Hooks registered with always_call run even now, as far as they have not run yet.
@@ -181,7 +182,7 @@ class Module(HasState):
             (full if self._is_full_backward_hook else other).extend(self._backward_hooks.values())
         return full, other
 
-    def _register_on_last_operation(self, hooks, result):
+    def _register_on_last_operation(self, hooks, args, result):
         """Hooks of the older kind see the gradients of the operation that made the result."""
         value = result
         while not isinstance(value, cresset.Tensor):
@@ -191,6 +192,7 @@ class Module(HasState):
                 else value[0]
             )
         node = value.grad_fn
+        warn_of_older_hooks(args, result, node)
         if node is not None:
             for hook in hooks:
                 node.register_hook(lambda grad_input, grad_output, hook=hook: hook(self, grad_input, grad_output))

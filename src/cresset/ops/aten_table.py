@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import _native
 from . import aten_forms
-from .namespaces import OpOverload, Schema, packet_named
+from .namespaces import OpOverload, OpOverloadPacket, Schema
 from .registry import functions, methods
 from .tags import Tag
 
@@ -74,7 +74,7 @@ def _tags():
     return found
 
 
-class AtenPacket:
+class AtenPacket(OpOverloadPacket):
     """`torch.ops.aten.<name>`: the overloads of one of our operators. A call finds out by its arguments which is
     meant."""
 
@@ -106,15 +106,6 @@ class AtenPacket:
                 else Schema(f"aten::{self.__name__}(...) -> Tensor"),
             )
         return made[overload]
-
-    def __repr__(self):
-        return f"<OpOverloadPacket(op='{self}')>"
-
-    def __str__(self):
-        return f"aten.{self.__name__}"
-
-    def __reduce__(self):
-        return packet_named, ("aten", self.__name__)
 
 
 class AtenOverload(OpOverload):

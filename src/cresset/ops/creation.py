@@ -233,23 +233,18 @@ def _(grad):
     yield lambda: cresset.imag(grad)
 
 
-@function(out=True, autocast={"cpu": "float32"})
-def polar(abs, angle):
+@function(autocast={"cpu": "float32"})
+def polar(abs, angle, *, out=None):
     """Complex numbers from their absolute values and angles.
 
     >>> cresset.polar(cresset.tensor([2.0]), cresset.tensor([0.0]))
     tensor([2.+0.j])
     """
-    for part in (abs, angle):
-        if part.dtype not in (cresset.float32, cresset.float64):
-            raise RuntimeError(
-                f"polar: Expected both inputs to be Float or Double tensors but got {abs.dtype} and {angle.dtype}"
-            )
-    if abs.dtype != angle.dtype:
-        raise RuntimeError(
-            f"polar: Expected object of scalar type {abs.dtype} but got scalar type {angle.dtype} for second argument"
-        )
-    return cresset.complex(abs * angle.cos(), abs * angle.sin())
+    if not (abs.is_floating_point() and angle.is_floating_point()) or abs.dtype != angle.dtype:
+        cresset.complex(abs, angle)  # which says what is wrong
+    if abs.dtype not in (cresset.float32, cresset.float64):
+        raise NotImplementedError(f'polar: "polar" not implemented for {abs.dtype}; float32 and float64 are')
+    return cresset.complex(abs * angle.cos(), abs * angle.sin(), out=out)
 
 
 # --- inside vmap ---

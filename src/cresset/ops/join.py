@@ -1,5 +1,7 @@
 """Joining tensors and splitting them: stacks, splits, grids and products of vectors, blocks on a diagonal."""
 
+import functools
+import warnings
 from typing import Any
 
 import cresset
@@ -194,7 +196,7 @@ def tensor_split(
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
     if input.ndim == 0:
-        raise RuntimeError("tensor_split: expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     indices = tensor_indices_or_sections if indices is None else indices
     where = _where_to_split("tensor_split", indices_or_sections, sections, indices)
     return _split("tensor_split", input, where, wrap_dim(dim, input.ndim, "tensor_split"))
@@ -204,7 +206,7 @@ def _even_split(who, input, least_ndim, dim, *where):
     """`tensor_split` for at least `least_ndim` dimensions, into sections of equal size only."""
     if input.ndim < least_ndim:
         raise RuntimeError(
-            f"{who}: requires a tensor with at least {least_ndim} dimension, "
+            f"torch.{who} requires a tensor with at least {least_ndim} dimension, "
             f"but got a tensor with {input.ndim} dimensions!"
         )
     where = _where_to_split(who, *where)
@@ -247,6 +249,13 @@ def dsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> t
     return _even_split("dsplit", input, 3, 2, indices_or_sections, sections, indices)
 
 
+@functools.cache
+def _warn_of_indexing():
+    warnings.warn(
+        "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=4
+    )
+
+
 @function
 def meshgrid(*tensors, indexing=None) -> tuple:
     """The coordinates of a grid: one tensor per vector, all of the grid's shape.
@@ -277,6 +286,8 @@ def meshgrid(*tensors, indexing=None) -> tuple:
             )
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if indexing is None:
+        _warn_of_indexing()
     order = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:
         order[:2] = 1, 0
@@ -345,7 +356,7 @@ def block_diag(*tensors):
     for position, tensor in enumerate(tensors):
         if tensor.ndim > 2:
             raise RuntimeError(
-                "block_diag: Input tensors must have 2 or fewer dimensions. "
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
                 f"Input {position} has {tensor.ndim} dimensions"
             )
     blocks = [_to_2d(tensor) for tensor in tensors]

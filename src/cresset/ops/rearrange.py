@@ -392,7 +392,7 @@ def broadcast_shapes(*shapes) -> Any:
     """
     lists = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     result = [1] * max(map(len, lists), default=0)
-    for shape in lists:
+    for place, shape in enumerate(lists):
         for dim, size in enumerate(reversed(shape), start=1):
             if size < 0:
                 raise ValueError(
@@ -402,7 +402,8 @@ def broadcast_shapes(*shapes) -> Any:
                 if result[-dim] != 1:
                     raise RuntimeError(
                         f"broadcast_shapes: Attempting to broadcast a dimension of length {size} at {-dim}! "
-                        f"The shapes are {', '.join(map(str, lists))}"
+                        f"Mismatching argument at index {place} had {shape}; but expected shape should be "
+                        f"broadcastable to {result}"
                     )
                 result[-dim] = size
     return cresset.Size(result)

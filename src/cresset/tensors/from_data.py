@@ -87,8 +87,13 @@ def _made(data, dtype, device):
     return whole.clone().to(device=device)
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """`obj` as a tensor: a tensor, a storage, an array, a buffer, a DLPack capsule, a number or nested lists."""
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """`obj` as a tensor: a tensor, a storage, an array, a buffer, a DLPack capsule, a number or nested lists.
+
+    Args:
+        copy: whether the memory must be new (True) or `obj`'s (False); by default it is `obj`'s where it can be.
+        requires_grad: by default that of `obj`; False: without its history.
+    """
     if isinstance(obj, Tensor):
         made = obj
     elif is_storage(obj):  # bytes are read as the dtype that is asked for
@@ -97,21 +102,25 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         )
     elif hasattr(obj, "__array_interface__") and hasattr(obj, "flags"):
         made = _native.from_buffer(obj)
-    elif hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         made = from_dlpack(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)) or type(obj).__name__ == "array":
         made = frombuffer(obj, dtype=dtype or _native.get_default_dtype())
     else:
+        if copy is False and hasattr(obj, "__array_interface__"):
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or make an array of it")
         if copy is False:
             raise ValueError("can't alias arbitrary sequence.")
-        return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+        return tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
     converted = made.to(device=device, dtype=dtype)
     if copy is False and converted is not made:
-        raise ValueError(
-            f"can't alias a {made.dtype} {made.device} tensor into {dtype or made.dtype} on {device or made.device}"
-        )
+        if device is not None and made.device != converted.device:
+            raise ValueError(f"can't alias tensor from device '{made.device}' to '{converted.device}'.")
+        raise ValueError(f"can't alias tensor with dtype '{made.dtype}' into dtype '{dtype}'.")
     if copy and converted is made:
         converted = made.clone()
+    if requires_grad is False and converted.requires_grad:
+        converted = converted.detach()
     if requires_grad and not converted.requires_grad and (converted.is_floating_point() or converted.is_complex()):
         converted = converted.detach().requires_grad_()
     return converted

@@ -9,6 +9,7 @@ import sys
 import warnings
 
 from .. import _native
+from . import underscored
 from .exchange import (
     __array__,
     __array_namespace__,
@@ -75,6 +76,8 @@ def __reversed__(self):
 
 
 def __complex__(self):
+    if self.numel() != 1:
+        raise ValueError(f"only one element tensors can be converted to Python scalars, this one has {self.numel()}")
     return complex(self.item())
 
 
@@ -592,7 +595,7 @@ def install(methods):
     """Attach operators and the methods above to the native type."""
     for name, method in methods.items():
         setattr(Tensor, name, method)
-    for method in METHODS:
+    for method in (*METHODS, *underscored.METHODS):
         setattr(Tensor, method.__name__, method)
     Tensor._legacy_new = staticmethod(legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)

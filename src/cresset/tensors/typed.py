@@ -3,6 +3,7 @@
 import builtins
 
 from .. import _native
+from ..storage import is_storage
 
 Tensor = _native.Tensor
 
@@ -48,26 +49,42 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
 
 def new(self, *args, **kwargs):
     """A tensor of the same dtype from sizes or data (the old way)."""
-    return legacy_new(*args, **{"device": self.device, **kwargs}, dtype=self.dtype)
+    return legacy_new(*args, **kwargs, dtype=self.dtype, home=self.device)
 
 
-def legacy_new(*args, device=None, dtype=None):
-    """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor or a sequence, of the default dtype or
-    of `dtype`.
+def legacy_new(*args, size=None, device=None, dtype=None, home=None):
+    """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor, a storage or a sequence, of the default
+    dtype or of `dtype`, on the device that the class or tensor is of.
     """
     import cresset
 
     wanted, dtype = dtype, dtype or _native.get_default_dtype()
+    given, device = device, device or home
+    if given is not None and _native.device(given).type != _native.device(home or "cpu").type:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {_native.device(home or 'cpu').type} but device type: "
+            f"{_native.device(given).type} was passed"
+        )
+    if size is not None:
+        args = (*args, _native.Size(size))
     if not args or all(isinstance(a, int) for a in args):
         return cresset.empty(args or (0,), device=device, dtype=dtype)
     if len(args) > 1:
         raise TypeError(
-            f"new(): expected sizes, a tensor or a sequence, got {', '.join(a.__class__.__name__ for a in args)}"
+            "new() received an invalid combination of arguments: expected sizes, a tensor, a storage or a sequence, "
+            f"got ({', '.join(a.__class__.__name__ for a in args)})"
         )
     (data,) = args
     if isinstance(data, _native.Size):
         return cresset.empty(data, device=device, dtype=dtype)
+    if is_storage(data):
+        return cresset.empty(0, device=device, dtype=dtype).set_(data)
     if isinstance(data, Tensor):
+        if given is not None:
+            raise RuntimeError(
+                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+                "Use torch.tensor(...) or torch.as_tensor(...) instead."
+            )
         if wanted and data.dtype != wanted:
             raise TypeError(f"expected {wanted} (got {data.dtype}); use .to()")
         return data.as_strided(data.shape, data.stride())

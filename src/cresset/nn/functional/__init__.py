@@ -128,4 +128,12 @@ from .resampling import interpolate, upsample, upsample_bilinear, upsample_neare
 
 _autocast.apply(globals())
 _registry.let_others_answer(globals())
-__getattr__ = _missing_names.of(__name__)
+_missing = _missing_names.of(__name__)
+
+
+def __getattr__(name):
+    if name == "grad":  # PyTorch's module holds that of the gradients of convolutions, too
+        from .. import grad
+
+        return grad
+    return _missing(name)

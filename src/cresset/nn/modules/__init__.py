@@ -78,6 +78,11 @@ for _name, _sources in _FILES.items():
     globals().update({k: v for k, v in vars(_place).items() if isinstance(v, type) and issubclass(v, Module)})
 
 vars(_made["module"])["_EXTRA_STATE_KEY_SUFFIX"] = state.EXTRA_STATE
+for _name in (
+    "FORWARD_PRE_HOOKS", "FORWARD_HOOKS", "FORWARD_HOOKS_WITH_KWARGS", "FORWARD_HOOKS_ALWAYS_CALLED",
+    "BACKWARD_PRE_HOOKS", "BACKWARD_HOOKS",
+):  # fmt: skip
+    vars(_made["module"])["_global_" + _name.lower()] = getattr(hooks, _name)
 vars(_made["transformer"])["_get_activation_fn"] = transformer._activation
 vars(_made["utils"])["consume_prefix_in_state_dict_if_present"] = consume_prefix_in_state_dict_if_present
 globals().update(_made)

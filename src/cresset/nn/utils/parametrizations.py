@@ -66,7 +66,7 @@ class _SpectralNorm(Module):
         matrix = as_matrix(weight, self.dim)
         if self.training:
             improve(matrix, self._u, self._v, self.n_power_iterations, self.eps)
-        return weight / self._u.clone().dot(matrix.mv(self._v.clone()))
+        return weight / cresset.vdot(self._u.clone(), matrix.mv(self._v.clone()))
 
     def right_inverse(self, value):
         return value

@@ -47,7 +47,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        shape = original.shape  # as it is before a right_inverse gives it another
+        dtype, shape = original.dtype, original.shape  # as it is before a right_inverse gives it another
         value = original
         with cresset.no_grad():
             for module in reversed(self):
@@ -69,6 +69,11 @@ class ParametrizationList(ModuleList):
                     "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                     f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {value.dtype}"
                 )
+            if original.device != value.device and not unsafe:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the device.\n"
+                    f"original.device: {original.device}\nright_inverse(original).device: {value.device}"
+                )
             if value is not original:  # the parameter keeps its identity, so that an optimizer goes on knowing it
                 with cresset.no_grad():
                     original.data = value.data
@@ -84,16 +89,7 @@ class ParametrizationList(ModuleList):
                 part.requires_grad_(original.requires_grad)
                 _register(self, f"original{number}", part)
         if not unsafe:
-            made = self()
-            if not isinstance(made, cresset.Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-            if made.dtype != original.dtype or made.shape != shape:
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the tensor, unless "
-                    "`unsafe` flag is "
-                    f"enabled.\nmodule dtype: {original.dtype}, shape: {shape}\n"
-                    f"parametrized dtype: {made.dtype}, shape: {made.shape}"
-                )
+            _check_same(self(), dtype, shape)
 
     def right_inverse(self, value):
         """Change the originals so that the tensor becomes `value`."""
@@ -120,6 +116,30 @@ class ParametrizationList(ModuleList):
         for module in others:
             value = module(value)
         return value
+
+
+def _check_same(made, dtype, shape):
+    """A parametrization gives a tensor like the one it takes."""
+    if not isinstance(made, cresset.Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+    for what, before, after in (("dtype", dtype, made.dtype), ("shape", shape, made.shape)):
+        if before != after:
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
+                f"enabled: it was {before}, the parametrized one has {after}"
+            )
+
+
+def _check_inverse(found, before):
+    """On top of others, a right_inverse gives a tensor like the one that the parametrization takes."""
+    if not isinstance(found, cresset.Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got {type(found).__name__}.")
+    for what in ("dtype", "shape"):
+        if getattr(found, what) != getattr(before, what):
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} as the tensor, unless "
+                f"the `unsafe` flag is enabled: {getattr(before, what)} and {getattr(found, what)}"
+            )
 
 
 def _register(module, name, tensor):
@@ -184,11 +204,9 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
         if not unsafe:
             before = getattr(module, tensor_name)
             made = parametrization(before)
-            if not isinstance(made, cresset.Tensor) or made.dtype != before.dtype or made.shape != before.shape:
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the tensor, unless the "
-                    "`unsafe` flag is enabled."
-                )
+            _check_same(made, before.dtype, before.shape)
+            if hasattr(parametrization, "right_inverse"):
+                _check_inverse(parametrization.right_inverse(made), before)
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module

@@ -17,7 +17,7 @@ def improve(matrix, u, v, steps, eps):
     """Improve the estimates of the vectors of the largest singular value, in place, by power iteration."""
     with cresset.no_grad():
         for _ in range(steps):
-            v.copy_(normalize(matrix.t().mv(u), dim=0, eps=eps))
+            v.copy_(normalize(matrix.mH.mv(u), dim=0, eps=eps))
             u.copy_(normalize(matrix.mv(v), dim=0, eps=eps))
 
 

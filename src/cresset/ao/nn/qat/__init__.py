@@ -16,10 +16,22 @@ def _from_float(cls, mod, use_precomputed_fake_quant=False):
     return new
 
 
+def _imitating(layer, qconfig):
+    """Let a layer that was made imitate the quantization that `qconfig` asks for."""
+    if not qconfig:
+        raise AssertionError(f"{type(layer).__name__}: qconfig must be provided for QAT module")
+    layer.qconfig = qconfig
+    layer.weight_fake_quant = qconfig.weight()
+
+
 class Linear(nn.Linear):
-    """nn.Linear whose weight is quantized in imitation."""
+    """nn.Linear whose weight is quantized in imitation, as `qconfig` says."""
 
     from_float = classmethod(_from_float)
+
+    def __init__(self, in_features, out_features, bias=True, qconfig=None, device=None, dtype=None):
+        super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
+        _imitating(self, qconfig)
 
     def forward(self, input):
         return nn.functional.linear(input, self.weight_fake_quant(self.weight), self.bias)
@@ -28,14 +40,16 @@ class Linear(nn.Linear):
 def _kind(dims):
     base = getattr(nn, f"Conv{dims}d")
 
+    def __init__(self, *args, qconfig=None, **kwargs):
+        base.__init__(self, *args, **kwargs)
+        _imitating(self, qconfig)
+
     def forward(self, input):
         return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
 
-    text = f"nn.Conv{dims}d whose weight is quantized in imitation."
+    members = {"__init__": __init__, "forward": forward, "from_float": classmethod(_from_float), "__module__": __name__}
     return type(
-        f"Conv{dims}d",
-        (base,),
-        {"forward": forward, "from_float": classmethod(_from_float), "__module__": __name__, "__doc__": text},
+        f"Conv{dims}d", (base,), {**members, "__doc__": f"nn.Conv{dims}d whose weight is quantized in imitation."}
     )
 
 

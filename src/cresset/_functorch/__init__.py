@@ -1,0 +1,10 @@
+"""torch._functorch: what programs name of PyTorch's transforms by their files; the transforms are `cresset.func`."""
+
+import importlib
+import importlib.util
+
+
+def __getattr__(name):
+    if not name.startswith("__") and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
