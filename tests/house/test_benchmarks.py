@@ -26,6 +26,8 @@ def test_every_file_is_listed():
         "harness",
         "gpu",
         "compiled_gpu",
+        "operators_gpu",
+        "operators_gpu_cases",
     }  # these have a runner of their own
     assert files == set(harness.FILES)
 
