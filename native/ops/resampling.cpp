@@ -1,5 +1,9 @@
-// Images of bytes in another size: each new row is a sum of old rows times whole weights, as image libraries compute
-// it.
+// Images in another size. Of bytes: each new row is a sum of old rows times whole weights, as image libraries compute
+// it. Of floats: a few old elements along each dimension, and the way back, which is the gradient.
+#include "ops/resampling.h"
+
+#include <limits>
+
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
@@ -112,12 +116,97 @@ void run_resized_bytes(Call& c) {
                });
 }
 
+// Trailing dimensions, up to three, as axes; those that are missing have one element.
+void infer_resample(Call& c) {
+  const Tensor input = c.tensor(0);
+  const ResampledAxes axes(c);
+  const auto rank = static_cast<int64_t>(c.integers(1).size());
+  Dims sizes = input.sizes();
+  for (int64_t d = 0; d < rank; ++d) {
+    const ResampledAxis& a = axes.all[3 - rank + d];
+    int64_t& size = sizes[input.dim() - rank + d];
+    check(size == (axes.back ? a.new_size : a.old_size), "_resample: expected ", axes.back ? a.new_size : a.old_size,
+          " elements along dimension ", input.dim() - rank + d, " of a tensor of shape ", list(input.sizes()));
+    size = axes.back ? a.old_size : a.new_size;
+  }
+  check(axes.is_nearest() || is_floating(input.dtype()), "_resample: expected floating point numbers, got ",
+        name_of(input.dtype()));
+  c.promise({std::move(sizes)}, input.dtype(), input.device());
+}
+
+template <class T>
+void resample_planes(const ResampledAxes& axes, const T* x, T* y, int64_t planes) {
+  const auto& [z, v, u] = axes.all;
+  const int64_t read = axes.old_count(), made = axes.new_count();
+  parallel_for(planes, std::max<int64_t>(1, kParallelGrain / std::max(read, made)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const T* from = x + p * (axes.back ? made : read);
+      T* to = y + p * (axes.back ? read : made);
+      if (axes.back) std::fill_n(to, read, T(0));
+      for (int32_t k = 0; k < z.new_size; ++k)
+        for (int32_t j = 0; j < v.new_size; ++j)
+          for (int32_t i = 0; i < u.new_size; ++i) {
+            const auto depth = taps_of<T>(z, k), height = taps_of<T>(v, j), width = taps_of<T>(u, i);
+            const int64_t place = (int64_t{k} * v.new_size + j) * u.new_size + i;
+            T total = 0;
+            for (int a = 0; a < depth.count; ++a)
+              for (int b = 0; b < height.count; ++b)
+                for (int c = 0; c < width.count; ++c) {
+                  const int64_t at = (int64_t{depth.at[a]} * v.old_size + height.at[b]) * u.old_size + width.at[c];
+                  const T weight = depth.weight[a] * height.weight[b] * width.weight[c];
+                  if (axes.back)
+                    to[at] += weight * from[place];
+                  else
+                    total += weight * from[at];
+                }
+            if (!axes.back) to[place] = total;
+          }
+    }
+  });
+}
+
+void run_resample(Call& c) {
+  const Tensor& out = c.out();
+  const ResampledAxes axes(c);
+  if (out.numel() == 0) return;
+  const Dtype computed = out.dtype() == Dtype::f32 ? Dtype::f32 : Dtype::f64;
+  const Tensor from = contiguous(convert(c.tensor(0), computed)),
+               to = computed == out.dtype() ? out : empty(out.sizes(), computed, out.device());
+  const int64_t planes = out.numel() / (axes.back ? axes.old_count() : axes.new_count());
+  if (computed == Dtype::f32)
+    resample_planes(axes, from.data<float>(), to.data<float>(), planes);
+  else
+    resample_planes(axes, from.data<double>(), to.data<double>(), planes);
+  if (to.get() != out.get()) copy_into(out, to);
+}
+
 }  // namespace
+
+ResampledAxes::ResampledAxes(const Call& c) : back(c.boolean(5)) {
+  const DimsView olds = c.integers(1), news = c.integers(2), modes = c.integers(3);
+  const size_t rank = olds.size();
+  check(rank >= 1 && rank <= 3 && news.size() == rank && modes.size() == rank && c.tensor(0).dim() >= int64_t(rank),
+        "_resample: expected old sizes, new sizes and modes of the last one to three dimensions, got ", list(olds),
+        ", ", list(news), " and ", list(modes));
+  for (size_t d = 0; d < rank; ++d) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    const size_t k = 3 - rank + d;
+    check(olds[d] > 0 && news[d] > 0 && olds[d] < kMost && news[d] < kMost && modes[d] >= kSame && modes[d] <= kCubic &&
+              (modes[d] != kSame || olds[d] == news[d]) && (modes[d] != kCubic || k > 0),
+          "_resample: cannot make ", news[d], " elements of ", olds[d], " in mode ", modes[d]);
+    all[k] = {static_cast<int32_t>(olds[d]), static_cast<int32_t>(news[d]), static_cast<int32_t>(modes[d]),
+              static_cast<int32_t>(c.boolean(4)), c.real(6 + static_cast<int>(k))};
+  }
+}
 
 REGISTER(resampling) {
   constexpr uint32_t kInternal = kFunctionOnly | kMethodOnly;  // for cresset.nn.functional, under no public name
   r.add("resized_bytes(Tensor input, int dim, Tensor first, Tensor weights, int bits) -> Tensor", infer_resized_bytes,
         run_resized_bytes, kNotDifferentiable | kInternal);
+  r.add(
+      "_resample(Tensor input, int[] old_size, int[] new_size, int[] modes, bool align_corners, bool back, float "
+      "depth_step, float height_step, float width_step) -> Tensor",
+      infer_resample, run_resample, kFunctionOnly, "UpsampleBackward0");
 }
 
 }  // namespace cresset

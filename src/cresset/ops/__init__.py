@@ -15,7 +15,7 @@ TOPICS = (
     "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
     "sparse_layout", "segment", "check",
-    "bits", "quantize", "resampling",
+    "bits", "quantize", "resampling", "grid",
 )  # fmt: skip
 
 for _topic in TOPICS:

@@ -1,12 +1,11 @@
 """Reading images and volumes at places given by a grid, and the grids of affine maps."""
 
 import warnings
-from itertools import product
 
 import cresset
 
 from ...ops.autocast import autocast
-from .resampling import cubic_weights
+from ...ops.grid import MODES, PADDINGS, sampled
 
 _CHANGED = (
     "Default {0} behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old "
@@ -29,11 +28,11 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     >>> F.grid_sample(image, cresset.zeros(1, 1, 1, 2), align_corners=False)
     tensor([[[[2.]]]])
     """
-    if mode not in ("bilinear", "nearest", "bicubic"):
+    if mode not in MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
         )
-    if padding_mode not in ("zeros", "border", "reflection"):
+    if padding_mode not in PADDINGS:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
             f"but got: '{padding_mode}'"
@@ -69,64 +68,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"{grid.dtype}"
         )
 
-    samples, channels, *sizes = input.shape
-    flat = input.flatten(2)
-    # One coordinate tensor (N, places) for each spatial dimension; the grid counts from the last one.
-    places = [
-        _unnormalize(grid[..., spatial - 1 - k].reshape(samples, -1), sizes[k], align_corners) for k in range(spatial)
-    ]
-    if mode != "bicubic":
-        places = [_bring_inside(x, n, padding_mode, align_corners) for x, n in zip(places, sizes, strict=True)]
-
-    if mode == "nearest":
-        neighbors = [[(x.round(), None)] for x in places]
-    elif mode == "bilinear":
-        neighbors = []
-        for x in places:
-            first = x.detach().floor()
-            neighbors.append([(first, first + 1 - x), (first + 1, x - first)])
-    else:
-        neighbors = []
-        for x, n in zip(places, sizes, strict=True):
-            first = x.detach().floor()
-            near = [_bring_inside(first + k, n, padding_mode, align_corners) for k in (-1, 0, 1, 2)]
-            neighbors.append(list(zip(near, cubic_weights(x - first), strict=True)))
-
-    total = None
-    for corner in product(*neighbors):
-        weight = inside = None
-        index = 0
-        for (x, w), n in zip(corner, sizes, strict=True):
-            index = index * n + x.long().clamp(0, n - 1)
-            weight = w if weight is None or w is None else weight * w
-            within = (x >= 0) & (x <= n - 1)
-            inside = within if inside is None else inside & within
-        value = flat.gather(2, index.unsqueeze(1).expand(-1, channels, -1))
-        if weight is not None:
-            value = value * weight.unsqueeze(1)
-        value = value.masked_fill(~inside.unsqueeze(1), 0)
-        total = value if total is None else total + value
-    return total.reshape(samples, channels, *grid.shape[1:-1])
-
-
-def _unnormalize(x, size, align_corners):
-    """From [-1, 1] to element numbers."""
-    return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
-
-
-def _bring_inside(x, size, padding_mode, align_corners):
-    if padding_mode == "zeros":
-        return x
-    if padding_mode == "reflection":
-        low, span = (0.0, size - 1) if align_corners else (-0.5, size)
-        if span == 0:
-            x = cresset.zeros_like(x)
-        else:
-            distance = (x - low).abs()
-            extra, turns = distance.fmod(span), (distance.detach() / span).floor()
-            x = cresset.where(turns % 2 == 0, extra + low, span - extra + low)
-    # At the border and beyond it the place no longer depends on the grid.
-    return cresset.where(x > 0, cresset.where(x < size - 1, x, x.new_full((), size - 1)), x.new_zeros(()))
+    if input.device.type == "cpu" or not input.dtype.is_floating_point:
+        return sampled(input, grid, mode, padding_mode, bool(align_corners))
+    return cresset._grid_sample(input, grid, MODES.index(mode), PADDINGS.index(padding_mode), bool(align_corners))
 
 
 def affine_grid(theta, size, align_corners=None):

@@ -9,9 +9,11 @@ import cresset
 from ..._native import overridable
 from ...ops.autocast import autocast
 from ...ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from ...ops.resampling import cubic_weights
 
 _SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+_NUMBERS = {"nearest": 1, "nearest-exact": 2, "linear": 3, "bilinear": 3, "trilinear": 3, "bicubic": 4}  # of _resample
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
 
 
@@ -76,6 +78,8 @@ def interpolate(
     dtype, between = input.dtype, not mode.startswith("nearest")
     if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in ("bilinear", "bicubic"))):
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
+    if dtype.is_floating_point and dtype.itemsize > 1 and not antialias and input.device.type != "cpu":
+        return _in_format_of(input, _resize_at_once(input, sizes, scales, mode, align_corners))
     precision = None
     if between and (
         dtype == cresset.uint8 or (dtype.itemsize == 2 and mode != "bilinear" and input.device.type == "cpu")
@@ -85,10 +89,30 @@ def interpolate(
     result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between and not whole else input
     for k in reversed(range(spatial)):
         result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, precision)
-    result = result.to(dtype)
-    if spatial == 2 and not input.is_contiguous() and input.is_contiguous(memory_format=cresset.channels_last):
-        result = result.contiguous(memory_format=cresset.channels_last)
+    return _in_format_of(input, result.to(dtype))
+
+
+def _in_format_of(input, result):
+    if input.ndim == 4 and not input.is_contiguous() and input.is_contiguous(memory_format=cresset.channels_last):
+        return result.contiguous(memory_format=cresset.channels_last)
     return result
+
+
+def _resize_at_once(input, sizes, scales, mode, align_corners):
+    """All dimensions in one kernel, on a device."""
+    old = list(input.shape[2:])
+    steps = [_step(o, n, s, align_corners) for o, n, s in zip(old, sizes, scales, strict=True)]
+    modes = [0 if o == n and mode.endswith("linear") else _NUMBERS[mode] for o, n in zip(old, sizes, strict=True)]
+    return cresset._resample(
+        input, old, sizes, modes, bool(align_corners), False, *[1.0] * (3 - len(steps)), *map(float, steps)
+    )
+
+
+def _step(old, size, scale, align_corners):
+    """From one new element to the next, in old ones."""
+    if align_corners:
+        return (old - 1) / (size - 1) if size > 1 else 0.0
+    return 1.0 / scale if scale else old / size
 
 
 def _target(input, size, scale_factor, recompute, mode):
@@ -124,10 +148,7 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
     old, bytes_ = input.size(dim), precision == cresset.uint8
     if old == size and (antialias or bytes_ or mode.endswith("linear")):  # whatever the scale was that gave this size
         return input
-    if align_corners:
-        step = (old - 1) / (size - 1) if size > 1 else 0.0
-    else:
-        step = 1.0 / scale if scale else old / size
+    step = _step(old, size, scale, align_corners)
     dtype = cresset.float64 if bytes_ or input.dtype is cresset.float64 else cresset.float32
     if mode.startswith("nearest"):
         at = cresset.arange(size, dtype=cresset.float32, device=input.device)
@@ -194,18 +215,6 @@ def _whole_weights(weights):
         bits += 1
     weights = weights * 2**bits
     return (weights + 0.5 * weights.sign()).trunc(), bits
-
-
-def cubic_weights(t, a=-0.75):
-    """How four neighbors count for a place `t` between the second and the third: Keys' cubic convolution."""
-
-    def near(x):  # |x| <= 1
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x):  # 1 < |x| < 2
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
 def _filter(old, size, step, mode, dtype, device):

@@ -1,0 +1,1 @@
+../../../../native/base/grid_taps.h

@@ -1,0 +1,1 @@
+../../../../native/base/resampled_axis.h
