@@ -7,7 +7,7 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int kBlock = 256, kTile = kBlock * 8, kDigits = 256;  // as in radix_sort.cuh
+constexpr int kBlock = 256, kTile = kBlock * 16, kDigits = 256;  // as in radix_sort.cuh
 
 const KernelFamily kCount("radix_sort.cuh", "count_digits", {"KEY", "FIRST", "BY_ROW"}, {"-DCOUNT"});
 const KernelFamily kSum("radix_sort.cuh", "sum_counts", {"KEY", "FIRST", "BY_ROW"}, {"-DSUM"});

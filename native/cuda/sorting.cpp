@@ -1,10 +1,12 @@
 // Sorting and selecting along a dimension: sort, topk, kthvalue, median, mode; and distinct elements. The rules of
 // shape are the CPU's. Sorts are stable, and of equal elements the first are chosen.
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "cuda/backend.h"
 #include "cuda/compact.h"
+#include "cuda/extremes.h"
 #include "cuda/indexed_walk.h"
 #include "cuda/radix_sort.h"
 #include "dispatch/on_host.h"
@@ -14,13 +16,16 @@ namespace cresset::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int64_t kLongestRow = kBlock * 8;  // that one block sorts
+// The longest row that one block sorts; of elements of eight bytes half as many have room.
+constexpr int64_t kLongestRow = kBlock * 16;
+int64_t longest_row(Dtype d) { return size_of(d) == 8 ? kLongestRow / 2 : kLongestRow; }
 
 const KernelFamily kRows("sorting.cuh", "sort_rows", {"T", "ITEMS", "CHOSEN"}, {"-DROWS"});
 const KernelFamily kKeys("sorting.cuh", "make_keys", {"T"}, {"-DKEYS"});
 const KernelFamily kTake("sorting.cuh", "take_sorted", {"T"}, {"-DTAKE"});
 const KernelFamily kSelect("sorting.cuh", "select_rows", {"T"}, {"-DSELECT"});
 const KernelFamily kPick("sorting.cuh", "pick_from_sorted", {"T"}, {"-DMIDDLE"});
+const KernelFamily kPickOne("sorting.cuh", "pick_from_rows", {"T", "ITEMS"}, {"-DONE"});
 const KernelFamily kMode("sorting.cuh", "mode_of_sorted", {"T"}, {"-DMODE"});
 const KernelFamily kStarts("sorting.cuh", "group_starts", {"T", "PLAIN"}, {"-DSTARTS"});
 const KernelFamily kColumn("sorting.cuh", "column_keys", {"T"}, {"-DCOLUMN"});
@@ -52,14 +57,54 @@ struct Rows {
 };
 bool fits(const Rows& r) { return is_sortable(r.x.dtype()) && r.n() < std::numeric_limits<int32_t>::max() - 4096; }
 
-int items_for(int64_t length) { return length <= kBlock ? 1 : length <= kBlock * 4 ? 4 : 8; }
+// Few long rows leave most of the device idle when a block looks after each.
+bool is_for_blocks(const Rows& r) { return r.count >= 32 || r.length <= 16384; }
 
-SortedKeys sort_all(const Place& place, const Rows& r, bool descending, int64_t row_length) {
+int items_for(int64_t length) {
+  return length <= kBlock ? 1 : length <= kBlock * 4 ? 4 : length <= kBlock * 8 ? 8 : 16;
+}
+
+// Keys from `base` on, of which so many bits differ.
+struct KeyRange {
+  uint64_t base;
+  int bits;
+};
+SortedKeys sort_all(const Place& place, const Rows& r, bool descending, int64_t row_length, KeyRange range) {
   const Dtype d = r.x.dtype();
-  const Tensor keys = empty({{r.n()}}, size_of(d) == 8 ? Dtype::i64 : Dtype::i32, r.x.device());
+  const bool wide = size_of(d) == 8;
+  const Tensor keys = empty({{r.n()}}, wide ? Dtype::i64 : Dtype::i32, r.x.device());
   const auto turned = static_cast<int32_t>(descending);
-  kKeys.launch(place, {d}, divide_up(r.n(), kBlock), kBlock, 0, r.x.bytes(), keys.bytes(), r.n(), turned);
-  return sort_keys(place, keys, r.n(), static_cast<int>(8 * size_of(d)), row_length);
+  const auto launch = [&](auto base) {
+    kKeys.launch(place, {d}, divide_up(r.n(), 4 * kBlock), kBlock, 0, r.x.bytes(), keys.bytes(), r.n(), turned, base);
+  };
+  wide ? launch(range.base) : launch(static_cast<uint32_t>(range.base));
+  return sort_keys(place, keys, r.n(), range.bits, row_length);
+}
+KeyRange all_keys(Dtype d) { return {0, static_cast<int>(8 * size_of(d))}; }
+
+// Few long rows are cut into pieces, of which each gives as many candidates as are wanted in all.
+constexpr int64_t kPiece = 16384;
+bool is_for_pieces(const Rows& r, int64_t count) {
+  return r.length >= 4 * kPiece && count <= kPiece / 16 && r.count <= 1024;
+}
+void sort_into(const Rows& r, int64_t count, bool descending, const Tensor& values, const Tensor& indices);
+void choose_from_pieces(const Rows& r, int64_t count, bool descending, const Tensor& values, const Tensor& indices) {
+  static const Operator* const gather = Registry::instance().find("gather");
+  const GradModeGuard unrecorded(false);
+  const Device device = r.x.device();
+  const auto pieces = static_cast<int32_t>(std::min<int64_t>(divide_up(r.length, kPiece), 4096)),
+             size = static_cast<int32_t>(divide_up(r.length, pieces)), length = static_cast<int32_t>(r.length),
+             wanted = static_cast<int32_t>(count), turned = static_cast<int32_t>(descending);
+  const Tensor chosen = empty({{r.count, pieces * count}}, Dtype::i32, device);
+  kSelect.launch(Place(device), {r.x.dtype()}, r.count * pieces, kBlock, 0, r.x.bytes(), chosen.bytes(), length, pieces,
+                 size, wanted, turned);
+  const Tensor at = convert(chosen, Dtype::i64),
+               found = call_operator(*gather, view_of(r.x, {{r.count, r.length}}, {{r.length, 1}}, r.x.offset()),
+                                     int64_t{1}, at);
+  const Tensor among = empty({{r.count, count}}, Dtype::i64, device);
+  sort_into(Rows(found, 1), count, descending, values, among);
+  copy_into(view_of(indices, {{r.count, count}}, {{count, 1}}, indices.offset()),
+            call_operator(*gather, at, int64_t{1}, among));
 }
 
 // The first `count` elements of each row in order, and where they stood, row by row.
@@ -68,23 +113,24 @@ void sort_into(const Rows& r, int64_t count, bool descending, const Tensor& valu
   const Place place(r.x.device());
   const Dtype d = r.x.dtype();
   const auto turned = static_cast<int32_t>(descending), wanted = static_cast<int32_t>(count);
-  if (count == r.length && r.length <= kLongestRow) {
+  if (count == r.length && r.length <= longest_row(d)) {
     char* none = nullptr;
     return kRows.launch(place, {d, items_for(r.length), false}, r.count, kBlock, 0, r.x.bytes(), none, values.bytes(),
                         indices.bytes(), r.length, wanted, turned);
   }
-  // Few long rows leave most of the device idle when a block looks after each.
-  if (count <= kLongestRow && (r.count >= 32 || r.length <= 16384)) {
+  if (is_for_pieces(r, count)) return choose_from_pieces(r, count, descending, values, indices);
+  if (count <= longest_row(d) && is_for_blocks(r)) {
     const Tensor chosen = empty({{r.count * count}}, Dtype::i32, r.x.device());
     const auto length = static_cast<int32_t>(r.length);
-    kSelect.launch(place, {d}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), length, wanted, turned);
+    kSelect.launch(place, {d}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), length, int32_t{1}, length, wanted,
+                   turned);
     return kRows.launch(place, {d, items_for(count), true}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(),
                         values.bytes(), indices.bytes(), r.length, wanted, turned);
   }
-  const SortedKeys sorted = sort_all(place, r, descending, r.length);
+  const SortedKeys sorted = sort_all(place, r, descending, r.length, all_keys(d));
   const int64_t n = r.count * count;
-  kTake.launch(place, {d}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.positions.bytes(), values.bytes(),
-               indices.bytes(), n, r.length, count);
+  kTake.launch(place, {d}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.keys.bytes(), sorted.positions.bytes(),
+               values.bytes(), indices.bytes(), n, r.length, count, turned);
 }
 
 // The same into results of any layout.
@@ -130,9 +176,15 @@ Sorted sorted_rows(const Rows& r, int64_t count) {
 
 // place: k, or -1 for the median.
 void pick(const Rows& r, int64_t place, bool skip_nan, const Tensor& value, const Tensor& index) {
+  const auto skip = static_cast<int32_t>(skip_nan);
+  if (is_for_blocks(r)) {
+    const auto length = static_cast<int32_t>(r.length);
+    const int items = length <= kBlock * 4 ? 4 : length <= kBlock * 16 ? 16 : 0;
+    return kPickOne.launch(Place(r.x.device()), {r.x.dtype(), items}, r.count, kBlock, 0, r.x.bytes(), value.bytes(),
+                           index.defined() ? index.bytes() : nullptr, length, place, skip);
+  }
   const int64_t count = place < 0 ? r.length : place + 1;
   const Sorted s = sorted_rows(r, count);
-  const auto skip = static_cast<int32_t>(skip_nan);
   kPick.launch(Place(r.x.device()), {r.x.dtype()}, divide_up(r.count, kBlock), kBlock, 0, s.values.bytes(),
                s.indices.bytes(), value.bytes(), index.defined() ? index.bytes() : nullptr, r.count, count, place,
                skip);
@@ -173,8 +225,8 @@ void run_mode(Call& c) {
   const Rows r(t, wrap_dim(c.integer(1), t.dim()));
   if (!fits(r)) return execute_on_host(c, t.device());
   const Sorted s = sorted_rows(r, r.length);
-  kMode.launch(Place(t.device()), {t.dtype()}, divide_up(r.count, 64), 64, 0, s.values.bytes(), s.indices.bytes(),
-               c.out(0).bytes(), c.out(1).bytes(), r.count, r.length);
+  kMode.launch(Place(t.device()), {t.dtype()}, r.count, kBlock, 0, s.values.bytes(), s.indices.bytes(),
+               c.out(0).bytes(), c.out(1).bytes(), r.length);
 }
 
 // ---------------------------------------------------------------- distinct elements
@@ -226,7 +278,13 @@ void run_unique(Call& c) {
   const Tensor starts = empty({{r.n()}}, Dtype::u8, t.device());
   Tensor positions;
   if (r.n()) {
-    const SortedKeys sorted = sort_all(place, r, false, 0);
+    // Whole numbers often lie in a small range. The device is waited for in any case.
+    KeyRange range = all_keys(t.dtype());
+    if (is_integral(t.dtype()) && size_of(t.dtype()) > 1) {
+      const Extremes e = extremes_of(r.x);
+      range = {e.low, std::max(1, 64 - std::countl_zero(e.high - e.low))};
+    }
+    const SortedKeys sorted = sort_all(place, r, false, 0, range);
     positions = sorted.positions;
     const auto has_nan = static_cast<int32_t>(is_floating(t.dtype()));
     const int64_t n = r.n();

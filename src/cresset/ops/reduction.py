@@ -5,6 +5,7 @@ import math
 import cresset
 
 from .batches import all_samples
+from .indexing import onto_zeros
 from .registry import batch, onnx, operator, placement
 
 
@@ -217,7 +218,7 @@ def at_indices(grad, info, dim, keepdim, indices):
         return grad
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return cresset.zeros(info.shape, dtype=grad.dtype, device=grad.device).scatter(dim, indices, grad)
+    return onto_zeros("scatter", info, grad, dim, indices, grad)
 
 
 @operator("max.dim").derivative

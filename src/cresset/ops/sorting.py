@@ -2,6 +2,7 @@
 
 import cresset
 
+from .indexing import onto_zeros
 from .registry import batch, function, onnx, operator, placement
 
 sort = operator("sort", """The elements along `dim` in increasing (or decreasing) order, and their indices.
@@ -28,7 +29,7 @@ topk = operator("topk", """The `k` largest (or smallest) elements along `dim`, a
 @sort.derivative
 @topk.derivative
 def _(grad, input_info, dim, indices):
-    yield lambda: grad.new_zeros(input_info.shape).scatter(dim, indices, grad)
+    yield lambda: onto_zeros("scatter", input_info, grad, dim, indices, grad)
 
 
 kthvalue = operator("kthvalue", """The `k`-th smallest element along `dim`, and its index; k counts from 1.
@@ -71,7 +72,7 @@ def _(grad, input_info, dim, keepdim, indices):
     def back():
         whole = keepdim or not input_info.shape
         at, amount = (indices, grad) if whole else (indices.unsqueeze(dim), grad.unsqueeze(dim))
-        return grad.new_zeros(input_info.shape).scatter(dim, at, amount)
+        return onto_zeros("scatter", input_info, grad, dim, at, amount)
 
     yield back
 

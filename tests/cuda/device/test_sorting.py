@@ -111,3 +111,39 @@ class TestDistinct:
 
     def test_nothing(self):
         agree(lambda x: x.unique(return_inverse=True, return_counts=True), torch.empty(0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8"])
+@pytest.mark.parametrize("length", [5, 1000, 4096, 5000])
+def test_medians_and_places_of_rows_are_those_of_sorted_rows(dtype, length):
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randint(0, 50, (40, length), generator=generator).to(getattr(torch, dtype))
+    agree(lambda x: x.median(1), x)
+    place, in_order = length // 3, x.sort(1, stable=True)
+    found = x.cuda().kthvalue(place + 1, 1)
+    assert all(torch.equal(f.cpu(), e[:, place]) for f, e in zip(found, in_order, strict=True))
+    if x.is_floating_point():
+        x[3, length // 2] = float("nan")
+        agree(lambda x: x.median(1), x)
+        agree(lambda x: x.nanmedian(1), x)
+
+
+def test_sorted_zeros_keep_their_signs_and_nan_their_bits():
+    x = torch.tensor([0.0, -0.0, 1.0, -0.0, 0.0, -1.0] * 3000)
+    values, indices = x.cuda().sort()
+    assert torch.equal(values.cpu().signbit(), x[indices.cpu()].signbit())
+    agree(lambda x: x.sort(descending=True, stable=True), torch.cat([x, torch.tensor([float("nan")])]))
+
+
+@pytest.mark.parametrize("shape", [(3, 70001), (200000,)])
+def test_the_largest_of_long_rows_are_found_in_pieces(shape):
+    x = torch.randint(0, 2000, shape, generator=torch.Generator().manual_seed(5)).float()
+    for largest in (True, False):
+        values, indices = x.cuda().topk(37, largest=largest)
+        expected = x.sort(-1, descending=largest, stable=True)
+        assert torch.equal(values.cpu(), expected[0][..., :37]) and torch.equal(indices.cpu(), expected[1][..., :37])
+
+
+def test_rows_of_four_thousand_are_sorted_by_a_block():
+    x = torch.randint(0, 900, (7, 3001), generator=torch.Generator().manual_seed(6)).float()
+    agree(lambda x: x.sort(1, stable=True), x)

@@ -49,3 +49,31 @@ __device__ __forceinline__ key_type<Element> key_of(Element v, bool descending) 
   }
   return descending ? ~key & kAll : key;
 }
+
+// Whether one element alone has this key: not so of zeros, which have a sign, and of nan.
+template <class Element>
+__device__ __forceinline__ bool is_unique_key(key_type<Element> key, bool descending) {
+  using Key = key_type<Element>;
+  if constexpr (!is_half<Element> && !is_float<Element>) return true;
+  const Key own = descending ? ~key & all_ones<Element> : key;
+  return own != all_ones<Element> && own != static_cast<Key>(1) << (8 * sizeof(Element) - 1);
+}
+
+// The element that has this key alone.
+template <class Element>
+__device__ __forceinline__ Element element_of(key_type<Element> key, bool descending) {
+  using Key = key_type<Element>;
+  constexpr Key kSign = static_cast<Key>(1) << (8 * sizeof(Element) - 1), kAll = all_ones<Element>;
+  if (descending) key = ~key & kAll;
+  if constexpr (is_half<Element>) {
+    Element v;
+    v.bits = static_cast<uint16_t>(key & kSign ? key ^ kSign : ~key & kAll);
+    return v;
+  } else if constexpr (is_float<Element>) {
+    return __builtin_bit_cast(Element, static_cast<Key>(key & kSign ? key ^ kSign : ~key));
+  } else if constexpr (is_signed_integer<Element>) {
+    return static_cast<Element>(key ^ kSign);
+  } else {
+    return static_cast<Element>(key);
+  }
+}

@@ -7,7 +7,7 @@
 #include "digits.cuh"
 #include "divider.cuh"
 
-constexpr int kItems = 8, kTile = kSortBlock * kItems;
+constexpr int kItems = 16, kTile = kSortBlock * kItems;
 
 __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t shift, const Divider& length) {
 #if BY_ROW

@@ -1,5 +1,5 @@
-// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, MIDDLE,
-// MODE, STARTS, GROUPS, COLUMN, SLICE_STARTS: which kernel is wanted. All sorts are stable.
+// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, ONE,
+// MIDDLE, MODE, STARTS, GROUPS, COLUMN, SLICE_STARTS: which kernel is wanted. All sorts are stable.
 #pragma once
 #include "digits.cuh"
 #include "ordered_keys.cuh"
@@ -64,32 +64,43 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #endif
 
 #ifdef KEYS
-extern "C" __global__ void __launch_bounds__(256) make_keys(const T* x, Key* keys, int64_t n, int32_t descending) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  if (i < n) keys[i] = key_of(x[i], descending != 0);
+// Keys less `base`, which is no larger than any.
+extern "C" __global__ void __launch_bounds__(256)
+    make_keys(const T* x, Key* keys, int64_t n, int32_t descending, Key base) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * 1024 + threadIdx.x;
+#pragma unroll
+  for (int64_t i = first; i < first + 1024; i += 256)
+    if (i < n) keys[i] = key_of(x[i], descending != 0) - base;
 }
 #endif
 
 #ifdef TAKE
-// The first `count` of each sorted row; positions count over all rows.
+// The first `count` of each sorted row; positions count over all rows. A key says what its element is, but for zeros
+// and nan, of which there are several with one key.
 extern "C" __global__ void __launch_bounds__(256)
-    take_sorted(const T* x, const int32_t* positions, T* values, int64_t* indices, int64_t n, int64_t length,
-                int64_t count) {
+    take_sorted(const T* x, const Key* keys, const int32_t* positions, T* values, int64_t* indices, int64_t n,
+                int64_t length, int64_t count, int32_t descending) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
-  const int64_t row = i / count, at = positions[row * length + (i - row * count)];
-  values[i] = x[at];
+  const int64_t row = count == n ? 0 : i / count, from = row * length + (i - row * count), at = positions[from];
+  const Key key = keys[from];
+  values[i] = is_unique_key<T>(key, descending != 0) ? element_of<T>(key, descending != 0) : x[at];
   indices[i] = at - row * length;
 }
 #endif
 
 #ifdef SELECT
-// Which elements of a row are its first `count` in order: those before the last of them, then of those equal to it as
-// many as are wanted, each as they come. The last one's key is found digit by digit from the highest on.
+// Which elements of a row, or of each of its `pieces` of `size`, are the first `count` in order: those before the last
+// of them, then of those equal to it as many as are wanted, each as they come. The last one's key is found digit by
+// digit from the highest on.
 extern "C" __global__ void __launch_bounds__(kSortBlock)
-    select_rows(const T* x, int32_t* chosen, int32_t length, int32_t count, int32_t descending) {
+    select_rows(const T* x, int32_t* chosen, int32_t row_length, int32_t pieces, int32_t size, int32_t count,
+                int32_t descending) {
   __shared__ uint32_t bins[kDigits], sums[kSortWarps], found_digit, found_rest;
-  const T* row = x + static_cast<int64_t>(blockIdx.x) * length;
+  const int32_t number = static_cast<int32_t>(blockIdx.x) / pieces,
+                start = (static_cast<int32_t>(blockIdx.x) - number * pieces) * size;
+  const int32_t length = row_length - start < size ? row_length - start : size;
+  const T* row = x + static_cast<int64_t>(number) * row_length + start;
   int32_t* to = chosen + static_cast<int64_t>(blockIdx.x) * count;
   constexpr int kUnroll = 4;
   Key prefix = 0, mask = 0;
@@ -130,12 +141,94 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
     const bool is_lower = i < length && key < prefix, is_equal = i < length && key == prefix;
     // Both counts in one sum: 256 of each fit in 16 bits.
     const uint32_t own = (is_lower ? 1u : 0u) | (is_equal ? 1u << 16 : 0u), before = sum_before(own, sums);
-    if (is_lower) to[lower + (before & 0xffff)] = i;
-    if (is_equal && equal + (before >> 16) < rest) to[all_lower + equal + (before >> 16)] = i;
+    if (is_lower) to[lower + (before & 0xffff)] = start + i;
+    if (is_equal && equal + (before >> 16) < rest) to[all_lower + equal + (before >> 16)] = start + i;
     if (threadIdx.x == kSortBlock - 1) found_digit = before + own;
     __syncthreads();
     lower += found_digit & 0xffff;
     equal += found_digit >> 16;
+    __syncthreads();
+  }
+}
+#endif
+
+#ifdef ONE
+// The element that stands at place k of its row's order, or where k is negative the median: the lower of the two middle
+// ones of those that are not nan; the first nan where there is one, unless they are passed over. Its key is found digit
+// by digit from the highest on. A row of up to 256 * ITEMS elements is read once; with ITEMS 0 a longer one as often as
+// it has digits.
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    pick_from_rows(const T* x, T* value, int64_t* index, int32_t length, int64_t k, int32_t skip_nan) {
+  __shared__ uint32_t bins[kDigits], sums[kSortWarps], found_digit, found_rest, found_count;
+  const T* row = x + static_cast<int64_t>(blockIdx.x) * length;
+  const int32_t self = static_cast<int32_t>(threadIdx.x);
+#if ITEMS
+  Key kept[ITEMS];
+#pragma unroll
+  for (int j = 0; j < ITEMS; ++j)
+    if (j * kSortBlock + self < length) kept[j] = key_of(row[j * kSortBlock + self], false);
+#endif
+  // f(key, its place) for each of this thread's elements, in order.
+  const auto each = [&](auto f) {
+#if ITEMS
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j)
+      if (j * kSortBlock + self < length) f(kept[j], j * kSortBlock + self);
+#else
+    for (int32_t i = self; i < length; i += kSortBlock) f(key_of(row[i], false), i);
+#endif
+  };
+  if (k < 0) {
+    uint32_t nans = 0;
+    if constexpr (is_float<T> || is_half<T>) {
+      uint32_t own = 0;
+      each([&](Key key, int32_t) { own += key == all_ones<T> ? 1u : 0u; });
+      const uint32_t before = sum_before(own, sums);
+      if (threadIdx.x == kSortBlock - 1) found_count = before + own;
+      __syncthreads();
+      nans = found_count;
+      __syncthreads();
+    }
+    const int32_t numbers = length - static_cast<int32_t>(nans);
+    k = nans == 0 || (skip_nan && numbers > 0) ? (numbers - 1) / 2 : numbers;
+  }
+  Key prefix = 0, mask = 0;
+  uint32_t rest = static_cast<uint32_t>(k) + 1;  // which of the keys that begin with `prefix` is wanted
+  for (int shift = static_cast<int>(8 * sizeof(T)) - 8; shift >= 0; shift -= 8) {
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    each([&](Key key, int32_t) {
+      if ((key & mask) == prefix) atomicAdd(&bins[static_cast<uint32_t>(key >> shift) & 255], 1u);
+    });
+    __syncthreads();
+    const uint32_t own = bins[threadIdx.x], before = sum_before(own, sums);
+    if (before < rest && rest <= before + own) {
+      found_digit = threadIdx.x;
+      found_rest = rest - before;
+      found_count = own;
+    }
+    __syncthreads();
+    prefix |= static_cast<Key>(found_digit) << shift;
+    mask |= static_cast<Key>(255) << shift;
+    rest = found_rest;
+  }
+  const auto give = [&](int32_t i) {
+    value[blockIdx.x] = row[i];
+    if (index) index[blockIdx.x] = i;
+  };
+  if (found_count == 1)
+    return each([&](Key key, int32_t i) {
+      if (key == prefix) give(i);
+    });
+  // Of several equal ones that which comes so far behind the first, 256 at a time.
+  uint32_t seen = 0;
+  for (int32_t first = 0; first < length && seen < rest; first += kSortBlock) {
+    const int32_t i = first + self;
+    const uint32_t own = i < length && key_of(row[i], false) == prefix ? 1u : 0u, before = sum_before(own, sums);
+    if (own && seen + before + 1 == rest) give(i);
+    if (threadIdx.x == kSortBlock - 1) found_digit = before + own;
+    __syncthreads();
+    seen += found_digit;
     __syncthreads();
   }
 }
@@ -179,25 +272,40 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
 
 #ifdef MODE
-// The most frequent element of each sorted row, the smallest if there are several; nan are all different.
-extern "C" __global__ void __launch_bounds__(64)
-    mode_of_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * 64 + threadIdx.x;
-  if (row >= rows) return;
-  const T* v = values + row * length;
-  int64_t most = 0, run = 0, last = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    ++run;
-    const opmath<T> own = convert<opmath<T>>(v[i]);
-    if (i + 1 < length && own == convert<opmath<T>>(v[i + 1])) continue;
-    if (run > most) {
-      most = run;
-      last = i;
+// The most frequent element of each sorted row, the smallest if there are several; nan are all different. A thread
+// looks at every 256th element: where a run ends, its begin is found by halving.
+extern "C" __global__ void __launch_bounds__(256)
+    mode_of_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t length) {
+  using A = opmath<T>;
+  __shared__ int64_t lengths[8], lasts[8];
+  const T* v = values + blockIdx.x * length;
+  int64_t most = 0, last = 0;
+  for (int64_t i = threadIdx.x; i < length; i += 256) {
+    const A own = convert<A>(v[i]);
+    if (i + 1 < length && own == convert<A>(v[i + 1])) continue;
+    int64_t low = 0, high = i;  // the first that is equal; a nan is equal to nothing
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (convert<A>(v[middle]) == own)
+        high = middle;
+      else
+        low = middle + 1;
     }
-    run = 0;
+    const int64_t run = i - low + 1;
+    if (run > most) most = run, last = i;
   }
-  value[row] = v[last];
-  index[row] = indices[row * length + last];
+  const auto take = [&](int64_t other, int64_t where) {
+    if (other > most || (other == most && where < last)) most = other, last = where;
+  };
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2)
+    take(__shfl_xor_sync(0xffffffffu, most, step), __shfl_xor_sync(0xffffffffu, last, step));
+  if (threadIdx.x % 32 == 0) lengths[threadIdx.x / 32] = most, lasts[threadIdx.x / 32] = last;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  for (int w = 1; w < 8; ++w) take(lengths[w], lasts[w]);
+  value[blockIdx.x] = v[last];
+  index[blockIdx.x] = indices[blockIdx.x * length + last];
 }
 #endif
 
