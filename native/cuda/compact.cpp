@@ -5,6 +5,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/divider.h"
+#include "cuda/fault.h"
 #include "tensor/blocks.h"
 
 namespace cresset::cuda {
@@ -16,6 +17,8 @@ constexpr int64_t kTile = kBlock * 16;  // as in compact.cuh
 const KernelFamily kCount("compact.cuh", "count_flags", {}, {"-DCOUNT"});
 const KernelFamily kSum("compact.cuh", "sum_flags", {}, {"-DSUM"});
 const KernelFamily kPlaces("compact.cuh", "flag_places", {"RANK", "BIG"}, {"-DPLACES"});
+const KernelFamily kTake("compact.cuh", "flagged_elements", {"WORD"}, {"-DTAKE"});
+const KernelFamily kPut("compact.cuh", "put_elements", {"WORD"}, {"-DPUT"});
 const KernelFamily kRanks("compact.cuh", "flag_ranks", {"INCLUDING"}, {"-DRANKS"});
 const KernelFamily kCoordinates("compact.cuh", "place_coordinates", {}, {"-DCOORDINATES"});
 
@@ -54,6 +57,22 @@ Tensor CountedFlags::places(DimsView given_sizes, DimsView given_strides) const 
   kPlaces.launch(Place(flags.device()), {static_cast<int>(rank), big}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n,
                  counts.bytes(), out.bytes(), shape);
   return out;
+}
+
+Tensor CountedFlags::elements(const Tensor& dense) const {
+  const Tensor out = empty({{total()}}, dense.dtype(), dense.device());
+  if (out.numel())
+    kTake.launch(Place(dense.device()), {static_cast<int>(size_of(dense.dtype()))}, divide_up(n, kTile), kBlock, 0,
+                 flags.bytes(), n, counts.bytes(), dense.bytes(), out.bytes());
+  return out;
+}
+
+void CountedFlags::put(const Tensor& source, const Tensor& dense, int operation) const {
+  const Place place(dense.device());
+  const auto number = static_cast<int32_t>(operation);
+  if (n)
+    kPut.launch(place, {static_cast<int>(size_of(dense.dtype()))}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n,
+                counts.bytes(), source.bytes(), source.numel(), dense.bytes(), fault_place(place.device), number);
 }
 
 Tensor CountedFlags::ranks(bool including) const {

@@ -12,6 +12,11 @@ struct CountedFlags {
   int64_t total() const;  // waits for the device
   // The offsets, in order, of the set elements in a tensor of the mask's shape with these strides.
   Tensor places(DimsView sizes, DimsView strides) const;
+  // The elements, in order, of a dense tensor of the mask's shape that the mask holds.
+  Tensor elements(const Tensor& dense) const;
+  // The other way: the first elements of a dense `source` go where the mask holds. `operation` is named where they are
+  // too few.
+  void put(const Tensor& source, const Tensor& dense, int operation) const;
   // For each element the number of set ones before it, or with `including` up to it; int64, dense.
   Tensor ranks(bool including) const;
 };

@@ -12,8 +12,15 @@
 namespace cresset::cuda {
 namespace {
 
-const KernelFamily kCount("histogram.cuh", "count_numbers", {}, {"-DCOUNT"});
-const KernelFamily kIntervals("histogram.cuh", "count_intervals", {"T"}, {"-DINTERVALS"});
+constexpr int64_t kMostBins = 8192;  // that a block counts by itself, as in histogram.cuh
+
+const KernelFamily kCount("histogram.cuh", "count_numbers", {"SHARED"}, {"-DCOUNT"});
+const KernelFamily kIntervals("histogram.cuh", "count_intervals", {"T", "SHARED"}, {"-DINTERVALS"});
+
+// Few blocks, each of which has many elements for its own counts.
+int64_t counting_blocks(const Place& place, int64_t n) {
+  return std::min<int64_t>(divide_up(n, 256), int64_t{8} * properties(place.device).multiprocessors);
+}
 
 void run_bincount(Call& c) {
   static const int operation = operation_number("bincount");
@@ -31,7 +38,8 @@ void run_bincount(Call& c) {
   const Place place(input.device());
   if (!c.has(1)) {
     const Tensor counts = full({{bins}}, Scalar(0), Dtype::i64, input.device());
-    kCount.launch(place, {}, divide_up(n, 256), 256, 0, places.bytes(), n, counts.bytes());
+    kCount.launch(place, {bins <= kMostBins}, counting_blocks(place, n), 256, 0, places.bytes(), n, counts.bytes(),
+                  bins);
     return c.give(counts);
   }
   Tensor weights = c.tensor(1);
@@ -74,9 +82,10 @@ void run_histc(Call& c) {
   check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high, "] is not finite");
   check(low < high, "histc: max must be larger than min, got ", high, " and ", low);
   const Tensor counts = full({{bins}}, Scalar(0), Dtype::i64, input.device());
+  const Place place(input.device());
   if (n)
-    kIntervals.launch(Place(input.device()), {d}, divide_up(n, 256), 256, 0, input.bytes(), n, counts.bytes(), bins,
-                      low, high);
+    kIntervals.launch(place, {d, bins <= kMostBins}, counting_blocks(place, n), 256, 0, input.bytes(), n,
+                      counts.bytes(), bins, low, high);
   copy_into(out, counts);
 }
 

@@ -26,6 +26,12 @@ const KernelFamily kSlices("indexed_walk.cuh", "combine_slices", {"T", "HOW", "R
 const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"},
                              {"-DCROSSING", "-DINDEX=int64_t"});
 
+const KernelFamily kRuns("indexed_walk.cuh", "key_runs", {}, {"-DRUNS", "-DRANK=1", "-DINDEX=int64_t"});
+const KernelFamily kGather("indexed_walk.cuh", "gather_runs", {"T", "HOW", "RANK", "BIG"},
+                           {"-DGATHER", "-DINDEX=int64_t"});
+const KernelFamily kWholeNumbers("indexed_walk.cuh", "whole_numbers", {"STEP", "RANK", "BIG", "INDEX"},
+                                 {"-DWHOLE_NUMBERS"});
+
 // As in indexed_walk.cuh.
 struct Walk {
   int64_t count = 1;
@@ -178,6 +184,19 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
   const SortedKeys sorted = sort_keys(on.place, keys, n, bits_for(w.bound));
   Strided s = l.s;
   s.coalesce();
+  // Where neighboring places are neighbors in memory, threads side by side have these, not neighbors of a slice.
+  const int64_t slice = s.count();
+  if (!fresh && !by_count && w.scale < (s.sizes.empty() ? 1 : s.indexed.back()) && slice >= 64 &&
+      w.bound * slice < std::numeric_limits<int32_t>::max()) {
+    const Tensor runs = full({{2 * w.bound}}, Scalar(0), Dtype::i32, on.device);
+    kRuns.launch(on.place, {}, divide_up(n, kBlock), kBlock, 0, sorted.keys.bytes(), runs.bytes(), n, w.bound);
+    Walk walk;
+    const int walk_rank = put(walk, s, w, on);
+    walk.count = w.bound * slice;
+    return kGather.launch(on.place, {dtype, static_cast<int>(how), walk_rank, is_big(walk.count)},
+                          divide_up(walk.count, kBlock), kBlock, 0, walk, runs.bytes(), sorted.positions.bytes(),
+                          w.bound, l.plain_along);
+  }
   const int64_t lane_width = vector_of(s, l, w, size_of(dtype));
   Slices slices;
   slices.lanes = s.count() / lane_width;
@@ -213,6 +232,49 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
                      kLanes, 0, slices);
 }
 
+// How far the elements that a walk may reach lie apart, the last one included.
+int64_t span_of(const IndexedWalk& w) {
+  int64_t last = (w.bound - 1) * w.scale;
+  for (int64_t d = 0; d < w.sizes.size(); ++d) last += (w.sizes[d] - 1) * w.indexed_strides[d];
+  return last + 1;
+}
+
+// Sums of float32 by atomics, whose order does not matter: see Note [Sums of whole numbers] in indexed_walk.cuh. False
+// where the target is so large, or so much of it is left alone, that the sums would take more time than they save.
+bool add_whole_numbers(const IndexedWalk& w, int64_t count, const IndexedOn& on) {
+  constexpr int64_t kParts = 32, kMostSpan = int64_t{1} << 18, kMany = 16;
+  const int64_t span = span_of(w);
+  const bool by_parts = span <= kMostSpan && count >= kMany * span;
+  if (!by_parts && span > 4 * count) return false;
+  for (const int64_t stride : w.indexed_strides)
+    if (stride < 0) return false;
+  Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
+  s.coalesce();
+  Walk walk;
+  const int rank = put(walk, s, w, on);
+  const bool big = is_big(walk.count);
+  const int64_t blocks = divide_up(walk.count, kBlock * 4);
+  const auto step = [&](int number, const auto&... arguments) {
+    kWholeNumbers.launch(on.place, {number, rank, big, on.index}, blocks, kBlock, 0, walk, arguments...);
+  };
+  const auto finish = [&](int number, const auto&... arguments) {
+    kWholeNumbers.launch(on.place, {number, 1, false, Dtype::i64}, divide_up(span, kBlock), kBlock, 0, w.indexed,
+                         arguments...);
+  };
+  const Tensor sums = full({{by_parts ? kParts * span : span}}, Scalar(0), Dtype::i64, on.device),
+               notes = full({{span}}, Scalar(0), Dtype::i32, on.device);
+  if (by_parts) {
+    step(0, sums.bytes(), notes.bytes(), span);
+    finish(1, sums.bytes(), notes.bytes(), span);
+    return true;
+  }
+  const int32_t room = std::min(38, 62 - 24 - bits_for(count));
+  step(2, notes.bytes());
+  step(3, notes.bytes(), sums.bytes(), room);
+  finish(4, notes.bytes(), sums.bytes(), span, room);
+  return true;
+}
+
 }  // namespace
 
 void read_indexed(const IndexedWalk& w, int64_t width, const IndexedOn& on) { move(w, width, on, false); }
@@ -231,7 +293,10 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
   const bool narrow = count < std::numeric_limits<int32_t>::max() - 4096;
   // One thread a lane is quick where there are many lanes, or little to do in each; where neither is so, sorting what
   // goes where pays.
-  const bool many = lanes > 1024 || l.along <= 128;
+  const bool many = lanes > 1024 || l.along <= 128, is_list = l.alike && lanes >= 8;
+  if (dtype == Dtype::f32 && how == Combine::add && narrow && l.along > 32 && !is_list &&
+      add_whole_numbers(w, count, on))
+    return;
   if (l.along > 1 && l.alike && l.along < std::numeric_limits<int32_t>::max() - 4096 &&
       w.bound < std::numeric_limits<int32_t>::max() && (l.along > 16 || is_reduced(dtype)))
     return combine_list(w, l, dtype, how, false, kNothing, false, on);
@@ -247,10 +312,8 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
   s.coalesce();
   Walk walk;
   const int rank = put(walk, s, w, on);
-  // Offsets below the last element's; the key after it is for bad indices.
-  int64_t last = (w.bound - 1) * w.scale;
-  for (int64_t d = 0; d < s.sizes.size(); ++d) last += (s.sizes[d] - 1) * s.indexed[d];
-  const uint64_t none = static_cast<uint64_t>(last) + 1;
+  // Offsets up to the last element's; the key after it is for bad indices.
+  const auto none = static_cast<uint64_t>(span_of(w));
   const bool wide = none > std::numeric_limits<uint32_t>::max();
   const Tensor keys = empty({{count}}, wide ? Dtype::i64 : Dtype::i32, on.device);
   const Dtype key = wide ? Dtype::u64 : Dtype::u32;

@@ -84,6 +84,10 @@ namespace {
 void run_index(Call& c) {
   static const int number = operation_number("index");
   const Tensor input = c.tensor(0);
+  const std::span<const Tensor> lists = c.tensors(1);
+  if (lists.size() == 1 && lists[0].defined() && lists[0].dtype() == Dtype::b8 && lists[0].sizes() == input.sizes() &&
+      lists[0].device() == input.device() && input.is_contiguous())
+    return c.give(CountedFlags(lists[0]).elements(input));
   const AdvancedIndex a = resolve_index("index", input, c.tensors(1));
   const Tensor out = empty(a.result, input.dtype(), input.device());
   if (!is_empty(out))
@@ -124,6 +128,7 @@ void run_masked_select(Call& c) {
   const Dims sizes = broadcast("masked_select", input.sizes(), mask.sizes());
   const Tensor all = view_of(input, sizes, expanded_strides("masked_select", input, sizes), input.offset());
   const Tensor on = view_of(mask, sizes, expanded_strides("masked_select", mask, sizes), mask.offset());
+  if (all.is_contiguous()) return c.give(CountedFlags(on).elements(all));
   const Tensor indices[1] = {on};
   const AdvancedIndex a = resolve_index("masked_select", all, indices);
   const Tensor out = empty(a.result, input.dtype(), input.device());

@@ -13,8 +13,7 @@
 namespace cresset::cuda {
 namespace {
 
-const KernelFamily kMean("scatter.cuh", "mean_of_counts", {"T"}, {"-DMEAN"});
-const KernelFamily kScatter("scatter.cuh", "masked_scatter", {"T"}, {"-DSCATTER"});
+const KernelFamily kMean("scatter.cuh", "mean_of_counts", {"T"});
 
 // One number on the device.
 Tensor number(const Scalar& value, Dtype dtype, Device device) { return full({}, value, dtype, device); }
@@ -146,15 +145,11 @@ void fill_where(const Tensor& out, const Tensor& input, const Tensor& mask, cons
 void write_masked_scatter(const Call& c, const Tensor& target) {
   static const int operation = operation_number("masked_scatter");
   const Tensor mask = c.tensor(1), source = contiguous_on_device(c.tensor(2));
-  const int64_t n = target.numel(), most = source.numel();
-  if (n == 0) return;
+  if (target.numel() == 0) return;
   const CountedFlags flags(
       view_of(mask, target.sizes(), expanded_strides("masked_scatter_", mask, target.sizes()), mask.offset()));
-  const Tensor ranks = flags.ranks(false), whole = contiguous_on_device(target);
-  const Place place(target.device());
-  const auto number_of = static_cast<int32_t>(operation);
-  kScatter.launch(place, {target.dtype()}, divide_up(n, 256), 256, 0, whole.bytes(), flags.flags.bytes(), ranks.bytes(),
-                  source.bytes(), n, most, fault_place(place.device), number_of);
+  const Tensor whole = contiguous_on_device(target);
+  flags.put(source, whole, operation);
   if (whole.get() != target.get()) copy_into(target, whole);
 }
 

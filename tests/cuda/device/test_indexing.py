@@ -294,3 +294,58 @@ class TestFaults:
             table(3, 2).cuda().gather(0, torch.zeros(1, 1, dtype=torch.int64))
         with pytest.raises(RuntimeError, match="same device"):
             torch.cat([table(3).cuda(), table(3)])
+
+
+@pytest.mark.parametrize("bins, count", [(7, 5000), (40, 3000), (3000, 5000)])
+def test_sums_through_an_index_are_as_exact_as_floats_and_the_same_on_every_run(bins, count):
+    generator = torch.Generator().manual_seed(4)
+    index = torch.randint(0, bins, (count,), generator=generator)
+    # Of every magnitude, and of both signs, so that much cancels.
+    source = torch.randn(count, generator=generator) * 10.0 ** torch.randint(-30, 30, (count,), generator=generator)
+    start = torch.randn(bins, generator=generator)
+    runs = [start.cuda().scatter_add(0, index.cuda(), source.cuda()) for _ in range(3)]
+    assert all(torch.equal(runs[0], run) for run in runs[1:])
+    exact = start.double().scatter_add(0, index, source.double())
+    sizes = start.double().abs().scatter_add(0, index, source.double().abs())
+    assert ((runs[0].cpu().double() - exact).abs() <= sizes * 2.0**-22).all()
+    assert torch.equal(start.cuda().index_add(0, index.cuda(), source.cuda()), runs[0])
+
+
+@pytest.mark.parametrize("bins", [3, 3000])
+def test_infinities_and_nan_are_summed_as_floats_are(bins):
+    index = (torch.arange(6000) % 3).long()
+    source = torch.ones(6000)
+    source[0], source[3], source[1], source[2] = float("inf"), float("-inf"), float("-inf"), float("nan")
+    agree(lambda x, i, s: x.scatter_add(0, i, s), torch.zeros(bins), index, source)
+
+
+def test_untouched_elements_keep_the_sign_of_their_zero():
+    target = torch.full((2000,), -0.0)
+    index = torch.randint(0, 1000, (4000,), generator=torch.Generator().manual_seed(1))
+    got = target.cuda().scatter_add(0, index.cuda(), torch.ones(4000, device="cuda")).cpu()
+    assert got[1000:].signbit().all()
+
+
+def test_columns_that_are_taken_twice_add_up():
+    x = torch.randn(70, 33, generator=torch.Generator().manual_seed(2))
+    index = torch.randint(0, 33, (90,), generator=torch.Generator().manual_seed(3))
+    agree_with_gradients(lambda x: x.index_select(1, index.to(x.device)), x, tolerance=1e-5)
+    agree_with_gradients(lambda x: torch.nn.functional.pad(x[None], (3, 4), mode="reflect"), x, tolerance=1e-5)
+
+
+def test_elements_under_a_mask_are_taken_and_put_in_order():
+    generator = torch.Generator().manual_seed(8)
+    x = torch.randn(9001, generator=generator)
+    for mask in (x > 0, torch.zeros(9001, dtype=torch.bool), torch.ones(9001, dtype=torch.bool), x > 2):
+        agree(lambda x, m: x[m], x, mask)
+        agree(lambda x, m: x.masked_select(m), x, mask)
+        agree(lambda x, m, s: x.masked_scatter(m, s), x, mask, torch.arange(9001.0))
+        agree(lambda m: m.nonzero(), mask)
+
+
+def test_counts_of_few_and_of_many_kinds():
+    generator = torch.Generator().manual_seed(9)
+    for kinds in (5, 9000):
+        agree(lambda x: torch.bincount(x), torch.randint(0, kinds, (30000,), generator=generator))
+    for bins in (10, 9000):
+        agree(lambda x, bins=bins: torch.histc(x, bins, -2, 2), torch.randn(20000, generator=generator))

@@ -1,9 +1,10 @@
-// Where flags are set: counting them tile by tile, and writing down their places or ranks. COUNT, SUM, PLACES, RANKS,
-// COORDINATES: which kernel is wanted. A thread looks at 16 neighboring flags (bytes, zero or not), a block at a tile
-// of 4096.
+// Where flags are set: counting them tile by tile, and writing down their places or ranks, or what stands there. COUNT,
+// SUM, PLACES, TAKE, PUT, RANKS, COORDINATES: which kernel is wanted. A thread looks at 16 neighboring flags (bytes,
+// zero or not), a block at a tile of 4096.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
+#include "fault.cuh"
 
 constexpr int kFlags = 16, kTile = kSortBlock * kFlags, kMostDims = 8;
 
@@ -34,17 +35,27 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) count_flags(const uint8
 #endif
 
 #ifdef SUM
-// One block: counts[i] becomes the sum of those before it, counts[tiles] the sum of all.
+// One block: counts[i] becomes the sum of those before it, counts[tiles] the sum of all. A thread takes neighbors.
 extern "C" __global__ void __launch_bounds__(kSortBlock) sum_flags(int64_t* counts, int64_t tiles) {
+  constexpr int kEach = 16;
   __shared__ uint32_t sums[kSortWarps];
   __shared__ int64_t carried;
   int64_t carry = 0;
-  for (int64_t first = 0; first < tiles; first += kSortBlock) {
-    const int64_t i = first + threadIdx.x;
-    const uint32_t count = i < tiles ? static_cast<uint32_t>(counts[i]) : 0;
-    const int64_t before = carry + sum_before(count, sums);
-    if (i < tiles) counts[i] = before;
-    if (threadIdx.x == kSortBlock - 1) carried = before + count;
+  for (int64_t first = 0; first < tiles; first += kSortBlock * kEach) {
+    const int64_t start = first + threadIdx.x * kEach;
+    uint32_t own[kEach], sum = 0;
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      own[k] = start + k < tiles ? static_cast<uint32_t>(counts[start + k]) : 0;
+      sum += own[k];
+    }
+    int64_t before = carry + sum_before(sum, sums);
+    if (threadIdx.x == kSortBlock - 1) carried = before + sum;
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      if (start + k < tiles) counts[start + k] = before;
+      before += own[k];
+    }
     __syncthreads();
     carry = carried;
     __syncthreads();
@@ -58,6 +69,23 @@ struct Shape {
   int64_t strides[kMostDims];
 };
 
+#if defined(PLACES) || defined(TAKE) || defined(PUT)
+// Where in the tile its set flags are, in order, so that neighboring threads write neighbors; how many are in all.
+struct Listed {
+  uint16_t places[kTile];
+  uint32_t sums[kSortWarps], count;
+};
+__device__ __forceinline__ int32_t list_flags(const Flags& f, Listed& listed) {
+  const uint32_t own = static_cast<uint32_t>(__popc(f.bits));
+  uint32_t to = sum_before(own, listed.sums);
+  if (threadIdx.x == kSortBlock - 1) listed.count = to + own;
+  for (uint32_t bits = f.bits; bits; bits &= bits - 1)
+    listed.places[to++] = static_cast<uint16_t>(threadIdx.x * kFlags + __ffs(static_cast<int>(bits)) - 1);
+  __syncthreads();
+  return static_cast<int32_t>(listed.count);
+}
+#endif
+
 #ifdef PLACES
 #if BIG
 using Index = uint64_t;
@@ -67,11 +95,11 @@ using Index = uint32_t;
 // The offsets of the flags that are set, by the strides of a tensor of the flags' shape.
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     flag_places(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* places, const Shape shape) {
-  __shared__ uint32_t sums[kSortWarps];
-  const Flags f = flags_of(flags, n);
-  int64_t to = counts[blockIdx.x] + sum_before(static_cast<uint32_t>(__popc(f.bits)), sums);
-  for (uint32_t bits = f.bits; bits; bits &= bits - 1) {
-    Index rest = static_cast<Index>(f.first + __ffs(static_cast<int>(bits)) - 1);
+  __shared__ Listed listed;
+  const int32_t count = list_flags(flags_of(flags, n), listed);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, to = counts[blockIdx.x];
+  for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kSortBlock) {
+    Index rest = static_cast<Index>(first + listed.places[i]);
     int64_t offset = 0;
 #pragma unroll
     for (int d = RANK - 1; d >= 0; --d) {
@@ -82,7 +110,38 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
       }
       offset += static_cast<int64_t>(at) * shape.strides[d];
     }
-    places[to++] = offset;
+    places[to + i] = offset;
+  }
+}
+#endif
+
+#ifdef TAKE
+// The elements, of WORD bytes, of a dense tensor of the flags' shape whose flags are set.
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    flagged_elements(const uint8_t* flags, int64_t n, const int64_t* counts, const typename Words<WORD>::type* x,
+                     typename Words<WORD>::type* out) {
+  __shared__ Listed listed;
+  const int32_t count = list_flags(flags_of(flags, n), listed);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, to = counts[blockIdx.x];
+  for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kSortBlock)
+    out[to + i] = x[first + listed.places[i]];
+}
+#endif
+
+#ifdef PUT
+// The other way: the elements of `source`, of which there are `most`, go where flags are set.
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    put_elements(const uint8_t* flags, int64_t n, const int64_t* counts, const typename Words<WORD>::type* source,
+                 int64_t most, typename Words<WORD>::type* out, Fault* fault, int32_t operation) {
+  __shared__ Listed listed;
+  const int32_t count = list_flags(flags_of(flags, n), listed);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, from = counts[blockIdx.x];
+  for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kSortBlock) {
+    const int64_t to = first + listed.places[i];
+    if (from + i < most)
+      out[to] = source[from + i];
+    else
+      report(fault, operation, from + i, to, most);
   }
 }
 #endif

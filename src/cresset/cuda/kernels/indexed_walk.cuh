@@ -2,10 +2,11 @@
 //
 // At each position p of the walk the element plain[p · plain_strides] meets indexed[p · indexed_strides + place *
 // scale], where `place` is what index[p · index_strides] stands for. The same structs as in
-// native/cuda/indexed_walk.cpp. MOVE, SERIAL, KEYS, SORTED, SLICES, CROSSING: which kernel is wanted.
+// native/cuda/indexed_walk.cpp. MOVE, SERIAL, KEYS, SORTED, SLICES, CROSSING, RUNS, GATHER,
+// WHOLE_NUMBERS: which kernel is wanted.
 //
-// Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree: the same
-// bits on every run. Plain writes to one element happen in any order, as in PyTorch.
+// Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree, or adds
+// whole numbers: the same bits on every run. Plain writes to one element happen in any order, as in PyTorch.
 #pragma once
 #include "divider.cuh"
 #include "fault.cuh"
@@ -365,4 +366,167 @@ extern "C" __global__ void __launch_bounds__(kLanes) combine_crossing(const Slic
   for (int64_t next = window + 1; next * kWindow < s.n && s.keys[next * kWindow] == key; ++next) add(next * 2);
   store_lane(target, sum);
 }
+#endif
+
+#ifdef RUNS
+// Where the keys that are each place begin and end among the sorted ones; [places] begins, then [places] ends.
+extern "C" __global__ void __launch_bounds__(256)
+    key_runs(const uint32_t* keys, int32_t* runs, int64_t n, int64_t places) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= n || keys[i] >= places) return;
+  if (i == 0 || keys[i - 1] != keys[i]) runs[keys[i]] = static_cast<int32_t>(i);
+  if (i + 1 == n || keys[i + 1] != keys[i]) runs[places + keys[i]] = static_cast<int32_t>(i + 1);
+}
+#endif
+
+#ifdef GATHER
+// Sorted slices whose places lie side by side: a thread has one element of the target and combines, in order, what goes
+// there. The walk goes over the slice; its count is that of the target's elements.
+extern "C" __global__ void __launch_bounds__(256)
+    gather_runs(const Walk w, const int32_t* runs, const int32_t* positions, int64_t places, int64_t plain_along) {
+  using A = opmath<T>;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= w.count) return;
+  const int64_t lane = i / places, place = i - lane * places;
+  const int32_t begin = runs[place], end = runs[places + place];
+  if (begin == end) return;
+  const Offsets at = offsets_at(w, lane);
+  const T* from = reinterpret_cast<const T*>(w.plain) + at.plain;
+  T* to = reinterpret_cast<T*>(w.indexed) + at.indexed + place * w.scale;
+  A sum = convert<A>(*to);
+  for (int32_t k = begin; k < end; ++k) sum = combined<A>(sum, convert<A>(from[positions[k] * plain_along]));
+  *to = convert<T>(sum);
+}
+#endif
+
+#ifdef WHOLE_NUMBERS
+// Note [Sums of whole numbers]
+// Floats that are added in any order give any of several sums; whole numbers give one. A finite float is m * 2^(e -
+// 150) with 0 <= m < 2^24 and 1 <= e < 255, so that those of similar exponents can be added as whole numbers, by
+// atomics.
+//
+// Where few elements get many each (STEP 0, 1): an element has 32 sums, each of the floats of eight neighboring
+// exponents. The sum is exact: 24 + 7 bits of a summand leave room for 2^32 of them.
+// Otherwise (STEP 2, 3, 4): first the largest exponent of an element is found, then all are added in units that are
+// `room` bits finer than that of the largest, as many as the number of summands leaves in 63. What is cut off is less
+// than the rounding of a sum of floats. Infinities and nan are noted by bits: 1, 2 and 4.
+struct Decoded {
+  uint32_t mantissa, exponent, special;
+  bool negative;
+};
+__device__ __forceinline__ Decoded decoded(float v) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, v), e = bits >> 23 & 255, m = bits & 0x7fffffu;
+  const bool negative = bits >> 31;
+  return {e ? m | 0x800000u : m, e ? e : 1u, e < 255 ? 0u : m ? 4u : negative ? 2u : 1u, negative};
+}
+__device__ __forceinline__ float with_special(uint32_t special, float start) {
+  const float infinite = special == 1 ? INFINITY : -INFINITY;
+  return special & 4 || (special & 3) == 3 ? NAN : start + infinite;
+}
+// 2^n, for n in the range of normal doubles.
+__device__ __forceinline__ double two_to(int n) {
+  return __builtin_bit_cast(double, static_cast<uint64_t>(static_cast<int64_t>(n + 1023)) << 52);
+}
+constexpr int kParts = 32;
+
+#if STEP == 0 || STEP == 2 || STEP == 3
+// f(decoded source element, where it goes)
+template <class F>
+__device__ __forceinline__ void each_element(const Walk& w, F f) {
+  constexpr int kUnroll = 4;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll) + threadIdx.x;
+  Offsets at[kUnroll];
+  int64_t value[kUnroll];
+  float source[kUnroll];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const int64_t i = first + u * 256;
+    if (i >= w.count) continue;
+    at[u] = offsets_at(w, i);
+    value[u] = index_at(w, at[u].index);
+    source[u] = reinterpret_cast<const float*>(w.plain)[at[u].plain];
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (first + u * 256 >= w.count) continue;
+    const int64_t place = place_of(w, value[u], at[u].index);
+    const Decoded d = decoded(source[u]);
+    if (place >= 0 && (d.mantissa || d.special)) f(d, at[u].indexed + place * w.scale);
+  }
+}
+#endif
+
+#if STEP == 0
+// sums[part][element]
+extern "C" __global__ void __launch_bounds__(256)
+    whole_numbers(const Walk w, unsigned long long* sums, uint32_t* specials, int64_t span) {
+  each_element(w, [&](const Decoded& d, int64_t to) {
+    if (d.special) {
+      atomicOr(specials + to, d.special);
+      return;
+    }
+    const int64_t summand = static_cast<int64_t>(d.mantissa) << (d.exponent & 7);
+    atomicAdd(sums + (d.exponent >> 3) * span + to, static_cast<unsigned long long>(d.negative ? -summand : summand));
+  });
+}
+#elif STEP == 1
+extern "C" __global__ void __launch_bounds__(256)
+    whole_numbers(float* target, const int64_t* sums, const uint32_t* specials, int64_t span) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= span) return;
+  // Each part below 2^8, what is above carried into the next: the highest part has the sign.
+  int64_t parts[kParts], carry = 0;
+  bool any = false;
+#pragma unroll
+  for (int p = 0; p < kParts; ++p) {
+    const int64_t sum = sums[p * span + i] + carry;
+    any = any || sum != 0;
+    carry = p + 1 < kParts ? sum >> 8 : 0;
+    parts[p] = p + 1 < kParts ? sum & 255 : sum;
+  }
+  if (specials[i]) {
+    target[i] = with_special(specials[i], target[i]);
+    return;
+  }
+  if (!any) return;
+  double total = 0;
+#pragma unroll
+  for (int p = kParts - 1; p >= 0; --p) total += static_cast<double>(parts[p]) * two_to(8 * p - 150);
+  target[i] = static_cast<float>(static_cast<double>(target[i]) + total);
+}
+#elif STEP == 2
+extern "C" __global__ void __launch_bounds__(256) whole_numbers(const Walk w, uint32_t* largest) {
+  each_element(w, [&](const Decoded& d, int64_t to) {
+    const uint32_t exponent = d.special ? 255u : d.exponent;
+    atomicMax(largest + to, exponent);
+  });
+}
+#elif STEP == 3
+extern "C" __global__ void __launch_bounds__(256)
+    whole_numbers(const Walk w, const uint32_t* largest, unsigned long long* sums, int32_t room) {
+  each_element(w, [&](const Decoded& d, int64_t to) {
+    const uint32_t top = largest[to];
+    if (top == 255) {
+      if (d.special) atomicOr(sums + to, static_cast<unsigned long long>(d.special));
+      return;
+    }
+    const int finer = room - static_cast<int>(top - d.exponent);
+    const int64_t m = static_cast<int64_t>(d.mantissa), summand = finer >= 0    ? m << finer
+                                                                  : finer > -24 ? m >> -finer
+                                                                                : 0;
+    if (summand) atomicAdd(sums + to, static_cast<unsigned long long>(d.negative ? -summand : summand));
+  });
+}
+#else
+extern "C" __global__ void __launch_bounds__(256)
+    whole_numbers(float* target, const uint32_t* largest, const int64_t* sums, int64_t span, int32_t room) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= span || !largest[i]) return;
+  if (largest[i] == 255)
+    target[i] = with_special(static_cast<uint32_t>(sums[i]), target[i]);
+  else
+    target[i] = static_cast<float>(static_cast<double>(target[i]) +
+                                   static_cast<double>(sums[i]) * two_to(static_cast<int>(largest[i]) - 150 - room));
+}
+#endif
 #endif

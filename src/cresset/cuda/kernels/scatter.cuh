@@ -1,8 +1,7 @@
-// Filling and copying under a mask, and means of what was counted. MEAN, SCATTER: which kernel is wanted.
+// Means of what was counted.
 #pragma once
-#include "fault.cuh"
+#include "types.cuh"
 
-#ifdef MEAN
 // sum / count; whole numbers are rounded down.
 template <class Element>
 __device__ __forceinline__ Element mean(Element sum, int64_t count) {
@@ -22,18 +21,3 @@ extern "C" __global__ void __launch_bounds__(256)
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i < n) sums[i] = mean(sums[i], counts[i] + self > 1 ? counts[i] + self : 1);
 }
-#endif
-
-#ifdef SCATTER
-// to[i] = source[ranks[i]] where the mask holds.
-extern "C" __global__ void __launch_bounds__(256)
-    masked_scatter(T* to, const uint8_t* mask, const int64_t* ranks, const T* source, int64_t n, int64_t most,
-                   Fault* fault, int32_t operation) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  if (i >= n || !mask[i]) return;
-  if (ranks[i] < most)
-    to[i] = source[ranks[i]];
-  else
-    report(fault, operation, ranks[i], i, most);
-}
-#endif
