@@ -1,7 +1,7 @@
-// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. In half precision, with rows of up to
-// 128 elements, they go to the kernel that splits keys where there are few queries, to cuDNN where the problem is large
-// and has no mask, and to our tensor core kernels; everything else goes to the plain ones. Memory grows with the number
-// of queries, never with queries times keys.
+// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. With rows of up to 128 elements they
+// go to our tensor core kernels; in half precision before that to the kernel that splits keys where there are few
+// queries, and to cuDNN where the problem is large and has no mask. Everything else goes to the plain ones. Memory
+// grows with the number of queries, never with queries times keys.
 #include <algorithm>
 #include <bit>
 
@@ -35,12 +35,14 @@ struct Problem {
 static_assert(sizeof(Problem) == 8 * 32 + 40 + 16 + 32 + 8);
 
 const KernelFamily kForward("attention_forward.cuh", "attention_forward",
-                            {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+                            {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL", "T_IS_FLOAT"},
+                            {"--fmad=true"});
 const KernelFamily kBackwardQueries("attention_backward_queries.cuh", "attention_backward_queries",
-                                    {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"},
+                                    {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL", "T_IS_FLOAT"},
                                     {"--fmad=true"});
 const KernelFamily kBackwardKeys("attention_backward_keys.cuh", "attention_backward_keys",
-                                 {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+                                 {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL", "T_IS_FLOAT"},
+                                 {"--fmad=true"});
 const KernelFamily kPlain("attention_plain.cuh", "attention_plain",
                           {"ENTRY", "T", "ITEMS", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
 const KernelFamily kDecode("attention_decode.cuh", "attention_decode",
@@ -68,11 +70,13 @@ class Attention {
     p.scale = scale;
     shared_ = batch_;
     if (!shared_.empty()) shared_.back() /= std::max(p.group, 1);
-    on_tensor_cores = (dtype == Dtype::f16 || dtype == Dtype::bf16) && p.width == p.value_width && p.width % 8 == 0 &&
+    in_half = dtype == Dtype::f16 || dtype == Dtype::bf16;
+    on_tensor_cores = (in_half || dtype == Dtype::f32) && p.width == p.value_width && p.width % piece() == 0 &&
                       p.width <= 128 && p.width > 0 && scale > 0;
   }
 
-  bool on_tensor_cores;
+  bool in_half, on_tensor_cores;
+  int32_t piece() const { return in_half ? 8 : 4; }  // elements of 16 bytes
   const Dims& batch() const { return batch_; }
   const Dims& shared() const { return shared_; }
 
@@ -140,7 +144,7 @@ class Attention {
     if (!merge(expanded_strides(kName, t, sizes), r.batch, r.head)) return false;
     r.row = t.stride(-2), r.data = t.bytes();
     if (!on_tensor_cores) return true;
-    const auto fits = [](int64_t step, int64_t size) { return size <= 1 || step % 8 == 0; };
+    const auto fits = [this](int64_t step, int64_t size) { return size <= 1 || step % piece() == 0; };
     return reinterpret_cast<uintptr_t>(r.data) % 16 == 0 && fits(r.row, t.size(-2)) && fits(r.head, p.heads) &&
            fits(r.batch, p.batches);
   }
@@ -151,14 +155,14 @@ class Attention {
 struct Shape {
   int width, warp_tiles, tile;
   int64_t rows() const { return 64 * warp_tiles; }
-  int64_t row_bytes() const { return 2 * (width + 8); }
 };
 int rounded_width(int width) { return (width + 31) / 32 * 32; }
 
 void launch_tiles(const KernelFamily& family, const Attention& a, const Place& place, Shape s, int64_t rows,
                   int64_t heads, int64_t own_matrices, int64_t more_bytes) {
-  const int64_t shared = s.row_bytes() * (own_matrices * s.rows() + 4 * s.tile) + more_bytes;
-  family.launch(place, {a.dtype, s.width, s.warp_tiles, s.tile, a.mask_kind, a.mask_dtype, a.causal},
+  const int64_t row_bytes = 16 * (s.width / a.piece() + 1),
+                shared = row_bytes * (own_matrices * s.rows() + 4 * s.tile) + more_bytes;
+  family.launch(place, {a.dtype, s.width, s.warp_tiles, s.tile, a.mask_kind, a.mask_dtype, a.causal, !a.in_half},
                 divide_up(rows, s.rows()) * heads, kThreads, shared, a.p);
 }
 
@@ -167,7 +171,7 @@ void launch_tiles(const KernelFamily& family, const Attention& a, const Place& p
 constexpr int32_t kFewQueries = 8;
 constexpr int64_t kDecodeThreads = 256;  // as in attention_decode.cuh
 
-bool has_few_queries(const Attention& a) { return a.on_tensor_cores && a.p.queries <= kFewQueries; }
+bool has_few_queries(const Attention& a) { return a.in_half && a.on_tensor_cores && a.p.queries <= kFewQueries; }
 
 void attend_with_few_queries(Attention& a, const Place& place, Device device) {
   const int64_t shared_rows = int64_t{a.p.group} * a.p.queries, rows = int64_t{a.p.batches} * a.p.heads * a.p.queries;
@@ -197,7 +201,7 @@ HeadStrides strides_of(const HeadRows& r) { return {r.batch, r.head, r.row}; }
 
 bool is_for_cudnn(const Attention& a) {
   const double work = double{1} * a.p.batches * a.p.heads * a.p.queries * a.p.keys * a.p.width;
-  return cudnn_settings.enabled && cudnn_settings.attention && a.on_tensor_cores && !a.mask_kind &&
+  return cudnn_settings.enabled && cudnn_settings.attention && a.in_half && a.on_tensor_cores && !a.mask_kind &&
          work >= static_cast<double>(cudnn_settings.attention_from) && cudnn_problem().empty();
 }
 // Tensors that are broadcast are not for it.
@@ -310,7 +314,9 @@ void run_attention(Call& c) {
   if (!a.on_tensor_cores) return launch_plain(kEntryForward, a, place, divide_up(a.p.queries, plain_rows(a)) * heads);
   // Two tiles a warp read keys and values half as often, but there must be blocks for all multiprocessors.
   const bool many = divide_up(a.p.queries, 128) * heads >= properties(place.device).multiprocessors && !a.mask_kind;
-  launch_tiles(kForward, a, place, {rounded_width(a.p.width), many ? 2 : 1, 64}, a.p.queries, heads, 1, 0);
+  const int width = rounded_width(a.p.width);
+  const Shape shape = a.in_half ? Shape{width, many ? 2 : 1, 64} : Shape{width, many && width <= 64 ? 2 : 1, 32};
+  launch_tiles(kForward, a, place, shape, a.p.queries, heads, 1, 0);
 }
 
 void run_attention_backward(Call& c) {
@@ -338,9 +344,9 @@ void run_attention_backward(Call& c) {
     launch_plain(kEntryKeys, a, place, divide_up(a.p.keys, plain_rows(a)) * (heads / a.p.group));
     return launch_plain(kEntryQueries, a, place, divide_up(a.p.queries, plain_rows(a)) * heads);
   }
-  const int width = rounded_width(a.p.width), tile = width <= 64 ? 64 : 32;
+  const int width = rounded_width(a.p.width), tile = width <= 64 && a.in_half ? 64 : 32;
   launch_tiles(kBackwardKeys, a, place, {width, 1, tile}, a.p.keys, heads / a.p.group, 2, 2 * 3 * tile * 4);
-  launch_tiles(kBackwardQueries, a, place, {width, 1, a.mask_kind ? 32 : 64}, a.p.queries, heads, 2, 0);
+  launch_tiles(kBackwardQueries, a, place, {width, 1, a.mask_kind || !a.in_half ? 32 : 64}, a.p.queries, heads, 2, 0);
 }
 
 }  // namespace

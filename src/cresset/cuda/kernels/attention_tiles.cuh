@@ -1,5 +1,5 @@
-// Attention on tensor cores, in half precision: what its kernels share. Backward is two kernels, which each compute the
-// weights again, so that every sum has one owner and one order.
+// Attention on tensor cores, in half precision and of floats: what its kernels share. Backward is two kernels, which
+// each compute the weights again, so that every sum has one owner and one order.
 //
 // WIDTH: the length of a row of query, key and value, rounded up; in memory p.width elements. A warp works on
 // WARP_TILES times 16 rows; the rows that come by (keys, or queries for the gradients of keys) come in tiles of TILE.
@@ -8,22 +8,83 @@
 #include "tensor_core.cuh"
 
 constexpr int THREADS = 128, WARPS = THREADS / 32;
-constexpr int STRIDE = WIDTH + 8;  // of rows in shared memory: eight rows of 16 bytes lie in different banks
+constexpr int PIECE = 16 / sizeof(T);  // elements of 16 bytes
+constexpr int STRIDE = WIDTH + PIECE;  // of rows in shared memory: eight rows of 16 bytes lie in different banks
 constexpr int BLOCK_ROWS = WARPS * 16 * WARP_TILES;
 constexpr float LOG2_E = 1.4426950408889634f;
 
 // Rows of a matrix to shared memory, zeros behind the last one and behind `width`.
 template <int ROWS>
 __device__ __forceinline__ void copy_rows(T* to, const T* from, int64_t step, int first, int count, int width) {
-  constexpr int PIECES = WIDTH / 8;
+  constexpr int PIECES = WIDTH / PIECE;
 #pragma unroll
   for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
-    const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
+    const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * PIECE;
     const bool there = first + row < count && column < width;
     copy_16_bytes(to + row * STRIDE + column, there ? from + (first + row) * step + column : from, there);
   }
 }
 
+#if T_IS_FLOAT
+// sum[rows of the warp][rows of `second`] += first second^T; both lie by rows in shared memory.
+template <int M, int N>
+__device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  first += g * STRIDE + t;
+  second += g * STRIDE + t;
+#pragma unroll 2
+  for (int d = 0; d < WIDTH; d += 8) {
+    Split a[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) a[m][i] = split(first[(m * 16 + i % 2 * 8) * STRIDE + d + i / 2 * 4]);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const Split b0 = split(second[n * 8 * STRIDE + d]), b1 = split(second[n * 8 * STRIDE + d + 4]);
+#pragma unroll
+      for (int m = 0; m < M; ++m) multiply_add_floats(sum[m][n], a[m], b0, b1);
+    }
+  }
+}
+
+// sum[rows of the warp][WIDTH] += weights second: the weights are in registers as `multiply_rows` leaves sums. A lane
+// has columns 2t and 2t + 1 of them, which stand for t and t + 4: the order of a sum's terms is free.
+template <int M, int N>
+__device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], const float (&weights)[M][N][4],
+                                             const T* second) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  second += 2 * t * STRIDE + g;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    Split a[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) a[m][i] = split(weights[m][n][i % 2 * 2 + i / 2]);
+#pragma unroll
+    for (int d = 0; d < WIDTH / 8; ++d) {
+      const Split b0 = split(second[n * 8 * STRIDE + d * 8]), b1 = split(second[(n * 8 + 1) * STRIDE + d * 8]);
+#pragma unroll
+      for (int m = 0; m < M; ++m) multiply_add_floats(sum[m][d], a[m], b0, b1);
+    }
+  }
+}
+
+// The warp's 16 rows to rows `first`... of a matrix of `count` rows.
+__device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], float low, float high, T*, T* to,
+                                           int64_t step, int first, int count, int width) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int d = 0; d < WIDTH / 8; ++d) {
+    if (d * 8 + t * 2 >= width) continue;
+    if (first + g < count)
+      store_vector(to + (first + g) * step + d * 8 + t * 2, Vector<T, 2>{{sum[d][0] * low, sum[d][1] * low}});
+    if (first + g + 8 < count)
+      store_vector(to + (first + g + 8) * step + d * 8 + t * 2, Vector<T, 2>{{sum[d][2] * high, sum[d][3] * high}});
+  }
+}
+#else
 // sum[rows of the warp][rows of `second`] += first second^T; both lie by rows in shared memory.
 template <int M, int N>
 __device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
@@ -94,6 +155,8 @@ __device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], flo
       store_vector(to + (first + row) * step + column, load_vector<8>(own + row * STRIDE + column));
   }
 }
+
+#endif
 
 // Of the four lanes that share a row.
 __device__ __forceinline__ float quad_sum(float x) {

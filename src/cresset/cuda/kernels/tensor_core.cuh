@@ -4,6 +4,9 @@
 //   of the sum:     rows g and g + 8, columns 2t and 2t + 1;
 //   of the first:   words of two neighbors: (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
 //   of the second:  words of two neighbors along k: (2t, g), (2t + 8, g).
+//
+// Floats are multiplied 16 x 8 by 8 x 8 with the precision of TF32; a lane holds (g, t), (g + 8, t), (g, t + 4) and
+// (g + 8, t + 4) of the first, (t, g) and (t + 4, g) of the second. See Note [Floats as sums of two].
 #pragma once
 #include "types.cuh"
 
@@ -50,7 +53,45 @@ __device__ __forceinline__ float power_of_two(float x) {
 #endif
 }
 
+// Note [Floats as sums of two]
+// TF32 has the exponent of a float and ten bits of its mantissa. A float is the sum of its nearest such number and of
+// the one nearest to the rest, but for two of its 24 bits; the product of two sums, less that of the two rests, is the
+// product of the floats to about 21 bits.
+struct Split {
+  uint32_t high, low;
+};
+__device__ __forceinline__ uint32_t to_tf32(float x) {
 #ifndef CRESSET_EMULATED
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
+#else
+  return __builtin_bit_cast(uint32_t, x) + 0x1000u & ~0x1fffu;
+#endif
+}
+__device__ __forceinline__ Split split(float x) {
+  const uint32_t high = to_tf32(x);
+  return {high, to_tf32(x - __builtin_bit_cast(float, high))};
+}
+
+#ifndef CRESSET_EMULATED
+
+__device__ __forceinline__ void multiply_add_tf32(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// sum += a b of floats, to nearly all their bits; the small products first.
+__device__ __forceinline__ void multiply_add_floats(float (&sum)[4], const Split (&a)[4], const Split& b0,
+                                                    const Split& b1) {
+  const uint32_t high[4] = {a[0].high, a[1].high, a[2].high, a[3].high},
+                 low[4] = {a[0].low, a[1].low, a[2].low, a[3].low};
+  multiply_add_tf32(sum, low, b0.high, b1.high);
+  multiply_add_tf32(sum, high, b0.low, b1.low);
+  multiply_add_tf32(sum, high, b0.high, b1.high);
+}
 
 template <class T>
 __device__ __forceinline__ void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
@@ -94,6 +135,24 @@ __device__ __forceinline__ void copy_16_bytes(void* to, const void* from, bool t
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 #else  // the same by words of the other lanes
+
+// Of the floats themselves: a third of the work.
+__device__ void multiply_add_floats(float (&sum)[4], const Split (&a)[4], const Split& b0, const Split& b1) {
+  const auto whole = [](const Split& s) {
+    return __builtin_bit_cast(float, s.high) + __builtin_bit_cast(float, s.low);
+  };
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const float rows[4] = {whole(a[0]), whole(a[1]), whole(a[2]), whole(a[3])}, columns[2] = {whole(b0), whole(b1)};
+  for (int k = 0; k < 8; ++k) {
+    float x[2], y[2];
+    for (int i = 0; i < 2; ++i) {
+      x[i] = __shfl_sync(0xffffffffu, rows[k / 4 * 2 + i], g * 4 + k % 4);
+      y[i] = __shfl_sync(0xffffffffu, columns[k / 4], (2 * t + i) * 4 + k % 4);
+    }
+    for (int r = 0; r < 2; ++r)
+      for (int c = 0; c < 2; ++c) sum[r * 2 + c] += x[r] * y[c];
+  }
+}
 
 template <class T>
 __device__ float half_of(uint32_t word, int which) {
