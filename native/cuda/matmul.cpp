@@ -7,6 +7,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/cublas.h"
+#include "cuda/reduction.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
 #include "ops/matmul_scaled.h"
@@ -231,6 +232,16 @@ void product_or_host(Call& c, const char* who, const Tensor& a, const Tensor& b,
 }
 
 void run_product(Call& c) { product_or_host(c, c.op.name().c_str(), c.tensor(0), c.tensor(1), false, {}, 1, 0); }
+// Long vectors are a sum that all multiprocessors take part in.
+void run_dot(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1);
+  const Dtype d = c.out().dtype();
+  if (!has_kernel(d) || size_of(d) < 2 || a.numel() < 4096 || a.dtype() != d || b.dtype() != d) return run_product(c);
+  const Tensor x = contiguous_on_device(a), y = contiguous_on_device(b);
+  Reduction r{Operation::dot, computed_in(d), d, c.out().bytes()};
+  r.other = y.bytes();
+  reduce(x, 1, r);
+}
 // input, factors, beta, alpha. A beta of zero means that input is not read.
 void run_added_product(Call& c) {
   product_or_host(c, c.op.name().c_str(), c.tensor(1), c.tensor(2), false,
@@ -310,7 +321,8 @@ void run_scaled_product(Call& c) {
 REGISTER_KERNELS(matmul) {
   r.set_kernel("_int_mm", DeviceType::cuda, run_int_mm);
   r.set_kernel("_scaled_mm", DeviceType::cuda, run_scaled_product);
-  for (const char* name : {"matmul", "mm", "bmm", "mv", "dot"}) r.set_kernel(name, DeviceType::cuda, run_product);
+  for (const char* name : {"matmul", "mm", "bmm", "mv"}) r.set_kernel(name, DeviceType::cuda, run_product);
+  r.set_kernel("dot", DeviceType::cuda, run_dot);
   for (const char* name : {"addmm", "baddbmm"}) r.set_kernel(name, DeviceType::cuda, run_added_product);
   r.set_kernel("linear", DeviceType::cuda, run_linear);
 }

@@ -14,6 +14,8 @@ namespace {
 
 const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MAX"});
 const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MEAN"});
+const KernelFamily kWholeMean("pooling.cuh", "plane_means", {"T"},
+                              {"-DWHOLE_MEAN", "-DADAPTIVE=0", "-DLAST=0", "-DBIG=0", "-DVECTOR=1"});
 const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"},
                                 {"-DGRADIENT_MAX"});
 const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"},
@@ -22,6 +24,7 @@ const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE
 // As in pooling.cuh.
 struct Axis {
   int32_t in = 1, out = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
+  Divider by_stride, by_in, by_out;
 };
 struct Windows {
   int64_t count = 0;
@@ -57,6 +60,11 @@ Windows windows_of(const Tensor& made, const Tensor& read, bool backward, int64_
     w.axes[k].in = static_cast<int32_t>((backward ? made : read).size(lead + d));
     w.axes[k].out = static_cast<int32_t>((backward ? read : made).size(lead + d));
     w.sizes[k] = Divider(made.size(lead + d));
+    const Axis& a = w.axes[k];
+    if (int64_t{a.in + 1} * (a.out + 1) < std::numeric_limits<int32_t>::max())
+      w.axes[k].by_in = Divider(a.in), w.axes[k].by_out = Divider(a.out);
+    else
+      w.axes[k].by_in.divisor = w.axes[k].by_out.divisor = 0;
     w.strides[2 + k] = read.stride(lead + d);
   }
   return w;
@@ -68,7 +76,19 @@ void slide(Windows& w, int64_t rank, DimsView kernel, DimsView stride, DimsView 
     a.stride = argument(stride, d, a.kernel);
     a.padding = argument(padding, d, 0);
     a.dilation = argument(dilation, d, 1);
+    a.by_stride = Divider(a.stride);
   }
+}
+
+// Means divide by one number where no window reaches over an end.
+void find_divisor(Windows& w) {
+  if (w.divide_by) return;
+  int64_t count = 1;
+  for (const Axis& a : w.axes) {
+    if (a.padding || int64_t{a.out - 1} * a.stride + a.kernel > a.in) return;
+    count *= a.kernel;
+  }
+  w.divide_by = count;
 }
 
 // How many channels a thread computes: those of 16 bytes where they lie beside each other.
@@ -107,11 +127,20 @@ void mean_over(Call& c, bool adaptive) {
   if (y.numel() == 0) return;
   const bool last = has_channels_last(x, rank);
   if (!is_dense_as(y, last)) return execute_on_host(c, x.device());
+  if (const int64_t length = x.numel() / y.numel();
+      adaptive && length > 32 && x.is_contiguous() && !is_complex(x.dtype())) {
+    bool is_one = true;
+    for (int64_t d = 0; d < rank; ++d) is_one = is_one && y.size(y.dim() - 1 - d) == 1;
+    if (is_one)
+      return kWholeMean.launch(Place(x.device()), {x.dtype()}, divide_up(y.numel(), 8), 256, 0, x.bytes(), y.bytes(),
+                               y.numel(), length);
+  }
   Windows w = windows_of(y, x, false, rank);
   if (!adaptive) {
     slide(w, rank, c.integers(1), c.integers(2), c.integers(3), {});
     w.include_padding = c.boolean(5);
     w.divide_by = c.integer(6);
+    find_divisor(w);
   }
   const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y});
   kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
@@ -130,6 +159,7 @@ void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
     slide(w, rank, c.integers(2), c.integers(3), c.integers(4), {});
     w.include_padding = c.boolean(6);
     w.divide_by = c.integer(7);
+    find_divisor(w);
   }
   char* none = nullptr;
   const int vector = vector_of(last, dx.size(1), dy.dtype(), {&dy, &dx});

@@ -37,10 +37,13 @@ bool is_place(Operation o) { return o >= Operation::arg_largest && o <= Operatio
 int64_t accumulator_bytes(const Reduction& r) {
   if (r.operation >= Operation::variance && r.operation <= Operation::moments) return 24;
   if (is_place(r.operation) || r.operation == Operation::log_sum_exp || r.operation == Operation::gradient_sums ||
-      is_complex(r.computed))
+      r.operation == Operation::extremes || is_complex(r.computed))
     return 16;
   return 8;
 }
+
+// Whether joining what two threads have is much work, so that a thread should have much to join.
+bool has_costly_merge(Operation o) { return is_place(o) || (o >= Operation::log_sum_exp && o <= Operation::moments); }
 
 int64_t power_above(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
@@ -129,7 +132,8 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
         vector /= 2;
     }
     const int64_t vectors = divide_up(folded.count, vector);
-    int64_t lanes = std::min<int64_t>(kBlock, power_above(divide_up(vectors, kUnroll)));
+    const int64_t each = has_costly_merge(r.operation) ? 8 * kUnroll : kUnroll;
+    int64_t lanes = std::min<int64_t>(kBlock, power_above(divide_up(vectors, each)));
     const bool side_by_side =
         kept.rank() > 0 && kept.inner_stride() < folded.inner_stride();  // few rows of many columns: a thread each
     if (side_by_side)
@@ -224,8 +228,7 @@ void run_max(Call& c) {
 void run_aminmax(Call& c) {
   const Tensor t = c.tensor(0);
   if (!is_ordered(t.dtype())) return execute_on_host(c, t.device());
-  extreme_into(t, dim_at(c, 1, t), Operation::smallest, c.out(0));
-  extreme_into(t, dim_at(c, 1, t), Operation::largest, c.out(1));
+  extreme_into(t, dim_at(c, 1, t), Operation::extremes, c.out(0), c.out(1));
 }
 template <bool kLargest>
 void run_max_dim(Call& c) {

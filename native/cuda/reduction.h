@@ -29,6 +29,8 @@ enum class Operation : int {
   variance_mean,
   moments,        // the mean and the mean square distance from it, both double
   gradient_sums,  // of a gradient, and of it times the distance of `other` from a constant of each result, both double
+  extremes,       // the smallest and the largest
+  dot,            // the sum of the products with `other`
 };
 
 struct Reduction {

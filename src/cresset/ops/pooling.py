@@ -57,7 +57,11 @@ def _differentiate_mean(rank):
 
     @adaptive_avg_pool.derivative
     def _(grad, input_info):
-        yield lambda: cresset._adaptive_avg_pool_gradient(grad, input_info.shape, rank)
+        shape = input_info.shape
+        if grad.device.type != "cpu" and all(n == 1 for n in grad.shape[-rank:]):  # one mean of each plane
+            yield lambda: (grad / math.prod(shape[-rank:])).expand(shape)
+            return
+        yield lambda: cresset._adaptive_avg_pool_gradient(grad, shape, rank)
 
 
 for _rank in (1, 2, 3):

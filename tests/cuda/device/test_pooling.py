@@ -55,3 +55,19 @@ def test_indices_and_the_way_back():
 def test_views_are_read_where_they_lie():
     agree_with_gradients(lambda x: F.max_pool2d(x[:, ::2, 1:, ::2], 2), image(2, 4, 9, 12))
     agree(lambda x: F.avg_pool2d(x.transpose(2, 3), 2), image(2, 4, 9, 12), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_one_mean_of_each_plane_and_its_gradient(rank):
+    x = torch.randn(2, 3, *(9, 8, 7)[:rank], generator=torch.Generator().manual_seed(1))
+    pool = getattr(torch.nn.functional, f"adaptive_avg_pool{rank}d")
+    agree_with_gradients(lambda x: pool(x, 1), x, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [dict(kernel_size=2), dict(kernel_size=3, stride=2, padding=1), dict(kernel_size=3, stride=2, ceil_mode=True)],
+)
+def test_means_over_windows_with_and_without_padding(window):
+    x = torch.randn(2, 3, 7, 9, generator=torch.Generator().manual_seed(1))
+    agree_with_gradients(lambda x: torch.nn.functional.avg_pool2d(x, **window), x, tolerance=1e-5)

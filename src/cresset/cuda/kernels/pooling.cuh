@@ -1,12 +1,13 @@
 // Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN,
-// GRADIENT_MAX, GRADIENT_MEAN: which kernel is wanted. A thread computes one element, or VECTOR channels that lie
-// beside each other; gradients are gathered, window by window in order, so that the same bits come out on every run.
-// The same struct as in native/cuda/pooling.cpp.
+// WHOLE_MEAN, GRADIENT_MAX, GRADIENT_MEAN: which kernel is wanted. A thread computes one element, or VECTOR channels
+// that lie beside each other; gradients are gathered, window by window in order, so that the same bits come out on
+// every run. The same struct as in native/cuda/pooling.cpp.
 #pragma once
 #include "divider.cuh"
 
 struct Axis {
   int32_t in, out, kernel, stride, padding, dilation;
+  Divider by_stride, by_in, by_out;  // the latter for windows that cover evenly; a divisor of 0 where sizes are large
 };
 struct Windows {
   int64_t count;  // elements to compute
@@ -25,12 +26,15 @@ using Index = uint32_t;
 struct Range {
   int32_t begin, end, length;  // length: with the padding that the window covers
 };
+__device__ __forceinline__ int64_t parted(int64_t n, int32_t by, const Divider& quick) {
+  return quick.divisor ? static_cast<int64_t>(quick.quotient(static_cast<uint32_t>(n))) : n / by;
+}
 // The elements that window o sees: begin, begin + dilation, ... below end.
 __device__ __forceinline__ Range window(const Axis& a, int32_t o) {
 #if ADAPTIVE
   if (a.out == 1) return {0, a.in, a.in};
-  const int32_t begin = static_cast<int32_t>(static_cast<int64_t>(o) * a.in / a.out),
-                end = static_cast<int32_t>((static_cast<int64_t>(o + 1) * a.in + a.out - 1) / a.out);
+  const int32_t begin = static_cast<int32_t>(parted(static_cast<int64_t>(o) * a.in, a.out, a.by_out)),
+                end = static_cast<int32_t>(parted(static_cast<int64_t>(o + 1) * a.in + a.out - 1, a.out, a.by_out));
   return {begin, end, end - begin};
 #else
   const int32_t start = o * a.stride - a.padding, stop = start + a.dilation * (a.kernel - 1) + 1;
@@ -42,20 +46,24 @@ __device__ __forceinline__ Range window(const Axis& a, int32_t o) {
 __device__ __forceinline__ Range seen_by(const Axis& a, int32_t i) {
 #if ADAPTIVE
   if (a.out == 1) return {0, 1, 0};
-  const int32_t end = static_cast<int32_t>((static_cast<int64_t>(i + 1) * a.out + a.in - 1) / a.in);
-  return {static_cast<int32_t>(static_cast<int64_t>(i) * a.out / a.in), end < a.out ? end : a.out, 0};
+  const int32_t end = static_cast<int32_t>(parted(static_cast<int64_t>(i + 1) * a.out + a.in - 1, a.in, a.by_in));
+  return {static_cast<int32_t>(parted(static_cast<int64_t>(i) * a.out, a.in, a.by_in)), end < a.out ? end : a.out, 0};
 #else
   const int32_t reach = a.dilation * (a.kernel - 1) + 1, from = i + a.padding - reach + 1;
-  const int32_t begin = from > 0 ? (from + a.stride - 1) / a.stride : 0, end = (i + a.padding) / a.stride + 1;
+  const int32_t begin = from > 0
+                            ? static_cast<int32_t>(a.by_stride.quotient(static_cast<uint32_t>(from + a.stride - 1)))
+                            : 0,
+                end = static_cast<int32_t>(a.by_stride.quotient(static_cast<uint32_t>(i + a.padding))) + 1;
   return {begin, end < a.out ? end : a.out, 0};
 #endif
 }
+// Whether window o, one of those, does see it. Windows of means that slide have no gaps: all of them do.
 __device__ __forceinline__ bool sees(const Axis& a, int32_t o, int32_t i) {
-  const Range r = window(a, o);
 #if ADAPTIVE
+  const Range r = window(a, o);
   return i >= r.begin && i < r.end;
 #else
-  return i >= r.begin && i < r.end && (a.dilation == 1 || (i - r.begin) % a.dilation == 0);
+  return true;
 #endif
 }
 
@@ -181,6 +189,31 @@ extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, co
 }
 #endif
 
+#ifdef WHOLE_MEAN
+// The means of planes that lie densely, one after the other; a warp has one.
+extern "C" __global__ void __launch_bounds__(256) plane_means(const T* x, T* y, int64_t planes, int64_t length) {
+  using A = opmath<T>;
+  const int lane = threadIdx.x % 32;
+  const int64_t plane = static_cast<int64_t>(blockIdx.x) * 8 + threadIdx.x / 32;
+  if (plane >= planes) return;
+  const T* from = x + plane * length;
+  A sums[4] = {A(0), A(0), A(0), A(0)};
+  int64_t i = lane;
+  for (; i + 96 < length; i += 128) {
+    T v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) v[k] = from[i + 32 * k];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums[k] = sums[k] + convert<A>(v[k]);
+  }
+  for (; i < length; i += 32) sums[0] = sums[0] + convert<A>(from[i]);
+  A sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum = sum + __shfl_xor_sync(0xffffffffu, sum, step);
+  if (lane == 0) y[plane] = convert<T>(shared_by(sum, length));
+}
+#endif
+
 #if defined(GRADIENT_MAX) || defined(GRADIENT_MEAN)
 // Element i of the input's gradient: what the windows that see it bring. For the maximum those whose index is the
 // element's.
@@ -210,8 +243,11 @@ extern "C" __global__ void __launch_bounds__(256)
           if (chosen[k] == own) sum[k] = sum[k] + convert<A>(brought[k]);
 #else
         if (!sees(w.axes[0], a, p.at[0]) || !sees(w.axes[1], b, p.at[1]) || !sees(w.axes[2], c, p.at[2])) continue;
-        const Range windows[3] = {window(w.axes[0], a), window(w.axes[1], b), window(w.axes[2], c)};
-        const int64_t count = divisor(w, windows);
+        int64_t count = w.divide_by;
+        if (!count) {
+          const Range windows[3] = {window(w.axes[0], a), window(w.axes[1], b), window(w.axes[2], c)};
+          count = divisor(w, windows);
+        }
         const Vector<T, VECTOR> brought = load_vector<VECTOR>(dy + at);
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) sum[k] = sum[k] + shared_by(convert<A>(brought[k]), count);

@@ -46,6 +46,8 @@ enum Operations {
   kVarianceMean,
   kMoments,
   kGradientSums,
+  kExtremes,
+  kDot,
 };
 
 struct Plan {
@@ -333,10 +335,49 @@ struct Operation {
 };
 #endif
 
+#if OPERATION == 23
+// The smallest and the largest; nan wins.
+struct Operation {
+  struct Accumulator {
+    C low, high;
+  };
+  using Lane = Accumulator;
+  static CRESSET_INLINE Lane start() { return {highest<C>(), lowest<C>()}; }
+  static CRESSET_INLINE void step(Lane& lane, C x, int64_t) {
+    const C low = x < lane.low ? x : lane.low, high = x > lane.high ? x : lane.high;
+    lane = {x != x ? x : low, x != x ? x : high};
+  }
+  static CRESSET_INLINE Accumulator total(const Lane& lane) { return lane; }
+  static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) {
+    const C low = b.low < a.low ? b.low : a.low, high = b.high > a.high ? b.high : a.high;
+    a = {b.low != b.low ? b.low : low, b.high != b.high ? b.high : high};
+  }
+  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
+    static_cast<R*>(plan.first)[at] = convert<R>(a.low);
+    static_cast<R*>(plan.second)[at] = convert<R>(a.high);
+  }
+};
+#endif
+
+#if OPERATION == 24
+// The sum of products with another tensor.
+struct Operation {
+  using Lane = C;
+  using Accumulator = wide<C>;
+  static CRESSET_INLINE Lane start() { return C(0); }
+  static CRESSET_INLINE void step(Lane& lane, C x, C other, C) { lane += x * other; }
+  static CRESSET_INLINE Accumulator total(const Lane& lane) { return lane; }
+  static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) { a += b; }
+  static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
+    static_cast<R*>(plan.first)[at] = convert<R>(convert<C>(a));
+  }
+};
+#endif
+
 using Accumulator = Operation::Accumulator;
 using Lane = Operation::Lane;
 
-#if OPERATION == 22
+#if OPERATION == 22 || OPERATION == 24
 #define TWO_INPUTS 1
 #else
 #define TWO_INPUTS 0
@@ -353,7 +394,7 @@ CRESSET_INLINE C constant_of(const Plan& plan, int64_t result) {
 #endif
 }
 CRESSET_INLINE void step(Lane& lane, T x, T other, int64_t index, C constant) {
-#if OPERATION == 22
+#if TWO_INPUTS
   Operation::step(lane, convert<C>(x), convert<C>(other), constant);
 #elif OPERATION == 13 || OPERATION == 14 || OPERATION == 17
   Operation::step(lane, convert<C>(x), index, constant);
