@@ -440,7 +440,7 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   const std::atomic<bool>& setting = p.dtype == Dtype::f16    ? product_settings.reduced_f16
                                      : p.dtype == Dtype::bf16 ? product_settings.reduced_bf16
                                                               : product_settings.tf32;
-  key.fast = setting.load(std::memory_order_relaxed);
+  key.fast = setting.load(std::memory_order_relaxed) || (p.tf32 && p.dtype == Dtype::f32);
   key.alignment_a = alignment_of(p.a.data), key.alignment_b = alignment_of(p.b.data), key.alignment_c = alignment_of(c),
   key.alignment_d = alignment_of(p.d);
   key.b_dtype = static_cast<uint8_t>(p.type_of_b()), key.d_dtype = static_cast<uint8_t>(p.type_of_d()),

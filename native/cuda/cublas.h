@@ -46,6 +46,7 @@ struct MatrixProduct {
         d_dtype = Dtype::count;  // where they are others: int8 gives int32, 8-bit floats a wider one
   const void *a_scale = nullptr, *b_scale = nullptr;  // float32 numbers on the device, for 8-bit floats
   bool fast_sums = false;                             // 8-bit floats: summed with fewer digits
+  bool tf32 = false;                                  // float32: by TF32 also where the setting is not on
   int64_t m = 0, n = 0, k = 0, batch = 1;
   Factor a, b, c;  // c is D itself when nothing is said about it
   void* d = nullptr;

@@ -96,16 +96,31 @@ Tensor in_lines(const Tensor& t, int64_t d, bool fresh) {
   return copy;
 }
 
-// Along one dimension, of which the spectrum has half. What is read may be destroyed.
-void transform_lines(FourierSizes::Kind kind, const Tensor& lines, const Tensor& to, int64_t d, bool forward) {
+// Whether one transform does: the dimensions are the last ones of the tensor, and `last`, of which the spectrum has
+// half, is the innermost.
+bool is_one_transform(const Tensor& t, const Dims& others, int64_t last) {
+  Dims dims = others;
+  dims.push_back(last);
+  if (dims.size() > static_cast<int64_t>(kMostDims) || last != t.dim() - 1) return false;
+  std::sort(dims.begin(), dims.end());
+  return dims[0] == t.dim() - dims.size();
+}
+
+// Along `d`, of which the spectrum has half, and the `rank` - 1 dimensions before it. What is read may be destroyed.
+void transform_lines(FourierSizes::Kind kind, const Tensor& lines, const Tensor& to, int64_t d, int64_t rank,
+                     bool forward) {
   const Tensor target = with_last(to, {d});
   const Tensor result = target.is_contiguous() ? target : empty(target.sizes(), to.dtype(), to.device());
+  const bool to_real = is_complex(lines.dtype());
   FourierSizes s;
   s.kind = kind;
-  s.dtype = static_cast<int64_t>(is_complex(lines.dtype()) ? lines.dtype() : to.dtype());
-  s.rank = 1;
-  s.sizes[0] = is_complex(lines.dtype()) ? target.size(-1) : lines.size(-1);
-  s.batch = lines.numel() / lines.size(-1);
+  s.dtype = static_cast<int64_t>(to_real ? lines.dtype() : to.dtype());
+  s.rank = rank;
+  s.batch = lines.numel();
+  for (int64_t i = 0; i < rank; ++i) {
+    s.sizes[i] = (to_real ? target : lines).size(i - rank);
+    s.batch /= lines.size(i - rank);
+  }
   transform(to.device().index, s, lines.bytes(), result.bytes(), forward);
   if (result.get() != target.get()) copy_into(target, result);
 }
@@ -128,11 +143,13 @@ void run_from_real(Call& c) {
   Dims dims = wrap_dims(c.integers(1), input.dim());
   const int64_t last = dims.back();
   dims.pop_back();
+  const bool at_once = input.size(last) > 1 && is_one_transform(input, dims, last);
   if (input.size(last) == 1)
     copy_into(out, convert(input, out.dtype()));
   else
-    transform_lines(FourierSizes::from_real, in_lines(input, last, false), out, last, true);
-  transform_all(out, out, dims, true);
+    transform_lines(FourierSizes::from_real, in_lines(input, last, false), out, last, at_once ? dims.size() + 1 : 1,
+                    true);
+  if (!at_once) transform_all(out, out, dims, true);
   if (!c.boolean(2)) conjugate(out);  // backwards, the spectrum of a real signal is the conjugate one
   multiply_by(out, c.real(3));
 }
@@ -147,16 +164,17 @@ void run_to_real(Call& c) {
   const int64_t last = dims.back();
   dims.pop_back();
   Tensor half = input;
-  if (!dims.empty()) {
+  const bool at_once = c.integer(2) > 1 && is_one_transform(input, dims, last);
+  if (!dims.empty() && !at_once) {
     half = empty(input.sizes(), input.dtype(), input.device());
     transform_all(input, half, dims, c.boolean(3));
   }
   if (c.integer(2) == 1) {
     copy_into(out, convert(half, out.dtype()));
   } else {
-    const Tensor lines = in_lines(half, last, dims.empty());
+    const Tensor lines = in_lines(half, last, dims.empty() || at_once);
     if (c.boolean(3)) conjugate(lines);
-    transform_lines(FourierSizes::to_real, lines, out, last, false);
+    transform_lines(FourierSizes::to_real, lines, out, last, at_once ? dims.size() + 1 : 1, false);
   }
   multiply_by(out, c.real(4));
 }

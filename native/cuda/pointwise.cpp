@@ -27,15 +27,16 @@ struct Key {
   uint8_t compute, device, count;
   uint8_t dtypes[kMaxOperands];
   uint8_t on_host, vector, rank, big;
+  uint8_t inner, alike, unused[6];  // strided: elements of a vector; operands that are one element along its dimension
   bool operator==(const Key& o) const { return std::memcmp(this, &o, sizeof(Key)) == 0; }
 };
-static_assert(sizeof(Key) == 24);
+static_assert(sizeof(Key) == 32);
 struct KeyHash {
   size_t operator()(const Key& k) const {
-    uint64_t words[3];
+    uint64_t words[4];
     std::memcpy(words, &k, sizeof words);
     uint64_t h = words[0];
-    for (const uint64_t w : {words[1], words[2]}) h = (h ^ w) * 0x9e3779b97f4a7c15u, h ^= h >> 32;
+    for (const uint64_t w : {words[1], words[2], words[3]}) h = (h ^ w) * 0x9e3779b97f4a7c15u, h ^= h >> 32;
     return h;
   }
 };
@@ -75,9 +76,12 @@ bool is_long(std::string_view text) {
   }
   return false;
 }
-// As many loads at once as keep the memory busy. Half as many do with a long formula, which a thread has a copy of for
-// each element: of those, compiling is what takes long.
-int unroll_of(const Key& k, bool is_long) { return (k.vector && k.count <= 2 ? 4 : 2) / (is_long ? 2 : 1); }
+// A load of 16 bytes a thread keeps the memory busy, and leaves the fewest threads behind at the end; of smaller ones
+// several. Strided ones do with fewer where the formula is long, which a thread has a copy of for each element.
+int unroll_of(const Key& k, bool is_long) {
+  if (k.vector || k.inner > 1) return k.vector == 1 ? 4 : 1;
+  return is_long ? 1 : 2;
+}
 
 Compiled compile(const Key& k, const Operator* op) {
   const auto type = [&](int i) { return join("dtype_", tag_of(static_cast<Dtype>(k.dtypes[i]))); };
@@ -98,8 +102,9 @@ Compiled compile(const Key& k, const Operator* op) {
   if (k.vector)
     options.push_back(join("-DVECTOR=", static_cast<int>(k.vector)));
   else
-    options.push_back(join("-DRANK=", static_cast<int>(k.rank))),
-        options.push_back(join("-DBIG=", static_cast<int>(k.big)));
+    for (const auto& [name, value] :
+         {std::pair{"RANK", k.rank}, {"BIG", k.big}, {"INNER", k.inner}, {"ALIKE", k.alike}})
+      options.push_back(join("-D", name, "=", static_cast<int>(value)));
   return {load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options).function, unroll};
 }
 
@@ -170,7 +175,10 @@ Key key_of(const Operator* op, const DenseLaunch& l, const Place& place) {
           static_cast<uint8_t>(l.on_host),
           0,
           0,
-          0};
+          0,
+          1,
+          0,
+          {}};
   for (int i = 0; i < l.count; ++i) key.dtypes[i] = static_cast<uint8_t>(l.dtypes[i]);
   return key;
 }
@@ -200,6 +208,28 @@ bool is_dense_walk(DimsView sizes, const Operand* operands, int n, uint32_t on_h
   for (int i = 1; i < n; ++i)
     if (!(on_host >> i & 1) && !(operands[i].strides == operands[0].strides)) return false;
   return is_contiguous(sizes, operands[0].strides) || is_dense(sizes, operands[0].strides);
+}
+
+// How many neighbors along the innermost dimension a thread can take: there every operand lies side by side, or is one
+// element for all.
+int64_t inner_vector(const DenseLaunch& l, const Dims& sizes, const Dims* strides) {
+  if (sizes.empty() || l.count > 8) return 1;
+  int64_t widest = 1;
+  for (int i = 0; i < l.count; ++i)
+    if (!(l.on_host >> i & 1)) widest = std::max(widest, size_of(l.dtypes[i]));
+  int64_t vector = std::max<int64_t>(1, 16 / widest);
+  const int64_t last = sizes.size() - 1;
+  while (vector > 1 && sizes[last] % vector) vector /= 2;
+  for (int i = 0; i < l.count && vector > 1; ++i) {
+    if (l.on_host >> i & 1) continue;
+    const int64_t step = strides[i][last];
+    if (step != 1 && (step != 0 || i == 0)) return 1;
+    if (step == 0) continue;
+    for (int64_t d = 0; d < last; ++d)
+      while (strides[i][d] % vector) vector /= 2;
+    while (reinterpret_cast<uintptr_t>(l.data[i]) % static_cast<uintptr_t>(vector * size_of(l.dtypes[i]))) vector /= 2;
+  }
+  return vector;
 }
 
 void launch_elements(const Operator* op, const PointwiseLaunch& l) {
@@ -239,13 +269,23 @@ void launch_elements(const Operator* op, const PointwiseLaunch& l) {
                     " dimensions that cannot be merged, on '", l.device, "'");
   key.rank = static_cast<uint8_t>(rank);
   key.big = count >= (int64_t{1} << 31);
+  if (const int64_t vector = inner_vector(dense, walked, strides); vector > 1) {
+    key.inner = static_cast<uint8_t>(vector);
+    walked.back() /= vector;
+    dense.elements /= vector;
+    for (int i = 0; i < l.count; ++i) {
+      if (l.on_host >> i & 1) continue;
+      if (strides[i].back() == 0) key.alike = static_cast<uint8_t>(key.alike | 1u << i);
+      strides[i].back() *= vector;
+    }
+  }
   Parameters parameters;
   put_plan(parameters, dense, op && op->pointwise ? op->pointwise->scalar_count : 0);
   for (int64_t d = 0; d < rank; ++d) parameters.put(Divider(walked.empty() ? 1 : walked[d]));
   for (int i = 0; i < l.count; ++i)
     for (int64_t d = 0; d < rank; ++d)
       parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
-  launch_blocks(key, op, place, count, parameters);
+  launch_blocks(key, op, place, dense.elements, parameters);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "cuda/cublas.h"
+#include "cuda/cudnn.h"
 #include "dispatch/registration.h"
 #include "ops/recurrence_layer.h"
 
@@ -75,6 +76,7 @@ void multiply_rows(const Place& place, const char* who, Dtype dtype, const void*
                    const Tensor& matrix, bool by_rows, void* result, bool adds = false) {
   MatrixProduct p;
   p.dtype = dtype;
+  p.tf32 = cudnn_settings.enabled && cudnn_settings.tf32;  // as convolutions: PyTorch's layers are cuDNN's
   p.m = matrix.size(by_rows ? 0 : 1), p.n = count, p.k = k;
   p.a.data = matrix.bytes(), p.a.ld = matrix.size(1), p.a.transposed = by_rows;
   p.b.data = rows, p.b.ld = k;

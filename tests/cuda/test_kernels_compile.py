@@ -10,19 +10,28 @@ import pytest
 
 # file: the macros of each kernel in it, as its KernelFamily and a typical launch give them.
 KERNELS = {
-    "attention_backward_keys.cuh": ["T=dtype_f16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
-        "T=dtype_bf16 WIDTH=128 WARP_TILES=1 TILE=32 MASK=1 MASK_TYPE=dtype_b8 CAUSAL=0"],
-    "attention_backward_queries.cuh": ["T=dtype_bf16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
-        "T=dtype_f16 WIDTH=96 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=0"],
+    "attention_backward_keys.cuh": [
+        "T=dtype_f16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1 T_IS_FLOAT=0",
+        "T=dtype_bf16 WIDTH=128 WARP_TILES=1 TILE=32 MASK=1 MASK_TYPE=dtype_b8 CAUSAL=0 T_IS_FLOAT=0",
+        "T=dtype_f32 WIDTH=64 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=1 T_IS_FLOAT=1"],
+    "attention_backward_queries.cuh": [
+        "T=dtype_bf16 WIDTH=64 WARP_TILES=1 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1 T_IS_FLOAT=0",
+        "T=dtype_f16 WIDTH=96 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=0 T_IS_FLOAT=0",
+        "T=dtype_f32 WIDTH=64 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=1 T_IS_FLOAT=1"],
     "attention_decode.cuh": [f"ENTRY={entry} T=dtype_{t} WIDTH={width} ROWS={rows} PART={part} MASK={mask} MASK_TYPE=dtype_b8 CAUSAL={1 - mask}" for entry in (0, 1) for t, width, rows, part, mask in (("bf16", 128, 1, 64, 1), ("f16", 16, 8, 128, 0))],  # noqa: E501
-    "attention_forward.cuh": ["T=dtype_bf16 WIDTH=128 WARP_TILES=2 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1",
-        "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0"],
+    "attention_forward.cuh": [
+        "T=dtype_bf16 WIDTH=128 WARP_TILES=2 TILE=64 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=1 T_IS_FLOAT=0",
+        "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0 T_IS_FLOAT=0",
+        "T=dtype_f32 WIDTH=64 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=1 T_IS_FLOAT=1",
+        "T=dtype_f32 WIDTH=64 WARP_TILES=2 TILE=32 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=0 T_IS_FLOAT=1"],
     "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],  # noqa: E501
-    "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "RANKS INCLUDING=1", "COORDINATES"],
+    "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "TAKE WORD=4", "TAKE WORD=1",
+        "PUT WORD=2", "RANKS INCLUDING=1", "COORDINATES"],
     "creation.cuh": [
         "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",
         "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0", "TRIANGLE T=dtype_i32 UPPER=1",
     ],
+    "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
     "indexing.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
     "indexed_walk.cuh": [
         "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0", "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1",
@@ -34,11 +43,14 @@ KERNELS = {
         "SLICES T=dtype_i8 HOW=3 RANK=2 BIG=0 VECTOR=1 FRESH=0 INDEX=int64_t",
         "SLICES T=dtype_c64 HOW=1 RANK=1 BIG=0 VECTOR=2 FRESH=0 INDEX=int64_t",
         "CROSSING T=dtype_f32 HOW=0 RANK=1 BIG=0 VECTOR=4 FRESH=1 INDEX=int64_t",
+        "RUNS RANK=1 INDEX=int64_t", "GATHER T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=int64_t",
+        "GATHER T=dtype_bf16 HOW=3 RANK=3 BIG=0 INDEX=int64_t",
+        *(f"WHOLE_NUMBERS STEP={step} RANK={step + 1} BIG=0 INDEX=dtype_i64" for step in range(5)),
     ],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
     "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
     "matmul.cuh": ["T=dtype_bf16 ROWS=2", "T=dtype_f32 ROWS=1", "HASH=1"],
-    "scatter.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
+    "scatter.cuh": ["T=dtype_f32", "T=dtype_i32", "T=dtype_c64"],
     "normalization_channels.cuh": [
         (f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} "
         f"INSIDE={inside}")
@@ -55,12 +67,13 @@ KERNELS = {
         per in (("bf16", "f32", kernel % 2, 128 >> kernel, 8, 4),)
     ],
     "pooling.cuh": [
-        (f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 "
+        "WHOLE_MEAN T=dtype_bf16 ADAPTIVE=0 LAST=0 BIG=0 VECTOR=1",
+        *((f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 "
         f"VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}")
         for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"),
             ("FORWARD_MEAN", "c64"),
                           ("GRADIENT_MAX", "f16"), ("GRADIENT_MEAN", "f32"))
-        for adaptive, last in ((0, 0), (1, 1))
+        for adaptive, last in ((0, 0), (1, 1))),
     ],
     "radix_sort.cuh": [
         f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row}"
@@ -73,12 +86,13 @@ KERNELS = {
         "ELEMENT=dtype_f16 DROPOUT_BACKWARD", "ELEMENT=dtype_i64 PERMUTATION", "ELEMENT=dtype_f32 PERMUTATION_OF_FEW",
     ],
     "rearrange.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
+    "resampling.cuh": [f"{way} T=dtype_{t} TAPS={taps}" for way in ("MAKE", "BACK") for t, taps in (("f32", 2), ("bf16", 4), ("f64", 1))],  # noqa: E501
     "recurrence.cuh": [f"KERNEL={kernel} CELL={cell} ELEMENT=dtype_{t}" for kernel in range(3) for cell,
         t in ((0, "f16"), (1, "f32"), (2, "f64"), (3, "bf16"))],
     "reduction.cuh": [
         *((f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 "
           f"COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0")
-          for operation in range(23) for kernel in (operation % 3,)),
+          for operation in range(25) for kernel in (operation % 3,)),
         *((f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} "
           f"VECTOR={vector} CONTIGUOUS=1 BIG=1")
           for kernel, operation, t, c, vector in ((0, 0, "bf16", "f32", 8), (1, 2, "c64", "c64", 2),
@@ -103,11 +117,14 @@ KERNELS = {
     "scaling.cuh": [""],
     "compare.cuh": ["T=dtype_f32 R=dtype_i64", "T=dtype_i8 R=dtype_i32"],
     "extremes.cuh": ["T=dtype_i64", "T=dtype_bf16"],
-    "histogram.cuh": ["COUNT", "INTERVALS T=dtype_f16", "INTERVALS T=dtype_f64"],
+    "histogram.cuh": ["COUNT SHARED=1", "COUNT SHARED=0", "INTERVALS T=dtype_f16 SHARED=1",
+        "INTERVALS T=dtype_f64 SHARED=0"],
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items,
-            chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
-        "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64",
+            chosen in (("f32", 1, 0), ("f32", 16, 0), ("f64", 8, 0), ("bf16", 4, 1))),
+        "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "TAKE T=dtype_f16", "TAKE T=dtype_f64",
+        "ONE T=dtype_f32 ITEMS=16",
+        "ONE T=dtype_i64 ITEMS=0", "ONE T=dtype_bf16 ITEMS=4", "SELECT T=dtype_f32", "SELECT T=dtype_i64",
         "MIDDLE T=dtype_bf16",
         "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8",
         "COLUMN T=dtype_f32",

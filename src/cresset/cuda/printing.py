@@ -55,7 +55,11 @@ def formula_source(operator, which, compute):
             type = TYPE_NAMES[attribute.type_in(compute)]
             attributes.append(f"const {type} {attribute.name} = attribute<{type}>(scalars[{index}]);")
     constant = frozenset(attribute.name for attribute in loop.attributes)
-    before, body = print_body([(f"const {result} result", loop.expression)], constant, loop.functions)
+    # Doubles on the way to a float: its rounding hides how they were rounded.
+    fused = ("f64",) if loop.result_type == "f32" else ()
+    before, body = print_body(
+        [(f"const {result} result", loop.expression)], constant, loop.functions, branches=True, fused=fused
+    )
     return "\n".join([
         *includes([loop.expression]), "",
         f"// {place}",

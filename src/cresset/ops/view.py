@@ -242,11 +242,26 @@ def _(grad, input_info, dimension, size, step):
         if not shape:
             return grad.sum(-1).reshape(()) if grad.ndim else grad
         dim = dimension % len(shape)
+        if grad.device.type != "cpu" and size % step == 0 and size // step <= 16:
+            return _windows_back(grad, shape, dim, size // step, step)
         windows = cresset.arange(shape[dim], device=grad.device).unfold(0, size, step).reshape(-1)
         flat = grad.movedim(-1, dim + 1).flatten(dim, dim + 1)
         return cresset.zeros(shape, dtype=grad.dtype, device=grad.device).index_add(dim, windows, flat)
 
     yield back
+
+
+def _windows_back(grad, shape, dim, overlap, step):
+    """The sum of windows of `overlap` times `step` elements: their pieces of `step`, each added to the piece of the result
+    it covers, the earliest window's first.
+    """
+    pieces = grad.movedim(-1, dim + 1).unflatten(dim + 1, (overlap, step))
+    count = pieces.size(dim)
+    result = cresset.zeros(shape, dtype=grad.dtype, device=grad.device)
+    covered = result.narrow(dim, 0, (count + overlap - 1) * step).unflatten(dim, (-1, step))
+    for k in reversed(range(overlap)):
+        covered.narrow(dim, k, count).add_(pieces.select(dim + 1, k))
+    return result
 
 
 unbind = operator("unbind", """A tuple of the slices along `dim`.

@@ -13,6 +13,14 @@ from cresset.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "float16": 2e-2, "bfloat16": 1e-1}
 
 
+@pytest.fixture(autouse=True)
+def exact():
+    """Without TF32."""
+    cresset.backends.cudnn.allow_tf32 = False
+    yield
+    cresset.backends.cudnn.allow_tf32 = True
+
+
 def noise(*shape, seed=1):
     return cresset.randn(*shape, generator=cresset.Generator().manual_seed(seed))
 

@@ -67,9 +67,12 @@ CRESSET_OF_TWO(copysign)
 #undef CRESSET_OF_ONE
 #undef CRESSET_OF_TWO
 CRESSET_INLINE double lgamma(double x) { return ::lgamma(x); }
-// The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1; in single precision rest is 1 - x, and nothing more. A
-// guess to three digits, then Halley's method.
-CRESSET_INLINE double erf_inverse(double x, double rest) {
+// The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1; in single precision rest is 1 - x, and nothing more.
+#ifndef CRESSET_EMULATED
+CRESSET_INLINE double erf_inverse(double x, double rest) { return x < 0.5 ? ::erfinv(x) : ::erfcinv(rest); }
+CRESSET_INLINE float erf_inverse(float x, float) { return ::erfinvf(x); }
+#else  // the C library has none: a guess to three digits, then Halley's method
+inline double erf_inverse(double x, double rest) {
   const double logarithm = log(rest * (1.0 + x)), middle = 4.330746750799873 + 0.5 * logarithm;  // 2 / (0.147 pi)
   double y = sqrt(sqrt(middle * middle - logarithm * (1.0 / 0.147)) - middle);
   if (rest < 1e-290) {  // exp(-y y) has few digits or none: solve log(erfc(y)) = log(rest) by its series for large y
@@ -86,9 +89,10 @@ CRESSET_INLINE double erf_inverse(double x, double rest) {
   }
   return y;
 }
-CRESSET_INLINE float erf_inverse(float x, float) {
+inline float erf_inverse(float x, float) {
   return static_cast<float>(erf_inverse(static_cast<double>(x), 1.0 - static_cast<double>(x)));
 }
+#endif
 CRESSET_INLINE bool signbit(float x) { return __builtin_bit_cast(uint32_t, x) >> 31 != 0; }
 CRESSET_INLINE bool signbit(double x) { return __builtin_bit_cast(uint64_t, x) >> 63 != 0; }
 

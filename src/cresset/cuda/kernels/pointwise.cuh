@@ -4,7 +4,8 @@
 //   OPERANDS                the result and the inputs
 //   EACH_INPUT(P, N)        P(place, dtype) for an input in memory, N(place, dtype) for one number; place 1 is the
 //   first input ARGUMENTS(P, N)         the same with a comma after each, without the dtype
-// and -D options BLOCK, VECTOR and UNROLL, or RANK and BIG.
+// and -D options BLOCK, VECTOR and UNROLL, or RANK, BIG, INNER (neighbors along the innermost dimension that a thread
+// has) and ALIKE (bit i: along it operand i is one element).
 #pragma once
 #include "slots.cuh"
 
@@ -69,6 +70,15 @@ struct StridedPlan {
 };
 
 #define STRIDED_ARGUMENT(place) as_argument(p##place[offsets[place]]),
+#define INNER_ARGUMENT(place) as_argument(v##place.values[k]),
+#define INNER_VECTOR(place, type)                             \
+  Vector<type, INNER> v##place;                               \
+  if constexpr ((ALIKE >> place & 1) != 0) {                  \
+    const type one = p##place[offsets[place]];                \
+    for (int k = 0; k < INNER; ++k) v##place.values[k] = one; \
+  } else {                                                    \
+    v##place = load_vector<INNER>(p##place + offsets[place]); \
+  }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const StridedPlan strided) {
   const Plan& plan = strided.plan;
@@ -92,7 +102,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const Stri
 #pragma unroll
       for (int o = 0; o < OPERANDS; ++o) offsets[o] += strided.strides[o][d] * static_cast<int64_t>(index);
     }
+#if INNER > 1
+    EACH_INPUT(INNER_VECTOR, NOTHING)
+    Vector<RESULT, INNER> out;
+#pragma unroll
+    for (int k = 0; k < INNER; ++k)
+      out.values[k] = convert<RESULT>(formula(ARGUMENTS(INNER_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+    store_vector(result + offsets[0], out);
+#else
     result[offsets[0]] = convert<RESULT>(formula(ARGUMENTS(STRIDED_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+#endif
   }
 }
 #endif

@@ -1,6 +1,7 @@
-"""The text of an expression in C++ (and CUDA, which reads the same text).
+"""The text of an expression in C++ (and CUDA, which reads the same text, but for choices).
 
-A value used once is written where it is used; one used more often, and the two sides of a choice, get a name.
+A value used once is written where it is used; one used more often, and the two sides of a choice, get a name. Where a
+side is much work, CUDA computes the one that is chosen.
 """
 
 import math
@@ -35,20 +36,22 @@ def print_literal(value, type):
     return repr(float(value)) + ("f" if type == "f32" else "")
 
 
-def print_body(results, constant=frozenset(), functions=None):
+def print_body(results, constant=frozenset(), functions=None, branches=False, fused=()):
     """Statements that compute `results`, a list of (target text, expression); variables keep their names.
 
-    A primitive is printed as `math::name`, or as `functions` says. Gives two lists of lines: what depends only on the
-    variables named in `constant` (it goes before the loop), and the rest.
+    A primitive is printed as `math::name`, or as `functions` says. With `branches`, a choice between sides of which one
+    is much work is an if. Products of the types in `fused` are added without being rounded first. Gives two lists of
+    lines: what depends only on the variables named in `constant` (it goes before the loop), and the rest.
     """
     if functions is None:
         functions = {}
-    uses = {}
+    uses, parents = {}, {}
 
     def count(node):
         uses[id(node)] = uses.get(id(node), 0) + 1
         if uses[id(node)] == 1:
             for arg in node.args:
+                parents.setdefault(id(arg), set()).add(id(node))
                 count(arg)
 
     for _, node in results:
@@ -61,11 +64,13 @@ def print_body(results, constant=frozenset(), functions=None):
 
     def name(node):
         """A statement that computes the node; later uses refer to it."""
-        text, _ = write(node)
+        return name_text(node, write(node)[0]), ATOM
+
+    def name_text(node, text):
         names[id(node)] = f"t{len(names) + 1}"
         target = before if is_constant(node) else lines
         target.append(f"const {TYPE_NAMES[node.type]} {names[id(node)]} = {text};")
-        return names[id(node)], ATOM
+        return names[id(node)]
 
     def operand(node, precedence):
         text, own = refer(node)
@@ -74,6 +79,8 @@ def print_body(results, constant=frozenset(), functions=None):
     def refer(node):
         if id(node) in names:
             return names[id(node)], ATOM
+        if branches and node.op == "where" and not is_constant(node) and is_much_work(node):
+            return branch(node)
         if node.op not in ("literal", "variable") and (uses[id(node)] > 1 or is_constant(node)):
             return name(node)
         return write(node)
@@ -82,7 +89,33 @@ def print_body(results, constant=frozenset(), functions=None):
         """A side of a choice, computed before it: both sides are always computed, so that the loop has no branch."""
         if node.op in ("literal", "variable") or id(node) in names:
             return operand(node, ATOM if node.op != "literal" else CONDITIONAL)
-        return name(node)[0]
+        text = refer(node)[0] if branches else None
+        return names[id(node)] if id(node) in names else name_text(node, text) if text else name(node)[0]
+
+    def is_much_work(choice):
+        return any(_work(_only_for(part, choice, parents, uses)) >= MUCH_WORK for part in choice.args[1:])
+
+    def branch(node):
+        """A choice as an if: what only one side needs is computed in it, what others need too before it."""
+        nonlocal lines
+        condition, *sides = node.args
+        own = [_only_for(part, node, parents, uses) for part in sides]
+        for part, alone in zip(sides, own, strict=True):
+            for inner in [part] if id(part) not in alone else alone.values():
+                for needed in inner.args if id(inner) in alone else [inner]:
+                    if id(needed) not in alone and needed.op not in ("literal", "variable"):
+                        refer(needed)
+        chosen, result, outer = refer(condition)[0], f"t{len(names) + 1}", lines
+        names[id(node)] = result
+        outer.append(f"{TYPE_NAMES[node.type]} {result};")
+        for opening, part in ((f"if ({chosen}) {{", sides[0]), ("} else {", sides[1])):
+            outer.append(opening)
+            lines = []
+            text, _ = refer(part)
+            outer.extend(f"  {line}" for line in [*lines, f"{result} = {text};"])
+        outer.append("}")
+        lines = outer
+        return result, ATOM
 
     def write(node):
         if node.op == "variable":
@@ -92,6 +125,13 @@ def print_body(results, constant=frozenset(), functions=None):
             return text, UNARY if text.startswith("-") else ATOM
         if node.type == "i64" and node.op in WRAPPING:
             return f"math::{node.op}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
+        if node.op in ("add", "sub") and node.type in fused:
+            for product, other, turned in ((node.args[0], node.args[1], False), (node.args[1], node.args[0], True)):
+                if product.op == "mul" and uses[id(product)] == 1 and not is_constant(product):
+                    x, y, z = (refer(part)[0] for part in (*product.args, other))
+                    minus = node.op == "sub"
+                    x, z = f"-({x})" if minus and turned else x, f"-({z})" if minus and not turned else z
+                    return f"::fma({x}, {y}, {z})", ATOM
         if node.op in INFIX:
             symbol, precedence = INFIX[node.op]
             if node.op in ("and", "xor", "or"):  # C++ readers do not know the order of these by heart: be explicit
@@ -118,3 +158,39 @@ def print_body(results, constant=frozenset(), functions=None):
         text, _ = refer(node)
         lines.append(f"{target} = {text};")
     return before, lines
+
+
+# What a choice's side has to cost to be worth a branch, in multiplications of single precision, and what things cost.
+MUCH_WORK, DOUBLE, DIVISION, FUNCTION = 40, 2, 8, 15
+CHEAP = {*INFIX, "neg", "not", "where", "cast", "literal", "variable", "abs", "copysign", "floor", "ceil", "rint"}
+
+
+def _only_for(side, choice, parents, uses):
+    """The nodes, by id, that are computed for this side of a choice and for nothing else."""
+    if uses[id(side)] > 1 or parents[id(side)] != {id(choice)}:
+        return {}
+    found, order, stack = {}, [], [side]
+    while stack:
+        node = stack.pop()
+        if id(node) not in found and node.op not in ("literal", "variable"):
+            found[id(node)] = node
+            order.append(node)
+            stack.extend(node.args)
+    changed = True
+    while changed:
+        changed = False
+        for node in order:
+            if id(node) in found and node is not side and not parents[id(node)] <= found.keys():
+                del found[id(node)]
+                changed = True
+    return found
+
+
+def _work(nodes):
+    """About what these nodes cost."""
+    total = 0
+    for node in nodes.values():
+        cost = 1 if node.op in CHEAP else FUNCTION
+        cost = DIVISION if node.op == "div" else cost
+        total += cost * (DOUBLE if node.type in ("f64", "c128") else 1)
+    return total
