@@ -252,8 +252,8 @@ def _(grad, input_info, dimension, size, step):
 
 
 def _windows_back(grad, shape, dim, overlap, step):
-    """The sum of windows of `overlap` times `step` elements: their pieces of `step`, each added to the piece of the result
-    it covers, the earliest window's first.
+    """The sum of windows of `overlap` times `step` elements: their pieces of `step`, each added to the piece of the
+    result it covers, the earliest window's first.
     """
     pieces = grad.movedim(-1, dim + 1).unflatten(dim + 1, (overlap, step))
     count = pieces.size(dim)
