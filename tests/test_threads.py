@@ -118,12 +118,15 @@ def test_the_pool_starts_when_it_is_needed_and_threads_take_no_signals():
 
 def test_without_room_for_threads_the_caller_does_the_work():
     assert run("""
-        import resource
+        import os, resource
         import cresset as torch
+        torch.set_num_threads(1)
         x = torch.ones(1 << 20)
+        torch.set_num_threads(4)
         limit = int(open("/proc/self/statm").read().split()[0]) * 4096 + (15 << 19)  # 7.5 MiB: room for the result, not for a stack
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         few = (x + 1).sum().item()
+        assert len(os.listdir("/proc/self/task")) == 1
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         many = (x + 1).sum().item()
         assert few == many == 2 << 20

@@ -140,3 +140,8 @@ def test_the_plug_ins_of_a_device_are_its_backend():
         if re.match(r"\s*extern\b.*\(\*\w*(device|launch|pinned)\w*\)", line)
     ]
     assert not pointers
+
+
+def test_the_end_of_a_thread_wants_no_memory():
+    """The C library would end the process where there is none; see Note [Destructors at the end of a thread]."""
+    assert b"\0__cxa_thread_atexit" not in Path(cresset._native.__file__).read_bytes()
