@@ -351,3 +351,34 @@ def test_methods_with_an_underscore_do_what_the_public_ones_do():
         half.to_mkldnn()
     with pytest.raises(NotImplementedError, match="use neg"):
         half._neg_view()
+
+
+def test_an_overload_takes_self_by_name():
+    assert torch.ops.aten.add.Tensor(self=torch.ones(1), other=torch.ones(1)) == 2
+    assert torch.ops.aten.neg(self=torch.ones(1)) == -1
+
+
+def test_what_a_tensor_shows_is_said_and_not_changed():
+    x = torch.ones(1, dtype=torch.complex64)
+    torch._C._set_conj(x, False)
+    torch._C._set_neg(x, False)
+    with pytest.raises(NotImplementedError, match="conj"):
+        torch._C._set_conj(x, True)
+    with pytest.raises(NotImplementedError, match="neg"):
+        torch._C._set_neg(x, True)
+
+
+def test_a_function_without_pytorchs_wrapper_is_itself():
+    from cresset._prims_common.wrappers import _maybe_remove_out_wrapper
+
+    assert _maybe_remove_out_wrapper(torch.add) is torch.add
+
+
+def test_tensors_are_compared_beside_their_elements():
+    from cresset._subclasses.meta_utils import assert_eq, assert_metadata_eq
+
+    x = torch.ones(2, 3)
+    assert_metadata_eq(assert_eq, x, torch.zeros(2, 3))
+    assert_metadata_eq(assert_eq, x.to_sparse(), torch.ones(2, 3).to_sparse())
+    with pytest.raises(AssertionError):
+        assert_metadata_eq(assert_eq, x, x.T.contiguous())

@@ -63,3 +63,10 @@ def test_what_does_not_fit_raises():
         pytree.tree_unflatten([1], pytree.tree_structure([0, 0]))
     with pytest.raises(ValueError, match="arity mismatch"):
         pytree.tree_map(max, [1, 2], [1])
+
+
+def test_the_other_form_of_pytorch_is_the_same():
+    from cresset.utils import _cxx_pytree, _pytree
+
+    assert _cxx_pytree.__all__ == _pytree.__all__ and _cxx_pytree.PyTreeSpec is _pytree.TreeSpec
+    assert _cxx_pytree.tree_flatten({"b": 1, "a": [2]}) == _pytree.tree_flatten({"b": 1, "a": [2]})

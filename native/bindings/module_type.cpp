@@ -176,7 +176,7 @@ PyObject* set_module_note(PyObject*, PyObject* function) {
 
 #define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
 PyMethodDef call_definition = {"__call__", KEYWORDS(module_call), METH_VARARGS | METH_KEYWORDS,
-                               "Run the hooks and forward."};
+                               "__call__($self, /, *args, **kwargs)\n--\n\nRun the hooks and forward."};
 PyMethodDef getattr_definition = {"__getattr__", module_getattr, METH_O, "A parameter, buffer or submodule."};
 PyMethodDef functions[] = {
     {"quicken_module", quicken_module, METH_O, "Let the slots of a class of modules lead straight to the native code."},

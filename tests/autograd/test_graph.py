@@ -260,3 +260,15 @@ def test_errors_name_the_operation_that_made_a_tensor():
     first, second = (a * 1).unbind()[:2]
     with pytest.raises(RuntimeError, match="Output 1 of Unbind is a view and is being modified inplace"):
         second.add_(1)
+
+
+def test_a_saved_tensor_is_copied_when_it_is_changed_and_once():
+    with graph.allow_mutation_on_saved_tensors() as context:
+        a = leaf(1.0, 2.0).clone()
+        b, c = a**2, a**2
+        assert len(context.tid_to_weakhandle) == 1 and not context.cloned
+        a.sin_()
+        assert len(context.cloned) == 1
+        (b + c).sum().backward()
+        assert not context.cloned
+    assert not context.tid_to_weakhandle

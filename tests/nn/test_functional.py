@@ -351,3 +351,17 @@ def test_the_conjugate_of_real_numbers_is_themselves():
 def test_the_distance_of_pairs_is_between_tensors():
     with pytest.raises(TypeError, match=r"argument 'x2' \(position 2\) must be Tensor, not float"):
         F.pairwise_distance(cresset.ones(1, 4), 2.0)
+
+
+def test_attention_of_no_samples_gives_none():
+    layer = cresset.nn.MultiheadAttention(4, 2)
+    output, weights = layer(*[cresset.ones(3, 0, 4)] * 3)
+    assert output.shape == (3, 0, 4) and weights.shape == (0, 3, 3)
+    assert layer(*[cresset.ones(3, 0, 4)] * 3, need_weights=False)[0].shape == (3, 0, 4)
+
+
+def test_convolutions_have_the_names_of_pytorchs_kernels():
+    x, weight = cresset.ones(1, 1, 2, 2, 2), cresset.ones(1, 1, 1, 1, 1)
+    assert cresset._C._nn.slow_conv3d(x, weight, 1).shape == x.shape
+    with pytest.raises(RuntimeError, match="It is expected stride equals to 3"):
+        cresset._C._nn.slow_conv3d(x, weight, [1, 1, 1], stride=[])

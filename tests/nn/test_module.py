@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import pickle
 import warnings
 import weakref
@@ -349,3 +350,7 @@ def test_modules_that_stand_in_two_places_come_once_or_twice():
     layer = nn.ReLU()
     net = nn.Sequential(layer, layer)
     assert len(list(net.modules())) == 2 and len(list(net.modules(remove_duplicate=False))) == 3
+
+
+def test_a_call_has_a_signature():
+    assert str(inspect.signature(nn.ReLU())) == "(*args, **kwargs)"

@@ -146,7 +146,7 @@ def test_products(matrix):
     assert cresset.smm(matrix, right).to_dense().tolist() == expected
     assert cresset.hspmm(matrix, right).to_dense().tolist() == expected
     assert cresset.spmm(matrix, right).tolist() == expected
-    with pytest.raises(RuntimeError, match="cannot multiply shapes"):
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
         matrix @ cresset.ones(2, 2)
 
 
@@ -233,3 +233,54 @@ def test_an_element_keeps_the_dtype():
 
 def test_the_norm_of_no_complex_numbers_is_real():
     assert cresset.sparse_coo_tensor(size=(2, 0), dtype=cresset.complex64).norm().dtype == cresset.float32
+
+
+def test_a_tensor_is_transposed_in_place_with_its_indices():
+    dense = cresset.arange(24.0).reshape(2, 3, 4)
+    for i, j in ((0, 1), (0, 2), (1, 2), (-1, 0)):
+        sparse = dense.to_sparse()
+        assert sparse.transpose_(i, j) is sparse
+        assert sparse.shape == dense.transpose(i, j).shape and cresset.equal(sparse.to_dense(), dense.transpose(i, j))
+    assert dense[0].to_sparse().t_().to_dense().tolist() == dense[0].T.tolist()
+
+
+@pytest.mark.parametrize("sparse_dim", [1, 2, 3])
+def test_products_broadcast(sparse_dim):
+    a, b = cresset.arange(12.0).reshape(2, 1, 6), cresset.arange(18.0).reshape(1, 3, 6)
+    for first in (a, a.to_sparse(sparse_dim)):
+        for second in (b, b.to_sparse(sparse_dim)):
+            assert cresset.equal((first * second).to_dense(), a * b)
+    assert cresset.equal((a.to_sparse(sparse_dim) * cresset.tensor(2.0).to_sparse()).to_dense(), a * 2)
+    assert cresset.equal(cresset._sparse_broadcast_to(b.to_sparse(sparse_dim), (2, 3, 6)).to_dense(), b.expand(2, 3, 6))
+    with pytest.raises(RuntimeError, match="does not broadcast"):
+        cresset._sparse_broadcast_to(b.to_sparse(sparse_dim), (2, 6))
+
+
+def test_complex_values_are_seen_as_pairs_and_back():
+    sparse = cresset.tensor([[1 + 2j, 0], [0, 3j]]).to_sparse()
+    pairs = cresset.view_as_real(sparse)
+    assert pairs.shape == (2, 2, 2) and pairs.dense_dim() == 1 and pairs.values().tolist() == [[1.0, 2.0], [0.0, 3.0]]
+    assert cresset.equal(cresset.view_as_complex(pairs).to_dense(), sparse.to_dense())
+    with pytest.raises(RuntimeError, match="last dim == 2 and dense_dim > 0"):
+        cresset.view_as_complex(cresset.ones(2, 2).to_sparse())
+
+
+def test_dimensions_to_permute_are_named():
+    sparse = cresset.arange(6.0).reshape(1, 2, 3).to_sparse()
+    assert sparse.permute(dims=(2, 0, 1)).shape == (3, 1, 2)
+    with pytest.raises(RuntimeError, match="does not match the length"):
+        sparse.permute(dims=(1, 0))
+    with pytest.raises(RuntimeError, match="duplicate dims"):
+        sparse.permute(dims=(1, 1, 1))
+
+
+def test_products_say_what_does_not_fit():
+    a, eye = cresset.ones(2, 3).to_sparse(), cresset.eye(2)
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x2\)"):
+        cresset.mm(a, eye)
+    with pytest.raises(RuntimeError, match=r"expected self.size\(-1\) == vec.size\(-1\)"):
+        cresset.mv(a, cresset.ones(2))
+    with pytest.raises(RuntimeError, match="expected 'mat1' to have sparse layout, got 'mat1' with layout Strided"):
+        cresset.sspaddmm(a, eye, eye)
+    with pytest.raises(RuntimeError, match="Sparse floor division requires"):
+        a // a

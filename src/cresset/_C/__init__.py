@@ -161,6 +161,18 @@ def _is_cow_tensor(tensor):
     return _native.shares_lazily(tensor)
 
 
+def _set_conj(tensor, conjugate):
+    """Say whether a tensor shows its elements conjugated: as it does already; `conj()` makes one that does."""
+    if bool(conjugate) != tensor.is_conj():
+        raise NotImplementedError("_set_conj: what a tensor shows cannot be changed here; conj() gives another tensor")
+
+
+def _set_neg(tensor, negated):
+    """Say whether a tensor shows its elements negated, which none does here."""
+    if negated:
+        raise NotImplementedError("_set_neg: tensors that are negated when they are read do not exist here; use neg()")
+
+
 # ---------------------------------------------------------------- devices
 
 

@@ -6,11 +6,31 @@ from .. import _native
 from ..nn import functional
 from ..show.missing_names import MissingName
 
+# The same under the names of PyTorch's kernels.
+_SAME = {"slow_conv3d": ("conv3d", 3), "thnn_conv2d": ("conv2d", 2)}
+
 
 def __getattr__(name):
+    if name in _SAME:
+        convolution, dims = _SAME[name]
+        return _of_a_kernel(getattr(functional, convolution), dims)
     if name.startswith("_") or not callable(found := getattr(functional, name, None)):
         raise MissingName(__name__, name)
     return found
+
+
+def _of_a_kernel(convolution, dims):
+    """A convolution with the arguments of PyTorch's kernel, which takes the kernel's size, too."""
+
+    def run(input, weight, kernel_size, bias=None, stride=1, padding=0):
+        for what, given in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
+            if not isinstance(given, int) and len(given) != dims:
+                raise RuntimeError(
+                    f"It is expected {what} equals to {dims}, but got size {len(given)} ({dims}D {what} expected)"
+                )
+        return convolution(input, weight, bias, stride, padding)
+
+    return run
 
 
 def _parse_to(*args, **kwargs):

@@ -210,24 +210,46 @@ def disable_saved_tensors_hooks(error_message):
 
 
 class MutationContext:
-    """The copies made in one allow_mutation_on_saved_tensors block."""
+    """What was saved in one allow_mutation_on_saved_tensors block: by memory, version and geometry, a copy each, which
+    shares its memory with the tensor until that is changed.
+    """
 
     def __init__(self):
-        self.open, self.kept = True, []
+        self.tid_to_weakhandle = weakref.WeakValueDictionary()
+
+    @property
+    def cloned(self):
+        """Those that have memory of their own, since their tensors, which are still there, were changed."""
+        return {key: kept.tensor for key, kept in self.tid_to_weakhandle.items() if kept.is_apart()}
+
+    def kept(self, tensor):
+        if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__ or tensor.layout is not cresset.strided:
+            key, copy = id(tensor), Tensor.clone
+        else:
+            place = _native.storage_address(tensor), tensor._version, tensor.storage_offset()
+            key, copy = (*place, tensor.shape, tensor.stride(), tensor.dtype), Tensor._lazy_clone
+        kept = self.tid_to_weakhandle.get(key)
+        if kept is None or isinstance(key, int):
+            kept = self.tid_to_weakhandle[key] = KeptCopy(copy(tensor), tensor)
+        return kept
 
     def clear(self):
-        self.open = False
-        for ref in self.kept:
-            if (saved := ref()) is not None:
-                saved.tensor = None
-        self.kept = []
+        for kept in list(self.tid_to_weakhandle.values()):
+            kept.tensor = None
+        self.tid_to_weakhandle.clear()
 
 
 class KeptCopy:
     """A saved tensor as it was."""
 
-    def __init__(self, tensor):
-        self.tensor = tensor
+    def __init__(self, copy, tensor):
+        self.tensor, self.of = copy, weakref.ref(tensor)
+
+    def is_apart(self):
+        tensor = self.of()
+        if self.tensor is None or tensor is None or tensor.layout is not cresset.strided:
+            return False
+        return _native.address_for_readers(tensor) != _native.address_for_readers(self.tensor)
 
 
 @contextlib.contextmanager
@@ -235,7 +257,7 @@ def allow_mutation_on_saved_tensors():
     """In the block, tensors that backward needs may be changed in place: backward uses what they were. It must run in
     the block too.
 
-    Every saved tensor is copied at once, so the block takes the memory of those copies.
+    A saved tensor is copied when it is changed.
 
     >>> x = cresset.full((2,), 3.0, requires_grad=True)
     >>> with allow_mutation_on_saved_tensors():
@@ -249,11 +271,6 @@ def allow_mutation_on_saved_tensors():
     """
     context = MutationContext()
 
-    def pack(tensor):
-        kept = KeptCopy(tensor.clone())
-        context.kept.append(weakref.ref(kept))
-        return kept
-
     def unpack(kept):
         if kept.tensor is None:
             raise AssertionError(
@@ -266,7 +283,7 @@ def allow_mutation_on_saved_tensors():
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     mutation.allowed = True
     try:
-        with saved_tensors_hooks(pack, unpack):
+        with saved_tensors_hooks(context.kept, unpack):
             yield context
     finally:
         mutation.allowed = False

@@ -84,7 +84,9 @@ class AtenPacket(OpOverloadPacket):
         self.__doc__ = getattr(run, "__doc__", None)
         self.__module__ = "torch.ops.aten"
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
+        if "self" in kwargs:  # PyTorch's name of the first argument
+            args = (kwargs.pop("self"), *args)
         return self._run(*args, **kwargs)
 
     def overloads(self):
@@ -117,7 +119,9 @@ class AtenOverload(OpOverload):
         self.overloadpacket, self._run = packet, packet._run
         self.__doc__ = packet.__doc__
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
+        if "self" in kwargs:  # PyTorch's name of the first argument
+            args = (kwargs.pop("self"), *args)
         return self._run(*args, **kwargs)
 
 

@@ -166,8 +166,8 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
         if sparse_dim == self.sparse_dim():
             return to_layout(self, cresset.sparse_coo)
         raise RuntimeError(
-            f"to_sparse: the tensor is sparse already, with {self.sparse_dim()} sparse dimensions; to_dense() it "
-            f"first to have {sparse_dim}"
+            "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not "
+            f"supported: there are {self.sparse_dim()} sparse dimensions; to_dense() it first to have {sparse_dim}"
         )
     return dense_to_coo(self, sparse_dim)
 
@@ -331,6 +331,49 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     from ..sparse.products import sspaddmm as product
 
     return product(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@function
+def dsmm(input, mat2):
+    """`mm`: a name that PyTorch has for products with a sparse matrix.
+
+    >>> cresset.dsmm(cresset.eye(2).to_sparse(), cresset.ones(2, 1)).tolist()
+    [[1.0], [1.0]]
+    """
+    return cresset.mm(input, mat2)
+
+
+@function
+def hsmm(input, mat2):
+    """`mm`, likewise.
+
+    >>> cresset.hsmm(cresset.eye(2).to_sparse(), cresset.ones(2, 1)).tolist()
+    [[1.0], [1.0]]
+    """
+    return cresset.mm(input, mat2)
+
+
+@function
+def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """`addmm`, likewise.
+
+    >>> cresset.saddmm(cresset.ones(2, 1), cresset.eye(2).to_sparse(), cresset.ones(2, 1)).tolist()
+    [[2.0], [2.0]]
+    """
+    return cresset.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@function
+def _sparse_broadcast_to(input, size):
+    """A sparse tensor with each value at all places that it stands for in a larger shape.
+
+    >>> cresset._sparse_broadcast_to(cresset.tensor([[0.0, 3.0]]).to_sparse(), (2, 2)).to_dense()
+    tensor([[0., 3.],
+            [0., 3.]])
+    """
+    from ..sparse.arithmetic import broadcast_to as broadcast
+
+    return broadcast(input, tuple(size))
 
 
 @function

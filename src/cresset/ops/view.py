@@ -367,6 +367,13 @@ def _(grad, input_info):
 # The same on the tensor itself: its sizes and strides change, its memory stays.
 
 
+def _become_view(who, input, view):
+    if hasattr(type(input), "_become"):  # sparse, nested: its parts are those of the other
+        input._become(view)
+        return input
+    return _native.become_view(who, input, view)
+
+
 @function(method="only")
 def transpose_(input, dim0, dim1):
     """Exchange two dimensions of this tensor itself.
@@ -374,7 +381,7 @@ def transpose_(input, dim0, dim1):
     >>> cresset.zeros(2, 3).transpose_(0, 1).shape
     torch.Size([3, 2])
     """
-    return _native.become_view("transpose_", input, input.transpose(dim0, dim1))
+    return _become_view("transpose_", input, input.transpose(dim0, dim1))
 
 
 @function(method="only")
@@ -384,7 +391,7 @@ def t_(input):
     >>> cresset.zeros(2, 3).t_().shape
     torch.Size([3, 2])
     """
-    return _native.become_view("t_", input, input.t())
+    return _become_view("t_", input, input.t())
 
 
 @function(method="only")
@@ -394,7 +401,7 @@ def unsqueeze_(input, dim):
     >>> cresset.zeros(3).unsqueeze_(0).shape
     torch.Size([1, 3])
     """
-    return _native.become_view("unsqueeze_", input, input.unsqueeze(dim))
+    return _become_view("unsqueeze_", input, input.unsqueeze(dim))
 
 
 @function(method="only")
@@ -404,7 +411,7 @@ def squeeze_(input, *dim, **named):
     >>> cresset.zeros(1, 3, 1).squeeze_().shape
     torch.Size([3])
     """
-    return _native.become_view("squeeze_", input, input.squeeze(*dim, **named))
+    return _become_view("squeeze_", input, input.squeeze(*dim, **named))
 
 
 @function(method="only")
@@ -414,7 +421,7 @@ def as_strided_(input, size, stride, storage_offset=None):
     >>> cresset.arange(6).as_strided_((2,), (3,))
     tensor([0, 3])
     """
-    return _native.become_view("as_strided_", input, input.as_strided(size, stride, storage_offset))
+    return _become_view("as_strided_", input, input.as_strided(size, stride, storage_offset))
 
 
 @function(method="only")

@@ -617,7 +617,7 @@ def _place(module):
 def _advice(title, trusting):
     title = printable(title, 200)
     refused = (
-        f"Unsupported global: {title} was not an allowed global by default. load builds only data, and never "
+        f"Unsupported global: GLOBAL {title} was not an allowed global by default. load builds only data, and never "
         "runs what a file names"
     )
     if trusting:

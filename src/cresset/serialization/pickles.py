@@ -151,7 +151,10 @@ class PickleReader:
     def put_items(self, items):
         target = self.top()
         if not isinstance(target, dict):
-            raise pickle.UnpicklingError(f"items can only be set in a dictionary, not in {_kind(target)}")
+            raise pickle.UnpicklingError(
+                "Can only SETITEMS for dict, collections.OrderedDict, collections.Counter: items can only be set in a "
+                f"dictionary, not in {_kind(target)}"
+            )
         if len(items) % 2:
             raise pickle.UnpicklingError("a dictionary's key has no value")
         items = iter(items)

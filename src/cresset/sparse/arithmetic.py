@@ -197,7 +197,12 @@ def mul(input, other):
         return input._with(input._recorded * other)
     if not isinstance(other, SparseTensor):
         return times_dense(input, other)
-    same_size("mul", input, other)
+    if input.dim() == 0 or other.dim() == 0:  # a number
+        input, other = (other, input) if input.dim() == 0 else (input, other)
+        return input._with(input._recorded * other.to_dense())
+    if input.shape != other.shape:
+        size = cresset.broadcast_shapes(input.shape, other.shape)
+        input, other = broadcast_to(input, size), broadcast_to(other, size)
     if (
         isinstance(input, CooTensor)
         and isinstance(other, CooTensor)
@@ -223,13 +228,34 @@ def mul(input, other):
     return like(coo(a._indices()[:, found], values, a.shape, True), input)
 
 
+def broadcast_to(input, size):
+    """The coordinate form of a sparse tensor with each of its values at all places that it stands for in `size`."""
+    source = to_coo(input)
+    if tuple(size) == tuple(source.shape):
+        return source
+    lead, dims = len(size) - source.dim(), source.sparse_dim()
+    if lead < 0 or any(n not in (1, wanted) for n, wanted in zip(source.shape, size[lead:], strict=True)):
+        raise RuntimeError(f"sparse_broadcast_to: shape {list(source.shape)} does not broadcast to {list(size)}")
+    indices, values = source._parts
+    rows = list(indices.unbind(0))
+    values = values.expand(-1, *size[lead + dims :])
+    for at in range(lead + dims):
+        if at >= lead and source.shape[at - lead] == size[at]:
+            continue
+        count, n = values.shape[0], size[at]
+        new = cresset.arange(n, device=values.device).repeat_interleave(count)
+        rows = [row.repeat(n) for row in rows]
+        rows[at : at + (at >= lead)] = [new]
+        values = values.repeat(n, *[1] * (values.dim() - 1))
+    indices = cresset.stack(rows) if rows else indices.new_zeros((0, values.shape[0]))
+    return coo(indices, values, size)
+
+
 def times_dense(sparse, dense):
-    """The values times the dense elements at their places, which broadcast."""
-    if dense.dim() > sparse.dim() or cresset.broadcast_shapes(sparse.shape, dense.shape) != sparse.shape:
-        raise RuntimeError(
-            f"mul: a dense tensor of shape {list(dense.shape)} does not broadcast to the {sparse.kind} tensor's "
-            f"{list(sparse.shape)}"
-        )
+    """The values times the dense elements at their places; both broadcast."""
+    size = cresset.broadcast_shapes(sparse.shape, dense.shape)
+    if size != sparse.shape:
+        sparse = broadcast_to(sparse, size)
     full = dense.expand(sparse.shape)
     if isinstance(sparse, CompressedTensor):
         part = to_coo(sparse)
@@ -244,8 +270,9 @@ def div(input, other, *, rounding_mode=None):
     """Values over a number."""
     if not is_number(other) or not isinstance(input, SparseTensor):
         shape = list(getattr(other, "shape", []))
+        kind = "floor division" if rounding_mode == "floor" else "division"
         raise RuntimeError(
-            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+            f"Sparse {kind} requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
         )
     if rounding_mode is not None and isinstance(input, CooTensor):
         input = input.coalesce()

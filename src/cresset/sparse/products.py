@@ -11,14 +11,15 @@ from .arithmetic import add, like
 from .compressed import CompressedTensor, batch_items, batched
 from .converting import rows_of, to_coo
 from .coo import CooTensor, coo, unflattened
-from .tensor import SparseTensor, rule
+from .tensor import LAYOUT_NAMES, SparseTensor, rule
 
 
 def check_matrices(name, a, b):
     if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
+        first, second = ("x".join(map(str, t.shape)) for t in (a, b))
         raise RuntimeError(
-            f"{name}: cannot multiply shapes {list(a.shape)} and {list(b.shape)}; expected matrices with the same "
-            "inner size"
+            f"{name}: mat1 and mat2 shapes cannot be multiplied ({first} and {second}); expected matrices with the "
+            "same inner size"
         )
 
 
@@ -81,7 +82,10 @@ def reduced_product(matrix, dense, reduce):
 def mv(input, vec):
     """A matrix times a vector."""
     if input.dim() != 2 or vec.dim() != 1 or input.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"mv: cannot multiply shapes {list(input.shape)} and {list(vec.shape)}")
+        raise RuntimeError(
+            "mv: expected self.size(-1) == vec.size(-1) of a matrix and a vector, got shapes "
+            f"{list(input.shape)} and {list(vec.shape)}"
+        )
     result = mm(input, vec.to_dense().unsqueeze(1))
     return result.squeeze(1)
 
@@ -200,9 +204,13 @@ def coo_zeros(size, like_tensor):
 
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """beta * input + alpha * mat1 @ mat2 with a sparse input, a sparse and a dense matrix; the result is sparse."""
+    for name, tensor, sparse in (("self", input, True), ("mat1", mat1, True), ("mat2", mat2, False)):
+        if isinstance(tensor, CooTensor if sparse else SparseTensor) is not sparse:
+            raise RuntimeError(
+                f"sspaddmm: expected '{name}' to have {'sparse' if sparse else 'strided'} layout, got '{name}' with "
+                f"layout {LAYOUT_NAMES[str(tensor.layout)]}"
+            )
     check_matrices("sspaddmm", mat1, mat2)
-    if not isinstance(mat1, CooTensor) or isinstance(mat2, SparseTensor):
-        raise RuntimeError("sspaddmm: expected a sparse_coo and a dense matrix")
     dense = mm(mat1, mat2) * alpha
     used = mat1._indices()[0].unique()
     columns = dense.shape[1]

@@ -58,15 +58,18 @@ def transpose(input, dim0, dim1):
 
 
 @rule("permute")
-def permute(input, *dims):
+def permute(input, *order, dims=None):
     """The dimensions in another order; sparse ones stay before dense ones."""
+    dims = order if dims is None else dims
     dims = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
     order = [wrapped(d, input.dim()) for d in dims]
-    if sorted(order) != list(range(input.dim())):
+    if len(order) != input.dim():
         raise RuntimeError(
-            "permute(sparse): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions, or they repeat: {dims}"
+            f"permute(sparse): number of dimensions in the tensor input, {input.dim()}, does not match the length of "
+            f"the desired ordering of dimensions: {dims}"
         )
+    if len(set(order)) != len(order):
+        raise RuntimeError(f"permute(sparse): duplicate dims are not allowed, got {dims}")
     if isinstance(input, CompressedTensor):
         n = input.batch_dim
         if order == [*range(n), n + 1, n, *range(n + 2, input.dim())]:
@@ -337,3 +340,21 @@ def to_layout_of_mask(result, mask):
     if mask._layout not in BLOCKED and mask._layout in BY_ROW and not mask.batch_dim:
         return mask._with(result._recorded)
     return to_layout(result, mask.layout, mask.block if mask._layout in BLOCKED else None)
+
+
+@rule("view_as_real")
+def view_as_real(input):
+    """Complex values as pairs of real ones: a dense dimension more."""
+    if not isinstance(input, CooTensor) or not input.is_complex():
+        raise RuntimeError(f"view_as_real is only supported for complex sparse_coo tensors, got {input.kind}")
+    return coo(input._indices(), cresset.view_as_real(input._recorded), (*input.shape, 2), input._is_coalesced)
+
+
+@rule("view_as_complex")
+def view_as_complex(input):
+    """Pairs of real values as complex ones."""
+    if not isinstance(input, CooTensor) or not input.dense_dim() or input.shape[-1] != 2:
+        raise RuntimeError(
+            "view_as_complex_sparse is only supported for sparse tensors with the last dim == 2 and dense_dim > 0."
+        )
+    return coo(input._indices(), cresset.view_as_complex(input._recorded), input.shape[:-1], input._is_coalesced)

@@ -285,7 +285,7 @@ def multi_head_attention_forward(
         if dropped > 0.0:
             weights = dropout(weights, dropped)
         mixed = (weights @ v).transpose(0, 1).reshape(length * samples, width)
-        output = cresset.linear(mixed, out_proj_weight, out_proj_bias).view(length, samples, -1)
+        output = cresset.linear(mixed, out_proj_weight, out_proj_bias).view(length, samples, out_proj_weight.size(0))
         weights = weights.view(samples, num_heads, length, keys)
         if average_attn_weights:
             weights = weights.mean(1)
@@ -295,9 +295,9 @@ def multi_head_attention_forward(
         if attn_mask.size(0) == 1 and attn_mask.ndim == 3:
             attn_mask = attn_mask.unsqueeze(0)
         else:
-            attn_mask = attn_mask.view(samples, num_heads, -1, keys)
-    q, k, v = (x.view(samples, num_heads, -1, head) for x in (q, k, v))
+            attn_mask = attn_mask.view(samples, num_heads, attn_mask.size(1), keys)
+    q, k, v = (x.view(samples, num_heads, x.size(1), head) for x in (q, k, v))
     mixed = cresset.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, dropped, is_causal)
     mixed = mixed.permute(2, 0, 1, 3).reshape(length * samples, width)
-    output = cresset.linear(mixed, out_proj_weight, out_proj_bias).view(length, samples, -1)
+    output = cresset.linear(mixed, out_proj_weight, out_proj_bias).view(length, samples, out_proj_weight.size(0))
     return (output if batched else output.squeeze(1)), None
