@@ -72,9 +72,7 @@ def sampled(input, grid, mode, padding_mode, align_corners):
     spatial = len(sizes)
     flat = input.flatten(2)
     # One coordinate tensor (N, places) for each spatial dimension; the grid counts from the last one.
-    places = [
-        _unnormalize(grid[..., spatial - 1 - k].reshape(samples, -1), sizes[k], align_corners) for k in range(spatial)
-    ]
+    places = [_unnormalize(grid[..., spatial - 1 - k].flatten(1), sizes[k], align_corners) for k in range(spatial)]
     if mode != "bicubic":
         places = [_bring_inside(x, n, padding_mode, align_corners) for x, n in zip(places, sizes, strict=True)]
 
