@@ -26,7 +26,7 @@ SIGNS_OF_NANS = "; bits of nans alone"
 REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
-DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data\[.*\] \S*= ")
+DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|hardsigmoid|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
@@ -64,7 +64,8 @@ def circumstances(libraries, steps, why, operands):
     if found := re.fullmatch(r"n\d+: (\('array', 'u?int(?:16|32|64)', .*\)) instead of (\('array', .*\))", why):
         return SIGNS_OF_NANS if are_nans(*map(ast.literal_eval, found.groups())) else ""
     if found := re.fullmatch(r"said \((\d+), False\) instead of \(0, False\)", why):
-        return f"; made by {maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])}"
+        layer = maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])
+        return f"; made by {maker(steps[:-1], layer)}"
     if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
         pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
@@ -155,8 +156,6 @@ def maker(steps, name):
     """The function whose result a name was given last."""
     made = [x for x in steps if re.match(rf"(with [^:]*: )?(v\d+, )*{name}(, v\d+)* = ", x)] or [""]
     called = re.findall(r"([A-Za-z_]\w*)\(", made[-1].partition(" = ")[2])
-    if called and re.fullmatch(r"m\d+", called[0]):
-        return maker(steps, called[0])
     return called[0] if called else "an operator"
 
 
