@@ -330,13 +330,12 @@ void execute_on(Call& c, Device device) {
           if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], info.dtype);
           check_aliasing(c, targets[i]);
         }
-        // Kernels write to fresh contiguous memory; see Note [Writing what is read].
-        if (!op.inplace && !is_shared(c, targets, i)) {
-          resize_out(op.name().c_str(), targets[i], info);
-          if (targets[i].dtype() == info.dtype && targets[i].is_contiguous() && info.strides.empty()) {
-            c.give(targets[i]);
-            continue;
-          }
+        // Kernels write to fresh contiguous memory; see Note [Writing what is read]. An out= of other sizes gets its
+        // new ones when the kernel is done: it may still refuse a dtype, or an index.
+        if (!op.inplace && targets[i].sizes() == info.sizes && targets[i].dtype() == info.dtype &&
+            targets[i].is_contiguous() && info.strides.empty() && !is_shared(c, targets, i)) {
+          c.give(targets[i]);
+          continue;
         }
       }
       c.give(empty(info));

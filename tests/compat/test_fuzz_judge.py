@@ -42,6 +42,15 @@ ROUNDING = {
         "v0 = t.rand((2, 2), dtype=t.float64)",
         "v1 = F.tanhshrink(v0)",
     ],
+    "a difference that hardly moves, in double precision": [
+        "v0 = t.full((2,), -0.0125, dtype=t.float64)",
+        "v1 = F.tanhshrink(v0)",
+    ],
+    "a function of whole numbers, to an out= of more digits": [
+        "v0 = t.tensor([-10, 3])",
+        "v1 = t.zeros(2, dtype=t.float64)",
+        "t.sigmoid(v0, out=v1)",
+    ],
     "a gradient of terms that cancel, which a hook is told": [
         "v0 = t.full((3, 3), -1, dtype=t.float32).requires_grad_()",
         "v0.register_hook(hook('h', 'say'))",

@@ -358,6 +358,21 @@ def test_resizing_to_the_same_sizes_does_nothing():
     assert x.resize_(3, memory_format=torch.contiguous_format).stride() == (1,) and x._version == 0
 
 
+def test_an_out_of_other_sizes_is_as_it_was_when_the_kernel_refuses():
+    for call, error in (
+        (lambda out: torch.amax(torch.ones(1, 2, 4, dtype=out.dtype), 0, out=out), NotImplementedError),
+        (
+            lambda out: torch.index_select(torch.ones(3, dtype=out.dtype), 0, torch.tensor([1, 5]), out=out),
+            IndexError,
+        ),
+        (lambda out: torch.take(torch.ones(3, dtype=out.dtype), torch.tensor([1, 5]), out=out), IndexError),
+    ):
+        out = torch.tensor([1 + 1j, 2, 3], dtype=torch.complex64)
+        with pytest.raises(error):
+            call(out)
+        assert out.tolist() == [1 + 1j, 2, 3] and out.untyped_storage().nbytes() == 24
+
+
 def test_arange_of_bools_is_refused_before_out_is_resized():
     x = torch.zeros(2, 4, dtype=torch.bool)
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):

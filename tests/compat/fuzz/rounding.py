@@ -43,7 +43,9 @@ UNITS = 8
 RERUNS = 16
 NEARER = 64  # how many times nearer to the truth, at least, what is no rounding of it has to be
 MOVED = 4  # units: a single one is often rounded away again
-NEARBY = range(-64, 65)  # units: operands so close by that the same error of the method is met, and one of many
+# Units: operands so close by that the same error of the method is met, and one of many; at last farther ones, for
+# functions that hardly move.
+NEARBY = [range(-64, 65)] * (RERUNS // 2) + [range(-4096, 4097)] * (RERUNS // 2)
 # The dtypes of a program that runs in another precision, and the methods that convert to them.
 NARROW = re.compile(r"\b(complex64)\b|\b(?:float32|b?float16)\b(?!\(\))|(?<=[.])(?:float|half|bfloat16)\(\)")
 WIDE = re.compile(r"\b(complex128)\b|\bfloat64\b|(?<=[.])double\(\)")
@@ -100,7 +102,9 @@ class Rounding:
         """
         self.clean = self.clean or self.values_on_the_way()
         coarsest = max(EPSILON[dtype], *map(self.unit_of_what_is_read, self.in_question()))
-        spread, unsure, near = np.zeros(theirs.shape), np.zeros(theirs.shape, bool), ~away(theirs, ours, dtype)
+        cast = dtype in DOUBLE and self.is_cast_from_whole_numbers()
+        near = ~away(theirs, ours, narrow(dtype) if cast else dtype)
+        spread, unsure = np.zeros(theirs.shape), np.zeros(theirs.shape, bool)
         for seed in range(RERUNS):
             again = Again(self.library)
             for at, (text, names) in enumerate(self.steps):
@@ -173,7 +177,7 @@ class Rounding:
                     dtype = getattr(self.library, rewrite(before.side.dtype(tensor)))
                     again.side.names[name] = tensor.detach().to(dtype, copy=True)
         if seed:
-            rounded.follow(rounded.values(), None, random.Random(f"{seed}/alone"), by=NEARBY)
+            rounded.follow(rounded.values(), None, random.Random(f"{seed}/alone"), by=NEARBY[seed - 1])
         exact.follow(rounded.values(), None)
         for again in (rounded, exact):
             again.run(text)
@@ -197,7 +201,8 @@ class Rounding:
             if DRAWS.search(text) and (last or names == () or (at in linked and KEEPS_DRAWS.search(text))):
                 return None
             if not last and names != () and not (whole and names and CALLS.search(text)):
-                rounded.follow(self.clean[at], names, random.Random(f"{seed}/{at}") if seed else None, by=NEARBY)
+                rng = random.Random(f"{seed}/{at}") if seed else None
+                rounded.follow(self.clean[at], names, rng, by=NEARBY[seed - 1])
                 if not exact.follow(rounded.values(), names):
                     return None
         results = read(rounded.side), read(exact.side)
@@ -216,6 +221,12 @@ class Rounding:
         """The steps since the last one that was compared and found right."""
         compared = [at for at, (_, names) in enumerate(self.steps[:-1]) if names is None]
         return [text for text, _ in self.steps[max(compared, default=-1) + 1 :]]
+
+    def is_cast_from_whole_numbers(self):
+        """Whether the last step writes a function of whole numbers, which is computed in float32, to an out=."""
+        read, _, target = self.steps[-1][0].partition("out=")
+        names = re.findall(r"\b[vw]\d+\b", read)
+        return bool(target and names) and not any(name in self.units for name in names)
 
     def unit_of_what_is_read(self, text):
         """The unit of the operands of a step with out=; 1 of a step through a history; else 0."""
