@@ -170,6 +170,8 @@ KNOWN = [
         "a view of a leaf that is itself a view keeps its history when the memory is written to; PyTorch forgets it"),
     (r"backward\(|[.]grad\(", r"^(only torch raised|raised ValueError instead of) RuntimeError: (h\d+ [|] )?tolist\(\) shouldn't be called on a tensor with unallocated storage", r"",
         "gradients that are zero, as those of signs, have no memory in PyTorch, and a hook cannot read them"),
+    (r"backward\(|[.]grad\(", r"^only torch raised RuntimeError: Negation, the `-` operator, on a bool tensor is not supported", r"requires_grad",
+        "atan2 of a bool has a derivative; PyTorch negates the bool in it"),
     (r"backward\(", r"^only torch raised RuntimeError: ZeroTensors are immutable", r"requires_grad",
         "and nothing can be added to them"),
     (r"backward\(|[.]grad\(", r"^(only \w+ )?said [\s\S]*; of a node of (inner|matmul|linear|tensordot|einsum|multi_dot|bilinear|m\d+|\w+_loss|binary_cross_entropy_with_logits)$", r"", "a node of another step of the same function"),
