@@ -443,6 +443,7 @@ class TypedStorage:
         return iter(self.tolist())
 
     def tolist(self):
+        _refuse_meta(self)
         return self._elements().tolist()
 
     def is_shared(self):

@@ -116,3 +116,14 @@ def test_the_old_names_say_that_they_are_old():
         with pytest.warns(FutureWarning, match="deprecated"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=UserWarning)
             old()
+
+
+def test_gradients_are_divided_where_pytorchs_programs_do_it():
+    parameter = nn.Parameter(cresset.ones(2))
+    sgd, none = optim.SGD([parameter], lr=1.0), cresset.zeros(1)
+    parameter.grad = cresset.tensor([4.0, 8.0])
+    (found,) = GradScaler("cpu")._unscale_grads_(sgd, cresset.tensor(0.25), none, False).values()
+    assert found == 0 and parameter.grad.tolist() == [1.0, 2.0]
+    parameter.grad[0] = float("inf")
+    (found,) = GradScaler("cpu")._unscale_grads_(sgd, cresset.tensor(1.0), none, False).values()
+    assert found == 1 and none == 0

@@ -142,3 +142,8 @@ def test_a_storage_is_written_to_a_file(tmp_path):
         assert file.read() == struct.pack("<qhh", 2, 1, 2)
         with pytest.raises(NotImplementedError, match="Cannot copy out"):
             torch.UntypedStorage(2, device="meta")._write_file(file, True, True, 1)
+
+
+def test_a_storage_without_memory_has_no_list():
+    with pytest.raises(NotImplementedError, match="Not available"):
+        torch.TypedStorage([1, 2], dtype=torch.int64, device="meta").tolist()

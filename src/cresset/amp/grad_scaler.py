@@ -105,8 +105,10 @@ class GradScaler:
             type(outputs)(scaled) if isinstance(outputs, (list, tuple)) and not hasattr(outputs, "_fields") else scaled
         )
 
-    def _unscale_grads_(self, optimizer, inverse, allow_fp16=False):
-        """Multiply the gradients by `inverse` in place. By device: 1 if one of them is not finite, else 0."""
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+        """Multiply the gradients by `inv_scale` in place. By device, a copy of `found_inf` (a zero) that becomes 1 if
+        one of them is not finite.
+        """
         by_device, found = {}, {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -118,8 +120,8 @@ class GradScaler:
                 by_device.setdefault(grad.device, []).append(grad._values() if grad.layout != cresset.strided else grad)
         with cresset.no_grad():
             for device, grads in by_device.items():
-                found[device] = cresset.zeros((), dtype=cresset.float32, device=device)
-                cresset._amp_foreach_non_finite_check_and_unscale_(grads, found[device], inverse.to(device))
+                found[device] = found_inf.to(device, copy=True)
+                cresset._amp_foreach_non_finite_check_and_unscale_(grads, found[device], inv_scale.to(device))
         return found
 
     def unscale_(self, optimizer):
@@ -133,7 +135,8 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = self._scale.double().reciprocal().float()
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse)
+        none = cresset.zeros((), dtype=cresset.float32, device=self._scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, none, False)
         state["stage"] = OptState.UNSCALED
 
     def _maybe_opt_step(self, optimizer, state, *args, **kwargs):
@@ -304,7 +307,8 @@ class GradScaler:
         """Look for infinities in the gradients of an optimizer without changing them."""
         self._check_scale_growth_tracker("_check_inf_per_device")
         one = cresset.full((), 1.0, dtype=cresset.float32, device=self._scale.device)
-        found = self._unscale_grads_(optimizer, one, allow_fp16=True)
+        none = cresset.zeros((), dtype=cresset.float32, device=one.device)
+        found = self._unscale_grads_(optimizer, one, none, True)
         self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = found
         return found
 

@@ -91,7 +91,8 @@ def _check_tensor_all(cond, message=None):
 def _assert_async(input, assert_msg=None):
     """Raise RuntimeError unless the tensor's one element is true. (Devices may tell it later; the CPU does at once.)"""
     if input.numel() != 1:
-        raise RuntimeError(f"Boolean value of Tensor with {input.numel()} values is ambiguous: _assert_async needs one")
+        count = "more than one value" if input.numel() else "no values"
+        raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous: _assert_async needs one")
     if not bool(input):
         raise RuntimeError("_assert_async: expected a nonzero element" if assert_msg is None else assert_msg)
 

@@ -26,7 +26,7 @@ class ShardedGradScaler(GradScaler):
         super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self.process_group = process_group
 
-    def _unscale_grads_(self, optimizer, inverse, allow_fp16=True):
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16=True):
         """As in GradScaler, on the parts of gradients that lie here; then the processes compare. Gradients in float16
         are allowed: with mixed precision, parts of them are.
         """
@@ -40,9 +40,9 @@ class ShardedGradScaler(GradScaler):
                     by_device.setdefault(part.device, []).append(part)
         with cresset.no_grad():
             for device, grads in by_device.items():
-                found[device] = cresset.zeros((), dtype=cresset.float32, device=device)
+                found[device] = found_inf.to(device, copy=True)
                 if grads:
-                    cresset._amp_foreach_non_finite_check_and_unscale_(grads, found[device], inverse.to(device))
+                    cresset._amp_foreach_non_finite_check_and_unscale_(grads, found[device], inv_scale.to(device))
         # One number a process, whatever devices its gradients are on: the number of exchanges must be the same.
         together = cresset.stack([flag.to(self._scale.device) for flag in found.values()]).amax()
         if world.is_initialized():
