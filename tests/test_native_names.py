@@ -382,3 +382,7 @@ def test_tensors_are_compared_beside_their_elements():
     assert_metadata_eq(assert_eq, x.to_sparse(), torch.ones(2, 3).to_sparse())
     with pytest.raises(AssertionError):
         assert_metadata_eq(assert_eq, x, x.T.contiguous())
+
+
+def test_the_older_vmap_is_vmap():
+    assert torch._vmap_internals._vmap(lambda x: x.sum(), 1)(torch.ones(2, 3)).tolist() == [2.0, 2.0, 2.0]

@@ -284,3 +284,20 @@ def test_a_backward_may_take_its_gradients_as_one_list():
     a, b = Both.apply(x)
     (a + b).sum().backward()
     assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_a_function_that_kept_nothing_runs_backward_again():
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = cresset.ones(1, requires_grad=True)
+    y = Double.apply(x)
+    y.backward()
+    y.backward()
+    assert x.grad == 4

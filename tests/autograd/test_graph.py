@@ -272,3 +272,28 @@ def test_a_saved_tensor_is_copied_when_it_is_changed_and_once():
         (b + c).sum().backward()
         assert not context.cloned
     assert not context.tid_to_weakhandle
+
+
+def test_the_gradient_of_an_edge_of_one_element_is_one():
+    x = leaf(3.0)
+    edge = graph.get_gradient_edge(x**2)
+    cresset.autograd.backward(edge)
+    assert x.grad == 6
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        cresset.autograd.backward(graph.get_gradient_edge(leaf(1.0, 2.0) * 2))
+
+
+def test_an_edge_and_its_gradient_have_one_shape():
+    class Same(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    y = Same.apply(leaf(1.0, 2.0))
+    assert y.grad_fn._input_metadata[0].shape == (2,)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        cresset.autograd.backward(graph.get_gradient_edge(y), cresset.ones(3))

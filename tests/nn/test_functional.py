@@ -365,3 +365,12 @@ def test_convolutions_have_the_names_of_pytorchs_kernels():
     assert cresset._C._nn.slow_conv3d(x, weight, 1).shape == x.shape
     with pytest.raises(RuntimeError, match="It is expected stride equals to 3"):
         cresset._C._nn.slow_conv3d(x, weight, [1, 1, 1], stride=[])
+
+
+def test_instance_norm_says_when_the_number_of_channels_is_another():
+    layer = cresset.nn.InstanceNorm1d(4)
+    assert layer._get_no_batch_dim() == 2
+    with pytest.warns(UserWarning, match="not used because affine=False"):
+        layer(cresset.rand(3, 2, 2))
+    with pytest.raises(ValueError, match="expected input's size at dim=1"):
+        cresset.nn.InstanceNorm1d(4, affine=True)(cresset.rand(3, 2, 2))

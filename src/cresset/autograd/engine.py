@@ -191,26 +191,30 @@ def start(roots, grads):
 
 def first_grad(place, root, grad):
     if isinstance(grad, Tensor):
-        if isinstance(root, GradientEdge):
-            return grad
-        if root.shape != grad.shape:
+        edge = isinstance(root, GradientEdge)
+        shape, dtype = root.node._results()[root.output_nr][:2] if edge else (root.shape, root.dtype)
+        if shape != grad.shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and output[{place}] has a shape "
-                f"of {root.shape}."
+                f"of {shape}."
             )
-        if root.is_complex() != grad.is_complex():
+        if dtype.is_complex != grad.is_complex():
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
                 "dtype: "
-                f"grad_output[{place}] has a dtype of {grad.dtype} and output[{place}] has a dtype of {root.dtype}."
+                f"grad_output[{place}] has a dtype of {grad.dtype} and output[{place}] has a dtype of {dtype}."
             )
-        return grad if grad.dtype == root.dtype else grad.to(root.dtype)
+        return grad if grad.dtype == dtype else grad.to(dtype)
     if grad is not None:
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
     if isinstance(root, GradientEdge):
-        raise RuntimeError(
-            "grad can be implicitly created only for scalar outputs; give the gradient of a GradientEdge"
-        )
+        shape, dtype, device = root.node._results()[root.output_nr]
+        if shape.numel() != 1:
+            raise RuntimeError(
+                "grad can be implicitly created only for scalar outputs, but got a GradientEdge of shape "
+                f"{tuple(shape)}"
+            )
+        return cresset.ones(shape, dtype=dtype, device=device)
     if root.requires_grad:
         if root.numel() != 1:
             raise RuntimeError(

@@ -119,7 +119,7 @@ class BackwardCFunction(_native.Node, FunctionCtx):
 
     _tensor_places = ()  # which arguments of apply were tensors
     _argument_count = 0
-    _results = ()  # shape, dtype and device of each output, None for one that is no tensor
+    _result_infos = ()  # shape, dtype and device of each output, None for one that is no tensor
 
     def apply(self, *grads):
         """What backward gives for these gradients, outside of a backward."""
@@ -157,7 +157,7 @@ class BackwardCFunction(_native.Node, FunctionCtx):
         if self.materialize_grads:
             grads = [
                 cresset.zeros(info[0], dtype=info[1], device=info[2]) if grad is None and info is not None else grad
-                for grad, info in zip(grads, self._results, strict=True)
+                for grad, info in zip(grads, self._result_infos, strict=True)
             ]
         results = self._forward_cls._backward()(self, *grads)
         if not isinstance(results, tuple):
@@ -177,8 +177,8 @@ class BackwardCFunction(_native.Node, FunctionCtx):
         return tuple(results[place] for place in self._tensor_places)
 
     def _release_saved(self):
-        self._kept = None
-        self._freed = True
+        if self._kept:  # what kept nothing can run again
+            self._kept, self._freed = None, True
 
 
 class FunctionMeta(type):
@@ -370,7 +370,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if recorded:
             ctx._tensor_places = tuple(i for i, arg in enumerate(args) if isinstance(arg, Tensor))
             ctx._argument_count = len(args)
-            ctx._results = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in results]
+            ctx._result_infos = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in results]
             _native.attach_function(ctx, cls._backward_cls.__name__, tuple(tensors), tuple(attached))
             ctx._keep(results)  # last: an output that is saved must know its node
         return tuple(results)

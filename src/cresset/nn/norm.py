@@ -1,5 +1,7 @@
 """Normalization layers: over batches, instances, layers, groups, neighboring channels."""
 
+import warnings
+
 import cresset
 
 from . import functional as F
@@ -234,9 +236,19 @@ class _InstanceNorm(_NormBase):
                 f"expected input's size at dim={channel} to match num_features ({self.num_features}), "
                 f"but got: {input.size(channel)}."
             )
+        if input.size(channel) != self.num_features:
+            warnings.warn(
+                f"input's size at dim={channel} does not match num_features. You can silence this warning by not "
+                "passing in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
         if channel == 0:
             return self._normalize(input.unsqueeze(0)).squeeze(0)
         return self._normalize(input)
+
+    def _get_no_batch_dim(self):
+        """How many dimensions one sample has."""
+        return self._dims[0]
 
     def _normalize(self, input):
         return F.instance_norm(
