@@ -27,7 +27,11 @@ static nb::dict build_info() {
   d["version"] = CRESSET_VERSION;
   d["compiler"] = "g++ " __VERSION__;
   d["isa"] = instruction_set();
+#ifdef __x86_64__
   d["isa_levels"] = nb::make_tuple("baseline", "avx2", "avx512");
+#else
+  d["isa_levels"] = nb::make_tuple("baseline");
+#endif
 #ifdef NDEBUG
   d["build_type"] = "Release";
 #else

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/instruction_set.h"
+#include "base/levels.h"
 
 namespace cresset {
 namespace {
@@ -12,10 +12,7 @@ namespace {
 constinit const Topic* last_topic = nullptr;
 
 void register_formulas(Registry& r) {
-  const std::string_view level = instruction_set();
-  const PointwiseLoops* loops = level == "avx512" ? kPointwiseLoops_avx512
-                                : level == "avx2" ? kPointwiseLoops_avx2
-                                                  : kPointwiseLoops_baseline;
+  const PointwiseLoops* loops = BY_LEVEL(kPointwiseLoops);
   for (int i = 0; i < kPointwiseCount; ++i) r.add_pointwise(kPointwiseDefinitions[i], loops[i]);
 }
 

@@ -1,10 +1,9 @@
 // Scaled dot product attention: shape rules, and how tensors reach the blocks of attention.h.
 #include "ops/attention.h"
 
-#include <string_view>
 #include <vector>
 
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
@@ -17,12 +16,7 @@ constexpr const char* kName = "scaled_dot_product_attention";
 
 template <class C>
 const AttentionKernels<C>& the_kernels() {
-  static const AttentionKernels<C> the = [] {
-    const std::string_view level = instruction_set();
-    return level == "avx512" ? attention_kernels_avx512<C>()
-           : level == "avx2" ? attention_kernels_avx2<C>()
-                             : attention_kernels_baseline<C>();
-  }();
+  static const AttentionKernels<C> the = BY_LEVEL(attention_kernels, <C>());
   return the;
 }
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <vector>
 
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "ops/convolution_pieces.h"
 #include "tensor/transpose.h"
@@ -25,12 +24,7 @@ constexpr int64_t kChannelsTurned = 16;  // of the source, when filters are pack
 constexpr double kWorkOfThread = 4e6;    // multiplications and additions
 
 const DirectKernels& kernels() {
-  static const DirectKernels the = [] {
-    const std::string_view level = instruction_set();
-    return level == "avx512" ? direct_kernels_avx512()
-           : level == "avx2" ? direct_kernels_avx2()
-                             : direct_kernels_baseline();
-  }();
+  static const DirectKernels the = BY_LEVEL(direct_kernels, ());
   return the;
 }
 

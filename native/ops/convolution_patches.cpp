@@ -1,10 +1,9 @@
 #include "ops/convolution_patches.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "ops/patches.h"
 
@@ -14,10 +13,10 @@ namespace {
 template <class T>
 const PatchKernels<T>& patch_kernels() {
   static const PatchKernels<T> the = [] {
-    const std::string_view level = instruction_set();
-    if constexpr (!std::is_same_v<T, uint32_t>)  // as in gemm.cpp, which packs weights in tiles of the same height
-      if (level == "avx512") return patch_kernels_avx512<T>();
-    return level == "baseline" ? patch_kernels_baseline<T>() : patch_kernels_avx2<T>();
+    if constexpr (std::is_same_v<T, uint32_t>)  // as in gemm.cpp, which packs weights in tiles of the same height
+      return BY_LEVEL_256(patch_kernels, <T>());
+    else
+      return BY_LEVEL(patch_kernels, <T>());
   }();
   return the;
 }

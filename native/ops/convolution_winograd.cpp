@@ -20,8 +20,12 @@ constexpr int64_t kLeastWidth = 4;
 constexpr int64_t kTaps = 9;
 
 const WinogradKernels& kernels() {
+#ifdef __x86_64__
   static const WinogradKernels the =
       instruction_set() == std::string_view("avx512") ? winograd_kernels_avx512() : winograd_kernels_avx2();
+#else
+  static const WinogradKernels the = {};  // the level of these processors is not taken
+#endif
   return the;
 }
 

@@ -5,10 +5,9 @@
 #include <map>
 #include <mutex>
 #include <numbers>
-#include <string_view>
 
 #include "base/fork_lock.h"
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "tensor/allocator.h"
 
@@ -16,12 +15,7 @@ namespace cresset {
 
 template <class R>
 const FourierKernels<R>& fourier_kernels() {
-  static const FourierKernels<R> the = [] {
-    const std::string_view level = instruction_set();
-    return level == "avx512" ? fourier_kernels_avx512<R>()
-           : level == "avx2" ? fourier_kernels_avx2<R>()
-                             : fourier_kernels_baseline<R>();
-  }();
+  static const FourierKernels<R> the = BY_LEVEL(fourier_kernels, <R>());
   return the;
 }
 

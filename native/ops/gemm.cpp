@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "ops/gemm_kernels.h"
 
@@ -24,11 +24,10 @@ constexpr int64_t kLongK = 16384;            // a small c with a longer sum is c
 
 template <class T>
 ProductKernels<T> find_kernels() {
-  const std::string_view level = instruction_set();
-  if constexpr (!std::is_same_v<T, uint32_t>)
-    if (level == "avx512") return product_kernels_avx512<T>();
-  if (level != "baseline") return product_kernels_avx2<T>();
-  return product_kernels_baseline<T>();
+  if constexpr (std::is_same_v<T, uint32_t>)
+    return BY_LEVEL_256(product_kernels, <T>());
+  else
+    return BY_LEVEL(product_kernels, <T>());
 }
 
 template <class T>
@@ -160,18 +159,19 @@ void multiply(const Product<T>& p) {
   multiply_by(the_kernels<T>(), p);
 }
 
-bool multiplies_pairs() {
 #ifdef __x86_64__
+bool multiplies_pairs() {
   static const bool can = std::string_view(instruction_set()) == "avx512" && __builtin_cpu_supports("avx512bf16");
   return can;
-#else
-  return false;
-#endif
 }
 void multiply_pairs(const Product<float>& p) {
   static const ProductKernels<float> the = product_kernels_of_pairs();
   multiply_by(the, p);
 }
+#else
+bool multiplies_pairs() { return false; }
+void multiply_pairs(const Product<float>&) {}
+#endif
 
 template <class T>
 void multiply_here(const Product<T>& p) {

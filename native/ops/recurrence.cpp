@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
@@ -59,12 +59,7 @@ namespace {
 
 template <class C>
 const RecurrenceKernels<C>& the_kernels() {
-  static const RecurrenceKernels<C> the = [] {
-    const std::string_view level = instruction_set();
-    return level == "avx512" ? recurrence_kernels_avx512<C>()
-           : level == "avx2" ? recurrence_kernels_avx2<C>()
-                             : recurrence_kernels_baseline<C>();
-  }();
+  static const RecurrenceKernels<C> the = BY_LEVEL(recurrence_kernels, <C>());
   return the;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/instruction_set.h"
+#include "base/levels.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "tensor/blocks.h"
@@ -13,8 +13,7 @@
 namespace cresset {
 
 const UpdateVariant* find_update(const char* name, int flags) {
-  const std::string_view level = instruction_set();
-  const UpdateVariant* all = level == "avx512" ? kUpdates_avx512 : level == "avx2" ? kUpdates_avx2 : kUpdates_baseline;
+  const UpdateVariant* all = BY_LEVEL(kUpdates);
   for (int i = 0; i < kUpdateCount; ++i)
     if (all[i].flags == flags && !std::strcmp(all[i].name, name)) return all + i;
   return nullptr;
