@@ -9,8 +9,8 @@ from . import autocast, registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
-    "formulas", "view", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan", "softmax",
-    "normalization", "loss", "indexing", "scatter",
+    "formulas", "view", "view_in_place", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan",
+    "softmax", "normalization", "loss", "indexing", "scatter",
     "sorting", "matmul", "matmul_contraction", "attention", "recurrence", "convolution", "pooling", "rearrange", "join",
     "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
