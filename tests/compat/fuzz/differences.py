@@ -250,6 +250,8 @@ KNOWN = [
         "conj() computes; PyTorch puts it off"),
     (r"register_multi_grad_hook\(", r"^raised RuntimeError instead of AssertionError: It is not possible to get the gradient edge", r"", ("a tensor that requires no gradient: PyTorch "
                                                                                                                                          "asserts")),
+    (r"F[.]conv(_transpose)?2d\(", r"^v\d+: strides \(1, [\d, ]+\) instead of \([\d, ]+, 1\); dense instead of dense$", r"^v\d+ <\(\d+, \d+, \d+\) \w+ \(1, \d+, \d+\)",
+        "a single image whose channels lie last stays so; PyTorch's is contiguous"),
     (r"F[.](interpolate|conv\dd|max_pool2d)\(", r"^v\d+: strides \([\d, ]+\) instead of \([\d, ]+\); dense instead of dense$", r"<\([^)]*\b1\b|\(\d+, 2, \d+, \d+\)[+]",
         "with dimensions of one element both orders fit: which one is meant; a part of images is not channels last"),
     (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: Trying to backward through the graph a second time[\s\S]*; through ", r"",
