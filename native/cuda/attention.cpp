@@ -195,14 +195,22 @@ void attend_with_few_queries(Attention& a, const Place& place, Device device) {
 
 // ---------------------------------------------------------------- cuDNN
 
-const KernelFamily kRows("attention_rows.cuh", "attention_rows", {"JOIN"}, {});
+const KernelFamily kRows("attention_rows.cuh", "attention_rows", {"JOIN", "T", "MASK"}, {});
+const KernelFamily kAdded("attention_rows.cuh", "added_mask", {"JOIN", "T", "MASK"}, {});
 
 HeadStrides strides_of(const HeadRows& r) { return {r.batch, r.head, r.row}; }
 
+// Masks of numbers whose rows lie as those of matrices do.
+bool has_mask_for_cudnn(const Attention& a) {
+  const Mask& m = a.p.mask;
+  return a.mask_kind == 2 && a.mask_dtype == a.dtype && !a.causal && m.column == 1 && m.row >= a.p.keys &&
+         m.row % 8 == 0 && m.head % 8 == 0 && m.batch % 8 == 0 && reinterpret_cast<uintptr_t>(m.data) % 16 == 0;
+}
 bool is_for_cudnn(const Attention& a) {
   const double work = double{1} * a.p.batches * a.p.heads * a.p.queries * a.p.keys * a.p.width;
-  return cudnn_settings.enabled && cudnn_settings.attention && a.in_half && a.on_tensor_cores && !a.mask_kind &&
-         work >= static_cast<double>(cudnn_settings.attention_from) && cudnn_problem().empty();
+  return cudnn_settings.enabled && cudnn_settings.attention && a.in_half && a.on_tensor_cores &&
+         (!a.mask_kind || has_mask_for_cudnn(a)) && work >= static_cast<double>(cudnn_settings.attention_from) &&
+         cudnn_problem().empty();
 }
 // Tensors that are broadcast are not for it.
 bool lies_for_cudnn(const Attention& a, const HeadRows& r, int64_t heads) {
@@ -223,6 +231,9 @@ AttentionSizes sizes_of(const Attention& a) {
                    p.keys,
                    p.width,
                    a.causal,
+                   0,
+                   0,
+                   {},
                    {},
                    {},
                    {},
@@ -231,6 +242,11 @@ AttentionSizes sizes_of(const Attention& a) {
                    {},
                    {},
                    {}};
+  if (a.mask_kind) {
+    s.mask_batches = p.mask.batch ? p.batches : 1, s.mask_heads = p.mask.head ? p.heads : 1;
+    const int64_t matrix = p.mask.row * p.queries, head = p.mask.head ? p.mask.head : matrix;
+    s.mask = {p.mask.batch ? p.mask.batch : head * s.mask_heads, head, p.mask.row};
+  }
   s.query = strides_of(p.query), s.key = strides_of(p.key), s.value = strides_of(p.value),
   s.output = strides_of(p.output);
   s.grad = strides_of(p.grad), s.query_grad = strides_of(p.query_grad), s.key_grad = strides_of(p.key_grad),
@@ -238,17 +254,39 @@ AttentionSizes sizes_of(const Attention& a) {
   return s;
 }
 
-// cuDNN keeps log l + m of a row, we keep m and 1 / l: the pair log l + m and 1 says the same.
+// cuDNN keeps log l + m of a row, we keep m and 1 / l: the pair log l + m and 1 says the same. Under a mask, rows that
+// see nobody are made zeros.
 void launch_rows(const Attention& a, const Place& place, bool join, void* pairs, void* logarithms) {
   const int64_t count = int64_t{a.p.batches} * a.p.heads * a.p.queries;
-  kRows.launch(place, {join}, divide_up(count, 256), 256, 0, pairs, logarithms, count);
+  kRows.launch(place, {join, a.dtype, a.mask_kind != 0}, divide_up(count, 256), 256, 0, pairs, logarithms, count, a.p);
+}
+
+// A mask of bools as one of numbers: 0 or minus infinity.
+Tensor added_mask(const Tensor& mask, Dtype dtype) {
+  const Tensor bools = contiguous_on_device(mask), numbers = empty(mask.sizes(), dtype, mask.device());
+  const int64_t n = mask.numel();
+  if (n)
+    kAdded.launch(Place(mask.device()), {false, dtype, false}, divide_up(n, 256), 256, 0, bools.bytes(),
+                  numbers.bytes(), n);
+  return numbers;
+}
+// Where cuDNN takes such a mask, that of `a` is read so.
+void read_mask(Attention& a, const Tensor& mask) {
+  a.read_mask(mask);
+  if (a.mask_kind != 1 || a.causal || !a.in_half) return;
+  const Tensor numbers = added_mask(mask, a.dtype);
+  const Mask bools = a.p.mask;
+  a.read_mask(numbers);
+  if (is_for_cudnn(a)) return;
+  a.p.mask = bools, a.mask_kind = 1, a.mask_dtype = Dtype::b8;
 }
 
 bool attend_with_cudnn(const Attention& a, const Place& place, Device device) {
   if (!is_for_cudnn(a) || !lie_for_cudnn(a)) return false;
   const Tensor logarithms = empty({{int64_t{a.p.batches} * a.p.heads * a.p.queries}}, Dtype::f32, device);
-  if (!attend(place, sizes_of(a), a.p.scale, a.p.query.data, a.p.key.data, a.p.value.data, a.p.output.data,
-              logarithms.bytes()))
+  if (!attend(place, sizes_of(a), a.p.scale,
+              {a.p.query.data, a.p.key.data, a.p.value.data, const_cast<char*>(a.p.mask.data), a.p.output.data,
+               logarithms.bytes(), nullptr, nullptr, nullptr, nullptr}))
     return false;
   launch_rows(a, place, false, a.p.rows, logarithms.bytes());
   return true;
@@ -264,8 +302,8 @@ bool attend_backward_with_cudnn(const Attention& a, const Place& place, Device d
   launch_rows(a, place, true, a.p.rows, logarithms.bytes());
   const Problem& p = a.p;
   return attend_backward(place, sizes_of(a), p.scale,
-                         {p.query.data, p.key.data, p.value.data, p.output.data, logarithms.bytes(), p.grad.data,
-                          p.query_grad.data, p.key_grad.data, p.value_grad.data});
+                         {p.query.data, p.key.data, p.value.data, const_cast<char*>(p.mask.data), p.output.data,
+                          logarithms.bytes(), p.grad.data, p.query_grad.data, p.key_grad.data, p.value_grad.data});
 }
 
 // ---------------------------------------------------------------- plain
@@ -305,7 +343,7 @@ void run_attention(Call& c) {
   const Place place(out.device());
   if (!fits(a, place.device)) return execute_on_host(c, out.device());
   a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
-  if (c.has(3)) a.read_mask(c.tensor(3));
+  if (c.has(3)) read_mask(a, c.tensor(3));
   a.p.output = a.written(out, a.batch());
   a.p.rows = c.out(1).bytes();
   if (has_few_queries(a)) return attend_with_few_queries(a, place, out.device());
@@ -331,7 +369,7 @@ void run_attention_backward(Call& c) {
   if (!fits(a, place.device)) return execute_on_host(c, out.device());
   a.p.grad = a.read(c.tensor(0), a.batch()), a.p.output = a.read(out, a.batch());
   a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
-  if (c.has(6)) a.read_mask(c.tensor(6));
+  if (c.has(6)) read_mask(a, c.tensor(6));
   a.p.query_grad = a.written(c.out(0), a.batch()), a.p.key_grad = a.written(c.out(1), a.shared()),
   a.p.value_grad = a.written(c.out(2), a.shared());
   a.p.rows = kept.bytes();

@@ -44,19 +44,20 @@ bool convolve(const Place& place, const ConvolutionSizes& sizes, void* x, void* 
 struct HeadStrides {
   int64_t batch, head, row;
 };
-// Attention in half precision without a mask of its own. Numbers only: it is the key of a cache. Several heads may
-// share one of the keys and values.
+// Attention in half precision. Numbers only: it is the key of a cache. Several heads may share one of the keys and
+// values. A mask is of numbers of the same dtype, which are added to the scores; there is one for each of so many
+// batches and heads (all of them or 1), or none (0).
 struct AttentionSizes {
-  int64_t dtype, batches, heads, key_heads, queries, keys, width, causal;
+  int64_t dtype, batches, heads, key_heads, queries, keys, width, causal, mask_batches, mask_heads;
+  HeadStrides mask;
   HeadStrides query, key, value, output, grad, query_grad, key_grad,
       value_grad;  // the last four are the backward pass's
 };
 struct AttentionMemory {
-  void *query, *key, *value, *output, *rows, *grad, *query_grad, *key_grad, *value_grad;
+  void *query, *key, *value, *mask, *output, *rows, *grad, *query_grad, *key_grad, *value_grad;
 };
 // As convolve. `rows` are float32, one for each query: the logarithm of the sum of its exponentials.
-bool attend(const Place& place, const AttentionSizes& sizes, double scale, void* query, void* key, void* value,
-            void* output, void* rows);
+bool attend(const Place& place, const AttentionSizes& sizes, double scale, const AttentionMemory& memory);
 bool attend_backward(const Place& place, const AttentionSizes& sizes, double scale, const AttentionMemory& memory);
 
 }  // namespace cresset::cuda

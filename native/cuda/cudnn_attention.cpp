@@ -1,8 +1,8 @@
 // Attention as the graphs of operations that the library recognizes and carries out in one kernel, without the matrix
 // of scores:
 //
-//   forward    S = Q Kᵀ scale, masked; P = exp(S - max S) / sum; O = P V; rows = max S + log sum
-//   backward   P = exp(S - rows); dV = Pᵀ dO; dS = P (dO Vᵀ - sum(dO O)) scale; dK = dSᵀ Q; dQ = dS K
+//   forward    S = Q Kᵀ scale, plus a mask of numbers, masked; P = exp(S - max S) / sum; O = P V; rows = max S + log
+//   sum backward   P = exp(S - rows); dV = Pᵀ dO; dS = P (dO Vᵀ - sum(dO O)) scale; dK = dSᵀ Q; dQ = dS K
 //
 // The order and the types of the operations are those of NVIDIA's documentation: other orders of the same arithmetic
 // are not recognized.
@@ -33,6 +33,7 @@ enum Id : int64_t {
   kQuerySum,
   kDots,
   kOne,
+  kMask,
   kFirstFree
 };
 
@@ -138,7 +139,11 @@ class AttentionGraph : public OperationGraph {
   Node scaled(Node scores) {
     const Node y = fresh_scores();
     pointwise(kMultiply, y, scores, scale_);
-    return y;
+    if (!s_.mask_batches) return y;
+    const Node added = fresh_scores();
+    pointwise(kAdd, added, y,
+              tensor(kMask, {{s_.mask_batches, s_.mask_heads, s_.queries, s_.keys}}, strides(s_.mask), type_));
+    return added;
   }
   // Queries see the keys up to their own place.
   Node masked(Node scores) {
@@ -206,14 +211,14 @@ float hidden = -std::numeric_limits<float>::infinity(), one = 1;
 
 }  // namespace
 
-bool attend(const Place& place, const AttentionSizes& sizes, double scale, void* query, void* key, void* value,
-            void* output, void* rows) {
+bool attend(const Place& place, const AttentionSizes& sizes, double scale, const AttentionMemory& m) {
   if (!cudnn_problem().empty()) return false;
   auto factor = static_cast<float>(scale);
-  const int64_t ids[] = {kQuery, kKey, kValue, kOutput, kRows, kScale, kHidden};
-  void* const pointers[] = {query, key, value, output, rows, &factor, &hidden};
-  const size_t used = sizes.causal ? 7 : 6;
-  return run_planned(place, sizes, false, {ids, used}, {pointers, used});
+  std::vector<int64_t> ids = {kQuery, kKey, kValue, kOutput, kRows, kScale};
+  std::vector<void*> pointers = {m.query, m.key, m.value, m.output, m.rows, &factor};
+  if (sizes.causal) ids.push_back(kHidden), pointers.push_back(&hidden);
+  if (sizes.mask_batches) ids.push_back(kMask), pointers.push_back(m.mask);
+  return run_planned(place, sizes, false, ids, pointers);
 }
 
 bool attend_backward(const Place& place, const AttentionSizes& sizes, double scale, const AttentionMemory& m) {
@@ -222,12 +227,13 @@ bool attend_backward(const Place& place, const AttentionSizes& sizes, double sca
   const auto row_count = static_cast<size_t>(sizes.batches * sizes.heads * sizes.queries);
   const Workspace dots(place.device, row_count * sizeof(float)),
       query_sum(place.device, row_count * static_cast<size_t>(sizes.width) * sizeof(float));
-  const int64_t ids[] = {kQuery,   kKey,       kValue, kOutput,   kRows,  kGrad, kQueryGrad,
-                         kKeyGrad, kValueGrad, kDots,  kQuerySum, kScale, kOne,  kHidden};
-  void* const pointers[] = {m.query,    m.key,        m.value,     m.output,         m.rows,  m.grad, m.query_grad,
-                            m.key_grad, m.value_grad, dots.data(), query_sum.data(), &factor, &one,   &hidden};
-  const size_t used = sizes.causal ? 14 : 13;
-  return run_planned(place, sizes, true, {ids, used}, {pointers, used});
+  std::vector<int64_t> ids = {kQuery,   kKey,       kValue, kOutput,   kRows,  kGrad, kQueryGrad,
+                              kKeyGrad, kValueGrad, kDots,  kQuerySum, kScale, kOne};
+  std::vector<void*> pointers = {m.query,    m.key,        m.value,     m.output,         m.rows,  m.grad, m.query_grad,
+                                 m.key_grad, m.value_grad, dots.data(), query_sum.data(), &factor, &one};
+  if (sizes.causal) ids.push_back(kHidden), pointers.push_back(&hidden);
+  if (sizes.mask_batches) ids.push_back(kMask), pointers.push_back(m.mask);
+  return run_planned(place, sizes, true, ids, pointers);
 }
 
 }  // namespace cresset::cuda

@@ -219,6 +219,25 @@ def test_by_cudnn(for_cudnn, dtype, queries, keys, width, causal):
     agrees(q, k, v, is_causal=causal, dtype=dtype)
 
 
+@pytest.mark.parametrize(
+    "dtype, shape", [("bfloat16", (24, 24)), ("float16", (2, 1, 24, 24)), ("float16", (1, 2, 24, 24))]
+)
+def test_masks_of_numbers_and_of_bools_by_cudnn(for_cudnn, dtype, shape):
+    q, k, v = (made(2, 2, 24, 32, dtype=dtype, seed=i) for i in range(3))
+    numbers = made(*shape, dtype=dtype, seed=5)
+    agrees(q, k, v, mask=numbers, dtype=dtype)
+    agrees(q, k, v, mask=numbers > 0, dtype=dtype)
+
+
+def test_queries_that_see_nobody_by_cudnn(for_cudnn):
+    q, k, v = (made(1, 2, 24, 32, dtype="bfloat16", seed=i) for i in range(3))
+    sees = cresset.ones(24, 24, dtype=cresset.bool)
+    sees[7] = sees[20] = False
+    agrees(q, k, v, mask=sees, dtype="bfloat16")
+    there = scaled_dot_product_attention(q.cuda(), k.cuda(), v.cuda(), attn_mask=sees.cuda())
+    assert not there[:, :, 7].any() and there.isfinite().all()
+
+
 def test_heads_that_share_a_key_by_cudnn(for_cudnn):
     q, k, v = (made(2, heads, 40, 64, dtype="float16", seed=i) for i, heads in enumerate((4, 2, 2)))
     agrees(q, k, v, is_causal=True, enable_gqa=True, dtype="float16")

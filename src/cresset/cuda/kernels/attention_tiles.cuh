@@ -26,6 +26,7 @@ __device__ __forceinline__ void copy_rows(T* to, const T* from, int64_t step, in
 }
 
 #if T_IS_FLOAT
+#ifndef CRESSET_EMULATED
 // sum[rows of the warp][rows of `second`] += first second^T; both lie by rows in shared memory.
 template <int M, int N>
 __device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
@@ -70,6 +71,32 @@ __device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], cons
     }
   }
 }
+#else  // the same sums, of floats themselves: a lane reads its rows and columns where they lie
+template <int M, int N>
+__device__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (int m = 0; m < M; ++m)
+    for (int n = 0; n < N; ++n)
+      for (int e = 0; e < 4; ++e) {
+        const T *row = first + (m * 16 + g + e / 2 * 8) * STRIDE, *column = second + (n * 8 + t * 2 + e % 2) * STRIDE;
+        for (int d = 0; d < WIDTH; ++d) sum[m][n][e] += row[d] * column[d];
+      }
+}
+template <int M, int N>
+__device__ void add_weighted(float (&sum)[M][WIDTH / 8][4], const float (&weights)[M][N][4], const T* second) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (int m = 0; m < M; ++m)
+    for (int n = 0; n < N; ++n)
+      for (int k = 0; k < 8; ++k)
+        for (int r = 0; r < 2; ++r) {
+          const float own[2] = {weights[m][n][r * 2], weights[m][n][r * 2 + 1]};
+          const float weight = __shfl_sync(0xffffffffu, own[k % 2], g * 4 + k / 2);
+          for (int d = 0; d < WIDTH / 8; ++d)
+            for (int c = 0; c < 2; ++c)
+              sum[m][d][r * 2 + c] += weight * second[(n * 8 + k) * STRIDE + d * 8 + t * 2 + c];
+        }
+}
+#endif
 
 // The warp's 16 rows to rows `first`... of a matrix of `count` rows.
 __device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], float low, float high, T*, T* to,

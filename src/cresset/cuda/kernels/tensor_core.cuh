@@ -136,24 +136,6 @@ __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_
 
 #else  // the same by words of the other lanes
 
-// Of the floats themselves: a third of the work.
-__device__ void multiply_add_floats(float (&sum)[4], const Split (&a)[4], const Split& b0, const Split& b1) {
-  const auto whole = [](const Split& s) {
-    return __builtin_bit_cast(float, s.high) + __builtin_bit_cast(float, s.low);
-  };
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const float rows[4] = {whole(a[0]), whole(a[1]), whole(a[2]), whole(a[3])}, columns[2] = {whole(b0), whole(b1)};
-  for (int k = 0; k < 8; ++k) {
-    float x[2], y[2];
-    for (int i = 0; i < 2; ++i) {
-      x[i] = __shfl_sync(0xffffffffu, rows[k / 4 * 2 + i], g * 4 + k % 4);
-      y[i] = __shfl_sync(0xffffffffu, columns[k / 4], (2 * t + i) * 4 + k % 4);
-    }
-    for (int r = 0; r < 2; ++r)
-      for (int c = 0; c < 2; ++c) sum[r * 2 + c] += x[r] * y[c];
-  }
-}
-
 template <class T>
 __device__ float half_of(uint32_t word, int which) {
   T value;
