@@ -65,22 +65,32 @@ Recent& recent(size_t hash) {
   return all[hash % kRecent];
 }
 
-// Whether a formula calls a function of some length: exp, but not floor.
-bool is_long(std::string_view text) {
+// How many functions of some length a formula calls: exp, but not floor. One that is long by itself counts as two.
+int count_functions(std::string_view text) {
   constexpr std::string_view kShort[] = {"abs", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "add",
-                                         "sub", "mul",   "neg",  "real",  "imag", "conj",     "complex"};
+                                         "sub", "mul",   "neg",  "real",  "imag", "conj",     "complex"},
+                             kLong[] = {"erfc", "erf_inverse", "pow", "tan", "lgamma"};
   constexpr std::string_view kCall = "math::";
+  int count = text.find("if (") != text.npos ? 2 : 0;
   for (size_t at = text.find(kCall); at != text.npos; at = text.find(kCall, at)) {
     at += kCall.size();
-    if (std::ranges::find(kShort, text.substr(at, text.find('(', at) - at)) == std::end(kShort)) return true;
+    const std::string_view name = text.substr(at, text.find('(', at) - at);
+    if (std::ranges::find(kShort, name) == std::end(kShort))
+      count += std::ranges::find(kLong, name) == std::end(kLong) ? 1 : 2;
   }
-  return false;
+  return count;
 }
-// A load of 16 bytes a thread keeps the memory busy, and leaves the fewest threads behind at the end; of smaller ones
-// several. Strided ones do with fewer where the formula is long, which a thread has a copy of for each element.
-int unroll_of(const Key& k, bool is_long) {
-  if (k.vector || k.inner > 1) return k.vector == 1 ? 4 : 1;
-  return is_long ? 1 : 2;
+// A load and a store of 16 bytes a thread keep the memory busy, and leave the fewest threads behind at the end. Of
+// smaller ones a thread has several, and of long formulas two, so that their steps overlap.
+int unroll_of(const Key& k, int functions) {
+  if (k.inner > 1) return 1;
+  if (!k.vector) return functions ? 1 : 2;
+  const bool reads = (k.on_host | 1u) != (1u << k.count) - 1;
+  if (k.vector == 1 || !reads) return 4;
+  const int64_t stored = k.vector * size_of(static_cast<Dtype>(k.dtypes[0]));
+  if (stored < 16) return k.count <= 2 && !functions ? 4 : 2;
+  const bool is_complex_one = is_complex(static_cast<Dtype>(k.dtypes[0]));
+  return functions > 1 || (functions && (k.vector > 4 || is_complex_one)) ? 2 : 1;
 }
 
 Compiled compile(const Key& k, const Operator* op) {
@@ -88,7 +98,7 @@ Compiled compile(const Key& k, const Operator* op) {
   std::string text = op ? formula_text(op->pointwise->name, k.which, kComputeNames[k.compute])
                         : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1),
                                " x, const Attribute*) { return x; }\n");
-  const int unroll = unroll_of(k, is_long(text));
+  const int unroll = unroll_of(k, count_functions(text));
   std::string inputs, arguments;
   for (int i = 1; i < k.count; ++i) {
     const bool number = k.on_host >> i & 1;

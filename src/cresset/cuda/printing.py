@@ -54,17 +54,17 @@ def formula_source(operator, which, compute):
         if attribute.name in used:
             type = TYPE_NAMES[attribute.type_in(compute)]
             attributes.append(f"const {type} {attribute.name} = attribute<{type}>(scalars[{index}]);")
-    constant = frozenset(attribute.name for attribute in loop.attributes)
+    alike = frozenset(attribute.name for attribute in loop.attributes)
     # Doubles on the way to a float: its rounding hides how they were rounded.
     fused = ("f64",) if loop.result_type == "f32" else ()
-    before, body = print_body(
-        [(f"const {result} result", loop.expression)], constant, loop.functions, branches=True, fused=fused
+    _, body = print_body(
+        [(f"const {result} result", loop.expression)], functions=loop.functions, branches=alike, fused=fused
     )
     return "\n".join([
         *includes([loop.expression]), "",
         f"// {place}",
         f"__device__ __forceinline__ {result} formula({', '.join([*parameters, 'const Attribute* scalars'])}) {{",
-        *(f"  {line}" for line in (*attributes, *before, *body)),
+        *(f"  {line}" for line in (*attributes, *body)),
         "  return result;", "}", "",
     ])  # fmt: skip
 

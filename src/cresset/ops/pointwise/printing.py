@@ -36,12 +36,13 @@ def print_literal(value, type):
     return repr(float(value)) + ("f" if type == "f32" else "")
 
 
-def print_body(results, constant=frozenset(), functions=None, branches=False, fused=()):
+def print_body(results, constant=frozenset(), functions=None, branches=None, fused=()):
     """Statements that compute `results`, a list of (target text, expression); variables keep their names.
 
-    A primitive is printed as `math::name`, or as `functions` says. With `branches`, a choice between sides of which one
-    is much work is an if. Products of the types in `fused` are added without being rounded first. Gives two lists of
-    lines: what depends only on the variables named in `constant` (it goes before the loop), and the rest.
+    A primitive is printed as `math::name`, or as `functions` says. With `branches`, the names of variables that are the
+    same for all elements, a choice between sides of which one is work is an if: much work, where the choice is each
+    element's own. Products of the types in `fused` are added without being rounded first. Gives two lists of lines:
+    what depends only on the variables named in `constant` (it goes before the loop), and the rest.
     """
     if functions is None:
         functions = {}
@@ -79,7 +80,7 @@ def print_body(results, constant=frozenset(), functions=None, branches=False, fu
     def refer(node):
         if id(node) in names:
             return names[id(node)], ATOM
-        if branches and node.op == "where" and not is_constant(node) and is_much_work(node):
+        if branches is not None and node.op == "where" and not is_constant(node) and is_work(node):
             return branch(node)
         if node.op not in ("literal", "variable") and (uses[id(node)] > 1 or is_constant(node)):
             return name(node)
@@ -89,11 +90,12 @@ def print_body(results, constant=frozenset(), functions=None, branches=False, fu
         """A side of a choice, computed before it: both sides are always computed, so that the loop has no branch."""
         if node.op in ("literal", "variable") or id(node) in names:
             return operand(node, ATOM if node.op != "literal" else CONDITIONAL)
-        text = refer(node)[0] if branches else None
+        text = refer(node)[0] if branches is not None else None
         return names[id(node)] if id(node) in names else name_text(node, text) if text else name(node)[0]
 
-    def is_much_work(choice):
-        return any(_work(_only_for(part, choice, parents, uses)) >= MUCH_WORK for part in choice.args[1:])
+    def is_work(choice):
+        enough = SOME_WORK if leaves(choice.args[0]) <= branches else MUCH_WORK
+        return any(_work(_only_for(part, choice, parents, uses)) >= enough for part in choice.args[1:])
 
     def branch(node):
         """A choice as an if: what only one side needs is computed in it, what others need too before it."""
@@ -161,7 +163,7 @@ def print_body(results, constant=frozenset(), functions=None, branches=False, fu
 
 
 # What a choice's side has to cost to be worth a branch, in multiplications of single precision, and what things cost.
-MUCH_WORK, DOUBLE, DIVISION, FUNCTION = 40, 2, 8, 15
+MUCH_WORK, SOME_WORK, DOUBLE, DIVISION, FUNCTION = 40, 8, 2, 8, 15
 CHEAP = {*INFIX, "neg", "not", "where", "cast", "literal", "variable", "abs", "copysign", "floor", "ceil", "rint"}
 
 
