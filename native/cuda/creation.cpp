@@ -1,6 +1,8 @@
-// Numbers by rule: arange, range, linspace, logspace, and the index pairs of triangles.
+// Numbers by rule: arange, range, linspace, logspace, and the index pairs of triangles; complex numbers from their
+// parts.
 #include <algorithm>
 
+#include "cuda/backend.h"
 #include "cuda/launch.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
@@ -56,9 +58,26 @@ void run_triangle(Call& c) {
                    offset);
 }
 
+// (real, imag); both are read once, and pairs written.
+void run_complex(Call& c) {
+  static const KernelFamily family("creation.cuh", "make_complex", {"T"}, {"-DPAIRS"});
+  const Tensor& out = c.out();
+  const int64_t n = out.numel();
+  if (n == 0) return;
+  const auto part = [&](const Tensor& t) {
+    return contiguous_on_device(view_of(t, out.sizes(), expanded_strides("complex", t, out.sizes()), t.offset()));
+  };
+  const Tensor real = part(c.tensor(0)), imag = part(c.tensor(1)),
+               to = out.is_contiguous() ? out : empty(out.sizes(), out.dtype(), out.device());
+  family.launch(Place(out.device()), {real.dtype()}, divide_up(n, 256), 256, 0, real.bytes(), imag.bytes(), to.bytes(),
+                n);
+  if (to.get() != out.get()) copy_into(out, to);
+}
+
 }  // namespace
 
 REGISTER_KERNELS(creation) {
+  r.set_kernel("complex", DeviceType::cuda, run_complex);
   r.set_kernel("arange", DeviceType::cuda, run_arange_to);
   r.set_kernel("arange.start", DeviceType::cuda, run_arange);
   r.set_kernel("range", DeviceType::cuda, run_arange);

@@ -124,7 +124,7 @@ void move(const IndexedWalk& given, int64_t width, const IndexedOn& on, bool wri
   Walk walk;
   const int rank = put(walk, s, w, on);
   kMove.launch(on.place, {static_cast<int>(word), rank, is_big(walk.count), on.index, write},
-               divide_up(walk.count, kBlock * 4), kBlock, 0, walk);
+               divide_up(walk.count, kBlock * (word >= 16 ? 1 : 4)), kBlock, 0, walk);
 }
 
 // The dimensions of a walk but for the indexed one.

@@ -142,6 +142,10 @@ Tensor nonzero_coordinates(const Tensor& input, bool by_dim) {
   const Tensor flags = contiguous_on_device(convert(input, Dtype::b8));
   const int64_t one = 1, n = flags.numel();
   const Tensor places = CountedFlags(flags).places({&n, 1}, {&one, 1});
+  if (input.dim() == 1) {
+    const int64_t count = places.numel();
+    return by_dim ? view_of(places, {{1, count}}, {{count, 1}}, 0) : view_of(places, {{count, 1}}, {{1, 1}}, 0);
+  }
   return coordinates(places, input.sizes(), by_dim);
 }
 void run_nonzero(Call& c) { c.give(nonzero_coordinates(c.tensor(0), false)); }

@@ -24,12 +24,14 @@ KERNELS = {
         "T=dtype_f16 WIDTH=32 WARP_TILES=1 TILE=64 MASK=2 MASK_TYPE=dtype_f16 CAUSAL=0 T_IS_FLOAT=0",
         "T=dtype_f32 WIDTH=64 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=1 T_IS_FLOAT=1",
         "T=dtype_f32 WIDTH=64 WARP_TILES=2 TILE=32 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=0 T_IS_FLOAT=1"],
+    "attention_rows.cuh": [f"JOIN={join} T=dtype_{t} MASK={mask}" for join, t, mask in ((0, "bf16", 1), (1, "f16", 0))],
     "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],  # noqa: E501
     "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "TAKE WORD=4", "TAKE WORD=1",
         "PUT WORD=2", "RANKS INCLUDING=1", "COORDINATES"],
     "creation.cuh": [
         "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",
         "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0", "TRIANGLE T=dtype_i32 UPPER=1",
+        "PAIRS T=dtype_f32", "PAIRS T=dtype_f16",
     ],
     "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
     "indexing.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],

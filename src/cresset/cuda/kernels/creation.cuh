@@ -1,5 +1,5 @@
-// Numbers by rule: arange, linspace, logspace, and the index pairs of triangles. RANGE, SPACE, TRIANGLE: which kernel
-// is wanted.
+// Numbers by rule: arange, linspace, logspace, and the index pairs of triangles; complex numbers from their parts.
+// RANGE, SPACE, TRIANGLE, PAIRS: which kernel is wanted.
 #pragma once
 #include "math.cuh"
 
@@ -134,5 +134,12 @@ extern "C" __global__ void __launch_bounds__(256)
   pairs[i] = static_cast<T>(low);
   pairs[n + i] = static_cast<T>(column);
 #endif
+}
+#endif
+
+#ifdef PAIRS
+extern "C" __global__ void __launch_bounds__(256) make_complex(const T* real, const T* imag, T* pairs, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i < n) store_vector(pairs + 2 * i, Vector<T, 2>{{real[i], imag[i]}});
 }
 #endif

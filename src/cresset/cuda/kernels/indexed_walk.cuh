@@ -66,7 +66,7 @@ __device__ __forceinline__ int64_t index_at(const Walk& w, int64_t i) {
 // plain = indexed, or with WRITE indexed = plain; in words of WORD bytes. A bad index reads the first place, and writes
 // nothing.
 extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
-  constexpr int kUnroll = 4;
+  constexpr int kUnroll = WORD >= 16 ? 1 : 4;  // as in native/cuda/indexed_walk.cpp
   using Word = typename Words<WORD>::type;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll) + threadIdx.x;
   Offsets at[kUnroll];
