@@ -34,10 +34,8 @@ class Philox {
     uint32_t k0 = key_[0], k1 = key_[1];
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
-      // One wide product each: the two halves by themselves would be two.
-      const uint64_t wide0 = static_cast<uint64_t>(0xd2511f53u) * c0, wide1 = static_cast<uint64_t>(0xcd9e8d57u) * c2;
-      const uint32_t high0 = static_cast<uint32_t>(wide0 >> 32), low0 = static_cast<uint32_t>(wide0);
-      const uint32_t high1 = static_cast<uint32_t>(wide1 >> 32), low1 = static_cast<uint32_t>(wide1);
+      const uint32_t high0 = __umulhi(0xd2511f53u, c0), low0 = 0xd2511f53u * c0;
+      const uint32_t high1 = __umulhi(0xcd9e8d57u, c2), low1 = 0xcd9e8d57u * c2;
       c0 = high1 ^ c1 ^ k0;
       c1 = low1;
       c2 = high0 ^ c3 ^ k1;
