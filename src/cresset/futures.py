@@ -1,6 +1,7 @@
 """torch.futures: a result that comes later."""
 
 import threading
+import types
 
 
 class Future:
@@ -12,6 +13,8 @@ class Future:
     >>> doubled.wait()
     6
     """
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # Future[int] says what the result will be
 
     def __init__(self, *, devices=None):
         if devices is not None:
@@ -82,15 +85,28 @@ class Future:
 
         self._when_done(careful)
 
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future; send its result")
+
     def then(self, callback):
-        """A future of what `callback` makes of this one when it is done."""
+        """A future of what `callback` makes of this one when it is done; what it raises comes as a RuntimeError."""
+
+        def tell(error):
+            told = RuntimeError(f"Got the following error when running the callback: {type(error).__name__}: {error}")
+            told.__cause__ = error
+            return told
+
+        return self._followed(callback, tell)
+
+    def _followed(self, callback, tell=lambda error: error):
+        """The same with what `tell` makes of an exception."""
         following = Future()
 
         def run(future):
             try:
                 result = callback(future)
             except Exception as error:
-                following.set_exception(error)
+                following.set_exception(tell(error))
             else:
                 following.set_result(result)
 
@@ -108,6 +124,8 @@ def collect_all(futures):
     [1, 2]
     """
     futures, together, lock = list(futures), Future(), threading.Lock()
+    if any(future is None for future in futures):
+        raise RuntimeError("collect_all: Future can't be None")
     left = len(futures)
 
     def one_done(_):

@@ -266,6 +266,8 @@ def fork(func, *args, **kwargs):
 
 def wait(future):
     """The result of what `fork` began."""
+    if future is None:
+        raise RuntimeError("jit.wait: Future can't be None")
     return future.wait()
 
 

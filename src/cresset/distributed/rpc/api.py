@@ -94,7 +94,9 @@ def rpc_async(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
     agent = _require_initialized()
     name = names.name_of(func)
     data = names.to_bytes([list(args or ()), dict(kwargs or {})], f"rpc: an argument of {name}")
-    return agent.ask(agent.worker(to), b"call", name, data, timeout).then(lambda done: names.from_bytes(done.value()))
+    return agent.ask(agent.worker(to), b"call", name, data, timeout)._followed(
+        lambda done: names.from_bytes(done.value())
+    )
 
 
 def rpc_sync(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):

@@ -139,7 +139,7 @@ class _Methods:
             answer = agent.ask(reference.owner(), b"method", name, data, self._timeout)
             if stays is not None:
                 return RRef._of(reference._owner, stays, answer, agent)
-            future = answer.then(lambda done: names.from_bytes(done.value()))
+            future = answer._followed(lambda done: names.from_bytes(done.value()))
             return future.wait() if self._way == "sync" else future
 
         return call
