@@ -377,6 +377,15 @@ PROGRAMS = {
         "v3 = t.zeros(2, dtype=t.complex128)",
         "t.mean(v0, 1, out=v3)",
     ],
+    "what has no derivative says so where it is asked for": [
+        "v0 = values((6,), 'float32')",
+        "v1 = v0.expand_as(v0)",
+        "v0.requires_grad = True",
+        "v2 = t.unique(v1)",
+        "v2.abs().sum().backward()",
+        "v3 = t.unique(v0)",
+        "v3.sum().backward()",
+    ],
     "what has no derivative is computed": ["v0 = t.ones(3, requires_grad=True)",
         "v1 = v0.scatter(0, t.tensor([1]), t.tensor([2.0]), reduce='multiply')", "v1.sum().backward()"],
 }  # fmt: skip

@@ -105,9 +105,12 @@ _unique_runs, _unique_runs_dim = operator("_unique_consecutive"), operator("_uni
 
 
 def _refuse_derivative(distinct, name):
+    def refused():
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
     @distinct.derivative
     def _(grad):
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+        yield refused  # where it is asked for: a view made before its base required a gradient has nobody who does
 
 
 _refuse_derivative(_unique, "_unique2")
