@@ -171,18 +171,6 @@ def _(grad_output, x):
     return s * (1 + x * (1 - s)), grad_output * (s * (1 - s) * (2 + x * (1 - 2 * s)))
 
 
-@pointwise(method=False, result="same", examples=[(2.0, 0.0, 1.0), (-3.0, 800.0, -3.0)])
-def glu_elementwise(x, y):
-    """x times the sigmoid of y: what `nn.functional.glu` does with the two parts of its input."""
-    return x * sigmoid(y)
-
-
-@glu_elementwise.derivative
-def _(x, y):
-    gate = sigmoid(y)
-    return gate, x * (gate * (1 - gate))
-
-
 @pointwise(result="same", method=False, inplace=True, examples=[(0.0, 0.0), (1.0, 0.8650983882673103)])
 def mish(x):
     """x * tanh(softplus(x))."""
