@@ -561,7 +561,7 @@ void add_node_type(PyObject* module) {
                                {Py_tp_methods, saved_methods},
                                {Py_tp_getset, saved_getset},
                                {0, nullptr}};
-  PyType_Spec saved_spec{"torch.autograd.SavedTensor", sizeof(PySaved), 0, Py_TPFLAGS_DEFAULT, saved_slots};
+  PyType_Spec saved_spec{"torch._C._autograd.SavedTensor", sizeof(PySaved), 0, Py_TPFLAGS_DEFAULT, saved_slots};
   saved_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&saved_spec)));
   PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(saved_type));
   PyModule_AddFunctions(module, functions);

@@ -284,3 +284,8 @@ def test_products_say_what_does_not_fit():
         cresset.sspaddmm(a, eye, eye)
     with pytest.raises(RuntimeError, match="Sparse floor division requires"):
         a // a
+
+
+def test_bytes_are_no_sizes():
+    with pytest.raises(TypeError, match="argument 'size' must be tuple of ints, not bytes"):
+        cresset.sparse_coo_tensor(size=b"x")

@@ -147,3 +147,11 @@ def test_a_storage_is_written_to_a_file(tmp_path):
 def test_a_storage_without_memory_has_no_list():
     with pytest.raises(NotImplementedError, match="Not available"):
         torch.TypedStorage([1, 2], dtype=torch.int64, device="meta").tolist()
+
+
+def test_a_file_is_named_by_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match="argument 'filename' .* must be str, not Tensor"):
+        cresset.from_file(cresset.empty(0, 3), shared=True)
+    assert not list(tmp_path.iterdir())
+    assert cresset.from_file(tmp_path / "numbers", shared=True, size=2).tolist() == [0, 0]

@@ -268,6 +268,8 @@ def sparse_coo_tensor(
     is_coalesced=None,
 ):
     """See cresset.sparse_coo_tensor."""
+    if isinstance(size, (bytes, bytearray)):
+        raise TypeError(f"sparse_coo_tensor(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     if pin_memory:
         given = {
             "dtype": dtype,

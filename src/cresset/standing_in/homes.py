@@ -39,6 +39,7 @@ _FILES = {
 }
 # Classes that PyTorch keeps apart from the others of their file.
 _CLASSES = {
+    "autograd._unsafe_preserve_version_counter": "torch.autograd.grad_mode",
     "cuda.errors.AcceleratorError": "torch",
     "cuda.errors.OutOfMemoryError": "torch",
     "cuda.streams.StreamContext": "torch.cuda",

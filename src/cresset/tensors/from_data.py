@@ -1,6 +1,7 @@
 """Tensors from data: tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack; and the defaults for new
 tensors."""
 
+import os
 import warnings
 
 from .. import _native
@@ -150,7 +151,9 @@ def from_file(
         raise RuntimeError(f"from_file: expected the layout torch.strided, got {layout}")
     if pin_memory:
         raise RuntimeError("from_file: tensors constructed from a file cannot be pinned")
-    storage = UntypedStorage.from_file(str(filename), bool(shared), size * dtype.itemsize)
+    if not isinstance(filename, (str, os.PathLike)):
+        raise TypeError(f"from_file(): argument 'filename' (position 1) must be str, not {type(filename).__name__}")
+    storage = UntypedStorage.from_file(os.fspath(filename), bool(shared), size * dtype.itemsize)
     made = _native.make_tensor([], dtype, None).set_(storage, 0, (size,), (1,))
     return made.requires_grad_() if requires_grad else made
 
