@@ -4,7 +4,8 @@
 
 namespace cresset {
 
-// Reads the function's parameters: grad, grads, needs, output, outputs, an argument's name, or <tensor argument>_info.
+// Reads the function's parameters: grad, grads, arrived, needs, output, outputs, an argument's name, or <tensor
+// argument>_info.
 void set_derivative(Operator& op, PyObject* function);
 PyObject* wrap_owned(const OwnedValue& v, const Node& node);
 // What a pair of saved-tensor hooks makes of a tensor.
