@@ -101,6 +101,7 @@ void add_distributed(PyObject* module) {
                        int tag) { return unlocked([&] { return c.among(ranks, tag); }); })
       .def_prop_ro("rank", &mpi::Channel::rank)
       .def_prop_ro("size", &mpi::Channel::size)
+      .def_prop_ro("shares_memory", &mpi::Channel::shares_memory)
       .def("begin",
            [](mpi::Channel& c, int kind, uintptr_t from, uintptr_t to, int64_t count, nb::handle dtype, int reduction,
               int root, int tag, int64_t fingerprint, std::vector<int64_t> sent, std::vector<int64_t> received) {

@@ -248,7 +248,8 @@ std::shared_ptr<Exchange> Channel::begin(Plan plan) {
   exchange->plan_ = std::move(plan);
   if (Plan& p = exchange->plan_; p.kind == Kind::all_reduce) {
     if (p.pieces.empty()) p.pieces = {{p.to, p.count}};
-    exchange->sum_ = {std::move(p.pieces), p.dtype, p.reduction, p.factor};
+    exchange->sum_ = {{}, p.dtype, p.reduction, p.factor};
+    exchange->sum_.set_pieces(std::move(p.pieces));
     exchange->is_shared_ = shared_ && combines(p.dtype, p.reduction);
   }
   const std::lock_guard lock(turn);

@@ -87,6 +87,7 @@ class Channel {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  bool shares_memory() const { return shared_ != nullptr; }
   std::shared_ptr<Exchange> begin(Plan plan);
   // Moves what is on its way; whether `wanted` came to an end within some microseconds.
   bool poll(const Exchange& wanted, int64_t microseconds);

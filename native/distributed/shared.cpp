@@ -76,11 +76,16 @@ struct Shared::Slot {
       4096) char chunks[kChunks][kChunk];  // elements for the others' shares; in the place of its own share, the result
 };
 
-int64_t Sum::count() const {
-  int64_t n = 0;
-  for (const Piece& piece : pieces) n += piece.count;
-  return n;
+void Sum::set_pieces(std::vector<Piece> given) {
+  pieces = std::move(given);
+  int64_t start = 0;
+  for (Piece& piece : pieces) {
+    piece.start = start;
+    start += piece.count;
+  }
 }
+
+int64_t Sum::count() const { return pieces.empty() ? 0 : pieces.back().start + pieces.back().count; }
 
 int64_t Sum::bytes() const { return count() * size_of(dtype); }
 
@@ -90,15 +95,12 @@ namespace {
 template <class F>
 void walk(const Sum& sum, int64_t begin, int64_t end, F&& f) {
   const int64_t size = size_of(sum.dtype), first = begin;
-  int64_t start = 0;
-  for (const Piece& piece : sum.pieces) {
-    const int64_t stop = start + piece.count;
-    if (begin < stop && begin < end) {
-      const int64_t n = std::min(stop, end) - begin;
-      f(static_cast<char*>(piece.at) + (begin - start) * size, n, begin - first);
-      begin += n;
-    }
-    start = stop;
+  auto piece = std::partition_point(sum.pieces.begin(), sum.pieces.end(),
+                                    [&](const Piece& p) { return p.start + p.count <= begin; });
+  for (; begin < end; ++piece) {
+    const int64_t n = std::min(piece->start + piece->count, end) - begin;
+    if (n > 0) f(static_cast<char*>(piece->at) + (begin - piece->start) * size, n, begin - first);
+    begin += n;
   }
 }
 

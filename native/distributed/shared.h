@@ -17,6 +17,7 @@ namespace cresset::mpi {
 struct Piece {
   void* at;
   int64_t count;
+  int64_t start = 0;  // how many elements lie in the pieces before it
 };
 
 // How elements are written for the others; see Note [Stores].
@@ -24,6 +25,7 @@ enum class Stores : uint8_t { ordinary, past_cache };
 
 // What is reduced: consecutive pieces of one dtype, each element first multiplied by a factor.
 struct Sum {
+  void set_pieces(std::vector<Piece> given);
   std::vector<Piece> pieces;
   Dtype dtype = Dtype::f32;
   Reduction reduction = Reduction::sum;

@@ -319,3 +319,35 @@ print("good")
 """  # noqa: E501
         )
     )
+
+
+def test_gradients_of_all_sizes_are_averaged_where_they_lie(job):
+    done_well(
+        job(
+            START
+            + """
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        sizes = [0, 1, 3, 0, 5000, 1, 40000, 7, 0, 129]
+        self.parts = nn.ParameterList([nn.Parameter(torch.randn(n)) for n in sizes])
+        self.turned = nn.Parameter(torch.randn(30, 50))
+        self.many = nn.ParameterList([nn.Parameter(torch.randn(1 + i % 5)) for i in range(300)])
+    def forward(self, x):
+        # the gradient of the first sum is expanded, that of `turned` transposed
+        return x * (sum((p * p).sum() for p in self.parts) + sum(p.sum() for p in self.many)) + (self.turned.t() @ torch.ones(30, 1) * x).sum()
+
+for settings in ({}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 0.01}):
+    plain, model = Odd(), DDP(Odd(), **settings)
+    for step in range(3):
+        plain.zero_grad(), model.zero_grad()
+        plain(torch.tensor((size + 1) / 2 + step)).backward()
+        model(torch.tensor(rank + 1.0 + step)).backward()
+        for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(q.grad, p.grad)
+            assert q.grad.shape == q.shape
+print("good")
+"""  # noqa: E501
+        )
+    )

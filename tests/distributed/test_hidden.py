@@ -14,7 +14,8 @@ class Delayed:
     # An engine between which and the other processes lies a slow line: one exchange after the other passes.
     def __init__(self, engine):
         self.engine, self.rank, self.size, self.seconds = engine, engine.rank, engine.size, 0.0
-        self.free_at, self.total, self.sums_lists = 0.0, 0.0, engine.sums_lists
+        self.free_at, self.total = 0.0, 0.0
+        self.sums_lists, self.copied = engine.sums_lists, engine.copied
 
     def begin(self, *args, **kwargs):
         exchange = self.engine.begin(*args, **kwargs)

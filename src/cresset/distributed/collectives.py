@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import cresset
 
-from .engines import Kind
+from .engines import COPIED, Kind
 from .reductions import RedOpType, Reduction
 from .work import Work
 from .world import default_group, get_global_rank, get_group_rank, member_of
@@ -136,7 +136,7 @@ def average(tensors, share, group):
     Args:
         share: the sum is divided by this.
     """
-    if group._engine.sums_lists and not tensors[0].is_cuda:
+    if _sums_lists(group, tensors[0].device):
         words = f"average of {len(tensors)} tensors" if len(tensors) > 1 else "average"
         plain = [tensor if tensor.is_contiguous() else tensor.contiguous() for tensor in tensors]
         return group._begin(
@@ -154,6 +154,16 @@ def average(tensors, share, group):
         for tensor in tensors:
             tensor.div_(share)
     return _All([_all_reduce(group, tensor.detach(), SUM, "all_reduce", [tensor]) for tensor in tensors])
+
+
+def _sums_lists(group, device):
+    """Whether tensors on a device are added up together, where they lie."""
+    return group._engine.sums_lists and device.type == "cpu"
+
+
+def copied_to_average(group, device):
+    """Bytes of a tensor below which it is better copied together with others before `average`."""
+    return group._engine.copied if _sums_lists(group, device) else COPIED
 
 
 class _Whole:

@@ -1,8 +1,11 @@
 """What carries the elements from process to process. An engine begins exchanges and is asked whether they are done;
-some add up a list of tensors in one exchange (`sums_lists`).
+some add up a list of tensors in one exchange (`sums_lists`), and then tensors of fewer than `copied` bytes are better
+copied into one before.
 """
 
 import enum
+
+COPIED = 1 << 17  # bytes for which a message of its own costs more than to copy them twice
 
 
 class Kind(enum.IntEnum):

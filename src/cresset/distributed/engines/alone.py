@@ -1,13 +1,13 @@
 """The engine of a group of one: nothing has to travel."""
 
-from . import Kind
+from . import COPIED, Kind
 
 
 class Alone:
     """A group with one member; what it sends is what comes."""
 
     rank, size = 0, 1
-    sums_lists = False
+    sums_lists, copied = False, COPIED
 
     def begin(self, kind, source, target, reduction=0, root=0, tag=0, fingerprint=0, sent=(), received=()):
         if kind in (Kind.SEND, Kind.RECEIVE):

@@ -14,7 +14,7 @@ import cresset
 from ... import _native
 from ..errors import DistBackendError
 from ..launchers import is_launched_by_mpi
-from . import Kind, pmi
+from . import COPIED, Kind, pmi
 
 LIBRARY = "libmpi_abi.so.1"
 SHARED, SHARED_BYTES = "/dev/shm", 17 << 16  # where MPI has memory that processes share, and how much each adds to it
@@ -256,6 +256,7 @@ class Mpi:
 
     def __init__(self, channel):
         self.channel, self.rank, self.size = channel, channel.rank, channel.size
+        self.copied = 0 if channel.shares_memory else COPIED
 
     def begin(self, kind, source, target, reduction=0, root=0, tag=0, fingerprint=0, sent=(), received=(), factor=1):
         """Begin an exchange.

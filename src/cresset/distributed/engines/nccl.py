@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from ... import _native
 from ..errors import DistBackendError, DistError
-from . import Kind
+from . import COPIED, Kind
 
 LOOK = 0.25  # seconds between two looks of the watching thread
 PATIENCE = 1.0  # seconds after which an exchange is looked into
@@ -41,7 +41,7 @@ class Nccl:
         device: the GPU; by default that of the first tensor.
     """
 
-    sums_lists = False
+    sums_lists, copied = False, COPIED
 
     def __init__(self, store, rank, size, device=None):
         self.store, self.rank, self.size, self.device = store, rank, size, device

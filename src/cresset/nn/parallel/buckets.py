@@ -1,10 +1,12 @@
 """Buckets: gradients that travel together between processes, and which parameters share one."""
 
+import math
+
 import cresset
 
 MEGABYTE = 1 << 20
 FIRST, USUAL = MEGABYTE, 25 * MEGABYTE  # bytes; the first is small, so that something leaves early
-LARGE = 1 << 17  # bytes of a gradient that travels by itself
+ALL = math.inf  # bytes: no gradient is as large
 
 
 class GradBucket:
@@ -50,33 +52,46 @@ def views_of(flat, parameters):
 
 
 class Bucket:
-    """Some parameters, the memory for the gradients that travel together, and what is on its way.
+    """Some parameters, the memory for the gradients that are copied together, and what is on its way.
 
     Args:
-        whole: all gradients travel together, also the large ones.
+        copied: gradients of fewer bytes are copied into one piece of memory; larger ones are exchanged where they lie.
     """
 
-    def __init__(self, index, parameters, whole):
-        self.index, self.parameters = index, parameters
-        self.pack(whole)
+    def __init__(self, index, parameters, copied):
+        self.index, self.parameters, self.keys = index, parameters, frozenset(map(id, parameters))
+        self.pack(copied)
         self.start()
 
-    def pack(self, whole):
-        """Make the memory for those that travel together."""
-        small = [p for p in self.parameters if whole or p.numel() * p.element_size() < LARGE]
+    def pack(self, copied):
+        """Make the memory for those that are copied."""
+        small = [p for p in self.parameters if p.numel() * p.element_size() < copied]
         first = self.parameters[0]
         self.flat = cresset.zeros(sum(p.numel() for p in small), dtype=first.dtype, device=first.device)
         self.views = {id(p): view for p, view in zip(small, views_of(self.flat, small), strict=True)}
 
     def start(self):
         """A new backward pass begins."""
-        self.missing = {id(p) for p in self.parameters}
-        self.alone = {}  # id of a parameter -> its gradient, which travels by itself
+        self.missing = set(self.keys)
+        self.alone = {}  # id of a parameter -> its gradient, which is exchanged where it lies
         self.works, self.future = None, None
 
     def has_left(self):
         """Whether its exchange began."""
         return self.works is not None or self.future is not None
+
+    def fill(self):
+        """Take the gradients as they are now, zeros for those that are not there."""
+        for p in self.parameters:
+            view, grad = self.views.get(id(p)), p.grad
+            if view is None:
+                if grad is None:
+                    grad = cresset.zeros_like(p)
+                self.alone[id(p)] = grad.detach() if grad.requires_grad else grad
+            elif grad is None:
+                view.zero_()
+            elif grad is not view and grad.data_ptr() != view.data_ptr():
+                view.copy_(grad.detach())
 
     def wait(self):
         """Until the averages are there."""
@@ -106,7 +121,7 @@ def caps(bucket_cap_mb, bucket_cap_mb_list):
     return [FIRST, USUAL] if bucket_cap_mb is None else [int(bucket_cap_mb * MEGABYTE)]
 
 
-def divided(parameters, sizes, whole):
+def divided(parameters, sizes, copied):
     """The buckets of parameters in this order: one dtype and device each, and up to so many bytes."""
     open_groups, done, made = {}, [], {}
     for p in parameters:
@@ -120,4 +135,4 @@ def divided(parameters, sizes, whole):
         else:
             open_groups[key] = (group, size)
     groups = done + [group for group, _ in open_groups.values()]
-    return [Bucket(index, group, whole) for index, group in enumerate(groups)]
+    return [Bucket(index, group, copied) for index, group in enumerate(groups)]

@@ -2,9 +2,9 @@
 while backward runs.
 
 Gradients travel in buckets: several parameters in one exchange, in the order in which backward reached them the first
-time. A bucket leaves as soon as its last gradient is there, so that the exchange and the rest of backward overlap. A
-large gradient of a bucket is exchanged where it lies: copying it into the bucket and back would cost more than a
-message.
+time. A bucket leaves as soon as its last gradient is there, so that the exchange and the rest of backward overlap.
+Gradients are exchanged where they lie, unless copying them into the bucket and back costs less than a message: what
+carries them knows from which size on.
 """
 
 import contextlib
@@ -105,6 +105,7 @@ class DistributedDataParallel(Module):
         if init_sync:
             self._check_alike(named)
             self._sync([*(p.detach() for _, p in named), *self._buffers_to_sync()])
+        self._has_buffers = bool(self._buffers_to_sync())
         self.mixed_precision.cast_buffers(self._buffers_to_sync())
         self._set_buckets(self._trained[::-1])
         self._arrived, self._rebuilt = [], False
@@ -114,12 +115,14 @@ class DistributedDataParallel(Module):
                 handle.remove()
             parameter.register_post_accumulate_grad_hook(self._on_gradient)
         if self._delayed:
-            self._delayed_bucket = buckets.Bucket(0, self._delayed, True)
+            self._delayed_bucket = buckets.Bucket(0, self._delayed, buckets.ALL)
             param_to_hook_all_reduce.register_post_accumulate_grad_hook(self._reduce_delayed)
 
     def _set_buckets(self, order):
-        whole = self.gradient_as_bucket_view or not self._averages_in_place()
-        self._buckets = buckets.divided(order, self._caps, whole)
+        in_place = self._averages_in_place() and not self.gradient_as_bucket_view
+        carrier = self._distributed.collectives
+        copied = carrier.copied_to_average(self.process_group, order[0].device) if in_place else buckets.ALL
+        self._buckets = buckets.divided(order, self._caps, copied)
         self._bucket_of = {id(p): b for b in self._buckets for p in b.parameters}
 
     def _averages_in_place(self):
@@ -160,7 +163,7 @@ class DistributedDataParallel(Module):
 
     def _sync_buffers(self, takes_part=True):
         """Make the buffers those of rank 0; where some processes have no more data, those of the last that has."""
-        if self.broadcast_buffers and (tensors := self._buffers_to_sync()):
+        if self.broadcast_buffers and self._has_buffers and (tensors := self._buffers_to_sync()):
             joining = self._join_config is not None and self._join_config.enable
             self._sync(tensors, self._last_rank(takes_part) if joining else 0)
 
@@ -239,24 +242,15 @@ class DistributedDataParallel(Module):
             Variable._execution_engine.queue_callback(self._finish)
             if self._used is not None:
                 for bucket in self._buckets:
-                    for p in bucket.parameters:
-                        if id(p) not in self._used:
-                            self._ready(p, bucket)
-        self._ready(parameter, self._bucket_of[id(parameter)])
+                    for key in bucket.keys - self._used:
+                        self._ready(key, bucket)
+        self._ready(id(parameter), self._bucket_of[id(parameter)])
 
-    def _ready(self, parameter, bucket):
+    def _ready(self, key, bucket):
         """A gradient is there, or will not come: when all of a bucket are, it leaves."""
-        if id(parameter) not in bucket.missing:
+        if key not in bucket.missing:
             return
-        view, grad = bucket.views.get(id(parameter)), parameter.grad
-        with cresset.no_grad():
-            if view is None:
-                bucket.alone[id(parameter)] = cresset.zeros_like(parameter) if grad is None else grad.detach()
-            elif grad is None:
-                view.zero_()
-            elif grad is not view and grad.data_ptr() != view.data_ptr():
-                view.copy_(grad)
-        bucket.missing.discard(id(parameter))
+        bucket.missing.discard(key)
         if not bucket.missing:
             self._leave()
         elif self._on_their_way:
@@ -268,6 +262,7 @@ class DistributedDataParallel(Module):
             if bucket.missing:
                 return
             if not bucket.has_left():
+                bucket.fill()
                 self._exchange(bucket)
 
     def _exchange(self, bucket):
@@ -328,7 +323,8 @@ class DistributedDataParallel(Module):
                     view = bucket.views.get(id(p))
                     if view is None:
                         grad = bucket.alone[id(p)]
-                        if p.grad is None or p.grad.data_ptr() != grad.data_ptr():
+                        now = p.grad
+                        if now is not grad and (now is None or now.data_ptr() != grad.data_ptr()):
                             p.grad = grad
                     elif self.gradient_as_bucket_view:
                         p.grad = view
@@ -384,7 +380,7 @@ class DistributedDataParallel(Module):
             raise RuntimeError("register_comm_hook can only be called once.")
         self._hook = lambda bucket: hook(state, bucket)
         for bucket in self._buckets:
-            bucket.pack(True)
+            bucket.pack(buckets.ALL)
         self._hook_name = getattr(hook, "__qualname__", type(hook).__qualname__)
 
     def _register_builtin_comm_hook(self, comm_hook_type):
