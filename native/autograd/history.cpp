@@ -124,6 +124,17 @@ class AsStridedView : public Node {
   Geometry base_, view_;
 };
 
+// Of something that depends on its second edge by a slope of zero; of a gradient that is constant in pieces, say.
+class Flat : public Node {
+ public:
+  const char* name() const override { return "FlatBackward0"; }
+  void backward(Grads& grads, Grads& out) override {
+    out[0] = grads[0];
+    const ResultInfo& to = edges[1].node->results[edges[1].index];
+    out[1] = call_operator(op("new_zeros"), grads[0], DimsView(to.sizes), to.dtype);
+  }
+};
+
 class CopySlices : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, RefPtr<Node> change)
@@ -278,6 +289,13 @@ void set_history(const Tensor& t, RefPtr<Node> node) {
   state.output_index = static_cast<uint32_t>(node->results.size() - 1);
   state.grad_fn = std::move(node);
   t->requires_grad = true;
+}
+
+void lead_flatly(const Tensor& t, const Edge& to) {
+  RefPtr<Node> node(new Flat);
+  node->edges.push_back(gradient_edge(t));
+  node->edges.push_back(to);
+  set_history(t, std::move(node));
 }
 
 void rebase_history(const Tensor& t, RefPtr<Node> node) {

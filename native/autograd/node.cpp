@@ -113,7 +113,7 @@ Tensor SavedTensor::unpack(const Node& owner) const {
   check(!had_history_ || tensor_->requires_grad, owner.name(),
         ": Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
         "please use out-of-place `.detach()` instead");
-  if (is_output_ && modes.grad_enabled) {
+  if (is_output_ && modes.grad_enabled && is_differentiable(tensor_.dtype())) {
     Tensor t = detach(tensor_);
     AutogradState& state = state_for_writing(t.get());
     state.grad_fn = RefPtr<Node>(const_cast<Node*>(&owner));

@@ -199,6 +199,7 @@ void renew_view(const TensorImpl& view);  // a view whose base got a tangent has
 bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, RefPtr<Node> node);     // appends a result to the node
 void rebase_history(const Tensor& t, RefPtr<Node> node);  // after an in-place change recorded by `node`
+void lead_flatly(const Tensor& t, const Edge& to);        // t depends on `to` as well, with a slope of zero
 void become_view(const Tensor& t, const Tensor& view);    // t takes the sizes, strides and history of a view of itself
 void set_requires_grad(const Tensor& t, bool on);
 Tensor detach(const Tensor& t);  // shares memory and version

@@ -5,11 +5,12 @@ namespace {
 
 class PythonDerivative : public Derivative {
  public:
-  ~PythonDerivative() override { Py_XDECREF(function); }
+  ~PythonDerivative() override { Py_XDECREF(function), Py_XDECREF(flat); }
   PyObject* function = nullptr;
   // For each parameter: 'g' the gradient, 'G' all gradients, 'a' which of them arrived, 'n' which are needed, 's' the
   // next saved value.
   std::string roles;
+  PyObject* flat = nullptr;  // what a first gradient that is constant in pieces leads to, as a word
 };
 
 PyObject* wrap_saved(const SavedTensor& t, const Node& node) {
@@ -82,6 +83,15 @@ void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
   }
 }
 
+// Gives the first gradient, which is constant in pieces, a history that leads to what the derivative names as `flat`.
+void lead_on(OperatorNode& node, PyObject* flat, const Grads& grads, Grads& out) {
+  if (!modes.grad_enabled || !node.needs(0) || !out[0].defined() || is_interpreted(out[0])) return;
+  const bool to_output = PyUnicode_CompareWithASCIIString(flat, "output") == 0;
+  for (const Tensor& grad : grads)
+    if (grad.get() == out[0].get()) out[0] = detach(grad);
+  lead_flatly(out[0], to_output ? Edge{RefPtr<Node>(&node), 0} : node.edges[0]);
+}
+
 PyObject* pointwise_function = nullptr;  // cresset.ops.pointwise: backward by formula, on tensors
 
 void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
@@ -98,10 +108,11 @@ void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
   Ref output(wrap_saved(node.pointwise_output, node)), grad(wrap(grads[0])), name(PyUnicode_FromString(def.name));
   Ref result(require(PyObject_CallFunctionObjArgs(pointwise_function, name.get(), grad.get(), inputs.get(),
                                                   output.get(), attributes.get(), needs.get(), nullptr)));
-  check_type(PyTuple_Check(result.get()) || PyList_Check(result.get()), def.name,
-             ": the formula's derivative must give a tuple");
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result.get()) && i < out.size(); ++i)
-    if (node.needs(i)) out[i] = as_gradient(PySequence_Fast_GET_ITEM(result.get(), i), node.name());
+  PyObject *gradients = nullptr, *flat = nullptr;
+  if (!PyArg_ParseTuple(result.get(), "O!O", &PyTuple_Type, &gradients, &flat)) raise_python();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(gradients) && i < out.size(); ++i)
+    if (node.needs(i)) out[i] = as_gradient(PyTuple_GET_ITEM(gradients, i), node.name());
+  if (flat != Py_None) lead_on(node, flat, grads, out);
 }
 
 void run_derivative(OperatorNode& node, Grads& grads, Grads& out) {
@@ -126,6 +137,7 @@ void run_derivative(OperatorNode& node, Grads& grads, Grads& out) {
   }
   Ref yielded(require(PyObject_Vectorcall(d.function, raw.data(), raw.size(), nullptr)));
   collect(node, yielded.get(), out);
+  if (d.flat) lead_on(node, d.flat, grads, out);
 }
 
 PyObject* set_pointwise_derivative(PyObject*, PyObject* function) {
@@ -192,6 +204,7 @@ void set_derivative(Operator& op, PyObject* function) {
   if (!kept) PyErr_Clear();
   auto d = std::make_unique<PythonDerivative>();
   d->function = Py_NewRef(function);
+  if (!(d->flat = PyObject_GetAttrString(function, "flat"))) PyErr_Clear();
   for (long i = 0; i < PyLong_AsLong(count.get()); ++i) {
     const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i));
     using S = Derivative::Saved;

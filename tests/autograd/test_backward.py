@@ -218,3 +218,29 @@ def test_whether_several_threads_were_allowed_can_be_asked():
     with autograd.set_multithreading_enabled(False):
         assert not autograd.is_multithreading_enabled()
     assert autograd.is_multithreading_enabled()
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "leaky_relu", "hardtanh", "hardsigmoid", "hardshrink", "softshrink"])
+def test_the_recorded_gradient_of_a_piecewise_linear_function_has_a_gradient_of_zero(name):
+    x = cresset.tensor([0.3, -0.7, 2.0], requires_grad=True)
+    grad = cresset.ones(3, requires_grad=True)
+    first = cresset.autograd.grad(getattr(cresset.nn.functional, name)(x), x, grad, create_graph=True)[0]
+    by_input, by_grad = cresset.autograd.grad(first.sum(), [x, grad])
+    assert by_input.tolist() == [0.0, 0.0, 0.0]
+    assert cresset.equal(by_grad, first)
+
+
+def test_a_recorded_gradient_of_slope_zero_inside_vmap():
+    def slope(x):
+        return cresset.func.grad(lambda x: cresset.relu(x) ** 2)(x)
+
+    x = cresset.tensor([-1.0, 2.0, 3.0])
+    assert cresset.func.vmap(cresset.func.grad(slope))(x).tolist() == [0.0, 2.0, 2.0]
+    assert cresset.func.hessian(lambda x: cresset.relu(x).sum())(x).tolist() == [[0.0] * 3] * 3
+    assert cresset.func.jacfwd(cresset.func.jacrev(lambda x: cresset.relu(x) ** 2))(x)[1][1].tolist() == [0.0, 2.0, 0.0]
+
+
+def test_a_recorded_gradient_that_goes_to_places_requires_none():
+    x = cresset.tensor([3.0, 1.0], requires_grad=True)
+    for made in (x.max(0).values, x.sort().values, cresset.nn.functional.dropout(x, 0.5)):
+        assert not cresset.autograd.grad(made.sum(), x, create_graph=True)[0].requires_grad

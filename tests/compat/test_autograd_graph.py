@@ -281,6 +281,95 @@ class Backward:
         x.grad.mul_(10)
         return y.grad
 
+    def a_gradient_that_is_constant_in_pieces_has_a_history(lib):
+        F, found = lib.nn.functional, []
+        weight = lib.tensor([0.25])
+        functions = [
+            F.relu,
+            F.relu6,
+            F.leaky_relu,
+            F.hardtanh,
+            F.hardshrink,
+            F.softshrink,
+            F.rrelu,
+            lambda x: F.rrelu(x, training=True),
+            lambda x: F.threshold(x, 0.1, 5.0),
+            lambda x: F.prelu(x, weight),
+            lambda x: F.relu_(x * 1),
+            lambda x: F.hardtanh_(x * 1),
+            lambda x: F.threshold_(x * 1, 0.1, 5.0),
+            lambda x: F.max_pool1d(x[None], 2),
+            lambda x: F.adaptive_max_pool1d(x[None], 2),
+            lambda x: F.avg_pool1d(x[None], 2),
+            lambda x: F.adaptive_avg_pool1d(x[None], 2),
+        ]
+        for function in functions:
+            for wanted in (False, True):
+                lib.manual_seed(0)
+                x = leaf(lib, [0.3, -0.7, 1.2, 2.0, -4.0, 7.0])
+                y = function(x)
+                grad = lib.full_like(y, 1.5).requires_grad_(wanted)
+                first = lib.autograd.grad(y, x, grad, create_graph=True)[0]
+                inputs = [x, grad] if wanted else [x]
+                second = lib.autograd.grad(first.sum(), inputs, create_graph=True)
+                found += [first.requires_grad, second[0].requires_grad, *[g.detach() for g in second]]
+        return found
+
+    def a_gradient_that_is_constant_everywhere_has_none(lib):
+        found = []
+        functions = [
+            lambda x: x.max(0).values,
+            lambda x: x.sort().values,
+            lambda x: x.topk(2).values,
+            lambda x: x.cummax(0).values,
+            lambda x: x.kthvalue(2).values,
+            lambda x: lib.nn.functional.dropout(x, 0.5),
+            lambda x: x.sign(),
+            lambda x: x.round(),
+            lambda x: x**0,
+            lambda x: x.clamp(-1, 1),
+        ]
+        for function in functions:
+            x = leaf(lib, [0.3, -0.7, 1.2, 2.0])
+            found.append(lib.autograd.grad(function(x).sum(), x, create_graph=True)[0].requires_grad)
+        x, grad = leaf(lib, [0.3, -0.7]), leaf(lib, [1.0, 2.0])
+        found.append(lib.autograd.grad(x.floor(), x, grad, create_graph=True)[0].requires_grad)
+        second = lib.autograd.grad(lib.autograd.grad(x.abs(), x, grad, create_graph=True)[0].sum(), [x, grad])
+        return found, [g + 0 for g in second]
+
+    def second_gradients_at_the_kinks(lib):
+        F, found = lib.nn.functional, []
+        for function in (F.elu, F.selu, F.celu, lambda x: F.elu(x, 2.0)):
+            x = leaf(lib, [0.0, -1.0, 1.0])
+            first = lib.autograd.grad(function(x).sum(), x, create_graph=True)[0]
+            found += [first.detach(), lib.autograd.grad(first.sum(), x)[0]]
+        for function in (lib.atan2, lib.copysign):
+            x, y, grad = leaf(lib, [0.0, 3.0]), lib.tensor([0.0, -4.0]), leaf(lib, [1.0, 2.0])
+            first = lib.autograd.grad(function(x, y), x, grad, create_graph=True)[0]
+            found += [first.detach(), lib.autograd.grad(first.sum(), grad)[0]]
+        x, y = lib.tensor([7.5, -7.5]), leaf(lib, [2.0, 2.0])
+        first = lib.autograd.grad(lib.fmod(x, y).sum(), y, create_graph=True)[0]
+        return found, first.detach(), lib.autograd.grad(first.sum(), y)[0]
+
+    def slopes_at_nan(lib):
+        F, found = lib.nn.functional, []
+        for function in (
+            F.elu,
+            F.selu,
+            F.celu,
+            F.relu,
+            F.relu6,
+            F.hardtanh,
+            F.hardswish,
+            F.hardsigmoid,
+            F.hardshrink,
+            F.softshrink,
+            F.leaky_relu,
+        ):
+            x = leaf(lib, [float("nan"), 1.0])
+            found.append(lib.autograd.grad(function(x).sum(), x)[0])
+        return found
+
     def requires_grad_of_integers(lib):
         lib.tensor([1, 2], requires_grad=True)
 

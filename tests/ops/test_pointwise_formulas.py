@@ -249,6 +249,8 @@ def tensor_operators():
     """Tensors find their operators: here, those of the numbers inside."""
 
     def lookup(name):
+        if name == "zeros_like":  # what a derivative of 0 makes of a gradient
+            return lambda grad: Boxed(0.0)
         return lambda *args, **attributes: Boxed(pointwise.definitions[name](*map(unbox, args), **attributes))
 
     before = definition._tensor_operator

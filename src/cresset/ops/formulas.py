@@ -9,13 +9,14 @@ own = {}  # the pointwise operators that the program has defined itself, by the 
 
 
 def backward(name, grad, inputs, output, attributes, needs):
-    """The gradients of the pointwise operator `name`, as ordinary (and so differentiable) operations.
+    """The gradients of the pointwise operator `name`, as ordinary (and so differentiable) operations, and what the
+    first of them leads to although it is constant in pieces ("input", "output" or None).
 
     Loaded on first use: eager training never needs it.
     """
     formula = definition(name)
     values = [_CASTS.get(a.kind, lambda v: v)(v) for a, v in zip(formula.attributes, attributes, strict=True)]
-    return formula.gradients(grad, inputs, values, output)
+    return formula.gradients(grad, inputs, values, output), formula.flat
 
 
 def definition(name):

@@ -6,7 +6,7 @@ import cresset
 
 from .autocast import autocast
 from .dimensions import spread
-from .registry import batch, function, onnx, operator, placement
+from .registry import batch, flat, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- derivatives
 
@@ -30,12 +30,14 @@ def _differentiate_max(name, rank):
     if not name.startswith("_max_pool"):
 
         @op.derivative
+        @flat
         def _(grads, input_info, indices):
             yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank)
 
         return
 
     @op.derivative
+    @flat
     def _(grads, input_info, indices, kernel_size, stride, padding, dilation):
         kernel = _each(kernel_size, rank)
         window = [*kernel, *(_each(stride, rank) or kernel), *_each(padding, rank), *_each(dilation, rank)]
@@ -48,6 +50,7 @@ def _differentiate_mean(rank):
     adaptive_avg_pool = operator(f"_adaptive_avg_pool{rank}d", "The means over windows that cover the input evenly.")
 
     @avg_pool.derivative
+    @flat
     def _(grad, input_info, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
         kernel = _each(kernel_size, rank)
         window = kernel, _each(stride, rank) or kernel, _each(padding, rank)
@@ -56,6 +59,7 @@ def _differentiate_mean(rank):
         )
 
     @adaptive_avg_pool.derivative
+    @flat
     def _(grad, input_info):
         shape = input_info.shape
         if grad.device.type != "cpu" and all(n == 1 for n in grad.shape[-rank:]):  # one mean of each plane

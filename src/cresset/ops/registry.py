@@ -98,6 +98,14 @@ def kept_for(**arguments):
     return note
 
 
+def flat(derivative):
+    """Decorator of a derivative: the one by the first argument does not change with it. A gradient that is itself
+    recorded leads to the argument all the same, by a slope of zero, as PyTorch's does; see `Pointwise.derivative`.
+    """
+    derivative.flat = "input"
+    return derivative
+
+
 def batch(*names):
     """Decorator: what these operators (or overloads, `name.overload`) do inside vmap; `rule` is a function of a Call,
     or a word as in `operator`.

@@ -27,6 +27,7 @@ REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
+OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|hardsigmoid|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
@@ -81,7 +82,7 @@ def circumstances(libraries, steps, why, operands):
         said += BASED if all(is_based(libraries[0], steps, name) for name in names) else ""
     if GRADIENT.search(steps[-1]):
         said += "; sizes of a recorded tensor were changed" if resizes(libraries[0], steps) else ""
-        said += REMADE if remade(libraries, steps[:-1]) else ""
+        said += REMADE if remade(libraries, steps if "together(" in steps[-1] else steps[:-1]) else ""
     return said
 
 
@@ -124,6 +125,7 @@ def past(steps, why):
         re.match(r"\S+: \S+ instead of \S+ at ", why) or why.endswith("; in the last places alone")
     ):
         said += through(steps)
+        said += "; through a variance over no dimensions" if any(map(OVER_NOTHING.search, steps)) else ""
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
         said += node_of(steps, found[1])
     if "is a view and is being modified inplace" in why:

@@ -1,11 +1,12 @@
 """Tells rounding from mistakes: how far apart two results of one step may lie.
 
 A difference of some units in the last place is rounding. A larger one is, element by element, where the leading library
-alone shows that no more digits can be asked for, in one of three ways. *Condition*: each operand moved by some units in
-the last place of the result moves the result as far. *Method*: with such operands, the library's own result differs as
-much from its result in double precision (of a float64 program: in float32 from double precision, and as many units
-count). *Truth*: its result in double precision is the other library's, and its own is far from both. So no operator is
-excused as such, and no element because of its neighbors.
+alone shows that no more digits can be asked for, in one of four ways. *Condition*: each operand moved by some units in
+the last place of the result moves the result as far. *Operations*: so does what each operation on the way gives, also
+inside of a function or a derivative, where terms may cancel that nobody sees. *Method*: with such operands, the
+library's own result differs as much from its result in double precision (of a float64 program: in float32 from double
+precision, and as many units count). *Truth*: its result in double precision is the other library's, and its own is far
+from both. So no operator is excused as such, and no element because of its neighbors.
 
 For this the program runs again. Operands that a step makes for itself get names first, so that they are moved, too.
 After each step that was compared, all variables get the values that they had, moved; so nothing adds up from step to
@@ -86,7 +87,7 @@ class Rounding:
         kept = self.library.get_rng_state(), self.library.is_grad_enabled()
         try:
             near = self.condition(read, theirs, ours, dtype)
-            for other in (self.method, self.truth):
+            for other in (self.operations, self.method, self.truth):
                 near = near if near.all() else near | other(read, theirs, ours, dtype)
             return near
         finally:
@@ -101,7 +102,7 @@ class Rounding:
         and what is written to an out= of more digits has those of the operands.
         """
         self.clean = self.clean or self.values_on_the_way()
-        coarsest = max(EPSILON[dtype], *map(self.unit_of_what_is_read, self.in_question()))
+        coarsest = self.coarsest(dtype)
         cast = dtype in DOUBLE and self.is_cast_from_whole_numbers()
         near = ~away(theirs, ours, narrow(dtype) if cast else dtype)
         spread, unsure = np.zeros(theirs.shape), np.zeros(theirs.shape, bool)
@@ -123,6 +124,34 @@ class Rounding:
             if near.all():
                 break
         return near
+
+    def operations(self, read, theirs, ours, dtype):
+        """Where results on the way that are moved by some units in the last place move the result as far as it is
+        away. Variables have the values that they had.
+        """
+        coarsest, spread = self.coarsest(dtype), np.zeros(theirs.shape)
+        near = ~away(theirs, ours, dtype)
+        for seed in range(RERUNS):
+            again = Again(self.library)
+            for at, (text, names) in enumerate(self.steps):
+                with shaking(self.library, f"{seed}/{at}", coarsest):
+                    again.run(text)
+                if at < len(self.steps) - 1 and names is None:
+                    again.follow(self.clean[at], names)
+            moved = read(again.side)
+            if moved is None or moved.shape != theirs.shape:
+                continue
+            with np.errstate(all="ignore"):
+                distance = np.abs(moved - theirs)
+                spread = np.fmax(spread, np.where(np.isfinite(distance), distance, 0))
+                near |= np.abs(theirs - ours) <= UNITS / MOVED * spread
+            if near.all():
+                break
+        return near
+
+    def coarsest(self, dtype):
+        """The unit of the coarsest numbers that are moved for a result of a dtype."""
+        return max(EPSILON[dtype], *map(self.unit_of_what_is_read, self.in_question()))
 
     def method(self, read, theirs, ours, dtype):
         """Where the library's own result is as far from the one in double precision, for operands close by."""
@@ -297,6 +326,29 @@ class Again:
                 value = moved(value, unit, rng, by)
             write(there, looks["dtype"], value)
         return agree
+
+
+def shaking(library, seed, coarsest):
+    """A block in which what each operation of the library makes, of units no coarser, is moved by some units."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_map_only
+
+    drawn = library.Generator().manual_seed(random.Random(seed).getrandbits(40))
+
+    def shaken(tensor):
+        unit = EPSILON.get(str(tensor.dtype).rpartition(".")[2], 2)
+        if unit > coarsest or tensor.layout is not library.strided:
+            return tensor
+        signs = library.randint(0, 2, tuple(tensor.shape), generator=drawn) * 2 - 1
+        return tensor * (1 + MOVED * unit * signs.to(tensor.dtype))
+
+    class Shaking(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            views = any(returned.alias_info is not None for returned in function._schema.returns)
+            return result if views else tree_map_only(library.Tensor, shaken, result)
+
+    return Shaking()
 
 
 def moved(value, unit, rng, by):

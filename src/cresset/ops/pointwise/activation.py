@@ -20,7 +20,7 @@ def relu(x):
     return where(x < 0, 0, x)
 
 
-@relu.derivative
+@relu.derivative(flat="output")
 def _(output):
     return where(output <= 0, 0, 1)
 
@@ -44,9 +44,9 @@ def relu6(x):
     return clamp(x, 0, 6)
 
 
-@relu6.derivative
+@relu6.derivative(flat="input")
 def _(output):
-    return where((output > 0) & (output < 6), 1, 0)
+    return where((output <= 0) | (output >= 6), 0, 1)
 
 
 @pointwise(types="real", method=False, inplace=True, examples=[(0.5, 0.5), (-3.0, -1.0)])
@@ -55,9 +55,9 @@ def hardtanh(x, min_val=-1, max_val=1):
     return clamp(x, min_val, max_val)
 
 
-@hardtanh.derivative
+@hardtanh.derivative(flat="input")
 def _(output, min_val, max_val):
-    return where((output > min_val) & (output < max_val), 1, 0)
+    return where((output <= min_val) | (output >= max_val), 0, 1)
 
 
 @pointwise(result="same", method=False, inplace=True, examples=[(2.0, 2.0), (-2.0, -0.02)])
@@ -66,7 +66,7 @@ def leaky_relu(x, negative_slope=0.01):
     return where(x > 0, x, x * negative_slope)
 
 
-@leaky_relu.derivative
+@leaky_relu.derivative(flat="input")
 def _(x, negative_slope):
     return where(x > 0, 1, negative_slope)
 
@@ -77,7 +77,7 @@ def prelu_elementwise(x, weight):
     return where(x > 0, x, x * weight)
 
 
-@prelu_elementwise.derivative
+@prelu_elementwise.derivative(flat="input")
 def _(x, weight):
     return where(x > 0, 1, weight), where(x > 0, 0, x)
 
@@ -90,7 +90,8 @@ def elu(x, alpha=1.0, scale=1.0, input_scale=1.0):
 
 @elu.derivative
 def _(x, alpha, scale, input_scale):
-    return where(x > 0, scale, exp(x * input_scale) * (alpha * scale * input_scale))
+    slope = alpha * scale * input_scale
+    return where(x < 0, exp(x * input_scale) * slope, where(x == 0, slope, scale))
 
 
 @pointwise(
@@ -106,7 +107,8 @@ def selu(x):
 
 @selu.derivative
 def _(x):
-    return where(x > 0, SELU_SCALE, exp(x) * (SELU_ALPHA * SELU_SCALE))
+    slope = SELU_ALPHA * SELU_SCALE
+    return where(x < 0, exp(x) * slope, where(x == 0, slope, SELU_SCALE))
 
 
 @pointwise(result="same", inplace=True, method=False, examples=[(1.0, 1.0), (-2.0, 2.0, 2 * math.expm1(-1))])
@@ -117,7 +119,7 @@ def celu(x, alpha=1.0):
 
 @celu.derivative
 def _(x, alpha):
-    return where(x > 0, 1, exp(x * (1.0 / alpha)))
+    return where(x < 0, exp(x * (1.0 / alpha)), 1)
 
 
 @pointwise(result="same", method=False, examples=[(0.0, 0.0), (1.0, 0.8413447460685429)])
@@ -203,7 +205,7 @@ def hardsigmoid(x):
     return clamp(x + 3, 0, 6) / 6
 
 
-@hardsigmoid.derivative
+@hardsigmoid.derivative(flat="input")
 def _(x):
     return where((x > -3) & (x < 3), 1 / 6, 0)
 
@@ -216,7 +218,7 @@ def hardswish(x):
 
 @hardswish.derivative
 def _(x):
-    return where(x <= -3, 0, where(x >= 3, 1, x / 3 + 0.5))
+    return where(x <= -3, 0, where(x < 3, x / 3 + 0.5, 1))
 
 
 @pointwise(result="same", examples=[(0.3, 0.0), (0.7, 0.7)], inplace=False, exact="out")
@@ -225,9 +227,9 @@ def hardshrink(x, lambd=0.5):
     return where((x >= -lambd) & (x <= lambd), 0, x)
 
 
-@hardshrink.derivative
+@hardshrink.derivative(flat="input")
 def _(x, lambd):
-    return where((x < -lambd) | (x > lambd), 1, 0)
+    return where((x >= -lambd) & (x <= lambd), 0, 1)
 
 
 @pointwise(result="same", method=False, examples=[(0.3, 0.0), (1.5, 1.0), (-1.5, -1.0)])
@@ -236,9 +238,9 @@ def softshrink(x, lambd=0.5):
     return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0))
 
 
-@softshrink.derivative
+@softshrink.derivative(flat="input")
 def _(x, lambd):
-    return where((x < -lambd) | (x > lambd), 1, 0)
+    return where((x >= -lambd) & (x <= lambd), 0, 1)
 
 
 @pointwise(types="float complex", method=False, examples=[(0.0, 0.0), (1.0, 1 - math.tanh(1))])
@@ -259,7 +261,7 @@ def threshold(x, threshold: Scalar, value: Scalar):
     return where(x <= threshold, value, x)
 
 
-@threshold.derivative
+@threshold.derivative(flat="input")
 def _(x, threshold):
     return where(x <= threshold, 0, 1)
 

@@ -6,7 +6,6 @@ from . import primitives as p
 from .comparison import isfinite
 from .definition import Divisor, Highest, Lowest, Number, conj, is_real, pointwise
 from .expression import is_integral
-from .rounding import trunc
 from .selection import where
 
 
@@ -138,7 +137,7 @@ def _(x, y):
 
 @fmod.derivative
 def _(x, y):
-    return 1, -trunc(x / y)
+    return 1, -div_trunc(x, y)
 
 
 @pointwise(
@@ -245,9 +244,9 @@ def copysign(x, y):
     return p.copysign(x, y)
 
 
-@copysign.derivative
-def _(x, output):
-    return where(x == 0, 0, output / x), 0
+@copysign.gradient
+def _(grad, x, output):
+    return grad * where(x == 0, 0, output / x), 0
 
 
 @pointwise(result="same", examples=[(3.0, 4.0, 5.0)])

@@ -16,9 +16,11 @@ With a default, or annotated `int`, `float`, `Scalar`, `Optional` or `Flag`: a s
 computation; but `int` and `Flag` ones are i64 and b8 always, `float` and `Optional` ones are real, and so are those
 annotated `Lowest` or `Highest`, where None stands for the least or greatest finite number of the input's dtype.
 Derivatives ask for what they use by name: any input or attribute, `output` for the result, and in `.gradient` also
-`grad`. What a derivative does not read is not kept for backward.
+`grad`. What a derivative does not read is not kept for backward. `.derivative(flat=...)`: the one by the first input is
+constant in pieces, and a recorded gradient says so.
 """
 
+import functools
 import inspect
 import math
 import struct
@@ -187,7 +189,7 @@ class Pointwise:
                 self.inputs.append(parameter.name)
                 self.kinds += KINDS.get(parameter.annotation, "T")
         self._formulas = dict.fromkeys(self.types, formula)
-        self._gradient = None
+        self._gradient = self.flat = None
         self._enter()
 
     def _enter(self):
@@ -210,8 +212,16 @@ class Pointwise:
 
         return add
 
-    def derivative(self, function):
-        """Decorator: the derivative by each tensor input (one value, or a tuple with None where there is none)."""
+    def derivative(self, function=None, *, flat=None):
+        """Decorator: the derivative by each tensor input (one value, or a tuple with None where there is none).
+
+        flat="input" or "output": the derivative by the first input does not change with it. A gradient that is itself
+        recorded has a history all the same, of slope zero, and this says what that leads to. Without it such a gradient
+        is a constant. (PyTorch has either, by function.)
+        """
+        if function is None:
+            return functools.partial(self.derivative, flat=flat)
+        self.flat = flat
 
         def gradient(grad, values):
             before, choosing.active = choosing.active, not isinstance(grad, Expression)
@@ -295,9 +305,7 @@ class Pointwise:
         values["output"] = MISSING if output is None else output
         gradients = self._gradient(grad, values)
         if not isinstance(grad, (Expression, int, float, complex)):
-            gradients = (
-                grad * g if isinstance(g, (int, float)) else g for g in gradients
-            )  # 0 for tensors, too, is a tensor
+            gradients = (_of_number(grad, g) if isinstance(g, (int, float)) else g for g in gradients)
         return tuple(None if isinstance(g, Missing) else g for g in gradients)
 
     # What the code printers read.
@@ -469,10 +477,17 @@ def _call(function, values):
     return function(**{name: values[name] for name in inspect.signature(function).parameters})
 
 
+def _of_number(grad, number):
+    """A gradient that the formula gives as a number, as a tensor like `grad`; 0 depends on nothing."""
+    return grad * number if number else _tensor_operator("zeros_like")(grad)
+
+
 def _multiply(grad, local):
     if isinstance(local, Missing):
         return MISSING
     local = conj(local)
+    if type(local) in (bool, int) and local == 0:
+        return scale(grad, local) if isinstance(grad, Expression) else 0
     if isinstance(local, Choice):
         return local.scaled(grad)
     return scale(grad, local) if isinstance(grad, Expression) else grad * local

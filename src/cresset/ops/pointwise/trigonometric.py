@@ -80,10 +80,10 @@ def atan2(x, y):
     return p.atan2(x, y)
 
 
-@atan2.derivative
-def _(x, y):
+@atan2.gradient
+def _(grad, x, y):
     square = x * x + y * y
-    return where(square == 0, 0, y / square), where(square == 0, 0, -x / square)
+    return grad * where(square == 0, 0, y / square), grad * where(square == 0, 0, -x / square)
 
 
 @pointwise(types="float complex", examples=[(0.0, 0.0), (1.0, math.sinh(1))], autocast="float32", onnx="Sinh")
