@@ -84,8 +84,9 @@ void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
 }
 
 // Gives the first gradient, which is constant in pieces, a history that leads to what the derivative names as `flat`.
+// A view has that of its base.
 void lead_on(OperatorNode& node, PyObject* flat, const Grads& grads, Grads& out) {
-  if (!modes.grad_enabled || !node.needs(0) || !out[0].defined() || is_interpreted(out[0])) return;
+  if (!modes.grad_enabled || !node.needs(0) || !out[0].defined() || out[0]->base || is_interpreted(out[0])) return;
   const bool to_output = PyUnicode_CompareWithASCIIString(flat, "output") == 0;
   for (const Tensor& grad : grads)
     if (grad.get() == out[0].get()) out[0] = detach(grad);

@@ -298,6 +298,8 @@ class Backward:
             lambda x: F.relu_(x * 1),
             lambda x: F.hardtanh_(x * 1),
             lambda x: F.threshold_(x * 1, 0.1, 5.0),
+            lambda x: F.nll_loss(x.view(2, 3), lib.tensor([0, 1])),
+            lambda x: F.nll_loss(x.view(2, 3), lib.tensor([0, 1]), reduction="none"),
             lambda x: F.max_pool1d(x[None], 2),
             lambda x: F.adaptive_max_pool1d(x[None], 2),
             lambda x: F.avg_pool1d(x[None], 2),
@@ -328,6 +330,8 @@ class Backward:
             lambda x: x.round(),
             lambda x: x**0,
             lambda x: x.clamp(-1, 1),
+            lambda x: lib.nn.functional.adaptive_avg_pool1d(x[None], 1),
+            lambda x: lib.nn.functional.adaptive_avg_pool2d(x.view(1, 2, 2), 1),
         ]
         for function in functions:
             x = leaf(lib, [0.3, -0.7, 1.2, 2.0])

@@ -6,7 +6,7 @@ differentiated (create_graph) it is made of ordinary operators instead.
 
 import cresset
 
-from .registry import batch, function, onnx, operator, placement
+from .registry import batch, flat, function, onnx, operator, placement
 
 NONE, MEAN = 0, 1
 
@@ -31,11 +31,13 @@ def _shares(grad, input, target, weight, reduction, ignore_index, total_weight):
 
 
 @_nll_loss.derivative
+@flat
 def _(grad, input, target, weight, reduction, ignore_index, total_weight):
     if not cresset.is_grad_enabled():
         yield lambda: cresset._nll_loss_backward(grad, input, target, weight, reduction, ignore_index, total_weight)
         return
-    dim, place, weighted, _ = _shares(grad, input, target, weight, reduction, ignore_index, total_weight)
+    total = total_weight.detach()
+    dim, place, weighted, _ = _shares(grad, input, target, weight, reduction, ignore_index, total)
     yield lambda: cresset.zeros_like(input).scatter(dim, place, -weighted)
 
 

@@ -62,7 +62,8 @@ def _differentiate_mean(rank):
     @flat
     def _(grad, input_info):
         shape = input_info.shape
-        if grad.device.type != "cpu" and all(n == 1 for n in grad.shape[-rank:]):  # one mean of each plane
+        # One mean of each plane: its gradient is a constant. (A kernel has it sooner on the CPU.)
+        if all(n == 1 for n in grad.shape[-rank:]) and (grad.device.type != "cpu" or cresset.is_grad_enabled()):
             yield lambda: (grad / math.prod(shape[-rank:])).expand(shape)
             return
         yield lambda: cresset._adaptive_avg_pool_gradient(grad, shape, rank)
