@@ -256,7 +256,10 @@ class BackwardRun {
       try {
         const Profiled derivative("", node.name(), ProfileKind::node);
         Expendable expendable;
-        if (computes_late && !request_.keep_graph && !request_.create_graph) offer_saved(node, expendable);
+        if (computes_late && !request_.keep_graph && !request_.create_graph) {
+          offer_saved(node, expendable);
+          if (!hooked) expendable.offer_gradients({grads.begin(), grads.end()});
+        }
         node.backward(grads, out);
         if (modes.anomaly && modes.anomaly_checks_nan) check_nan(node, out);
       } catch (...) {

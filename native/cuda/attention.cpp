@@ -8,6 +8,7 @@
 #include "cuda/backend.h"
 #include "cuda/cudnn.h"
 #include "cuda/launch.h"
+#include "dispatch/late.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
 
@@ -387,9 +388,34 @@ void run_attention_backward(Call& c) {
   launch_tiles(kBackwardQueries, a, place, {width, 1, a.mask_kind || !a.in_half ? 32 : 64}, a.p.queries, heads, 2, 0);
 }
 
+// Query, key and value that were split from one tensor: their gradients lie as they do, and what joins them has nothing
+// to do (join_late in join.cpp).
+bool attention_backward_late(Call& c) {
+  const Tensor q = c.tensor(1), k = c.tensor(2), v = c.tensor(3);
+  const int64_t step = k.offset() - q.offset();
+  const auto follows = [&](const Tensor& t, const Tensor& before) {
+    return t.storage().get() == q.storage().get() && t.dtype() == q.dtype() && t.sizes() == q.sizes() &&
+           t.strides() == q.strides() && t.offset() == before.offset() + step;
+  };
+  if (step <= 0 || q.numel() == 0 || q.stride(-1) != 1 || !follows(k, q) || !follows(v, k)) return false;
+  Dims sizes = q.sizes(), strides = q.strides();
+  sizes.push_back(3), strides.push_back(step);
+  if (!is_dense(sizes, strides)) return false;
+  for (const int64_t stride : strides)  // rows are written in pieces of 16 bytes
+    if (stride != 1 && stride * size_of(q.dtype()) % 16) return false;
+  const Attention a(q, k, v, c.tensor(4).sizes(), c.boolean(9), c.boolean(7), c.real(8));
+  if (!fits(a, q.device().index)) return false;
+  settle_arguments(c);
+  const Tensor all = empty({{3 * q.numel()}}, q.dtype(), q.device());
+  for (int64_t i = 0; i < 3; ++i) c.give(view_of(all, q.sizes(), q.strides(), i * step));
+  run_attention_backward(c);
+  return true;
+}
+
 }  // namespace
 
 REGISTER_KERNELS(attention) {
+  let_compute_late("_attention_backward", DeviceType::cuda, attention_backward_late);
   r.set_kernel("_attention", DeviceType::cuda, run_attention);
   r.set_kernel("_attention_backward", DeviceType::cuda, run_attention_backward);
 }

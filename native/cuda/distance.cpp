@@ -21,6 +21,7 @@ __device__ __forceinline__ T sign_of(T d) { return d > 0 ? T(1) : d < 0 ? T(-1) 
 extern "C" __global__ void __launch_bounds__(256)
     distances(const T* x1, const T* x2, T* out, int64_t rows, int64_t others, int64_t n, int64_t across, int64_t down,
               T p) {
+  after_earlier_work();
   __shared__ T first[16][17], second[16][17];
   const int64_t block = blockIdx.x, batch = block / (across * down), tile = block % (across * down);
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -53,6 +54,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     distance_gradients(const T* grad, const T* x1, const T* x2, const T* distance, T* out, int64_t count, int64_t rows,
                        int64_t others, int64_t n, T p) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= count) return;
   const int64_t row = i / n, m = i % n;

@@ -50,6 +50,20 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostPortable = 1, kHostMapped = 2;
 inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2;
 
+// CUlaunchConfig, with one CUlaunchAttribute.
+struct LaunchAttribute {
+  alignas(8) int id;
+  alignas(8) int value;
+  char more[60];
+};
+struct LaunchSettings {
+  unsigned grid[3], block[3], shared;
+  StreamHandle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+inline constexpr int kAttributeEarly = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
 // name, parameters
 #define CRESSET_DRIVER_FUNCTIONS(X)                                                                               \
   X(cuInit, (unsigned flags))                                                                                     \
@@ -86,6 +100,7 @@ inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxe
   X(cuFuncSetAttribute, (FunctionHandle function, int attribute, int value))                                      \
   X(cuLaunchKernel, (FunctionHandle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,    \
                      unsigned bz, unsigned shared, StreamHandle stream, void** parameters, void** extra))         \
+  X(cuLaunchKernelEx, (const LaunchSettings* settings, FunctionHandle function, void** parameters, void** extra)) \
   X(cuStreamCreateWithPriority, (StreamHandle * stream, unsigned flags, int priority))                            \
   X(cuStreamDestroy_v2, (StreamHandle stream))                                                                    \
   X(cuStreamSynchronize, (StreamHandle stream))                                                                   \

@@ -169,9 +169,10 @@ std::string print_kernel(const GroupText& text, std::span<const TileResult> resu
   std::vector<int> kept;
   for (size_t k = 0; k < results.size(); ++k)
     if (results[k].memory) kept.push_back(static_cast<int>(k));
-  return join(text.beginning(), "extern \"C\" __global__ void __launch_bounds__(", kBlockSize,
-              ") fused(const Plan plan) {\n  const int64_t i = (static_cast<int64_t>(blockIdx.x) * ", kBlockSize,
-              " + threadIdx.x) * kVector;\n  if (i >= plan.count) return;\n", text.statements(kept, {}), "}\n");
+  return join(
+      text.beginning(), "extern \"C\" __global__ void __launch_bounds__(", kBlockSize,
+      ") fused(const Plan plan) {\n  after_earlier_work();\n  const int64_t i = (static_cast<int64_t>(blockIdx.x) * ",
+      kBlockSize, " + threadIdx.x) * kVector;\n  if (i >= plan.count) return;\n", text.statements(kept, {}), "}\n");
 }
 
 // The file of an operator on rows, with what it reads and writes as functions before it. What is kept is stored where

@@ -5,6 +5,8 @@
 
 #include "cuda/divider.h"
 #include "cuda/launch.h"
+#include "dispatch/expendable.h"
+#include "dispatch/late.h"
 #include "dispatch/registration.h"
 #include "tensor/blocks.h"
 
@@ -130,6 +132,26 @@ void join_into(const Tensor& out, int64_t dim, std::span<const Tensor> tensors, 
 }
 
 void run_cat(Call& c) { join_into(c.out(), wrap_dim(c.integer(1), c.out().dim()), c.tensors(0), false); }
+// Note [Expendable memory]: pieces that lie as they would in the result, in memory that is nobody else's, are it.
+bool join_late(Call& c) {
+  const std::span<const Tensor> tensors = c.tensors(0);
+  const Tensor& first = tensors[0];
+  if (c.given_out || first.dim() == 0) return false;
+  const int64_t dim = wrap_dim(c.integer(1), first.dim());
+  Dims sizes = first.sizes();
+  sizes[dim] = 0;
+  for (const Tensor& t : tensors) {
+    if (t.storage().get() != first.storage().get() || t.dtype() != first.dtype() || t.strides() != first.strides() ||
+        t.offset() != first.offset() + sizes[dim] * first.stride(dim))
+      return false;
+    for (int64_t d = 0; d < first.dim(); ++d)
+      if (d != dim && t.size(d) != first.size(d)) return false;
+    sizes[dim] += t.size(dim);
+  }
+  if (contiguous_strides(sizes) != first.strides() || !Expendable::take(*first.storage())) return false;
+  c.give(view_of(first, sizes, first.strides(), first.offset()));
+  return true;
+}
 void run_stack(Call& c) { join_into(c.out(), wrap_dim(c.integer(1), c.out().dim()), c.tensors(0), true); }
 
 }  // namespace
@@ -137,6 +159,7 @@ void run_stack(Call& c) { join_into(c.out(), wrap_dim(c.integer(1), c.out().dim(
 REGISTER_KERNELS(join) {
   r.set_kernel("cat", DeviceType::cuda, run_cat);
   r.set_kernel("stack", DeviceType::cuda, run_stack);
+  let_compute_late("cat", DeviceType::cuda, join_late);
 }
 
 }  // namespace cresset::cuda

@@ -15,11 +15,25 @@ const char* tag_of(Dtype d) {
 
 namespace {
 
+// Note [Launched early]
+// Between the end of a kernel and the beginning of the next one about a microsecond passes, in which the device empties
+// its caches and starts blocks. From compute capability 9.0 on, a kernel may be started while the one before it ends:
+// its first statement, `after_earlier_work`, waits there until all that came before is done and can be seen. So every
+// kernel of ours has to have it, and none may touch memory before. What others launch (libraries, copies) waits as ever
+// for the end of ours.
+constexpr LaunchAttribute kEarly = {kAttributeEarly, 1, {}};
+constexpr int kFirstMajor = 9;  // of the compute capability
+
 Status launch_now(const Work& work) {
   const auto& l = static_cast<const KernelLaunch&>(work);
   char* const data = const_cast<char*>(reinterpret_cast<const char*>(&l + 1));
   void* parameters[KernelLaunch::kMostArguments];
   for (uint32_t i = 0; i < l.arguments; ++i) parameters[i] = data + l.offsets[i];
+  if (properties(l.device).major >= kFirstMajor) {
+    const LaunchSettings settings{
+        {l.grid.x, l.grid.y, l.grid.z}, {l.block.x, l.block.y, l.block.z}, l.shared, l.stream, &kEarly, 1};
+    return started_driver->cuLaunchKernelEx.now(&settings, l.function, parameters, nullptr);
+  }
   return started_driver->cuLaunchKernel.now(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z,
                                             l.shared, l.stream, parameters, nullptr);
 }

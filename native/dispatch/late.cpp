@@ -371,12 +371,14 @@ bool compute_rows_late(Call& c) {
   for (LateForm& form : late_forms()) {
     if (!form.op) form.op = Registry::instance().find(form.name);
     if (form.op != &c.op) continue;
-    for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
-      if (c.args[i].kind == Kind::tensor) {
-        const TensorImpl& t = *c.args[i].tensor_;
-        if (t.storage->device.type != form.device || t.level) break;
-        if (is_late_place(t.storage->device, t.numel)) return form.take(c);
-      }
+    for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
+      const TensorImpl* const t = c.args[i].kind == Kind::tensor                           ? c.args[i].tensor_
+                                  : c.args[i].kind == Kind::tensors && c.args[i].count > 0 ? c.tensors(i)[0].get()
+                                                                                           : nullptr;
+      if (!t) continue;
+      if (t->storage->device.type != form.device || t->level) break;
+      if (is_late_place(t->storage->device, t->numel)) return form.take(c);
+    }
   }
   return false;
 }

@@ -9,7 +9,9 @@
 // same one, so versions and errors are, too. The recipe reads memory like any value that waits: who writes there has it
 // computed before.
 //
-// A recipe reads only what is kept anyway: inputs that the derivatives of its operators name, and small ones.
+// A recipe reads only what is kept anyway: inputs that the derivatives of its operators name, and small ones; and no
+// more bytes than it saves. To make a normalization of float32 again in half precision would take the time of half of
+// what it saves: that is kept.
 #include <algorithm>
 
 #include "dispatch/late.h"
@@ -44,15 +46,17 @@ bool is_made_again(const LateValue& v, const LateValue::Input& in) {
 }
 
 // Whether the value can be made again from what is kept anyway.
-bool can_be_made_again(const LateValue& v, int& steps) {
+bool can_be_made_again(const LateValue& v, int& steps, int64_t& bytes_read) {
   if (++steps > kMostSteps || v.state != LateValue::waiting || v.which >= 0) return false;
   if (v.loop && is_saved(*v.op->pointwise, -1)) return false;
   for (int i = 0; i < v.count; ++i) {
     const LateValue::Input& in = v.inputs[i];
     if (in.kind == LateValue::Input::number || !in.linear) continue;
     if (is_made_again(v, in)) {
-      if (!can_be_made_again(*in.from, steps)) return false;
-    } else if (!(v.rows || (v.loop && is_saved(*v.op->pointwise, i)))) {
+      if (!can_be_made_again(*in.from, steps, bytes_read)) return false;
+    } else if (v.rows || (v.loop && is_saved(*v.op->pointwise, i))) {
+      bytes_read += v.numel * size_of(in.dtype);
+    } else {
       return false;
     }
   }
@@ -91,7 +95,8 @@ void consider_forgetting(const Tensor& t, const LateValue& v) {
     return;
   forget_candidates(false);
   int steps = 0;
-  if (!can_be_made_again(v, steps)) return;
+  int64_t bytes_read = 0;
+  if (!can_be_made_again(v, steps, bytes_read) || bytes_read > v.numel * size_of(v.dtype)) return;
   if (!candidates) candidates = new std::vector<Candidate>;
   candidates->push_back({t, copy_of(v), t.version()});
 }

@@ -190,6 +190,17 @@ def test_kernels_that_stand_with_their_launches_compile_for_every_card(place, ar
         nvrtc.compile(TEXTS[place], architecture, [f"-D{macro}" for macro in macros.split()])
 
 
+def test_every_kernel_waits_for_earlier_work_first():
+    """All are launched early: Note [Launched early] in native/cuda/launch.cpp."""
+    texts = {path.name: path.read_text("utf-8") for path in nvrtc.KERNELS.glob("*.cuh")}
+    texts |= {str(place): text for place, text in TEXTS.items()}
+    kernel = re.compile(r"__global__ void (?:__launch_bounds__\([^()]*\)\s*)?(\w+)\([^()]*\) \{\s*(\w+\(\);)?")
+    for name, text in texts.items():
+        found = kernel.findall(text)
+        assert len(found) == text.count("__global__"), name
+        assert {first for _, first in found} <= {"after_earlier_work();"}, (name, found)
+
+
 NOTHING = 'extern "C" __global__ void nothing(float* p) { p[threadIdx.x] = 1; }'
 SUM_OF_TWO = """#include "math.cuh"
     __device__ __forceinline__ float formula(float x, float y, const Attribute*) { return x + y; }

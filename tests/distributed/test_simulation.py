@@ -324,8 +324,6 @@ def problem_of(job):
         Job(seed, ranks, fault).run()
     except AssertionError as error:
         return f"seed {seed}, {ranks} ranks, {fault}: {error}"
-    finally:
-        gc.collect()
     return None
 
 
@@ -336,10 +334,10 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="seeds at the same time")
     given, bad, start = parser.parse_args(), 0, time.monotonic()
-    gc.disable()  # each job's garbage is collected at its end
+    gc.disable()  # each job has a process of its own, and its garbage ends with that
     gc.freeze()
     seeds = [(seed, given.ranks) for seed in range(given.first, given.first + given.seeds)]
-    with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(given.jobs, maxtasksperchild=1) as pool:
         for done, problem in enumerate(pool.imap(problem_of, seeds), 1):
             if problem is not None:
                 bad += 1

@@ -277,3 +277,19 @@ EMULATOR_API Status cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_
   }
   return submit(stream, kernel.name, [launch] { return launch->run(); });
 }
+
+namespace {
+struct LaunchSettings {  // CUlaunchConfig
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  const void* attributes;
+  unsigned attribute_count;
+};
+}  // namespace
+
+// The attributes allow a kernel to begin early; here it does not.
+EMULATOR_API Status cuLaunchKernelEx(const LaunchSettings* settings, void* handle, void** parameters, void** extra) {
+  const auto& [grid, block, shared, stream, attributes, count] = *settings;
+  return cuLaunchKernel(handle, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream, parameters,
+                        extra);
+}

@@ -3,6 +3,7 @@
 #include "attention_tiles.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_keys(const Problem p) {
+  after_earlier_work();
   T* const keys = reinterpret_cast<T*>(shared_memory);
   T* const values = keys + BLOCK_ROWS * STRIDE;
   T* const tiles = values + BLOCK_ROWS * STRIDE;                             // two stages of queries and gradients

@@ -3,6 +3,7 @@
 #include "attention_tiles.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_backward_queries(const Problem p) {
+  after_earlier_work();
   T* const queries = reinterpret_cast<T*>(shared_memory);
   T* const grads = queries + BLOCK_ROWS * STRIDE;
   T* const tiles = grads + BLOCK_ROWS * STRIDE;

@@ -53,6 +53,7 @@ __device__ __forceinline__ void numbers_of(float (&to)[8], const uint4& from, bo
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(const Problem p) {
+  after_earlier_work();
   __shared__ float queries[ROWS][WIDTH], weights[ROWS][PART], sums[WARPS][ROWS][WIDTH], pairs[ROWS][2];
   const int parts = parts_of(p), all_rows = p.group * p.queries, groups = (all_rows + ROWS - 1) / ROWS,
             shared_heads = p.heads / p.group;
@@ -175,6 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(const Pro
 #else
 
 extern "C" __global__ void __launch_bounds__(WIDTH) attention_decode(const Problem p) {
+  after_earlier_work();
   const int64_t place = blockIdx.x;
   const int parts = parts_of(p), d = threadIdx.x, query = static_cast<int>(place % p.queries),
             head = static_cast<int>(place / p.queries % p.heads), batch = static_cast<int>(place / p.queries / p.heads);

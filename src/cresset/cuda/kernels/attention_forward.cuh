@@ -2,6 +2,7 @@
 #include "attention_tiles.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_forward(const Problem p) {
+  after_earlier_work();
   T* const queries = reinterpret_cast<T*>(shared_memory);
   T* const tiles = queries + BLOCK_ROWS * STRIDE;  // two stages of keys and values
   const auto [batch, head, first] = place_of(p.heads, p.queries, CAUSAL);

@@ -87,6 +87,7 @@ extern __shared__ uint4 shared_memory[];
 #if ENTRY == 0
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Problem p) {
+  after_earlier_work();
   const int blocks = (p.queries + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS;
   const int batch = blockIdx.x / blocks / p.heads, head = blockIdx.x / blocks % p.heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, start = first + warp * OWN;
@@ -140,6 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
 #elif ENTRY == 1
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Problem p) {
+  after_earlier_work();
   const int blocks = (p.queries + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS;
   const int batch = blockIdx.x / blocks / p.heads, head = blockIdx.x / blocks % p.heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, start = first + warp * OWN;
@@ -188,6 +190,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
 #elif ENTRY == 2
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Problem p) {
+  after_earlier_work();
   const int blocks = (p.keys + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS,
             shared_heads = p.heads / p.group;
   const int batch = blockIdx.x / blocks / shared_heads, shared_head = blockIdx.x / blocks % shared_heads;
@@ -241,6 +244,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
 #else
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Problem p) {
+  after_earlier_work();
   const int64_t at = static_cast<int64_t>(blockIdx.x) * WARPS + threadIdx.x / 32;
   const int row = static_cast<int>(at % p.queries), head = static_cast<int>(at / p.queries % p.heads);
   const int64_t batch = at / p.queries / p.heads;

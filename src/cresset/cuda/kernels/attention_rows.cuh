@@ -7,6 +7,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
     attention_rows(float* pairs, float* logarithms, int64_t count, const Problem p) {
+  after_earlier_work();
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= count) return;
 #if JOIN
@@ -30,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 extern "C" __global__ void __launch_bounds__(256) added_mask(const bool* bools, T* numbers, int64_t count) {
+  after_earlier_work();
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at < count) numbers[at] = T(bools[at] ? 0.0f : -INFINITY);
 }

@@ -27,6 +27,7 @@ __device__ __forceinline__ Flags flags_of(const uint8_t* flags, int64_t n) {
 
 #ifdef COUNT
 extern "C" __global__ void __launch_bounds__(kSortBlock) count_flags(const uint8_t* flags, int64_t n, int64_t* counts) {
+  after_earlier_work();
   __shared__ uint32_t sums[kSortWarps];
   const uint32_t own = static_cast<uint32_t>(__popc(flags_of(flags, n).bits));
   const uint32_t before = sum_before(own, sums);
@@ -37,6 +38,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) count_flags(const uint8
 #ifdef SUM
 // One block: counts[i] becomes the sum of those before it, counts[tiles] the sum of all. A thread takes neighbors.
 extern "C" __global__ void __launch_bounds__(kSortBlock) sum_flags(int64_t* counts, int64_t tiles) {
+  after_earlier_work();
   constexpr int kEach = 16;
   __shared__ uint32_t sums[kSortWarps];
   __shared__ int64_t carried;
@@ -95,6 +97,7 @@ using Index = uint32_t;
 // The offsets of the flags that are set, by the strides of a tensor of the flags' shape.
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     flag_places(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* places, const Shape shape) {
+  after_earlier_work();
   __shared__ Listed listed;
   const int32_t count = list_flags(flags_of(flags, n), listed);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, to = counts[blockIdx.x];
@@ -120,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     flagged_elements(const uint8_t* flags, int64_t n, const int64_t* counts, const typename Words<WORD>::type* x,
                      typename Words<WORD>::type* out) {
+  after_earlier_work();
   __shared__ Listed listed;
   const int32_t count = list_flags(flags_of(flags, n), listed);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, to = counts[blockIdx.x];
@@ -133,6 +137,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     put_elements(const uint8_t* flags, int64_t n, const int64_t* counts, const typename Words<WORD>::type* source,
                  int64_t most, typename Words<WORD>::type* out, Fault* fault, int32_t operation) {
+  after_earlier_work();
   __shared__ Listed listed;
   const int32_t count = list_flags(flags_of(flags, n), listed);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, from = counts[blockIdx.x];
@@ -150,6 +155,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 // For each flag how many are set before it, with INCLUDING also it itself.
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     flag_ranks(const uint8_t* flags, int64_t n, const int64_t* counts, int64_t* ranks) {
+  after_earlier_work();
   __shared__ uint32_t sums[kSortWarps];
   const Flags f = flags_of(flags, n);
   int64_t rank = counts[blockIdx.x] + sum_before(static_cast<uint32_t>(__popc(f.bits)), sums);
@@ -166,6 +172,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 extern "C" __global__ void __launch_bounds__(256)
     place_coordinates(const int64_t* places, int64_t n, int64_t* coordinates, int64_t of_place, int64_t of_dim,
                       int32_t rank, const Shape shape) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   int64_t rest = places[i];

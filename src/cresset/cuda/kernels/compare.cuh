@@ -7,6 +7,7 @@
 extern "C" __global__ void __launch_bounds__(256)
     search_sorted(const T* sequence, const int64_t* sorter, const T* input, R* out, int64_t n, int64_t length,
                   int64_t per_row, int32_t right) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   const int64_t start = per_row ? i / per_row * length : 0;  // per_row 0: one sequence for all

@@ -28,6 +28,7 @@ struct StepOf<bfloat16> {
 
 extern "C" __global__ void __launch_bounds__(256)
     count_up(T* out, int64_t n, double start, double step, int64_t integer_start, int64_t integer_step) {
+  after_earlier_work();
   using Step = typename StepOf<T>::type;
   constexpr int kVector = sizeof(T) >= 16 ? 1 : 4;
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * kVector;
@@ -83,6 +84,7 @@ __device__ __forceinline__ Element element(int64_t i, int64_t n, double start, d
 }
 extern "C" __global__ void __launch_bounds__(256)
     space(T* out, int64_t n, double start, double stop, double start_imag, double stop_imag, double base) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if EXPONENTS
@@ -109,6 +111,7 @@ __device__ __forceinline__ int64_t above(int64_t r, int64_t first, int64_t width
 // counted from the end.
 extern "C" __global__ void __launch_bounds__(256)
     triangle_pairs(T* pairs, int64_t n, int64_t rows, int64_t columns, int64_t offset) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if UPPER
@@ -139,6 +142,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #ifdef PAIRS
 extern "C" __global__ void __launch_bounds__(256) make_complex(const T* real, const T* imag, T* pairs, int64_t n) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i < n) store_vector(pairs + 2 * i, Vector<T, 2>{{real[i], imag[i]}});
 }

@@ -5,6 +5,7 @@
 // extremes[0]: the lowest key, extremes[1]: the highest; both start from what the host put there. A nan has the highest
 // key.
 extern "C" __global__ void __launch_bounds__(256) key_extremes(const T* x, int64_t n, unsigned long long* extremes) {
+  after_earlier_work();
   unsigned long long low = ~0ull, high = 0;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x; i < n;
        i += static_cast<int64_t>(gridDim.x) * 256) {

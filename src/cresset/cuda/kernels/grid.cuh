@@ -49,6 +49,7 @@ __device__ __forceinline__ int64_t offset_of(const Sampled& s, const Corners& c,
 
 #ifdef READ
 extern "C" __global__ void __launch_bounds__(256) grid_read(const T* input, const T* grid, T* out, const Sampled s) {
+  after_earlier_work();
   const uint32_t group = divided(blockIdx.x, s.place_blocks), sample = divided(group, s.channel_groups);
   const int64_t place = static_cast<int64_t>(blockIdx.x - group * s.place_blocks.divisor) * 256 + threadIdx.x,
                 first = static_cast<int64_t>(group - sample * s.channel_groups.divisor) * kChannels;
@@ -83,6 +84,7 @@ extern "C" __global__ void __launch_bounds__(256) grid_read(const T* input, cons
 // A thread has one place and goes over the channels.
 extern "C" __global__ void __launch_bounds__(128)
     grid_gradient(const T* grad, const T* input, const T* grid, T* out, const Sampled s) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 128 + threadIdx.x;
   if (i >= s.samples * s.places) return;
   const int64_t sample = i / s.places, place = i - sample * s.places;
@@ -114,6 +116,7 @@ extern "C" __global__ void __launch_bounds__(128)
 // keys[place][corner]: which element, counted over all samples, a corner is; the number of all where it is outside.
 extern "C" __global__ void __launch_bounds__(128)
     grid_keys(const T* grid, uint32_t* keys, A* weights, const Sampled s) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 128 + threadIdx.x;
   if (i >= s.samples * s.places) return;
   const int64_t sample = i / s.places;
@@ -137,6 +140,7 @@ extern "C" __global__ void __launch_bounds__(128)
 // Where each element's corners begin and end among the sorted ones.
 extern "C" __global__ void __launch_bounds__(256)
     grid_runs(const uint32_t* keys, int32_t* begins, int32_t* ends, int64_t n, uint32_t none) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n || keys[i] == none) return;
   if (i == 0 || keys[i - 1] != keys[i]) begins[keys[i]] = static_cast<int32_t>(i);
@@ -149,6 +153,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     grid_input_gradient(const T* grad, const int32_t* begins, const int32_t* ends, const int32_t* positions,
                         const A* weights, T* out, const Sampled s) {
+  after_earlier_work();
   const uint32_t group = divided(blockIdx.x, s.place_blocks), sample = divided(group, s.channel_groups);
   const int64_t element = static_cast<int64_t>(blockIdx.x - group * s.place_blocks.divisor) * 256 + threadIdx.x,
                 first = static_cast<int64_t>(group - sample * s.channel_groups.divisor) * kChannels;

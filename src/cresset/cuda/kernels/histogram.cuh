@@ -33,6 +33,7 @@ __device__ __forceinline__ void count_elements(int64_t n, unsigned long long* co
 #ifdef COUNT
 extern "C" __global__ void __launch_bounds__(256)
     count_numbers(const int64_t* x, int64_t n, unsigned long long* counts, int64_t bins) {
+  after_earlier_work();
   count_elements(n, counts, bins, [&](int64_t i) { return x[i]; });
 }
 #endif
@@ -43,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(256)
 __device__ __forceinline__ opmath<T> rounded(opmath<T> v) { return convert<opmath<T>>(convert<T>(v)); }
 extern "C" __global__ void __launch_bounds__(256)
     count_intervals(const T* x, int64_t n, unsigned long long* counts, int64_t bins, double lowest, double highest) {
+  after_earlier_work();
   using A = opmath<T>;
   const A low = static_cast<A>(lowest), high = static_cast<A>(highest);
   count_elements(n, counts, bins, [&](int64_t i) -> int64_t {

@@ -66,6 +66,7 @@ __device__ __forceinline__ int64_t index_at(const Walk& w, int64_t i) {
 // plain = indexed, or with WRITE indexed = plain; in words of WORD bytes. A bad index reads the first place, and writes
 // nothing.
 extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
+  after_earlier_work();
   constexpr int kUnroll = WORD >= 16 ? 1 : 4;  // as in native/cuda/indexed_walk.cpp
   using Word = typename Words<WORD>::type;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll) + threadIdx.x;
@@ -123,6 +124,7 @@ __device__ __forceinline__ A combined(A a, A b) {
 // A thread walks the indexed dimension of its lane. `walk` goes over the other dimensions.
 extern "C" __global__ void __launch_bounds__(256)
     combine_serial(const Walk w, int64_t along, int64_t plain_along, int64_t index_along) {
+  after_earlier_work();
   using A = opmath<T>;
   const int64_t lane = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (lane >= w.count) return;
@@ -144,6 +146,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // last.
 extern "C" __global__ void __launch_bounds__(256)
     index_keys(const Walk w, KEY* keys, uint64_t none, int64_t left_out, int32_t* counts) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= w.count) return;
   const Offsets at = offsets_at(w, i);
@@ -172,6 +175,7 @@ __device__ __forceinline__ opmath<T> element_at(const Walk& w, int32_t position)
 // each, in order; one that goes on beyond them all lanes together.
 extern "C" __global__ void __launch_bounds__(256)
     combine_sorted(const Walk w, const KEY* keys, const int32_t* positions, KEY none) {
+  after_earlier_work();
   using A = opmath<T>;
   const unsigned lane = threadIdx.x % 32;
   const int64_t n = w.count, i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x, window = i - lane;
@@ -279,6 +283,7 @@ __device__ __forceinline__ Lane start_of(const T* target) {
 
 #ifdef SLICES
 extern "C" __global__ void __launch_bounds__(kLanes) combine_slices(const Slices s) {
+  after_earlier_work();
   __shared__ int64_t keys[kWindow + 2];  // the one before, the window's, the one after
   __shared__ int32_t positions[kWindow];
   const int64_t window = blockIdx.x / s.lane_blocks, lane = (blockIdx.x % s.lane_blocks) * kLanes + threadIdx.x;
@@ -345,6 +350,7 @@ extern "C" __global__ void __launch_bounds__(kLanes) combine_slices(const Slices
 #ifdef CROSSING
 // Runs that cross windows: the window in which a run begins sums what the windows have put aside.
 extern "C" __global__ void __launch_bounds__(kLanes) combine_crossing(const Slices s) {
+  after_earlier_work();
   const int64_t window = blockIdx.x / s.lane_blocks, lane = (blockIdx.x % s.lane_blocks) * kLanes + threadIdx.x;
   const int64_t end = (window + 1) * kWindow;
   if (lane >= s.lanes || end >= s.n) return;
@@ -372,6 +378,7 @@ extern "C" __global__ void __launch_bounds__(kLanes) combine_crossing(const Slic
 // Where the keys that are each place begin and end among the sorted ones; [places] begins, then [places] ends.
 extern "C" __global__ void __launch_bounds__(256)
     key_runs(const uint32_t* keys, int32_t* runs, int64_t n, int64_t places) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n || keys[i] >= places) return;
   if (i == 0 || keys[i - 1] != keys[i]) runs[keys[i]] = static_cast<int32_t>(i);
@@ -384,6 +391,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // there. The walk goes over the slice; its count is that of the target's elements.
 extern "C" __global__ void __launch_bounds__(256)
     gather_runs(const Walk w, const int32_t* runs, const int32_t* positions, int64_t places, int64_t plain_along) {
+  after_earlier_work();
   using A = opmath<T>;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= w.count) return;
@@ -460,6 +468,7 @@ __device__ __forceinline__ void each_element(const Walk& w, F f) {
 // sums[part][element]
 extern "C" __global__ void __launch_bounds__(256)
     whole_numbers(const Walk w, unsigned long long* sums, uint32_t* specials, int64_t span) {
+  after_earlier_work();
   each_element(w, [&](const Decoded& d, int64_t to) {
     if (d.special) {
       atomicOr(specials + to, d.special);
@@ -472,6 +481,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #elif STEP == 1
 extern "C" __global__ void __launch_bounds__(256)
     whole_numbers(float* target, const int64_t* sums, const uint32_t* specials, int64_t span) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= span) return;
   // Each part below 2^8, what is above carried into the next: the highest part has the sign.
@@ -496,6 +506,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 #elif STEP == 2
 extern "C" __global__ void __launch_bounds__(256) whole_numbers(const Walk w, uint32_t* largest) {
+  after_earlier_work();
   each_element(w, [&](const Decoded& d, int64_t to) {
     const uint32_t exponent = d.special ? 255u : d.exponent;
     atomicMax(largest + to, exponent);
@@ -504,6 +515,7 @@ extern "C" __global__ void __launch_bounds__(256) whole_numbers(const Walk w, ui
 #elif STEP == 3
 extern "C" __global__ void __launch_bounds__(256)
     whole_numbers(const Walk w, const uint32_t* largest, unsigned long long* sums, int32_t room) {
+  after_earlier_work();
   each_element(w, [&](const Decoded& d, int64_t to) {
     const uint32_t top = largest[to];
     if (top == 255) {
@@ -520,6 +532,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #else
 extern "C" __global__ void __launch_bounds__(256)
     whole_numbers(float* target, const uint32_t* largest, const int64_t* sums, int64_t span, int32_t room) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= span || !largest[i]) return;
   if (largest[i] == 255)

@@ -23,6 +23,7 @@ struct Lists {
 
 // x[i, j, k]: the sum of what each index stands for.
 extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= l.count) return;
   int64_t at[LISTS] = {};
@@ -54,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
 // out[i] = the first position whose end lies beyond i. ends: the sums of the repeats up to each position.
 extern "C" __global__ void __launch_bounds__(256)
     repeat_positions(const int64_t* ends, int64_t n, T* out, int64_t total) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= total) return;
   int64_t low = 0, high = n;

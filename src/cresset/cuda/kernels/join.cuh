@@ -24,6 +24,7 @@ using Index = uint32_t;
 
 // A piece for each blockIdx.y, WORD bytes an access.
 extern "C" __global__ void __launch_bounds__(256) copy_pieces(const Pieces pieces) {
+  after_earlier_work();
   using Word = typename Words<WORD>::type;
   constexpr int kUnroll = 4;
   const Piece& piece = pieces.all[blockIdx.y];

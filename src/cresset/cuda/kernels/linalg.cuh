@@ -5,6 +5,7 @@
 
 #ifdef ADDRESSES
 extern "C" __global__ void addresses(int64_t* out, int64_t first, int64_t step, int64_t count) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < count) out[i] = first + i * step;
 }
@@ -14,6 +15,7 @@ extern "C" __global__ void addresses(int64_t* out, int64_t first, int64_t step, 
 // A thread has one matrix: exchange i is of the rows i and pivots[i], which counts from 1.
 extern "C" __global__ void row_order(int64_t* order, const int32_t* pivots, int64_t rows, int64_t exchanges,
                                      int64_t count) {
+  after_earlier_work();
   const int64_t matrix = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (matrix >= count) return;
   order += matrix * rows;

@@ -96,6 +96,7 @@ struct Column {
 #if KERNEL == 0
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     cross_entropy_rows(const Samples s, Pair<C>* losses, T* each, C* statistics) {
+  after_earlier_work();
   const int64_t sample = row_of_thread();
   const bool exists = sample < s.count;
   const T* x = s.x + sample * s.n;
@@ -137,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #if KERNEL == 1
 extern "C" __global__ void __launch_bounds__(kColumnBlock)
     cross_entropy_columns(const Samples s, Pair<C>* losses, T* each, C* statistics) {
+  after_earlier_work();
   const Column column(s);
   const T* x = s.x + column.first;
   LogSum all{C(-INFINITY), C(0)};
@@ -173,6 +175,7 @@ CRESSET_INLINE int64_t place_of(const Samples& s, int64_t sample, int64_t t) {
 
 #if KERNEL == 2
 extern "C" __global__ void __launch_bounds__(kColumnBlock) nll_loss(const Samples s, Pair<C>* losses, T* each) {
+  after_earlier_work();
   const int64_t sample = static_cast<int64_t>(blockIdx.x) * kColumnBlock + threadIdx.x;
   if (sample >= s.count) return;
   const int64_t t = s.target(sample, true);
@@ -192,6 +195,7 @@ using Term = Pair<double>;
 #endif
 extern "C" __global__ void __launch_bounds__(kColumnBlock)
     loss_sums(const Term* terms, Pair<double>* partial, T* loss, double* total, int64_t count, int32_t mean) {
+  after_earlier_work();
   Pair<double> sum{0, 0};
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kColumnBlock + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * kColumnBlock) {
@@ -248,6 +252,7 @@ struct Coefficients {
 #if KERNEL == 5
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     cross_entropy_gradient_rows(const Samples s, const Grads g, const C* statistics, T* dx) {
+  after_earlier_work();
   const int64_t sample = row_of_thread();
   if (sample >= s.count) return;
   const T* x = s.x + sample * s.n;
@@ -269,6 +274,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #if KERNEL == 6
 extern "C" __global__ void __launch_bounds__(kColumnBlock)
     cross_entropy_gradient_columns(const Samples s, const Grads g, const C* statistics, T* dx) {
+  after_earlier_work();
   const Column column(s);
   if (!column.exists) return;
   const int64_t t = s.target(column.sample, false);
@@ -283,6 +289,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock)
 #if KERNEL == 7
 // The other elements are zero already.
 extern "C" __global__ void __launch_bounds__(kColumnBlock) nll_loss_gradient(const Samples s, const Grads g, T* dx) {
+  after_earlier_work();
   const int64_t sample = static_cast<int64_t>(blockIdx.x) * kColumnBlock + threadIdx.x;
   if (sample >= s.count) return;
   const int64_t t = s.target(sample, false);

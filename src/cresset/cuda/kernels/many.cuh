@@ -39,6 +39,7 @@ __device__ __forceinline__ double read_single(const Table& table, int which, int
 #endif
 
 extern "C" __global__ void __launch_bounds__(BLOCK) many(const Table table) {
+  after_earlier_work();
 #ifdef SKIPS
   if (*table.found != 0.0f) return;
 #endif
@@ -102,6 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many(const Table table) {
 #if SINGLES
 // The singles of all targets, after their step.
 extern "C" __global__ void __launch_bounds__(BLOCK) advance_singles(const Table table) {
+  after_earlier_work();
 #ifdef SKIPS
   if (*table.found != 0.0f) return;
 #endif

@@ -30,6 +30,7 @@ __device__ __forceinline__ Real combined_in_warp(Real value) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) norm_parts(const Table table) {
+  after_earlier_work();
   const Share share = find_share(table);
   const T* const p = reinterpret_cast<const T*>(table.tensors[0][share.target]) + share.begin;
   constexpr int kStep = BLOCK * VECTOR;
@@ -68,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) norm_parts(const Table table
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) norm_whole(const Table table) {
+  after_earlier_work();
   const int target = static_cast<int>((blockIdx.x * BLOCK + threadIdx.x) / 32),
             lane = static_cast<int>(threadIdx.x % 32);
   if (target >= table.targets) return;

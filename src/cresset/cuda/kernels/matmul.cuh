@@ -10,6 +10,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
     hash_words(const uint4* words, int64_t count, unsigned long long* sums) {
+  after_earlier_work();
   unsigned long long hash = 0, filled = 0;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * 256) {
@@ -66,6 +67,7 @@ CRESSET_INLINE void add_products(C& sum, const uint4& a, const uint4& b) {
 extern "C" __global__ void __launch_bounds__(32 * kWarps)
     multiply_vector(const T* __restrict__ matrix, const T* __restrict__ vector, const T* bias, T* out, int32_t rows,
                     int32_t k, int64_t step) {
+  after_earlier_work();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = (static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32) * ROWS;
   if (row >= rows) return;

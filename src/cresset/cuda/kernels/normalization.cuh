@@ -50,6 +50,7 @@ CRESSET_INLINE To extra(const Plan& plan, int i) {
 #if KERNEL == 0
 #ifdef FUSED
 extern "C" __global__ void __launch_bounds__(kRowBlock) normalize_rows(const Plan plan) {
+  after_earlier_work();
   S *const means = extra<S*>(plan, 0), *const rstds = extra<S*>(plan, 1);
   const W *const weight = extra<const W*>(plan, 2), *const bias = extra<const W*>(plan, 3);
   const int64_t rows = extra<int64_t>(plan, 4);
@@ -61,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) normalize_rows(const Pla
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     normalize_rows(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int32_t n,
                    double eps) {
+  after_earlier_work();
 #endif
   const int64_t row = row_of_thread(), start = row * n;
   const int place = place_in_row() * VECTOR;
@@ -140,6 +142,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     normalize_long(const T* x, T* y, S* means, S* rstds, const W* weight, const W* bias, int64_t rows, int64_t n,
                    double eps) {
+  after_earlier_work();
   const int64_t row = blockIdx.x;
   x += row * n;
   y += row * n;
@@ -185,6 +188,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #if KERNEL == 2
 #ifdef FUSED
 extern "C" __global__ void __launch_bounds__(kRowBlock) normalize_gradient_rows(const Plan plan) {
+  after_earlier_work();
   const S *const means = extra<const S*>(plan, 0), *const rstds = extra<const S*>(plan, 1);
   const W* const weight = extra<const W*>(plan, 2);
   const int64_t rows = extra<int64_t>(plan, 3);
@@ -196,6 +200,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) normalize_gradient_rows(
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     normalize_gradient_rows(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx,
                             int64_t rows, int32_t n) {
+  after_earlier_work();
 #endif
   const int64_t row = row_of_thread(), start = row * n;
   const int place = place_in_row() * VECTOR;
@@ -245,6 +250,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     normalize_gradient_long(const T* g, const T* x, const S* means, const S* rstds, const W* weight, T* dx,
                             int64_t rows, int64_t n) {
+  after_earlier_work();
   const int64_t row = blockIdx.x;
   g += row * n;
   x += row * n;
@@ -293,6 +299,7 @@ constexpr int kAcross = 32, kDown = 8;
 #if KERNEL == 4
 #ifdef FUSED
 extern "C" __global__ void __launch_bounds__(kAcross* kDown) normalize_parameters(const Plan plan) {
+  after_earlier_work();
   const S *const means = extra<const S*>(plan, 0), *const rstds = extra<const S*>(plan, 1);
   auto* const partial = extra<Pair<C>*>(plan, 2);
   const int64_t rows = extra<int64_t>(plan, 3), n = extra<int64_t>(plan, 4), chunk = extra<int64_t>(plan, 5);
@@ -302,6 +309,7 @@ extern "C" __global__ void __launch_bounds__(kAcross* kDown) normalize_parameter
 extern "C" __global__ void __launch_bounds__(kAcross* kDown)
     normalize_parameters(const T* g, const T* x, const S* means, const S* rstds, Pair<C>* partial, int64_t rows,
                          int64_t n, int64_t chunk) {
+  after_earlier_work();
 #endif
   constexpr int kUnroll = 4;
   __shared__ Pair<C> parts[kDown][kAcross];
@@ -359,6 +367,7 @@ extern "C" __global__ void __launch_bounds__(kAcross* kDown)
 // STATISTIC is the dtype of the results.
 extern "C" __global__ void __launch_bounds__(kAcross* kDown)
     normalize_parameters_finish(const Pair<C>* partial, S* dw, S* db, int64_t splits, int64_t n) {
+  after_earlier_work();
   __shared__ Pair<double> parts[kDown][kAcross];
   const int lane = static_cast<int>(threadIdx.x) % kAcross, down = static_cast<int>(threadIdx.x) / kAcross;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kAcross + lane;

@@ -29,6 +29,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
     channel_coefficients(const double* averages, const double* variances, S* means, S* rstds, V* running_mean,
                          V* running_variance, const W* weight, const W* bias, C* scale, C* shift, int64_t rows,
                          int64_t channels, int64_t wide, double count, double momentum, double eps) {
+  after_earlier_work();
   const int64_t row = thread_of_grid();
   if (row >= rows) return;
   const int64_t at = row / wide, channel = row % channels;
@@ -56,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 extern "C" __global__ void __launch_bounds__(kBlock)
     channel_evaluation(const V* running_mean, const V* running_variance, const W* weight, const W* bias, C* scale,
                        C* shift, int64_t channels, double eps) {
+  after_earlier_work();
   const int64_t channel = thread_of_grid();
   if (channel >= channels) return;
   const double factor = parameter(weight, channel, 1) / math::sqrt(convert<double>(running_variance[channel]) + eps);
@@ -70,6 +72,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 extern "C" __global__ void __launch_bounds__(kBlock)
     channel_gradients(const double* levels, const double* slopes, const S* means, const S* rstds, const W* weight, C* a,
                       C* b, C* d, W* dw, W* db, int64_t rows, int64_t channels, int64_t wide, double share) {
+  after_earlier_work();
   const int64_t thread = thread_of_grid(), groups = rows / wide;
   if (thread < groups) {
     double level = 0, slope = 0;
@@ -141,6 +144,7 @@ CRESSET_INLINE Vector<C, VECTOR> coefficients(const C* from, const RowOfElement&
 #if KERNEL == 3
 extern "C" __global__ void __launch_bounds__(kBlock)
     channel_scale(const T* x, T* y, const C* scale, const C* shift, int64_t count, int64_t space, int64_t period) {
+  after_earlier_work();
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kBlock * kUnroll + threadIdx.x) * VECTOR;
   Vector<T, VECTOR> loaded[kUnroll];
 #pragma unroll
@@ -169,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 extern "C" __global__ void __launch_bounds__(kBlock)
     channel_gradient(const T* g, const T* x, T* dx, const C* a, const C* b, const C* d, int64_t count, int64_t space,
                      int64_t period) {
+  after_earlier_work();
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kBlock * kUnroll + threadIdx.x) * VECTOR;
   Vector<T, VECTOR> grads[kUnroll], values[kUnroll];
 #pragma unroll

@@ -28,6 +28,7 @@ struct Plan {
 
 // All operands lie densely in the same order.
 extern "C" __global__ void __launch_bounds__(BLOCK) pointwise(const Plan plan) {
+  after_earlier_work();
   constexpr int64_t kStep = BLOCK * VECTOR;
   RESULT* const result = plan.slots[0].template as<RESULT*>();
   EACH_INPUT(POINTER, NUMBER)
@@ -81,6 +82,7 @@ struct StridedPlan {
   }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const StridedPlan strided) {
+  after_earlier_work();
   const Plan& plan = strided.plan;
   RESULT* const result = plan.slots[0].template as<RESULT*>();
   EACH_INPUT(POINTER, NUMBER)

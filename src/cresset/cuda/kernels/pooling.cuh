@@ -124,6 +124,7 @@ __device__ __forceinline__ A lowest() {
     return A(0);
 }
 extern "C" __global__ void __launch_bounds__(256) max_pool(const T* x, T* y, int64_t* indices, const Windows w) {
+  after_earlier_work();
   using A = opmath<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;
@@ -163,6 +164,7 @@ extern "C" __global__ void __launch_bounds__(256) max_pool(const T* x, T* y, int
 
 #ifdef FORWARD_MEAN
 extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, const Windows w) {
+  after_earlier_work();
   using A = opmath<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;
@@ -192,6 +194,7 @@ extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, co
 #ifdef WHOLE_MEAN
 // The means of planes that lie densely, one after the other; a warp has one.
 extern "C" __global__ void __launch_bounds__(256) plane_means(const T* x, T* y, int64_t planes, int64_t length) {
+  after_earlier_work();
   using A = opmath<T>;
   const int lane = threadIdx.x % 32;
   const int64_t plane = static_cast<int64_t>(blockIdx.x) * 8 + threadIdx.x / 32;
@@ -219,6 +222,7 @@ extern "C" __global__ void __launch_bounds__(256) plane_means(const T* x, T* y, 
 // element's.
 extern "C" __global__ void __launch_bounds__(256)
     pool_gradient(const T* dy, const int64_t* indices, T* dx, const Windows w) {
+  after_earlier_work();
   using A = opmath<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;

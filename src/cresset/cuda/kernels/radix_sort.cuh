@@ -22,6 +22,7 @@ __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t 
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     count_digits(const KEY* keys, const int32_t* positions, int32_t n, int32_t shift, const Divider length,
                  uint32_t* counts, int32_t tiles) {
+  after_earlier_work();
   __shared__ uint32_t bins[kSortWarps][kDigits];
   const int32_t first = static_cast<int32_t>(blockIdx.x) * kTile;
   for (int w = 0; w < kSortWarps; ++w) bins[w][threadIdx.x] = 0;
@@ -48,6 +49,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 #ifdef SUM
 // A block for each digit: how many keys of earlier tiles have it, and how many there are in all.
 extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* counts, uint32_t* totals, int32_t tiles) {
+  after_earlier_work();
   __shared__ uint32_t sums[kSortWarps], carried;
   uint32_t* row = counts + static_cast<int64_t>(blockIdx.x) * tiles;
   uint32_t carry = 0;
@@ -70,6 +72,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* co
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     move_by_digit(const KEY* keys, const int32_t* positions, KEY* to_keys, int32_t* to_positions, int32_t n,
                   int32_t shift, const Divider length, const uint32_t* counts, const uint32_t* totals, int32_t tiles) {
+  after_earlier_work();
   __shared__ DigitCounts places_of;
   __shared__ uint32_t target[kDigits], sums[kSortWarps];
   __shared__ KEY staged[kTile];

@@ -105,6 +105,7 @@ __device__ __forceinline__ void draw(const uint32_t* words, T* values, const Arg
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     fill(T* out, const int64_t count, const RandomStart start, const Arguments arguments) {
+  after_earlier_work();
   constexpr int kVector = vector_length<T>;
   constexpr int kUnit = kVector * kWords >= 4 ? kVector : 4 / kWords;  // elements of whole blocks and whole vectors
   constexpr int kBlocks = kUnit * kWords / 4;
@@ -130,6 +131,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 // One coin for each probability.
 extern "C" __global__ void __launch_bounds__(kThreads)
     toss(T* out, const PROBABILITY* probabilities, const int64_t count, const RandomStart start) {
+  after_earlier_work();
   using Real = opmath<PROBABILITY>;
   constexpr int kWords = Unit<Real>::words, kUnit = 4 / kWords;
   const Philox philox(start);
@@ -161,6 +163,7 @@ __device__ __forceinline__ T scaled(T value, bool kept, Real scale) {
 extern "C" __global__ void __launch_bounds__(kThreads)
     dropout(T* out, bool* mask, const T* input, const int64_t count, const RandomStart start, const uint64_t limit,
             const double scale) {
+  after_earlier_work();
   const Philox philox(start);
   const Real factor = static_cast<Real>(scale);
   const bool vectors = is_aligned(out, 16) && is_aligned(input, 16) && is_aligned(mask, kUnit);
@@ -213,6 +216,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #ifdef DROPOUT_BACKWARD
 extern "C" __global__ void __launch_bounds__(kThreads)
     dropout_backward(T* out, const T* grad, const bool* mask, const int64_t count, const double scale) {
+  after_earlier_work();
   const Real factor = static_cast<Real>(scale);
   const bool vectors = is_aligned(out, 16) && is_aligned(grad, 16) && is_aligned(mask, kVector);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads * kUnroll) + threadIdx.x;
@@ -245,6 +249,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #ifdef PERMUTATION_OF_FEW
 // One block: every number has a random key, and its place is how many keys are smaller.
 extern "C" __global__ void __launch_bounds__(1024) permute_few(T* out, const int32_t count, const RandomStart start) {
+  after_earlier_work();
   __shared__ uint64_t keys[1024];
   const Philox philox(start);
   const int i = static_cast<int>(threadIdx.x);
@@ -277,6 +282,7 @@ __device__ __forceinline__ uint32_t mixed(uint32_t x, uint32_t key) {
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     permute(T* out, const int64_t count, const RandomStart start, const int32_t low, const int32_t high) {
+  after_earlier_work();
   __shared__ uint32_t keys[kRounds];
   if (threadIdx.x < kRounds / 4) Philox(start).block(threadIdx.x, keys + 4 * threadIdx.x);
   __syncthreads();

@@ -31,6 +31,7 @@ __device__ __forceinline__ Best better(Best a, Best b) {
 // One category of each row; a block a row.
 extern "C" __global__ void __launch_bounds__(kThreads)
     choose(int64_t* out, const T* weights, const int64_t categories, const RandomStart start) {
+  after_earlier_work();
   const Philox philox(start);
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * categories, end = begin + categories;
   Best best{Real(-1), begin};
@@ -63,6 +64,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #ifdef KEYS
 extern "C" __global__ void __launch_bounds__(kThreads)
     keys(Real* out, const T* weights, const int64_t count, const RandomStart start) {
+  after_earlier_work();
   const int64_t unit = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (unit * kUnit >= count) return;
   uint32_t words[4];
@@ -77,6 +79,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 // The running sums of each row; a block a row, which carries the sum from one stretch of it to the next.
 extern "C" __global__ void __launch_bounds__(kThreads)
     cumulate(Real* sums, const T* weights, const int64_t categories) {
+  after_earlier_work();
   __shared__ Real of_warps[kThreads / 32];
   __shared__ Real carried;
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
@@ -109,6 +112,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 extern "C" __global__ void __launch_bounds__(kThreads)
     pick(int64_t* out, const T* sums, const int64_t categories, const int64_t samples, const int64_t count,
          const RandomStart start) {
+  after_earlier_work();
   const int64_t sample = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (sample >= count) return;
   constexpr int words_each = Unit<T>::words;
@@ -174,6 +178,7 @@ class Source {
 #ifdef POISSON
 extern "C" __global__ void __launch_bounds__(kThreads)
     poisson(T* out, const T* rates, const int64_t count, const RandomStart start) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   Source source(start, i);
@@ -186,6 +191,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 // RESULT is the dtype of the samples; SHAPE what is computed with. Below `smallest` there are none.
 extern "C" __global__ void __launch_bounds__(kThreads)
     gamma_samples(RESULT* out, const T* shapes, const int64_t count, const RandomStart start, const double smallest) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   Source source(start, i);
@@ -199,6 +205,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #ifdef BINOMIAL
 extern "C" __global__ void __launch_bounds__(kThreads)
     binomial(T* out, const T* trials, const T* probabilities, const int64_t count, const RandomStart start) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   Source source(start, i);
@@ -211,6 +218,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 extern "C" __global__ void __launch_bounds__(kThreads)
     shares(T* out, const double* samples, const int64_t rows, const int64_t length, const double smallest,
            const double largest) {
+  after_earlier_work();
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= rows) return;
   double sum = 0;
@@ -230,6 +238,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #ifdef GAMMA_GRADIENT
 extern "C" __global__ void __launch_bounds__(kThreads)
     gamma_gradient(T* out, const T* shapes, const T* samples, const int64_t count) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count) out[i] = static_cast<T>(cresset::samples::gamma_sample_gradient(shapes[i], samples[i]));
 }
@@ -238,6 +247,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #ifdef DIRICHLET_GRADIENT
 extern "C" __global__ void __launch_bounds__(kThreads)
     dirichlet_gradient(T* out, const T* samples, const T* concentrations, const T* totals, const int64_t count) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count)
     out[i] = static_cast<T>(cresset::samples::dirichlet_sample_gradient(samples[i], concentrations[i], totals[i]));

@@ -13,6 +13,7 @@ using Index = uint32_t;
 extern "C" __global__ void __launch_bounds__(256)
     triangle(char* to, const char* from, int64_t vectors, const Divider vectors_in_row, const Divider rows,
              int64_t diagonal) {
+  after_earlier_work();
   using Word = typename Words<WORD>::type;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= vectors) return;

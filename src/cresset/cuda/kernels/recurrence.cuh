@@ -30,6 +30,7 @@ struct Step {
   int64_t rows, n;
 };
 extern "C" __global__ void __launch_bounds__(256) recurrence_step(const Step s) {
+  after_earlier_work();
   const int64_t n = s.n, j = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (j >= n) return;
   C bias[kGates], state_bias = get_or_zero(s.hidden_bias, (kGates - 1) * n + j);
@@ -88,6 +89,7 @@ struct Step {
   int64_t grad_row, grad_element;  // steps of grad_output
 };
 extern "C" __global__ void __launch_bounds__(256) recurrence_step_back(const Step s) {
+  after_earlier_work();
   const int64_t n = s.n, j = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (j >= n) return;
 #pragma unroll 1
@@ -139,6 +141,7 @@ struct Step {
   int64_t rows, n, grad_row, grad_element;
 };
 extern "C" __global__ void __launch_bounds__(256) recurrence_gradient(const Step s) {
+  after_earlier_work();
   const int64_t j = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (j >= s.n) return;
 #pragma unroll 1

@@ -19,7 +19,7 @@ using Index = uint32_t;  // of elements: there are fewer than 2^31
 #endif
 
 constexpr int kBlock = 256;
-constexpr int kUnroll = 4;
+constexpr int kUnroll = 4, kColumnUnroll = 8;
 
 // The numbers are those of native/cuda/reduction.h.
 enum Operations {
@@ -485,6 +485,7 @@ CRESSET_INLINE void give(const Accumulator& a, const Plan& plan, int64_t result)
 #if KERNEL == 0
 // Grid: groups of results, splits. A result's elements are shared by plan.lanes neighboring threads.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan) {
+  after_earlier_work();
   SHARED_ACCUMULATORS;
   const int lane = static_cast<int>(threadIdx.x) & (plan.lanes - 1);
   const int64_t result = (static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x) >> (__ffs(plan.lanes) - 1);
@@ -534,7 +535,7 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
 #if KERNEL == 1
 // Grid: tiles of columns of all outer results, splits. plan.lanes threads stand side by side, each with VECTOR columns.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan plan) {
-  SHARED_ACCUMULATORS;
+  after_earlier_work();
   const int across = plan.lanes, shift = __ffs(across) - 1, down = kBlock >> shift;
   const uint32_t tiles = static_cast<uint32_t>((plan.columns + across * VECTOR - 1) / VECTOR >> shift),
                  outer = blockIdx.x / tiles;
@@ -554,12 +555,12 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
     const Index end = begin + chunk < length ? begin + chunk : length;
     Index i = begin + (threadIdx.x >> shift);
 #pragma unroll 1
-    for (; i + down * (kUnroll - 1) < end; i += down * kUnroll) {
-      Loads<kUnroll> loads;
+    for (; i + down * (kColumnUnroll - 1) < end; i += down * kColumnUnroll) {
+      Loads<kColumnUnroll> loads;
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) loads.load(u, source, plan.folded.offset<BIG>(i + u * down));
+      for (int u = 0; u < kColumnUnroll; ++u) loads.load(u, source, plan.folded.offset<BIG>(i + u * down));
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u)
+      for (int u = 0; u < kColumnUnroll; ++u)
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) step(lanes[k], loads.x[u][k], loads.second(u, k), i + u * down, constants[k]);
     }
@@ -571,13 +572,29 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
       for (int k = 0; k < VECTOR; ++k) step(lanes[k], loads.x[0][k], loads.second(0, k), i, constants[k]);
     }
   }
+  // As merge_apart, of all columns of the tile at once: threads of a column within a warp, then those of other warps.
+  __shared__ __align__(16) char shared_bytes[kBlock * VECTOR * sizeof(Accumulator)];
+  auto* parts = reinterpret_cast<Accumulator*>(shared_bytes);
+  const int side = across < 32 ? 32 : across, group = static_cast<int>(threadIdx.x) / side,
+            lane = static_cast<int>(threadIdx.x) & (side - 1), width = across * VECTOR;
   Accumulator totals[VECTOR];
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) totals[k] = Operation::total(lanes[k]);
 #pragma unroll 1  // so that there is one copy of the merging: it is much to compile and little to run
   for (int k = 0; k < VECTOR; ++k) {
-    const Accumulator a = merge_apart(totals[k], across, shared_bytes);
-    if (static_cast<int>(threadIdx.x) < across && column < plan.columns) give(a, plan, result + k);
+    Accumulator a = totals[k];
+#pragma unroll 1
+    for (int offset = 16; offset >= across; offset /= 2) Operation::merge(a, shuffle_xor(a, offset));
+    if (lane < across) parts[group * width + lane * VECTOR + k] = a;
+  }
+  __syncthreads();
+  const int64_t first = static_cast<int64_t>(blockIdx.x - outer * tiles) * width;
+#pragma unroll 1
+  for (int mine = static_cast<int>(threadIdx.x); mine < width && first + mine < plan.columns; mine += kBlock) {
+    Accumulator a = parts[mine];
+#pragma unroll 1
+    for (int g = 1; g < kBlock / side; ++g) Operation::merge(a, parts[g * width + mine]);
+    give(a, plan, outer * plan.columns + first + mine);
   }
 }
 #endif
@@ -585,13 +602,14 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
 #if KERNEL == 2
 // Merges the splits of neighboring results.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_partial(const Plan plan) {
+  after_earlier_work();
   SHARED_ACCUMULATORS;
   const int across = plan.lanes, shift = __ffs(across) - 1, down = kBlock >> shift;
   const int64_t result = static_cast<int64_t>(blockIdx.x) * across + (threadIdx.x & (across - 1));
   Accumulator a = Operation::total(Operation::start());
   if (result < plan.count) {
     const auto* parts = static_cast<const Accumulator*>(plan.partial) + result;
-#pragma unroll 1
+#pragma unroll 4  // so that what comes from memory is on its way together
     for (int split = threadIdx.x >> shift; split < plan.splits; split += down)
       Operation::merge(a, parts[split * plan.count]);
   }

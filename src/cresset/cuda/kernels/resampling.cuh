@@ -49,6 +49,7 @@ __device__ __forceinline__ void add_sums(A (&sums)[kPlanes], A weight, const A (
 }
 
 extern "C" __global__ void __launch_bounds__(256) resample(const T* x, T* y, const Resampling r) {
+  after_earlier_work();
   Where w;
   if (!find(r, w)) return;
   const int64_t rest = r.planes - w.first_plane;

@@ -4,6 +4,7 @@
 
 extern "C" __global__ void update_scale(float* scale, int32_t* tracker, const float* found, const double growth,
                                         const double backoff, const int32_t interval) {
+  after_earlier_work();
   if (*found != 0.0f) {
     *scale = static_cast<float>(*scale * backoff);
     *tracker = 0;

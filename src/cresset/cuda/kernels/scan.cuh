@@ -98,6 +98,7 @@ CRESSET_INLINE Around around(const Value& mine, Value* parts) {
 extern "C" __global__ void __launch_bounds__(kBlock)
     scan_rows(const T* x, R* y, int64_t* indices, Value* totals, int64_t rows, int64_t n, int64_t chunk, int32_t chunks,
               int32_t only_totals) {
+  after_earlier_work();
   __shared__ __align__(16) char bytes[kWarps * sizeof(Value)];
   auto* parts = reinterpret_cast<Value*>(bytes);
   const int64_t row = blockIdx.x / chunks, number = blockIdx.x % chunks;
@@ -152,6 +153,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 #if KERNEL == 1
 extern "C" __global__ void __launch_bounds__(kBlock)
     scan_columns(const T* x, R* y, int64_t* indices, int64_t columns, int64_t n, int64_t inner) {
+  after_earlier_work();
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (column >= columns) return;
   const int64_t first = column / inner * n * inner + column % inner;

@@ -18,6 +18,7 @@ __device__ __forceinline__ Element mean(Element sum, int64_t count) {
 }
 extern "C" __global__ void __launch_bounds__(256)
     mean_of_counts(T* sums, const int64_t* counts, int64_t self, int64_t n) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i < n) sums[i] = mean(sums[i], counts[i] + self > 1 ? counts[i] + self : 1);
 }

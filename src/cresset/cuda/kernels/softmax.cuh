@@ -49,6 +49,7 @@ CRESSET_INLINE LogSum log_sum_of_row(LogSum a) {
 
 #if KERNEL == 0
 extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_rows(const T* x, R* y, int64_t rows, int32_t n) {
+  after_earlier_work();
   const int64_t row = row_of_thread();
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
@@ -111,6 +112,7 @@ CRESSET_INLINE R result(C x, const LogSum& all, C factor) {
 
 #if KERNEL == 1
 extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_long(const T* x, R* y, int64_t rows, int64_t n) {
+  after_earlier_work();
   x += blockIdx.x * n;
   y += blockIdx.x * n;
   const RowWalk walk(x, y, n);
@@ -163,6 +165,7 @@ struct Column {
 #if KERNEL == 2
 extern "C" __global__ void __launch_bounds__(kColumnBlock)
     softmax_columns(const T* x, R* y, int64_t outer, int64_t n, int64_t inner, int32_t across) {
+  after_earlier_work();
   const Column column(outer, n, inner, across);
   x += column.first;
   y += column.first;
@@ -192,6 +195,7 @@ CRESSET_INLINE R gradient(C g, C y, C sum) { return convert<R>(LOG ? g - power(y
 #if KERNEL == 3
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     softmax_gradient_rows(const T* g, const T* y, R* out, int64_t rows, int32_t n) {
+  after_earlier_work();
   const int64_t row = row_of_thread();
   const int place = place_in_row() * VECTOR;
   const bool exists = row < rows;
@@ -226,6 +230,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #if KERNEL == 4
 extern "C" __global__ void __launch_bounds__(kRowBlock)
     softmax_gradient_long(const T* g, const T* y, R* out, int64_t rows, int64_t n) {
+  after_earlier_work();
   g += blockIdx.x * n;
   y += blockIdx.x * n;
   out += blockIdx.x * n;
@@ -256,6 +261,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #if KERNEL == 5
 extern "C" __global__ void __launch_bounds__(kColumnBlock)
     softmax_gradient_columns(const T* g, const T* y, R* out, int64_t outer, int64_t n, int64_t inner, int32_t across) {
+  after_earlier_work();
   const Column column(outer, n, inner, across);
   g += column.first;
   y += column.first;

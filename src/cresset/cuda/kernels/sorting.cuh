@@ -12,6 +12,7 @@ using Key = key_type<T>;
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     sort_rows(const T* x, const int32_t* chosen, T* values, int64_t* indices, int64_t length, int32_t count,
               int32_t descending) {
+  after_earlier_work();
   __shared__ DigitCounts counts;
   __shared__ Key keys[kSortBlock * ITEMS];
   __shared__ int32_t positions[kSortBlock * ITEMS];
@@ -67,6 +68,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 // Keys less `base`, which is no larger than any.
 extern "C" __global__ void __launch_bounds__(256)
     make_keys(const T* x, Key* keys, int64_t n, int32_t descending, Key base) {
+  after_earlier_work();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * 1024 + threadIdx.x;
 #pragma unroll
   for (int64_t i = first; i < first + 1024; i += 256)
@@ -80,6 +82,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     take_sorted(const T* x, const Key* keys, const int32_t* positions, T* values, int64_t* indices, int64_t n,
                 int64_t length, int64_t count, int32_t descending) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   const int64_t row = count == n ? 0 : i / count, from = row * length + (i - row * count), at = positions[from];
@@ -96,6 +99,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     select_rows(const T* x, int32_t* chosen, int32_t row_length, int32_t pieces, int32_t size, int32_t count,
                 int32_t descending) {
+  after_earlier_work();
   __shared__ uint32_t bins[kDigits], sums[kSortWarps], found_digit, found_rest;
   const int32_t number = static_cast<int32_t>(blockIdx.x) / pieces,
                 start = (static_cast<int32_t>(blockIdx.x) - number * pieces) * size;
@@ -159,6 +163,7 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
 // it has digits.
 extern "C" __global__ void __launch_bounds__(kSortBlock)
     pick_from_rows(const T* x, T* value, int64_t* index, int32_t length, int64_t k, int32_t skip_nan) {
+  after_earlier_work();
   __shared__ uint32_t bins[kDigits], sums[kSortWarps], found_digit, found_rest, found_count;
   const T* row = x + static_cast<int64_t>(blockIdx.x) * length;
   const int32_t self = static_cast<int32_t>(threadIdx.x);
@@ -250,6 +255,7 @@ __device__ __forceinline__ bool is_nan(Element v) {
 extern "C" __global__ void __launch_bounds__(256)
     pick_from_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length,
                      int64_t k, int32_t skip_nan) {
+  after_earlier_work();
   const int64_t row = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (row >= rows) return;
   const T* v = values + row * length;
@@ -276,6 +282,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // looks at every 256th element: where a run ends, its begin is found by halving.
 extern "C" __global__ void __launch_bounds__(256)
     mode_of_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t length) {
+  after_earlier_work();
   using A = opmath<T>;
   __shared__ int64_t lengths[8], lasts[8];
   const T* v = values + blockIdx.x * length;
@@ -314,6 +321,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // does. Every nan is a group.
 extern "C" __global__ void __launch_bounds__(256)
     group_starts(const T* x, const Key* keys, uint8_t* starts, int64_t n, int32_t has_nan) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if PLAIN
@@ -329,6 +337,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     group_facts(const int64_t* ranks, const int32_t* positions, const int64_t* firsts, int64_t* inverse,
                 int64_t* counts, int64_t n, int64_t groups) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (inverse && i < n) inverse[positions ? positions[i] : i] = ranks[i] - 1;
   if (counts && i < groups) counts[i] = (i + 1 < groups ? firsts[i + 1] : n) - firsts[i];
@@ -339,6 +348,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // The keys of one column of a matrix, its rows in an order; order null: as they lie.
 extern "C" __global__ void __launch_bounds__(256)
     column_keys(const T* x, const int32_t* order, Key* keys, int64_t n, int64_t length, int64_t column) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i < n) keys[i] = key_of(x[(order ? order[i] : i) * length + column], false);
 }
@@ -348,6 +358,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // Where a row of a matrix differs from the one before it, in an order of the rows. A row with a nan differs from all.
 extern "C" __global__ void __launch_bounds__(256)
     slice_starts(const T* x, const int32_t* order, uint8_t* starts, int64_t n, int64_t length, int32_t has_nan) {
+  after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
   bool differs = i == 0;

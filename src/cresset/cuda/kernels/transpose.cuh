@@ -44,6 +44,7 @@ __device__ __forceinline__ TileAt tile_at(const Transposition& t, int tile) {
 #ifdef SINGLE
 // RANK other dimensions, WORD bytes an element.
 extern "C" __global__ void __launch_bounds__(kTile* kRows) transpose(const Transposition t) {
+  after_earlier_work();
   using Word = typename Words<WORD>::type;
   __shared__ Word tile[kTile][kTile + 1];
   const TileAt at = tile_at(t, kTile);
@@ -65,6 +66,7 @@ extern "C" __global__ void __launch_bounds__(kTile* kRows) transpose(const Trans
 #ifdef PAIRS
 // Elements of two bytes, two at a time, in tiles of 64 by 64: all sizes and strides but the innermost are even.
 extern "C" __global__ void __launch_bounds__(kTile* kRows) transpose_pairs(const Transposition t) {
+  after_earlier_work();
   constexpr int kWide = 2 * kTile;
   __shared__ uint32_t tile[kWide][kTile + 1];
   const TileAt at = tile_at(t, kWide);

@@ -31,6 +31,13 @@ using uint64_t = unsigned long;
 using size_t = unsigned long;
 #endif
 
+// The first statement of every kernel. See Note [Launched early] in native/cuda/launch.cpp.
+CRESSET_INLINE void after_earlier_work() {
+#if !defined(CRESSET_EMULATED) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // ---- what templates ask about types ----
 
 template <class A, class B>
