@@ -1,5 +1,6 @@
 """__torch_function__: types of one's own and modes see the calls of operators and of functions made of them."""
 
+import copy
 import pickle
 
 import pytest
@@ -116,3 +117,119 @@ def test_redispatching_a_function_shows_what_it_calls():
     result = scaled(Loud(cresset.tensor([3.0])), Loud(cresset.tensor([4.0])))
     assert result.tolist() == [13.0] and type(result) is cresset.Tensor
     assert seen == ["scaled", "mul"]
+
+
+class Asked(cresset.Tensor):
+    """A tensor that notes the objects it is asked about."""
+
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: x + 1, "add"),
+        (lambda x: 1 - x, "sub"),
+        (lambda x: x @ x, "matmul"),
+        (lambda x: -x, "neg"),
+        (lambda x: x > 0, "gt"),
+        (lambda x: x.add(1), "add"),
+        (lambda x: x.multiply(2), "multiply"),
+        (lambda x: x.tensor_split(2), "tensor_split"),
+        (lambda x: x.is_shared(), "is_shared"),
+        (lambda x: x.element_size(), "element_size"),
+    ],
+)
+def test_a_method_asks_by_the_object_that_the_class_has(call, name):
+    x = Asked(cresset.tensor([1.0, 2.0]))
+    Asked.seen.clear()
+    call(x)
+    assert Asked.seen[0] is getattr(cresset.Tensor, name) and Asked.seen[0].__name__ == name
+    assert Asked.seen[0] is not getattr(cresset, name, None)
+
+
+@pytest.mark.parametrize(
+    ("function", "module", "name"),
+    [
+        (cresset.add, "torch", "add"),
+        (cresset.arcsin, "torch", "arcsin"),
+        (cresset.einsum, "torch.functional", "einsum"),
+        (cresset.linalg.inv, "torch._C._linalg", "linalg_inv"),
+        (cresset.fft.fftshift, "torch._C._fft", "fft_fftshift"),
+        (cresset.special.expit, "torch._C._special", "special_expit"),
+        (cresset.nn.functional.celu, "torch.nn.functional", "celu"),
+        (cresset.nn.functional.one_hot, "torch._C._nn", "one_hot"),
+        (cresset.nn.init.constant_, "torch.nn.init", "constant_"),
+        (cresset.sym_float, "torch", "sym_float"),
+    ],
+)
+def test_functions_ask_by_themselves_and_know_where_they_are_at_home(function, module, name):
+    Logged.calls.clear()
+    assert function(Logged(), 1) == "answered"
+    assert Logged.calls == [function] and (function.__module__, function.__name__) == (module, name)
+    assert function in overrides.get_testing_overrides()
+
+
+def test_a_further_name_is_one_object_however_it_is_come_by():
+    assert copy.deepcopy(cresset.Tensor.add) is cresset.Tensor.add
+    assert copy.copy(cresset.special.expit) is cresset.special.expit
+    assert copy.deepcopy(cresset.Tensor.tensor_split) is cresset.Tensor.tensor_split
+    assert cresset.Tensor.add.__doc__ == cresset.add.__doc__ and cresset.special.expit(cresset.zeros(1)).item() == 0.5
+    assert cresset._native.function_behind(cresset.special.expit) is cresset.sigmoid
+
+
+def test_the_lists_tell_methods_from_functions():
+    functions = overrides.get_overridable_functions()
+    assert cresset.Tensor.add in functions[cresset.Tensor] and cresset.add in functions[cresset]
+    assert cresset.add not in functions[cresset.Tensor] and cresset.Tensor.__gt__ in functions[cresset.Tensor]
+    assert overrides.is_tensor_method_or_property(cresset.Tensor.add)
+    assert not overrides.is_tensor_method_or_property(cresset.add)
+    assert overrides.resolve_name(cresset.Tensor.add) == "torch.Tensor.add"
+    assert overrides.resolve_name(cresset.nn.functional.celu) == "torch.nn.functional.celu"
+
+
+class Position:
+    """A number that answers for itself, by a method of its own and not of its class."""
+
+    def __init__(self, value):
+        self.value, self.asked = value, []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.asked.append(func)
+        return "answered"
+
+    def __index__(self):
+        return self.value
+
+
+def test_an_object_in_an_index_or_a_list_is_asked():
+    position, x = Position(1), cresset.zeros(2, 2)
+    assert x[position] == "answered" and x[0, position] == "answered" and x[(0, [position])] == "answered"
+    assert cresset.nn.functional.pad(x, [1, position]) == "answered"
+    assert position.asked == [cresset.Tensor.__getitem__] * 3 + [cresset.nn.functional.pad]
+
+
+def test_an_object_that_is_assigned_is_asked():
+    position, x = Position(1), cresset.zeros(2)
+    x[0] = position
+    x[position] = 5
+    assert position.asked == [cresset.Tensor.__setitem__] * 2 and x.tolist() == [0.0, 0.0]
+
+
+def test_has_torch_function_wants_a_list_of_arguments():
+    with pytest.raises(TypeError, match="has_torch_function: expected a tuple or list"):
+        overrides.has_torch_function(cresset.ones(2))
+    with cresset._C.DisableTorchFunctionSubclass():
+        assert not overrides.has_torch_function((Asked(cresset.ones(1)),))
+
+
+def test_the_modes_that_watch_are_listed():
+    assert overrides._get_current_function_mode_stack() == [] and overrides._get_current_function_mode() is None
+    with overrides.BaseTorchFunctionMode() as outer, overrides.BaseTorchFunctionMode() as inner:
+        assert overrides._get_current_function_mode_stack() == [outer, inner]
+        assert overrides._get_current_function_mode() is inner

@@ -28,6 +28,16 @@ struct Arguments {
 // answered. `skip_interpreted`: tensors that are made of others are not asked, as they know only operators.
 PyObject* ask_torch_function(PyObject* function, const Arguments& arguments, bool skip_interpreted = false);
 
+// Whether an object, or one in it, has a __torch_function__ of its own: `levels` of lists and tuples are looked into.
+// Tensors that are made of others are not asked (function_type.cpp).
+bool may_answer(PyObject* o, int levels = 2);
+
+// Faces: further objects for one function, each with a name and a module of its own, by which __torch_function__ tells
+// Tensor.add from torch.add and special.erfinv from torch.erfinv (function_type.cpp).
+PyObject* operator_face(PyObject* of, PyObject* name, PyObject* module);
+PyObject* operator_behind(PyObject* face);  // borrowed; null where it is none
+PyObject* reduce_face(PyObject* of, PyObject* name, PyObject* module);
+
 // The dtype that an object names: a torch.dtype, or one of the Python types float, int, bool and complex.
 std::optional<Dtype> to_dtype(PyObject* o);
 

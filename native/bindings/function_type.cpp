@@ -1,23 +1,14 @@
 // Functions written in Python that obey __torch_function__: a call first asks the modes and the arguments that answer
 // for themselves, as a call of an operator does. When there are none, all that happens is a look at the arguments'
 // types.
+#include <map>
+
 #include "bindings/arguments.h"
 #include "dispatch/profile.h"
 
 namespace cresset {
-namespace {
 
-PyTypeObject* function_type = nullptr;
-
-struct PyOverridable {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  PyObject* function;
-  PyObject* dict;
-};
-PyOverridable* self_of(PyObject* o) { return reinterpret_cast<PyOverridable*>(o); }
-
-// `levels` of lists and tuples are looked into, as in collect_overriders.
-bool may_answer(PyObject* o, int levels = 2) {
+bool may_answer(PyObject* o, int levels) {
   if (is_plain_tensor(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || o == Py_None)
     return false;
   if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
@@ -27,6 +18,20 @@ bool may_answer(PyObject* o, int levels = 2) {
   }
   return !is_interpreted(o) && wants_torch_function(o);
 }
+
+namespace {
+
+PyTypeObject* function_type = nullptr;
+
+struct PyOverridable {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* function;
+  PyObject* dict;
+  PyObject* of;             // what this is another name of; else null
+  PyObject *name, *module;  // of a face, else null: those of the function
+  bool is_told;             // a profiler is told of calls
+};
+PyOverridable* self_of(PyObject* o) { return reinterpret_cast<PyOverridable*>(o); }
 
 PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names) {
   if (torch_function_enabled) {
@@ -40,7 +45,7 @@ PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged
     }
   }
   PyObject* function = self_of(self)->function;
-  if (!profiling) [[likely]]
+  if (!profiling || !self_of(self)->is_told) [[likely]]
     return PyObject_Vectorcall(function, args, flagged, names);
   const Profiled profiled("aten::",
                           PyFunction_Check(function)
@@ -55,10 +60,24 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
 }
 PyObject* represent(PyObject* self) { return PyObject_Repr(self_of(self)->function); }
 PyObject* wrapped(PyObject* self, void*) { return Py_NewRef(self_of(self)->function); }
+// The attributes of the function, but for the name and the module of a face.
+PyObject* PyOverridable::* own(const char* name) {
+  const std::string_view text(name);
+  return text == "__module__" ? &PyOverridable::module : text == "__doc__" ? nullptr : &PyOverridable::name;
+}
 PyObject* get(PyObject* self, void* name) {
+  const auto field = own(static_cast<const char*>(name));
+  if (field && self_of(self)->*field) return Py_NewRef(self_of(self)->*field);
   return PyObject_GetAttrString(self_of(self)->function, static_cast<const char*>(name));
 }
 int set(PyObject* self, PyObject* value, void* name) {
+  const auto field = own(static_cast<const char*>(name));
+  if (field && self_of(self)->*field) {
+    PyObject* old = self_of(self)->*field;
+    self_of(self)->*field = Py_XNewRef(value);
+    Py_DECREF(old);
+    return 0;
+  }
   return PyObject_SetAttrString(self_of(self)->function, static_cast<const char*>(name), value);
 }
 
@@ -72,24 +91,83 @@ PyObject* attribute(PyObject* self, PyObject* name) {
 void destroy(PyObject* self) {
   Py_XDECREF(self_of(self)->function);
   Py_XDECREF(self_of(self)->dict);
+  Py_XDECREF(self_of(self)->of);
+  Py_XDECREF(self_of(self)->name);
+  Py_XDECREF(self_of(self)->module);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-PyObject* overridable(PyObject*, PyObject* function) {
+PyObject* new_overridable(PyObject* function, PyObject* module, bool is_told = true) {
   auto* o = reinterpret_cast<PyOverridable*>(function_type->tp_alloc(function_type, 0));
   if (!o) return nullptr;
   o->vectorcall = call_overridable;
   o->function = Py_NewRef(function);
+  o->module = Py_XNewRef(module);
+  o->is_told = is_told;
   return reinterpret_cast<PyObject*>(o);
 }
 
+// overridable(function, module=that of the function, is_told=True)
+PyObject* overridable(PyObject*, PyObject* args) {
+  PyObject *function, *module = nullptr;
+  int is_told = 1;
+  if (!PyArg_ParseTuple(args, "O|Up:overridable", &function, &module, &is_told)) return nullptr;
+  return new_overridable(function, module, is_told);
+}
+
+PyObject* behind(PyObject* o) {
+  if (Py_TYPE(o) == operator_type) return operator_behind(o);
+  return Py_TYPE(o) == function_type ? self_of(o)->of : nullptr;
+}
+
+// face(function, name, module) -> the same object for the same three.
+PyObject* face(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *of, *name, *module;
+    if (!PyArg_ParseTuple(args, "OUU:face", &of, &name, &module)) raise_python();
+    if (PyObject* first = behind(of)) of = first;
+    check_type(Py_TYPE(of) == operator_type || Py_TYPE(of) == function_type,
+               "face: expected a function that obeys __torch_function__, got ", Py_TYPE(of)->tp_name);
+    static auto* made = new std::map<std::tuple<PyObject*, std::string, std::string>, PyObject*>;
+    PyObject*& known = (*made)[{of, PyUnicode_AsUTF8(name), PyUnicode_AsUTF8(module)}];
+    if (!known && Py_TYPE(of) == operator_type) known = operator_face(of, name, module);
+    if (!known) {
+      known = require(new_overridable(self_of(of)->function, module, self_of(of)->is_told));
+      self_of(known)->of = Py_NewRef(of);
+      self_of(known)->name = Py_NewRef(name);
+    }
+    return Py_NewRef(known);
+  });
+}
+
+// has_torch_function(arguments): whether a mode watches, or one of the arguments answers.
+PyObject* has_torch_function(PyObject*, PyObject* arguments) {
+  if (!PyTuple_Check(arguments) && !PyList_Check(arguments))
+    return PyErr_Format(PyExc_TypeError, "has_torch_function: expected a tuple or list of arguments, got %s",
+                        Py_TYPE(arguments)->tp_name);
+  bool found = has_function_mode && torch_function_enabled;
+  for (Py_ssize_t i = 0; !found && torch_function_enabled && i < PySequence_Fast_GET_SIZE(arguments); ++i) {
+    PyObject* o = PySequence_Fast_GET_ITEM(arguments, i);
+    found = !is_plain_tensor(o) && wants_torch_function(o);
+  }
+  return PyBool_FromLong(found);
+}
+
+PyObject* function_behind(PyObject*, PyObject* o) {
+  PyObject* of = behind(o);
+  return Py_NewRef(of ? of : o);
+}
+
 PyObject* reduce(PyObject* self, PyObject*) {
+  if (PyOverridable* o = self_of(self); o->of) return reduce_face(o->of, o->name, o->module);
   Ref native(PyImport_ImportModule("cresset._native"));
   if (!native) return nullptr;
   Ref make(PyObject_GetAttrString(native.get(), "overridable"));
-  return make ? Py_BuildValue("O(O)", make.get(), self_of(self)->function) : nullptr;
+  if (!make) return nullptr;
+  PyObject *function = self_of(self)->function, *module = self_of(self)->module;
+  return module ? Py_BuildValue("O(OO)", make.get(), function, module) : Py_BuildValue("O(O)", make.get(), function);
 }
 
 #define SHARED(name) {name, get, set, nullptr, const_cast<char*>(name)}
@@ -100,14 +178,30 @@ PyGetSetDef getset[] = {SHARED("__name__"),
                         {"__wrapped__", wrapped, nullptr, nullptr, nullptr},
                         {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                         {}};
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
+PyObject* copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {"__copy__", copy, METH_NOARGS, nullptr},
+                         {"__deepcopy__", copy, METH_O, nullptr},
+                         {}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOverridable, vectorcall), READONLY, nullptr},
                          {"__dictoffset__", T_PYSSIZET, offsetof(PyOverridable, dict), READONLY, nullptr},
                          {}};
-PyMethodDef functions[] = {{"overridable", overridable, METH_O, "A Python function that obeys __torch_function__."},
-                           {}};
+PyMethodDef functions[] = {
+    {"overridable", overridable, METH_VARARGS, "A Python function that obeys __torch_function__."},
+    {"has_torch_function", has_torch_function, METH_O,
+     "Whether a mode watches, or one of the arguments answers for itself."},
+    {"face", face, METH_VARARGS, "A function under another name and module."},
+    {"function_behind", function_behind, METH_O, "What a face is a name of; others as they are."},
+    {}};
 
 }  // namespace
+
+PyObject* reduce_face(PyObject* of, PyObject* name, PyObject* module) {
+  Ref native(PyImport_ImportModule("cresset._native"));
+  if (!native) return nullptr;
+  Ref make(PyObject_GetAttrString(native.get(), "face"));
+  return make ? Py_BuildValue("O(OOO)", make.get(), of, name, module) : nullptr;
+}
 
 void add_function_type(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},

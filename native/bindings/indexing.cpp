@@ -152,8 +152,11 @@ auto with_items(PyObject* index, F&& f) {
   return f(&index, Py_ssize_t{1});
 }
 
-bool needs_override(PyObject* self) {
-  return torch_function_enabled && (has_function_mode || (!is_plain_tensor(self) && wants_torch_function(self)));
+bool needs_override(PyObject* self, PyObject* index, PyObject* value = nullptr) {
+  if (!torch_function_enabled) return false;
+  if (has_function_mode || (!is_plain_tensor(self) && wants_torch_function(self))) return true;
+  return (!PyLong_CheckExact(index) && !PySlice_Check(index) && may_answer(index)) ||
+         (value && !PyFloat_CheckExact(value) && may_answer(value));
 }
 
 // What a mode or the class of the tensor makes of the call; null without an error: nobody answered.
@@ -167,7 +170,7 @@ PyObject* through_override(const char* name, PyObject* self, PyObject* index, Py
 
 PyObject* tensor_getitem(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
-    if (needs_override(self))
+    if (needs_override(self, index))
       if (PyObject* result = through_override("__getitem__", self, index)) return result;
     const Tensor t = unwrap(self);
     int64_t i;
@@ -191,7 +194,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
   return guarded(
       [&]() -> int {
         check_type(value, "Tensor does not support deleting items");
-        if (needs_override(self))
+        if (needs_override(self, index, value))
           if (PyObject* result = through_override("__setitem__", self, index, value)) return Py_DECREF(result), 0;
         const Tensor t = unwrap(self);
         Tensor v;

@@ -139,6 +139,11 @@ extern PyTypeObject* operator_type;
 PyObject* call_python_operator(Call& c);      // runs and wraps the results
 PyObject* wrap_value(const Call& c, int i);   // an argument of a call (autograd.cpp)
 PyObject* operator_object(const char* name);  // borrowed
+struct Method {                               // what Tensor.<name> is, looked up when it is first called
+  const char* name;
+  PyObject* object = nullptr;
+  PyObject* call(PyObject* const* args, size_t count);
+};
 
 // ---- nodes (node_type.cpp)
 PyObject* wrap(const RefPtr<Node>& node);  // None when null

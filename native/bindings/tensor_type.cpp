@@ -393,9 +393,8 @@ PyMethodDef methods[] = {
 
 const Operator* find_op(const char* name) { return Registry::instance().find(name); }
 
-// a OP b for tensors and Python numbers, straight to the call path. Anything else goes through the operator's Python
-// object.
-PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b) {
+// a OP b for tensors and Python numbers, straight to the call path. Anything else is a call of the method.
+PyObject* binary(const Operator* op, Method& method, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     const bool ta = is_plain_tensor(a), tb = is_plain_tensor(b);
     if ((ta || tb) && !has_function_mode) {
@@ -419,7 +418,7 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
     const bool stranger = !(is_tensor(a) || is_number(a)) || !(is_tensor(b) || is_number(b));
     if (stranger && !wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
     PyObject* args[2] = {a, b};
-    PyObject* result = PyObject_Vectorcall(object, args, 2, nullptr);
+    PyObject* result = method.call(args, 2);
     if (!result && stranger && PyErr_ExceptionMatches(PyExc_TypeError)) {  // the other object may know what to do
       PyErr_Clear();
       Py_RETURN_NOTIMPLEMENTED;
@@ -428,11 +427,11 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
   });
 }
 
-#define BINARY(function, name)                                               \
-  PyObject* function(PyObject* a, PyObject* b) {                             \
-    static PyObject* object = guarded([] { return operator_object(name); }); \
-    static const Operator* op = find_op(name);                               \
-    return object ? binary(op, object, a, b) : nullptr;                      \
+#define BINARY(function, name)                   \
+  PyObject* function(PyObject* a, PyObject* b) { \
+    static Method method{name};                  \
+    static const Operator* op = find_op(name);   \
+    return binary(op, method, a, b);             \
   }
 BINARY(plus, "add")
 BINARY(number_sub, "sub")
@@ -465,9 +464,15 @@ BINARY(compare_ne, "ne")
 BINARY(compare_gt, "gt")
 BINARY(compare_ge, "ge")
 
-PyObject* unary(const char* name, PyObject* a) {
-  return guarded([&] { return PyObject_Vectorcall(operator_object(name), &a, 1, nullptr); });
-}
+#define UNARY(function, name)                           \
+  PyObject* function(PyObject* a) {                     \
+    static Method method{name};                         \
+    return guarded([&] { return method.call(&a, 1); }); \
+  }
+UNARY(number_neg, "neg")
+UNARY(number_abs, "abs")
+UNARY(bitwise_not, "bitwise_not")
+UNARY(reciprocal, "reciprocal")
 
 // 2 * x is x * 2 and 2 + x is x + 2, as in PyTorch: on the right a number keeps its precision among half ones, and an
 // infinite x is not multiplied by an alpha without an imaginary part.
@@ -478,7 +483,7 @@ PyObject* number_add(PyObject* a, PyObject* b) { return is_plain_number(a) ? plu
 // A complex number by x is 1 / x times the number, as in PyTorch: for x = 0 it has no direction.
 PyObject* number_div(PyObject* a, PyObject* b) {
   if (!PyComplex_CheckExact(a) || !is_tensor(b)) return divide(a, b);
-  PyObject* inverse = unary("reciprocal", b);
+  PyObject* inverse = reciprocal(b);
   if (!inverse) return nullptr;
   PyObject* result = multiply(inverse, a);
   Py_DECREF(inverse);
@@ -486,13 +491,11 @@ PyObject* number_div(PyObject* a, PyObject* b) {
 }
 
 PyObject* matmul(PyObject* a, PyObject* b) {
-  static PyObject* object = guarded([] { return operator_object("matmul"); });
-  if (!object) return nullptr;
-  if (!is_tensor(a) || !is_tensor(b)) {
-    if (!wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
-  }
+  static Method method{"matmul"};
+  const bool stranger = !is_tensor(a) || !is_tensor(b);
+  if (stranger && !wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
   PyObject* args[2] = {a, b};
-  return PyObject_Vectorcall(object, args, 2, nullptr);
+  return guarded([&] { return method.call(args, 2); });
 }
 // x ** 2 goes straight to square, when the result is what pow would give.
 PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) {
@@ -514,16 +517,13 @@ PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) {
   return number_pow_two(a, b);
 }
 PyObject* number_ipow(PyObject* a, PyObject* b, PyObject*) { return number_ipow_two(a, b); }
-
-PyObject* number_neg(PyObject* a) { return unary("neg", a); }
 PyObject* number_positive(PyObject* a) { return Py_NewRef(a); }
-PyObject* number_abs(PyObject* a) { return unary("abs", a); }
 PyObject* number_invert(PyObject* a) {
   return guarded([&] {
     const Dtype d = impl_of(a)->dtype;
     check_type(is_integral(d) || d == Dtype::b8,
                "~ (operator.invert) is only implemented on integer and Boolean-type tensors, this one is ", name_of(d));
-    return unary("bitwise_not", a);
+    return bitwise_not(a);
   });
 }
 

@@ -131,7 +131,10 @@ void run_lazy_clone(Call& c) {
 // A copy of a result that others have led to in a way that has no derivative: backward says so, with the name.
 void infer_without_derivative(Call& c) { c.promise_like(c.tensor(0)); }
 
-void infer_copy_(Call& c) { expanded_strides("copy_", c.tensor(1), c.tensor(0).sizes()); }
+void infer_copy_(Call& c) {
+  check_implemented(c.tensor(0).is_meta() || !c.tensor(1).is_meta(), "copy_: Cannot copy out of meta tensor; no data!");
+  expanded_strides("copy_", c.tensor(1), c.tensor(0).sizes());
+}
 
 void run_resize_(Call& c) {
   const Tensor t = c.tensor(0);

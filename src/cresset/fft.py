@@ -296,5 +296,5 @@ def ifftshift(input, dim=None):
 
 
 _autocast.apply(globals())
-_registry.let_others_answer(globals(), "fft_")
+_registry.let_others_answer(globals(), "torch._C._fft", "fft_")
 __getattr__ = _missing_names.of(__name__)

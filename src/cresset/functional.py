@@ -3,13 +3,13 @@ too."""
 
 import cresset
 
-_NAMES = (
-    "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist chain_matmul "
-    "einsum istft lu norm meshgrid pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
-).split()
+from .ops.homes import HOMES
+
+_NAMES = [name for name, home in HOMES.items() if home == "torch.functional"]
+_NAMES += ["istft", "pca_lowrank", "svd_lowrank"]  # at home elsewhere, and imported there
 
 globals().update({name: getattr(cresset, name) for name in _NAMES})
-__all__ = list(_NAMES)
+__all__ = _NAMES
 
 
 def __getattr__(name):

@@ -8,6 +8,7 @@ import inspect
 import threading
 
 from . import _native
+from .ops.registry import OBEYING
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
@@ -40,7 +41,7 @@ def has_torch_function(relevant_args):
     if _hop.skips:
         _hop.skips = False
         return False
-    return _native.function_mode_depth() > 0 or builtins.any(_overrides(value) for value in relevant_args)
+    return _native.has_torch_function(relevant_args)
 
 
 def has_torch_function_unary(value):
@@ -106,7 +107,7 @@ def redispatch_function(func, types, args, kwargs):
     'Tensor'
     """
     kwargs = kwargs or {}
-    if isinstance(func, _FUNCTIONS[1]):
+    if isinstance(func, OBEYING[1]):
         return func.__wrapped__(*args, **kwargs)
     if not inspect.isfunction(func):
         with DisableTorchFunction():
@@ -201,6 +202,17 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         super().__exit__(*exception)
 
 
+def _get_current_function_mode():
+    """The innermost mode, or None."""
+    stack = _get_current_function_mode_stack()
+    return stack[-1] if stack else None
+
+
+def _get_current_function_mode_stack():
+    """The modes that watch, the innermost last."""
+    return _native.function_modes()
+
+
 class enable_reentrant_dispatch:
     """Inside a handler, let subclasses see the calls again."""
 
@@ -220,30 +232,39 @@ def is_tensor_like(inp):
     return isinstance(inp, _native.Tensor) or hasattr(inp.__class__, "__torch_function__")
 
 
+_ARITHMETIC = [
+    f"__{form}{name}__"
+    for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()
+    for form in (("", "r", "i") if name != "matmul" else ("", "r"))
+] + [f"__{name}__" for name in "eq ne lt le gt ge neg abs invert getitem setitem".split()]  # fmt: skip
+
+
 @functools.cache
 def _namespaces():
     """(public name, what holds the functions, their names) of all namespaces with functions that obey the protocol."""
     import cresset
 
-    from .ops import functions, methods
+    def listed(holder):
+        return [name for name in dir(holder) if not name.startswith("_") and isinstance(getattr(holder, name), OBEYING)]
 
-    def listed(module):
-        return [
-            name for name in dir(module) if not name.startswith("_") and isinstance(getattr(module, name), _FUNCTIONS)
-        ]
+    from .nn import functional as layer_functions  # upward: the lists have the functions of all floors
+    from .nn import init  # upward: likewise
 
-    return [
-        ("torch", cresset, [name for name in functions if not name.startswith("_") and not name.endswith("_")]),
-        ("torch.Tensor", _native.Tensor, list(methods)),
-        *(
-            (f"torch.{name}", module, listed(module))
-            for name, module in (("linalg", cresset.linalg), ("fft", cresset.fft), ("special", cresset.special))
-        ),
-    ]
-
-
-# Those that obey: operators and functions made of them.
-_FUNCTIONS = (_native.Operator, type(_native.overridable(len)))
+    functional = cresset.functional
+    holders = {
+        "torch": cresset,
+        "torch.functional": functional,
+        "torch.nn.functional": layer_functions,
+        "torch.nn.init": init,
+        "torch.Tensor": _native.Tensor,
+        "torch.linalg": cresset.linalg,
+        "torch.fft": cresset.fft,
+        "torch.special": cresset.special,
+    }
+    names = {prefix: listed(holder) for prefix, holder in holders.items()}
+    names["torch.Tensor"] += _ARITHMETIC
+    names["torch"] = [name for name in names["torch"] if not name.endswith("_") and not hasattr(functional, name)]
+    return [(prefix, holder, names[prefix]) for prefix, holder in holders.items()]
 
 
 def get_overridable_functions():
@@ -256,7 +277,7 @@ def get_overridable_functions():
     found = {}
     for _, holder, names in _namespaces():
         values = [getattr(holder, name) for name in names]
-        found[holder] = [value for value in values if isinstance(value, _FUNCTIONS) and value not in ignored]
+        found[holder] = [value for value in values if value not in ignored]
     return found
 
 
@@ -311,9 +332,8 @@ def is_tensor_method_or_property(func):
     >>> cresset.overrides.is_tensor_method_or_property(cresset.Tensor.add)
     True
     """
-    from .ops import methods
-
-    return getattr(func, "__name__", "") == "__get__" or builtins.any(func is method for method in methods.values())
+    name = getattr(func, "__name__", "")
+    return name == "__get__" or getattr(_native.Tensor, name, None) is func
 
 
 def resolve_name(f):

@@ -2,6 +2,7 @@
 
 import cresset
 
+from ._native import face as _face
 from .ops.registry import _operators as _native_operators
 from .show import missing_names as _missing_names
 
@@ -24,9 +25,8 @@ _ELSEWHERE = {
 
 __all__ = sorted([*_HERE, *_ELSEWHERE])
 
-for _name in _HERE:
-    globals()[_name] = _native_operators[_name]
-for _name, _other in _ELSEWHERE.items():
-    globals()[_name] = getattr(cresset, _other)
+_found = {name: _native_operators[name] for name in _HERE}
+_found |= {name: getattr(cresset, other) for name, other in _ELSEWHERE.items()}
+globals().update({name: _face(found, f"special_{name}", "torch._C._special") for name, found in _found.items()})
 
 __getattr__ = _missing_names.of(__name__)

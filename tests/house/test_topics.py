@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Machinery of cresset/ops: how operators are offered and what their files share.
 PYTHON_MACHINERY = {
     "__init__", "registry", "autocast", "batches", "dimensions", "namespaces", "return_types", "aten_forms",
-    "aten_transformer", "aten_table", "tags", "attention_choice",
+    "aten_transformer", "aten_table", "tags", "attention_choice", "homes",
 }  # fmt: skip
 # Tests of what holds for all topics.
 ABOUT_ALL = {"aten_table", "hostile_arguments", "private_layout", "rare_calls", "signals", "threads"}

@@ -155,3 +155,14 @@ def test_a_file_is_named_by_a_path(tmp_path, monkeypatch):
         cresset.from_file(cresset.empty(0, 3), shared=True)
     assert not list(tmp_path.iterdir())
     assert cresset.from_file(tmp_path / "numbers", shared=True, size=2).tolist() == [0, 0]
+
+
+def test_nothing_is_copied_out_of_what_has_no_memory():
+    target = cresset.ones(2)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        target.copy_(cresset.ones(2, device="meta"))
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        cresset.TypedStorage([1, 2], dtype=cresset.int8).copy_(
+            cresset.TypedStorage([3, 4], device="meta", dtype=cresset.int8)
+        )
+    assert target.tolist() == [1.0, 1.0] and cresset.ones(2, device="meta").copy_(target).is_meta

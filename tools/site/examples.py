@@ -111,7 +111,7 @@ def session(samples, statements, may_raise=False):
 
 def from_docstring(text, where, value):
     """Run the examples of a docstring, which may use the names of its module; they have to give what they show."""
-    module = sys.modules.get(getattr(value, "__module__", None))
+    module = sys.modules.get(getattr(inspect.unwrap(value) if callable(value) else value, "__module__", None))
     names = {**vars(module), **names_for_examples()} if module else names_for_examples()
     test = doctest.DocTestParser().get_doctest(inspect.cleandoc(text), names, where, None, 0)
     said = []
@@ -184,8 +184,9 @@ class Examples:
                 shown = session([], [fact])
                 self.count["samples"] += 1
                 return shown
-        operators = cresset.ops.functions
-        if namespace in GUESSED and operators.get(name) is not value and not hasattr(value, "examples"):
+        behind = cresset._native.function_behind
+        is_operator = behind(cresset.ops.functions.get(name)) is behind(value)
+        if namespace in GUESSED and not is_operator and not hasattr(value, "examples"):
             self.missing.append(f"{namespace}.{name}")
             return None
         for call in guesses(namespace, name, value):

@@ -197,7 +197,7 @@ def call_of(func, name, args, kwargs, scalars=False):
 
 
 def _is_layer_function(func):
-    return (getattr(func, "__module__", None) or "").startswith("cresset.nn.functional")
+    return (getattr(getattr(func, "__wrapped__", func), "__module__", None) or "").startswith("cresset.nn.functional")
 
 
 def _find_by_names(func, name, args, kwargs, scalars):

@@ -364,7 +364,9 @@ class Recorder(TorchFunctionMode):
 def _name_of(func):
     """An operator of torch.library is called by its namespace, too."""
     schema = getattr(func, "_schema", None)
-    return schema.name if schema is not None and "::" in getattr(schema, "name", "") else func.__name__
+    if schema is not None and "::" in getattr(schema, "name", ""):
+        return schema.name
+    return _native.function_behind(func).__name__
 
 
 def _address(tensor):

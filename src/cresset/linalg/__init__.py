@@ -46,5 +46,5 @@ __all__ = [
 ]  # fmt: skip
 
 _autocast.apply(globals())
-_registry.let_others_answer(globals(), "linalg_")
+_registry.let_others_answer(globals(), "torch._C._linalg", "linalg_")
 __getattr__ = _missing_names.of(__name__)

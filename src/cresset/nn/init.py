@@ -5,6 +5,7 @@ import warnings
 
 import cresset
 
+from .._native import overridable as _overridable
 from ..show import missing_names as _missing_names
 
 
@@ -235,6 +236,10 @@ def _renamed(new):
     return deprecated
 
 
+# Other types may answer for these in PyTorch.
+uniform_, normal_, constant_, kaiming_uniform_ = (
+    _overridable(fill, "torch.nn.init", False) for fill in (uniform_, normal_, constant_, kaiming_uniform_)
+)
 uniform, normal, constant, eye, dirac = (_renamed(f) for f in (uniform_, normal_, constant_, eye_, dirac_))
 xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = (
     _renamed(f) for f in (xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_)

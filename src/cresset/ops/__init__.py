@@ -5,7 +5,7 @@ registry.
 import importlib
 import importlib.util
 
-from . import autocast, registry
+from . import autocast, homes, registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
@@ -24,7 +24,8 @@ for _topic in TOPICS:
 functions, methods = registry.functions, registry.methods
 for _names in (functions, methods):
     autocast.apply(_names)
-    registry.let_others_answer(_names)
+    registry.let_others_answer(_names, homes=homes.HOMES)
+registry.tell_names_apart()
 
 
 def __getattr__(name):

@@ -26,6 +26,8 @@ placement_rules: dict[
 # many share: see distributed/tensor/words.py
 
 _operators = _native.operators()
+# What obeys __torch_function__: operators and functions made of them.
+OBEYING = (_native.Operator, type(_native.overridable(len)))
 
 for _name, _operator in _operators.items():
     _is_function, _is_method = _native.operator_forms(_name)
@@ -179,12 +181,14 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
     return offered
 
 
-def let_others_answer(table, prefix=""):
+def let_others_answer(table, home="torch", prefix="", homes=None):
     """Let the functions in a table, but for a module's private ones, ask modes and arguments with __torch_function__
     first, as operators do.
 
-    With a `prefix`, that of PyTorch's names for the functions of the module, they are asked about by these:
-    `linalg_inv`.
+    Args:
+        home: what their `__module__` is, as in PyTorch.
+        prefix: that of PyTorch's names for the functions of the module, by which they are asked about: `linalg_inv`.
+        homes: those at home elsewhere, by name.
     """
     for name, offered in table.items():
         if isinstance(offered, types.FunctionType) and (
@@ -192,8 +196,21 @@ def let_others_answer(table, prefix=""):
         ):
             if offered not in _overridable:
                 offered.__name__ = prefix + name if prefix else offered.__name__
-                _overridable[offered] = _native.overridable(offered)
+                _overridable[offered] = _native.overridable(offered, (homes or {}).get(name, home))
             table[name] = _overridable[offered]
+
+
+def tell_names_apart():
+    """Give each method that is a function, too, and each further name an object of its own, by which
+    __torch_function__ is asked: `Tensor.add` is not `torch.add`, and `torch.arcsin` says that it is.
+    """
+    for table in (functions, methods):
+        for name, offered in table.items():
+            if isinstance(offered, OBEYING) and (
+                offered.__name__ != name or (table is methods and functions.get(name) is offered)
+            ):
+                home = "torch.Tensor" if table is methods else offered.__module__
+                table[name] = _native.face(offered, name, home)
 
 
 _overridable = {}  # function -> its form that obeys __torch_function__

@@ -130,6 +130,7 @@ class Pickler(pickle._Pickler):
         """Operators, and functions that obey __torch_function__, are functions in torch or in its nn.functional."""
         from cresset.nn import functional
 
+        obj = _native.function_behind(obj)
         here = vars(cresset).get(obj.__name__) is not obj and vars(functional).get(obj.__name__) is obj
         self.write_name(obj, "torch.nn.functional" if here else "torch", obj.__name__)
 

@@ -43,7 +43,7 @@ class InterpretedTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        name = func.__name__
+        name = _native.function_behind(func).__name__
         kwargs = dict(kwargs or {})
         out = kwargs.pop("out", None)
         rule = cls.rules.get(name)

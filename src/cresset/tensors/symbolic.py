@@ -6,6 +6,8 @@ are no symbolic floats. The sym_ functions take plain numbers and symbolic ones.
 import builtins
 import math
 
+from .._native import overridable
+
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
     "sym_sum",
@@ -195,3 +197,10 @@ def sym_sqrt(a):
     2.0
     """
     return math.sqrt(a)
+
+
+# Other types may answer for these, as for functions of tensors.
+sym_not, sym_float, sym_int, sym_max, sym_min, sym_ite, sym_sum, sym_sqrt = (
+    overridable(function, "torch", False)
+    for function in (sym_not, sym_float, sym_int, sym_max, sym_min, sym_ite, sym_sum, sym_sqrt)
+)

@@ -591,12 +591,17 @@ METHODS = [
 ]  # fmt: skip
 
 
+# Those of which modes and subclasses are told, by __torch_function__.
+TOLD = {__dlpack_device__, set_, element_size, is_shared, is_pinned, cuda, map_, apply_}
+
+
 def install(methods):
     """Attach operators and the methods above to the native type."""
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for method in (*METHODS, *underscored.METHODS):
-        setattr(Tensor, method.__name__, method)
+        told = _native.overridable(method, "torch.Tensor", False) if method in TOLD else method
+        setattr(Tensor, method.__name__, told)
     Tensor._legacy_new = staticmethod(legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)
     Tensor.__torch_function__ = classmethod(__torch_function__)

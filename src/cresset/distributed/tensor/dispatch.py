@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import cresset
 
+from ... import _native
 from ...ops import formulas
 from ...ops.registry import placement_rules
 from ._dtensor_spec import DTensorSpec, TensorMeta
@@ -284,7 +285,7 @@ def _say(name, specs):
 
 def dispatch(cls, func, args, kwargs):
     """Run an operator on distributed tensors."""
-    name = func.__name__
+    name = _native.function_behind(func).__name__
     out = kwargs.pop("out", None) if kwargs else None
     if _has_plain((args, list(kwargs.values())), cls):
         found = _first((args, list(kwargs.values())), cls)

@@ -14,7 +14,7 @@ import warnings
 
 import cresset
 
-from ..._native import Tensor
+from ..._native import Tensor, function_behind
 from ...autograd import Function
 from ...overrides import DisableTorchFunctionSubclass, enable_reentrant_dispatch
 from ..masks import _where
@@ -225,7 +225,7 @@ class MaskedTensor(Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         from .operators import above_autograd
 
-        rule = above_autograd().get(getattr(func, "__name__", None))
+        rule = above_autograd().get(getattr(function_behind(func), "__name__", None))
         if rule is not None:
             return rule(*args, **(kwargs or {}))
         with DisableTorchFunctionSubclass():

@@ -15,6 +15,7 @@ def above_autograd():
     """Name of a function or method -> its rule, made of differentiable steps."""
     table = {name: reductions.reduction(name) for name in reductions.REDUCE_NAMES}
     table |= {name: passthrough.pieces(name) for name in ("split", "split_with_sizes", "chunk", "unbind")}
+    table["tensor_backward"] = cresset.Tensor.backward.__wrapped__  # the derivatives ask masked gradients
     table["softmax"] = reductions.softmax(reducing.softmax)
     table["log_softmax"] = reductions.softmax(reducing.log_softmax)
     # Of half precision it is made of operators on bits.

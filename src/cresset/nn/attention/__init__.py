@@ -10,8 +10,8 @@ __all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
 WARN_FOR_UNFUSED_KERNELS = False
 
 
-class SDPBackend(enum.IntEnum):
-    """The ways PyTorch knows."""
+class SDPBackend(enum.Enum):
+    """The ways PyTorch knows. They have numbers and, as there, are none."""
 
     ERROR = -1
     MATH = 0
@@ -19,6 +19,11 @@ class SDPBackend(enum.IntEnum):
     EFFICIENT_ATTENTION = 2
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
+
+    def __int__(self):
+        return self.value
+
+    __index__ = __int__
 
 
 _FORMS = {

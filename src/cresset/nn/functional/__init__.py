@@ -126,8 +126,23 @@ from .patches import channel_shuffle, fold, native_channel_shuffle, pixel_shuffl
 from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
 
+# What PyTorch keeps elsewhere, and only offers here.
+_HOMES = {
+    **dict.fromkeys(
+        """adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d
+        conv_transpose2d conv_transpose3d cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist
+        pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ threshold_""".split(),
+        "torch",
+    ),
+    **dict.fromkeys(
+        """avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ logsigmoid one_hot scaled_dot_product_attention
+        softplus softshrink""".split(),
+        "torch._C._nn",
+    ),
+}
+
 _autocast.apply(globals())
-_registry.let_others_answer(globals())
+_registry.let_others_answer(globals(), "torch.nn.functional", homes=_HOMES)
 _missing = _missing_names.of(__name__)
 
 

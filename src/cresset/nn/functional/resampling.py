@@ -18,7 +18,6 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exa
 
 
 @autocast(cuda="float32")
-@overridable
 def interpolate(
     input,
     size=None,
@@ -90,6 +89,9 @@ def interpolate(
     for k in reversed(range(spatial)):
         result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, precision)
     return _in_format_of(input, result.to(dtype))
+
+
+interpolate = overridable(interpolate, "torch.nn.functional")  # also where other files of this package call it
 
 
 def _in_format_of(input, result):

@@ -6,6 +6,7 @@ Its default there is 0, unlike the one in nn.functional.
 import cresset
 
 from ...ops.autocast import apply, autocast
+from ...ops.registry import let_others_answer
 from . import grid as _grid
 from . import likelihood as _likelihood
 from . import margin as _margin
@@ -125,3 +126,4 @@ functions = {
     )
 }  # fmt: skip
 apply(functions)
+let_others_answer(functions)
