@@ -36,8 +36,8 @@ def test_what_does_not_go_together_is_refused():
 
 
 def test_ways_to_attend_have_numbers_and_are_none():
-    ways = cresset.nn.attention.SDPBackend
+    ways = torch.nn.attention.SDPBackend
     assert int(ways.FLASH_ATTENTION) == 1 and [10, 20][ways.FLASH_ATTENTION] == 20
     assert ways.MATH != 0 and not isinstance(ways.MATH, int) and repr(ways.MATH) == "<SDPBackend.MATH: 0>"
-    with cresset.nn.attention.sdpa_kernel([ways.MATH]):
-        assert cresset.nn.functional.scaled_dot_product_attention(*[cresset.ones(1, 2, 4)] * 3).shape == (1, 2, 4)
+    with torch.nn.attention.sdpa_kernel([ways.MATH]):
+        assert F.scaled_dot_product_attention(*[torch.ones(1, 2, 4)] * 3).shape == (1, 2, 4)
