@@ -403,7 +403,13 @@ static void execute_surveyed(Call& c, const Survey& s) {
         before = clone(target);
         copy_into(given, bytes);
       }
-    bools.replace(c.op.inplace || c.op.mutates ? 1 : 0, readable_bools);
+    const bool writes = c.op.inplace || c.op.mutates;
+    bools.replace(writes ? 1 : 0, [&](const Tensor& t) {
+      // What lies where the target does was put right with it; copy_ leaves it as it is.
+      const bool is_target = writes && c.op.aliasing == Aliasing::whole && t.dtype() == Dtype::b8 &&
+                             overlap_of(c.tensor(0), t) == Overlap::whole;
+      return is_target ? t : readable_bools(t);
+    });
   }
   try {
     InLayout layout(c);

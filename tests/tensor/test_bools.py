@@ -61,6 +61,8 @@ class TestBytesThatAreBools:
         np = pytest.importorskip("numpy")
         assert torch.from_numpy(np.full(8, 255, dtype="uint8").view(bool)).sum().item() == 8
         assert torch.frombuffer(bytearray([3, 0, 9]), dtype=torch.bool).sum().item() == 2
+        wide = torch.frombuffer(bytearray([3]), dtype=torch.bool).expand(2)
+        assert wide.copy_(wide) is wide and wide.sum().item() == 2
         storage = torch.tensor([7, 0, 7], dtype=torch.uint8).untyped_storage()
         assert torch.empty(0, dtype=torch.bool).set_(storage, 0, (3,)).sum().item() == 2
         assert (
