@@ -137,3 +137,28 @@ def test_an_operator_of_a_program_runs_by_its_shape_rule():
         doubled.register_fake(lambda x: x.new_empty(2 * x.shape[0]))
         result = doubled(torch.ones(2))
     assert isinstance(result, FakeTensor) and result.shape == (4,)
+
+
+def test_symbols_for_sizes_are_refused_where_they_would_be_made():
+    env = torch.fx.experimental.symbolic_shapes.ShapeEnv(allow_dynamic_output_shape_ops=False)
+    assert not env.allow_dynamic_output_shape_ops and env.allow_scalar_outputs
+    with pytest.raises(NotImplementedError, match="sizes are numbers here"):
+        torch._subclasses.FakeTensorMode(shape_env=env).from_tensor(torch.ones(2))
+    mode = torch._subclasses.FakeTensorMode(shape_env=env, static_shapes=True)
+    assert mode.shape_env is env and mode.from_tensor(torch.ones(2)).shape == (2,)
+
+
+def test_the_constructor_of_a_subclass_may_be_marked_for_export():
+    mark = torch._export.wrappers.mark_subclass_constructor_exportable_experimental
+
+    class Part(torch.Tensor):
+        @mark
+        def __init__(self, data):
+            self.note = "made"
+
+    assert Part(torch.ones(2)).note == "made"
+    with pytest.raises(RuntimeError, match="can only be applied on subclass tensor.__init__, not on 'other'"):
+
+        @mark
+        def other(self):
+            pass

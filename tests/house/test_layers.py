@@ -33,7 +33,7 @@ PYTHON = [
         "utils", "multiprocessing", "hub"],
     ["graph", "dispatch", "_subclasses"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_functorch", "_logging", "_C"],
-    ["export", "onnx", "distributed", "ao", "quantization", "package"],
+    ["export", "_export", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "debug", "serve", "vision", "text", "metrics", "standing_in", "cli"],
     ["", "__main__"],
 ]  # fmt: skip

@@ -176,3 +176,30 @@ def test_a_jagged_tensor_that_requires_a_gradient_leaves_the_given_values_alone(
     jagged = cresset.nested.nested_tensor_from_jagged(values, cresset.tensor([0, 1, 4])).requires_grad_()
     (jagged * 2).values().sum().backward()
     assert jagged.is_leaf and jagged.grad is not None and not values.requires_grad and values.grad is None
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_extremes_say_what_and_where_along_a_dimension(layout):
+    nt = cresset.nested.nested_tensor([[1, 5, 2], [7, 3]], layout=layout, dtype=cresset.int64)
+    assert nt.max().item() == 7 and nt.min().item() == 1
+    values, indices = nt.max(dim=1)
+    assert values.tolist() == [5, 7] and indices.tolist() == [1, 0] and nt.min(1).values.tolist() == [1, 3]
+    assert nt.argmax(dim=1).tolist() == [1, 0] and nt.argmin(1).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_all_components_are_filled(layout):
+    nt = cresset.nested.nested_tensor([A, B], layout=layout)
+    assert nt.fill_(3.0) is nt and {x for row in nt.values().reshape(-1, 2).tolist() for x in row} == {3.0}
+    assert not nt.zero_().values().any()
+
+
+def test_the_parts_of_a_jagged_tensor_have_pytorchs_names():
+    nt = cresset.nested.nested_tensor([A, B], layout=cresset.jagged)
+    assert nt._values.tolist() == A + B and nt._values.data_ptr() == nt.values().data_ptr()
+    assert nt._metadata_cache == {"min_seqlen": 2, "max_seqlen": 3} == (nt * 2)._metadata_cache
+    assert nt._max_seqlen_tensor.shape == (3, 0) and nt._min_seqlen_tensor.shape == (2, 0)
+    bare = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets())
+    assert bare._metadata_cache == {} and bare._max_seqlen_tensor is None and bare._max_seqlen == 3
+    given = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets(), max_seqlen=8)
+    assert given._metadata_cache == {"max_seqlen": 8} and given._max_seqlen == 8 and given._min_seqlen == 2

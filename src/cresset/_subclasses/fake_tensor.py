@@ -187,8 +187,9 @@ class FakeTensorMode(modes.TorchDispatchMode):
     Args:
         allow_fallback_kernels: taken as in PyTorch; an operator without a shape rule is an error either way.
         allow_non_fake_inputs: let real tensors take part, as if they were fake; else they are an error.
-        shape_env: symbolic sizes, of which there are none here: anything but None is an error.
-        static_shapes: True, or None; sizes are numbers.
+        shape_env: where symbols would come from. Sizes are numbers here, so tensors are taken only with
+            `static_shapes`.
+        static_shapes: whether sizes are numbers; by default if there is no `shape_env`.
 
     >>> with cresset._subclasses.FakeTensorMode():
     ...     model = cresset.nn.Linear(3, 2)
@@ -207,15 +208,19 @@ class FakeTensorMode(modes.TorchDispatchMode):
         export=False,
     ):
         super().__init__()
-        if shape_env is not None:
-            raise NotImplementedError("FakeTensorMode: sizes are numbers here; symbolic ones come with torch.export")
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
-        self.shape_env, self.static_shapes, self.export = None, True, export
+        self.shape_env, self.export = shape_env, export
+        self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self.fake_tensor_converter = FakeTensorConverter()
         self.in_kernel_invocation = False
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
         """The fake form of a tensor; a fake one of this mode is its own."""
+        if not (self.static_shapes if static_shapes is None else static_shapes):
+            raise NotImplementedError(
+                "from_tensor: sizes are numbers here; symbolic ones come with torch.export. Make the FakeTensorMode "
+                "with static_shapes=True"
+            )
         if isinstance(tensor, FakeTensor):
             if tensor.fake_mode is not self:
                 raise AssertionError("Mixing fake modes NYI")

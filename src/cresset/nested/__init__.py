@@ -143,7 +143,10 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
         values = values.narrow(ragged - 1, 0, places[-1])
     if not values.requires_grad:
         values = values.detach()  # requires_grad_() of the whole is none of the given tensor's
-    return nested(values, cresset.jagged, offsets, ragged, lengths)
+    new = nested(values, cresset.jagged, offsets, ragged, lengths)
+    bounds = {"min_seqlen": min_seqlen, "max_seqlen": max_seqlen}
+    new._metadata_cache.update({name: bound for name, bound in bounds.items() if bound is not None})
+    return new
 
 
 def narrow(tensor, dim, start, length, layout=None):

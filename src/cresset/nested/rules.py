@@ -315,11 +315,11 @@ def cat(tensors, dim=0):
 # ---- reductions
 
 
-def reduction(name):
+def reduction(name, function=None):
     """The rule of an operator that reduces: over all elements, over regular dimensions, or over the ragged one of each
     component.
     """
-    function = _operators[name]
+    function = function or _operators[name]
 
     def apply(input, dim=None, keepdim=False, **kwargs):
         if dim is None:
@@ -350,14 +350,38 @@ def reduction(name):
     return apply
 
 
-for _name in ("sum", "mean", "amax", "amin", "prod", "any", "all", "logsumexp", "var", "std"):
+for _name in ("sum", "mean", "amax", "amin", "argmax", "argmin", "prod", "any", "all", "logsumexp", "var", "std"):
     if _name in _operators:
         rules[_name] = reduction(_name)
 
 
-# Without a dimension: the greatest and the least of all elements. Along one, use amax and amin.
-rules["max"] = lambda input: input._recorded.max()
-rules["min"] = lambda input: input._recorded.min()
+def extreme(name):
+    """`max` and `min`: of all elements, or values and where they lie along a dimension."""
+    function, kind = _operators[name], getattr(cresset.return_types, name)
+    of_all, values, indices = (
+        reduction(name, part) for part in (function, lambda *args: function(*args)[0], lambda *args: function(*args)[1])
+    )
+
+    def apply(input, dim=None, keepdim=False):
+        return of_all(input) if dim is None else kind((values(input, dim, keepdim), indices(input, dim, keepdim)))
+
+    return apply
+
+
+for _name in ("max", "min"):
+    rules[_name] = extreme(_name)
+
+
+def _filled(name):
+    def apply(input, *args):
+        getattr(input._recorded, name)(*args)
+        return input
+
+    return apply
+
+
+for _name in ("fill_", "zero_"):
+    rules[_name] = _filled(_name)
 
 
 # ---- products and layers

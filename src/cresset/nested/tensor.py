@@ -68,7 +68,10 @@ class NestedTensor(InterpretedTensor):
         return self._packed
 
     def _with(self, recorded):
-        return nested(recorded, self._layout, self._offsets, self._ragged, self._lengths, self._shapes)
+        new = nested(recorded, self._layout, self._offsets, self._ragged, self._lengths, self._shapes)
+        if "_bounds" in self.__dict__:
+            new.__dict__["_bounds"] = dict(self._bounds)
+        return new
 
     def _become(self, other):
         for name in ("_packed", "_layout", "_offsets", "_ragged", "_lengths", "_shapes"):
@@ -175,6 +178,35 @@ class NestedTensor(InterpretedTensor):
     def _ragged_idx(self):
         return self._ragged
 
+    @property
+    def _values(self):
+        """The packed components of the jagged layout, as `values()` gives them."""
+        self._only_jagged("_values")
+        return self._packed
+
+    @property
+    def _metadata_cache(self):
+        """The bounds of the lengths, as far as they were given: `min_seqlen` and `max_seqlen`."""
+        return self.__dict__.setdefault("_bounds", {})
+
+    @property
+    def _min_seqlen(self):
+        """A lower bound of the lengths: that which was given, or the least."""
+        return self._metadata_cache["min_seqlen"] if "min_seqlen" in self._metadata_cache else min(lengths_of(self))
+
+    @property
+    def _max_seqlen(self):
+        """An upper bound of the lengths: that which was given, or the greatest."""
+        return self._metadata_cache["max_seqlen"] if "max_seqlen" in self._metadata_cache else max(lengths_of(self))
+
+    @property
+    def _min_seqlen_tensor(self):
+        return _size_holder(self._metadata_cache.get("min_seqlen"))
+
+    @property
+    def _max_seqlen_tensor(self):
+        return _size_holder(self._metadata_cache.get("max_seqlen"))
+
     def unbind(self, dim=0):
         """The components."""
         if dim != 0:
@@ -258,6 +290,11 @@ class NestedTensor(InterpretedTensor):
         )
 
 
+def _size_holder(bound):
+    """A number as the size of a tensor without elements, which is how PyTorch keeps it; None stays None."""
+    return None if bound is None else cresset.empty(bound, 0)
+
+
 def nested(packed, layout, offsets=None, ragged=1, lengths=None, shapes=None):
     """A nested tensor of parts that are known to fit."""
     rank = packed.dim() + 1 if shapes is None else 1 + (len(shapes[0]) if shapes else 0)
@@ -333,8 +370,12 @@ def from_items(tensors, layout, ragged=None):
             cresset.cat([item.reshape(-1) for item in tensors]), layout, shapes=[tuple(item.shape) for item in tensors]
         )
     dim = differ[0] if differ else (ragged or 1) - 1
-    offsets = cresset.tensor([0, *itertools.accumulate(item.shape[dim] for item in tensors)], dtype=cresset.int64)
-    return nested(cresset.cat(tensors, dim), layout, offsets, dim + 1)
+    lengths = [item.shape[dim] for item in tensors]
+    offsets = cresset.tensor([0, *itertools.accumulate(lengths)], dtype=cresset.int64)
+    new = nested(cresset.cat(tensors, dim), layout, offsets, dim + 1)
+    if layout == cresset.jagged:
+        new._metadata_cache.update(min_seqlen=min(lengths), max_seqlen=max(lengths))
+    return new
 
 
 def padded(tensor, padding, output_size=None):

@@ -179,6 +179,8 @@ class ShapeEnv:
     Args:
         duck_shape: whether dimensions of one size share a symbol.
         specialize_zero_one: whether the sizes 0 and 1 are numbers and no symbols.
+        allow_scalar_outputs, allow_dynamic_output_shape_ops: kept for who asks; no tensor here has a size that is a
+            symbol, so no operator makes one.
 
     >>> from cresset.fx.experimental.symbolic_shapes import ShapeEnv, statically_known_true
     >>> env = ShapeEnv()
@@ -188,8 +190,17 @@ class ShapeEnv:
     (True, {'u0': VR[2, int_oo]})
     """
 
-    def __init__(self, *, duck_shape=True, specialize_zero_one=True):
+    def __init__(
+        self,
+        *,
+        duck_shape=True,
+        specialize_zero_one=True,
+        allow_scalar_outputs=True,
+        allow_dynamic_output_shape_ops=True,
+    ):
         self.duck_shape, self.specialize_zero_one = duck_shape, specialize_zero_one
+        self.allow_scalar_outputs = allow_scalar_outputs
+        self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
         self.guards, self.replacements, self.deferred_runtime_asserts = [], {}, {}
         self.var_to_val, self.var_to_range, self.var_to_sources, self.var_to_constraint = {}, {}, {}, {}
         self._by_size, self._unbacked = {}, 0
