@@ -410,6 +410,8 @@ KNOWN = [
         "a complex bound is refused, also one that the step makes"),
     (r"square_?\(|pow_?\(| [*][*]?=? ", r"^v\d+: \(nan[+-]\S+j\) instead of \(-?inf[+-]\S+j\) at .* complex128$", r"complex128 .*e[+](1[5-9]\d|[23]\d\d)",
         "complex numbers whose parts have infinite squares: the difference of these is nan; PyTorch rounds only one of them, and has an infinity of either sign"),
+    (r" @ |[.](matmul|mm|mv|bmm|addmm|addmv|inner|linear|tensordot|einsum)\(", r"^v\d+: \(-?inf[+-]infj\) instead of \(nan[+-]nanj\) at .* complex(64|128)$", r"inf",
+        "the product with an infinite complex number is infinite, as element by element; PyTorch multiplies sums by an alpha of one, and by its other part, zero"),
     (r"t[.](addmm|addmv|addbmm|baddbmm|addr)\(.*alpha=", r"^v\d+: \(-?inf[+-]infj\) instead of \(nan[+-]nanj\) at .* complex(64|128)$", r"inf",
         "an infinite complex number times alpha is infinite; PyTorch adds its other part times zero"),
     (r"output_nr", r"; made by (GRUCell|LSTMCell|RNNCell)$", r"", "a cell is one operator with several results; PyTorch's last step has one"),
