@@ -147,8 +147,13 @@ class CopySlices : public Node {
     check(change_,
           "Trying to backward through the graph a second time (or directly access saved tensors after they have "
           "already been freed). Specify retain_graph=True if you need to.");
-    Tensor whole = fresh_base(base_, grads[0], false);
-    call_operator(op("copy_"), whole, grads[0]);
+    Tensor whole = grads[0];
+    // Where nobody asks for the gradient of what was there before, that of the part is read in place.
+    if (edges[0].node || whole->level || whole.offset() != 0 || whole.dtype() != base_.dtype ||
+        !(whole.strides() == base_.strides) || !is_dense(base_.sizes, base_.strides)) {
+      whole = fresh_base(base_, grads[0], false);
+      call_operator(op("copy_"), whole, grads[0]);
+    }
     Tensor part = part_of(whole, view_, base_);
     Grads part_grads, changed;
     part_grads.push_back(call_operator(op("clone"), part));

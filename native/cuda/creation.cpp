@@ -13,7 +13,7 @@ namespace {
 
 const KernelFamily kRange("creation.cuh", "count_up", {"T"}, {"-DRANGE"});
 const KernelFamily kSpace("creation.cuh", "space", {"T", "EXPONENTS"}, {"-DSPACE"});
-const KernelFamily kTriangle("creation.cuh", "triangle_pairs", {"T", "UPPER"}, {"-DTRIANGLE"});
+const KernelFamily kTriangle("creation.cuh", "triangle_pairs", {"T", "UPPER", "SMALL"}, {"-DTRIANGLE"});
 
 void count_up(const Tensor& out, const Scalar& start, const Scalar& step) {
   const int64_t n = out.numel();
@@ -54,30 +54,34 @@ void run_triangle(Call& c) {
   const int64_t n = out.dim() == 2 ? out.size(1) : 0, rows = c.integer(0), columns = c.integer(1),
                 offset = std::clamp(c.integer(2), -rows, columns);
   if (n == 0) return;
-  kTriangle.launch(Place(out.device()), {out.dtype(), upper}, divide_up(n, 256), 256, 0, out.bytes(), n, rows, columns,
-                   offset);
+  // Whether places and twice the lengths of rows fit in 32 bits.
+  const bool small = rows < (int64_t{1} << 30) && columns < (int64_t{1} << 30) && n < (int64_t{1} << 30);
+  kTriangle.launch(Place(out.device()), {out.dtype(), upper, small}, divide_up(n, 256), 256, 0, out.bytes(), n, rows,
+                   columns, offset);
 }
 
-// (real, imag); both are read once, and pairs written.
+// (real, imag), or (abs, angle); both are read once, and pairs written.
+template <bool polar>
 void run_complex(Call& c) {
-  static const KernelFamily family("creation.cuh", "make_complex", {"T"}, {"-DPAIRS"});
+  static const KernelFamily family("creation.cuh", "make_complex", {"T", "POLAR"}, {"-DPAIRS"});
   const Tensor& out = c.out();
   const int64_t n = out.numel();
   if (n == 0) return;
   const auto part = [&](const Tensor& t) {
     return contiguous_on_device(view_of(t, out.sizes(), expanded_strides("complex", t, out.sizes()), t.offset()));
   };
-  const Tensor real = part(c.tensor(0)), imag = part(c.tensor(1)),
+  const Tensor first = part(c.tensor(0)), second = part(c.tensor(1)),
                to = out.is_contiguous() ? out : empty(out.sizes(), out.dtype(), out.device());
-  family.launch(Place(out.device()), {real.dtype()}, divide_up(n, 256), 256, 0, real.bytes(), imag.bytes(), to.bytes(),
-                n);
+  family.launch(Place(out.device()), {first.dtype(), polar}, divide_up(n, 256), 256, 0, first.bytes(), second.bytes(),
+                to.bytes(), n);
   if (to.get() != out.get()) copy_into(out, to);
 }
 
 }  // namespace
 
 REGISTER_KERNELS(creation) {
-  r.set_kernel("complex", DeviceType::cuda, run_complex);
+  r.set_kernel("complex", DeviceType::cuda, run_complex<false>);
+  r.set_kernel("polar", DeviceType::cuda, run_complex<true>);
   r.set_kernel("arange", DeviceType::cuda, run_arange_to);
   r.set_kernel("arange.start", DeviceType::cuda, run_arange);
   r.set_kernel("range", DeviceType::cuda, run_arange);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/circular_functions.h"
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
@@ -510,6 +511,57 @@ void run_complex(Call& c) {
   copy_into(view_as_dtype(out, part, out.sizes(), strides, 2 * out.offset() + 1), c.tensor(1));
 }
 
+// Pairs of abs cos(angle) and abs sin(angle), for angles of which none is large; false where one is.
+template <class T>
+struct PolarLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* abs, const T* angle, T* pairs, int64_t n, bool* done) {
+    bool large = false;
+    for (int64_t i = 0; i < n; ++i) large |= math::is_large_angle(angle[i]);
+    *done = !large;
+    if (large) return;
+    for (int64_t i = 0; i < n; ++i) {
+      pairs[2 * i] = abs[i] * math::quick::cos<Fma>(angle[i]);
+      pairs[2 * i + 1] = abs[i] * math::quick::sin<Fma>(angle[i]);
+    }
+  }
+};
+
+void infer_polar(Call& c) {
+  infer_complex(c);
+  const Dtype d = c.tensor(0).dtype();
+  check_implemented(d == Dtype::f32 || d == Dtype::f64, "polar: \"polar\" not implemented for ", name_of(d),
+                    "; float32 and float64 are");
+}
+void run_polar(Call& c) {
+  const Tensor& out = c.out();
+  const auto part = [&](const Tensor& t) {
+    return contiguous(view_of(t, out.sizes(), expanded_strides("polar", t, out.sizes()), t.offset()));
+  };
+  const Tensor first = part(c.tensor(0)), second = part(c.tensor(1));
+  visit_floating(first.dtype(), "polar", [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T *abs = first.data<T>(), *angle = second.data<T>();
+      T* const pairs = out.data<T>();
+      constexpr int64_t kBlock = 1024;
+      parallel_for(out.numel(), kParallelGrain / 4, [&](int64_t begin, int64_t end) {
+        for (int64_t at = begin; at < end; at += kBlock) {
+          const int64_t count = std::min(kBlock, end - at);
+          if constexpr (std::is_same_v<T, float>) {
+            bool done;
+            run_vectorized_256<PolarLoop<T>>(abs + at, angle + at, pairs + 2 * at, count, &done);
+            if (done) continue;
+          }
+          for (int64_t i = at; i < at + count; ++i) {
+            pairs[2 * i] = abs[i] * math::cos(angle[i]);
+            pairs[2 * i + 1] = abs[i] * math::sin(angle[i]);
+          }
+        }
+      });
+    }
+  });
+}
+
 }  // namespace
 
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
@@ -567,6 +619,7 @@ REGISTER(creation) {
   r.add("triu_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_triu_indices,
         run_triu_indices, constant);
   r.add("complex(Tensor real, Tensor imag) -> Tensor", infer_complex, run_complex, kAnyDevice);
+  r.add("polar(Tensor abs, Tensor angle) -> Tensor", infer_polar, run_polar, kFunctionOnly);
 }
 
 }  // namespace cresset

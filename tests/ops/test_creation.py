@@ -304,6 +304,28 @@ class TestGradients:
         assert (real.grad.item(), imag.grad.item()) == (2.0, 4.0)
 
 
+@pytest.mark.kernels
+def test_polar_is_made_of_cosines_and_sines_of_all_angles_and_so_is_its_gradient():
+    for dtype in (cresset.float32, cresset.float64):
+        size, angle = (cresset.randn(n, dtype=dtype, requires_grad=True) for n in ((1003, 1), (2,)))
+        angle = angle * cresset.tensor([20.0, 1e8], dtype=dtype)
+        z, expected = cresset.polar(size, angle), cresset.complex(size * angle.cos(), size * angle.sin())
+        cresset.testing.assert_close(z, expected)
+    gradients = [cresset.autograd.grad((r * (2 - 1j)).imag.sin().sum(), (size, angle)) for r in (z, expected)]
+    cresset.testing.assert_close(*gradients)  # in double precision, where sums of many differ by little
+    assert cresset.polar(cresset.ones(0), cresset.ones(1)).shape == (0,)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("rows, columns", [(1, 1), (5, 3), (3, 5), (41, 40), (100, 7), (7, 100)])
+def test_indices_of_triangles_are_those_of_what_they_keep(rows, columns):
+    ones = cresset.ones(rows, columns)
+    for offset in range(-rows - 1, columns + 2, 3):
+        for name in ("tril", "triu"):
+            pairs = getattr(cresset, name + "_indices")(rows, columns, offset)
+            assert cresset.equal(pairs, getattr(ones, name)(offset).nonzero().t())
+
+
 def test_polar_is_absolute_value_and_angle():
     z = cresset.polar(cresset.tensor([2.0]), cresset.tensor([math.pi / 2]))
     assert z.real.item() == pytest.approx(0, abs=1e-6) and z.imag.item() == pytest.approx(2)

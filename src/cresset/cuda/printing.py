@@ -23,6 +23,10 @@ COMPLEX = {
     "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
 }  # fmt: skip
 
+# What math.cuh has as one function of single precision, where the formula that the CPU vectorizes is made of doubles;
+# and for which numbers, where not for all.
+WHOLE = {"lgamma": "x >= 0.0f", "log_ndtr": None}
+
 
 def formula_source(operator, which, compute):
     """The function `formula` of an operator (itself, or its name; also one of the program's own) or of a gradient.
@@ -60,6 +64,9 @@ def formula_source(operator, which, compute):
     _, body = print_body(
         [(f"const {result} result", loop.expression)], functions=loop.functions, branches=alike, fused=fused
     )
+    if which < 0 and compute == "f32" and operator.name in WHOLE:
+        condition, call = WHOLE[operator.name], f"math::{operator.name}(x)"
+        body = [f"if ({condition}) return {call};", *body] if condition else [f"const {result} result = {call};"]
     return "\n".join([
         *includes([loop.expression]), "",
         f"// {place}",

@@ -3,7 +3,6 @@
 import cresset
 
 from ..ops.autocast import autocast
-from ..ops.dimensions import wrap_dim
 from ..ops.matmul_contraction import multi_dot as _chain
 from .calling import identity_in_place_of, with_out, with_tensors
 from .checking import check_square_shape
@@ -16,16 +15,7 @@ def cross(input, other, *, dim=-1):
     >>> cresset.linalg.cross(cresset.tensor([1, 0, 0]), cresset.tensor([0, 1, 0]))
     tensor([0, 0, 1])
     """
-    who = "linalg.cross"
-    if input.ndim != other.ndim:
-        raise RuntimeError(f"{who}: inputs must have the same number of dimensions, got {input.ndim} and {other.ndim}.")
-    dim = wrap_dim(dim, input.ndim, who)
-    if input.size(dim) != 3 or other.size(dim) != 3:
-        raise RuntimeError(
-            f"{who}: inputs dimension {dim} must have length 3. Got shapes {tuple(input.shape)} and "
-            f"{tuple(other.shape)}"
-        )
-    return cresset.cross(*cresset.broadcast_tensors(input, other), dim=dim)
+    return cresset.linalg_cross(input, other, dim=dim)
 
 
 @autocast("lower")

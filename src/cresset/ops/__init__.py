@@ -11,8 +11,8 @@ from . import autocast, homes, registry
 TOPICS = (
     "formulas", "view", "view_in_place", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan",
     "softmax", "normalization", "loss", "indexing", "scatter",
-    "sorting", "matmul", "matmul_contraction", "attention", "recurrence", "convolution", "pooling", "rearrange", "join",
-    "diagonal", "statistics",
+    "sorting", "matmul", "matmul_contraction", "cross", "attention", "recurrence", "convolution", "pooling",
+    "rearrange", "join", "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
     "sparse_layout", "segment", "check",
     "bits", "quantize", "resampling", "grid",

@@ -1,39 +1,23 @@
 """Functions of how a number is stored: frexp, hash_tensor, and nextafter of half precision."""
 
 import math
-from typing import Any
 
 import cresset
 
 from . import registry
-from .registry import function
-from .return_types import frexp as _frexp_result
+from .registry import function, operator
 
-
-@function(method=True, out=True)
-def frexp(input) -> Any:
-    """Mantissa and exponent: input = mantissa * 2 ** exponent with 1/2 <= |mantissa| < 1.
+frexp = operator("frexp", """Mantissa and exponent: input = mantissa * 2 ** exponent with 1/2 <= |mantissa| < 1.
 
     >>> mantissa, exponent = cresset.frexp(cresset.tensor([6.0, -0.5]))
     >>> mantissa, exponent
     (tensor([ 0.7500, -0.5000]), tensor([3, 0], dtype=torch.int32))
-    """
-    if not input.is_floating_point():
-        raise RuntimeError(f"torch.frexp() only supports floating-point dtypes, got {input.dtype}")
-    # The exponent is read from the bits of a double; those of subnormal doubles are first made normal.
-    double = input.detach().double()
-    is_small = double.abs() < 2.0**-1022
-    bits = cresset.where(is_small, double * 2.0**54, double).view(cresset.int64)
-    exponent = (bits >> 52 & 0x7FF) - 1022 - 54 * is_small
-    exponent = cresset.where(double.isfinite() & (double != 0), exponent, 0)
-    # 2 ** -exponent may overflow, its two halves do not.
-    half = -exponent // 2
-    mantissa = input * _power_of_two(half, input) * _power_of_two(-exponent - half, input)
-    return _frexp_result(mantissa, exponent.to(cresset.int32))
+    """, batch="leading")  # fmt: skip
 
 
-def _power_of_two(exponent, like):
-    return cresset.exp2(exponent.double()).to(like.dtype)
+@frexp.derivative
+def _(grad, exponent):
+    yield lambda: cresset.ldexp(grad, -exponent)
 
 
 @function(method=True, out=True)

@@ -233,18 +233,19 @@ def _(grad):
     yield lambda: cresset.imag(grad)
 
 
-@function(autocast={"cpu": "float32"})
-def polar(abs, angle, *, out=None):
-    """Complex numbers from their absolute values and angles.
+polar = operator("polar", """Complex numbers from their absolute values and angles.
 
     >>> cresset.polar(cresset.tensor([2.0]), cresset.tensor([0.0]))
     tensor([2.+0.j])
-    """
-    if not (abs.is_floating_point() and angle.is_floating_point()) or abs.dtype != angle.dtype:
-        cresset.complex(abs, angle)  # which says what is wrong
-    if abs.dtype not in (cresset.float32, cresset.float64):
-        raise NotImplementedError(f'polar: "polar" not implemented for {abs.dtype}; float32 and float64 are')
-    return cresset.complex(abs * angle.cos(), abs * angle.sin(), out=out)
+    """, autocast={"cpu": "float32"}, batch="pointwise")  # fmt: skip
+
+
+@polar.derivative
+def _(grad, abs, angle):
+    """With z = abs exp(i angle): dz / d(abs) is exp(i angle), dz / d(angle) is i z."""
+    real, imag, cosine, sine = cresset.real(grad), cresset.imag(grad), angle.cos(), angle.sin()
+    yield lambda: real * cosine + imag * sine
+    yield lambda: abs * (imag * cosine - real * sine)
 
 
 # --- inside vmap ---

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import cresset
 
 from .._native import forget_base
-from .dimensions import wrap_dim, wrap_dims
+from .dimensions import wrap_dims
 from .registry import function, functions, functions_in_place, methods
 
 _LETTERS = ascii_uppercase + ascii_lowercase
@@ -386,34 +386,6 @@ def kron(input, other):
     a = input.reshape([size for n in shape_a for size in (n, 1)])
     b = other.reshape([size for n in shape_b for size in (1, n)])
     return forget_base((a * b).reshape([n * m for n, m in zip(shape_a, shape_b)]))
-
-
-@function(method=True, out=True, autocast={"cuda": "promote"})
-def cross(input, other, dim=None):
-    """The cross product of vectors of three elements, along `dim` (by default the first dimension of size 3).
-
-    >>> cresset.cross(cresset.tensor([1, 0, 0]), cresset.tensor([0, 1, 0]))
-    tensor([0, 0, 1])
-    """
-    if input.ndim != other.ndim:
-        raise RuntimeError(
-            "cross: inputs must have the same number of dimensions, "
-            f"got shapes {list(input.shape)} and {list(other.shape)}"
-        )
-    if input.dtype != other.dtype:
-        raise RuntimeError(f"cross: expected scalar type {input.dtype} but found {other.dtype}")
-    if dim is None:
-        if 3 not in input.shape:
-            raise RuntimeError(f"cross: no dimension of size 3 in input of shape {list(input.shape)}")
-        dim = input.shape.index(3)
-    else:
-        dim = wrap_dim(dim, input.ndim, "cross")
-    if input.size(dim) != 3 or other.size(dim) != 3:
-        raise RuntimeError(
-            f"cross: inputs dimension {dim} must have length 3. Got {input.size(dim)} and {other.size(dim)}"
-        )
-    next_a, next_b = input.roll(-1, dim), other.roll(-1, dim)
-    return next_a * other.roll(-2, dim) - input.roll(-2, dim) * next_b
 
 
 def multi_dot(tensors, who="multi_dot"):

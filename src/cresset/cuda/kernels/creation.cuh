@@ -99,13 +99,16 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
 
 #ifdef TRIANGLE
-// How many elements stand above row r: rows below `first` are empty, then they grow by one from `width` on up to
-// `columns`.
-__device__ __forceinline__ int64_t above(int64_t r, int64_t first, int64_t width, int64_t columns) {
-  const int64_t rows = r - first,
-                growing = columns - width < rows ? columns - width : rows;  // rows that are shorter than full
-  if (rows <= 0) return 0;
-  return growing * width + growing * (growing - 1) / 2 + (rows - growing) * columns;
+#if SMALL  // all numbers below fit
+using Place = int32_t;
+using Wide = uint32_t;
+#else
+using Place = int64_t;
+using Wide = int64_t;
+#endif
+// How many elements stand in the first `rows` rows of a triangle whose rows grow by one from `width` on.
+CRESSET_INLINE Place in_rows(Place rows, Place width) {
+  return static_cast<Place>(Wide(rows) * Wide(width) + Wide(rows) * Wide(rows - 1) / 2);
 }
 // pairs[0][i], pairs[1][i]: the row and column of the i-th element of the lower triangle; of the upper one the same
 // counted from the end.
@@ -116,34 +119,60 @@ extern "C" __global__ void __launch_bounds__(256)
   if (i >= n) return;
 #if UPPER
   // Turned by half a turn the upper triangle from `offset` on is the lower one up to columns - rows - offset.
-  const int64_t place = n - 1 - i, lower = columns - rows - offset;
+  const Place place = static_cast<Place>(n - 1 - i);
+  const int64_t lower = columns - rows - offset;
 #else
-  const int64_t place = i, lower = offset;
+  const Place place = static_cast<Place>(i);
+  const int64_t lower = offset;
 #endif
-  const int64_t first = lower < 0 ? -lower : 0, grown = first + lower + 1, width = grown < columns ? grown : columns;
-  int64_t low = first, high = rows - 1;  // the last row with no more than `place` above it
-  while (low < high) {
-    const int64_t middle = (low + high + 1) / 2;
-    if (above(middle, first, width, columns) <= place)
-      low = middle;
-    else
-      high = middle - 1;
+  // Rows before `first` are empty, then they grow by one from `width` on, until they are full.
+  const int64_t first = lower < 0 ? -lower : 0, grown = first + lower + 1;
+  const Place width = static_cast<Place>(grown < columns ? grown : columns), most = static_cast<Place>(columns),
+              last = static_cast<Place>(rows - first);
+  const Place growing = most - width < last ? most - width : last, above = in_rows(growing, width);
+  Place row, column;
+  if (place < above) {
+    // row (row - 1) / 2 + row width <= place, solved for the row; the root is rounded, so the neighbors are tried.
+#if SMALL
+    const float b = static_cast<float>(width) - 0.5f;
+    row = static_cast<Place>(sqrtf(b * b + 2.0f * static_cast<float>(place)) - b);
+#else
+    const double b = static_cast<double>(width) - 0.5;
+    row = static_cast<Place>(sqrt(b * b + 2.0 * static_cast<double>(place)) - b);
+#endif
+    if (row >= growing) row = growing - 1;
+    while (row + 1 < growing && in_rows(row + 1, width) <= place) ++row;
+    while (in_rows(row, width) > place) --row;
+    column = place - in_rows(row, width);
+  } else {
+    const Place full = (place - above) / most;
+    row = growing + full;
+    column = place - above - full * most;
   }
-  const int64_t column = place - above(low, first, width, columns);
 #if UPPER
-  pairs[i] = static_cast<T>(rows - 1 - low);
+  pairs[i] = static_cast<T>(rows - 1 - first - row);
   pairs[n + i] = static_cast<T>(columns - 1 - column);
 #else
-  pairs[i] = static_cast<T>(low);
+  pairs[i] = static_cast<T>(first + row);
   pairs[n + i] = static_cast<T>(column);
 #endif
 }
 #endif
 
 #ifdef PAIRS
-extern "C" __global__ void __launch_bounds__(256) make_complex(const T* real, const T* imag, T* pairs, int64_t n) {
+CRESSET_INLINE void sine_and_cosine(float x, float& sine, float& cosine) { ::sincosf(x, &sine, &cosine); }
+CRESSET_INLINE void sine_and_cosine(double x, double& sine, double& cosine) { ::sincos(x, &sine, &cosine); }
+// POLAR: from absolute values and angles, else from real and imaginary parts.
+extern "C" __global__ void __launch_bounds__(256) make_complex(const T* first, const T* second, T* pairs, int64_t n) {
   after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  if (i < n) store_vector(pairs + 2 * i, Vector<T, 2>{{real[i], imag[i]}});
+  if (i >= n) return;
+#if POLAR
+  T sine, cosine;
+  sine_and_cosine(second[i], sine, cosine);
+  store_vector(pairs + 2 * i, Vector<T, 2>{{first[i] * cosine, first[i] * sine}});
+#else
+  store_vector(pairs + 2 * i, Vector<T, 2>{{first[i], second[i]}});
+#endif
 }
 #endif

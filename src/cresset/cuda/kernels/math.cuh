@@ -54,6 +54,7 @@ CRESSET_OF_ONE(acosh)
 CRESSET_OF_ONE(atanh)
 CRESSET_OF_ONE(erf)
 CRESSET_OF_ONE(erfc)
+CRESSET_OF_ONE(lgamma)
 CRESSET_OF_ONE(floor)
 CRESSET_OF_ONE(ceil)
 CRESSET_OF_ONE(trunc)
@@ -66,7 +67,6 @@ CRESSET_OF_TWO(nextafter)
 CRESSET_OF_TWO(copysign)
 #undef CRESSET_OF_ONE
 #undef CRESSET_OF_TWO
-CRESSET_INLINE double lgamma(double x) { return ::lgamma(x); }
 // The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1; in single precision rest is 1 - x, and nothing more.
 #ifndef CRESSET_EMULATED
 CRESSET_INLINE double erf_inverse(double x, double rest) { return x < 0.5 ? ::erfinv(x) : ::erfcinv(rest); }
@@ -93,6 +93,21 @@ inline float erf_inverse(float x, float) {
   return static_cast<float>(erf_inverse(static_cast<double>(x), 1.0 - static_cast<double>(x)));
 }
 #endif
+#ifndef CRESSET_EMULATED
+CRESSET_INLINE float erfcx(float x) { return ::erfcxf(x); }
+#else  // from there on erfc has few digits or none, and two terms of its series have all
+inline float erfcx(float x) {
+  const double z = x;
+  return static_cast<float>(z < 20.0 ? exp(z * z) * erfc(z) : 0.5641895835477563 / z * (1.0 - 0.5 / (z * z)));
+}
+#endif
+// The logarithm of the probability that a standard normal variable is below x.
+CRESSET_INLINE float log_ndtr(float x) {
+  const float square = x * x, rest = ::fmaf(x, x, -square);  // together x^2 with all its digits
+  const float scaled = 0.5f * erfcx(::fabsf(x) * 0.70710678118654752f);
+  if (x < 0.0f) return log(scaled) - 0.5f * square;
+  return square < 400.0f ? log1p(-scaled * exp(-0.5f * square) * (1.0f - 0.5f * rest)) : x != x ? x : -0.0f;
+}
 CRESSET_INLINE bool signbit(float x) { return __builtin_bit_cast(uint32_t, x) >> 31 != 0; }
 CRESSET_INLINE bool signbit(double x) { return __builtin_bit_cast(uint64_t, x) >> 63 != 0; }
 

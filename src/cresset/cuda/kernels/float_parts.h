@@ -1,0 +1,1 @@
+../../../../native/base/float_parts.h
