@@ -107,9 +107,11 @@ class Surroundings:
 
     def process(self, settings, local, rank, errors, environment, generation):
         """Start a process of a job, as elastic.processes.Process says."""
+        from .elastic.functions import FunctionProcess
         from .elastic.processes import Process
 
-        return Process(settings, local, rank, errors, environment, generation)
+        kind = Process if settings.function is None else FunctionProcess
+        return kind(settings, local, rank, errors, environment, generation)
 
     def clean_up(self):
         """Take away what processes that were killed have left."""

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -26,7 +27,10 @@ from .errors import ChildFailedError, ProcessFailure, read
 class Settings:
     """What an agent has to know; torchrun's command line says it."""
 
-    command: list
+    command: list = field(default_factory=list)
+    function: Callable | None = None  # in place of a command, with
+    args: tuple = ()
+    start_method: str = "spawn"  # of multiprocessing
     least: int = 1  # machines
     most: int = 1
     processes: int = 1
@@ -40,6 +44,7 @@ class Settings:
     log_dir: str | None = None
     redirects: str = "0"
     tee: str = "0"
+    prefix: str | None = None  # of lines that are shown, with ${role_name}, ${rank}, ${local_rank}
     shown: list = field(default_factory=list)
     signals: list = field(default_factory=lambda: ["SIGTERM", "SIGINT"])
     patience: float = 30.0  # seconds between asking a process to end and killing it
@@ -72,6 +77,10 @@ class Agent:
         """Tell the user, who asked for it."""
         if self.settings.says:
             print(f"torchrun: {text}", file=sys.stderr, flush=True)
+
+    def results(self):
+        """What the functions of this machine's processes gave, by rank."""
+        return {one.rank: getattr(one.process, "value", None) for one in self.processes}
 
     def run(self):
         """Run the job; ChildFailedError when it fails for good."""
@@ -215,6 +224,8 @@ class Agent:
 
     def name(self):
         """What the job's program is called."""
+        if self.settings.function is not None:
+            return getattr(self.settings.function, "__qualname__", type(self.settings.function).__qualname__)
         words = [word for word in self.settings.command[1:] if not word.startswith("-")]
         return words[0] if words else self.settings.command[0]
 

@@ -1,6 +1,7 @@
 """A process of a job, with the files that take what it prints."""
 
 import os
+import string
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,20 @@ def chosen(text, local):
     return int(dict(pair.split(":") for pair in text.split(",")).get(str(local), 0))
 
 
+def log_path(settings, generation, local, name):
+    """The file for what a process prints, in a folder that is there."""
+    base = settings.log_dir or tempfile.gettempdir()
+    folder = os.path.join(base, settings.job, f"attempt_{generation}", str(local))
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, f"{name}.log")
+
+
+def prefix_of(settings, local, rank):
+    """What stands before a line of a process that is shown here."""
+    template = string.Template(settings.prefix or "[${role_name}${local_rank}]:")
+    return template.safe_substitute(role_name=settings.role, local_rank=local, rank=rank)
+
+
 class Process:
     """A process that an agent started."""
 
@@ -29,10 +44,7 @@ class Process:
         for bit, name in ((1, "stdout"), (2, "stderr")):
             file, both = None, bool(tee & bit) and not hidden
             if (redirects | tee) & bit:
-                base = settings.log_dir or tempfile.gettempdir()
-                folder = os.path.join(base, settings.job, f"attempt_{generation}", str(local))
-                os.makedirs(folder, exist_ok=True)
-                file = open(os.path.join(folder, f"{name}.log"), "wb")  # noqa: SIM115
+                file = open(log_path(settings, generation, local, name), "wb")  # noqa: SIM115
                 self.files.append(file)
                 streams.append(subprocess.PIPE if both else file)
             else:
@@ -42,15 +54,16 @@ class Process:
         pipes = (self.process.stdout, self.process.stderr)
         for pipe, file, out in zip(pipes, copies, (sys.stdout, sys.stderr), strict=True):
             if file is not None:
-                thread = threading.Thread(target=self.copy, args=(pipe, file, out, settings.role), daemon=True)
+                prefix = prefix_of(settings, local, rank)
+                thread = threading.Thread(target=self.copy, args=(pipe, file, out, prefix), daemon=True)
                 thread.start()
                 self.threads.append(thread)
 
-    def copy(self, pipe, file, out, role):
+    def copy(self, pipe, file, out, prefix):
         """Write what comes to a file and here."""
         for line in pipe:
             file.write(line)
-            out.write(f"[{role}{self.local}]:" + line.decode(errors="replace"))
+            out.write(prefix + line.decode(errors="replace"))
             out.flush()
 
     def close(self):
