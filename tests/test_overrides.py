@@ -228,6 +228,14 @@ def test_has_torch_function_wants_a_list_of_arguments():
         assert not overrides.has_torch_function((Asked(cresset.ones(1)),))
 
 
+def test_subclasses_can_be_asked_again_inside_of_where_they_are_not():
+    x = Asked(cresset.ones(2))
+    with cresset._C.DisableTorchFunctionSubclass():
+        assert type(cresset.sum(x)) is cresset.Tensor
+        with overrides._enable_torch_function():
+            assert type(cresset.sum(x)) is Asked
+
+
 def test_the_modes_that_watch_are_listed():
     assert overrides._get_current_function_mode_stack() == [] and overrides._get_current_function_mode() is None
     with overrides.BaseTorchFunctionMode() as outer, overrides.BaseTorchFunctionMode() as inner:

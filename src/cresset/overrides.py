@@ -223,6 +223,9 @@ class enable_reentrant_dispatch:
         _native.set_torch_function_enabled(self.before)
 
 
+_enable_torch_function = enable_reentrant_dispatch  # PyTorch's other name for it
+
+
 def is_tensor_like(inp):
     """Whether `inp` is a tensor or has __torch_function__.
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import types
 import zipfile
+import zoneinfo
 
 import pytest
 
@@ -428,3 +429,25 @@ def test_another_pickle_module_says_what_objects_are_made_of(zipped):
         file, pickle_module=spelling
     )  # as data: the module is not asked; layers are read, as with False
     assert cresset.equal(read["layer"].weight, layer.weight) and read["outside"]["degrees"].item() == 21.5
+
+
+class OnlySlots:
+    """An object without a dictionary of its own."""
+
+    __slots__ = ("x", "y")
+
+
+def test_an_object_that_has_slots_alone_comes_back():
+    made = OnlySlots()
+    made.x, made.y = 2, "three"
+    with serialization.safe_globals([OnlySlots]):
+        back = there_and_back(made)
+    assert type(back) is OnlySlots and (back.x, back.y) == (2, "three")
+
+
+def test_what_the_method_of_a_builtin_class_makes_is_saved():
+    file = io.BytesIO()
+    cresset.save({"when": zoneinfo.ZoneInfo("UTC"), "what": cresset.ones(1)}, file)
+    with zipfile.ZipFile(file) as archive:
+        names = [argument for opcode, argument, _ in pickletools.genops(archive.read("archive/data.pkl"))]
+    assert "_unpickle" in names and "zoneinfo ZoneInfo" in names

@@ -546,9 +546,19 @@ def mismatch(output, place, numerical, analytical, forward, out, source):
 # ---- the Jacobians alone
 
 
+def _warn_that_it_goes(name):
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API, which says that it will go. Use `gradcheck`, or "
+        "`torch.func.jacrev` and `torch.func.jacfwd`",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
     """The Jacobian of `fn`'s first result by central differences, for each tensor of `target` (by default the
     inputs)."""
+    _warn_that_it_goes("get_numerical_jacobian")
     if grad_out != 1.0:
         raise ValueError(
             "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
@@ -572,6 +582,7 @@ def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """(Jacobians, whether backward gives the same twice, the right shapes, the right dtypes) of a result that has its
     graph.
     """
+    _warn_that_it_goes("get_analytical_jacobian")
     if grad_out != 1.0:
         raise ValueError(
             "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."

@@ -575,7 +575,10 @@ class Constructors:
             if not isinstance(attributes, dict):
                 raise pickle.UnpicklingError("the state of an object is a dictionary")
             self.charge_elements(len(attributes))
-            before = self.budget.size_before(instance.__dict__)
+            own = getattr(instance, "__dict__", None)  # None: it has slots alone
+            if own is None and attributes is not slots:
+                raise pickle.UnpicklingError(f"{type(instance).__name__} has slots alone, and the file has more for it")
+            before = 0 if own is None else self.budget.size_before(own)
             for name, value in attributes.items():
                 if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
                     said = printable(name, 200) if type(name) is str else f"named by a {type(name).__name__}"
@@ -585,8 +588,9 @@ class Constructors:
                 if attributes is slots:
                     setattr(instance, name, value)
                 else:
-                    instance.__dict__[name] = value
-            self.budget.grown(before, instance.__dict__)
+                    own[name] = value
+            if own is not None:
+                self.budget.grown(before, own)
 
 
 def _function_of_tensors(module, name):

@@ -154,7 +154,7 @@ class Pickler(pickle._Pickler):
     def save_reduce(self, func, args, *rest, **keywords):
         if func is _utils._rebuild_from_type_v2 and args[1] is None:
             args = (args[0], Tensor, *args[2:])
-        elif getattr(func, "__module__", "").startswith("cresset.sparse."):
+        elif (getattr(func, "__module__", None) or "").startswith("cresset.sparse."):  # None: of a class's own method
             func, args = _utils._rebuild_sparse_tensor, _sparse_parts(func.__name__, args)
         super().save_reduce(func, args, *rest, **keywords)
 
