@@ -63,7 +63,7 @@ void run_triangle(Call& c) {
 // (real, imag), or (abs, angle); both are read once, and pairs written.
 template <bool polar>
 void run_complex(Call& c) {
-  static const KernelFamily family("creation.cuh", "make_complex", {"T", "POLAR"}, {"-DPAIRS"});
+  static const KernelFamily family("creation.cuh", "make_complex", {"T", "POLAR", "VECTOR"}, {"-DPAIRS"});
   const Tensor& out = c.out();
   const int64_t n = out.numel();
   if (n == 0) return;
@@ -72,8 +72,12 @@ void run_complex(Call& c) {
   };
   const Tensor first = part(c.tensor(0)), second = part(c.tensor(1)),
                to = out.is_contiguous() ? out : empty(out.sizes(), out.dtype(), out.device());
-  family.launch(Place(out.device()), {first.dtype(), polar}, divide_up(n, 256), 256, 0, first.bytes(), second.bytes(),
-                to.bytes(), n);
+  int64_t vector = 16 / size_of(first.dtype());
+  const auto places = reinterpret_cast<uintptr_t>(first.bytes()) | reinterpret_cast<uintptr_t>(second.bytes()) |
+                      reinterpret_cast<uintptr_t>(to.bytes());
+  if (places % 16) vector = 1;
+  family.launch(Place(out.device()), {first.dtype(), polar, static_cast<int>(vector)}, divide_up(n, 256 * vector), 256,
+                0, first.bytes(), second.bytes(), to.bytes(), n);
   if (to.get() != out.get()) copy_into(out, to);
 }
 

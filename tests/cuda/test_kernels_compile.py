@@ -31,8 +31,8 @@ KERNELS = {
     "creation.cuh": [
         "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",
         "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0 SMALL=1",
-        "TRIANGLE T=dtype_i32 UPPER=1 SMALL=0", "PAIRS T=dtype_f32 POLAR=1", "PAIRS T=dtype_f64 POLAR=1",
-        "PAIRS T=dtype_f16 POLAR=0",
+        "TRIANGLE T=dtype_i32 UPPER=1 SMALL=0", "PAIRS T=dtype_f32 POLAR=1 VECTOR=4",
+        "PAIRS T=dtype_f64 POLAR=1 VECTOR=1", "PAIRS T=dtype_f16 POLAR=0 VECTOR=8",
     ],
     "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
     "indexing.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],

@@ -162,17 +162,34 @@ extern "C" __global__ void __launch_bounds__(256)
 #ifdef PAIRS
 CRESSET_INLINE void sine_and_cosine(float x, float& sine, float& cosine) { ::sincosf(x, &sine, &cosine); }
 CRESSET_INLINE void sine_and_cosine(double x, double& sine, double& cosine) { ::sincos(x, &sine, &cosine); }
-// POLAR: from absolute values and angles, else from real and imaginary parts.
-extern "C" __global__ void __launch_bounds__(256) make_complex(const T* first, const T* second, T* pairs, int64_t n) {
-  after_earlier_work();
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  if (i >= n) return;
+// POLAR: from absolute values and angles, else from real and imaginary parts; VECTOR: numbers that a thread makes.
+CRESSET_INLINE Vector<T, 2> pair_of(T first, T second) {
 #if POLAR
   T sine, cosine;
-  sine_and_cosine(second[i], sine, cosine);
-  store_vector(pairs + 2 * i, Vector<T, 2>{{first[i] * cosine, first[i] * sine}});
+  sine_and_cosine(second, sine, cosine);
+  return {{first * cosine, first * sine}};
 #else
-  store_vector(pairs + 2 * i, Vector<T, 2>{{first[i], second[i]}});
+  return {{first, second}};
 #endif
+}
+extern "C" __global__ void __launch_bounds__(256) make_complex(const T* first, const T* second, T* pairs, int64_t n) {
+  after_earlier_work();
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
+#if VECTOR > 1
+  if (at + VECTOR <= n) {
+    const Vector<T, VECTOR> a = load_vector<VECTOR>(first + at), b = load_vector<VECTOR>(second + at);
+    Vector<T, VECTOR> out[2];
+#pragma unroll
+    for (int k = 0; k < VECTOR; ++k) {
+      const Vector<T, 2> pair = pair_of(a.values[k], b.values[k]);
+      out[2 * k / VECTOR].values[2 * k % VECTOR] = pair.values[0];
+      out[2 * k / VECTOR].values[2 * k % VECTOR + 1] = pair.values[1];
+    }
+    store_vector(pairs + 2 * at, out[0]);
+    store_vector(pairs + 2 * at + VECTOR, out[1]);
+    return;
+  }
+#endif
+  for (int64_t i = at; i < at + VECTOR && i < n; ++i) store_vector(pairs + 2 * i, pair_of(first[i], second[i]));
 }
 #endif
