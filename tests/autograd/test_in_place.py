@@ -457,3 +457,22 @@ def test_a_wrong_index_is_told_before_the_leaf():
         x[2] = 1
     with pytest.raises(RuntimeError, match="leaf Variable"):
         x[1] = 1
+
+
+@pytest.mark.parametrize("layout", ["same", "shifted", "turned", "expanded"])
+def test_the_gradient_of_a_part_written_into_a_fresh_tensor_is_that_part_of_any_gradient(layout):
+    numbers = cresset.arange(1.0, 18.0)
+    grad = {
+        "same": numbers[:16].reshape(4, 4).clone(),
+        "shifted": numbers[1:].reshape(4, 4),
+        "turned": numbers[:16].reshape(4, 4).t(),
+        "expanded": cresset.tensor(3.0).expand(4, 4),
+    }[layout]
+    x = cresset.arange(2.0, requires_grad=True)
+    whole = cresset.zeros(4, 4)
+    whole[1:3, 2].copy_(x)
+    before = grad.clone()
+    (found,) = cresset.autograd.grad(whole, x, grad)
+    assert cresset.equal(found, grad[1:3, 2])
+    found.zero_()  # which is not the memory of the gradient that came
+    assert cresset.equal(grad, before)
