@@ -292,7 +292,6 @@ class Backward:
             F.hardshrink,
             F.softshrink,
             F.rrelu,
-            lambda x: F.rrelu(x, training=True),
             lambda x: F.threshold(x, 0.1, 5.0),
             lambda x: F.prelu(x, weight),
             lambda x: F.relu_(x * 1),

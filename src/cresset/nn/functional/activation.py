@@ -106,7 +106,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         drawn_for = input <= 0
         slopes = cresset.empty(int(drawn_for.sum()), dtype=cresset.float64, device=input.device).uniform_(lower, upper)
         slope = cresset.ones_like(input).masked_scatter_(drawn_for, slopes.to(input.dtype))
-    return input.mul_(slope) if inplace else cresset.prelu_elementwise(input, slope)
+    return input.mul_(slope) if inplace else input * slope
 
 
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
