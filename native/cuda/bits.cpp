@@ -12,7 +12,8 @@ const KernelText kText{R"cuda(// with T=dtype_f32, T=dtype_f64, T=dtype_bf16
 #include "float_parts.h"
 
 constexpr int kVector = 4;
-extern "C" __global__ void __launch_bounds__(256) frexp_parts(const T* from, T* mantissas, int32_t* exponents, int64_t n) {
+extern "C" __global__ void __launch_bounds__(256)
+    frexp_parts(const T* from, T* mantissas, int32_t* exponents, int64_t n) {
   after_earlier_work();
   const int64_t at = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * kVector;
   if (at + kVector <= n) {

@@ -10,8 +10,8 @@
 // computed before.
 //
 // A recipe reads only what is kept anyway: inputs that the derivatives of its operators name, and small ones; and no
-// more bytes than it saves. To make a normalization of float32 again in half precision would take the time of half of
-// what it saves: that is kept.
+// more bytes than it saves. A normalization that reads float32 and is saved in half precision reads twice as many: that
+// is kept.
 #include <algorithm>
 
 #include "dispatch/late.h"

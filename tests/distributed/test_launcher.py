@@ -109,6 +109,7 @@ if __name__ == "__main__":
     ("more", "words"),
     [
         ({"rdzv_backend": "etcd"}, "'static' and 'c10d'"),
+        ({"event_log_handler": "file"}, "'null' and 'console' are there"),
         ({"min_nodes": 2}, "2 to 1 machines"),
         ({"nproc_per_node": 0}, "must be positive"),
         ({"rdzv_backend": "static", "max_nodes": 2}, "come and go"),

@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 
+from .elastic import agent
 from .elastic.agent import Agent, Settings
 from .elastic.errors import ChildFailedError
 
@@ -121,16 +122,11 @@ def determine_local_world_size(nproc_per_node):
 
 def meeting_place(args, most):
     """Host and port of the store."""
-    host, _, port = (args.rdzv_endpoint or "").partition(":")
     if args.standalone:
         if most > 1:
             raise ValueError(f"--standalone is for one machine, but --nnodes is {args.nnodes}")
         return "127.0.0.1", 0
-    if args.rdzv_backend == "static":
-        return host or args.master_addr, int(port or (29500 if args.master_port is None else args.master_port))
-    if args.rdzv_backend == "c10d":
-        return host or "127.0.0.1", int(port or (29400 if most > 1 else 0))
-    raise ValueError(f"--rdzv-backend {args.rdzv_backend}: there are static and c10d")
+    return agent.meeting_place(args.rdzv_backend, args.rdzv_endpoint or "", most, args.master_addr, args.master_port)
 
 
 def config_from_args(args):

@@ -55,6 +55,25 @@ class Settings:
     address: str | None = None
 
 
+def meeting_place(backend, endpoint, most, host="127.0.0.1", port=None):
+    """Host and port of the store of up to `most` machines.
+
+    Args:
+        backend: "static" or "c10d".
+        endpoint: HOST, HOST:PORT or ''.
+        host, port: where `endpoint` does not say it, of static machines.
+
+    >>> meeting_place("c10d", "10.0.0.1", 2), meeting_place("static", "", 1)
+    (('10.0.0.1', 29400), ('127.0.0.1', 29500))
+    """
+    given, _, number = endpoint.partition(":")
+    if backend == "static":
+        return given or host, int(number or (29500 if port is None else port))
+    if backend == "c10d":
+        return given or "127.0.0.1", int(number or (29400 if most > 1 else 0))
+    raise ValueError(f"rdzv_backend {backend!r}: there are 'static' and 'c10d'")
+
+
 class Stopped(BaseException):
     """A signal asks the agent to end."""
 

@@ -9,7 +9,7 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..elastic.agent import Agent, Settings
+from ..elastic.agent import Agent, Settings, meeting_place
 from ..elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
 
 TIMEOUT = 900  # seconds for the machines to meet
@@ -85,8 +85,11 @@ def _streams(what):
 
 
 def _settings(config, entrypoint, args):
-    if config.rdzv_backend not in ("static", "c10d"):
-        raise ValueError(f"LaunchConfig: rdzv_backend {config.rdzv_backend!r}: there are 'static' and 'c10d'")
+    host, port = meeting_place(config.rdzv_backend, config.rdzv_endpoint, config.max_nodes)
+    if config.event_log_handler not in ("null", "console"):
+        raise ValueError(f"LaunchConfig: event_log_handler {config.event_log_handler!r}: 'null' and 'console' are there")
+            f"LaunchConfig: event_log_handler {config.event_log_handler!r}: there are 'null' and 'console'"
+        )
     if not 1 <= config.min_nodes <= config.max_nodes:
         raise ValueError(f"LaunchConfig: {config.min_nodes} to {config.max_nodes} machines")
     if config.nproc_per_node < 1:
@@ -94,8 +97,6 @@ def _settings(config, entrypoint, args):
     is_static, configs, logs = config.rdzv_backend == "static", config.rdzv_configs, config.logs_specs
     if is_static and config.min_nodes != config.max_nodes:
         raise ValueError("LaunchConfig: machines that come and go need rdzv_backend='c10d'")
-    host, _, port = config.rdzv_endpoint.partition(":")
-    usual = 29500 if is_static else 29400 if config.max_nodes > 1 else 0
     is_function = callable(entrypoint)
     return Settings(
         command=[] if is_function else [entrypoint, *map(str, args)],
@@ -106,8 +107,8 @@ def _settings(config, entrypoint, args):
         most=config.max_nodes,
         processes=config.nproc_per_node,
         node_rank=int(configs.get("rank", 0)) if is_static else None,
-        host=host or "127.0.0.1",
-        port=int(port or usual),
+        host=host,
+        port=port,
         job=config.run_id or "none",
         max_restarts=config.max_restarts,
         interval=config.monitor_interval,
@@ -147,7 +148,7 @@ def launch_agent(config, entrypoint, args, health_check_server=None):
     except SystemExit as end:
         number = signal.Signals(end.code - 128)
         raise SignalException(f"Process {os.getpid()} got signal: {number.value}", number) from None
-    return agent.results() if callable(entrypoint) else dict.fromkeys(agent.results())
+    return agent.results()
 
 
 class elastic_launch:  # noqa: N801
