@@ -87,8 +87,8 @@ def _streams(what):
 def _settings(config, entrypoint, args):
     host, port = meeting_place(config.rdzv_backend, config.rdzv_endpoint, config.max_nodes)
     if config.event_log_handler not in ("null", "console"):
-        raise ValueError(f"LaunchConfig: event_log_handler {config.event_log_handler!r}: 'null' and 'console' are there")
-            f"LaunchConfig: event_log_handler {config.event_log_handler!r}: there are 'null' and 'console'"
+        raise ValueError(
+            f"LaunchConfig: event_log_handler {config.event_log_handler!r}: 'null' and 'console' are there"
         )
     if not 1 <= config.min_nodes <= config.max_nodes:
         raise ValueError(f"LaunchConfig: {config.min_nodes} to {config.max_nodes} machines")
