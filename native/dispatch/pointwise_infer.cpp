@@ -292,7 +292,9 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   if (!c.op.inplace) {
     Dims converted[kMaxPointwiseInputs];
     const bool some = device.is_cpu() && strides_when_converted(c, plan, converted);
-    plan.result.strides = result_strides(sizes, {some ? converted : plan.strides, def.input_count});
+    const bool plain = def.requirements & kNaturalPower && c.args[0].kind != Kind::tensor;  // number ** tensor
+    plan.result.strides =
+        plain ? contiguous_strides(sizes) : result_strides(sizes, {some ? converted : plan.strides, def.input_count});
     return;
   }
   const TensorImpl& target = *c.args[0].tensor_;

@@ -251,11 +251,7 @@ bool may_overlap(DimsView sizes, DimsView strides) {
 // The order of dimensions by stride, the outermost first; equal strides and broadcast dimensions keep their order, as
 // PyTorch does it.
 Dims dense_strides_like(DimsView sizes, DimsView strides) {
-  if (is_dense(sizes, strides)) {
-    bool expanded = false;
-    for (size_t d = 0; d < sizes.size(); ++d) expanded |= sizes[d] == 0;
-    if (!expanded) return Dims(strides);
-  }
+  if (is_dense(sizes, strides)) return Dims(strides);
   const int64_t rank = static_cast<int64_t>(sizes.size());
   Dims perm(rank, 0);
   for (int64_t d = 0; d < rank; ++d) perm[d] = rank - 1 - d;  // innermost first

@@ -107,6 +107,32 @@ def test_rounding_before_the_step_that_is_looked_at_is_no_difference():
     assert [pair.step(text, compare=text == steps[-1]) for text in steps] == [None] * 4
 
 
+def test_what_is_drawn_after_a_result_was_made_says_nothing_about_its_rounding():
+    pair = lockstep.Lockstep([torch, cresset])
+    steps = [
+        "v0 = t.tensor([-3.719785451889038, 0.8618601560592651])",
+        "v1 = F.log_softmax(v0, -1)",  # PyTorch's has fewer digits
+        "v2 = F.dropout(v0, 0.5)",
+    ]
+    assert [pair.step(text, compare=text != steps[1]) for text in steps] == [None] * 3
+
+
+def test_changes_of_memory_that_was_given_to_another_tensor_are_told_from_others():
+    steps = [
+        "v0 = values((2, 2), 'float32')",
+        "v1 = values((2, 2), 'float32', 3).requires_grad_()",
+        "v2 = v1 @ v1",
+        "v0.set_(v1.untyped_storage(), 0, (2, 2))",
+        "v0.squeeze_()",
+        "v2.sum().backward()",
+    ]
+    pair = lockstep.Lockstep([torch, cresset])
+    why, kept = programs.replay(pair, steps)
+    assert kept == steps
+    assert "versions belong to memory" in programs.judged(pair, [torch, cresset], steps, why)[2]
+    assert programs.judged(pair, [torch, cresset], [*steps[:3], steps[-1]], why)[2] is None
+
+
 def off(function, by):
     """The function with each result too large by a part of it."""
     return lambda *given, **named: function(*given, **named) * (1 + by)

@@ -69,8 +69,10 @@ def float_power(input, exponent):
         isinstance(v, complex) or (isinstance(v, cresset.Tensor) and v.is_complex()) for v in (input, exponent)
     )
     dtype = cresset.complex128 if complex_wanted else cresset.float64
-    base = input.to(dtype) if isinstance(input, cresset.Tensor) else cresset.tensor(input, dtype=dtype)
-    return base ** (exponent.to(dtype) if isinstance(exponent, cresset.Tensor) else exponent)
+    base, power = (v.to(dtype) if isinstance(v, cresset.Tensor) else v for v in (input, exponent))
+    if not isinstance(base, cresset.Tensor) and not isinstance(power, cresset.Tensor):
+        base = cresset.tensor(base, dtype=dtype)
+    return base**power
 
 
 @function(method="only")

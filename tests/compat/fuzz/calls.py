@@ -171,7 +171,8 @@ class Bridge:
                 )
             value = value.detach().resolve_conj().resolve_neg()
             raw = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage())
-            flat = cresset.from_numpy(raw.numpy()).clone().view(getattr(cresset, str(value.dtype)[6:]))
+            flat = cresset.from_numpy(raw.numpy()).clone(memory_format=cresset.contiguous_format)
+            flat = flat.view(getattr(cresset, str(value.dtype)[6:]))
             return flat.as_strided(tuple(value.shape), value.stride(), value.storage_offset())
         if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
             return getattr(cresset, str(value)[6:])

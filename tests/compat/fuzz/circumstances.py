@@ -19,6 +19,7 @@ AS_APART = "; as PyTorch with copies of what is read"
 AS_COPIED = "; as PyTorch with a new result, copied to out="
 CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
+TOGETHER = "; not without changes in place of what was given the memory of another tensor"
 BASED = "; a view whose base requires a gradient"
 HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 AS_BOUNDED = "; as PyTorch with a bound of zero"
@@ -27,6 +28,7 @@ REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
+GIVEN = re.compile(r"(v\d+)(?:[.]set_\(|[.]data = )")
 OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
@@ -76,6 +78,8 @@ def circumstances(libraries, steps, why, operands):
         and behind_backward(libraries, steps)
     ):
         return BEHIND
+    if "modified by an inplace operation" in why and counted_together(libraries, steps):
+        return TOGETHER
     said = past(steps, why)
     if found := re.fullmatch(r"tensors \[(.+)\] instead of \[\]", why):
         names = re.findall(VARIABLE, found[1])
@@ -89,6 +93,18 @@ def circumstances(libraries, steps, why, operands):
 def behind_backward(libraries, steps):
     """Whether a difference is gone when nothing is written through `.data`, which is no change that backward minds."""
     fewer = [step for step in steps if not DATA_WRITTEN.search(step)]
+    lockstep = Lockstep(libraries)
+    return len(fewer) < len(steps) and not any(lockstep.step(step) for step in fewer)
+
+
+def counted_together(libraries, steps):
+    """Whether a difference is gone without the writes to variables that `set_` or `.data =` gave other memory."""
+    given, fewer = set(), []
+    for step in steps:
+        changed = re.match(r"(?:with t\.no_grad\(\): )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )", step)
+        if not (changed and changed[1] in given and not GIVEN.search(step)):
+            fewer.append(step)
+        given.update(GIVEN.findall(step))
     lockstep = Lockstep(libraries)
     return len(fewer) < len(steps) and not any(lockstep.step(step) for step in fewer)
 
