@@ -355,13 +355,13 @@ Tensor detach(const Tensor& t) {
   return d;
 }
 
-void set_requires_grad(const Tensor& t, bool on) {
+void set_requires_grad(const Tensor& t, bool on, const char* kinds) {
   if (on == t->requires_grad && (on || !grad_fn(t))) return;
   check(on || is_leaf(t),
         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   if (on) {
-    check(is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients, got ",
+    check(is_differentiable(t.dtype()), "only Tensors of ", kinds, " dtype can require gradients, got ",
           name_of(t.dtype()));
     check(!t->inference || modes.inference,
           "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");

@@ -201,7 +201,7 @@ void set_history(const Tensor& t, RefPtr<Node> node);     // appends a result to
 void rebase_history(const Tensor& t, RefPtr<Node> node);  // after an in-place change recorded by `node`
 void lead_flatly(const Tensor& t, const Edge& to);        // t depends on `to` as well, with a slope of zero
 void become_view(const Tensor& t, const Tensor& view);    // t takes the sizes, strides and history of a view of itself
-void set_requires_grad(const Tensor& t, bool on);
+void set_requires_grad(const Tensor& t, bool on, const char* kinds = "floating point and complex");
 Tensor detach(const Tensor& t);  // shares memory and version
 void check_inplace(const char* who, const Tensor& target, bool record);
 // For forward mode: a node that stands for the call just made. `sources` has the tensor of each edge, undefined for a

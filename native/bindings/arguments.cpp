@@ -194,6 +194,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       if (Py_TYPE(o) != layout_type) return false;
       v.kind = Kind::layout;
       v.layout_ = reinterpret_cast<PyLayout*>(o)->value;
+      if (v.layout_ != LayoutKind::strided) arena.override_seen = arena.interpreted_seen = true;
       return true;
     case ArgType::memory_format:
       if (Py_TYPE(o) != memory_format_type) return false;

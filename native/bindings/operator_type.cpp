@@ -108,6 +108,11 @@ void collect_overriders(PyObject* o, std::vector<Ref>& found, bool skip_interpre
     return;
   }
   if (is_tensor(o) && is_plain_tensor(o)) return;
+  if (Py_TYPE(o) == layout_type && !skip_interpreted && interpreted_type) {
+    if (reinterpret_cast<PyLayout*>(o)->value == LayoutKind::strided || !found.empty()) return;
+    found.push_back(Ref::borrow(reinterpret_cast<PyObject*>(interpreted_type)));  // it answers for all layouts
+    return;
+  }
   if (!wants_torch_function(o) || (skip_interpreted && is_interpreted(o))) return;
   for (const Ref& f : found)
     if (Py_TYPE(f.get()) == Py_TYPE(o)) return;

@@ -347,7 +347,7 @@ PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_
     PyObject* on = only_argument("requires_grad_", "requires_grad", args, n, names);
     check_type(!on || PyBool_Check(on), "requires_grad_(): argument 'requires_grad' must be bool, not ",
                on ? Py_TYPE(on)->tp_name : "");
-    set_requires_grad(unwrap(self), on != Py_False);
+    set_requires_grad(unwrap(self), on != Py_False, "floating point");
     return Py_NewRef(self);
   });
 }

@@ -134,9 +134,25 @@ class TestSparseInputs:
             gradcheck(lambda x: Wrong.apply(x.to_dense()), (x,), masked=True, fast_mode=fast)
 
     @pytest.mark.parametrize("masked", [False, None])
-    def test_elements_that_are_not_specified_have_no_gradient_to_check(self, masked):
-        with pytest.raises(ValueError, match="masked=True"):
-            gradcheck(lambda x: x.to_dense(), (self.matrix(cresset.sparse_coo),), masked=masked)
+    def test_all_elements_are_checked_otherwise(self, masked):
+        def off_at_the_zeros(x):
+            return Unlike.apply(x.to_dense())
+
+        class Unlike(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2 * (ctx.saved_tensors[0] != 0)
+
+        x = self.matrix(cresset.sparse_coo)
+        assert gradcheck(lambda x: x.to_dense(), (x,), masked=masked)
+        assert gradcheck(off_at_the_zeros, (x,), masked=True)
+        with pytest.raises(GradcheckError):
+            gradcheck(off_at_the_zeros, (x,), masked=masked)
 
     def test_a_sparse_output_is_refused(self):
         with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):

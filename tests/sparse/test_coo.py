@@ -289,3 +289,97 @@ def test_products_say_what_does_not_fit():
 def test_bytes_are_no_sizes():
     with pytest.raises(TypeError, match="argument 'size' must be tuple of ints, not bytes"):
         cresset.sparse_coo_tensor(size=b"x")
+
+
+class TestWhetherItIsKnownToBeCoalesced:
+    def test_a_copy_knows_what_its_source_does(self):
+        x = cresset.sparse_coo_tensor([[1]], [2.0], (3,))
+        assert x.is_coalesced()
+        x._coalesced_(False)
+        for same in (x.clone(), x.detach(), x.to(cresset.float64), -x):
+            assert not same.is_coalesced()
+        assert x.coalesce().is_coalesced()
+
+    def test_other_orders_of_dimensions_are_not_known_to_be(self, matrix):
+        x = matrix.coalesce()
+        assert x.permute(0, 1).is_coalesced() and not x.permute(1, 0).is_coalesced()
+
+    @pytest.mark.parametrize("name", ["sin_", "abs_", "log1p_", "relu_", "nan_to_num_"])
+    def test_functions_in_place_need_it(self, name):
+        x = cresset.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (2,))
+        with pytest.raises(RuntimeError, match=f"{name} requires coalesced input"):
+            getattr(x, name)()
+        expected = getattr(x.to_dense(), name)()
+        assert getattr(x.coalesce(), name)().to_dense().tolist() == expected.tolist()
+
+
+class TestSums:
+    def test_an_empty_tensor_adds_nothing_however_its_dimensions_are_split(self):
+        x = cresset.sparse_coo_tensor([[0]], cresset.ones(1, 2), (3, 2))
+        nothing = cresset.sparse_coo_tensor((3, 2))
+        assert (x + nothing).to_dense().tolist() == (nothing + x).to_dense().tolist() == x.to_dense().tolist()
+
+    def test_a_dense_tensor_does_not_broadcast(self, matrix):
+        for wrong in (cresset.ones(1), cresset.ones(5, 5)):
+            with pytest.raises(RuntimeError, match="expected 'self' and 'other' to have same size"):
+                wrong + matrix
+
+    def test_dense_tensors_without_elements(self):
+        x = cresset.sparse_coo_tensor(cresset.empty(2, 0), cresset.empty(0, 2, 0), (3, 2, 2, 0))
+        assert (cresset.ones(3, 2, 2, 0) + x).shape == (3, 2, 2, 0)
+
+    def test_batches_of_matrices(self):
+        x = cresset.arange(1.0, 17.0).reshape(2, 2, 4).to_sparse_csr()
+        y = cresset.ones(2, 2, 4).to_sparse_csr()
+        assert (x + y).layout == cresset.sparse_csr
+        assert (x + y).to_dense().tolist() == (x.to_dense() + 1).tolist()
+
+
+def test_a_dense_tensor_is_multiplied_in_place():
+    dense = cresset.full((2, 2), 3.0)
+    assert dense.mul_(cresset.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse()) is dense
+    assert dense.tolist() == [[3.0, 0.0], [0.0, 6.0]]
+
+
+def test_methods_of_the_base_class_are_those_of_the_layout(matrix):
+    assert cresset.Tensor.to_dense(matrix).layout == cresset.strided
+    assert cresset.Tensor.sparse_dim(matrix) == 2 and cresset.Tensor.dense_dim(matrix) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: x.norm(keepdim=True), "does not support keepdim"),
+        (lambda x: x.norm(p=1, dtype=cresset.float64), "does not support 'dtype'"),
+        (lambda x: x.mv(x), "two tensor dim should be 2 and 1"),
+        (lambda x: cresset.sparse.mm(x, x.half()), "mat1 dtype Float does not match mat2 dtype Half"),
+        (lambda x: cresset.cat([x, x.to_dense()]), "a dense tensor was found at position 1"),
+        (lambda x: cresset.cat([x, x.to_dense().to_sparse(1)]), "same sparse_dim and dense_dim: 2, 0"),
+        (lambda x: x.narrow_copy(-1, 0, 1), "Dimension -1 out of range"),
+        (lambda x: x.to_dense().to_sparse(blocksize=(1,)), "blocksize needs to be a tuple of size 2, but got 1"),
+        (lambda x: x.to(cresset.int64).requires_grad_(), "floating point dtype can require gradients"),
+        (lambda x: x.unsqueeze(0).to_sparse_csr(), "sparse_dim..!=2 is not supported"),
+    ],
+)
+def test_refusals_say_why(call, words):
+    with pytest.raises(RuntimeError, match=words):
+        call(cresset.eye(3).to_sparse())
+
+
+class TestSpdiags:
+    def test_no_diagonal_or_no_room_gives_zeros(self):
+        zeros = cresset.empty(0, dtype=cresset.int64)
+        assert cresset.sparse.spdiags(cresset.empty(0, 3), zeros, (3, 3)).to_dense().tolist() == [[0.0] * 3] * 3
+        assert cresset.sparse.spdiags(cresset.ones(1, 3), cresset.tensor([0]), (0, 4)).to_dense().shape == (0, 4)
+
+    def test_arguments_are_checked(self):
+        ones, at = cresset.ones(1, 3), cresset.tensor([0])
+        for args, words in (
+            ((ones, at, (3, 3, 3)), "Output shape must be 2d"),
+            ((ones, at.reshape(1, 1), (3, 3)), "Offsets must be scalar or vector"),
+            ((ones.reshape(1, 1, 3), at, (3, 3)), "Diagonals must be vector or matrix"),
+            ((ones, at.int(), (3, 3)), "must have dtype Long"),
+            ((ones, at, (3, 3), cresset.strided), "Only output layouts"),
+        ):
+            with pytest.raises(RuntimeError, match=words):
+                cresset.sparse.spdiags(*args)

@@ -104,3 +104,54 @@ def test_what_becomes_of_the_whole_is_none_of_the_given_tensors():
         assert not values.requires_grad and values.grad is None
     values.zero_()  # the memory is shared
     assert coo.to_dense().count_nonzero() == 0
+
+
+class TestGradientsOfUncoalescedTensors:
+    def test_an_element_has_one_gradient_however_many_values_add_up_to_it(self):
+        x = cresset.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (3,), requires_grad=True)
+        (x.to_dense() ** 2).sum().backward()
+        assert x.grad.is_coalesced() and x.grad.to_dense().tolist() == [0.0, 10.0, 0.0]
+        (found,) = cresset.autograd.grad((x.to_dense() ** 2).sum(), x)
+        assert found.to_dense().tolist() == [0.0, 10.0, 0.0]
+
+    def test_backward_takes_a_gradient_with_other_indices(self):
+        x = cresset.tensor([1.0, 0.0, 2.0]).to_sparse().requires_grad_()
+        (x * 3).backward(cresset.tensor([1.0, 5.0, 1.0]).to_sparse())
+        assert x.grad.to_dense().tolist() == [3.0, 0.0, 3.0]
+        (x * 3).backward(cresset.tensor([1.0, 5.0, 1.0]))
+        assert x.grad.to_dense().tolist() == [6.0, 0.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "layout", [cresset.sparse_coo, cresset.sparse_csr, cresset.sparse_csc, cresset.sparse_bsr, cresset.sparse_bsc]
+)
+def test_gradcheck_of_all_elements_of_a_sparse_input(layout):
+    blocks = (1, 2) if layout in (cresset.sparse_bsr, cresset.sparse_bsc) else None
+    x = cresset.tensor([[1.0, 0.0], [0.0, 3.0]], dtype=cresset.float64).to_sparse(layout=layout, blocksize=blocks)
+    x.requires_grad_()
+    assert cresset.autograd.gradcheck(lambda s: s.to_dense(masked_grad=False) ** 2, (x,), masked=False)
+    assert cresset.autograd.gradcheck(lambda s: s.sum(), (x,))
+
+    class Wrong(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t**2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        cresset.autograd.gradcheck(lambda s: Wrong.apply(s.to_dense()), (x,))
+
+
+def test_gradients_of_all_elements_where_none_is_missing():
+    values = cresset.ones(2, requires_grad=True)
+    s = cresset.sparse_coo_tensor([[0, 1]], values, (3,))
+    s.to_dense(masked_grad=False).sum().backward()
+    assert values.grad.tolist() == [1.0, 1.0]
+    leaf = cresset.ones(2, 2).to_sparse().requires_grad_()
+    assert (leaf * 2).to_dense(masked_grad=False).requires_grad
+    partial = cresset.eye(2).to_sparse().requires_grad_()
+    with pytest.raises(NotImplementedError, match="masked_grad=False"):
+        (partial * 2).to_dense(masked_grad=False)

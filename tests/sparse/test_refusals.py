@@ -33,7 +33,7 @@ def assign(index, value):
         lambda t: t.data_ptr(),
         lambda t: cresset.from_dlpack(t),
         lambda t: cresset._native.tolist(t),
-        lambda t: DENSE.clone().mul_(t),
+        lambda t: DENSE.clone().pow_(t),
     ],
 )
 @pytest.mark.parametrize("tensor", list(tensors()), ids=["coo", "csr", "nested", "quantized"])
@@ -68,14 +68,20 @@ class TestArgumentsThatOnlyStridedTensorsHave:
         return cresset.eye(2).to_sparse()
 
     @pytest.mark.parametrize("call", [
-        lambda x, f: x.clone(memory_format=f), lambda x, f: cresset.zeros_like(x, memory_format=f), lambda x,
-        f: x.cpu(memory_format=f),
+        lambda x, f: x.clone(memory_format=f), lambda x, f: x.cpu(memory_format=f),
         lambda x, f: x.resize_as_(x, memory_format=f),
     ])  # fmt: skip
     def test_a_memory_format_is_refused(self, call):
         call(self.matrix(), cresset.preserve_format)
         with pytest.raises(RuntimeError, match="memory format"):
             call(self.matrix(), cresset.channels_last)
+
+    @pytest.mark.parametrize("function", [cresset.zeros_like, cresset.empty_like])
+    def test_one_like_a_sparse_tensor_has_no_memory_format_unless_it_is_strided(self, function):
+        for wanted in (cresset.preserve_format, cresset.contiguous_format):
+            with pytest.raises(RuntimeError, match="memory format option is only supported by strided"):
+                function(self.matrix(), memory_format=wanted)
+            assert function(self.matrix(), layout=cresset.strided, memory_format=wanted).layout == cresset.strided
 
     def test_gradients_of_what_is_not_specified_are_refused(self):
         x = self.matrix().requires_grad_()

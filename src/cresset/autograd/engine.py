@@ -125,7 +125,8 @@ def grad(
             for g, t in zip(found, inputs, strict=True)
         )
     found = tuple(
-        g if g is None or recorded(whole) is whole else whole._with(g) for whole, g in zip(wholes, found, strict=True)
+        g if g is None or recorded(whole) is whole else whole._as_gradient(g)
+        for whole, g in zip(wholes, found, strict=True)
     )
     return found if names is None else dict(zip(names, found, strict=True))
 

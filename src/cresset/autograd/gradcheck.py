@@ -61,8 +61,8 @@ def gradcheck(
         check_batched_grad, check_batched_forward_grad: also check gradients of a batch against those of its entries.
         check_forward_ad, check_backward_ad: which directions to check.
         fast_mode: compare v'Ju for random u and v instead of all of J.
-        masked: of sparse inputs, only the specified elements vary; with sparse inputs it must be True, as gradients
-            have the inputs' indices here.
+        masked: of sparse inputs, only the specified elements vary. Without it the function is checked at inputs that
+            specify all elements, also the zeros.
 
     >>> x = cresset.tensor([1.0, 2.0], dtype=cresset.float64, requires_grad=True)
     >>> gradcheck(lambda x: x.exp() * x, (x,))
@@ -408,11 +408,7 @@ def with_values_for_sparse(func, inputs, masked):
     if not sparse:
         return func, inputs
     if not masked:
-        raise ValueError(
-            f"gradcheck: input #{min(sparse)} is sparse ({inputs[min(sparse)].layout}), and the gradient of an "
-            "element that is not specified is not "
-            "computed here; masked=True checks those of the specified ones"
-        )
+        sparse = {place: with_all_elements(t) for place, t in sparse.items()}
 
     def by_values(*point):
         results = func(*(with_values(sparse[place], t) if place in sparse else t for place, t in enumerate(point)))
@@ -428,7 +424,18 @@ def with_values_for_sparse(func, inputs, masked):
         found = t._values() if t.layout is cresset.sparse_coo else t.values()
         return found.detach().clone().requires_grad_()
 
-    return by_values, tuple(values(t) if place in sparse else t for place, t in enumerate(inputs))
+    return by_values, tuple(values(sparse[place]) if place in sparse else t for place, t in enumerate(inputs))
+
+
+def with_all_elements(tensor):
+    """A sparse tensor of the same layout and elements that specifies all of them, also the zeros."""
+    ones = cresset.ones(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    if tensor.layout is cresset.sparse_coo:
+        pattern = ones.to_sparse(tensor.sparse_dim())
+    else:
+        block = tensor.block if tensor.layout in (cresset.sparse_bsr, cresset.sparse_bsc) else None
+        pattern = ones.to_sparse(layout=tensor.layout, blocksize=block, dense_dim=tensor.dense_dim())
+    return tensor.detach().to_dense().sparse_mask(pattern)
 
 
 def with_values(pattern, values):

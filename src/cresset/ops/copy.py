@@ -180,6 +180,8 @@ def narrow_copy(input, dim, start, length):
     >>> cresset.narrow_copy(cresset.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
+    if input.is_sparse and not 0 <= dim < input.dim():
+        raise RuntimeError(f"narrow_copy: Dimension {dim} out of range. Expecting 0 <= dim < {input.dim()}.")
     return input.narrow(dim, start, length).clone()
 
 

@@ -21,6 +21,8 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
         return cresset.linalg.matrix_norm(input, "nuc", dim, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: Order {p} not supported; it is a number, 'fro' or 'nuc'")
+    if p == "fro" and dtype is not None and input.layout != cresset.strided:
+        raise ValueError(f"norm: dtype argument is not supported in frobenius norm of a {input.layout} tensor")
     order = 2 if p is None or p == "fro" else p
     return cresset.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
 

@@ -229,6 +229,8 @@ def to_dense(self, dtype=None, *, masked_grad=None):
     >>> cresset.ones(2).to_dense()
     tensor([1., 1.])
     """
+    if not _is_strided(self):
+        return type(self).to_dense(self, dtype, masked_grad=masked_grad)
     return self if dtype is None else self.to(dtype)
 
 
@@ -252,7 +254,7 @@ def sparse_dim(self):
     >>> cresset.eye(2).sparse_dim(), cresset.eye(2).to_sparse().sparse_dim()
     (0, 2)
     """
-    return 0
+    return 0 if _is_strided(self) else type(self).sparse_dim(self)
 
 
 @function(method="only")
@@ -262,7 +264,7 @@ def dense_dim(self):
     >>> cresset.eye(2).dense_dim()
     2
     """
-    return self.dim()
+    return self.dim() if _is_strided(self) else type(self).dense_dim(self)
 
 
 def _only_for(name, wanted):
@@ -355,12 +357,63 @@ def hsmm(input, mat2):
 
 @function
 def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """`addmm`, likewise.
+    """`sspaddmm`, likewise: all but the last are sparse.
 
-    >>> cresset.saddmm(cresset.ones(2, 1), cresset.eye(2).to_sparse(), cresset.ones(2, 1)).tolist()
-    [[2.0], [2.0]]
+    >>> eye = cresset.eye(2).to_sparse()
+    >>> cresset.saddmm(eye, eye, cresset.ones(2, 2)).to_dense().tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
     """
-    return cresset.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@function
+def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None, check_pinning=None):
+    """Raise what `sparse_coo_tensor` of these arguments raises with `check_invariants=True`.
+
+    >>> cresset._validate_sparse_coo_tensor_args(cresset.tensor([[0, 1]]), cresset.ones(2), (2,))
+    """
+    from ..sparse.coo import validate_args
+
+    validate_args(indices, values, size, is_coalesced, check_pinning)
+
+
+@function
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices, plain_indices, values, size, layout, check_pinning=None
+):
+    """Raise what `sparse_compressed_tensor` of these arguments raises with `check_invariants=True`.
+
+    >>> first, second = cresset.tensor([0, 1]), cresset.tensor([0])
+    >>> cresset._validate_sparse_compressed_tensor_args(first, second, cresset.ones(1), (1, 1), cresset.sparse_csr)
+    """
+    from ..sparse.compressed import validate_args
+
+    validate_args(compressed_indices, plain_indices, values, size, layout, check_pinning)
+
+
+def _validating(layout, first, second):
+    def validate(compressed_indices, plain_indices, values, size, check_pinning=None):
+        _validate_sparse_compressed_tensor_args(
+            compressed_indices, plain_indices, values, size, getattr(cresset, layout), check_pinning
+        )
+
+    validate.__name__ = validate.__qualname__ = f"_validate_{layout}_tensor_args"
+    validate.__doc__ = f"""Raise what `{layout}_tensor` of these arguments raises with `check_invariants=True`.
+
+    >>> {first}, {second} = cresset.tensor([0, 0]), cresset.empty(0, dtype=cresset.int64)
+    >>> cresset._validate_{layout}_tensor_args(
+    ...     {first}, {second}, cresset.empty({"0, 1, 1" if "bs" in layout else "0"}), (1, 1))
+    """
+    return function(validate)
+
+
+for _layout_name, _parts in (
+    ("sparse_csr", ("crow_indices", "col_indices")),
+    ("sparse_csc", ("ccol_indices", "row_indices")),
+    ("sparse_bsr", ("crow_indices", "col_indices")),
+    ("sparse_bsc", ("ccol_indices", "row_indices")),
+):
+    _validating(_layout_name, *_parts)
 
 
 @function

@@ -145,7 +145,7 @@ def _legacy(word, dtype):
     class Named:
         def __new__(cls, *args, device=None):
             if not args or isinstance(args[0], int):
-                return sparse_coo_tensor(args, dtype=dtype, device=device)
+                return sparse_coo_tensor(args or (0,), dtype=dtype, device=device)
             return sparse_coo_tensor(*args, dtype=dtype, device=device)
 
     Named.__name__ = Named.__qualname__ = word + "Tensor"

@@ -2,11 +2,13 @@
 tensor dense.
 """
 
+import math
+
 import cresset
 from cresset import _native
 
-from ..tensors.interpreted import InterpretedTensor
-from .compressed import CompressedTensor
+from ..tensors.interpreted import InterpretedTensor, stored
+from .compressed import CompressedTensor, batch_items, batched
 from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened
 from .tensor import SparseTensor, check_format, rule, rules
@@ -34,9 +36,22 @@ def _on_values(name, coalesce):
     return apply
 
 
+def _in_place(name):
+    function = rules[name]
+
+    def apply(input, *args, **kwargs):
+        if isinstance(input, CooTensor) and not input.is_coalesced():
+            raise RuntimeError(f"{name}_ requires coalesced input")
+        return stored(name + "_", input, function(input, *args, **kwargs))
+
+    return apply
+
+
 for _name in KEEP_ZERO:
     if _name in _operators and _name != "bitwise_not":
         rules[_name] = _on_values(_name, True)
+        if _name + "_" in _operators:
+            rules[_name + "_"] = _in_place(_name)
 for _name in LINEAR:
     if _name in _operators:
         rules[_name] = _on_values(_name, False)
@@ -59,6 +74,10 @@ def to(input, *args, dtype=None, device=None, **kwargs):
         return input.to(dtype=args[0].dtype, device=args[0].device)
     if args and isinstance(args[0], InterpretedTensor):
         dtype, device, args = args[0].dtype, args[0].device, args[1:]
+    target = next((a for a in (device, *args) if isinstance(a, (str, cresset.device))), None)
+    if target is not None and cresset.device(target).type == "meta" and not input.is_meta:  # no places, no values
+        made = next((a for a in (dtype, *args) if isinstance(a, cresset.dtype)), input.dtype)
+        return cresset.zeros_like(input, dtype=made, device="meta")
     values = input._recorded.to(
         *args, **{k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}, **kwargs
     )
@@ -119,17 +138,33 @@ def add(input, other, *, alpha=1):
             raise RuntimeError(
                 f"add: a number and a {sparse.kind} tensor would make a dense result; call to_dense() first"
             )
-        if sparse is other and input.shape == other.shape:
+        if input.shape != other.shape:
+            raise RuntimeError(
+                f"add: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while "
+                f"other has size {list(other.shape)} (dense-sparse addition does not broadcast)"
+            )
+        if sparse is other:
             return add_to_dense(input, other, alpha)
         return cresset.add(input.to_dense(), other.to_dense(), alpha=alpha)
     same_size("add", input, other)
+    dtype = cresset.result_type(input._recorded, other._recorded)
+    same_places = isinstance(input, CompressedTensor) and all(
+        a is b for a, b in zip(input._parts[:-1], other._parts[:-1], strict=False)
+    )
+    if same_places or (input._nnz() == other._nnz() == 0 and input._recorded.shape == other._recorded.shape):
+        second = other._recorded if alpha == 1 else other._recorded * alpha
+        return input._with((input._recorded + second).to(dtype))
+    if isinstance(input, CompressedTensor) and isinstance(other, CompressedTensor) and input.batch_dim:
+        pairs = zip(batch_items(input), batch_items(other), strict=True)
+        return batched([add(a, b, alpha=alpha) for a, b in pairs], input.shape[: input.batch_dim])
     a, b = to_coo(input), to_coo(other)
+    if a.sparse_dim() != b.sparse_dim() and 0 in (a._nnz(), b._nnz()):
+        return like(a.clone().to(dtype) if b._nnz() == 0 else mul(b, alpha).clone().to(dtype), input)
     if a.sparse_dim() != b.sparse_dim():
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != "
             f"{b.sparse_dim()}"
         )
-    dtype = cresset.result_type(a._recorded, b._recorded)
     second = b._recorded.to(dtype)
     second = second if alpha == 1 else second * alpha
     if a._indices() is b._indices():
@@ -149,7 +184,7 @@ def add_to_dense(dense, sparse, alpha):
     dims = sparse.sparse_dim()
     if dims == 0 or dtype == cresset.bool:
         return cresset.add(dense, sparse.to_dense(), alpha=alpha)
-    flat = dense.to(dtype).reshape(-1, *dense.shape[dims:])
+    flat = dense.to(dtype).reshape(math.prod(dense.shape[:dims]), *dense.shape[dims:])
     return flat.index_add(0, flattened(sparse._indices(), dense.shape[:dims]), values).reshape(dense.shape)
 
 
@@ -159,7 +194,11 @@ def add_(input, other, *, alpha=1):
     if isinstance(input, SparseTensor):
         input._become(add(input, other, alpha=alpha).to(input.dtype))
         return input
-    same_size("add_", input, other)
+    if input.shape != other.shape:
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while other "
+            f"has size {list(other.shape)} (dense-sparse addition does not broadcast)"
+        )
     sparse = to_coo(other)
     values = sparse._recorded if alpha == 1 else sparse._recorded * alpha
     dims = sparse.sparse_dim()
@@ -198,8 +237,11 @@ def mul(input, other):
     if not isinstance(other, SparseTensor):
         return times_dense(input, other)
     if input.dim() == 0 or other.dim() == 0:  # a number
-        input, other = (other, input) if input.dim() == 0 else (input, other)
-        return input._with(input._recorded * other.to_dense())
+        dtype = cresset.promote_types(input.dtype, other.dtype) if input.dim() == other.dim() else None
+        if input.dim() == 0 and (other.dim() or other._nnz() > input._nnz()):
+            input, other = other, input
+        result = input._recorded * other.to_dense()
+        return input._with(result if dtype is None else result.to(dtype))
     if input.shape != other.shape:
         size = cresset.broadcast_shapes(input.shape, other.shape)
         input, other = broadcast_to(input, size), broadcast_to(other, size)
@@ -226,6 +268,14 @@ def mul(input, other):
     )
     values = a._recorded[found] * b._recorded[place[found]]
     return like(coo(a._indices()[:, found], values, a.shape, True), input)
+
+
+@rule("mul_", "multiply_")
+def mul_(input, other):
+    """Multiplied in place; of a dense tensor, the elements that the other one does not specify become zero."""
+    if isinstance(input, SparseTensor):
+        return stored("mul_", input, mul(input, other))
+    return input.mul_(other.to_dense())
 
 
 def broadcast_to(input, size):

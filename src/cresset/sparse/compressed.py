@@ -10,7 +10,7 @@ from cresset import _native
 
 from ..tensors.interpreted import make, resize
 from . import invariants
-from .coo import as_index, recorded_values
+from .coo import as_index, check_pinned, noted, recorded_values
 from .tensor import SparseTensor, check_masked, layout_error
 
 BY_ROW = (_native.sparse_csr, _native.sparse_bsr)
@@ -142,17 +142,18 @@ def rebuild_compressed(first, second, values, size, layout):
     return compressed(first, second, values, size, layout)
 
 
-def empty_compressed(size, layout, dtype, device, block=(1, 1), index_dtype=cresset.int64):
+def empty_compressed(size, layout, dtype, device, block=(1, 1), index_dtype=cresset.int64, dense_dim=0):
     """A compressed tensor without values."""
-    if len(size) < 2:
+    if len(size) < 2 + dense_dim:
         raise RuntimeError(
             f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}"
         )
-    *batch, rows, columns = size
+    *batch, rows, columns = size[: len(size) - dense_dim]
     count = rows // block[0] if layout in BY_ROW else columns // block[1]
     first = cresset.zeros((*batch, count + 1), dtype=index_dtype, device=device)
     second = cresset.empty((*batch, 0), dtype=index_dtype, device=device)
-    values = cresset.empty((*batch, 0, *(block if layout in BLOCKED else ())), dtype=dtype, device=device)
+    each = (*(block if layout in BLOCKED else ()), *size[len(size) - dense_dim :])
+    values = cresset.empty((*batch, 0, *each), dtype=dtype, device=device)
     return compressed(first, second, values, size, layout)
 
 
@@ -274,7 +275,13 @@ def sparse_compressed_tensor(
         size = (*first.shape[:-1], *matrix, *values.shape[batch + 1 + 2 * blocked :])
     checks = check_invariants or (check_invariants is None and invariants.is_enabled())
     check_parts(first, second, values, tuple(size), layout, checks)
-    return compressed(first, second, values, tuple(size), layout)
+    return noted(compressed(first, second, values, tuple(size), layout), requires_grad)
+
+
+def validate_args(compressed_indices, plain_indices, values, size, layout, check_pinning=None):
+    """Raise the error that `sparse_compressed_tensor` of these arguments does, with its checks on."""
+    check_pinned("sparse_compressed_tensor", (compressed_indices, plain_indices, values), check_pinning)
+    sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True)
 
 
 def batch_items(tensor):

@@ -16,6 +16,8 @@ def to_layout(tensor, layout, blocksize=None, dense_dim=None):
     blocksize = (
         (blocksize, blocksize) if isinstance(blocksize, int) else None if blocksize is None else tuple(blocksize)
     )
+    if blocksize is not None and len(blocksize) != 2:
+        raise RuntimeError(f"to_sparse: blocksize needs to be a tuple of size 2, but got {len(blocksize)}")
     if layout in BLOCKED:
         if blocksize is None:
             if getattr(tensor, "_layout", None) in BLOCKED:
@@ -25,7 +27,7 @@ def to_layout(tensor, layout, blocksize=None, dense_dim=None):
                     f"to_sparse: conversion from {LAYOUT_NAMES[str(tensor.layout)]} to {LAYOUT_NAMES[str(layout)]} "
                     "requires blocksize specified"
                 )
-        if len(blocksize) != 2 or min(blocksize) <= 0:
+        if min(blocksize) <= 0:
             raise RuntimeError(f"to_sparse: blocksize needs to be a tuple of two positive integers, got {blocksize}")
     elif blocksize is not None:
         raise RuntimeError(
@@ -98,7 +100,8 @@ def coo_to_compressed(tensor, layout, blocksize=None):
     """The compressed form of a matrix of coordinates (with dense dimensions, if any)."""
     if tensor.sparse_dim() != 2:
         raise RuntimeError(
-            f"to_sparse: only matrices can be compressed: expected 2 sparse dimensions, got {tensor.sparse_dim()}"
+            f"to_sparse: conversion from Sparse to {LAYOUT_NAMES[str(layout)]} for input tensors with sparse_dim()!=2 "
+            f"is not supported, got {tensor.sparse_dim()}"
         )
     tensor = tensor.coalesce()
     (rows, columns), values = tensor._parts[0].unbind(0), tensor._parts[1]

@@ -28,7 +28,18 @@ class CooTensor(SparseTensor):
 
     def _with(self, recorded, copy_indices=False):
         indices = self._parts[0].clone() if copy_indices else self._parts[0]
-        return coo(indices, recorded, self.shape, self._is_coalesced)
+        new = coo(indices, recorded, self.shape)
+        new._is_coalesced = self._is_coalesced
+        return new
+
+    def _as_gradient(self, recorded):
+        """That of an element that several values add up to is the gradient of any of them."""
+        if self._is_coalesced:
+            return self._with(recorded)
+        sizes = self.shape[: self._sparse_dim]
+        places, which = flattened(self._parts[0], sizes).unique(return_inverse=True)
+        one = which.new_zeros(places.numel()).scatter(0, which, cresset.arange(which.numel(), device=which.device))
+        return coo(unflattened(places, sizes), recorded[one], self.shape, True)
 
     def _become(self, other):
         resize(self, other.shape)
@@ -91,15 +102,16 @@ class CooTensor(SparseTensor):
             raise RuntimeError(
                 f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
             )
-        if self._nnz() and any(new < old for new, old in zip(size, self.shape, strict=True)):
-            raise RuntimeError(
-                f"shrinking the size of sparse dimensions (from {list(self.shape)} to {list(size)}) on a non-empty "
-                "sparse tensor is not supported; clear it first"
-            )
+        if self._nnz():
+            for word, part in (("sparse", slice(sparse_dim)), ("dense", slice(sparse_dim, None))):
+                if any(new < old for new, old in zip(size[part], self.shape[part], strict=True)):
+                    raise RuntimeError(
+                        f"shrinking the size of {word} dimensions (from {list(self.shape[part])} to "
+                        f"{list(size[part])}) on a non-empty sparse tensor is not supported; clear it first"
+                    )
         indices, values = self._parts
         grown = values.new_zeros((self._nnz(), *size[sparse_dim:]))
-        if self._nnz():
-            grown[tuple(slice(n) for n in values.shape)] = values
+        grown.view(-1)[: values.numel()] = values.reshape(-1)  # one after the other, as resize_ of a dense tensor
         self._become(
             coo(indices if self._nnz() else indices.new_zeros((sparse_dim, 0)), grown, size, self._is_coalesced)
         )
@@ -237,7 +249,7 @@ def check_parts(indices, values, size):
 def as_index(value, device):
     """Indices as an int64 tensor."""
     index = cresset.as_tensor(value, device=device)
-    if index.numel() == 0:
+    if index.numel() == 0 and not isinstance(value, cresset.Tensor):
         index = index.long()
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == cresset.bool:
         raise TypeError(f"indices must be an int64 tensor, got {index.dtype}")
@@ -293,10 +305,10 @@ def sparse_coo_tensor(
         return new.requires_grad_() if requires_grad else new
     if isinstance(values, cresset.Tensor) and device is None:
         device = values.device
-    index = as_index(indices, device).long()
+    index = cresset.as_tensor(indices, device=device).detach().long()
     values = recorded_values(values, dtype, device, requires_grad)
-    if values.dim() == 0 and index.dim() == 2:
-        values = values.expand(index.shape[1]) if index.shape[1] == 1 else values
+    if values.dim() == 0 and index.dim() == 2 and index.shape[1] == 1:
+        values = values.expand(1)
     if index.dim() == 1 and index.numel() == 0:
         index = index.reshape(0, values.shape[0] if values.dim() else 0)
     if size is None:
@@ -314,7 +326,24 @@ def sparse_coo_tensor(
         flat = flattened(index, size)
         if not bool((flat[1:] > flat[:-1]).all()):
             raise RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")
-    return coo(index, values, tuple(size), is_coalesced)
+    return noted(coo(index, values, tuple(size), is_coalesced), requires_grad)
+
+
+def noted(tensor, is_leaf):
+    """The tensor; of a new leaf it is written down whether it specifies all elements."""
+    return tensor.requires_grad_() if is_leaf else tensor
+
+
+def validate_args(indices, values, size, is_coalesced=None, check_pinning=None):
+    """Raise the error that `sparse_coo_tensor` of these arguments does, with its checks on."""
+    check_pinned("sparse_coo_tensor", (indices, values), check_pinning)
+    sparse_coo_tensor(indices, values, size, check_invariants=True, is_coalesced=is_coalesced)
+
+
+def check_pinned(who, parts, wanted):
+    """Refuse parts of which some are in page-locked memory and some are not."""
+    if wanted and len({part.is_pinned() for part in parts}) > 1:
+        raise RuntimeError(f"{who}: memory pinning of the parts must match, got {[p.is_pinned() for p in parts]}")
 
 
 def dense_to_coo(tensor, sparse_dim=None):

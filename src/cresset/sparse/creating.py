@@ -2,9 +2,29 @@
 
 import cresset
 
-from .compressed import CompressedTensor, empty_compressed
-from .coo import CooTensor, empty_coo
-from .tensor import check_format, rule
+from .compressed import BLOCKED, LAYOUTS, CompressedTensor, empty_compressed
+from .coo import CooTensor, empty_coo, sparse_coo_tensor
+from .tensor import LAYOUT_NAMES, SparseTensor, check_format, rule, rules
+
+
+@rule("empty", "zeros")
+def zeros(
+    *sizes,
+    size=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """A tensor without values in any layout but the strided one."""
+    check_format("zeros", memory_format)
+    sizes = sizes if size is None else (size,)
+    size = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    new = empty_of(size, layout, dtype, device)
+    new = new.pin_memory() if pin_memory else new
+    return new.requires_grad_() if requires_grad else new
 
 
 @rule("zeros_like", "empty_like")
@@ -12,16 +32,63 @@ def zeros_like(
     input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
 ):
     """A tensor of the same shape and layout without values (of another layout, if asked for)."""
-    check_format("zeros_like", memory_format)
     dtype, device = dtype or input.dtype, device or input.device
-    if layout is not None and layout != input.layout:
-        return empty_of(input.shape, layout, dtype, device, requires_grad)
-    if isinstance(input, CooTensor):
-        new = empty_coo(input.shape, input.sparse_dim(), dtype, device)
+    layout = input.layout if layout is None else layout
+    if layout == cresset.strided:
+        given = {} if memory_format is None else {"memory_format": memory_format}
+        plain = cresset.empty(input.shape, dtype=dtype, device="meta")
+        return cresset.zeros_like(plain, device=device, pin_memory=pin_memory, requires_grad=requires_grad, **given)
+    if memory_format is not None:
+        raise RuntimeError(
+            f"zeros_like: memory format option is only supported by strided tensors, got {memory_format} for a sparse "
+            "one"
+        )
+    dense = input.dense_dim() if isinstance(input, SparseTensor) else 0
+    if layout == cresset.sparse_coo:
+        new = empty_coo(input.shape, input.dim() - dense, dtype, device)
+    elif layout == input.layout:
+        new = empty_compressed(input.shape, layout, dtype, device, input.block, input._parts[0].dtype, dense)
     else:
-        new = empty_compressed(input.shape, input.layout, dtype, device, input.block, input._parts[0].dtype)
+        block = getattr(input, "block", (1, 1))
+        new = empty_compressed(input.shape, check_blocked(layout, block), dtype, device, block, dense_dim=dense)
     new = new.pin_memory() if pin_memory else new
     return new.requires_grad_() if requires_grad else new
+
+
+def check_blocked(layout, block):
+    """The layout; one of blocks needs the size of a block."""
+    if layout in BLOCKED and block == (1, 1):
+        raise RuntimeError(
+            f"empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got "
+            f"{LAYOUT_NAMES[str(layout)]}; convert a tensor by to_sparse(blocksize=...)"
+        )
+    return layout
+
+
+def _same_places(name):
+    """A rule that makes new values at the places of a compressed tensor."""
+    function = getattr(cresset, name)
+
+    def apply(input, *args, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **kwargs):
+        if layout not in (None, input.layout):
+            raise RuntimeError(
+                f"{name} with different sparse layout is not supported (self is {LAYOUT_NAMES[str(input.layout)]} but "
+                f"you requested {LAYOUT_NAMES[str(layout)]})"
+            )
+        check_format(name, kwargs.pop("memory_format", None))
+        if not isinstance(input, CompressedTensor):
+            raise NotImplementedError(
+                f"{name}: not implemented for {input.kind} tensors: it would make a dense result; call to_dense() first"
+            )
+        new = input._with(function(input._recorded.detach(), *args, dtype=dtype, device=device, **kwargs), True)
+        new = new.pin_memory() if pin_memory else new
+        return new.requires_grad_() if requires_grad else new
+
+    return apply
+
+
+for _name in ("ones_like", "full_like", "randn_like", "rand_like", "randint_like"):
+    rules[_name] = _same_places(_name)
 
 
 def empty_of(size, layout, dtype=None, device=None, requires_grad=False):
@@ -31,8 +98,10 @@ def empty_of(size, layout, dtype=None, device=None, requires_grad=False):
         return cresset.zeros(size, dtype=dtype, device=device, requires_grad=requires_grad)
     if layout == cresset.sparse_coo:
         new = empty_coo(tuple(size), len(size), dtype, device)
+    elif layout in LAYOUTS:
+        new = empty_compressed(tuple(size), check_blocked(layout, (1, 1)), dtype, device)
     else:
-        new = empty_compressed(tuple(size), layout, dtype, device)
+        raise NotImplementedError(f"empty: not implemented for layout={layout}")
     return new.requires_grad_() if requires_grad else new
 
 
@@ -43,6 +112,32 @@ def new_zeros(input, *size, dtype=None, device=None, layout=None, pin_memory=Fal
     new = empty_of(size, layout or input.layout, dtype or input.dtype, device or input.device)
     new = new.pin_memory() if pin_memory else new
     return new.requires_grad_() if requires_grad else new
+
+
+def legacy_new(tensor, *args, size=None, device=None):
+    """What Tensor.new of a coordinate tensor is: one from sizes, or from indices, values and perhaps a size."""
+    if not isinstance(tensor, CooTensor):
+        raise RuntimeError(f"new: not implemented for {tensor.kind} tensors, got layout {tensor.layout}; use new_zeros")
+    if device is not None and cresset.device(device).type != tensor.device.type:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {tensor.device.type} but device type: "
+            f"{cresset.device(device).type} was passed"
+        )
+    args = args if size is None else (*args, cresset.Size(size))
+    if len(args) in (2, 3) and all(isinstance(a, cresset.Tensor) for a in args[:2]):
+        return sparse_coo_tensor(*args, dtype=tensor.dtype, device=device or tensor.device)
+    if len(args) == 1 and isinstance(args[0], cresset.Size):
+        args = tuple(args[0])
+    elif len(args) == 1 and isinstance(args[0], (list, tuple)):
+        raise TypeError(
+            "new: of a sparse tensor a sequence must be a torch.Size; use torch.sparse_coo_tensor() or to_sparse()"
+        )
+    if not all(isinstance(a, int) for a in args):
+        raise TypeError(
+            "new() received an invalid combination of arguments: expected sizes, or indices, values and a size, got "
+            f"({', '.join(type(a).__name__ for a in args)})"
+        )
+    return empty_of(args or (0,), cresset.sparse_coo, tensor.dtype, device or tensor.device)
 
 
 @rule("resize_as_", "resize_as_sparse_")

@@ -25,7 +25,13 @@ def check_matrices(name, a, b):
 
 def one_dtype(name, a, b):
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{name}: expected both matrices to have the same dtype, but got {a.dtype} and {b.dtype}")
+        words = [dtype_word(t.dtype) for t in (a, b)]
+        raise RuntimeError(f"{name}: mat1 dtype {words[0]} does not match mat2 dtype {words[1]}")
+
+
+def dtype_word(dtype):
+    """What messages call a dtype."""
+    return cresset.empty(0, dtype=dtype).type().removeprefix("torch.").removesuffix("Tensor")
 
 
 @rule("mm")
@@ -81,7 +87,12 @@ def reduced_product(matrix, dense, reduce):
 @rule("mv")
 def mv(input, vec):
     """A matrix times a vector."""
-    if input.dim() != 2 or vec.dim() != 1 or input.shape[1] != vec.shape[0]:
+    if input.dim() != 2 or vec.dim() != 1:
+        raise RuntimeError(
+            f"mv: two tensor dim should be 2 and 1, but got {input.dim()} and {vec.dim()} of shapes "
+            f"{list(input.shape)} and {list(vec.shape)}"
+        )
+    if input.shape[1] != vec.shape[0]:
         raise RuntimeError(
             "mv: expected self.size(-1) == vec.size(-1) of a matrix and a vector, got shapes "
             f"{list(input.shape)} and {list(vec.shape)}"

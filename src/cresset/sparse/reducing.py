@@ -8,7 +8,7 @@ from .compressed import CompressedTensor
 from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened, summed_at
 from .shaping import wrapped
-from .tensor import rule
+from .tensor import LAYOUT_NAMES, rule
 
 
 def as_dims(dim, rank):
@@ -73,6 +73,8 @@ def any_of(input, dim=None, keepdim=False):
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
     """The norm of all elements; the zeros that are not kept count for no order above zero."""
     values = (input.coalesce() if isinstance(input, CooTensor) else input)._recorded
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True; reshape the result")
     if dim is not None and len(as_dims(dim, input.dim())) != input.dim():
         raise RuntimeError(
             "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "
@@ -80,12 +82,11 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
         )
     if isinstance(ord, (int, float)) and ord < 0:
         raise RuntimeError(f"norm: a norm of order {ord} is zero wherever a zero is not kept; call to_dense() first")
-    result = (
-        cresset.linalg.vector_norm(values, 2 if ord in (None, "fro") else ord, dtype=dtype)
-        if values.numel()
-        else values.abs().sum()
-    )
-    return result.reshape((1,) * input.dim()) if keepdim else result
+    if dtype is not None:
+        raise RuntimeError(f"norm_sparse currently does not support 'dtype' argument, got {dtype}; call to() first")
+    if values.numel():
+        return cresset.linalg.vector_norm(values, 2 if ord in (None, "fro") else ord)
+    return values.abs().sum()
 
 
 def softmax(input, dim, dtype=None, log=False):
@@ -114,13 +115,21 @@ def softmax(input, dim, dtype=None, log=False):
 
 def spdiags(diagonals, offsets, shape, layout=None):
     """A sparse matrix with the rows of `diagonals` on its diagonals, `offsets` above the main one."""
+    if len(shape) != 2:
+        raise RuntimeError(f"spdiags: Output shape must be 2d, got {tuple(shape)}")
+    if offsets.dim() > 1:
+        raise RuntimeError(f"spdiags: Offsets must be scalar or vector, got shape {tuple(offsets.shape)}")
+    if diagonals.dim() not in (1, 2):
+        raise RuntimeError(f"spdiags: Diagonals must be vector or matrix, got shape {tuple(diagonals.shape)}")
+    if offsets.dtype != cresset.int64:
+        raise RuntimeError(f"spdiags: Offset Tensor must have dtype Long but got {str(offsets.dtype)[6:]}")
+    if layout not in (None, cresset.sparse_coo, cresset.sparse_csr, cresset.sparse_csc):
+        raise RuntimeError(
+            "spdiags: Only output layouts (Sparse, SparseCsr, SparseCsc) are supported, got "
+            f"{LAYOUT_NAMES[str(layout)]}"
+        )
     diagonals = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
     offsets = offsets.reshape(-1)
-    if diagonals.dim() != 2 or len(shape) != 2:
-        raise RuntimeError(
-            f"spdiags: Diagonals must be vector or matrix and the output 2-D, got {diagonals.dim()} dimensions and "
-            f"shape {tuple(shape)}"
-        )
     if offsets.numel() != diagonals.shape[0]:
         raise RuntimeError(
             f"spdiags: Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets "
@@ -128,7 +137,8 @@ def spdiags(diagonals, offsets, shape, layout=None):
         )
     if offsets.unique().numel() != offsets.numel():
         raise RuntimeError("spdiags: Offset tensor contains duplicate values")
-    rows, columns, values = [], [], []
+    nothing = offsets.new_empty(0)
+    rows, columns, values = [nothing], [nothing], [diagonals.new_empty(0)]
     for row, offset in zip(diagonals, offsets.tolist(), strict=True):
         begin, end = max(offset, 0), min(shape[1], shape[0] + offset, row.numel())
         column = cresset.arange(begin, max(begin, end))

@@ -54,7 +54,7 @@ def transpose(input, dim0, dim1):
         return compressed(first, second, values, size, getattr(cresset, FLIPPED[input.kind]))
     order = list(range(input.dim()))
     order[a], order[b] = order[b], order[a]
-    return permute(input, order)
+    return permuted(input, order, order)
 
 
 @rule("permute")
@@ -75,6 +75,13 @@ def permute(input, *order, dims=None):
         if order == [*range(n), n + 1, n, *range(n + 2, input.dim())]:
             return transpose(input, n, n + 1)
         input = to_coo(input)
+    new = permuted(input, order, dims)
+    # Known to be coalesced only where the dimensions stay, as PyTorch has it: even of a single value.
+    new._is_coalesced = input._is_coalesced and order == dims == list(range(input.dim()))
+    return new
+
+
+def permuted(input, order, dims):
     k = input.sparse_dim()
     if sorted(order[:k]) != list(range(k)):
         raise RuntimeError(
@@ -147,7 +154,7 @@ def select(input, dim, index):
     return coo(cresset.cat([indices[:at], indices[at + 1 :]])[:, found], values[found], size, input._is_coalesced)
 
 
-@rule("narrow", "narrow_copy")
+@rule("narrow")
 def narrow(input, dim, start, length):
     """A range of places of a dimension: a copy, since sparse tensors have no views."""
     at = wrapped(dim, input.dim())
@@ -217,15 +224,24 @@ def cat(tensors, dim=0):
     """Tensors joined along a dimension."""
     tensors = list(tensors)
     if not all(isinstance(item, SparseTensor) for item in tensors):
-        raise RuntimeError("cat: sparse and dense tensors cannot be joined; bring all to one layout first")
+        place = next(i for i, item in enumerate(tensors) if not isinstance(item, SparseTensor))
+        raise RuntimeError(
+            f"cat: Concatenating sparse tensors, but a dense tensor was found at position {place}. Bring all to one "
+            "layout first"
+        )
     source, tensors = tensors[0], [to_coo(item) for item in tensors]
     first = tensors[0]
     at, k = wrapped(dim, first.dim()), first.sparse_dim()
     for place, item in enumerate(tensors):
+        if item.sparse_dim() != k or item.dense_dim() != first.dense_dim():
+            raise RuntimeError(
+                f"All tensors must have the same sparse_dim and dense_dim: {k}, {first.dense_dim()}, but tensor at "
+                f"position {place} has {item.sparse_dim()}, {item.dense_dim()}."
+            )
         if [*item.shape[:at], *item.shape[at + 1 :]] != [
             *first.shape[:at],
             *first.shape[at + 1 :],
-        ] or item.sparse_dim() != k:
+        ]:
             raise RuntimeError(
                 f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), "
                 f"but found shape: {list(item.shape)} at position {place}"

@@ -2,6 +2,8 @@
 layout.
 """
 
+import operator
+
 import cresset
 
 from ..tensors.interpreted import InterpretedTensor
@@ -28,12 +30,32 @@ def rule(*names):
 
 
 def check_masked(tensor, masked_grad):
-    """Refuse gradients of elements that are not specified, which are not computed."""
-    if masked_grad is False and tensor.requires_grad and cresset.is_grad_enabled():
+    """Refuse gradients of elements that are not specified, which are not computed: those of a sparse leaf that does
+    not specify all of them. Everywhere else an element that is not specified is a zero that depends on nothing.
+    """
+    if masked_grad is not False or not tensor.requires_grad or not cresset.is_grad_enabled():
+        return
+    if any(leaf.__dict__.get("_is_partial") for leaf in _leaves(tensor._recorded)):
         raise NotImplementedError(
-            "to_dense: masked_grad=False is not supported for a tensor that requires gradients; they have its indices "
-            "only"
+            "to_dense: masked_grad=False is not supported for a tensor that requires gradients and has elements that "
+            "are not specified; the gradient has its indices only"
         )
+
+
+def _leaves(values):
+    """The tensors that a backward from `values` ends at."""
+    if values.grad_fn is None:
+        yield values
+        return
+    seen, waiting = set(), [values.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if getattr(node, "variable", None) is not None:
+            yield node.variable
+        waiting += [next_node for next_node, _ in node.next_functions]
 
 
 def check_format(who, memory_format):
@@ -53,7 +75,42 @@ class SparseTensor(InterpretedTensor):
     """A tensor of which only the values that are not zero are kept, with their places."""
 
     rules = rules
+    factories = ("empty", "zeros")
     is_sparse_csr = False
+
+    @property
+    def requires_grad(self):
+        return self._recorded.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, on):
+        self.requires_grad_(on)
+
+    def requires_grad_(self, requires_grad=True):
+        """Want (or no longer want) gradients for this leaf: those of the elements that it specifies."""
+        self._recorded.requires_grad_(requires_grad)
+        self._recorded.__dict__["_is_partial"] = not self._is_full()
+        return self
+
+    def _is_full(self):
+        """Whether all elements are specified, each once."""
+        return self._recorded.numel() == self.numel() and getattr(self, "_is_coalesced", True)
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Add to each leaf's `.grad` the gradient of this tensor, weighted by `gradient`, a tensor of the same shape:
+        of it, the elements that this tensor specifies.
+        """
+        cresset.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def _backward_start(self, gradient):
+        if not isinstance(gradient, cresset.Tensor) or gradient.shape != self.shape:
+            return gradient._recorded if isinstance(gradient, InterpretedTensor) else gradient
+        places = gradient._parts[:-1] if isinstance(gradient, SparseTensor) else ()
+        if len(places) == len(self._parts) - 1 and all(map(operator.is_, places, self._parts)):
+            return gradient._recorded
+        from .shaping import sparse_mask
+
+        return sparse_mask(gradient, self)._recorded
 
     @property
     def layout(self):
@@ -62,6 +119,18 @@ class SparseTensor(InterpretedTensor):
     @property
     def kind(self):
         return str(self._layout)[6:]
+
+    def new(self, *args, size=None, device=None):
+        """A tensor of the same dtype and layout from sizes or parts (the old way)."""
+        from .creating import legacy_new
+
+        return legacy_new(self, *args, size=size, device=device)
+
+    def resize_as_(self, other, memory_format=None):
+        """Give the tensor the size and the sparse dimensions of `other`, in place."""
+        return self.rules["resize_as_"](self, other, memory_format)
+
+    resize_as_sparse_ = resize_as_
 
     def stride(self, dim=None):
         """0 in every dimension: the elements have no place in memory."""

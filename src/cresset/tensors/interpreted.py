@@ -21,6 +21,7 @@ class InterpretedTensor(Tensor):
     """
 
     rules = {}  # operator name -> rule(*args, **kwargs)
+    factories: tuple[str, ...] = ()  # rules that take `layout`, and make what an interpreted `out` becomes
     kind = "interpreted"  # what messages call it
     instead = "to_dense()"  # the way out
 
@@ -35,6 +36,10 @@ class InterpretedTensor(Tensor):
         """A tensor of the same kind with another recorded part."""
         raise NotImplementedError
 
+    def _as_gradient(self, recorded):
+        """The gradient of the whole, from that of the recorded part."""
+        return self._with(recorded)
+
     def _become(self, other):
         """Take over the parts of another tensor of the same class: what an in-place call does."""
         raise NotImplementedError
@@ -46,8 +51,14 @@ class InterpretedTensor(Tensor):
         name = _native.function_behind(func).__name__
         kwargs = dict(kwargs or {})
         out = kwargs.pop("out", None)
+        if cls is InterpretedTensor:  # a layout is asked for, of a function of dense tensors or of none
+            cls = cresset.sparse.SparseTensor
+            if name not in cls.rules:
+                raise NotImplementedError(f"{name}: not implemented for layout={_layout_in(args, kwargs)}")
         rule = cls.rules.get(name)
-        if (
+        if isinstance(out, InterpretedTensor) and name in cls.factories:
+            result = rule(*args, **{"layout": out.layout, "dtype": out.dtype, **kwargs})
+        elif (
             out is not None and _kind_in((args, list(kwargs.values()))) is None
         ):  # only the place of the result is interpreted
             result = func(*args, **kwargs)
@@ -65,7 +76,7 @@ class InterpretedTensor(Tensor):
             )
         else:
             result = rule(*args, **kwargs)
-        return result if out is None else _store(name, out, result)
+        return result if out is None else stored(name, out, result)
 
     # ---- autograd: that of the recorded part
 
@@ -96,9 +107,10 @@ class InterpretedTensor(Tensor):
         grad = self._recorded.grad
         if grad is None:
             return None
-        seen = self.__dict__.get("_grad_seen")
-        if seen is None or seen._recorded is not grad:
-            seen = self.__dict__["_grad_seen"] = self._with(grad)
+        of, seen = self.__dict__.get("_grad_seen", (None, None))
+        if of is not grad:
+            seen = self._as_gradient(grad)
+            self.__dict__["_grad_seen"] = grad, seen
         return seen
 
     @grad.setter
@@ -135,7 +147,7 @@ class InterpretedTensor(Tensor):
         """Call `hook(grad)` whenever the gradient is computed; what it returns replaces the gradient."""
 
         def on_values(grad):
-            changed = hook(self._with(grad))
+            changed = hook(self._as_gradient(grad))
             return changed._recorded if isinstance(changed, InterpretedTensor) else changed
 
         return self._recorded.register_hook(on_values)
@@ -219,6 +231,10 @@ def _kind_in(values):
     return None
 
 
+def _layout_in(args, kwargs):
+    return next(v for v in (*args, *kwargs.values()) if isinstance(v, _native.layout) and v != _native.strided)
+
+
 def make(cls, size, dtype, device):
     """An object of an interpreted class: a shape, a dtype and a device, on a single element that nobody reads."""
     with cresset.no_grad():
@@ -231,7 +247,8 @@ def resize(tensor, size):
     _native.set_storage(tensor, _native.storage_bytes(one), 0, tuple(size), (0,) * len(size))
 
 
-def _store(name, out, result):
+def stored(name, out, result):
+    """`out`, which takes over the result of a call."""
     if isinstance(out, InterpretedTensor):
         if type(result) is not type(out):
             raise RuntimeError(
