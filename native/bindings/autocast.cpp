@@ -93,18 +93,25 @@ PyObject* autocast_argument_py(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"autocast_mask", autocast_mask, METH_NOARGS, nullptr},
-                           {"set_autocast_mask", set_autocast_mask, METH_O, nullptr},
-                           {"autocast_dtype", autocast_dtype, METH_O, nullptr},
-                           {"set_autocast_dtype", set_autocast_dtype, METH_VARARGS, nullptr},
-                           {"autocast_keeps_casts", keeps_casts, METH_NOARGS, nullptr},
-                           {"set_autocast_keeps_casts", set_keeps_casts, METH_O, nullptr},
-                           {"autocast_increment_nesting", change_nesting<1>, METH_NOARGS, nullptr},
-                           {"autocast_decrement_nesting", change_nesting<-1>, METH_NOARGS, nullptr},
-                           {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
-                           {"set_autocast_policy", set_autocast_policy, METH_VARARGS, nullptr},
-                           {"autocast_argument", autocast_argument_py, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"autocast_mask", autocast_mask, METH_NOARGS, nullptr},
+    {"set_autocast_mask", set_autocast_mask, METH_O, nullptr},
+    {"autocast_dtype", autocast_dtype, METH_O, nullptr},
+    {"set_autocast_dtype", set_autocast_dtype, METH_VARARGS, nullptr},
+    {"autocast_keeps_casts", keeps_casts, METH_NOARGS,
+     "is_autocast_cache_enabled() -> bool\n\nWhether autocast keeps the weights that it has cast."},
+    {"set_autocast_keeps_casts", set_keeps_casts, METH_O,
+     "set_autocast_cache_enabled(enabled)\n\nLet autocast keep the weights that it has cast, or not."},
+    {"autocast_increment_nesting", change_nesting<1>, METH_NOARGS,
+     "autocast_increment_nesting() -> int\n\nSay that an autocast begins inside those of this thread; how many there "
+     "are then."},
+    {"autocast_decrement_nesting", change_nesting<-1>, METH_NOARGS,
+     "autocast_decrement_nesting() -> int\n\nSay that the innermost autocast of this thread ends; how many are left."},
+    {"clear_autocast_cache", clear_cache, METH_NOARGS,
+     "clear_autocast_cache()\n\nForget the weights that autocast has cast."},
+    {"set_autocast_policy", set_autocast_policy, METH_VARARGS, nullptr},
+    {"autocast_argument", autocast_argument_py, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 

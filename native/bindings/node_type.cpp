@@ -543,15 +543,17 @@ RefPtr<Node> unwrap_node(PyObject* o) {
 }
 
 void add_node_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(node_new)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
-                         {Py_tp_call, reinterpret_cast<void*>(node_call)},
-                         {Py_tp_getset, getset},
-                         {Py_tp_methods, methods},
-                         {Py_tp_members, members},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(node_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+      {Py_tp_call, reinterpret_cast<void*>(node_call)},
+      {Py_tp_getset, getset},
+      {Py_tp_methods, methods},
+      {Py_tp_members, members},
+      {Py_tp_doc, const_cast<char*>("A step of the graph that backward walks: what a tensor's grad_fn is.")},
+      {0, nullptr}};
   PyType_Spec spec{"torch.autograd.graph.Node", sizeof(PyNode), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   node_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));

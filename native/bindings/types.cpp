@@ -339,11 +339,13 @@ Device parse_device(PyObject* o) {
 }
 
 void add_types(PyObject* module) {
-  PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
-                               {Py_tp_getset, dtype_getset},
-                               {Py_tp_methods, dtype_methods},
-                               {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
-                               {0, nullptr}};
+  PyType_Slot dtype_slots[] = {
+      {Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
+      {Py_tp_getset, dtype_getset},
+      {Py_tp_methods, dtype_methods},
+      {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+      {Py_tp_doc, const_cast<char*>("What the elements of a tensor are: float32, int64, bool, ...")},
+      {0, nullptr}};
   PyType_Spec dtype_spec{"torch.dtype", sizeof(PyDtype), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                          dtype_slots};
   dtype_type = make_type(dtype_spec);
@@ -374,17 +376,24 @@ void add_types(PyObject* module) {
       {0, nullptr}};
   PyType_Spec device_spec{"torch.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, device_slots};
   device_type = make_type(device_spec);
-  PyType_Slot layout_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(layout_repr)},
-                                {Py_tp_methods, named_methods},
-                                {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
-                                {0, nullptr}};
+  PyType_Slot layout_slots[] = {
+      {Py_tp_repr, reinterpret_cast<void*>(layout_repr)},
+      {Py_tp_methods, named_methods},
+      {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+      {Py_tp_doc, const_cast<char*>("How a tensor keeps its elements: strided, sparse_coo, sparse_csr, jagged, ...")},
+      {0, nullptr}};
   PyType_Spec layout_spec{"torch.layout", sizeof(PyLayout), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                           layout_slots};
   layout_type = make_type(layout_spec);
-  PyType_Slot format_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(memory_format_repr)},
-                                {Py_tp_methods, named_methods},
-                                {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
-                                {0, nullptr}};
+  PyType_Slot format_slots[] = {
+      {Py_tp_repr, reinterpret_cast<void*>(memory_format_repr)},
+      {Py_tp_methods, named_methods},
+      {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+      {Py_tp_doc,
+       const_cast<char*>(
+           "In which order the elements of a new tensor lie: contiguous_format, channels_last, channels_last_3d, or, "
+           "as in the tensor it is made from, preserve_format.")},
+      {0, nullptr}};
   PyType_Spec format_spec{"torch.memory_format", sizeof(PyMemoryFormat), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
   memory_format_type = make_type(format_spec);

@@ -624,6 +624,7 @@ class _StorageOfType(type):
 STORAGE_TYPES = {
     word: _StorageOfType(word + "Storage", (),
         {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch",
+            "__doc__": f"A TypedStorage of {name} elements; an older name.",
             "from_file": vars(TypedStorage)["from_file"], "from_buffer": vars(TypedStorage)["from_buffer"]})
     for word, name in {
         "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",

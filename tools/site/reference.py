@@ -198,7 +198,7 @@ def parts_of(page, title, names):
 def write(folder):
     """Write the pages; [(title, file)] for the navigation."""
     os.makedirs(os.path.join(folder, "reference"), exist_ok=True)
-    pages, count, without = [], 0, 0
+    pages, count, without = [], 0, []
     found, sources = examples.Examples(), Sources(ROOT)
     for namespace_page, dotted, namespace_title in NAMESPACES:
         space = module_of(dotted)
@@ -208,7 +208,8 @@ def write(folder):
             lines = [f"# {title}", "", head, ""]
             for name, value in names.items():
                 count += 1
-                without += callable(value) and not inspect.getdoc(value)
+                if callable(value) and not inspect.getdoc(value):
+                    without.append(f"{dotted}.{name}")
                 example = found.of(dotted, name, value)
                 lines += entry(f"{dotted}.{name}", name, value, sources, example=example)
                 if reason := found.reasons.get(f"{dotted}.{name}"):
@@ -221,13 +222,13 @@ def write(folder):
                 out.write("\n".join(lines))
             pages.append((dotted + title.removeprefix(namespace_title), file))
     sources.write(folder)
-    if found.failed:
-        raise SystemExit("\n".join(found.failed))
+    bare = [f"{name}: it has no docstring" for name in without]
+    bare += [f"{name}: no example, and no reason for that (tools/site/examples)" for name in found.missing]
+    if found.failed or bare:
+        raise SystemExit("\n".join([*found.failed, *bare]))
     summary = f"{count} names in {len(NAMESPACES)} namespaces. {found.summary()}."
     index = ["# Reference", "", summary, "", *(f"- [{title}]({os.path.basename(file)})" for title, file in pages)]
     with open(os.path.join(folder, "reference", "index.md"), "w", encoding="utf-8") as out:
         out.write("\n".join(index) + "\n")
-    print(f"reference: {summary} {without} functions and classes have no docstring.")
-    if found.missing:
-        print(f"without an example and without a reason (tools/site/examples): {', '.join(found.missing)}")
+    print(f"reference: {summary}")
     return [("Overview", "reference/index.md"), *pages]

@@ -33,6 +33,12 @@ def _(grad, name):
     raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
 
+@_without_derivative.batch
+def _(call):
+    others = [call.expanded(value, dim) for value, dim in zip(call.args[1], call.dims[1], strict=True)]
+    return call.run(call.full(0), others, call.args[2])
+
+
 histc = operator("histc", """The number of elements in each of `bins` equal intervals from `min` to `max`; others do
     not count.
 

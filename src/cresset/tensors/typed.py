@@ -107,7 +107,13 @@ legacy_types: dict[str, builtins.type] = {
     word + "Tensor": tensortype(
         word + "Tensor",
         (),
-        {"dtype": getattr(_native, name), "layout": _native.strided, "is_cuda": False, "__module__": "torch"},
+        {
+            "dtype": getattr(_native, name),
+            "layout": _native.strided,
+            "is_cuda": False,
+            "__module__": "torch",
+            "__doc__": f"A tensor of {name} on the CPU; an older name of `tensor(data, dtype={name})`.",
+        },  # fmt: skip
     )
     for word, name in LEGACY.items()
     if not word.startswith("Complex")

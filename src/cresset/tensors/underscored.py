@@ -77,6 +77,8 @@ def _sparse_mask_projection(self, mask, accumulate_matches=False):
 
 def resize_as_sparse_(self, the_template):
     """Give a sparse tensor the sizes of another."""
+    if self.is_sparse:
+        return self.resize_as_(the_template)
     raise RuntimeError(f"resize_as_sparse_: expected a sparse tensor, got one of the layout {self.layout}")
 
 

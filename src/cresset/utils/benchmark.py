@@ -30,6 +30,7 @@ def select_unit(t):
 
 
 def unit_to_english(u):
+    """The word for a unit of time: 'us' is 'microsecond'."""
     return next(english for _, name, english in UNITS if name == u)
 
 

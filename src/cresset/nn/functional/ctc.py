@@ -5,7 +5,6 @@ import math
 
 import cresset
 
-from ...autograd import Function
 from ...ops.autocast import autocast
 from .reduction import check_reduction, reduce_loss
 
@@ -47,8 +46,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
             f"ctc_loss: Expected input_lengths to have value at most {times}, but got value {max(input_lengths)}"
         )
     padded = _padded(targets, target_lengths, samples, blank)
-    lengths = cresset.tensor([input_lengths, target_lengths], device=log_probs.device)
-    loss = _Alignments.apply(log_probs, padded.to(log_probs.device), lengths, blank, zero_infinity)
+    lengths = cresset.tensor([input_lengths, target_lengths], dtype=cresset.int64, device=log_probs.device)
+    loss, _ = cresset._ctc_alignments(log_probs, padded.to(log_probs.device), lengths, blank, zero_infinity)
     if zero_infinity:
         loss = loss.masked_fill(loss == math.inf, 0)
     if reduction == "mean":
@@ -76,87 +75,3 @@ def _padded(targets, lengths, samples, blank):
     for row, piece in zip(rows, targets.split(lengths), strict=True):
         row[: len(piece)] = piece
     return rows
-
-
-def _add_logs(*terms):
-    """log of the sum of the exponentials; -inf where all are."""
-    stacked = cresset.stack(terms)
-    top = stacked.amax(0)
-    safe = top.masked_fill(top == -math.inf, 0)
-    return (stacked - safe).exp().sum(0).log() + safe
-
-
-def _shifted(x, by):
-    """`x` moved to the right along its last dimension (to the left if `by` is negative); -inf comes in."""
-    width = x.size(-1)
-    amount = min(abs(by), width)
-    gap = x.new_full((*x.shape[:-1], amount), -math.inf)
-    return cresset.cat([gap, x[..., : width - amount]], -1) if by > 0 else cresset.cat([x[..., amount:], gap], -1)
-
-
-class _Alignments(Function):
-    """The loss for each sample, by summing over alignments from the front (alpha) and, for the gradient, from the back
-    (beta).
-
-    With states s = blank, label, blank, label, ..., blank, a step stays, moves by one, or by two over a blank that
-    separates different labels. The gradient is the one for log-probabilities that come out of a log_softmax:
-    exp(log_probs) minus the probability that a time belongs to a class.
-    """
-
-    @staticmethod
-    def forward(ctx, log_probs, targets, lengths, blank, zero_infinity):
-        times, samples, _ = log_probs.shape
-        states = 2 * targets.size(1) + 1
-        labels = targets.new_full((samples, states), blank)
-        labels[:, 1::2] = targets
-        scores = log_probs.gather(2, labels.expand(times, -1, -1))
-        may_skip = cresset.zeros_like(labels, dtype=cresset.bool)
-        may_skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
-
-        alpha = scores.new_full((times, samples, states), -math.inf)
-        alpha[0, :, :2] = scores[0, :, :2]
-        for t in range(1, times):
-            last = alpha[t - 1]
-            skipped = _shifted(last, 2).masked_fill(~may_skip, -math.inf)
-            alpha[t] = _add_logs(last, _shifted(last, 1), skipped) + scores[t]
-
-        final = alpha[(lengths[0] - 1).clamp_min(0), cresset.arange(samples, device=labels.device)]
-        end = 2 * lengths[1].unsqueeze(1)
-        total = _add_logs(
-            final.gather(1, end), final.gather(1, (end - 1).clamp_min(0)).masked_fill(end == 0, -math.inf)
-        )
-        total = total.squeeze(1)
-        # Without inputs only the empty target is possible.
-        nothing = lengths[0] == 0
-        total = cresset.where(nothing, cresset.where(lengths[1] == 0, 0.0, -math.inf).to(total.dtype), total)
-        ctx.save_for_backward(log_probs, alpha, scores, labels, may_skip, lengths, total)
-        ctx.zero_infinity = zero_infinity
-        return -total
-
-    @staticmethod
-    def backward(ctx, grad):
-        log_probs, alpha, scores, labels, may_skip, lengths, total = ctx.saved_tensors
-        times, samples, states = alpha.shape
-        place = cresset.arange(states, device=labels.device)
-        end = 2 * lengths[1].unsqueeze(1)
-        is_end = (place == end) | (place == end - 1)
-        skip_from = cresset.cat([may_skip[:, 2:], may_skip.new_zeros(samples, min(2, states))], 1)[:, :states]
-
-        beta = cresset.full_like(alpha, -math.inf)
-        after = cresset.full_like(alpha[0], -math.inf)
-        for t in reversed(range(times)):
-            onward = _add_logs(after, _shifted(after, -1), _shifted(after, -2).masked_fill(~skip_from, -math.inf))
-            start = cresset.zeros_like(onward).masked_fill(~is_end, -math.inf)
-            last = (lengths[0] - 1 == t).unsqueeze(1)
-            after = cresset.where(last, start, onward) + scores[t]
-            beta[t] = after
-
-        # alpha and beta both hold the score of their own time, so one of them is taken off.
-        posterior = alpha + beta - total.unsqueeze(1) - scores
-        posterior = posterior.masked_fill((alpha == -math.inf) | (beta == -math.inf), -math.inf).exp()
-        belongs = cresset.zeros_like(log_probs).scatter_add_(2, labels.expand(times, -1, -1), posterior)
-        time = cresset.arange(times, device=labels.device)[:, None, None]
-        result = (log_probs.exp() - belongs).masked_fill(time >= lengths[0][:, None], 0) * grad[:, None]
-        if ctx.zero_infinity:
-            result = result.masked_fill((total == -math.inf)[:, None], 0)
-        return result, None, None, None, None
