@@ -54,6 +54,15 @@ def _rebuild_sparse_tensor(layout, data):
     return rebuild_compressed(first, second, values, tuple(size), layout)
 
 
+def _rebuild_nested_tensor(packed, *parts):
+    """The inverse of pickling a nested tensor; what the parts say is checked. PyTorch writes those of the strided
+    layout as sizes, strides and offsets in a buffer.
+    """
+    from .nested.tensor import from_buffer, rebuild_nested
+
+    return (from_buffer if len(parts) == 3 else rebuild_nested)(packed, *parts)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """The inverse of pickling a Parameter."""
     from .nn.parameter import Parameter  # upward: a Parameter is a tensor that nn knows

@@ -5,7 +5,7 @@ A nested tensor is an interpreted one: see Note [Interpreted tensors] in cresset
 
 import cresset
 
-from . import rules  # noqa: F401  they enter their rules
+from . import layers, reducing, rules  # noqa: F401  they enter their rules
 from .tensor import NestedTensor, from_items, nested, padded
 
 __all__ = [
@@ -39,6 +39,13 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
     """
     if isinstance(tensor_list, NestedTensor):
         tensor_list = tensor_list.unbind()
+    if not isinstance(tensor_list, (list, tuple)):
+        raise TypeError(
+            "nested_tensor(): Expected first argument to be a list / tuple of tensors or of numbers, got "
+            f"{type(tensor_list).__name__}"
+        )
+    if layout == cresset.jagged:
+        _check_components([t for t in tensor_list if isinstance(t, cresset.Tensor)], dtype)
     parts = [
         t.detach().to(dtype=dtype, device=device)
         if isinstance(t, cresset.Tensor)
@@ -53,6 +60,11 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
     if pin_memory:
         new._become(new._with(new._recorded.pin_memory()))
     return new.requires_grad_() if requires_grad else new
+
+
+def _check_components(tensors, dtype):
+    if dtype is None and len({t.dtype for t in tensors}) > 1:
+        raise RuntimeError("When constructing a nested tensor, all tensors in list must have the same dtype")
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):
@@ -110,6 +122,7 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
         raise RuntimeError(
             f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}"
         )
+    source = values if values._base is None else values._base
     offsets = offsets.detach()
     places = offsets.tolist()
     if lengths is None and len(places) > 1:
@@ -144,6 +157,7 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
     if not values.requires_grad:
         values = values.detach()  # requires_grad_() of the whole is none of the given tensor's
     new = nested(values, cresset.jagged, offsets, ragged, lengths)
+    new.__dict__["_source"] = source
     bounds = {"min_seqlen": min_seqlen, "max_seqlen": max_seqlen}
     new._metadata_cache.update({name: bound for name, bound in bounds.items() if bound is not None})
     return new
@@ -167,7 +181,21 @@ def narrow(tensor, dim, start, length, layout=None):
     starts = [int(start)] * rows if isinstance(start, int) else start.tolist()
     lengths = [int(length)] * rows if isinstance(length, int) else length.tolist()
     parts = [row.narrow(0, s, n) for row, s, n in zip(tensor.unbind(0), starts, lengths, strict=True)]
-    return from_items(parts, _layout(layout))
+    if _layout(layout) == cresset.strided or not tensor.is_contiguous():
+        return from_items(parts, _layout(layout))
+    size = tensor.shape[1]  # one after the other in memory, and so in one packed tensor
+    begins = cresset.tensor([*(i * size + s for i, s in enumerate(starts)), rows * size], dtype=cresset.int64)
+    counts = cresset.tensor(lengths, dtype=cresset.int64)
+    packed = tensor.flatten(0, 1)
+    ends = begins[:-1] + counts
+    if bool((ends[:-1] == begins[1:-1]).all()):
+        first, last = (int(begins[0]), int(ends[-1])) if rows else (0, 0)
+        begins = cresset.cat([begins[:-1], ends[-1:]]) - first
+        new = nested(packed[first:last], cresset.jagged, begins, 1)
+    else:
+        new = nested(packed, cresset.jagged, begins, 1, counts)
+    new.__dict__["_source"] = tensor if tensor._base is None else tensor._base
+    return new
 
 
 def masked_select(tensor, mask):

@@ -2,6 +2,8 @@
 on each component.
 """
 
+import math
+
 import cresset
 from cresset import _native
 
@@ -30,7 +32,7 @@ def same_layout(name, a, b):
     if component_shapes(a) != component_shapes(b):
         shapes = tuple([tuple(shape) for shape in component_shapes(t)] for t in (a, b))
         raise RuntimeError(
-            f"cannot call binary pointwise function {name} with inputs of shapes {shapes[0]} and {shapes[1]}"
+            f"cannot call binary pointwise function {name}.Tensor with inputs of shapes {shapes[0]} and {shapes[1]}"
         )
 
 
@@ -96,10 +98,51 @@ for _name in definitions:
         rules[_name] = elementwise(_name)
 for _name in ("add", "sub", "mul", "div", "pow", "where", "clone", "to", "to_dtype", "contiguous", "float", "double",
     "half", "bfloat16", "long", "int", "bool",
-              "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "floor_divide",
+              "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "floor_divide",
               "remainder", "masked_fill", "cpu"):  # fmt: skip
     if _name in _operators:
         rules[_name] = elementwise(_name)
+
+
+@rule("empty_like")
+def empty_like(input, *, layout=None, memory_format=None, **kwargs):
+    """A nested tensor with components of the same shapes, in order and without gaps."""
+    if memory_format not in (None, cresset.contiguous_format, cresset.preserve_format):
+        raise RuntimeError(f"empty_like: memory format {memory_format} is not supported for nested tensors")
+    if layout not in (None, input._layout):
+        raise RuntimeError(f"empty_like: expected layout {input._layout} for a nested tensor of it, got {layout}")
+    return input._with(cresset.empty_like(input._packed, memory_format=cresset.contiguous_format, **kwargs))
+
+
+@rule("clone")
+def clone(input, *, memory_format=None):
+    """A copy of the values."""
+    if memory_format not in (None, cresset.contiguous_format, cresset.preserve_format):
+        words = {cresset.channels_last: "ChannelsLast", cresset.channels_last_3d: "ChannelsLast3d"}
+        raise RuntimeError(
+            "Nested tensor clone supports Preserve and Contiguous memory formats, called clone with memory format: "
+            f"{words.get(memory_format, memory_format)}"
+        )
+    given = {} if memory_format is None else {"memory_format": memory_format}
+    return input._with(input._packed.clone(**given))
+
+
+@rule("to", "to_dtype")
+def to(input, *args, copy=False, **kwargs):
+    """The values converted; the tensor itself, where nothing is to be done."""
+    args = [part for a in args for part in ((a.device, a.dtype) if isinstance(a, NestedTensor) else (a,))]
+    if not isinstance(input, NestedTensor):
+        return input.to(*args, copy=copy, **kwargs)
+    packed = input._packed.to(*args, copy=copy, **kwargs)
+    return input if packed is input._packed else input._with(packed)
+
+
+def _dense_new(name):
+    return lambda input, *args, **kwargs: getattr(input._packed, name)(*args, **kwargs)
+
+
+for _name in ("new_zeros", "new_ones", "new_empty", "new_full"):
+    rules[_name] = _dense_new(_name)
 
 
 @rule("detach")
@@ -118,12 +161,38 @@ def fused_dropout(input, p, generator=None):
 @rule("copy_")
 def copy_(input, other, non_blocking=False):
     """Take over the elements of a nested tensor of the same shapes."""
-    same_layout("copy_", input, other)
+    if not isinstance(other, NestedTensor) or component_shapes(input) != component_shapes(other):
+        words = (
+            "expected compatible input and src shapes, but got"
+            if input._layout == cresset.jagged
+            else "copy_ only supports tensors that are the same size for Nested implementations, got"
+        )
+        shapes = [component_shapes(t) if isinstance(t, NestedTensor) else tuple(t.shape) for t in (input, other)]
+        raise RuntimeError(f"copy_: {words} {shapes[0]} and {shapes[1]}")
     input._become(input._with(other._recorded.to(input.device, input.dtype, non_blocking, True)))
     return input
 
 
 # ---- dimensions
+
+
+# What is said of an operator along the batch dimension of the strided layout.
+ON_BATCH = {
+    "softmax": "Cannot apply softmax across nested dimension 0",
+    "transpose": "Nested tensor dimension 0 cannot be transposed",
+    "squeeze": "For nested tensors, squeezing dimension 0 is not supported",
+    "chunk": "Chunk for nested tensors is currently only supported for the last dimension.",
+    "split_with_sizes": "split_with_sizes for nested tensors is currently only supported for the last dimension.",
+}
+
+
+def on_batch(input, name):
+    """Why an operator is refused along the batch dimension."""
+    if input._layout == cresset.strided and name in ON_BATCH:
+        return f"{name}(): {ON_BATCH[name]}; unbind() it"
+    if name in ("softmax", "log_softmax"):
+        return f"{name}(): not supported when reducing across the batch dimension for NestedTensor; unbind() it"
+    return f"{name}(): not supported for NestedTensor on dim=0; unbind() it"
 
 
 def regular_dim(input, dim, name):
@@ -134,7 +203,7 @@ def regular_dim(input, dim, name):
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
     dim %= rank
     if dim == 0:
-        raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0; unbind() it")
+        raise RuntimeError(on_batch(input, name))
     return None if input.is_flat or input._lengths is not None or dim == input._ragged else dim - 1
 
 
@@ -153,18 +222,25 @@ def transpose(input, dim0, dim1):
     if input.is_flat:
         return mapped(input, lambda item: item.transpose(a - 1, b - 1))
     ragged = b if input._ragged == a else a if input._ragged == b else input._ragged
-    return nested(input._packed.transpose(a - 1, b - 1), input._layout, input._offsets, ragged, input._lengths)
+    return input._seen_as(
+        nested(input._packed.transpose(a - 1, b - 1), input._layout, input._offsets, ragged, input._lengths)
+    )
 
 
 @rule("permute")
 def permute(input, *dims):
     """The dimensions in another order; the batch stays first."""
     dims = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
-    order = [d % input.dim() for d in dims]
-    if sorted(order) != list(range(input.dim())) or order[0] != 0:
-        raise RuntimeError(
-            f"permute: expected an order of all {input.dim()} dimensions with the batch first, got {dims}"
+    if len(dims) != input.dim():
+        raise ValueError(
+            f"permute(): number of dimensions in the tensor input ({input.dim()}) does not match the length of the "
+            f"desired ordering of dimensions ({len(dims)})."
         )
+    order = [d % input.dim() for d in dims]
+    if len(set(order)) != len(order):
+        raise ValueError(f"permute(): duplicate dims are not allowed. Got {dims}")
+    if order[0] != 0:
+        raise ValueError(f"Permute is not supported on the batch dimension for jagged NT, got {dims}")
     inner = [d - 1 for d in order[1:]]
     if input.is_flat:
         return mapped(input, lambda item: item.permute(inner))
@@ -187,9 +263,17 @@ def unsqueeze(input, dim):
 
 
 @rule("squeeze")
-def squeeze(input, dim):
+def squeeze(input, dim=None):
     """A dimension of size one removed."""
+    if dim is None:
+        raise RuntimeError("For nested tensors, squeeze without the dim argument is not supported; say which dimension")
     at = regular_dim(input, dim, "squeeze")
+    if at is None and input._layout == cresset.jagged and dim % input.dim() == input._ragged:
+        raise RuntimeError("squeeze(): not supported for NestedTensor on ragged dim")
+    if input._layout == cresset.strided and input.dim() == 2 and input.numel() == input.size(0):
+        raise RuntimeError(
+            "For nested tensors, squeezing a nested tensor of singleton tensors is not supported; values() has them"
+        )
     if at is None:
         return mapped(input, lambda item: item.squeeze(dim % input.dim() - 1)) if input.is_flat else input
     if input._packed.shape[at] != 1:
@@ -208,6 +292,10 @@ def reshape(input, *size):
     """The dimensions behind the ragged one in another shape; the batch and the ragged dimension (its size, or -1)
     stay."""
     size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
+    if input._layout == cresset.strided:
+        check_strided_reshape(input, size)
+    elif tuple(size) == tuple(input.size()):
+        return input._seen_as(input._with(input._packed.view(input._packed.shape)))
     if input.is_flat or input._ragged != 1 or len(size) < 2 or size[0] not in (input.size(0), -1) or int(size[1]) != -1:
         raise RuntimeError(
             f"reshape: expected ({input.size(0)}, -1 or the ragged size, ...) for a nested tensor whose first "
@@ -219,7 +307,26 @@ def reshape(input, *size):
         if inner
         else input._packed.reshape(input._packed.shape[0])
     )
-    return nested(packed, input._layout, input._offsets, 1, input._lengths)
+    return input._seen_as(nested(packed, input._layout, input._offsets, 1, input._lengths))
+
+
+def check_strided_reshape(input, size):
+    """Refuse the shapes that no nested tensor of the strided layout can take."""
+    if not input.size(0):
+        raise RuntimeError("reshape: empty nested tensor cannot be reshaped")
+    if not size:
+        raise RuntimeError("reshape: shape '[]' is invalid for a nested tensor")
+    if size[0] != input.size(0):
+        raise RuntimeError(
+            "reshape: For now nested reshape cannot change or infer the implicit batch dimension, got "
+            f"{size[0]} for {input.size(0)}"
+        )
+    if sum(int(n) == -1 for n in size[1:]) > 1:
+        raise RuntimeError(f"reshape: only one dimension can be inferred, got {size}")
+    if -1 not in size:
+        for shape in component_shapes(input):
+            if math.prod(size[1:]) != math.prod(shape):
+                raise RuntimeError(f"reshape: shape '{size[1:]}' is invalid for input of size {math.prod(shape)}")
 
 
 def unflatten(input, dim, sizes):
@@ -250,22 +357,54 @@ def on_regular_dim(name):
     function = _operators[name]
 
     def apply(input, *args, **kwargs):
+        if name in ("softmax", "log_softmax") and not input.numel() and input.dim() == 1:
+            return input  # of no components, whose dimensions are not known
         by_place = bool(args) and isinstance(args[0], int) and name not in ("split", "split_with_sizes", "chunk")
         if name in ("split", "split_with_sizes", "chunk"):
             dim = args[1] if len(args) > 1 else kwargs.pop("dim", 0)
+            if name == "chunk" and input._layout == cresset.jagged and dim % input.dim() == 0:
+                return chunk_batch(input, args[0])
             place = regular_dim(input, dim, name)
+            if place is None and input._layout == cresset.strided and name in ON_BATCH:
+                raise RuntimeError(f"{name}(): {ON_BATCH[name]}")
             if place is None:
-                raise RuntimeError(f"{name}(): not supported for NestedTensor on the ragged dimension")
+                given = "split" if name == "split" and isinstance(args[0], int) else name
+                given = "split_with_sizes" if given == "split" and not isinstance(args[0], int) else given
+                raise RuntimeError(f"{given}(): not supported for NestedTensor on ragged dim")
             return tuple(input._with(part) for part in function(input._packed, args[0], place))
         dim = args[0] if by_place else kwargs.pop("dim")
         rest = args[1:] if by_place else args
         place = regular_dim(input, dim, name)
+        if place is None and name in ("softmax", "log_softmax") and input._layout == cresset.jagged:
+            check_ragged_softmax(input, dim, name)
         if place is None:
             inner = dim % input.dim() - 1
             return mapped(input, lambda item: function(item, inner, *rest, **kwargs))
         return input._with(function(input._packed, place, *rest, **kwargs))
 
     return apply
+
+
+def check_ragged_softmax(input, dim, name):
+    """Refuse softmax along a ragged dimension that is not the first behind the batch, or has holes."""
+    if dim % input.dim() != input._ragged:
+        return
+    if input._lengths is not None:
+        raise RuntimeError(
+            f"{name}(): not supported where lengths is not None if reducing across the ragged dimension for "
+            "NestedTensor"
+        )
+    if input._ragged > 1:
+        raise RuntimeError(
+            f"{name}(): not supported when reducing along the ragged dimension for ragged_idx > 1 for NestedTensor"
+        )
+
+
+def chunk_batch(input, chunks):
+    """The components in at most `chunks` groups, a nested tensor each."""
+    every, count = list(items(input)), input.size(0)
+    step = -(-count // chunks)
+    return tuple(from_items(every[at : at + step], input._layout, input._ragged) for at in range(0, count, step))
 
 
 for _name in ("softmax", "log_softmax", "narrow", "cumsum", "split", "split_with_sizes", "chunk", "sort", "flip"):
@@ -300,7 +439,11 @@ def select(input, dim, index):
 def cat(tensors, dim=0):
     """Components joined pairwise along a dimension; along the batch, more components."""
     tensors = list(tensors)
-    whole = next(t for t in tensors if isinstance(t, NestedTensor))
+    if not all(isinstance(t, NestedTensor) for t in tensors):
+        raise RuntimeError("cat(): expected each tensor in given list to be nested")
+    whole = tensors[0]
+    if dim % whole.dim() == 0 and whole._layout == cresset.jagged:
+        raise RuntimeError("cat(): not supported for NestedTensor on dim=0")
     if dim % whole.dim() == 0:
         return from_items(
             [item for t in tensors for item in (items(t) if isinstance(t, NestedTensor) else t.unbind(0))],
@@ -308,165 +451,19 @@ def cat(tensors, dim=0):
             whole._ragged,
         )
     inner = dim % whole.dim() - 1
-    rows = zip(*(items(t) if isinstance(t, NestedTensor) else t.unbind(0) for t in tensors), strict=True)
+    others = [[(*s[:inner], *s[inner + 1 :]) for s in component_shapes(t)] for t in tensors]
+    if any(shapes != others[0] for shapes in others):
+        raise RuntimeError(
+            "cat(): expected all nested tensors to have matching ragged structures outside of the concatenated dim"
+        )
+    rows = zip(*(items(t) for t in tensors), strict=True)
     return from_items([cresset.cat(list(row), inner) for row in rows], whole._layout, whole._ragged)
 
 
-# ---- reductions
-
-
-def reduction(name, function=None):
-    """The rule of an operator that reduces: over all elements, over regular dimensions, or over the ragged one of each
-    component.
-    """
-    function = function or _operators[name]
-
-    def apply(input, dim=None, keepdim=False, **kwargs):
-        if dim is None:
-            return function(
-                input._recorded if input._lengths is None else cresset.cat([item.reshape(-1) for item in items(input)]),
-                **kwargs,
-            )
-        dims = sorted({d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim)})
-        if dims == list(range(input.dim())):
-            return apply(input, **kwargs)
-        if 0 in dims:
-            raise RuntimeError(
-                f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for "
-                "nested tensors"
-            )
-        inner = [d - 1 for d in dims] if not isinstance(dim, int) else dims[0] - 1
-        results = (
-            [function(item, inner, keepdim, **kwargs) for item in items(input)]
-            if input.is_flat or input._ragged in dims or input._lengths is not None
-            else None
-        )
-        if results is None:
-            ragged = input._ragged - (0 if keepdim else sum(d < input._ragged for d in dims))
-            return nested(function(input._packed, inner, keepdim, **kwargs), input._layout, input._offsets, ragged)
-        regular = len({tuple(r.shape) for r in results}) == 1
-        return cresset.stack(results) if regular else from_items(results, input._layout)
-
-    return apply
-
-
-for _name in ("sum", "mean", "amax", "amin", "argmax", "argmin", "prod", "any", "all", "logsumexp", "var", "std"):
-    if _name in _operators:
-        rules[_name] = reduction(_name)
-
-
-def extreme(name):
-    """`max` and `min`: of all elements, or values and where they lie along a dimension."""
-    function, kind = _operators[name], getattr(cresset.return_types, name)
-    of_all, values, indices = (
-        reduction(name, part) for part in (function, lambda *args: function(*args)[0], lambda *args: function(*args)[1])
-    )
-
-    def apply(input, dim=None, keepdim=False):
-        return of_all(input) if dim is None else kind((values(input, dim, keepdim), indices(input, dim, keepdim)))
-
-    return apply
-
-
-for _name in ("max", "min"):
-    rules[_name] = extreme(_name)
-
-
-def _filled(name):
-    def apply(input, *args):
-        getattr(input._recorded, name)(*args)
-        return input
-
-    return apply
-
-
-for _name in ("fill_", "zero_"):
-    rules[_name] = _filled(_name)
-
-
-# ---- products and layers
-
-
-@rule("linear")
-def linear(input, weight, bias=None):
-    """input @ weight.T + bias along the last dimension."""
-    if input.is_flat or input._ragged == input.dim() - 1:
-        return mapped(input, lambda item: cresset.linear(item, weight, bias))
-    return input._with(cresset.linear(input._packed, weight, bias))
-
-
-@rule("matmul", "bmm")
-def matmul(input, other):
-    """Each component times a dense matrix, or times the component of another nested tensor."""
-    if isinstance(input, NestedTensor) and isinstance(other, NestedTensor):
-        if input.size(0) != other.size(0):
-            raise RuntimeError(f"matmul: expected batches of one size, got {input.size(0)} and {other.size(0)}")
-        products = [a @ b for a, b in zip(items(input), items(other), strict=True)]
-        layout = input._layout
-        if layout == cresset.jagged and len({tuple(p.shape) for p in products}) == 1:
-            return cresset.stack(products)
-        try:
-            return from_items(products, layout)
-        except RuntimeError:
-            shapes = [tuple(p.shape) for p in products]
-            raise RuntimeError(
-                "matmul(): not supported for nested tensors of layout torch.jagged whose products differ in two "
-                f"dimensions: {shapes}; use torch.strided"
-            ) from None
-    if isinstance(input, NestedTensor):
-        if other.dim() == 2 and not input.is_flat and input._ragged != input.dim() - 1:
-            return input._with(input._packed @ other)
-        right = operand_items(other, input.size(0), input.dim())
-        return from_items([a @ b for a, b in zip(items(input), right, strict=True)], input._layout, input._ragged)
-    left = operand_items(input, other.size(0), other.dim())
-    return from_items([a @ b for a, b in zip(left, items(other), strict=True)], other._layout, other._ragged)
-
-
-@rule("native_layer_norm")
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """Layer norm over trailing dimensions that are regular."""
-    if input.is_flat or input._ragged > input.dim() - 1 - len(normalized_shape):
-        raise RuntimeError(
-            f"layer_norm: the ragged dimension cannot be normalized over, normalized_shape is {tuple(normalized_shape)}"
-        )
-    result, mean, rstd = cresset.native_layer_norm(input._packed, normalized_shape, weight, bias, eps)
-    return input._with(result), mean, rstd
-
-
-@rule("_rms_norm")
-def rms_norm(input, normalized_shape, *args):
-    """RMS norm over trailing dimensions that are regular."""
-    result, *statistics = _operators["_rms_norm"](input._packed, normalized_shape, *args)
-    return input._with(result), *statistics
-
-
-@rule("embedding")
-def embedding(weight, indices, *args, **kwargs):
-    """Rows of a table for ragged indices."""
-    rows = cresset.embedding(weight, indices._recorded, *args, **kwargs)
-    if indices.is_flat:
-        return nested(
-            rows.reshape(-1), indices._layout, shapes=[(*shape, weight.shape[1]) for shape in indices._shapes]
-        )
-    return nested(rows, indices._layout, indices._offsets, indices._ragged, indices._lengths)
-
-
-@rule("_attention")
-def attention(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
-    """Attention of each sequence to itself alone."""
-    if attn_mask is not None:
-        raise RuntimeError(
-            "scaled_dot_product_attention: nested tensors take no attn_mask; each sequence sees itself alone"
-        )
-    rows = zip(items(query), items(key), items(value), strict=True)
-    results = [cresset._attention(q, k, v, None, is_causal, scale, enable_gqa)[0] for q, k, v in rows]
-    return from_items(results, query._layout, query._ragged), None
-
-
-@rule("equal")
-def equal(input, other):
-    """Whether two nested tensors have the same components."""
-    return component_shapes(input) == component_shapes(other) and bool((input._recorded == other._recorded).all())
+@rule("stack")
+def stack(tensors, dim=0):
+    """Refused: a batch of batches is no nested tensor."""
+    raise RuntimeError(f"stack(): not supported for NestedTensor on dim={dim}; cat() the components of all")
 
 
 # These two are functions made of others, which ask for sizes that a nested tensor does not have.

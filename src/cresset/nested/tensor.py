@@ -9,49 +9,22 @@ import itertools
 import math
 
 import cresset
-from cresset import _native
 
+from .. import _utils
 from ..tensors.interpreted import InterpretedTensor, make
+from .sizes import RaggedSize, number_of
 
 rules = {}  # operator name -> rule
-_numbers = itertools.count(1)
-
-
-class RaggedSize(int):
-    """The size of a ragged dimension: no number, but the same for all tensors of the same offsets. As an integer it is
-    -1, "what fits".
-    """
-
-    def __new__(cls, number):
-        size = super().__new__(cls, -1)
-        size.number = number
-        return size
-
-    def __repr__(self):
-        return f"j{self.number}"
-
-    __str__ = __repr__
-
-    def __eq__(self, other):
-        return isinstance(other, RaggedSize) and other.number == self.number
-
-    def __ne__(self, other):
-        return not self == other
-
-    def __hash__(self):
-        return hash(("ragged", self.number))
-
-
-def number_of(offsets):
-    """The number of a ragged dimension, kept with its offsets."""
-    notes = offsets.__dict__
-    if "_ragged_number" not in notes:
-        notes["_ragged_number"] = next(_numbers)
-    return notes["_ragged_number"]
 
 
 class NestedTensor(InterpretedTensor):
     """A batch of tensors of different sizes. Made by `cresset.nested.nested_tensor` and its relatives."""
+
+    def __new__(cls, values, offsets, *, lengths=None, _ragged_idx=1, _metadata_cache=None):
+        """A nested tensor of layout torch.jagged on packed `values`; `nested_tensor_from_jagged` checks its parts."""
+        new = nested(values, cresset.jagged, offsets, _ragged_idx, lengths)
+        new._metadata_cache.update(_metadata_cache or {})
+        return new
 
     rules = rules
     kind = "nested"
@@ -76,6 +49,24 @@ class NestedTensor(InterpretedTensor):
     def _become(self, other):
         for name in ("_packed", "_layout", "_offsets", "_ragged", "_lengths", "_shapes"):
             self.__dict__[name] = other.__dict__[name]
+
+    @property
+    def _base(self):
+        return self.__dict__.get("_source")
+
+    def _is_view(self):
+        """Whether the values are those of another tensor, `_base`."""
+        return self._base is not None
+
+    def _seen_as(self, new):
+        """Another nested tensor on the same values, which are this one's."""
+        if new._packed is self._packed or new._packed._is_view():
+            new.__dict__["_source"] = self if self._base is None else self._base
+        return new
+
+    def data_ptr(self):
+        """Where the values begin, in the strided layout."""
+        return super().data_ptr() if self._layout == cresset.jagged else self._packed.data_ptr()
 
     @property
     def is_flat(self):
@@ -105,8 +96,8 @@ class NestedTensor(InterpretedTensor):
             if self._layout == cresset.jagged:
                 return tuple(self.size(d) for d in range(self.dim()))
             raise RuntimeError(
-                "size: a nested tensor of the strided layout has no size as a whole; ask for one dimension, size(0), "
-                "or unbind() it"
+                "size: NestedTensorImpl doesn't support sizes: a nested tensor of the strided layout has none as a "
+                "whole; ask for one dimension, size(0), or unbind() it"
             )
         rank = self.dim()
         if not -rank <= dim < rank:
@@ -135,8 +126,25 @@ class NestedTensor(InterpretedTensor):
         return self.size(0)
 
     def stride(self, dim=None):
-        """Refused: components have strides, their batch has none."""
-        raise RuntimeError("stride: a nested tensor has no strides; its values() have")
+        """The strides of the jagged layout: that of the batch is a symbol, the others are those of `values()`."""
+        if self._layout != cresset.jagged:
+            raise RuntimeError("stride: a nested tensor of the strided layout has no strides; its components have")
+        if dim is not None:
+            return self.stride()[dim]
+        inner = self._packed.stride()
+        return (RaggedSize(number_of(self._offsets), inner[self._ragged - 1]), *inner)
+
+    @property
+    def _size(self):
+        return self.size()
+
+    @property
+    def _strides(self):
+        return self.stride()
+
+    def is_same_size(self, other):
+        """Whether another nested tensor has components of the same shapes."""
+        return isinstance(other, NestedTensor) and component_shapes(self) == component_shapes(other)
 
     def is_contiguous(self, memory_format=None):
         """Whether the components lie one after the other without gaps."""
@@ -149,6 +157,15 @@ class NestedTensor(InterpretedTensor):
     def _nested_tensor_size(self):
         """The shapes of the components, a row for each."""
         return cresset.tensor([list(shape) for shape in component_shapes(self)], dtype=cresset.int64)
+
+    def _nested_tensor_strides(self):
+        """The strides of the components, a row for each."""
+        return cresset.tensor([list(_stride_of(item)) for item in items(self)], dtype=cresset.int64)
+
+    def _nested_tensor_storage_offsets(self):
+        """Where the components begin in the memory of the values."""
+        start = self._packed.storage_offset()
+        return cresset.tensor([item.storage_offset() - start for item in items(self)], dtype=cresset.int64)
 
     # ---- parts
 
@@ -213,6 +230,15 @@ class NestedTensor(InterpretedTensor):
             raise RuntimeError(
                 f"unbind: NestedTensor can only be unbound along dimension 0, got dimension {dim} instead."
             )
+        if self._shapes is None and not 1 <= self._ragged < self.dim():
+            raise RuntimeError(f"unbind(): nested tensor ragged_idx out of bounds (should be >= 1), got {self._ragged}")
+        if self._lengths is not None:
+            ends, size = (self._offsets[:-1] + self._lengths).tolist(), self._packed.shape[self._ragged - 1]
+            if any(end > size for end in ends):
+                raise RuntimeError(
+                    "unbind(): nested tensor offsets and lengths do not match ragged_idx dimension "
+                    f"{self._ragged - 1}: {self._offsets.tolist()} and {self._lengths.tolist()} go beyond {size}"
+                )
         return list(items(self))
 
     def __iter__(self):
@@ -279,15 +305,19 @@ class NestedTensor(InterpretedTensor):
             memo[id(self)] = self._with(copy.deepcopy(self._packed, memo))
         return memo[id(self)]
 
+    def apply_(self, function):
+        """Replace each element by function(element), in place; autograd does not see it."""
+        self._packed.detach().apply_(function)
+        return self
+
     def __reduce_ex__(self, protocol):
-        return rebuild_nested, (
-            self._packed,
-            str(self._layout)[6:],
-            self._offsets,
-            self._ragged,
-            self._lengths,
-            self._shapes,
-        )
+        parts = (self._packed, self._layout, self._offsets, self._ragged, self._lengths, self._shapes)
+        return _utils._rebuild_nested_tensor, (*parts, dict(self._metadata_cache))
+
+
+def _stride_of(item):
+    """The strides of a component; one that has no gaps says nothing of what lies around it."""
+    return cresset.empty(item.shape, device="meta").stride() if item.is_contiguous() else item.stride()
 
 
 def _size_holder(bound):
@@ -310,9 +340,31 @@ def nested(packed, layout, offsets=None, ragged=1, lengths=None, shapes=None):
     return new
 
 
-def rebuild_nested(packed, layout, offsets, ragged, lengths, shapes):
-    """The inverse of pickling."""
-    return nested(packed, getattr(_native, layout), offsets, ragged, lengths, shapes)
+def rebuild_nested(packed, layout, offsets, ragged, lengths, shapes, bounds):
+    """The inverse of pickling; what the file says is checked."""
+    if shapes is not None:
+        shapes = [tuple(int(n) for n in shape) for shape in shapes]
+        fits = sum(map(math.prod, shapes)) == packed.numel() and all(min(s, default=0) >= 0 for s in shapes)
+        if packed.dim() != 1 or not fits:
+            raise RuntimeError(f"nested tensor: components of shapes {shapes} do not fit {packed.numel()} elements")
+        return nested(packed, layout, shapes=shapes)
+    if not 1 <= ragged <= packed.dim() or offsets.dim() != 1:
+        raise RuntimeError(f"nested tensor: dimension {ragged} of values of {packed.dim()} dimensions cannot be ragged")
+    begins = offsets.tolist()
+    sizes = [b - a for a, b in itertools.pairwise(begins)] if lengths is None else lengths.tolist()
+    if len(sizes) != len(begins) - 1 or any(
+        not 0 <= a <= a + n <= packed.shape[ragged - 1] for a, n in zip(begins, sizes, strict=False)
+    ):
+        raise RuntimeError(f"nested tensor: offsets {begins} do not fit {packed.shape[ragged - 1]} values")
+    new = nested(packed, layout, offsets, ragged, lengths)
+    new._metadata_cache.update(bounds)
+    return new
+
+
+def from_buffer(buffer, sizes, strides, offsets):
+    """A nested tensor of the strided layout whose components lie anywhere in the elements of one tensor."""
+    rows = zip(sizes.tolist(), strides.tolist(), offsets.tolist(), strict=True)
+    return from_items([buffer.as_strided(size, stride, start) for size, stride, start in rows], cresset.strided)
 
 
 def lengths_of(tensor):
@@ -352,13 +404,20 @@ def from_items(tensors, layout, ragged=None):
     first = tensors[0]
     for place, item in enumerate(tensors):
         if item.dim() != first.dim():
+            if layout == cresset.jagged:
+                raise RuntimeError(
+                    "When constructing a nested tensor, all tensors in list must have the same dim, got "
+                    f"{first.dim()} and {item.dim()}"
+                )
             raise RuntimeError(
                 f"All Tensors given to nested_tensor must have the same dimension. Found dimension {item.dim()} for "
                 f"Tensor at index {place} "
-                f"and dimension {first.dim()} for Tensor at index 0."
+                f"and dimension {tensors[place - 1].dim()} for Tensor at index {place - 1}."
             )
+    if layout == cresset.jagged and first.dim() == 0:
+        raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
     differ = [d for d in range(first.dim()) if len({item.shape[d] for item in tensors}) > 1]
-    if first.dim() == 0 or len(differ) > 1 or (layout == cresset.jagged and ragged is None and differ not in ([], [0])):
+    if first.dim() == 0 or len(differ) > 1:
         if layout == cresset.jagged:
             raise RuntimeError(
                 "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged "
@@ -374,6 +433,7 @@ def from_items(tensors, layout, ragged=None):
     offsets = cresset.tensor([0, *itertools.accumulate(lengths)], dtype=cresset.int64)
     new = nested(cresset.cat(tensors, dim), layout, offsets, dim + 1)
     if layout == cresset.jagged:
+        new.__dict__["_source"] = new._packed
         new._metadata_cache.update(min_seqlen=min(lengths), max_seqlen=max(lengths))
     return new
 
@@ -392,6 +452,8 @@ def padded(tensor, padding, output_size=None):
                 f"supported: {output_size} for {size}"
             )
         size = output_size
+    if tensor._layout == cresset.strided and not any(map(math.prod, shapes)):
+        raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
     filled = cresset.full(size, padding, dtype=tensor.dtype, device=tensor.device)
     if tensor._shapes is None and tensor._ragged == 1 and tensor._lengths is None:
         lengths = tensor._offsets[1:] - tensor._offsets[:-1]

@@ -14,7 +14,7 @@ TOPICS = (
     "sorting", "matmul", "matmul_contraction", "cross", "attention", "recurrence", "convolution", "pooling",
     "rearrange", "join", "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
-    "sparse_layout", "segment", "check",
+    "sparse_layout", "nested_layout", "segment", "check",
     "bits", "quantize", "resampling", "grid",
 )  # fmt: skip
 

@@ -103,6 +103,7 @@ def _fill_table():
     _function("rebuild_from_numpy", "torch._utils._rebuild_device_tensor_from_numpy")
     _function("rebuild_from_cpu_tensor", "torch._utils._rebuild_device_tensor_from_cpu_tensor")
     _function("rebuild_from_type", "torch._tensor._rebuild_from_type_v2")
+    _function("rebuild_nested_tensor", "torch._utils._rebuild_nested_tensor")
     _function("rebuild_wrapper_subclass", "torch._utils._rebuild_wrapper_subclass")
     _function("numpy_scalar", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
     _function("numpy_array", "numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
@@ -455,6 +456,18 @@ class Constructors:
         self.dimensions(size)
         self.charge_numbers(*tensors)
         return _utils._rebuild_sparse_tensor(layout, data)
+
+    def rebuild_nested_tensor(self, arguments):
+        """Packed values with offsets or shapes, or (as PyTorch has it) a buffer with sizes, strides and offsets."""
+        if len(arguments) == 4:
+            parts = self.exactly(arguments, Tensor, Tensor, Tensor, Tensor)
+        else:
+            maybe, lists = (Tensor, type(None)), (list, tuple, type(None))
+            parts = self.exactly(arguments, Tensor, _native.layout, maybe, int, maybe, lists, dict)
+            for shape in parts[5] or ():
+                self.dimensions(shape)
+        self.charge_numbers(*(part for part in parts if isinstance(part, Tensor)))
+        return _utils._rebuild_nested_tensor(*parts)
 
     def rebuild_from_numpy(self, arguments):
         array, dtype, device, requires_grad = arguments

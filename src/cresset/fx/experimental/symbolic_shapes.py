@@ -19,7 +19,8 @@ __all__ = [
     "StrictMinMaxConstraint", "SymbolicContext", "ValueRanges", "constrain_range", "free_symbols",
     "free_unbacked_symbols",
     "guard_bool", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar", "guarding_hint_or_throw",
-    "has_free_symbols", "has_free_unbacked_symbols", "is_concrete_bool", "is_concrete_int", "is_symbolic",
+    "has_free_symbols", "has_free_unbacked_symbols", "is_concrete_bool", "is_concrete_int", "is_nested_int",
+    "is_symbolic",
     "optimization_hint", "statically_known_false", "statically_known_true", "sym_and", "sym_eq", "sym_or",
 ]  # fmt: skip
 
@@ -398,6 +399,18 @@ def is_symbolic(val):
     False
     """
     return isinstance(val, (SymInt, SymBool))
+
+
+def is_nested_int(val):
+    """Whether a number is the size of a ragged dimension.
+
+    >>> from cresset.fx.experimental.symbolic_shapes import is_nested_int
+    >>> is_nested_int(3)
+    False
+    """
+    from ...nested.sizes import RaggedSize
+
+    return isinstance(val, RaggedSize)
 
 
 def is_concrete_int(a):

@@ -1,0 +1,1 @@
+"""The parts of nested tensors by the names that PyTorch keeps them under."""

@@ -1,0 +1,210 @@
+"""What nested tensors are made of: symbolic sizes, strides, views of values, padded rows, files."""
+
+import io
+
+import pytest
+
+import cresset
+from cresset.fx.experimental.symbolic_shapes import is_nested_int
+from cresset.nested._internal import nested_tensor as parts
+
+
+def jagged(**kwargs):
+    return cresset.nested.nested_tensor(
+        [cresset.arange(6.0).reshape(2, 3), cresset.ones(4, 3)], layout=cresset.jagged, **kwargs
+    )
+
+
+def rows(nt):
+    return [item.tolist() for item in nt.unbind()]
+
+
+class TestSizes:
+    def test_that_of_the_ragged_dimension_is_a_symbol(self):
+        nt = jagged()
+        assert isinstance(nt.size(1), cresset.SymInt) and is_nested_int(nt.size(1)) and not is_nested_int(nt.size(2))
+        assert nt.size(1) == (nt * 2).size(1) == parts.get_tensor_symint(nt.offsets()) != jagged().size(1)
+        assert 2 * nt.size(1) == nt.size(1) * 2 != nt.size(1)
+
+    def test_strides_are_those_of_the_values_behind_the_batch(self):
+        nt = jagged()
+        assert nt.stride()[1:] == (3, 1) and nt.stride(0) == 3 * nt.size(1) and nt.stride(2) == 1
+        with pytest.raises(RuntimeError, match="strided layout has no strides"):
+            cresset.nested.nested_tensor([cresset.ones(2)]).stride()
+
+    def test_components_have_shapes_and_strides(self):
+        nt = cresset.nested.nested_tensor([cresset.ones(2, 3), cresset.ones(1, 3)])
+        assert nt._nested_tensor_size().tolist() == [[2, 3], [1, 3]]
+        assert nt._nested_tensor_strides().tolist() == [[3, 1], [3, 1]]
+        assert nt._nested_tensor_storage_offsets().tolist() == [0, 6]
+        assert nt.is_same_size(nt * 2) and not nt.is_same_size(nt.transpose(1, 2))
+
+    def test_any_one_dimension_may_be_ragged(self):
+        nt = cresset.nested.nested_tensor([cresset.ones(3, 2), cresset.ones(3, 4)], layout=cresset.jagged)
+        assert nt._ragged_idx == 2 and nt.values().shape == (3, 6)
+
+
+class TestViews:
+    def test_a_nested_tensor_on_values_is_a_view_of_them(self):
+        values = cresset.arange(5.0)
+        nt = cresset.nested.nested_tensor_from_jagged(values, cresset.tensor([0, 2, 5]))
+        assert nt._is_view() and nt._base is values
+        assert nt.view(2, -1, 1)._base is values and not (nt * 2)._is_view()
+
+    def test_narrow_copies_nothing(self):
+        buffer = cresset.arange(10.0).reshape(2, 5).clone()
+        nt = cresset.nested.narrow(buffer, 1, cresset.tensor([0, 1]), cresset.tensor([2, 3]), layout=cresset.jagged)
+        assert nt._base is buffer and not nt.is_contiguous() and rows(nt) == [[0.0, 1.0], [6.0, 7.0, 8.0]]
+        buffer[0, 0] = 9.0
+        assert rows(nt)[0][0] == 9.0
+        whole = cresset.nested.narrow(buffer, 1, cresset.tensor([1, 0]), cresset.tensor([4, 2]), layout=cresset.jagged)
+        assert whole.is_contiguous() and rows(whole) == [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0]]
+
+    def test_a_view_of_the_same_shape_is_allowed_wherever_the_ragged_dimension_is(self):
+        turned = jagged().transpose(1, 2)
+        assert rows(turned.view(2, 3, turned.size(2))) == rows(turned)
+
+    def test_a_batch_is_cut_into_groups_of_components(self):
+        x = cresset.arange(6.0).requires_grad_()
+        nt = cresset.nested.nested_tensor_from_jagged(x, cresset.tensor([0, 1, 3, 6]))
+        first, second = nt.chunk(2)
+        assert rows(first) == [[0.0], [1.0, 2.0]] and rows(second) == [[3.0, 4.0, 5.0]]
+        second.values().sum().backward()
+        assert x.grad.tolist() == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+
+    def test_to_gives_the_tensor_itself_where_nothing_is_to_be_done(self):
+        nt = jagged()
+        assert nt.to(nt) is nt and nt.to("cpu") is nt and nt.to(nt.dtype) is nt
+        assert nt.to(nt, copy=True) is not nt and nt.to(cresset.float64).dtype == cresset.float64
+
+
+class TestReductions:
+    def test_over_the_batch_and_the_ragged_dimension_at_once(self):
+        nt = jagged()
+        assert nt.sum((0, 1)).tolist() == nt.values().sum(0).tolist()
+        assert nt.sum((0, 1), keepdim=True).shape == (1, 1, 3)
+        assert nt.sum((0, 1, 2), keepdim=True).shape == (1, 1, 1)
+
+    def test_over_the_ragged_and_a_regular_one_is_refused(self):
+        with pytest.raises(RuntimeError, match="along a ragged and non-batch dimension"):
+            jagged().sum((1, 2))
+
+    def test_layer_norm_of_whole_components(self):
+        nt = jagged()
+        found = cresset.nn.functional.layer_norm(nt, nt.shape[1:])
+        for one, item in zip(found.unbind(), nt.unbind(), strict=True):
+            assert cresset.allclose(one, cresset.nn.functional.layer_norm(item, item.shape))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda nt: nt.softmax(0), "across the batch dimension for NestedTensor"),
+        (lambda nt: nt.transpose(1, 2).softmax(2), "ragged_idx > 1"),
+        (lambda nt: nt.split(1, 1), r"split\(\): not supported for NestedTensor on ragged dim"),
+        (lambda nt: nt.squeeze(1), "ragged dim"),
+        (lambda nt: cresset.cat([nt, nt]), "not supported for NestedTensor on dim=0"),
+        (lambda nt: cresset.stack([nt, nt]), "not supported for NestedTensor on dim=0"),
+        (lambda nt: cresset.cat([nt, cresset.ones(2, 4, 3)], 2), "expected each tensor in given list to be nested"),
+        (lambda nt: nt.copy_(nt.transpose(1, 2)), "expected compatible input and src shapes"),
+        (lambda nt: nt.clone(memory_format=cresset.channels_last), "supports Preserve and Contiguous memory formats"),
+        (lambda nt: nt * nt.transpose(1, 2), "cannot call binary pointwise function mul.Tensor"),
+        (lambda nt: cresset.nn.functional.layer_norm(nt, (2, nt.size(1), 3)), "over the batch dimension"),
+    ],
+)
+def test_refusals_say_why(call, words):
+    with pytest.raises(RuntimeError, match=words):
+        call(jagged())
+
+
+def test_orders_of_dimensions_are_checked():
+    nt = jagged()
+    for order, words in (((0, 2), "does not match the length"), ((0, 1, 1), "duplicate"), ((1, 0, 2), "batch")):
+        with pytest.raises(ValueError, match=words):
+            nt.permute(*order)
+
+
+class TestPaddedRows:
+    def test_from_a_mask(self):
+        mask = cresset.tensor([[True, False], [True, True]])
+        nt = cresset._nested_tensor_from_mask(cresset.arange(4.0).reshape(2, 2, 1), mask)
+        assert rows(nt) == [[[0.0]], [[2.0], [3.0]]]
+        with pytest.raises(RuntimeError, match="left-aligned"):
+            cresset._nested_tensor_from_mask(cresset.ones(2, 2, 1), ~mask)
+
+    def test_from_shapes_with_gradients(self):
+        padded = cresset.ones(2, 3, dtype=cresset.float64, requires_grad=True)
+        shapes = cresset.tensor([[1], [3]])
+        assert cresset.autograd.gradcheck(
+            lambda x: cresset._nested_from_padded(x, shapes).to_padded_tensor(0.0) ** 2, (padded,)
+        )
+
+    def test_packed_values_and_back(self):
+        offsets = cresset.tensor([0, 1, 3])
+        values = cresset.tensor([1.0, 2.0, 3.0], dtype=cresset.float64, requires_grad=True)
+        padded = cresset._jagged_to_padded_dense_forward(values, [offsets], [2], -1.0)
+        assert padded.tolist() == [[1.0, -1.0], [2.0, 3.0]]
+        assert cresset._padded_dense_to_jagged_forward(padded, [offsets]).tolist() == values.tolist()
+        assert cresset.autograd.gradcheck(
+            lambda x: cresset._jagged_to_padded_dense_forward(x, [offsets], [2]) ** 2, (values,)
+        )
+        nt = parts.nested_from_padded(padded, offsets, min_seqlen=1)
+        assert rows(nt) == [[1.0], [2.0, 3.0]] and nt._metadata_cache == {"min_seqlen": 1}
+
+    def test_components_without_elements_cannot_be_filled_up(self):
+        with pytest.raises(RuntimeError, match="at least one constituent tensor"):
+            cresset.nested.nested_tensor([cresset.ones(0), cresset.ones(0)]).to_padded_tensor(0.0)
+
+
+def saved(nt, **kwargs):
+    file = io.BytesIO()
+    cresset.save(nt, file)
+    file.seek(0)
+    return cresset.load(file, **kwargs)
+
+
+class TestFiles:
+    @pytest.mark.parametrize("weights_only", [True, False])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            jagged,
+            lambda: jagged().transpose(1, 2),
+            lambda: cresset.nested.nested_tensor([cresset.ones(2, 3), cresset.zeros(1, 5)]),
+            lambda: cresset.nested.nested_tensor_from_jagged(
+                cresset.arange(6.0), cresset.tensor([0, 3, 6]), cresset.tensor([2, 1])
+            ),
+        ],
+    )
+    def test_nested_tensors_are_saved_and_loaded(self, make, weights_only):
+        nt = make()
+        again = saved(nt, weights_only=weights_only)
+        assert rows(again) == rows(nt) and again.layout == nt.layout and again._metadata_cache == nt._metadata_cache
+
+    @pytest.mark.parametrize("offsets", [[0, 9], [-1, 2], [3, 1]])
+    def test_offsets_of_a_file_are_checked(self, offsets):
+        nt = parts.nested_view_from_values_offsets(cresset.arange(4.0), cresset.tensor(offsets))
+        with pytest.raises(Exception, match="do not fit"):
+            saved(nt)
+
+
+def test_elements_are_replaced_in_place_beside_autograd():
+    nt = jagged(requires_grad=True)
+    nt.apply_(lambda x: x + 1)
+    assert nt.values().tolist()[0] == [1.0, 2.0, 3.0] and nt.is_leaf
+
+
+def test_lengths_beyond_the_values_are_found_when_they_are_read():
+    nt = parts.NestedTensor(cresset.ones(3), cresset.tensor([0, 2, 3]), lengths=cresset.tensor([2, 4]))
+    with pytest.raises(RuntimeError, match="offsets and lengths do not match"):
+        nt.unbind()
+
+
+def test_what_is_no_list_is_no_list_of_components():
+    with pytest.raises(TypeError, match="list"):
+        cresset.nested.nested_tensor(cresset.ones(3))
+
+
+def test_dropout_of_everything():
+    nt = cresset.nested.nested_tensor([cresset.ones(2), cresset.ones(1)])
+    assert rows(cresset.nn.functional.dropout(nt, 1.0)) == [[0.0, 0.0], [0.0]]
