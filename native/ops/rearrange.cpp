@@ -93,7 +93,9 @@ void infer_roll(Call& c) {
     check_index(t.dim() > 0, "roll: Dimension specified as ", d, " but tensor has no dimensions");
     wrap_dim(d, t.dim());
   }
-  if (t.numel() && rolls_channels_last(t, shifts, dims))
+  if (t.numel() == 0)
+    c.promise({t.sizes(), t.strides(), t.dtype(), t.device()});
+  else if (rolls_channels_last(t, shifts, dims))
     c.promise({t.sizes(), channels_last_strides(t.sizes()), t.dtype(), t.device()});
   else
     c.promise_like(t);

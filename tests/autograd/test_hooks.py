@@ -102,6 +102,14 @@ def test_several_gradients_at_once():
     assert seen == [[2, 3], [5, None], [None, 8]]
 
 
+def test_several_gradients_with_that_of_the_root_are_told_of_once():
+    a, seen = leaf(2.0), []
+    b = a * 3
+    register_multi_grad_hook([a, b], lambda grads: seen.append([g.item() for g in grads]))
+    b.backward()
+    assert seen == [[3, 1]]
+
+
 def test_any_of_several_gradients():
     a, b, seen = leaf(1.0), leaf(2.0), []
     register_multi_grad_hook([a, b], lambda grad: seen.append(grad.item()), mode="any")
