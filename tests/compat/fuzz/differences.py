@@ -402,6 +402,8 @@ KNOWN = [
         "what is written through .data, or given to it, counts as no change: a derivative that reads it does so, and which ones do differs"),
     (r"together\(.*backward", r"^(v\d+[.]grad: \S+ instead of \S+ at |said |only \w+ said )[\s\S]*; both raised RuntimeError; cresset changed something",
         r"", "two threads walk one graph: one of them is too late"),
+    (r"together\(.*backward.*backward", r"^only cresset raised RuntimeError: Trying to backward through the graph a second time", r"",
+        "two threads walk one graph: whether one of them is too late depends on the time"),
     (r"t[.]arange\(.*out=", r"^raised RuntimeError instead of NotImplementedError: arange\(\): functions with out=", r"",
         "two things are wrong"),
     # values
@@ -414,6 +416,8 @@ KNOWN = [
         "complex numbers whose parts have infinite squares: the difference of these is nan; PyTorch rounds only one of them, and has an infinity of either sign"),
     (r" @ |[.](matmul|mm|mv|bmm|addmm|addmv|inner|linear|tensordot|einsum)\(", r"^v\d+: \(-?inf[+-]infj\) instead of \(nan[+-]nanj\) at .* complex(64|128)$", r"inf",
         "the product with an infinite complex number is infinite, as element by element; PyTorch multiplies sums by an alpha of one, and by its other part, zero"),
+    (r"F[.]bilinear\(", r"^v\d+: \(-?inf[+-]infj\) instead of \(nan[+-]nanj\) at .* complex64$", r"e[+](1[89]|[23]\d)[-+j]",
+        "the same of sums that overflow, and are infinite only then"),
     (r"t[.](addmm|addmv|addbmm|baddbmm|addr)\(.*alpha=", r"^v\d+: \(-?inf[+-]infj\) instead of \(nan[+-]nanj\) at .* complex(64|128)$", r"inf",
         "an infinite complex number times alpha is infinite; PyTorch adds its other part times zero"),
     (r"output_nr", r"; made by (GRUCell|LSTMCell|RNNCell)$", r"", "a cell is one operator with several results; PyTorch's last step has one"),
