@@ -103,6 +103,13 @@ int vector_of(bool last, int64_t channels, Dtype dtype, std::initializer_list<co
   return static_cast<int>(length);
 }
 
+// How many elements of a gradient a thread computes: channels that lie beside each other, or else neighbors of a line.
+int gradient_vector(bool last, const Windows& w, const Tensor& dx, std::initializer_list<const Tensor*> tensors) {
+  if (last) return vector_of(last, dx.size(1), dx.dtype(), tensors);
+  const int64_t length = std::min<int64_t>(16 / size_of(dx.dtype()), 4);
+  return w.axes[2].in % length == 0 && reinterpret_cast<uintptr_t>(dx.bytes()) % 16 == 0 ? static_cast<int>(length) : 1;
+}
+
 bool is_big(const Windows& w) { return w.count >= std::numeric_limits<int32_t>::max() - 256; }
 
 // Tensors with more dimensions of planes than images and channels do not occur.
@@ -162,7 +169,7 @@ void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
     find_divisor(w);
   }
   char* none = nullptr;
-  const int vector = vector_of(last, dx.size(1), dy.dtype(), {&dy, &dx});
+  const int vector = gradient_vector(last, w, dx, {&dy, &dx});
   kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w), vector},
                        divide_up(w.count / vector, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
 }
@@ -217,7 +224,7 @@ void run_max_pool_gradient(Call& c) {
   Windows w = windows_of(dx, indices, true, rank);
   const auto part = [&](size_t k) { return window.subspan(k * static_cast<size_t>(rank), static_cast<size_t>(rank)); };
   slide(w, rank, part(0), part(1), part(2), part(3));
-  const int vector = vector_of(last, dx.size(1), dy.dtype(), {&grad, &indices, &dx});
+  const int vector = gradient_vector(last, w, dx, {&grad, &indices, &dx});
   kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w), vector},
                       divide_up(w.count / vector, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
 }

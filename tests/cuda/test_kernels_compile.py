@@ -77,6 +77,9 @@ KERNELS = {
             ("FORWARD_MEAN", "c64"),
                           ("GRADIENT_MAX", "f16"), ("GRADIENT_MEAN", "f32"))
         for adaptive, last in ((0, 0), (1, 1))),
+        "GRADIENT_MAX T=dtype_bf16 ADAPTIVE=0 LAST=0 BIG=0 VECTOR=4",
+        "GRADIENT_MEAN T=dtype_f32 ADAPTIVE=1 LAST=0 BIG=0 VECTOR=4",
+        "GRADIENT_MEAN T=dtype_c64 ADAPTIVE=0 LAST=0 BIG=1 VECTOR=2",
     ],
     "radix_sort.cuh": [
         f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row}"

@@ -199,3 +199,13 @@ def test_a_derivative_refuses_the_gradient_of_a_result_that_got_another_size():
         cresset.index_select(x, 1, cresset.tensor([0, 1]), out=y)
     with pytest.raises(RuntimeError, match=r"invalid gradient: got \[2, 2\]"):
         y.backward(cresset.ones(2, 2))
+
+
+def test_the_backward_of_group_norm_is_one_operator_where_only_its_result_is_used():
+    """The mean and the deviation are results, too: gradients of 0 for them were computed through and through."""
+    x, weight, bias = (t.requires_grad_() for t in (cresset.randn(2, 4, 3), cresset.ones(4), cresset.zeros(4)))
+    result = cresset.group_norm(x, 2, weight, bias)
+    with cresset.profiler.profile() as seen:
+        result.backward(cresset.ones_like(result))
+    names = {event.key for event in seen.key_averages()}
+    assert "aten::_group_norm_backward" in names and not names & {"aten::rsqrt", "aten::mean", "aten::sub"}

@@ -121,9 +121,9 @@ native_group_norm = operator(
 
 
 @native_group_norm.derivative
-def _(grads, input, weight, mean, rstd, N, C, HxW, group, eps):
+def _(grads, arrived, input, weight, mean, rstd, N, C, HxW, group, eps):
     """Of the mean m and the reciprocal deviation r of n elements, with h = (x - m) r: dx = (dm - dr r² h) / n."""
-    grad, grad_mean, grad_rstd = grads
+    grad, grad_mean, grad_rstd = (g if came else None for g, came in zip(grads, arrived, strict=True))
     grouped, single, count = (N, group, C // group, HxW), (N, group, 1, 1), C // group * HxW
     flat = None if grad is None else grad.reshape(grouped)
     fused = None

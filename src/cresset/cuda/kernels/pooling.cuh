@@ -1,7 +1,7 @@
 // Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN,
 // WHOLE_MEAN, GRADIENT_MAX, GRADIENT_MEAN: which kernel is wanted. A thread computes one element, or VECTOR channels
-// that lie beside each other; gradients are gathered, window by window in order, so that the same bits come out on
-// every run. The same struct as in native/cuda/pooling.cpp.
+// that lie beside each other, or a gradient's VECTOR neighbors of a line; gradients are gathered, window by window in
+// order, so that the same bits come out on every run. The same struct as in native/cuda/pooling.cpp.
 #pragma once
 #include "divider.cuh"
 
@@ -219,16 +219,25 @@ extern "C" __global__ void __launch_bounds__(256) plane_means(const T* x, T* y, 
 
 #if defined(GRADIENT_MAX) || defined(GRADIENT_MEAN)
 // Element i of the input's gradient: what the windows that see it bring. For the maximum those whose index is the
-// element's.
+// element's. Channels that lie beside each other have the same windows; neighbors of a line have their own along it.
+#if LAST
+constexpr int kLine = 1;
+#else
+constexpr int kLine = VECTOR;
+#endif
 extern "C" __global__ void __launch_bounds__(256)
     pool_gradient(const T* dy, const int64_t* indices, T* dx, const Windows w) {
   after_earlier_work();
   using A = opmath<T>;
+  constexpr int kBeside = VECTOR / kLine;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;
   const Place p = place_of(w, i);
   const int64_t plane = plane_of(w, p);
-  const Range r[3] = {seen_by(w.axes[0], p.at[0]), seen_by(w.axes[1], p.at[1]), seen_by(w.axes[2], p.at[2])};
+  const Range r[2] = {seen_by(w.axes[0], p.at[0]), seen_by(w.axes[1], p.at[1])};
+  Range line[kLine];
+#pragma unroll
+  for (int k = 0; k < kLine; ++k) line[k] = seen_by(w.axes[2], p.at[2] + k);
 #ifdef GRADIENT_MAX
   const int64_t own = (static_cast<int64_t>(p.at[0]) * w.axes[1].in + p.at[1]) * w.axes[2].in + p.at[2];
 #endif
@@ -236,27 +245,39 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) sum[k] = A(0);
   for (int32_t a = r[0].begin; a < r[0].end; ++a)
-    for (int32_t b = r[1].begin; b < r[1].end; ++b)
-      for (int32_t c = r[2].begin; c < r[2].end; ++c) {
-        const int64_t at = plane + a * w.strides[2] + b * w.strides[3] + c * w.strides[4];
-#ifdef GRADIENT_MAX
-        const Vector<int64_t, VECTOR> chosen = load_vector<VECTOR>(indices + at);
-        const Vector<T, VECTOR> brought = load_vector<VECTOR>(dy + at);
-#pragma unroll
-        for (int k = 0; k < VECTOR; ++k)
-          if (chosen[k] == own) sum[k] = sum[k] + convert<A>(brought[k]);
-#else
-        if (!sees(w.axes[0], a, p.at[0]) || !sees(w.axes[1], b, p.at[1]) || !sees(w.axes[2], c, p.at[2])) continue;
-        int64_t count = w.divide_by;
-        if (!count) {
-          const Range windows[3] = {window(w.axes[0], a), window(w.axes[1], b), window(w.axes[2], c)};
-          count = divisor(w, windows);
-        }
-        const Vector<T, VECTOR> brought = load_vector<VECTOR>(dy + at);
-#pragma unroll
-        for (int k = 0; k < VECTOR; ++k) sum[k] = sum[k] + shared_by(convert<A>(brought[k]), count);
-#endif
+    for (int32_t b = r[1].begin; b < r[1].end; ++b) {
+      const int64_t first = plane + a * w.strides[2] + b * w.strides[3];
+#ifdef GRADIENT_MEAN
+      if (!sees(w.axes[0], a, p.at[0]) || !sees(w.axes[1], b, p.at[1])) continue;
+      Range windows[3];
+      if (!w.divide_by) {
+        windows[0] = window(w.axes[0], a);
+        windows[1] = window(w.axes[1], b);
       }
+#endif
+#pragma unroll
+      for (int k = 0; k < kLine; ++k)
+        for (int32_t c = line[k].begin; c < line[k].end; ++c) {
+          const int64_t at = first + c * w.strides[4];
+#ifdef GRADIENT_MAX
+          const Vector<int64_t, kBeside> chosen = load_vector<kBeside>(indices + at);
+          const Vector<T, kBeside> brought = load_vector<kBeside>(dy + at);
+#pragma unroll
+          for (int j = 0; j < kBeside; ++j)
+            if (chosen[j] == own + k) sum[k + j] = sum[k + j] + convert<A>(brought[j]);
+#else
+          if (!sees(w.axes[2], c, p.at[2] + k)) continue;
+          int64_t count = w.divide_by;
+          if (!count) {
+            windows[2] = window(w.axes[2], c);
+            count = divisor(w, windows);
+          }
+          const Vector<T, kBeside> brought = load_vector<kBeside>(dy + at);
+#pragma unroll
+          for (int j = 0; j < kBeside; ++j) sum[k + j] = sum[k + j] + shared_by(convert<A>(brought[j]), count);
+#endif
+        }
+    }
   Vector<T, VECTOR> out;
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(sum[k]);
