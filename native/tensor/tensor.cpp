@@ -187,10 +187,10 @@ Dims contiguous_strides(DimsView sizes) {
 Dims channels_last_strides(DimsView sizes) {
   const int64_t rank = static_cast<int64_t>(sizes.size());
   Dims strides(rank, 1);
-  int64_t step = std::max<int64_t>(sizes[1], 1);
+  int64_t step = sizes[1];  // of no elements strides are zero, as in PyTorch
   for (int64_t d = rank - 1; d >= 2; --d) {
     strides[d] = step;
-    step = wrapped_product(step, std::max<int64_t>(sizes[d], 1));
+    step = wrapped_product(step, sizes[d]);
   }
   strides[0] = step;
   return strides;

@@ -39,6 +39,15 @@ PROGRAMS = {
         "v3 = v2.view(t.float32)",
         "v4 = v2.clone(memory_format=t.contiguous_format).view(t.float32)",
     ],
+    "no images, with their channels last": [
+        "v0 = t.zeros((0, 1, 0, 5))",
+        "v1 = v0.contiguous(memory_format=t.channels_last)",
+        "v2 = t.zeros((2, 0, 3, 4)).clone(memory_format=t.channels_last)",
+        "v3 = t.zeros((1, 0, 1, 1)).contiguous(memory_format=t.channels_last)",
+        "v4 = t.zeros((0, 2, 0, 3, 4)).to(memory_format=t.channels_last_3d)",
+        "say([(x.stride(), x.is_contiguous(memory_format=t.channels_last)) for x in (v0, v1, v2, v3)], v4.stride())",
+        "v0.squeeze_()",
+    ],
     "a number to the power of a tensor is contiguous": [
         "v0 = t.empty_strided((2, 3), (1, 2), dtype=t.float64).fill_(2)",
         "v1 = True ** v0",

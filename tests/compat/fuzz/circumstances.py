@@ -143,7 +143,7 @@ def past(steps, why):
         said += through(steps)
         said += "; through a variance over no dimensions" if any(map(OVER_NOTHING.search, steps)) else ""
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
-        said += node_of(steps, found[1]) + root_of(steps, found[1])
+        said += node_of(steps, found[1]) + root_of(steps, re.findall(r"\('(h\d+)', \((?:True|False)", why))
     if "is a view and is being modified inplace" in why:
         changed = re.findall(VARIABLE, steps[-1].rpartition(" = ")[2] if ".apply(" in steps[-1] else steps[-1])
         said += f"; made by {maker(steps[:-1], changed[0])}" if changed else ""
@@ -172,12 +172,12 @@ def node_of(steps, hook):
     return ""
 
 
-def root_of(steps, hook):
-    """Whether a hook of several gradients waits for that of what backward begins at."""
+def root_of(steps, hooks):
+    """Whether one of these hooks, of several gradients, waits for that of what backward begins at."""
     root = re.search(r"\b(v\d+)[.]backward\(|[.]grad\((v\d+),", steps[-1])
     for step in steps if root else ():
-        found = re.search(rf"register_multi_grad_hook\(\(([^)]*)\), .*say\('{hook}'", step)
-        if found and (root[1] or root[2]) in re.findall(VARIABLE, found[1]):
+        found = re.search(r"register_multi_grad_hook\(\(([^)]*)\), .*say\('(h\d+)'", step)
+        if found and found[2] in hooks and (root[1] or root[2]) in re.findall(VARIABLE, found[1]):
             return "; of several gradients, with that of the root"
     return ""
 
