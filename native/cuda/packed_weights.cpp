@@ -1,6 +1,9 @@
 // Products with weights of 8 or 4 bits on the device: see native/ops/packed_weights.cpp. Of few rows they are bound by
 // reading the weights, which are widened in registers for the tensor cores; for many rows the weights are widened in
 // memory first.
+#include <bit>
+#include <limits>
+
 #include "cuda/backend.h"
 #include "cuda/launch.h"
 #include "dispatch/on_host.h"
@@ -23,7 +26,7 @@ struct Product {
   const uint32_t* weights;  // [columns][k]
   const T* scales;          // 4 bits: [k / group][columns][2]: scale, zero; 8 bits: [columns]
   T* out;                   // [rows][columns]
-  int64_t rows, columns, k, group;
+  int32_t rows, columns, k, group;  // 2^group weights along k share a scale
 };
 
 // Two numbers of the same sign and nearly the same size: the difference of such halves is exact.
@@ -61,21 +64,24 @@ __device__ __forceinline__ uint32_t widened_bytes(uint32_t word) {
 
 // A block computes eight rows and sixteen columns; its warps divide k among them. A lane has the columns g and g + 8 of
 // weights, which are the first factor of the tensor cores; the order of the terms of a sum along k is free.
-extern "C" __global__ void __launch_bounds__(256) few_rows(const Product p) {
+extern "C" __global__ void __launch_bounds__(256, 3) few_rows(const Product p) {
   after_earlier_work();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * 16 + g, row = static_cast<int64_t>(blockIdx.y) * 8 + g;
-  const int64_t blocks = (p.k + kBlock - 1) / kBlock, words = p.k * BITS / 32;
+  const int column = blockIdx.x * 16 + g, row = blockIdx.y * 8 + g;
+  const int blocks = (p.k + kBlock - 1) / kBlock;
   const bool has[2] = {column < p.columns, column + 8 < p.columns}, has_row = row < p.rows;
-  const uint32_t* const from[2] = {p.weights + column * words, p.weights + (column + 8) * words};
-  const T* const x = p.x + row * p.k;
+  const uint32_t* from[2];
+#pragma unroll
+  for (int c = 0; c < 2; ++c)
+    from[c] = p.weights + static_cast<int64_t>(has[c] ? column + 8 * c : 0) * (p.k * BITS / 32);
+  const T* const x = p.x + static_cast<int64_t>(has_row ? row : 0) * p.k;
   float total[4] = {};
 
-  const auto load = [&](int64_t block, int which) {
+  const auto load = [&](int block, int which) {
     uint4 loaded = {0, 0, 0, 0};
     if (!has[which] || block >= blocks) return loaded;
 #if BITS == 4
-    const int parts = static_cast<int>((p.k - block * kBlock) / 32);
+    const int parts = (p.k - block * kBlock) / 32;
     const uint32_t* const at = from[which] + block * 16 + t * (parts < 4 ? parts : 4);
     if (parts >= 4) return *reinterpret_cast<const uint4*>(at);
     loaded.x = at[0];
@@ -86,29 +92,30 @@ extern "C" __global__ void __launch_bounds__(256) few_rows(const Product p) {
 #endif
     return loaded;
   };
-  const auto rows_at = [&](int64_t k) {
+  const auto rows_at = [&](int k) {
     return has_row && k < p.k ? *reinterpret_cast<const uint2*>(x + k) : uint2{0, 0};
   };
-  const auto multiply = [&](int64_t block, const uint4& low, const uint4& high) {
+  const auto multiply = [&](int block, const uint4& low, const uint4& high) {
     const uint32_t first[4] = {low.x, low.y, low.z, low.w}, second[4] = {high.x, high.y, high.z, high.w};
 #if BITS == 4
     constexpr uint32_t kOne = is_same<T, half> ? 0x3c003c00u : 0x3f803f80u;
     constexpr uint32_t kOnes[4] = {kOne, kOne, kOne, kOne};
+    const int last = (1 << p.group) - 1;
     float sum[4] = {}, level[4] = {};
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int64_t k = block * kBlock + j * 32;
+      const int k = block * kBlock + j * 32;
       if (k >= p.k) break;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const uint2 b = rows_at(k + t * 8 + h * 4);
-        const uint32_t a[4] = {widened(first[j] >> 8 * h), widened(second[j] >> 8 * h), widened(first[j] >> (8 * h + 4)),
-                               widened(second[j] >> (8 * h + 4))};
+        const uint32_t a[4] = {widened(first[j] >> 8 * h), widened(second[j] >> 8 * h),
+                               widened(first[j] >> (8 * h + 4)), widened(second[j] >> (8 * h + 4))};
         multiply_add<T>(sum, a, b.x, b.y);
         multiply_add<T>(level, kOnes, b.x, b.y);
       }
-      if ((k + 32) % p.group && j < 3 && k + 32 < p.k) continue;
-      const T* const scales = p.scales + (k / p.group * p.columns + column) * 2;
+      if ((k + 32 & last) && j < 3 && k + 32 < p.k) continue;
+      const T* const scales = p.scales + (static_cast<int64_t>(k >> p.group) * p.columns + column) * 2;
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         if (!has[c]) continue;
@@ -131,16 +138,20 @@ extern "C" __global__ void __launch_bounds__(256) few_rows(const Product p) {
 #endif
   };
 
-  for (int64_t block = warp; block < blocks; block += kWarps * kAhead) {
-    uint4 low[kAhead], high[kAhead];
+  uint4 low[kAhead], high[kAhead];
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) {
+    low[i] = load(warp + i * kWarps, 0);
+    high[i] = load(warp + i * kWarps, 1);
+  }
+  for (int block = warp; block < blocks; block += kWarps * kAhead) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      low[i] = load(block + i * kWarps, 0);
-      high[i] = load(block + i * kWarps, 1);
+      const uint4 one = low[i], other = high[i];
+      low[i] = load(block + (i + kAhead) * kWarps, 0);
+      high[i] = load(block + (i + kAhead) * kWarps, 1);
+      if (block + i * kWarps < blocks) multiply(block + i * kWarps, one, other);
     }
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i)
-      if (block + i * kWarps < blocks) multiply(block + i * kWarps, low[i], high[i]);
   }
 
   __shared__ float sums[kWarps][16][8];
@@ -160,28 +171,33 @@ extern "C" __global__ void __launch_bounds__(256) few_rows(const Product p) {
   p.out[of * p.columns + to] = convert<T>(sum);
 }
 
-// The weights as [columns][k] of T.
+// The weights as [columns][k] of T: a block has a column, a thread eight weights at a time.
 extern "C" __global__ void __launch_bounds__(256) wide_weights(const Product p, T* out) {
   after_earlier_work();
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x, words = p.k * BITS / 32;
-  if (i >= p.columns * words) return;
-  const int64_t column = i / words, at = i % words;
-  const uint32_t word = p.weights[i];
+  const int64_t column = blockIdx.x;
+  for (int at = threadIdx.x; at < p.k / 8; at += 256) {
+    float wide[8];
 #if BITS == 4
-  const int64_t block = at / 16, left = (p.k - block * kBlock) / 32, parts = left < 4 ? left : 4;
-  const int64_t first = block * kBlock + at % 16 % parts * 32 + at % 16 / parts * 8;
-  const T* const scales = p.scales + (first / p.group * p.columns + column) * 2;
-  const float scale = convert<float>(scales[0]), zero = convert<float>(scales[1]);
-  const int shifts[8] = {0, 16, 4, 20, 8, 24, 12, 28};
+    const int block = at / 16, left = (p.k - block * kBlock) / 32, parts = left < 4 ? left : 4;
+    const int first = block * kBlock + at % 16 % parts * 32 + at % 16 / parts * 8;
+    const uint32_t word = p.weights[column * (p.k / 8) + at];
+    const T* const scales = p.scales + (static_cast<int64_t>(first >> p.group) * p.columns + column) * 2;
+    const float scale = convert<float>(scales[0]), zero = convert<float>(scales[1]);
+    const int shifts[8] = {0, 16, 4, 20, 8, 24, 12, 28};
 #pragma unroll
-  for (int w = 0; w < 8; ++w)
-    out[column * p.k + first + w] = convert<T>(static_cast<float>(static_cast<int>(word >> shifts[w] & 15) - 8) * scale + zero);
+    for (int w = 0; w < 8; ++w)
+      wide[w] = static_cast<float>(static_cast<int>(word >> shifts[w] & 15) - 8) * scale + zero;
 #else
-  const float scale = convert<float>(p.scales[column]);
+    const int first = at * 8;
+    const uint2 words = *reinterpret_cast<const uint2*>(p.weights + column * (p.k / 4) + at * 2);
+    const float scale = convert<float>(p.scales[column]);
 #pragma unroll
-  for (int w = 0; w < 4; ++w)
-    out[column * p.k + at * 4 + w] = convert<T>(static_cast<float>(static_cast<int8_t>(word >> 8 * w)) * scale);
+    for (int w = 0; w < 8; ++w)
+      wide[w] = static_cast<float>(static_cast<int8_t>((w < 4 ? words.x : words.y) >> w % 4 * 8)) * scale;
 #endif
+    *reinterpret_cast<uint4*>(out + column * p.k + first) =
+        uint4{pack<T>(wide[0], wide[1]), pack<T>(wide[2], wide[3]), pack<T>(wide[4], wide[5]), pack<T>(wide[6], wide[7])};
+  }
 }
 )cuda"};
 // From bytes with two weights each, the first in the upper half, to words in the order of native/ops/packed_weights.h.
@@ -213,7 +229,7 @@ const KernelFamily kWide(kText, "wide_weights", {"T", "BITS"});
 struct Product {
   const void *x, *weights, *scales;
   void* out;
-  int64_t rows, columns, k, group;
+  int32_t rows, columns, k, group;
 };
 
 void multiply(Call& c, int bits, const Tensor& scales_given, int64_t group) {
@@ -225,17 +241,25 @@ void multiply(Call& c, int bits, const Tensor& scales_given, int64_t group) {
   const auto is_aligned = [](const Tensor& t, uintptr_t to) {
     return reinterpret_cast<uintptr_t>(t.bytes()) % to == 0;
   };
-  if (x.dtype() == Dtype::f32 || k == 0 || k % 16 || !out.is_contiguous() || !is_aligned(x, 8) ||
-      !is_aligned(weights, 16) || !is_aligned(scales, 4))
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 8;
+  if (x.dtype() == Dtype::f32 || k == 0 || k % 16 || std::max({rows, columns, k}) > kMost || !out.is_contiguous() ||
+      !is_aligned(x, 8) || !is_aligned(weights, 16) || !is_aligned(scales, 4))
     return execute_on_host(c, device);
   const Place place(device);
-  const Product p{x.bytes(), weights.bytes(), scales.bytes(), out.bytes(), rows, columns, k, group};
+  const Product p{x.bytes(),
+                  weights.bytes(),
+                  scales.bytes(),
+                  out.bytes(),
+                  static_cast<int32_t>(rows),
+                  static_cast<int32_t>(columns),
+                  static_cast<int32_t>(k),
+                  std::countr_zero(static_cast<uint64_t>(group))};
   if (rows <= kFewRows)
     return kFew.launch(place, {x.dtype(), bits}, Grid(divide_up(columns, kTileColumns), divide_up(rows, kTileRows)),
                        256, 0, p);
   const int64_t sizes[] = {columns, k}, transposed[] = {k, columns}, strides[] = {1, k};
   const Tensor wide = empty(sizes, x.dtype(), device);
-  kWide.launch(place, {x.dtype(), bits}, divide_up(columns * k * bits / 32, 256), 256, 0, p, wide.bytes());
+  kWide.launch(place, {x.dtype(), bits}, columns, 256, 0, p, wide.bytes());
   static const Operator& product = *Registry::instance().find("mm");
   copy_into(out, call_operator(product, x, view_of(wide, transposed, strides, wide.offset())));
 }

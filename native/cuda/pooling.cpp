@@ -80,6 +80,17 @@ void slide(Windows& w, int64_t rank, DimsView kernel, DimsView stride, DimsView 
   }
 }
 
+// Whether windows that cover evenly all have the same size: then they slide.
+bool slides_evenly(Windows& w) {
+  for (const Axis& a : w.axes)
+    if (a.in % a.out) return false;
+  for (Axis& a : w.axes) {
+    a.kernel = a.stride = a.in / a.out;
+    a.by_stride = Divider(a.stride);
+  }
+  return true;
+}
+
 // Means divide by one number where no window reaches over an end.
 void find_divisor(Windows& w) {
   if (w.divide_by) return;
@@ -120,7 +131,10 @@ void max_over(Call& c, bool adaptive) {
   const bool last = has_channels_last(x, rank);
   if (!is_dense_as(y, last) || !is_dense_as(indices, last)) return execute_on_host(c, x.device());
   Windows w = windows_of(y, x, false, rank);
-  if (!adaptive) slide(w, rank, c.integers(1), c.integers(2), c.integers(3), c.integers(4));
+  if (!adaptive)
+    slide(w, rank, c.integers(1), c.integers(2), c.integers(3), c.integers(4));
+  else
+    adaptive = !slides_evenly(w);
   const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y, &indices});
   kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
               0, x.bytes(), y.bytes(), indices.bytes(), w);
@@ -148,6 +162,9 @@ void mean_over(Call& c, bool adaptive) {
     w.include_padding = c.boolean(5);
     w.divide_by = c.integer(6);
     find_divisor(w);
+  } else if (slides_evenly(w)) {
+    adaptive = false;
+    find_divisor(w);
   }
   const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y});
   kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
@@ -166,6 +183,9 @@ void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
     slide(w, rank, c.integers(2), c.integers(3), c.integers(4), {});
     w.include_padding = c.boolean(6);
     w.divide_by = c.integer(7);
+    find_divisor(w);
+  } else if (slides_evenly(w)) {
+    adaptive = false;
     find_divisor(w);
   }
   char* none = nullptr;

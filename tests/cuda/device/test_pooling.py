@@ -23,6 +23,7 @@ PROGRAMS = {
     "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
     "mean of all": lambda x: F.adaptive_avg_pool2d(x, 1),
     "adaptive max": lambda x: F.adaptive_max_pool2d(x, (3, 4)),
+    "evenly": lambda x: F.adaptive_avg_pool2d(x, (11, 4)) + F.adaptive_max_pool2d(x, (1, 4)),
 }
 
 
