@@ -22,6 +22,7 @@ from cresset.utils.data import (
     Dataset,
     IterableDataset,
     RandomSampler,
+    Subset,
     TensorDataset,
     get_worker_info,
 )
@@ -568,3 +569,23 @@ class TestLoadersThatStandInForOurs:
         for _ in range(2):
             assert [b.tolist() for b in around] == [[0, 1], [2, 3]]
         assert around.batch_size == 2
+
+
+def test_a_subset_that_reads_samples_its_own_way_reads_batches_so_too():
+    class Doubled(Subset):
+        def __getitem__(self, index):
+            return 2 * super().__getitem__(index)
+
+    with pytest.raises(NotImplementedError, match="Doubled overrides __getitem__ but not __getitems__"):
+        Doubled(range(4), [0, 1])
+
+    class Both(Doubled):
+        def __getitems__(self, indices):
+            return [self[index] for index in indices]
+
+    assert Both(range(4), [1, 3]).__getitems__([0, 1]) == [2, 6]
+
+
+def test_too_many_workers_may_be_slow():
+    with pytest.warns(UserWarning, match="excessive worker creation might get DataLoader running slow or even freeze"):
+        DataLoader(range(4), num_workers=1000)

@@ -94,3 +94,12 @@ def test_dense_data_with_a_sparse_mask(name):
     expected = reduce(x, 0, mask=mask)
     for sparse in (mask.to_sparse(), mask.to_sparse_csr()):
         assert cresset.allclose(reduce(x, 0, mask=sparse), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("prod", 1.0), ("amin", float("inf")), ("amax", -float("inf"))])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_of_no_unmasked_element_at_all_there_is_the_start_of_the_reduction(name, expected, keepdim):
+    x, mask = cresset.ones(2, 2), cresset.zeros(2, 2, dtype=cresset.bool)
+    found = getattr(cresset.masked, name)(x.to_sparse(), dim=(), keepdim=keepdim, mask=mask)
+    assert found._nnz() == 1 and found.shape == ((1, 1) if keepdim else ())
+    assert found.to_dense().item() == expected

@@ -305,3 +305,39 @@ def test_an_exception_with_a_note_can_be_pickled():
     with pytest.raises(RuntimeError) as raised:
         Model()(cresset.ones(4, 3))
     assert pickle.loads(pickle.dumps(raised.value)).args == raised.value.args
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            lambda: nn.GRU(3, 5)(cresset.ones(2, 3, dtype=cresset.float64)),
+            ValueError,
+            r"Convert input: input\.to\(torch\.float32\), or convert model: model\.to\(torch\.float64\)",
+        ),
+        (lambda: nn.GRUCell(3, 5)(cresset.ones(2, 3), cresset.ones(2, 4)), RuntimeError, "hidden0 has inconsistent"),
+        (
+            lambda: nn.LSTMCell(3, 5)(cresset.ones(2, 3), (cresset.ones(2, 5), cresset.ones(3, 5))),
+            RuntimeError,
+            "Input batch size 2 doesn't match hidden1 batch size 3",
+        ),
+        (lambda: nn.HuberLoss(delta=1j), TypeError, "delta must be a float or int"),
+        (
+            lambda: nn.LinearCrossEntropyLoss(3, 2)(cresset.ones(4, 5), cresset.zeros(4, 2)),
+            RuntimeError,
+            r"last dimensions \(in_features\), got 5 and 3, respectively",
+        ),
+    ],
+)
+def test_layers_say_which_argument_does_not_fit(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_a_vector_is_loaded_as_a_scalar_only_if_it_has_one_element():
+    module = nn.Module()
+    module.register_parameter("threshold", nn.Parameter(cresset.tensor(0.0)))
+    with pytest.raises(RuntimeError, match="size mismatch for threshold"):
+        module.load_state_dict({"threshold": cresset.ones(3)})
+    module.load_state_dict({"threshold": cresset.ones(1)})
+    assert module.threshold.item() == 1.0

@@ -149,3 +149,110 @@ def test_methods_of_the_base_are_those_of_the_layout():
     assert cresset.Tensor.crow_indices(x).tolist() == [0, 1, 2] and cresset.Tensor.values(x).tolist() == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="crow_indices expected sparse row compressed tensor layout but got Strided"):
         cresset.Tensor.crow_indices(cresset.eye(2))
+
+
+EVERY = [cresset.sparse_csr, cresset.sparse_csc, cresset.sparse_bsr, cresset.sparse_bsc]
+
+
+def of_layout(layout, dense):
+    blocks = (2, 1) if layout in (cresset.sparse_bsr, cresset.sparse_bsc) else None
+    return dense.to_sparse(layout=layout, blocksize=blocks)
+
+
+@pytest.mark.parametrize("layout", EVERY, ids=str)
+class TestEveryCompressedLayout:
+    def test_a_transpose_is_a_view(self, layout):
+        dense = cresset.arange(1.0, 17.0).reshape(2, 2, 4)
+        x = of_layout(layout, dense)
+        for turned, same in ((x.mT, dense.mT), (x.mT.mT, dense), (x.transpose(0, 0), dense)):
+            assert turned._is_view() and turned._base is x and turned.values()._is_view()
+            assert turned.to_dense().tolist() == same.tolist()
+        y = of_layout(layout, cresset.arange(1.0, 25.0).reshape(1, 3, 2, 4))
+        assert y.transpose(0, 1).to_dense().tolist() == y.to_dense().transpose(0, 1).tolist()
+        with pytest.raises(RuntimeError, match=r"same type \(Batch, Sparse, Dense\), got 0\(Batch\) and 2\(Sparse\)"):
+            y.transpose(0, 2)
+
+    def test_a_matrix_of_a_batch_is_selected_as_it_is(self, layout):
+        x = of_layout(layout, cresset.arange(1.0, 17.0).reshape(2, 2, 4))
+        assert x[1].layout == layout and x[1].to_dense().tolist() == x.to_dense()[1].tolist()
+        with pytest.raises(RuntimeError, match="not supported for batched sparse compressed tensors"):
+            x.select(1, 0)
+
+    def test_there_are_no_strides(self, layout):
+        x = of_layout(layout, cresset.ones(2, 4))
+        for read, words in ((x.stride, "strides"), (x.is_contiguous, "is_contiguous"), (x.storage, "SparseCsr")):
+            with pytest.raises(RuntimeError, match=words):
+                read()
+        with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+            x[0, 0] = 1.0
+
+    def test_copies_need_the_same_form(self, layout):
+        x = of_layout(layout, cresset.ones(2, 4))
+        for other, words in (
+            (cresset.ones(2, 4), "different layouts"),
+            (of_layout(layout, cresset.eye(2, 4)), "same number of specified elements"),
+            (of_layout(layout, cresset.ones(4, 2)), "match along dimension 0"),
+        ):
+            with pytest.raises(RuntimeError, match=words):
+                x.copy_(other)
+        assert x.copy_(2 * x).to_dense().tolist() == [[2.0] * 4] * 2
+
+    def test_one_like_it_has_its_layout(self, layout):
+        x = of_layout(layout, cresset.ones(2, 4))
+        assert cresset.empty_like(x)._nnz() == x._nnz()
+        with pytest.raises(RuntimeError, match="empty_like with different sparse layout is not supported"):
+            cresset.empty_like(x, layout=cresset.strided)
+
+    def test_resize_as_takes_over_the_places(self, layout):
+        x, like = of_layout(layout, cresset.ones(2, 4)), of_layout(layout, cresset.ones(4, 6, dtype=cresset.float64))
+        x.resize_as_sparse_(like)
+        assert x.shape == (4, 6) and x._nnz() == like._nnz() and x.dtype == cresset.float32
+        with pytest.raises(RuntimeError, match="must have the same layout"):
+            x.resize_as_sparse_(like.mT)
+        with pytest.raises(RuntimeError, match="src  expected sparse compressed"):
+            x.resize_as_sparse_(like.to_dense())
+
+    def test_room_for_values(self, layout):
+        blocks = (2, 1) if layout in (cresset.sparse_bsr, cresset.sparse_bsc) else ()
+        made = cresset._sparse_compressed_tensor_with_dims(3, 1, (2, 4, 4, 5), blocks, cresset.int32, layout=layout)
+        assert made.values().shape == (2, 3, *blocks, 5) and made.shape == (2, 4, 4, 5) and made._nnz() == 3
+        assert made.to_dense().abs().sum().item() == 0
+
+    def test_batches_without_matrices_are_valid(self, layout):
+        blocked = layout in (cresset.sparse_bsr, cresset.sparse_bsc)
+        first, second = cresset.zeros(0, 3, dtype=cresset.int64), cresset.zeros(0, 2, dtype=cresset.int64)
+        values = cresset.zeros((0, 2, 1, 1) if blocked else (0, 2))
+        x = cresset.sparse_compressed_tensor(first, second, values, (0, 2, 2), layout=layout, check_invariants=True)
+        assert x.shape == (0, 2, 2)
+
+
+class TestResizingRows:
+    def test_rows_are_added_and_dropped(self):
+        x = cresset.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse_csr()
+        assert x.resize_(3, 4).to_dense().tolist() == [[1.0, 0, 0, 0], [0, 2.0, 0, 0], [0.0] * 4]
+        assert x.resize_(1, 4).to_dense().tolist() == [[1.0, 0.0, 0.0, 0.0]]
+
+    def test_columns_stay(self):
+        x = cresset.ones(2, 3).to_sparse_csr()
+        with pytest.raises(RuntimeError, match="Resizing columns of sparse CSR tensors to a smaller value"):
+            x.resize_(2, 2)
+        with pytest.raises(RuntimeError, match="Only batched sparse CSR matrices are supported"):
+            x.resize_(4)
+
+
+def test_indices_of_rows_and_back():
+    x = cresset.tensor([[0.0, 1.0], [2.0, 3.0]]).to_sparse_csr()
+    both = cresset._convert_indices_from_csr_to_coo(x.crow_indices(), x.col_indices(), out_int32=True)
+    assert both.dtype == cresset.int32 and both.tolist() == [[0, 1, 1], [1, 0, 1]]
+    assert cresset._convert_indices_from_coo_to_csr(both[0], 2).tolist() == x.crow_indices().tolist()
+
+
+def test_one_pattern_samples_a_batch_of_products():
+    a, b = cresset.ones(2, 3, 4), cresset.ones(2, 4, 3)
+    found = cresset.sparse.sampled_addmm(cresset.eye(3).to_sparse_csr(), a, b, beta=0.0)
+    assert found.to_dense().tolist() == [[[4.0, 0, 0], [0, 4.0, 0], [0, 0, 4.0]]] * 2
+
+
+def test_matrices_of_different_shapes_are_not_added():
+    with pytest.raises(RuntimeError, match="Expected input tensors to have the same shape"):
+        cresset.ones(2, 2).to_sparse_csr() + cresset.ones(2, 1).to_sparse_csr()

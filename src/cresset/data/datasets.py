@@ -89,7 +89,7 @@ class StackDataset(Dataset[Any]):
                 "types are given."
             )
         if not args and not kwargs:
-            raise ValueError("StackDataset: at least one dataset should be passed")
+            raise ValueError("StackDataset: At least one dataset should be passed")
         self.datasets = args or kwargs
         lengths = [len(dataset) for dataset in (args or kwargs.values())]
         if len(set(lengths)) > 1:
@@ -181,6 +181,11 @@ class Subset(Dataset[T_co]):
     """
 
     def __init__(self, dataset: Samples[T_co], indices: Sequence[int]) -> None:
+        kind = type(self)
+        if kind.__getitem__ is not Subset.__getitem__ and kind.__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{kind.__name__} overrides __getitem__ but not __getitems__, by which batches are read; override both"
+            )
         self.dataset = dataset
         self.indices = indices
 

@@ -298,8 +298,8 @@ class DataLoader(Generic[T_co]):
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
                 "of worker in current system "
-                f"is {usable_processors()}, the number of processors that this process may use; more of them wait for "
-                "each other",
+                f"is {usable_processors()}, the number of processors that this process may use; excessive worker "
+                "creation might get DataLoader running slow or even freeze",
                 stacklevel=3,
             )
 

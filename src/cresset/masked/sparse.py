@@ -26,6 +26,10 @@ def reduced(name, input, dim, keepdim, dtype, mask):
         counts = to_coo(mask.to(input.dtype)) if name == "mean" else None
     dims = _canonical_dim(dim, input.ndim) if input.ndim else ()
     result = _along("sum" if name == "mean" else name, to_coo(input).coalesce(), dims, keepdim)
+    whole = all(d in dims for d in range(input.ndim))
+    if whole and name in ("prod", "amax", "amin") and not result._nnz():  # one element, that of nothing
+        nothing = cresset.full((1,), identity(name, result.dtype), dtype=result.dtype, device=result.device)
+        result = coo(result._indices().new_zeros((result.sparse_dim(), 1)), nothing, result.shape, True)
     if counts is not None:
         counts = _along("sum", _where(mask, counts.to_sparse_csr(), 0).to_sparse_coo().coalesce(), dims, keepdim)
         result = result._with(result._recorded / counts._recorded)

@@ -127,7 +127,10 @@ class RNNBase(Module):
         """Refuse an input of the wrong dtype or shape."""
         weight = getattr(self, self._all_weights[0][0])
         if input.dtype != weight.dtype:
-            raise ValueError(f"input must have the type {weight.dtype}, got type {input.dtype}")
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"
+            )
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
             raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
@@ -342,11 +345,15 @@ class RNNCellBase(Module):
             given = tuple(h.unsqueeze(0) for h in given)
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
-        for h in given:
+        for place, h in enumerate(given):
             if h.size(0) != input.size(0):
-                raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden batch size {h.size(0)}")
+                raise RuntimeError(
+                    f"Input batch size {input.size(0)} doesn't match hidden{place} batch size {h.size(0)}"
+                )
             if h.size(1) != self.hidden_size:
-                raise RuntimeError(f"hidden has inconsistent hidden_size: got {h.size(1)}, expected {self.hidden_size}")
+                raise RuntimeError(
+                    f"hidden{place} has inconsistent hidden_size: got {h.size(1)}, expected {self.hidden_size}"
+                )
         state = given if states > 1 else given[0]
         result = cell(input, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         if batched:

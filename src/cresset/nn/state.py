@@ -156,7 +156,7 @@ class HasState:
             return
         assign = local_metadata.get("assign_to_params_buffers", False)
         lazy = is_lazy(tensor)
-        if not lazy and tensor.dim() == 0 and saved.dim() == 1:
+        if not lazy and tensor.dim() == 0 and saved.shape == (1,):
             saved = saved[0]  # files of very old versions keep scalars as vectors
         if not lazy and saved.shape != tensor.shape:
             error_msgs.append(

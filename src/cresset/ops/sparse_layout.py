@@ -391,6 +391,48 @@ def _validate_sparse_compressed_tensor_args(
     validate_args(compressed_indices, plain_indices, values, size, layout, check_pinning)
 
 
+@function
+def _sparse_compressed_tensor_with_dims(
+    nnz, dense_dim, size, blocksize, index_dtype, *, dtype=None, layout=None, device=None, pin_memory=False
+):
+    """A tensor of a compressed layout with room for `nnz` values, which are zero.
+
+    >>> sizes = (2, 0, (2, 3), (), cresset.int64)
+    >>> cresset._sparse_compressed_tensor_with_dims(*sizes, layout=cresset.sparse_csr).values()
+    tensor([0., 0.])
+    """
+    from ..sparse.creating import compressed_with_dims
+
+    made = compressed_with_dims(nnz, dense_dim, size, blocksize, index_dtype, dtype, layout, device)
+    return made.pin_memory() if pin_memory else made
+
+
+@function
+def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
+    """The row and column of each value of a CSR matrix.
+
+    >>> cresset._convert_indices_from_csr_to_coo(cresset.tensor([0, 1, 3]), cresset.tensor([2, 0, 1]))
+    tensor([[0, 1, 1],
+            [2, 0, 1]])
+    """
+    from .sparse import row_of_each
+
+    dtype = cresset.int32 if out_int32 else cresset.int64
+    both = [row_of_each(crow_indices).to(dtype), col_indices.to(dtype)]
+    return cresset.stack(both[::-1] if transpose else both)
+
+
+@function
+def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
+    """Where each of `size` rows begins, from the rows of values that are in order.
+
+    >>> cresset._convert_indices_from_coo_to_csr(cresset.tensor([0, 1, 1]), 3)
+    tensor([0, 1, 3, 3])
+    """
+    counts = cresset.bincount(input, minlength=size).cumsum(0)
+    return cresset.cat([counts.new_zeros(1), counts]).to(cresset.int32 if out_int32 else cresset.int64)
+
+
 def _validating(layout, first, second):
     def validate(compressed_indices, plain_indices, values, size, check_pinning=None):
         _validate_sparse_compressed_tensor_args(

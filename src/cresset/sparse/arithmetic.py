@@ -117,9 +117,10 @@ def is_number(value):
 
 def same_size(name, a, b):
     if a.shape != b.shape:
-        raise RuntimeError(
-            f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
-        )
+        words = "expected sizes of 'self' and 'other' to match"
+        if isinstance(a, CompressedTensor):
+            words = "Expected input tensors to have the same shape"
+        raise RuntimeError(f"{name}: {words}, but {list(a.shape)} != {list(b.shape)}")
 
 
 def like(result, layout_of):
@@ -352,6 +353,8 @@ def copy_(input, other, non_blocking=False):
     """Take over values; of a dense tensor, from a dense or sparse one."""
     if not isinstance(input, SparseTensor):
         return input.copy_(other.to_dense(), non_blocking)
+    if isinstance(input, CompressedTensor):
+        check_copied(input, other)
     if not isinstance(other, SparseTensor):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found self type = sparse and src type = "
@@ -364,6 +367,31 @@ def copy_(input, other, non_blocking=False):
         )
     input._become(other.clone().to(input.dtype, non_blocking=non_blocking))
     return input
+
+
+def check_copied(input, other):
+    """What a compressed tensor takes over has its layout, sizes and number of values."""
+    if input.layout != other.layout:
+        raise RuntimeError(
+            "copy_: copy of sparse compressed tensors having different layouts is not supported. self layout is "
+            f"{input.layout} and src layout is {other.layout}"
+        )
+    if input._nnz() != other._nnz():
+        raise RuntimeError(
+            "copy_: only sparse compressed tensors with the same number of specified elements are supported. got "
+            f"{input._nnz()} and {other._nnz()}"
+        )
+    for dim, (wanted, n) in enumerate(zip(input.shape, other.shape, strict=False)):
+        if wanted != n:
+            raise RuntimeError(
+                f"copy_: expected shapes of self and src to match along dimension {dim} for {input.layout} layout but "
+                f"got {wanted} and {n}"
+            )
+    if input.block != other.block:
+        raise RuntimeError(
+            "copy_: copy of sparse compressed tensors having different block sizes is not supported. self and src "
+            f"block sizes are {input.block} and {other.block}"
+        )
 
 
 @rule("zero_")

@@ -62,6 +62,28 @@ class CompressedTensor(SparseTensor):
         resize(self, other.shape)
         self._parts, self._layout = other._parts, other._layout
 
+    @property
+    def _base(self):
+        return self.__dict__.get("_source")
+
+    def _is_view(self):
+        """Whether the parts are those of another tensor, `_base`."""
+        return self._base is not None
+
+    def stride(self, dim=None):
+        """Refused: the elements have no place in memory."""
+        raise RuntimeError(f"Sparse {self.kind[7:].upper()} tensors do not have strides")
+
+    def is_contiguous(self, memory_format=None):
+        """Refused: the elements have no place in memory."""
+        raise RuntimeError(f"Sparse {self.kind[7:].upper()} tensors do not have is_contiguous")
+
+    def untyped_storage(self):
+        """Refused: the elements have no place in memory."""
+        raise NotImplementedError("Cannot access storage of SparseCsrTensorImpl: its parts have one")
+
+    storage = untyped_storage
+
     def values(self):
         """The values: of shape (batch, nnz, block, dense sizes). They belong to the graph."""
         values = self._parts[2]
@@ -220,9 +242,9 @@ def check_parts(first, second, values, size, layout, order):
             f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {'ncols' if layout in BY_ROW else 'nrows'}` is not "
             "satisfied."
         )
-    if nnz and (int(second.min()) < 0 or int(second.max()) >= across):
+    if second.numel() and (int(second.min()) < 0 or int(second.max()) >= across):
         raise RuntimeError(f"`0 <= {names[1]} < {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.")
-    if order and nnz:
+    if order and second.numel():
         for begin, index in zip(first.reshape(-1, along + 1), second.reshape(-1, nnz), strict=True):
             starts = cresset.zeros(nnz + 1, dtype=cresset.bool)
             starts[begin.long()] = True

@@ -2,7 +2,7 @@
 
 import cresset
 
-from .compressed import BLOCKED, LAYOUTS, CompressedTensor, empty_compressed
+from .compressed import BLOCKED, LAYOUTS, CompressedTensor, compressed, empty_compressed
 from .coo import CooTensor, empty_coo, sparse_coo_tensor
 from .tensor import LAYOUT_NAMES, SparseTensor, check_format, rule, rules
 
@@ -27,7 +27,15 @@ def zeros(
     return new.requires_grad_() if requires_grad else new
 
 
-@rule("zeros_like", "empty_like")
+@rule("empty_like")
+def empty_like(input, *, layout=None, **kwargs):
+    """A tensor of the same shape and layout; of a compressed one the places are kept, and its layout."""
+    if isinstance(input, CompressedTensor):
+        return _empty_at(input, layout=layout, **kwargs)
+    return zeros_like(input, layout=layout, **kwargs)
+
+
+@rule("zeros_like")
 def zeros_like(
     input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
 ):
@@ -87,6 +95,7 @@ def _same_places(name):
     return apply
 
 
+_empty_at = _same_places("empty_like")
 for _name in ("ones_like", "full_like", "randn_like", "rand_like", "randint_like"):
     rules[_name] = _same_places(_name)
 
@@ -146,7 +155,23 @@ def resize_as_(input, other, memory_format=None):
     check_format("resize_as_", memory_format)
     if isinstance(input, CooTensor):
         return input.sparse_resize_(tuple(other.shape), other.sparse_dim(), other.dense_dim())
-    raise RuntimeError("resize_as_: only sparse_coo tensors can be resized to a sparse one")
+    for word, tensor in (("self", input), ("src", other)):
+        if not isinstance(tensor, CompressedTensor):
+            raise RuntimeError(
+                f"resize_as_sparse_compressed_: {word}  expected sparse compressed tensor layout but got "
+                f"{LAYOUT_NAMES[str(tensor.layout)]}"
+            )
+    if input.layout != other.layout:
+        raise RuntimeError(
+            "resize_as_sparse_compressed_tensor_: self and src must have the same layout, but got "
+            f"{LAYOUT_NAMES[str(input.layout)]} and {LAYOUT_NAMES[str(other.layout)]}"
+        )
+    if input.shape == other.shape and input._recorded.shape == other._recorded.shape:
+        return input
+    first, second = (part.to(input._parts[0].dtype, copy=True) for part in other._parts[:2])
+    values = input._recorded.new_zeros(other._recorded.shape)
+    input._become(compressed(first, second, values, other.shape, input.layout))
+    return input
 
 
 @rule("resize_")
@@ -155,5 +180,60 @@ def resize_(input, *size, memory_format=None):
     check_format("resize_", memory_format)
     size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     if isinstance(input, CompressedTensor):
-        raise NotImplementedError("resize_: not implemented for compressed layouts; call to_sparse_coo() first")
+        return resize_rows(input, size)
     return input.sparse_resize_(size, input.sparse_dim(), input.dense_dim())
+
+
+def resize_rows(input, size):
+    """A CSR matrix (or a batch of them) with more columns and another number of rows, in place; those that stay keep
+    their values.
+    """
+    if len(size) < 2 or len(size) != input.dim() or tuple(size[:-2]) != tuple(input.shape[:-2]):
+        raise RuntimeError(
+            f"torch.resize_: Only batched sparse CSR matrices are supported, and their batch stays, but got size "
+            f"{list(size)} for {list(input.shape)}"
+        )
+    if input.layout != cresset.sparse_csr:
+        raise RuntimeError(f"torch.resize_: expected layout SparseCsr, got {LAYOUT_NAMES[str(input.layout)]}")
+    if size[-1] < input.shape[-1]:
+        raise RuntimeError(
+            "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. The original "
+            f"number of columns is {input.shape[-1]} while the requested new number of columns is {size[-1]}."
+        )
+    first, second, values = input._parts
+    rows = size[-2]
+    kept = first[..., : rows + 1]
+    counts = kept[..., -1].unique()
+    if counts.numel() > 1:
+        raise RuntimeError("torch.resize_: the matrices of a batch would have different numbers of values")
+    count = int(counts[0]) if counts.numel() else 0
+    more = kept[..., -1:].expand(*kept.shape[:-1], max(rows + 1 - kept.shape[-1], 0))
+    at = first.dim() - 1
+    parts = cresset.cat([kept, more], -1), second[..., :count], values.narrow(at, 0, count)
+    input._become(compressed(*parts, size, input.layout))
+    return input
+
+
+def compressed_with_dims(nnz, dense_dim, size, blocksize, index_dtype, dtype=None, layout=None, device=None):
+    """A compressed tensor with room for `nnz` values, all of them zero in the first places of the first rows."""
+    blocks = tuple(blocksize) if layout in BLOCKED else (1, 1)
+    dtype = dtype or cresset.get_default_dtype()
+    new = empty_compressed(tuple(size), layout, dtype, device, blocks, index_dtype, dense_dim)
+    first, second, values = new._parts
+    at = second.dim() - 1
+    rest = size[at : at + 2]
+    counts = [n // b for n, b in zip(rest, blocks, strict=True)]
+    across = counts[1] if new.by_row else counts[0]
+    places = cresset.arange(nnz, dtype=index_dtype, device=device)
+    begins = (cresset.arange(first.shape[-1], dtype=index_dtype, device=device) * across).clamp(max=nnz)
+    if int(begins[-1]) != nnz:
+        raise RuntimeError(f"_sparse_compressed_tensor_with_dims: {nnz} values do not fit size {list(size)}")
+    shape = (*values.shape[:at], nnz, *values.shape[at + 1 :])
+    columns = places % max(across, 1)
+    return compressed(
+        begins.expand(first.shape).contiguous(),
+        columns.expand(*second.shape[:-1], nnz).contiguous(),
+        values.new_zeros(shape),
+        size,
+        layout,
+    )

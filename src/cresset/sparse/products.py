@@ -8,7 +8,7 @@ import cresset
 
 from ..ops.sparse import product, row_of_each, sampled_product
 from .arithmetic import add, like
-from .compressed import CompressedTensor, batch_items, batched
+from .compressed import CompressedTensor, batch_items, batched, compressed
 from .converting import rows_of, to_coo
 from .coo import CooTensor, coo, unflattened
 from .tensor import LAYOUT_NAMES, SparseTensor, rule
@@ -244,6 +244,10 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0):
         raise RuntimeError(f"sampled_addmm: Expected self to be a SparseCsr tensor, but got {input.layout}")
     if isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
         raise RuntimeError("sampled_addmm: Expected mat1 and mat2 to be strided tensors")
+    if input.dim() == 2 < mat1.dim():  # one pattern for all
+        batch = mat1.shape[:-2]
+        parts = (part.expand(*batch, *part.shape) for part in input._parts)
+        input = compressed(*parts, (*batch, *input.shape), input.layout)
     if mat1.dim() != input.dim() or mat2.dim() != input.dim() or mat1.shape[-1] != mat2.shape[-2]:
         raise RuntimeError(
             f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({list(mat1.shape)} and {list(mat2.shape)})"

@@ -37,24 +37,39 @@ def transpose(input, dim0, dim1):
     the same parts.
     """
     a, b = wrapped(dim0, input.dim()), wrapped(dim1, input.dim())
+    if isinstance(input, CompressedTensor):
+        return compressed_transpose(input, a, b)
     if a == b:
         return input
-    if isinstance(input, CompressedTensor):
-        n = input.batch_dim
-        if {a, b} != {n, n + 1}:
-            raise RuntimeError(
-                f"transpose(): can only transpose the two matrix dimensions of a {input.kind} tensor, got {dim0} and "
-                f"{dim1}"
-            )
-        first, second, values = input._parts
-        if input._layout in BLOCKED:
-            values = values.transpose(n + 1, n + 2)
-        size = list(input.shape)
-        size[n], size[n + 1] = size[n + 1], size[n]
-        return compressed(first, second, values, size, getattr(cresset, FLIPPED[input.kind]))
     order = list(range(input.dim()))
     order[a], order[b] = order[b], order[a]
     return permuted(input, order, order)
+
+
+def compressed_transpose(input, a, b):
+    """Two dimensions of the batch exchanged, or those of the matrix. The result is a view: of the same parts."""
+    n = input.batch_dim
+    if input.dense_dim():
+        raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
+    kinds = ["Batch" if d < n else "Sparse" for d in (a, b)]
+    if kinds[0] != kinds[1]:
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
+            f"{a}({kinds[0]}) and {b}({kinds[1]})"
+        )
+    first, second, values = input._parts
+    size, layout = list(input.shape), input._layout
+    size[a], size[b] = size[b], size[a]
+    if a == b:
+        values = values.view(values.shape)
+    elif kinds[0] == "Batch":
+        first, second, values = (part.transpose(a, b) for part in input._parts)
+    else:
+        values = values.transpose(n + 1, n + 2) if layout in BLOCKED else values.view(values.shape)
+        layout = getattr(cresset, FLIPPED[input.kind])
+    new = compressed(first, second, values, size, layout)
+    new.__dict__["_source"] = input if input._base is None else input._base
+    return new
 
 
 @rule("permute")
@@ -142,6 +157,13 @@ def select(input, dim, index):
             f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {at}"
         )
     index %= n
+    if isinstance(input, CompressedTensor) and at < input.batch_dim:
+        parts = (part.select(at, index) for part in input._parts)
+        return compressed(*parts, [*input.shape[:at], *input.shape[at + 1 :]], input._layout)
+    if isinstance(input, CompressedTensor) and input.batch_dim and at < input.batch_dim + 2:
+        raise RuntimeError(
+            "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
+        )
     input = to_coo(input)
     k = input.sparse_dim()
     indices, values = input._parts

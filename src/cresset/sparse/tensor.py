@@ -130,7 +130,9 @@ class SparseTensor(InterpretedTensor):
         """Give the tensor the size and the sparse dimensions of `other`, in place."""
         return self.rules["resize_as_"](self, other, memory_format)
 
-    resize_as_sparse_ = resize_as_
+    def resize_as_sparse_(self, the_template):
+        """The same; the other one must be sparse, too."""
+        return self.rules["resize_as_"](self, the_template)
 
     def stride(self, dim=None):
         """0 in every dimension: the elements have no place in memory."""
@@ -160,6 +162,9 @@ class SparseTensor(InterpretedTensor):
 
     def __iter__(self):
         return iter(self.unbind(0))
+
+    def __setitem__(self, index, value):
+        raise TypeError(f"Cannot assign to a sparse tensor, which is {self.kind} here; call to_dense() first")
 
     def __getitem__(self, index):
         from .shaping import getitem

@@ -79,7 +79,10 @@ def resize_as_sparse_(self, the_template):
     """Give a sparse tensor the sizes of another."""
     if self.is_sparse:
         return self.resize_as_(the_template)
-    raise RuntimeError(f"resize_as_sparse_: expected a sparse tensor, got one of the layout {self.layout}")
+    raise RuntimeError(
+        "resize_as_sparse_compressed_: self  expected sparse compressed tensor layout but got a tensor of "
+        f"{self.layout}"
+    )
 
 
 def slice_inverse(self, src, dim=0, start=None, end=None, step=1):

@@ -170,6 +170,11 @@ def linear_cross_entropy(
     """
     if input.ndim not in (1, 2):
         raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.ndim}")
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "linear_cross_entropy: expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+        )
     if linear_weight.ndim > 2 and input.ndim == 1:
         raise RuntimeError(
             f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
