@@ -79,7 +79,7 @@ class TestEveryLayout:
         ([0, 1, 3], [0, 1], r"== nnz"),
         ([1, 1, 2], [0, 1], r"\[..., 0\] == 0"),
         ([0, 1, 2], [0, 5], "0 <= col_indices < ncols"),
-        ([0, 2], [0, 1], "plus one"),
+        ([0, 2], [0, 1], r"number of rows \+ 1"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(crow, col, words):
@@ -256,3 +256,37 @@ def test_one_pattern_samples_a_batch_of_products():
 def test_matrices_of_different_shapes_are_not_added():
     with pytest.raises(RuntimeError, match="Expected input tensors to have the same shape"):
         cresset.ones(2, 2).to_sparse_csr() + cresset.ones(2, 1).to_sparse_csr()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "values", "size", "words"),
+    [
+        (0, [0, 1], [1, 2], (1, 2), "crow_indices must have dimensionality >= 1 but got 0"),
+        ([[0, 2]], [0, 1], [1, 2], (1, 2), "dimensionalities must be equal but got 2 and 1"),
+        ([[0, 2]], [[0, 1]], [1, 2], (1, 2), r"sum of batch and block dimensionalities \(=1 \+ 0\) but got 1"),
+        ([0, 2], [0, 1], [1, 2], (2,), r"\(=0 \+ 2 \+ 0\) but got 1"),
+        ([[0, 2]], [[0, 1]], [[1, 2]], (2, 1, 2), r"must be equal to tensor batch dimensions \(=\[2\]\)"),
+        ([0, 1, 2], [0, 1], [1, 2], (1, 2), r"number of rows \+ 1 \(=2\), but got 3"),
+        ([0, 2], [0, 1, 1], [1, 2], (1, 2), r"must be equal to nnz \(=2\) as defined by values.shape\[0\], but got 3"),
+        ([0, 2], [1, 0], [1, 2], (1, 2), "for all i = 1, ..., nrows are sorted and distinct"),
+        ([0, 2], [0, 2], [1, 2], (1, 2), "`0 <= col_indices < ncols` is not satisfied"),
+    ],
+)
+def test_what_is_wrong_with_the_parts(first, second, values, size, words):
+    parts = (cresset.tensor(first), cresset.tensor(second), cresset.tensor(values))
+    with pytest.raises(RuntimeError, match=words):
+        cresset.sparse_csr_tensor(*parts, size, check_invariants=True)
+
+
+def test_parts_of_other_dtypes_and_orders_in_memory():
+    begin, columns, values = cresset.tensor([0, 2]), cresset.tensor([0, 1]), cresset.ones(2)
+    for first, second, words in (
+        (begin.int(), columns, "must have the same dtype, bot got Int and Long"),
+        (begin.short(), columns.short(), "dtype must be Int or Long, but got Short"),
+        (begin, cresset.tensor([0, 9, 1, 9])[::2], "expected col_indices to be a contiguous tensor per batch"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            cresset.sparse_csr_tensor(first, second, values, (1, 2), check_invariants=True)
+    cresset._validate_compressed_sparse_indices(True, begin, columns, 1, 2, 2)
+    with pytest.raises(RuntimeError, match="nrows"):
+        cresset._validate_compressed_sparse_indices(False, begin, columns, 1, 1, 2)

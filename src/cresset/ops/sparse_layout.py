@@ -433,6 +433,18 @@ def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
     return cresset.cat([counts.new_zeros(1), counts]).to(cresset.int32 if out_int32 else cresset.int64)
 
 
+@function
+def _validate_compressed_sparse_indices(is_crow, compressed_idx, plain_idx, cdim, dim, nnz):
+    """Raise what a compressed tensor of these indices would: of `cdim` rows (or columns) of size `dim`.
+
+    >>> cresset._validate_compressed_sparse_indices(True, cresset.tensor([0, 1]), cresset.tensor([0]), 1, 1, 1)
+    """
+    from ..sparse.compressed import check_indices
+
+    layout = cresset.sparse_csr if is_crow else cresset.sparse_csc
+    check_indices(compressed_idx, plain_idx, layout, cdim, dim, nnz, True)
+
+
 def _validating(layout, first, second):
     def validate(compressed_indices, plain_indices, values, size, check_pinning=None):
         _validate_sparse_compressed_tensor_args(

@@ -11,7 +11,7 @@ from cresset import _native
 from ..tensors.interpreted import make, resize
 from . import invariants
 from .coo import as_index, check_pinned, noted, recorded_values
-from .tensor import SparseTensor, check_masked, layout_error
+from .tensor import SparseTensor, check_masked, dtype_word, layout_error
 
 BY_ROW = (_native.sparse_csr, _native.sparse_bsr)
 BLOCKED = (_native.sparse_bsr, _native.sparse_bsc)
@@ -179,79 +179,107 @@ def empty_compressed(size, layout, dtype, device, block=(1, 1), index_dtype=cres
     return compressed(first, second, values, size, layout)
 
 
+def names_of(layout):
+    """What messages call the indices of a layout, and what they run over."""
+    if layout in BY_ROW:
+        return "crow_indices", "col_indices", "row", "nrows", "ncols"
+    return "ccol_indices", "row_indices", "column", "ncols", "nrows"
+
+
+def check_dimensions(first, second, values, layout):
+    """The parts have numbers of dimensions that fit each other."""
+    begins, places, *_ = names_of(layout)
+    blocks = 2 * (layout in BLOCKED)
+    if first.dim() < 1:
+        raise RuntimeError(f"{begins} must have dimensionality >= 1 but got {first.dim()}")
+    if second.dim() != first.dim():
+        raise RuntimeError(
+            f"{begins} and {places} dimensionalities must be equal but got {first.dim()} and {second.dim()}, "
+            "respectively"
+        )
+    if values.dim() <= first.dim() - 1 + blocks:
+        raise RuntimeError(
+            "values must have dimensionality > sum of batch and block dimensionalities "
+            f"(={first.dim() - 1} + {blocks}) but got {values.dim()}"
+        )
+
+
 def check_parts(first, second, values, size, layout, order):
     """The parts fit each other and the size; with `order`, indices are also unique and in order within each row."""
-    names = ("crow_indices", "col_indices") if layout in BY_ROW else ("ccol_indices", "row_indices")
-    blocked = layout in BLOCKED
-    if first.dtype != second.dtype or first.dtype not in (cresset.int32, cresset.int64):
-        raise RuntimeError(
-            f"{names[0]} and {names[1]} dtype must be Int or Long, and the same, but got {first.dtype} and "
-            f"{second.dtype}"
-        )
-    batch = first.dim() - 1
-    if batch < 0 or second.dim() != first.dim() or values.dim() < first.dim() + 2 * blocked:
-        raise RuntimeError(
-            (
-                f"{names[0]}, {names[1]} and values must have dimensions that fit, but got {first.dim()}, "
-                f"{second.dim()} "
-                f"and {values.dim()}"
-            )
-            + (" (blocks take two of the values' dimensions)" if blocked else "")
-        )
+    begins, places, word, _, _ = names_of(layout)
+    for name, part in ((begins, first), (places, second)) if order else ():
+        if part.dim() and part.numel() > 1 and part.shape[-1] > 1 and part.stride(-1) != 1:
+            raise RuntimeError(f"expected {name} to be a contiguous tensor per batch")
+    check_dimensions(first, second, values, layout)
+    batch, blocked = first.dim() - 1, layout in BLOCKED
     dense = values.dim() - 1 - batch - 2 * blocked
     if len(size) != batch + 2 + dense:
         raise RuntimeError(
             f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) "
             f"but got {len(size)}"
         )
-    nnz = second.shape[-1]
-    if (
-        values.shape[batch] != nnz
-        or second.shape[:-1] != first.shape[:-1]
-        or tuple(size[:batch]) != tuple(first.shape[:-1])
-        or tuple(values.shape[:batch]) != tuple(size[:batch])
-    ):
+    batches = [list(part.shape[:batch]) for part in (first, second, values)]
+    if any(found != list(size[:batch]) for found in batches):
         raise RuntimeError(
-            f"number of dimensions and sizes of {names[0]} {list(first.shape)}, {names[1]} {list(second.shape)} and "
-            f"values {list(values.shape)} do not fit size {list(size)}"
+            f"all batch dimensions of {begins} (={batches[0]}), {places} (={batches[1]}), and values (={batches[2]}) "
+            f"must be equal to tensor batch dimensions (={list(size[:batch])})"
         )
     if tuple(size[batch + 2 :]) != tuple(values.shape[values.dim() - dense :]):
         raise RuntimeError(f"values has incorrect dense sizes: {list(values.shape)} for size {list(size)}")
     block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
-    rows, columns = size[batch : batch + 2]
-    if rows % block[0] or columns % block[1]:
-        raise RuntimeError(
-            f"tensor shape[{batch}:{batch + 2}] = {[rows, columns]} must be divisible with blocksize {list(block)}"
-        )
-    counts = (rows // block[0], columns // block[1])
+    counts = []
+    for at, n in enumerate(size[batch : batch + 2]):
+        if n % block[at]:
+            raise RuntimeError(
+                f"tensor shape[{batch + at}] (={n}) must be divisible with blocksize[{at}] (={block[at]}) as defined "
+                "by values shape"
+            )
+        counts.append(n // block[at])
     along, across = counts if layout in BY_ROW else counts[::-1]
     if first.shape[-1] != along + 1:
         raise RuntimeError(
-            f"{names[0]}.shape[-1] must be equal to the number of compressed dimensions plus one, {along + 1}, but "
+            f"{begins}.shape[-1] must be equal to the number of {word}{' block' * blocked}s + 1 (={along + 1}), but "
             f"got {first.shape[-1]}"
         )
-    if first.is_meta:
-        return
+    nnz = values.shape[batch]
+    if second.shape[-1] != nnz:
+        raise RuntimeError(
+            f"{places}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got "
+            f"{second.shape[-1]}"
+        )
+    if first.dtype != second.dtype:
+        raise RuntimeError(
+            f"{begins} and {places} must have the same dtype, bot got {dtype_word(first.dtype)} and "
+            f"{dtype_word(second.dtype)}, respectively"
+        )
+    if first.dtype not in (cresset.int32, cresset.int64):
+        raise RuntimeError(f"{begins} and {places} dtype must be Int or Long, but got {dtype_word(first.dtype)}")
+    if not first.is_meta:
+        check_indices(first, second, layout, along, across, nnz, order)
+
+
+def check_indices(first, second, layout, along, across, nnz, order):
+    """`along` rows begin and end within `nnz` values, whose columns are below `across`; with `order`, they are unique
+    and in order within each row.
+    """
+    begins, places, _, rows, columns = names_of(layout)
     if bool((first[..., 0] != 0).any()):
-        raise RuntimeError(f"`{names[0]}[..., 0] == 0` is not satisfied.")
+        raise RuntimeError(f"`{begins}[..., 0] == 0` is not satisfied.")
     if bool((first[..., -1] != nnz).any()):
-        raise RuntimeError(f"`{names[0]}[..., -1] == nnz` is not satisfied.")
+        raise RuntimeError(f"`{begins}[..., -1] == nnz` is not satisfied.")
     steps = first[..., 1:] - first[..., :-1]
     if steps.numel() and (int(steps.min()) < 0 or int(steps.max()) > max(across, 0)):
-        raise RuntimeError(
-            f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {'ncols' if layout in BY_ROW else 'nrows'}` is not "
-            "satisfied."
-        )
+        raise RuntimeError(f"`0 <= {begins}[..., 1:] - {begins}[..., :-1] <= {columns}` is not satisfied.")
     if second.numel() and (int(second.min()) < 0 or int(second.max()) >= across):
-        raise RuntimeError(f"`0 <= {names[1]} < {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.")
+        raise RuntimeError(f"`0 <= {places} < {columns}` is not satisfied.")
     if order and second.numel():
         for begin, index in zip(first.reshape(-1, along + 1), second.reshape(-1, nnz), strict=True):
             starts = cresset.zeros(nnz + 1, dtype=cresset.bool)
             starts[begin.long()] = True
             if bool(((index[1:] <= index[:-1]) & ~starts[1:-1]).any()):
                 raise RuntimeError(
-                    f"`{names[1]}[..., {names[0]}[..., i - 1]:{names[0]}[..., i]] for all i = 1, ..., {along} are "
-                    "sorted and distinct along the last dimension values` is not satisfied."
+                    f"`{places}[..., {begins}[..., i - 1]:{begins}[..., i]] for all i = 1, ..., {rows} are sorted and "
+                    "distinct along the last dimension values` is not satisfied."
                 )
 
 
@@ -284,11 +312,8 @@ def sparse_compressed_tensor(
     values = recorded_values(values, dtype, device, requires_grad)
     batch = first.dim() - 1
     if size is None:
+        check_dimensions(first, second, values, layout)
         blocked = layout in BLOCKED
-        if batch < 0 or values.dim() < batch + 1 + 2 * blocked:
-            raise RuntimeError(
-                f"sparse_compressed_tensor: values of {values.dim()} dimensions do not fit indices of {first.dim()}"
-            )
         block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
         by_row = layout in BY_ROW
         across = (int(second.max()) + 1 if second.numel() else 0) * block[1 if by_row else 0]

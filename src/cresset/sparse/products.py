@@ -11,7 +11,7 @@ from .arithmetic import add, like
 from .compressed import CompressedTensor, batch_items, batched, compressed
 from .converting import rows_of, to_coo
 from .coo import CooTensor, coo, unflattened
-from .tensor import LAYOUT_NAMES, SparseTensor, rule
+from .tensor import LAYOUT_NAMES, SparseTensor, dtype_word, rule
 
 
 def check_matrices(name, a, b):
@@ -27,11 +27,6 @@ def one_dtype(name, a, b):
     if a.dtype != b.dtype:
         words = [dtype_word(t.dtype) for t in (a, b)]
         raise RuntimeError(f"{name}: mat1 dtype {words[0]} does not match mat2 dtype {words[1]}")
-
-
-def dtype_word(dtype):
-    """What messages call a dtype."""
-    return cresset.empty(0, dtype=dtype).type().removeprefix("torch.").removesuffix("Tensor")
 
 
 @rule("mm")

@@ -66,6 +66,11 @@ def check_format(who, memory_format):
         )
 
 
+def dtype_word(dtype):
+    """What messages call a dtype."""
+    return cresset.empty(0, dtype=dtype).type().removeprefix("torch.").removesuffix("Tensor")
+
+
 def layout_error(name, wanted, tensor):
     """The error of one who asks a tensor for what its layout does not have."""
     return RuntimeError(f"{name} expected {wanted} tensor layout but got {LAYOUT_NAMES[str(tensor.layout)]}")
