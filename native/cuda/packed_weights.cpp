@@ -14,11 +14,12 @@ namespace {
 
 constexpr int64_t kTileRows = 8, kTileColumns = 16, kFewRows = 16;  // the former two as below
 
-// BITS of a weight.
-const KernelText kText{R"cuda(// with T=dtype_bf16 BITS=4, T=dtype_f16 BITS=4, T=dtype_bf16 BITS=8, T=dtype_f16 BITS=8
+// BITS of a weight. GROUPS: scales in a block of 128 weights of four bits; a group may have several blocks.
+const KernelText kText{
+    R"cuda(// with T=dtype_bf16 BITS=4 GROUPS=4, T=dtype_f16 BITS=4 GROUPS=1, T=dtype_bf16 BITS=8 GROUPS=1
 #include "tensor_core.cuh"
 
-constexpr int kWarps = 8, kAhead = 4;  // blocks of weights on their way
+constexpr int kWarps = 8, kAhead = GROUPS > 1 ? 2 : 4;  // blocks of weights on their way
 constexpr int kBlock = BITS == 4 ? 128 : 64;  // weights along k of a block: 16 bytes for each of four lanes
 
 struct Product {
@@ -95,37 +96,54 @@ extern "C" __global__ void __launch_bounds__(256, 3) few_rows(const Product p) {
   const auto rows_at = [&](int k) {
     return has_row && k < p.k ? *reinterpret_cast<const uint2*>(x + k) : uint2{0, 0};
   };
-  const auto multiply = [&](int block, const uint4& low, const uint4& high) {
+  // Of the columns g and g + 8: weights of a block, and the scale and zero of each group in it.
+  struct Loaded {
+    uint4 weights[2];
+    uint32_t scales[2][GROUPS];
+  };
+  const auto load_both = [&](int block) {
+    Loaded loaded;
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      loaded.weights[c] = load(block, c);
+#if BITS == 4
+#pragma unroll
+      for (int q = 0; q < GROUPS; ++q) {
+        const int k = block * kBlock + q * (kBlock / GROUPS);
+        const int64_t at = (static_cast<int64_t>(k >> p.group) * p.columns + column + 8 * c) * 2;
+        loaded.scales[c][q] = has[c] && k < p.k ? *reinterpret_cast<const uint32_t*>(p.scales + at) : 0u;
+      }
+#endif
+    }
+    return loaded;
+  };
+  const auto multiply = [&](int block, const Loaded& loaded) {
+    const uint4 low = loaded.weights[0], high = loaded.weights[1];
     const uint32_t first[4] = {low.x, low.y, low.z, low.w}, second[4] = {high.x, high.y, high.z, high.w};
 #if BITS == 4
     constexpr uint32_t kOne = is_same<T, half> ? 0x3c003c00u : 0x3f803f80u;
     constexpr uint32_t kOnes[4] = {kOne, kOne, kOne, kOne};
-    const int last = (1 << p.group) - 1;
-    float sum[4] = {}, level[4] = {};
+    constexpr int kParts = 4 / GROUPS;  // of 32 weights, in a group
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int k = block * kBlock + j * 32;
-      if (k >= p.k) break;
+    for (int q = 0; q < GROUPS; ++q) {
+      float sum[4] = {}, level[4] = {};
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const uint2 b = rows_at(k + t * 8 + h * 4);
-        const uint32_t a[4] = {widened(first[j] >> 8 * h), widened(second[j] >> 8 * h),
-                               widened(first[j] >> (8 * h + 4)), widened(second[j] >> (8 * h + 4))};
-        multiply_add<T>(sum, a, b.x, b.y);
-        multiply_add<T>(level, kOnes, b.x, b.y);
-      }
-      if ((k + 32 & last) && j < 3 && k + 32 < p.k) continue;
-      const T* const scales = p.scales + (static_cast<int64_t>(k >> p.group) * p.columns + column) * 2;
+      for (int j = q * kParts; j < (q + 1) * kParts; ++j)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const uint2 b = rows_at(block * kBlock + j * 32 + t * 8 + h * 4);
+          const uint32_t a[4] = {widened(first[j] >> 8 * h), widened(second[j] >> 8 * h),
+                                 widened(first[j] >> (8 * h + 4)), widened(second[j] >> (8 * h + 4))};
+          multiply_add<T>(sum, a, b.x, b.y);
+          multiply_add<T>(level, kOnes, b.x, b.y);
+        }
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        if (!has[c]) continue;
         float scale, zero;
-        unpack<T>(*reinterpret_cast<const uint32_t*>(scales + 16 * c), scale, zero);
+        unpack<T>(loaded.scales[c][q], scale, zero);
         total[2 * c] += scale * sum[2 * c] + zero * level[2 * c];
         total[2 * c + 1] += scale * sum[2 * c + 1] + zero * level[2 * c + 1];
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sum[i] = level[i] = 0;
     }
 #else
 #pragma unroll
@@ -138,19 +156,16 @@ extern "C" __global__ void __launch_bounds__(256, 3) few_rows(const Product p) {
 #endif
   };
 
-  uint4 low[kAhead], high[kAhead];
+  // A warp has neighboring blocks: what it reads of a column lies side by side.
+  Loaded ahead[kAhead];
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i) {
-    low[i] = load(warp + i * kWarps, 0);
-    high[i] = load(warp + i * kWarps, 1);
-  }
-  for (int block = warp; block < blocks; block += kWarps * kAhead) {
+  for (int i = 0; i < kAhead; ++i) ahead[i] = load_both(warp * kAhead + i);
+  for (int block = warp * kAhead; block < blocks; block += kWarps * kAhead) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      const uint4 one = low[i], other = high[i];
-      low[i] = load(block + (i + kAhead) * kWarps, 0);
-      high[i] = load(block + (i + kAhead) * kWarps, 1);
-      if (block + i * kWarps < blocks) multiply(block + i * kWarps, one, other);
+      const Loaded loaded = ahead[i];
+      ahead[i] = load_both(block + kWarps * kAhead + i);
+      if (block + i < blocks) multiply(block + i, loaded);
     }
   }
 
@@ -222,8 +237,8 @@ extern "C" __global__ void __launch_bounds__(256)
 )cuda"};
 const KernelFamily kPack(kPackText, "pack_weights", {"INDEX"});
 
-const KernelFamily kFew(kText, "few_rows", {"T", "BITS"});
-const KernelFamily kWide(kText, "wide_weights", {"T", "BITS"});
+const KernelFamily kFew(kText, "few_rows", {"T", "BITS", "GROUPS"});
+const KernelFamily kWide(kText, "wide_weights", {"T", "BITS", "GROUPS"});
 
 // As above.
 struct Product {
@@ -254,12 +269,13 @@ void multiply(Call& c, int bits, const Tensor& scales_given, int64_t group) {
                   static_cast<int32_t>(columns),
                   static_cast<int32_t>(k),
                   std::countr_zero(static_cast<uint64_t>(group))};
+  const int groups = bits == 4 && group < 128 ? static_cast<int>(128 / group) : 1;
   if (rows <= kFewRows)
-    return kFew.launch(place, {x.dtype(), bits}, Grid(divide_up(columns, kTileColumns), divide_up(rows, kTileRows)),
-                       256, 0, p);
+    return kFew.launch(place, {x.dtype(), bits, groups},
+                       Grid(divide_up(columns, kTileColumns), divide_up(rows, kTileRows)), 256, 0, p);
   const int64_t sizes[] = {columns, k}, transposed[] = {k, columns}, strides[] = {1, k};
   const Tensor wide = empty(sizes, x.dtype(), device);
-  kWide.launch(place, {x.dtype(), bits}, columns, 256, 0, p, wide.bytes());
+  kWide.launch(place, {x.dtype(), bits, 1}, columns, 256, 0, p, wide.bytes());
   static const Operator& product = *Registry::instance().find("mm");
   copy_into(out, call_operator(product, x, view_of(wide, transposed, strides, wide.offset())));
 }
