@@ -98,8 +98,22 @@ def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, 
 
 
 def _get_obj_state(obj):
-    """The attributes of an object, for pickling."""
-    return {name: value for name, value in obj.__dict__.items() if name != "_post_accumulate_hooks"}
+    """The attributes of an object, for pickling: a dictionary, or (dictionary, that of its slots); what its class has
+    in a __getstate__ of its own goes first.
+    """
+    own = getattr(type(obj), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return obj.__getstate__()
+    attributes = {name: value for name, value in obj.__dict__.items() if name != "_post_accumulate_hooks"}
+    slots = _get_slots(obj)
+    return (attributes, slots) if slots else attributes
+
+
+def _get_slots(obj):
+    """The values of the slots that the classes of an object name."""
+    import copyreg
+
+    return {name: getattr(obj, name) for name in copyreg._slotnames(type(obj)) if hasattr(obj, name)}
 
 
 def _set_obj_state(obj, state):

@@ -451,3 +451,67 @@ def test_what_the_method_of_a_builtin_class_makes_is_saved():
     with zipfile.ZipFile(file) as archive:
         names = [argument for opcode, argument, _ in pickletools.genops(archive.read("archive/data.pkl"))]
     assert "_unpickle" in names and "zoneinfo ZoneInfo" in names
+
+
+class TestWhereFilesAre:
+    def test_an_open_file_can_be_read_by_its_name_after_save(self, tmp_path):
+        with open(tmp_path / "file", "wb") as file:
+            cresset.save(cresset.ones(2), file)
+            assert cresset.load(tmp_path / "file").tolist() == [1.0, 1.0]
+
+    def test_what_is_written_to_a_shared_mapping_goes_to_the_file(self, tmp_path):
+        cresset.save(cresset.zeros(3), tmp_path / "file")
+        with serialization.set_default_mmap_options(mmap.MAP_SHARED):
+            cresset.load(tmp_path / "file", mmap=True)[0] = 7.0
+        assert cresset.load(tmp_path / "file", mmap=True).tolist() == [7.0, 0.0, 0.0]
+
+    def test_the_old_format_is_read_to_the_meta_device_and_without_data(self):
+        file = io.BytesIO()
+        cresset.save(cresset.ones(2), file, _use_new_zipfile_serialization=False)
+        file.seek(0)
+        assert cresset.load(file, map_location="meta").device.type == "meta"
+        file.seek(0)
+        with serialization.skip_data():
+            assert cresset.load(file).shape == (2,)
+
+    def test_load_reads_safetensors_by_their_name(self, tmp_path):
+        tensors = {"a": cresset.arange(3.0), "b": cresset.ones(2, 2, dtype=cresset.int8)}
+        cresset.safetensors.save_file(tensors, tmp_path / "x.safetensors")
+        loaded = cresset.load(tmp_path / "x.safetensors")
+        assert all(cresset.equal(loaded[name], value) for name, value in tensors.items())
+        assert cresset.load(tmp_path / "x.safetensors", map_location="meta")["b"].shape == (2, 2)
+
+    def test_records_are_written_and_read_by_name(self, tmp_path):
+        for place in (tmp_path / "archive", io.BytesIO()):
+            with serialization._open_zipfile_writer(place) as archive:
+                archive.write_record("a/b", b"123", 3)
+            if isinstance(place, io.BytesIO):
+                place.seek(0)
+                assert serialization._is_zipfile(place)
+            with serialization._open_zipfile_reader(place) as archive:
+                assert archive.get_record("a/b") == b"123"
+
+
+class TestEnvironment:
+    @pytest.fixture
+    def model(self, tmp_path):
+        cresset.save(nn.Linear(2, 2), tmp_path / "model")
+        return tmp_path / "model"
+
+    def test_it_can_ask_for_data_alone(self, model, monkeypatch):
+        monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+        with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+            cresset.load(model, weights_only=False)
+
+    def test_it_can_allow_modules_where_a_call_says_nothing(self, model, monkeypatch):
+        monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+        with pytest.warns(UserWarning, match="forcing weights_only=False"):
+            assert isinstance(cresset.load(model), nn.Linear)
+        with pytest.raises(pickle.UnpicklingError):
+            cresset.load(model, weights_only=True)
+
+    def test_it_cannot_ask_for_both(self, model, monkeypatch):
+        monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+        monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+        with pytest.raises(RuntimeError, match="only one"):
+            cresset.load(model)

@@ -30,6 +30,7 @@ from .options import (
     set_default_mmap_options,
     skip_data,
 )
+from .records import _is_zipfile, _open_file_like, _open_zipfile_reader, _open_zipfile_writer
 from .saving import DEFAULT_PROTOCOL, MAGIC_NUMBER, PROTOCOL_VERSION, _get_layout, save
 
 mkdtemp = _tempfile.mkdtemp

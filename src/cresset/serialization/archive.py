@@ -74,9 +74,11 @@ class FileSource:
 
     def mapped(self):
         """The whole file as memory that is read when it is looked at."""
-        shared = options.mmap_flags() == mmap.MAP_SHARED
-        protection = mmap.PROT_READ if shared else mmap.PROT_READ | mmap.PROT_WRITE
-        return mmap.mmap(self.file.fileno(), 0, options.mmap_flags(), protection)
+        flags, protection = options.mmap_flags(), mmap.PROT_READ | mmap.PROT_WRITE
+        if flags == mmap.MAP_SHARED:  # what is written to the tensors goes to the file
+            with open(self.name, "r+b") as file:
+                return mmap.mmap(file.fileno(), 0, flags, protection)
+        return mmap.mmap(self.file.fileno(), 0, flags, protection)
 
 
 class Record:

@@ -6,6 +6,7 @@ the standard library's containers of data.
 """
 
 import collections
+import copyreg
 import pickle
 import re
 import sys
@@ -112,6 +113,18 @@ def _fill_table():
     _function("numpy_dtype", "numpy.dtype")
 
 
+BLOCKED = ("os", "sys", "posix", "nt")  # of which nothing can be allowed
+
+
+def today(module, name):
+    """Where a name of Python 2 is, which pickles of protocol 2 are written with."""
+    import _compat_pickle
+
+    if (module, name) in _compat_pickle.NAME_MAPPING:
+        return _compat_pickle.NAME_MAPPING[module, name]
+    return _compat_pickle.IMPORT_MAPPING.get(module, module), name
+
+
 # With weights_only=False these come back, too: containers of data in the standard library.
 STANDARD = {
     "argparse.Namespace", "types.SimpleNamespace", "collections.deque", "datetime.date", "datetime.datetime",
@@ -141,10 +154,18 @@ class Constructors:
 
     def name(self, module, name):
         title = f"{module}.{name}"
+        if module in BLOCKED:
+            raise pickle.UnpicklingError(
+                f"unsupported GLOBAL {printable(title, 200)} whose module {module} is blocked: it reaches the system, "
+                "also where it was allowed"
+            )
+        if title not in self.safe:
+            title = ".".join(today(module, name))
         if title in self.safe:
             value = self.safe[title]
             self.allow(value)
             return value
+        title = f"{module}.{name}"
         try:
             return TABLE[title]
         except KeyError:
@@ -233,6 +254,9 @@ class Constructors:
         if not isinstance(value, (type, Function)) and not callable(value):
             return None  # not even looked up: hashing what a file made can take long
         maker = self.added.get(("new", value) if new else value)
+        if maker is None and any(value == allowed for allowed in self.safe.values()):
+            self.allow(value)  # found by a getattr that was allowed, too
+            maker = self.added.get(("new", value) if new else value)
         if maker is not None:
             self.budget.spend(COST_OF_OWN)
         elif not (new and value in self.added):
@@ -483,7 +507,7 @@ class Constructors:
         return data.to(dtype).requires_grad_(requires_grad)
 
     def rebuild_from_type(self, arguments):
-        rebuild, kind, inner, state = self.exactly(arguments, Function, type, tuple, (dict, tuple))
+        rebuild, kind, inner, state = self.exactly(arguments, Function, type, tuple, object)
         if not rebuild.method.startswith("rebuild_"):
             raise pickle.UnpicklingError(f"{rebuild.title} does not make tensors")
         tensor = getattr(self, rebuild.method)(inner)
@@ -493,7 +517,10 @@ class Constructors:
             raise pickle.UnpicklingError(f"{kind.__name__} is not a kind of tensor")
         if type(tensor) is not kind:
             tensor = tensor.as_subclass(kind)
-        self.set_attributes(tensor, state)
+        if kind in self.added:
+            self.give_state(tensor, state)
+        else:
+            self.set_attributes(tensor, state)
         return tensor
 
     # ---- NumPy
@@ -572,13 +599,17 @@ class Constructors:
         elif kind is collections.OrderedDict or isinstance(instance, Tensor):
             self.set_attributes(instance, state)
         elif kind in self.added or ("new", kind) in self.added:
-            if hasattr(kind, "__setstate__"):
-                self.budget.spend(COST_OF_OWN + 2 * sys.getsizeof(state))
-                instance.__setstate__(state)
-            else:
-                self.set_attributes(instance, state, shadowing=True)
+            self.give_state(instance, state)
         else:
             raise pickle.UnpicklingError(f"BUILD on a value of type {kind.__name__}, which has no state")
+
+    def give_state(self, instance, state):
+        """The state of an instance of a class that was allowed, in the way of the class."""
+        if hasattr(type(instance), "__setstate__"):
+            self.budget.spend(COST_OF_OWN + 2 * sys.getsizeof(state))
+            instance.__setstate__(state)
+        else:
+            self.set_attributes(instance, state, shadowing=True)
 
     def set_attributes(self, instance, state, shadowing=False):
         slots = None
@@ -592,8 +623,14 @@ class Constructors:
             if own is None and attributes is not slots:
                 raise pickle.UnpicklingError(f"{type(instance).__name__} has slots alone, and the file has more for it")
             before = 0 if own is None else self.budget.size_before(own)
+            settable = None if attributes is not slots else copyreg._slotnames(type(instance))
             for name, value in attributes.items():
-                if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
+                if (
+                    type(name) is not str
+                    or name.startswith("__")
+                    or (not shadowing and hasattr(type(instance), name))
+                    or (settable is not None and name not in settable)
+                ):
                     said = printable(name, 200) if type(name) is str else f"named by a {type(name).__name__}"
                     raise pickle.UnpicklingError(
                         f"the attribute {said} of {type(instance).__name__} cannot come from a file"
@@ -632,19 +669,20 @@ def _place(module):
 
 
 def _advice(title, trusting):
-    title = printable(title, 200)
+    title = printable(title, 200).removeprefix("__builtin__.")
     refused = (
         f"Unsupported global: GLOBAL {title} was not an allowed global by default. load builds only data, and never "
         "runs what a file names"
     )
     if trusting:
         return (
-            f"{refused}; weights_only=False adds classes of nn.Module. If you trust the class, allow it: "
-            f"serialization.add_safe_globals([{title}])"
+            f"{refused}; weights_only=False adds classes of nn.Module. If you trust the class, use "
+            f"`torch.serialization.add_safe_globals([{title}])` or the `safe_globals` context to allowlist it"
         )
     return (
         f"{refused}. If the file is a whole model, weights_only=False reads modules whose classes are imported. "
-        f"If you trust {title}, allow it: serialization.add_safe_globals([{title}])"
+        f"If you trust {title}, use `torch.serialization.add_safe_globals([{title}])` or the `safe_globals` context to "
+        "allowlist it"
     )
 
 

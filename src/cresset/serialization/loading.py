@@ -7,6 +7,7 @@ import pickle
 import struct
 import sys
 
+import cresset
 from cresset import _native
 from cresset.storage import TypedStorage, UntypedStorage
 
@@ -48,6 +49,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
                 f"pickle_module is specified), got {getattr(pickle_module, '__name__', pickle_module)}"
             )
         weights_only = False
+    weights_only = _with_environment(weights_only, pickle_module)
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument {sorted(unknown)[0]!r}")
@@ -57,13 +59,62 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         "encoding": pickle_load_args.get("encoding", "utf-8"),
     }
     mmap = bool(mmap)
+    try:
+        return _load_from(f, mmap, settings)
+    except pickle.UnpicklingError as error:
+        if settings["trusting"]:
+            raise
+        raise pickle.UnpicklingError(f"Weights only load failed. {error}") from error.__cause__
+
+
+def _load_from(f, mmap, settings):
     if isinstance(f, (str, os.PathLike)):
+        if os.fsdecode(f).endswith(".safetensors"):
+            return _load_safetensors(f, settings["restore"])
         with open(f, "rb") as file:
             return _load(FileSource(file, os.fsdecode(f)), mmap, settings)
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     _check_seekable(f)
     return _load(FileSource(f), False, settings)
+
+
+def _with_environment(weights_only, pickle_module):
+    """What weights_only is where the environment decides for calls that do not say it."""
+    if _is_set("TORCH_FORCE_WEIGHTS_ONLY_LOAD"):
+        if _is_set("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
+            raise RuntimeError(
+                "load: of TORCH_FORCE_WEIGHTS_ONLY_LOAD and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD only one can be set"
+            )
+        return True
+    if weights_only is None and pickle_module is None and _is_set("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
+        import warnings
+
+        warnings.warn(
+            "load: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set and the call has no weights_only: forcing "
+            "weights_only=False",
+            stacklevel=3,
+        )
+        return False
+    return weights_only
+
+
+def _is_set(variable):
+    return os.environ.get(variable, "0").lower() in ("1", "y", "yes", "true")
+
+
+def _load_safetensors(path, restore):
+    from .locations import location_tag
+    from .safetensors import load_file
+
+    tensors = load_file(path)
+    for name, tensor in tensors.items():
+        storage = tensor.untyped_storage()
+        moved = restore(storage, location_tag(storage))
+        if moved is not storage:
+            empty = cresset.empty(0, dtype=tensor.dtype, device=moved.device)
+            tensors[name] = empty.set_(moved, tensor.storage_offset(), tensor.shape, tensor.stride())
+    return tensors
 
 
 def _check_seekable(file):
@@ -138,7 +189,11 @@ class Load:
     def check_id(self, saved_id, parts):
         """The parts of a persistent id, of the right kinds: class of storage, key, location, number of elements."""
         if type(saved_id) is not tuple or len(saved_id) != parts or saved_id[0] not in ("storage", b"storage"):
-            raise pickle.UnpicklingError("a persistent id that is not a storage's")
+            first = saved_id[0] if type(saved_id) is tuple and saved_id else saved_id
+            raise pickle.UnpicklingError(
+                f"Only persistent_load of storage is allowed, but got {type(first)}: a persistent id that is not a "
+                "storage's"
+            )
         kind, key, location, count = saved_id[1:5]
         dtype = _native.uint8 if kind is UntypedStorage else getattr(kind, "dtype", None)
         if not isinstance(kind, type) or not isinstance(dtype, _native.dtype):
@@ -197,8 +252,8 @@ class ArchiveLoad(Load):
         record = self.archive.record(f"{folder}/{key}")
         if size > record.size:
             raise RuntimeError(
-                f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is "
-                "damaged"
+                f"load: the storage {key!r}: record size ({record.size} bytes) does not match expected size ({size} "
+                "bytes); the file is damaged"
             )
         self.budget.spend(_COST_OF_STORAGE + size)
         if self.memory is not None and not self.swap and record.at % dtype.itemsize == 0 and size:
@@ -216,7 +271,8 @@ class StreamLoad(Load):
 
     def __init__(self, source, settings):
         super().__init__(settings, source.size)
-        self.data = source.read(0, source.size)
+        self.data = bytearray(source.size)
+        source.read_into(0, memoryview(self.data))
         self.name = source.name
         self.wanted = {}  # key -> (storage, dtype), to be filled
         self.announced = 0  # bytes of all of them
@@ -261,8 +317,8 @@ class StreamLoad(Load):
                     f"{len(self.data)}"
                 )
             self.budget.spend(_COST_OF_STORAGE + count * dtype.itemsize)
-            self.wanted[key] = (UntypedStorage(count * dtype.itemsize), dtype, location)
-        storage, dtype_of_first, _ = self.wanted[key]
+            self.wanted[key] = (self.restore(UntypedStorage(count * dtype.itemsize), location), dtype)
+        storage, dtype_of_first = self.wanted[key]
         view = saved_id[5]
         if view is not None:
             return self.view(key, storage, dtype_of_first, view)
@@ -281,13 +337,17 @@ class StreamLoad(Load):
             or (offset + count) * dtype.itemsize > storage.nbytes()
         ):
             raise pickle.UnpicklingError(f"a part lies outside of the storage {key!r}")
-        return TypedStorage._of(storage._bytes.view(dtype)[offset : offset + count])
+        if storage.device.type != "cpu" or not count:
+            return TypedStorage._of(storage._bytes.view(dtype)[offset : offset + count])
+        part = storage._bytes[offset * dtype.itemsize : (offset + count) * dtype.itemsize]
+        shared = UntypedStorage._of(_native.from_buffer(memoryview(part)))  # it begins where the part does
+        return TypedStorage(wrap_storage=shared, dtype=dtype)
 
     def fill(self, order, at):
         for key in order:
             if key not in self.wanted:
                 raise RuntimeError(f"load: {self.name} lists a storage {key!r} that it does not use")
-            storage, dtype, location = self.wanted[key]
+            storage, dtype = self.wanted[key]
             if len(self.data) - at < 8:
                 raise RuntimeError(f"load: {self.name} ends before the storage {key!r}; the file is truncated")
             (count,) = struct.unpack_from("<q", self.data, at)
@@ -297,15 +357,13 @@ class StreamLoad(Load):
                     f"load: the storage {key!r} has {count} elements and {len(self.data) - at - 8} bytes left in "
                     f"{self.name}, {size} bytes were announced"
                 )
-            if size:
-                memoryview(storage._bytes)[:] = memoryview(self.data)[at + 8 : at + 8 + size]
-            if self.swap:
-                swap_bytes(storage, dtype)
-            moved = self.restore(storage, location)
-            if moved is not storage:
-                if moved.device.type != "cpu":
-                    raise RuntimeError("load: a file in the old format can be loaded to the CPU only; save it anew")
-                storage._bytes.copy_(moved._bytes)
+            if size and not options.skips_data() and storage.device.type != "meta":
+                here = storage if storage.device.type == "cpu" else UntypedStorage(size)
+                memoryview(here._bytes)[:] = memoryview(self.data)[at + 8 : at + 8 + size]
+                if self.swap:
+                    swap_bytes(here, dtype)
+                if here is not storage:
+                    storage._bytes.copy_(here._bytes)
             at += 8 + size
         missing = set(self.wanted) - set(order)
         if missing:

@@ -12,7 +12,8 @@ def _title(item):
         return item[1]
     if not hasattr(item, "__module__") or not hasattr(item, "__qualname__"):
         raise ValueError(f"add_safe_globals: expected classes and functions, got {item!r}")
-    module = item.__module__
+    # A built-in method of a class has no module; the class has.
+    module = item.__module__ or getattr(getattr(item, "__self__", None), "__module__", None) or "builtins"
     from .saving import torch_name
 
     return ".".join(torch_name(module, item.__qualname__))

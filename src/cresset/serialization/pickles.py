@@ -148,11 +148,11 @@ class PickleReader:
 
     # ---- containers
 
-    def put_items(self, items):
+    def put_items(self, items, opcode="SETITEMS"):
         target = self.top()
         if not isinstance(target, dict):
             raise pickle.UnpicklingError(
-                "Can only SETITEMS for dict, collections.OrderedDict, collections.Counter: items can only be set in a "
+                f"Can only {opcode} for dict, collections.OrderedDict, collections.Counter: items can only be set in a "
                 f"dictionary, not in {_kind(target)}"
             )
         if len(items) % 2:
@@ -176,7 +176,9 @@ class PickleReader:
             raise pickle.UnpicklingError(f"the arguments of a constructor must be a tuple, got {_kind(arguments)}")
         maker = self.makers.get(maker_of, new)
         if maker is None:
-            raise pickle.UnpicklingError(f"{verb} applies {_kind(maker_of)}, which is not a constructor of data")
+            raise pickle.UnpicklingError(
+                f"{verb} applies {_kind(maker_of)}{_named(maker_of)} which is not a constructor of data"
+            )
         self.stack.append(maker(arguments))
 
 
@@ -207,6 +209,16 @@ class Memo:
     def append(self, value):
         """Note it under the next number: what MEMOIZE does."""
         self[len(self.row) + len(self.others)] = value
+
+
+def _named(value):
+    """', name,' of a class, a function or a method."""
+    name, owner = getattr(value, "__name__", None), getattr(value, "__self__", None)
+    if not isinstance(name, str):
+        return ","
+    if isinstance(owner, type):
+        return f", {name} of {owner.__module__}.{owner.__qualname__},"
+    return f", {getattr(value, '__module__', None)}.{name},"
 
 
 def _kind(value):
@@ -393,7 +405,7 @@ def _(self):
 @_opcode(pickle.SETITEM)
 def _(self):
     value, key = self.pop(), self.pop()
-    self.put_items([key, value])
+    self.put_items([key, value], "SETITEM")
 
 
 @_opcode(pickle.SETITEMS)

@@ -1,12 +1,13 @@
 """PyTorchFileReader and PyTorchFileWriter: the records of an archive by name, for programs that look inside of
 files."""
 
+import contextlib
 import os
 
 from cresset import _native
 from cresset.storage import TypedStorage, UntypedStorage
 
-from .archive import ArchiveReader, ArchiveWriter, FileSource
+from .archive import ZIP_MAGIC, ArchiveReader, ArchiveWriter, FileSource
 from .saving import data_of
 
 __all__ = ["PyTorchFileReader", "PyTorchFileWriter"]
@@ -106,3 +107,44 @@ class PyTorchFileWriter:
         self._archive.close()
         if self._owned:
             self._file.close()
+
+
+# The ways to them that programs take which look inside of files: PyTorch's names.
+
+
+@contextlib.contextmanager
+def _open_zipfile_reader(name_or_buffer):
+    """The records of a path or an open file."""
+    yield PyTorchFileReader(name_or_buffer)
+
+
+@contextlib.contextmanager
+def _open_zipfile_writer(name_or_buffer):
+    """A writer of records to a path or an open file, whose archive is complete afterwards."""
+    writer = PyTorchFileWriter(name_or_buffer)
+    yield writer
+    writer.write_end_of_file()
+    if hasattr(name_or_buffer, "flush"):
+        name_or_buffer.flush()
+
+
+@contextlib.contextmanager
+def _open_file_like(name_or_buffer, mode):
+    """A path opened and closed again, or an open file as it is, which is flushed if it was written to."""
+    if isinstance(name_or_buffer, (str, os.PathLike)):
+        with open(name_or_buffer, mode) as file:
+            yield file
+        return
+    yield name_or_buffer
+    if "w" in mode and hasattr(name_or_buffer, "flush"):
+        name_or_buffer.flush()
+
+
+def _is_zipfile(f):
+    """Whether an archive begins where an open file stands: its end, which zipfile.is_zipfile looks at, may be the data
+    of a tensor.
+    """
+    at = f.tell()
+    start = f.read(len(ZIP_MAGIC))
+    f.seek(at)
+    return start == ZIP_MAGIC

@@ -261,6 +261,8 @@ def save(
         raise AttributeError(f"save: expected a path or an object with a 'write' attribute, got {type(f).__name__}")
     else:
         write(obj, f, "archive", **settings)
+        if hasattr(f, "flush"):
+            f.flush()  # somebody may open the file by its name
 
 
 def _write_archive(obj, file, folder, protocol, byteorder, module):

@@ -152,7 +152,7 @@ def __deepcopy__(self, memo):
         )
     import copy
 
-    if _has_no_memory(self):
+    if _has_no_memory(self) or (self.device.type == "meta" and self.__class__.clone is not Tensor.clone):
         return _copied_by_its_class(self, memo)
     with _no_recording():
         storage = copy.deepcopy(self.untyped_storage(), memo)
@@ -170,7 +170,20 @@ def __deepcopy__(self, memo):
         new.__dict__.update(
             copy.deepcopy({k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}, memo)
         )
+        _copy_slots(self, new, memo)
     return new
+
+
+def _copy_slots(old, new, memo):
+    if old.__class__ is Tensor:
+        return
+    import copy
+
+    from .._utils import _get_slots
+
+    for name, value in _get_slots(old).items():
+        if not hasattr(new, name):
+            setattr(new, name, copy.deepcopy(value, memo))
 
 
 def _has_no_memory(self):
@@ -196,6 +209,7 @@ def _copied_by_its_class(self, memo):
     for name, value in self.__dict__.items():
         if name not in new.__dict__:
             new.__dict__[name] = copy.deepcopy(value, memo)
+    _copy_slots(self, new, memo)
     return new
 
 
@@ -555,6 +569,16 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
     return NotImplemented
 
 
+def __init_subclass__(cls, **options):
+    """A class that answers for its tensors with __torch_dispatch__ sees the calls there; unless it has a
+    __torch_function__, too, results stay what it gives.
+    """
+    super(Tensor, cls).__init_subclass__(**options)
+    function = cls.__torch_function__
+    if "__torch_dispatch__" in cls.__dict__ and getattr(function, "__func__", None) is __torch_function__:
+        cls.__torch_function__ = _disabled_torch_function
+
+
 def _disabled_torch_dispatch(func, types, args=(), kwargs=None):
     """The __torch_dispatch__ of classes that do not answer for their tensors."""
     return NotImplemented
@@ -605,6 +629,7 @@ def install(methods):
     Tensor._legacy_new = staticmethod(legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)
     Tensor.__torch_function__ = classmethod(__torch_function__)
+    Tensor.__init_subclass__ = classmethod(__init_subclass__)
     Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.__torch_dispatch__ = _disabled_torch_dispatch
