@@ -7,7 +7,7 @@ import pytest
 
 import cresset
 from cresset import nn
-from cresset.utils.tensorboard import SummaryWriter, summary
+from cresset.utils.tensorboard import SummaryWriter, encoding, summary, tensors
 from cresset.utils.tensorboard.records import masked_crc32c
 
 
@@ -100,7 +100,7 @@ def test_image_is_a_png(tmp_path):
     ((_, many),) = values(tmp_path)["many"]
     assert dict(fields(many[4]))[2] == 15
     with pytest.raises(AssertionError, match="do not fit together"):
-        summary.image("x", cresset.rand(2, 2), dataformats="CHW")
+        encoding.image("x", cresset.rand(2, 2), dataformats="CHW")
 
 
 def test_graph_text_and_embedding(tmp_path):
@@ -164,3 +164,65 @@ def test_tensorboard_reads_it(tmp_path):
     assert [info.name for info in experiment.hparam_infos] == ["lr", "name", "big"] and experiment.metric_infos[
         0
     ].name.tag == "acc"
+
+
+def test_tensors_keep_their_dtype(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_tensor("whole", cresset.tensor([1, 2], dtype=cresset.int32))
+        writer.add_tensor("complex", cresset.tensor([1 + 2j]))
+    found = values(tmp_path)
+    whole, pairs = (dict(fields(found[tag][0][1][8])) for tag in ("whole", "complex"))
+    assert (whole[1], whole[7]) == (3, b"\x01\x02")  # DT_INT32, int_val
+    assert (pairs[1], pairs[9]) == (8, struct.pack("<2f", 1.0, 2.0))  # DT_COMPLEX64, scomplex_val
+
+
+def test_half_precision_is_kept_as_its_float32_bits():
+    assert summary.int_to_half(summary.half_to_int(0.5)) == 0.5
+    with pytest.raises(ValueError, match="unsupported tensor dtype torch.float8_e5m2"):
+        tensors.tensor_proto("tag", cresset.zeros(1, dtype=cresset.float8_e5m2))
+
+
+def test_meshes_charts_and_boxes(tmp_path):
+    points, triangles = cresset.zeros(1, 3, 3), cresset.tensor([[[0, 1, 2]]])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_mesh("mesh", points, faces=triangles)
+        writer.add_custom_scalars_multilinechart(["a", "b"], title="both")
+        with pytest.raises(AssertionError, match="three tags"):
+            writer.add_custom_scalars_marginchart(["a", "b"])
+    found = values(tmp_path)
+    assert {"mesh_VERTEX", "mesh_FACE", "custom_scalars__config__"} == set(found)
+    assert b"both" in found["custom_scalars__config__"][0][1][8]
+
+
+def test_boxes_are_drawn_in_red_and_images_are_resized(tmp_path):
+    pytest.importorskip("PIL")
+    black = cresset.zeros(3, 8, 8)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image_with_boxes("box", black, cresset.tensor([[2, 2, 5, 5]]), rescale=2)
+    image = dict(fields(values(tmp_path)["box"][0][1][4]))
+    assert (image[1], image[2]) == (16, 16)
+    boxed = dict(fields(next(v for n, v in fields(encoding.image_boxes("x", black, [[2, 2, 5, 5]])))))
+    assert boxed[1] == b"x"
+
+
+def test_summaries_are_tensorboards_objects():
+    pytest.importorskip("tensorboard")
+    made = summary.scalar("loss", 0.5)
+    assert (made.value[0].tag, made.value[0].simple_value) == ("loss", 0.5)
+
+
+def test_pictures_and_films_in_tensorboards_order():
+    numpy = pytest.importorskip("numpy")
+    from cresset.utils.tensorboard import _convert_np, _utils
+
+    pictures = numpy.zeros((16, 3, 4, 5), numpy.uint8)
+    assert _utils.convert_to_HWC(pictures, "NCHW").shape == (8, 40, 3)
+    assert _utils.make_grid(pictures).shape == (3, 8, 40)
+    film = numpy.random.rand(3, 2, 1, 4, 5)
+    prepared = _utils._prepare_video(film)
+    assert prepared.shape == (2, 8, 10, 1)
+    assert prepared[1].sum() == pytest.approx(film[:, 1].sum())
+    assert _convert_np.make_np(cresset.ones(2, dtype=cresset.bfloat16)).tolist() == [1.0, 1.0]
+    assert _convert_np.make_np(3).shape == (1,)
+    with pytest.raises(NotImplementedError):
+        _convert_np.make_np({})

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import cresset
 
-from .summary import as_tensor, png
+from .encoding import as_tensor, png
 
 
 def write(log_dir, matrix, metadata, label_img, global_step, tag, metadata_header):
