@@ -178,7 +178,8 @@ class SummaryWriter:
     ):  # fmt: skip
         """Add a precision-recall curve that is computed already."""
         counts = true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts
-        self._add(encoding.pr_curve_raw(tag, *counts, precision, recall, num_thresholds, weights), global_step, walltime)
+        encoded = encoding.pr_curve_raw(tag, *counts, precision, recall, num_thresholds, weights)
+        self._add(encoded, global_step, walltime)
 
     def add_custom_scalars(self, layout):
         """Say which scalars share a chart: {category: {chart: ["Multiline", tags] or ["Margin", three tags]}}."""
