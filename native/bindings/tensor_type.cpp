@@ -356,6 +356,8 @@ METHOD(
     if (AutogradState* s = state_of(t)) {
       s->grad_fn.reset();
       s->output_index = 0;
+      s->tangents.clear();
+      t->has_tangent = false;
     } t->requires_grad = false;
     return Py_NewRef(self))
 

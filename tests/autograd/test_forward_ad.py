@@ -174,3 +174,86 @@ def test_there_is_no_tangent_below_the_first_level():
         x = fw.make_dual(cresset.tensor(3.0), cresset.tensor(1.0))
         assert fw.unpack_dual(x, level=0).tangent.item() == 1.0
         assert fw.unpack_dual(x, level=-1).tangent is None
+
+
+@pytest.mark.parametrize("function", [lambda x: x * 1j, lambda x: x / 1j, lambda x: 1j - x], ids=["mul", "div", "sub"])
+def test_a_complex_number_makes_a_complex_tangent(function):
+    start, direction = cresset.tensor([1.0, 2.0]), cresset.tensor([1.0, 3.0])
+    with fw.dual_level():
+        tangent = fw.unpack_dual(function(fw.make_dual(start, direction))).tangent
+    assert tangent.tolist() == (function(start + direction) - function(start)).tolist()
+
+
+def test_the_tangent_is_kept_as_it_is_where_its_memory_is_laid_out_like_the_primal():
+    primal, tangent = cresset.zeros(2), cresset.ones(2, requires_grad=True)
+    part = cresset.arange(5.0)[:4]
+    with fw.dual_level():
+        assert fw.unpack_dual(fw.make_dual(primal, tangent)).tangent is tangent
+        dual = fw.make_dual(part, cresset.ones(4))
+        assert fw.unpack_dual(dual.as_strided((5,), (1,), 0)).tangent.tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]
+
+
+def test_a_tangent_has_no_tangent_and_detaching_in_place_forgets_it():
+    with fw.dual_level():
+        dual = fw.make_dual(cresset.zeros(2), cresset.ones(2))
+        with pytest.raises(RuntimeError, match="has a forward gradient at the same level"):
+            fw.make_dual(cresset.zeros(2), dual)
+        copy = dual.clone()
+        copy.detach_()
+        assert fw.unpack_dual(copy * 2).tangent is None
+
+
+def test_pushing_tangents_can_be_switched_off():
+    with fw.dual_level():
+        dual = fw.make_dual(cresset.zeros(2), cresset.ones(2))
+        assert fw._current_level == 0
+        with fw._set_fwd_grad_enabled(False):
+            assert not fw._is_fwd_grad_enabled()
+            assert fw.unpack_dual(dual * 2).tangent is None
+        assert fw.unpack_dual(dual * 2).tangent is not None
+    assert fw._current_level == -1
+
+
+def function_with(jvp, forward=lambda ctx, x: x[:2]):
+    return type("Given", (cresset.autograd.Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})
+
+
+def dirty(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+def constant(ctx, x):
+    result = x.clone()
+    ctx.mark_non_differentiable(result)
+    return result
+
+
+@pytest.mark.parametrize(
+    "made, phrase",
+    [
+        (function_with(lambda ctx, t: t[:2].clone()), "not returning a view$"),
+        (function_with(lambda ctx, t: t[:2].clone().view(2)), "a view of the given tangent"),
+        (function_with(lambda ctx, t: t * 2, lambda ctx, x: x), "an input as-is"),
+        (function_with(lambda ctx, t: t * 2, dirty), "not modifying the forward mode gradients inplace"),
+        (function_with(lambda ctx, t: t, constant), "return None at that position"),
+    ],
+    ids=["copy", "other", "as it is", "in place", "constant"],
+)
+def test_jvp_does_to_tangents_what_forward_does_to_primals(made, phrase):
+    with fw.dual_level(), pytest.raises(RuntimeError, match=phrase):
+        made.apply(fw.make_dual(cresset.ones(3), cresset.ones(3)).clone())
+
+
+def test_jvp_sees_what_was_saved_for_it_alone():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    def jvp(ctx, tangent):
+        assert ctx.saved_tensors == ()
+        return tangent
+
+    with fw.dual_level():
+        x = fw.make_dual(cresset.ones(3, requires_grad=True), cresset.ones(3))
+        assert fw.unpack_dual(function_with(jvp, forward).apply(x)).tangent.tolist() == [1.0, 1.0, 1.0]

@@ -161,3 +161,33 @@ class TestSparseInputs:
     def test_dense_inputs_are_the_same_either_way(self):
         x = cresset.ones(2, dtype=cresset.float64, requires_grad=True)
         assert gradcheck(cresset.exp, (x,), masked=True) and gradcheck(cresset.exp, (x,), masked=False)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("other", [lambda x: cresset.cat([x, x]), lambda x: x.float()], ids=["shape", "dtype"])
+def test_outputs_keep_their_form_when_inputs_change(fast, other):
+    x = cresset.ones(1, dtype=cresset.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match="when inputs are perturbed"):
+        gradcheck(lambda x: other(x) if bool((x >= 1).all()) else x, (x,), fast_mode=fast)
+
+
+def test_the_wrong_part_of_a_complex_output_is_said():
+    x = cresset.ones(2, dtype=cresset.complex128, requires_grad=True)
+
+    def shifted(x):
+        y = x.clone()
+        y.register_hook(lambda grad: grad + 0.01)
+        return y
+
+    with pytest.raises(RuntimeError, match="While considering the imaginary part"):
+        gradcheck(shifted, (x,))
+
+
+def test_in_forward_mode_all_inputs_have_tangents_and_need_no_gradient():
+    def looks(x, y):
+        if cresset.autograd.forward_ad._current_level >= 0:
+            assert cresset.autograd.forward_ad.unpack_dual(y).tangent is not None
+            assert not x.requires_grad
+        return x + y
+
+    assert gradcheck(looks, (real(2), real(2)), check_forward_ad=True)

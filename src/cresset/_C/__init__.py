@@ -40,6 +40,7 @@ _LATER = {
     "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records",
     "_AutoDispatchBelowAutograd": "_library.operator",
     "StorageBase": "storage", "_LinAlgError": "linalg", "Tag": "ops.tags",
+    "_is_fwd_grad_enabled": "autograd.forward_ad", "_set_fwd_grad_enabled": "autograd.forward_ad",
     "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip
 # TorchScript's graphs and types.

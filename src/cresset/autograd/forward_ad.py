@@ -39,13 +39,37 @@ class Level:
     the next.
     """
 
-    depth, number = -1, 0
+    depth, number, enabled = -1, 0, True
     open = []  # the numbers of the open levels, the innermost last
     duals = {}  # number -> weak references to the tensors that were given tangents
 
 
 def current_level():
     return Level.depth
+
+
+def __getattr__(name):
+    if name == "_current_level":
+        return Level.depth
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _is_fwd_grad_enabled():
+    """Whether operations push tangents on."""
+    return Level.enabled
+
+
+class _set_fwd_grad_enabled:
+    """Say whether operations push tangents on, for a block or from now on."""
+
+    def __init__(self, mode):
+        self.before, Level.enabled = Level.enabled, bool(mode)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        Level.enabled = self.before
 
 
 def enter_dual_level():
@@ -105,6 +129,8 @@ def make_dual(tensor, tangent, *, level=None):
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {value.dtype}")
     if tangent_of(tensor) is not None:
         raise RuntimeError("make_dual: the tensor already has a tangent at this level; unpack_dual gives the primal")
+    if tangent_of(tangent) is not None:
+        raise RuntimeError("make_dual: the tangent has a forward gradient at the same level; unpack_dual it first")
     if tensor.shape != tangent.shape:
         raise RuntimeError(
             "make_dual: Trying to set a forward gradient that has a different size than that of the original Tensor: "
@@ -115,9 +141,17 @@ def make_dual(tensor, tangent, *, level=None):
             f"make_dual: Expected primal and tangent to have the same dtype, got {tensor.dtype} and {tangent.dtype}"
         )
     dual = tensor.view_as(tensor)
-    shared = tangent.stride() == tensor.stride() and not (tangent.requires_grad and tangent.is_leaf)
-    set_tangent(dual, tangent if shared else laid_out(tangent, tensor))
+    set_tangent(dual, tangent if _laid_out_alike(tangent, tensor) else laid_out(tangent, tensor))
     return dual
+
+
+def _laid_out_alike(tangent, primal):
+    """Whether every view of the one is a view of the other."""
+    if tangent.stride() != primal.stride() or tangent.is_conj() != primal.is_conj():
+        return False
+    if _native.level_of(tangent) or _native.level_of(primal) or primal.layout != cresset.strided:
+        return True
+    return _native.storage_info(tangent)[2] == _native.storage_info(primal)[2]
 
 
 def unpack_dual(tensor, *, level=None):
@@ -202,6 +236,8 @@ def propagate(name, arguments, outputs, before, node, sources):
     """
     tensors = [value for value in flat(arguments.values()) if isinstance(value, Tensor)]
     target = outputs[0] if name.endswith("_") and outputs[0] is tensors[0] else None
+    if not Level.enabled:
+        return
     tensors = innermost_in_vmap(tensors)
     numbers = levels_of(tensors)
     if not numbers:  # their tangents belong to a level that is closed
@@ -261,7 +297,8 @@ def push(name, arguments, outputs, tangents, target, before, node, sources):
     if target is not None and before is not None:
         values[next(iter(values))] = before
     formula = formulas.definition(name if target is None else name.removesuffix("_"))
-    if formula is not None and not any(tensor.is_complex() for tensor in sources if tensor is not None):
+    # A complex number among the arguments makes a complex result of real tensors.
+    if formula is not None and not any(t.is_complex() for t in (*sources, outputs[0]) if t is not None):
         return [by_formula(formula, values, outputs[0], tangents)]
     return by_double_backward(node, sources, outputs, tangents)
 
@@ -350,7 +387,11 @@ def settled(tangent, output, others):
 def laid_out(tangent, primal):
     if _native.level_of(tangent) or _native.level_of(primal):
         return tangent.clone()
-    return cresset.empty_like(primal.detach()).copy_(tangent)
+    elements = _native.storage_info(primal)[2] // primal.element_size()
+    if primal.layout != cresset.strided or elements <= primal.numel():
+        return cresset.empty_like(primal.detach()).copy_(tangent)
+    whole = tangent.new_zeros(elements)  # views of the primal may reach elements that are not its own
+    return whole.as_strided(primal.shape, primal.stride(), primal.storage_offset()).copy_(tangent)
 
 
 def write_tangent(tensor, tangent, number):

@@ -16,6 +16,7 @@
 The context of a call, `ctx`, is the call's node in the graph: it is `y.grad_fn`, an object of the class `CubeBackward`.
 """
 
+import contextlib
 import functools
 import inspect
 import warnings
@@ -311,9 +312,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         outputs = result if isinstance(result, tuple) else (result,)
         if kept is not None:
             kept.append((ctx, outputs, ctx.to_save))
+        seen = [place_of_viewed(ctx, args, output) for output in outputs] if numbers else None
         outputs = cls._attach(ctx, args, tensors, outputs, recorded)
         for number in numbers or ():
-            cls._push_tangents(ctx, forward_ad.tangents_of(args, number), outputs, number)
+            cls._push_tangents(ctx, forward_ad.tangents_of(args, number), outputs, number, seen)
         return outputs if isinstance(result, tuple) else outputs[0]
 
     @classmethod
@@ -376,14 +378,19 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return tuple(results)
 
     @classmethod
-    def _push_tangents(cls, ctx, tangents, outputs, number):
+    def _push_tangents(cls, ctx, tangents, outputs, number, seen):
         if cls.jvp is Function.jvp:
             pushed = cls._tangents_from_backward(ctx, tangents, outputs, number)
         else:
-            with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number):
-                given = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
+            with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number), only_for_forward(ctx):
+                given = [
+                    cresset.zeros_like(arg) if t is None and arg is not None and is_differentiable(arg) else t
+                    for arg, t in tangents
+                ]
                 pushed = cls.jvp(ctx, *(given if ctx.materialize_grads else [t for _, t in tangents]))
             pushed = pushed if isinstance(pushed, tuple) else (pushed,)
+            if len(pushed) == len(outputs):
+                check_tangents(ctx, tangents, outputs, pushed, seen)
         if len(pushed) != len(outputs):
             raise RuntimeError(
                 f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got "
@@ -507,3 +514,60 @@ def once_differentiable(fn):
         return results[0] if one else tuple(results)
 
     return backward
+
+
+@contextlib.contextmanager
+def only_for_forward(ctx):
+    """For a block, `ctx.saved_tensors` are those of save_for_forward."""
+    kept, saved = ctx._kept, ctx.to_save
+    ctx._kept, ctx.to_save = None, ()
+    try:
+        yield
+    finally:
+        ctx._kept, ctx.to_save = kept, saved
+
+
+def place_of_viewed(ctx, args, output):
+    """Which argument an output of forward is a view of, or is as it came; None: no one."""
+    if not isinstance(output, Tensor) or holds(ctx.dirty_tensors, output):
+        return None
+    base = output._base
+    for place, arg in enumerate(args):
+        if isinstance(arg, Tensor) and (arg is output or base is not None and (base is arg or base is arg._base)):
+            return place
+    return None
+
+
+def check_tangents(ctx, tangents, outputs, pushed, seen):
+    """That what jvp gives is to the tangents of the inputs what forward's outputs are to the inputs.
+
+    Args:
+        seen: for each output, the place of the argument that it is a view of, or None.
+    """
+    for place, (output, tangent) in enumerate(zip(outputs, pushed, strict=True)):
+        if not isinstance(output, Tensor) or tangent is None:
+            continue
+        if holds(ctx.non_differentiable, output) or not is_differentiable(output):
+            raise RuntimeError(
+                f"jvp gives a tangent for output {place} of forward, which has no derivative. You should return None "
+                "at that position instead"
+            )
+        if any(arg is output and given is not None and given is not tangent for arg, given in tangents):
+            raise RuntimeError(
+                "An inplace custom Function is not modifying the forward mode gradients inplace: its jvp must change "
+                "the tangent it gets, and return it"
+            )
+        if seen[place] is not None and tangents[seen[place]][1] is not None:
+            check_view(tangents[seen[place]][1], tangent)
+
+
+def check_view(given, tangent):
+    of = given if given._base is None else given._base
+    if tangent._is_view() and tangent._base is of:
+        return
+    what = "a view"
+    if tangent._is_view():
+        what = "a view of the given tangent" if of is given else "a view of the same base as the given tangent"
+    raise RuntimeError(
+        "A custom Function's forward is returning a view (or an input as-is) but its jvp is not returning " + what
+    )

@@ -82,12 +82,13 @@ def gradcheck(
             check.no_dependence()
             return True
         compare = check.projections if fast_mode else check.matrices
+        if check_backward_ad:
+            compare(forward=False)
         if check_forward_ad:
             compare(forward=True)
             if check_batched_forward_grad:
                 check.batched_tangents()
         if check_backward_ad:
-            compare(forward=False)
             check.form_of_gradients(check_grad_dtypes)
             check.same_twice(nondet_tol)
             if check_undefined_grad:
@@ -139,8 +140,11 @@ def gradgradcheck(
     else:
         grad_outputs = as_tuple(grad_outputs)
     count = len(grad_outputs)
+    checked = [is_checked(t) for t in inputs + grad_outputs]
 
     def gradients(*args):
+        # In forward mode they come as tensors that need no gradient; here they are to have one.
+        args = tuple(t.requires_grad_() if of else t for t, of in zip(args, checked, strict=True))
         point, cotangents = args[: len(args) - count], args[len(args) - count :]
         outputs = differentiable(func(*point))
         sources = tuple(arg for arg in point if is_checked(arg))
@@ -223,7 +227,9 @@ class Check:
         """The outputs' tangents for these tangents of inputs, as rows of real numbers."""
         with forward_ad.dual_level():
             point = [
-                forward_ad.make_dual(t.detach().requires_grad_(), tangents[place]) if place in tangents else t
+                forward_ad.make_dual(t.detach(), tangents[place] if place in tangents else cresset.zeros_like(t))
+                if is_checked(t)
+                else t
                 for place, t in enumerate(self.inputs)
             ]
             results = as_tuple(self.func(*point))
@@ -242,7 +248,8 @@ class Check:
         for (o, output), (k, (place, t)) in itertools.product(enumerate(self.outputs), enumerate(self.sources)):
             analytical = by_input[place][o] if forward else by_output[o][k]
             if not agree(analytical, numerical[place][o], self.atol, self.rtol):
-                raise GradcheckError(mismatch(o, place, numerical[place][o], analytical, forward, output, t))
+                which = wrong_part(numerical[place][o], analytical, output, self.atol, self.rtol)
+                raise GradcheckError(which + mismatch(o, place, numerical[place][o], analytical, forward, output, t))
 
     # ---- v'Ju for random u and v
 
@@ -258,10 +265,11 @@ class Check:
                 down = self.evaluate()
             finally:
                 data.copy_(start)
+            ends = list(pairs_alike(up, down))
             pushed = self.push({place: u}) if forward else None
             for o, output in enumerate(self.outputs):
                 v = random_direction(output, generator)
-                numerical = numbers(v) @ ((up[o] - down[o]) / (2 * self.eps))
+                numerical = numbers(v) @ ((ends[o][0] - ends[o][1]) / (2 * self.eps))
                 if forward:
                     analytical = numbers(v) @ pushed[o]
                 else:
@@ -499,7 +507,8 @@ def random_direction(t, generator):
     """Numbers between 0 and 1, scaled to length 1."""
     real = cresset.rand(numbers(t).shape, generator=generator, dtype=numbers(t).dtype, device="cpu").to(t.device)
     real = real / real.norm() if real.numel() else real
-    return cresset.view_as_complex(real.reshape(*t.shape, 2)) if t.is_complex() else real.reshape(t.shape)
+    shaped = cresset.view_as_complex(real.reshape(*t.shape, 2)) if t.is_complex() else real.reshape(t.shape)
+    return shaped.clone()
 
 
 def cotangent(output, generator, noncontiguous):
@@ -525,15 +534,37 @@ def central_differences(evaluate, t, eps):
                 down = evaluate()
             finally:
                 data[index] = value
-            rows.append([(a - b) / (2 * eps) for a, b in zip(up, down, strict=True)])
+            rows.append([(a - b) / (2 * eps) for a, b in pairs_alike(up, down)])
     if not rows:
         return [out.new_zeros((0, out.numel())) for out in evaluate()]
     return [cresset.stack(column) for column in zip(*rows, strict=True)]
 
 
+def pairs_alike(up, down):
+    """The outputs on both sides of the point, which must be of one form."""
+    for a, b in zip(up, down, strict=True):
+        for form in ("shape", "dtype"):
+            if getattr(a, form) != getattr(b, form):
+                raise AssertionError(
+                    f"gradcheck: expected the function to return outputs with the same {form} when inputs are "
+                    f"perturbed, got {getattr(a, form)} and {getattr(b, form)}"
+                )
+        yield a, b
+
+
 def agree(analytical, numerical, atol, rtol):
     dtype = cresset.promote_types(analytical.dtype, numerical.dtype)
     return cresset.allclose(analytical.to(dtype), numerical.to(dtype), rtol=rtol, atol=atol)
+
+
+def wrong_part(numerical, analytical, out, atol, rtol):
+    """Which part of a complex output is wrong, as the beginning of a sentence; nothing where it is not a whole
+    Jacobian of one.
+    """
+    if not out.is_complex() or numerical.dim() != 2:
+        return ""
+    part = "real" if agree(analytical[:, 1::2], numerical[:, 1::2], atol, rtol) else "imaginary"
+    return f"While considering the {part} part of complex outputs only, "
 
 
 def mismatch(output, place, numerical, analytical, forward, out, source):
