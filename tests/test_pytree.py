@@ -1,5 +1,8 @@
 """Trees of containers come apart and together again."""
 
+import dataclasses
+import enum
+import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -70,3 +73,50 @@ def test_the_other_form_of_pytorch_is_the_same():
 
     assert _cxx_pytree.__all__ == _pytree.__all__ and _cxx_pytree.PyTreeSpec is _pytree.TreeSpec
     assert _cxx_pytree.tree_flatten({"b": 1, "a": [2]}) == _pytree.tree_flatten({"b": 1, "a": [2]})
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+def test_keys_of_an_enumeration_go_to_text_and_back():
+    spec = pytree.tree_structure({Color.RED: 5})
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    with pytest.raises(ValueError, match="is no enumeration"):
+        pytree.treespec_loads(pytree.treespec_dumps(spec).replace("Color", "OrderedDict"))
+
+
+def test_a_namedtuple_may_be_given_the_name_it_has_in_text():
+    point = namedtuple("point", "x y")
+    pytree._register_namedtuple(point, serialized_type_name="shapes.point")
+    text = pytree.treespec_dumps(pytree.tree_structure(point(1, 2)))
+    assert "shapes.point" in text
+    assert pytree.tree_unflatten([3, 4], pytree.treespec_loads(text)) == point(3, 4)
+
+
+def test_a_class_that_looks_like_a_struct_sequence_is_none():
+    class Looks(tuple):
+        n_fields = n_sequence_fields = n_unnamed_fields = 0
+
+    assert not pytree.is_structseq_class(Looks)
+    assert pytree.is_structseq_class(time.struct_time)
+
+
+def test_the_fields_of_a_dataclass_are_all_named():
+    @dataclasses.dataclass
+    class Pair:
+        a: int
+        b: int = 0
+
+    for names, words in ((["a"], "Missing fields"), (["a", "c"], "Unexpected fields")):
+        with pytest.raises(ValueError, match=words):
+            pytree.register_dataclass(Pair, field_names=names)
+
+
+def test_a_constant_needs_a_hash_of_its_own():
+    class Setting:
+        def __eq__(self, other):
+            return True
+
+    with pytest.raises(TypeError, match="non-default `__hash__`"):
+        pytree.register_constant(Setting)

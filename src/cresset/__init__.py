@@ -86,7 +86,7 @@ _SUBPACKAGES = {
     "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
     "_C", "_custom_op", "_custom_ops", "_functorch", "_ops", "_vmap_internals",
-    "_export", "_library", "_subclasses", "dispatch", "_inductor", "_prims_common", "_tensor", "_tensor_str",
+    "_export", "_library", "_subclasses", "dispatch", "_inductor", "_prims", "_prims_common", "_tensor", "_tensor_str",
     "_logging", "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",

@@ -24,7 +24,7 @@ PYTHON = [
         "mtia", "devices", "backends",
         "accelerator", "profiler", "library", "_library", "overrides", "return_types", "storage", "sparse", "nested",
         "masked",
-        "signal", "futures", "tensors", "_utils", "quasirandom", "_prims_common", "_custom_op", "_custom_ops",
+        "signal", "futures", "tensors", "_utils", "quasirandom", "_prims", "_prims_common", "_custom_op", "_custom_ops",
         "_tensor",
         "_tensor_str", "_ops", "_vmap_internals",
     ],

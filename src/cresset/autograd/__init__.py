@@ -10,6 +10,7 @@ from . import anomaly_mode, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .engine import backward, grad, register_hook, register_post_accumulate_grad_hook, retain_grad, tensor_backward
 from .grad_mode import (
+    _force_original_view_tracking,  # noqa: F401  (PyTorch's name for it)
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,

@@ -220,6 +220,12 @@ def is_multithreading_enabled():
     return set_multithreading_enabled.enabled
 
 
+class _force_original_view_tracking(Remembered):
+    """Whether a view is differentiated as the operator that made it or by its strides, which give the same."""
+
+    enabled = False
+
+
 class enforce_grad_layout_policy(Remembered):
     """Whether an accumulated gradient has its tensor's layout. It always has."""
 

@@ -41,7 +41,15 @@ class immutable_dict(dict):
         return type(self), (dict(self),)
 
 
-pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda values, _: immutable_list(values))
 pytree.register_pytree_node(
-    immutable_dict, lambda x: (list(x.values()), list(x)), lambda values, keys: immutable_dict(zip(keys, values))
+    immutable_list,
+    lambda x: (list(x), None),
+    lambda values, _: immutable_list(values),
+    flatten_with_keys_fn=lambda x: ([(pytree.SequenceKey(i), value) for i, value in enumerate(x)], None),
+)
+pytree.register_pytree_node(
+    immutable_dict,
+    lambda x: (list(x.values()), list(x)),
+    lambda values, keys: immutable_dict(zip(keys, values)),
+    flatten_with_keys_fn=lambda x: ([(pytree.MappingKey(key), value) for key, value in x.items()], list(x)),
 )

@@ -32,6 +32,24 @@ def _convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     return function(input, weight, bias, stride, padding, dilation, groups)
 
 
+def _convolution_backward(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
+    """The gradients of a convolution by its input, its weight and its bias; None for those that `output_mask` leaves
+    out.
+    """
+    if len(output_mask) != 3:
+        raise RuntimeError(f"convolution_backward: output_mask has three items, got {len(output_mask)}")
+    with cresset.enable_grad():
+        places = [t.detach().requires_grad_() if wanted else t for t, wanted in zip((input, weight), output_mask)]
+        result = cresset.convolution(*places, None, stride, padding, dilation, transposed, output_padding, groups)
+        sources = [t for t, wanted in zip(places, output_mask) if wanted]
+        found = iter(cresset.autograd.grad(result, sources, grad_output) if sources else ())
+    grads = [next(found) if wanted else None for wanted in output_mask[:2]]
+    others = [dim for dim in range(grad_output.dim()) if dim != 1]
+    return (*grads, grad_output.sum(others) if output_mask[2] else None)
+
+
 # ---- normalization
 
 
@@ -372,7 +390,8 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
 
 forms = {
     **{name: _mean_by_default(name, *names) for name, names in _LOSSES.items()},
-    "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax,
+    "_convolution": _convolution, "convolution_backward": _convolution_backward,
+    "_convolution_mode": _convolution_mode, "_softmax": _softmax,
     "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
     "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit,
     "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,

@@ -125,8 +125,30 @@ class AtenOverload(OpOverload):
         return self._run(*args, **kwargs)
 
 
+# PyTorch's kernels of attention, which programs name to choose what is kept for backward.
+KERNELS = {
+    f"{name}{way}"
+    for name in ("_efficient_attention", "_flash_attention")
+    for way in ("_forward", "_backward")
+} | {
+    f"_scaled_dot_product_{kind}_attention{way}"
+    for kind in ("efficient", "flash", "cudnn")
+    for way in ("", "_backward")
+} | {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable"}
+
+
+def _not_run(name):
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(
+            f"aten::{name} is a kernel of PyTorch's that is only named here; "
+            "torch.nn.functional.scaled_dot_product_attention runs ours"
+        )
+
+    return refuse
+
+
 @functools.cache
 def packet(name):
-    """`torch.ops.aten.<name>`; None if nothing here runs it."""
-    run = function(name)
+    """`torch.ops.aten.<name>`; None if nothing here runs it, and it is no kernel that programs name."""
+    run = function(name) or (_not_run(name) if name in KERNELS else None)
     return None if run is None else AtenPacket(name, run)

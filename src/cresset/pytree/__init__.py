@@ -6,6 +6,7 @@ A tree is a container of trees, or a leaf: anything that is no registered contai
 left when the leaves are taken out.
 """
 
+import enum
 import functools
 import json
 import types
@@ -37,7 +38,6 @@ from .containers import (  # noqa: F401
     ToDumpableContextFn,
     UnflattenFn,
     UnflattenFunc,
-    _class_of_text,
     _class_to_text,
     _deregister_pytree_node,
     _get_node_type,
@@ -47,6 +47,7 @@ from .containers import (  # noqa: F401
     _register,
     _register_pytree_node,
     _SerializeNodeDef,
+    class_of_text,
     is_constant_class,
     is_namedtuple,
     is_namedtuple_class,
@@ -391,6 +392,23 @@ def tree_map_with_path(func, tree, *rests, is_leaf=None):
 # ---- specs as text
 
 
+class EnumEncoder(json.JSONEncoder):
+    """Members of enumerations, which keys of dictionaries may be, by their names."""
+
+    def default(self, o):
+        if isinstance(o, enum.Enum):
+            kind = type(o)
+            return {"__enum__": True, "fqn": f"{kind.__module__}:{kind.__qualname__}", "name": o.name}
+        return super().default(o)
+
+
+def _enum_of(value):
+    if "__enum__" not in value:
+        return value
+    kind = class_of_text(value["fqn"].replace(":", "."), lambda cls: issubclass(cls, enum.Enum), "enumeration")
+    return kind[value["name"]]
+
+
 def _to_json(spec):
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
@@ -400,10 +418,10 @@ def _to_json(spec):
             f"No registered serialization name for {spec.type} found. Please register it with a `serialized_type_name`."
         )
     if known.to_dumpable_context is not None:
-        context = json.dumps(known.to_dumpable_context(spec.context))
+        context = json.dumps(known.to_dumpable_context(spec.context), cls=EnumEncoder)
     else:
         try:
-            context = json.dumps(spec.context)
+            context = json.dumps(spec.context, cls=EnumEncoder)
         except TypeError as error:
             raise TypeError(
                 "Unable to serialize context. Please make the context json dump-able, or register a custom "
@@ -422,7 +440,7 @@ def _of_json(value):
     if value["type"] not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
         raise NotImplementedError(f"{value['type']} has not been registered.")
     kind = SERIALIZED_TYPE_TO_PYTHON_TYPE[value["type"]]
-    context = json.loads(value["context"])
+    context = json.loads(value["context"], object_hook=_enum_of)
     if SUPPORTED_SERIALIZED_TYPES[kind].from_dumpable_context is not None:
         context = SUPPORTED_SERIALIZED_TYPES[kind].from_dumpable_context(context)
     return TreeSpec(kind, context, [_of_json(child) for child in value["children_spec"]])

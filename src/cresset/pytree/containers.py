@@ -167,6 +167,12 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
                 f"a dataclass: {cls!r}"
             )
         field_names = [field.name for field in dataclasses.fields(cls) if field.init]
+    elif dataclasses.is_dataclass(cls):
+        given = {*field_names, *(drop_field_names or ())}
+        fields = {field.name for field in dataclasses.fields(cls) if field.init}
+        for words, names in (("Unexpected fields", given - fields), ("Missing fields", fields - given)):
+            if names:
+                raise ValueError(f"register_dataclass: {words} of {cls}: {sorted(names)}")
     names = [name for name in field_names if name not in set(drop_field_names or ())]
 
     def flatten(obj):
@@ -195,8 +201,11 @@ class ConstantNode:
 
 def register_constant(cls):
     """Let objects of a class count as part of the structure, without leaves. They must have `__eq__` and `__hash__`."""
-    if cls.__eq__ is object.__eq__ or cls.__hash__ is None:
-        raise TypeError(f"register_constant: {cls} needs an __eq__ and a __hash__ of its own")
+    for method in ("__eq__", "__hash__"):
+        if getattr(cls, method) in (None, getattr(object, method)):
+            raise TypeError(
+                f"register_constant(cls) expects `cls` to have a non-default `{method}` implementation. {cls} has none"
+            )
     register_pytree_node(
         cls,
         lambda x: ([], ConstantNode(x)),
@@ -235,11 +244,15 @@ def is_namedtuple(obj):
 _is_namedtuple_instance = is_namedtuple_instance
 
 
+_CAN_BE_A_BASE = 1 << 10  # of a type's flags; struct sequences do not have it
+
+
 def is_structseq_class(cls):
     """Whether a class is a struct sequence, such as those of torch.return_types."""
     return (
         isinstance(cls, type)
         and cls.__bases__ == (tuple,)
+        and not cls.__flags__ & _CAN_BE_A_BASE
         and all(
             isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields")
         )
@@ -343,11 +356,19 @@ def _deque_flatten_with_keys(d):
     return _tuple_flatten_with_keys(d)[0], d.maxlen
 
 
+_NAMES_OF_NAMEDTUPLES = {}  # those of `_register_namedtuple`
+
+
+def _register_namedtuple(cls, *, serialized_type_name):
+    """Give a namedtuple the name that it has in a structure as text."""
+    _NAMES_OF_NAMEDTUPLES[cls] = serialized_type_name
+
+
 def _class_to_text(cls):
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return _NAMES_OF_NAMEDTUPLES.get(cls) or f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _class_of_text(text, is_wanted, what):
+def class_of_text(text, is_wanted, what):
     """A class by its full name, of a module that is there already: structures come from files, and a file imports
     nothing and names no class that does more than hold values.
     """
@@ -361,12 +382,15 @@ def _class_of_text(text, is_wanted, what):
 
 
 def _namedtuple_of_text(text):
-    return _class_of_text(text, lambda cls: is_namedtuple_class(cls) or is_structseq_class(cls), "namedtuple")
+    for cls, name in _NAMES_OF_NAMEDTUPLES.items():
+        if name == text:
+            return cls
+    return class_of_text(text, lambda cls: is_namedtuple_class(cls) or is_structseq_class(cls), "namedtuple")
 
 
 def _factory_of_text(context):
     text = f"{context['default_factory_module']}.{context['default_factory_name']}"
-    return [_class_of_text(text, _FACTORIES.__contains__, "class of plain values"), context["dict_context"]]
+    return [class_of_text(text, _FACTORIES.__contains__, "class of plain values"), context["dict_context"]]
 
 
 _FACTORIES = {list, dict, set, tuple, int, float, bool, str, OrderedDict, deque}  # what a defaultdict may make

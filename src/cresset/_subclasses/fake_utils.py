@@ -1,0 +1,34 @@
+"""Which results share memory: what a check of fake tensors asks of them and of real ones."""
+
+from .. import _native
+from ..pytree import tree_leaves
+
+__all__ = ["output_alias_each_other", "outputs_alias_inputs", "outputs_are_inputs"]
+
+
+def _storages(tree):
+    """The memory of each tensor in a tree that has some of its own, in order."""
+    tensors = (leaf for leaf in tree_leaves(tree) if isinstance(leaf, _native.Tensor))
+    return [_native.storage_info(t)[0] for t in tensors if t.layout == _native.strided]
+
+
+def outputs_alias_inputs(outputs, inputs):
+    """Whether a tensor of `outputs` has the memory of one of `inputs`.
+
+    >>> x = cresset.ones(2)
+    >>> cresset._subclasses.fake_utils.outputs_alias_inputs(x[0], [x])
+    True
+    """
+    return not set(_storages(inputs)).isdisjoint(_storages(outputs))
+
+
+def outputs_are_inputs(outputs, inputs):
+    """Whether a tensor of `outputs` is one of `inputs`."""
+    given = {id(leaf) for leaf in tree_leaves(inputs) if isinstance(leaf, _native.Tensor)}
+    return any(id(leaf) in given for leaf in tree_leaves(outputs))
+
+
+def output_alias_each_other(outputs):
+    """Whether two tensors of `outputs` share their memory."""
+    found = _storages(outputs)
+    return len(set(found)) < len(found)
