@@ -126,15 +126,15 @@ class AtenOverload(OpOverload):
 
 
 # PyTorch's kernels of attention, which programs name to choose what is kept for backward.
-KERNELS = {
-    f"{name}{way}"
-    for name in ("_efficient_attention", "_flash_attention")
-    for way in ("_forward", "_backward")
-} | {
-    f"_scaled_dot_product_{kind}_attention{way}"
-    for kind in ("efficient", "flash", "cudnn")
-    for way in ("", "_backward")
-} | {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable"}
+KERNELS = (
+    {f"{name}{way}" for name in ("_efficient_attention", "_flash_attention") for way in ("_forward", "_backward")}
+    | {
+        f"_scaled_dot_product_{kind}_attention{way}"
+        for kind in ("efficient", "flash", "cudnn")
+        for way in ("", "_backward")
+    }
+    | {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable"}
+)
 
 
 def _not_run(name):
