@@ -271,7 +271,7 @@ METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
 METHOD(method_numel, return PyLong_FromLongLong(t->numel))
 METHOD(method_item, tell_value_watcher("the number in a tensor", self); return wrap(item(Tensor(t))))
 METHOD(method_data_ptr, check_has_data(Tensor(t)); tell_value_watcher("the address of a tensor", self);
-       return PyLong_FromVoidPtr(address_for_others(Tensor(t))))
+       return PyLong_FromVoidPtr(t->numel ? address_for_others(Tensor(t)) : nullptr))
 METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
 METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
 METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))

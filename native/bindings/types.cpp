@@ -1,4 +1,5 @@
 // dtype, device, layout, memory_format, Size, Generator and TensorInfo as Python sees them.
+#include <cctype>
 #include <cstring>
 
 #include "bindings/python.h"
@@ -89,7 +90,9 @@ Device parse_device_text(const char* text) {
     if (colon) {
       char* end;
       const long index = std::strtol(colon + 1, &end, 10);
-      check(end != colon + 1 && *end == 0 && index >= 0 && index < 128, "Invalid device string: '", text, "'");
+      check(end != colon + 1 && std::isdigit(static_cast<unsigned char>(colon[1])) && *end == 0 && index >= 0 &&
+                index < 128,
+            "Invalid device string: '", text, "'");
       d.index = static_cast<int8_t>(index);
     }
     return d;
@@ -223,9 +226,17 @@ PyObject* size_numel(PyObject* self, PyObject*) {
   return n;
 }
 PyObject* size_reduce(PyObject* self, PyObject*) { return Py_BuildValue("O(N)", size_type, PySequence_Tuple(self)); }
-PyObject* size_concat(PyObject* a, PyObject* b) {
+// a + b, where either of them is a Size: one too, unless the other has something else than integers.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  const PyNumberMethods* of_b = Py_TYPE(b)->tp_as_number;
+  if (!PyTuple_Check(a) || (!PyTuple_Check(b) && of_b && of_b->nb_add)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyTuple_Check(b))
+    return PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not %s) to torch.Size", Py_TYPE(b)->tp_name);
   PyObject* r = PyTuple_Type.tp_as_sequence->sq_concat(a, b);
-  return r && PyObject_TypeCheck(a, size_type) ? size_from_tuple(r) : r;
+  if (!r) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(r); ++i)
+    if (!PyLong_Check(PyTuple_GET_ITEM(r, i))) return r;
+  return size_from_tuple(r);
 }
 PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
   return size_from_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
@@ -412,7 +423,7 @@ void add_types(PyObject* module) {
   PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)},
                               {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
                               {Py_tp_methods, size_methods},
-                              {Py_sq_concat, reinterpret_cast<void*>(size_concat)},
+                              {Py_nb_add, reinterpret_cast<void*>(size_add)},
                               {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
                               {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
                               {Py_tp_doc, const_cast<char*>("The sizes of a tensor: a tuple of integers.")},

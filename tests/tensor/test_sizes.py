@@ -115,3 +115,40 @@ def test_64_dimensions_are_reduced():
     x = torch.ones([1] * 63 + [2])
     assert x.sum(63).shape == (1,) * 63 and x.sum().item() == 2
     assert x.flip(63).shape == x.shape and x.squeeze((0, 1)).dim() == 62
+
+
+def test_a_size_stays_one_when_a_tuple_is_put_before_it():
+    size = torch.Size([2, 3])
+    assert type((1,) + size) is torch.Size and (1,) + size == (1, 2, 3)
+    assert ("batch",) + size == ("batch", 2, 3) and type(("batch",) + size) is tuple
+    with pytest.raises(TypeError, match=r"can only concatenate tuple \(not list\) to torch.Size"):
+        size + [1]
+
+    class Answers:
+        def __radd__(self, other):
+            return "answered"
+
+    assert size + Answers() == "answered"
+
+
+def test_an_empty_tensor_has_no_address():
+    assert torch.empty(0).data_ptr() == 0
+    assert torch.ones(4)[2:2].data_ptr() == 0
+    assert torch.ones(4).data_ptr() != 0
+
+
+def test_the_number_of_a_device_has_digits_alone():
+    for text in ("cuda: 2", "cuda:+2"):
+        with pytest.raises(RuntimeError, match="Invalid device string"):
+            torch.device(text)
+
+
+def test_errors_of_subclasses_orders_and_switches():
+    with pytest.raises(TypeError, match="does not inherit from Tensor"):
+        torch.ones(1).as_subclass(int)
+    with pytest.raises(AttributeError, match="dim_order"):
+        torch.eye(2).to_sparse().dim_order()
+    with pytest.raises(TypeError, match="argument 'warn_only' must be bool, not int"):
+        torch.use_deterministic_algorithms(False, warn_only=1)
+    with pytest.raises(RuntimeError, match="but got zero"):
+        torch._assert_async(torch.tensor(0))

@@ -4,16 +4,21 @@ import operator
 
 from .. import _native
 from ..nn import functional
+from ..ops.namespaces import namespace
 from ..show.missing_names import MissingName
 
 # The same under the names of PyTorch's kernels.
 _SAME = {"slow_conv3d": ("conv3d", 3), "thnn_conv2d": ("conv2d", 2)}
+
+_OF_ATEN = ("reflection_pad", "replication_pad", "upsample_", "_upsample_")  # padding and resizing by kind
 
 
 def __getattr__(name):
     if name in _SAME:
         convolution, dims = _SAME[name]
         return _of_a_kernel(getattr(functional, convolution), dims)
+    if name.startswith(_OF_ATEN) and (found := getattr(namespace("aten"), name, None)) is not None:
+        return found
     if name.startswith("_") or not callable(found := getattr(functional, name, None)):
         raise MissingName(__name__, name)
     return found

@@ -33,9 +33,12 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     True
     >>> cresset.use_deterministic_algorithms(False)
     """
-    if not isinstance(mode, bool):
-        raise TypeError(f"use_deterministic_algorithms: mode must be a bool, got {mode!r}")
-    _state["deterministic"], _state["warn_only"] = mode, bool(warn_only)
+    for name, place, value in (("mode", " (position 1)", mode), ("warn_only", "", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not {type(value).__name__}"
+            )
+    _state["deterministic"], _state["warn_only"] = mode, warn_only
     _tell_native()
 
 

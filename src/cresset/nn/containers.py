@@ -368,7 +368,7 @@ def _described(value, name_of_type):
     if not isinstance(value, cresset.Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size())
-    place = "" if value.device.type == "cpu" else f" ({value.device})"
+    place = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     type_name = value.dtype if name_of_type is str else value.type()
     return f"{kind} containing: [{type_name} of size {size}{place}]"

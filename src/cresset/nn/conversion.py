@@ -62,26 +62,35 @@ def parse_to(*args, **kwargs):
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     non_blocking, memory_format = kwargs.pop("non_blocking", False), kwargs.pop("memory_format", None)
     other = kwargs.pop("tensor", None)
-    kwargs.pop("copy", None)
+    copy = kwargs.pop("copy", False)
     if kwargs:
         raise TypeError(
             "to() received an invalid combination of arguments - got an unexpected keyword argument "
             f"{next(iter(kwargs))!r}"
         )
     flags = []
-    for value in args:
+    # A bool stands behind a dtype or a tensor, or behind both a device and a dtype.
+    behind = 1 if args and isinstance(args[0], (cresset.Tensor, cresset.dtype)) else 2
+    for place, value in enumerate(args):
         if isinstance(value, cresset.Tensor):
             other = value
         elif isinstance(value, cresset.dtype) or value in (float, int, bool, complex):
             dtype = value
         elif isinstance(value, bool):
+            if place < behind:
+                raise TypeError(
+                    f"to() received an invalid combination of arguments - got the bool {value} at position {place + 1}"
+                )
             flags.append(value)
         elif isinstance(value, (str, int, cresset.device)):
             device = value
         elif value is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
     if flags:
-        non_blocking = flags[0]
+        non_blocking, *rest = flags
+        copy = copy or any(rest)
+    if copy:
+        raise RuntimeError("nn.Module.to: does not accept copy=True, it changes the module in place; deepcopy it first")
     if other is not None:
         device, dtype = other.device, other.dtype
     if isinstance(device, (str, int)):

@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import cresset
 from cresset import _native
+from cresset.overrides import is_tensor_like
 
 from .conversion import can_keep, parse_to, swap_parameter, swaps
 from .hooks import (
@@ -246,13 +247,13 @@ class Module(HasState):
         if not marked and name not in buffers:
             object.__setattr__(self, name, value)
             return
-        if value is not None and not isinstance(value, cresset.Tensor):
+        if value is not None and not is_tensor_like(value):
             raise TypeError(
                 f"cannot assign '{_kind(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
             )
         persistent = value.persistent if marked else name not in self._non_persistent_buffers_set
-        if name not in buffers:
-            self._forget(name, "_parameters", "_modules")
+        if marked:
+            self._check_name("buffer", name, buffers)
         self._put_buffer(name, value, persistent)
 
     def _forget(self, name, *kinds):
@@ -335,7 +336,7 @@ class Module(HasState):
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, cresset.Tensor):
+        if tensor is not None and not is_tensor_like(tensor):
             raise TypeError(
                 f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )

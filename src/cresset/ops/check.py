@@ -94,7 +94,8 @@ def _assert_async(input, assert_msg=None):
         count = "more than one value" if input.numel() else "no values"
         raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous: _assert_async needs one")
     if not bool(input):
-        raise RuntimeError("_assert_async: expected a nonzero element" if assert_msg is None else assert_msg)
+        zero = "Expected Tensor with single nonzero value, but got zero: _assert_async"
+        raise RuntimeError(zero if assert_msg is None else assert_msg)
 
 
 @function

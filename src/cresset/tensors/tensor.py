@@ -389,6 +389,8 @@ def _make_subclass(cls, data, require_grad=False):
 
 def as_subclass(self, cls):
     """The same tensor as an instance of a subclass."""
+    if not (isinstance(cls, Tensor.__class__) and issubclass(cls, Tensor)):
+        raise TypeError(f"Creating a Tensor subclass from a class that does not inherit from Tensor: {cls}")
     return _native.make_subclass(cls, self) if not self.requires_grad else _recorded_subclass(self, cls)
 
 
@@ -440,6 +442,8 @@ def dim_order(self, ambiguity_check=False):
     >>> cresset.ones(2, 3).t().dim_order()
     (1, 0)
     """
+    if self.layout != _native.strided:
+        raise AttributeError(f"dim_order: a tensor of layout {self.layout} has no order of its dimensions in memory")
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
     if not isinstance(ambiguity_check, (bool, list)) or not all(
         isinstance(one, _native.memory_format) for one in formats

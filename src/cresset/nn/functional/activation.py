@@ -1,6 +1,7 @@
 """Activation functions and the softmax family: PyTorch's `inplace` argument in front of the operators of the same
 name."""
 
+import math
 import warnings
 
 import cresset
@@ -96,6 +97,9 @@ def prelu(input, weight):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slope is drawn between `lower` and `upper` for each element; their middle outside of
     training."""
+    for side, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
@@ -192,8 +196,12 @@ def hardshrink(input, lambd=0.5):
 
 def softshrink(input, lambd=0.5):
     """x moved towards zero by `lambd`, and 0 within it."""
-    if lambd < 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    largest = cresset.finfo(input.dtype).max if input.is_floating_point() else math.inf
+    if not 0 <= lambd <= largest:
+        name = input.type().rpartition(".")[2].removesuffix("Tensor")
+        raise RuntimeError(
+            f"softshrink: lambda must be in range [0, {largest:g}] for the input dtype {name}, but found {lambd:g}"
+        )
     return cresset.softshrink(input, lambd)
 
 

@@ -129,10 +129,20 @@ def _circular(input, dim, before, after):
     return first + cresset.arange(-max(before, 0), kept + max(after, 0), device=input.device) % kept
 
 
+def _check_empty(input, spatial):
+    """Of nothing there is nothing to take; only the batch may be empty."""
+    if 0 in (input.shape[1:] if input.ndim == spatial + 2 else input.shape):
+        raise RuntimeError(
+            f"pad: Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with possibly 0 batch size and other "
+            f"non-zero dimensions for input, but got: {list(input.shape)}"
+        )
+
+
 def _taken_from(source, keeps_format=True):
     """Padding with elements of the input, whose positions along a dimension `source` says."""
 
     def padded(input, amounts):
+        _check_empty(input, len(amounts))
         last = keeps_format and _channels_last(input) is not None
         for dim, before, after in amounts:
             if before or after:

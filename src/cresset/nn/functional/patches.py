@@ -137,6 +137,8 @@ def pixel_shuffle(input, upscale_factor):
     r = upscale_factor
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle: expects a positive upscale_factor, but got {r}")
+    if r * r >= 2**63:
+        raise ValueError(f"pixel_shuffle: the square of upscale_factor {r} does not fit in 64 bits")
     *batch, channels, height, width = input.shape
     if channels % (r * r):
         raise RuntimeError(
@@ -183,9 +185,7 @@ def channel_shuffle(input, groups):
     tensor([0., 2., 1., 3.])
     """
     if input.ndim < 3:
-        raise RuntimeError(
-            f"channel_shuffle: expects input with > 2 dims, but got input with sizes {list(input.shape)}"
-        )
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
     if groups <= 0:
         raise RuntimeError(
             f"channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: {groups}"
