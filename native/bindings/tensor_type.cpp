@@ -355,10 +355,8 @@ METHOD(
     method_detach_, check(!t->base, "Can't detach views in-place. Use detach() instead.");
     if (AutogradState* s = state_of(t)) {
       s->grad_fn.reset();
-      s->output_index = 0;
-      s->tangents.clear();
-      t->has_tangent = false;
-    } t->requires_grad = false;
+      s->output_index = 0, s->tangents.clear();
+    } t->requires_grad = t->has_tangent = false;
     return Py_NewRef(self))
 
 #define FASTCALL(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
