@@ -109,6 +109,7 @@ class SavedTensor {
   const Tensor& raw() const { return tensor_; }
   const RefPtr<PackedTensor>& packed() const { return packed_; }
   void replace(RefPtr<PackedTensor> packed);  // hooks that came late have packed it
+  void outdate() { --version_; }              // the call that keeps it has written to its memory: it cannot be read
 
  private:
   Tensor tensor_;

@@ -1,6 +1,7 @@
 // Recording: turning a call that just ran into a node.
 #include "autograd/node.h"
 #include "dispatch/late.h"
+#include "dispatch/overlap.h"
 
 namespace cresset {
 namespace {
@@ -44,6 +45,17 @@ bool needs_one_of(const OperatorNode& node, uint32_t arguments) {
   return false;
 }
 
+// An argument. What a call in place has written over is not what it read any more, and backward says so.
+SavedTensor keep(const Call& c, const Tensor& t) {
+  const bool overwritten =
+      (c.op.inplace || c.op.mutates) && t->level != kDispatched && overlap_of(c.outputs[0], t) != Overlap::none;
+  if (!overwritten) return SavedTensor(t, false);
+  const NoPacking unpacked;
+  SavedTensor kept(t, false);
+  kept.outdate();
+  return kept;
+}
+
 // `of_node`: the node is that of the results, so it must not own them.
 OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
   OwnedValue o;
@@ -69,7 +81,7 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
       if (saved.what == Derivative::Saved::information)
         o.more().info = info_of(t), o.more().integers = {t.offset()};
       else
-        o.tensor = SavedTensor(t, false);
+        o.tensor = keep(c, t);
       break;
     }
     case Kind::tensors:
@@ -79,7 +91,7 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
         if (saved.what == Derivative::Saved::information)
           o.rest->infos.push_back(info_of(t));
         else if (t.defined())
-          o.rest->tensors.emplace_back(t, false);
+          o.rest->tensors.push_back(keep(c, t));
         else
           o.rest->tensors.emplace_back();
       }
@@ -110,7 +122,7 @@ void save_pointwise(const Call& c, OperatorNode& node, bool of_node) {
       node.is_number |= static_cast<uint8_t>(1 << i);
       node.pointwise_numbers[i] = v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_;
     } else if (uses & (1 << i)) {
-      node.pointwise_inputs[i] = SavedTensor(i == 0 && c.before.defined() ? c.before : Tensor(v.tensor_), false);
+      node.pointwise_inputs[i] = keep(c, i == 0 && c.before.defined() ? c.before : Tensor(v.tensor_));
     }
   }
   if (uses & kUsesOutput) node.pointwise_output = SavedTensor(c.outputs[0], of_node);

@@ -476,3 +476,38 @@ def test_the_gradient_of_a_part_written_into_a_fresh_tensor_is_that_part_of_any_
     assert cresset.equal(found, grad[1:3, 2])
     found.zero_()  # which is not the memory of the gradient that came
     assert cresset.equal(grad, before)
+
+
+OVERWRITTEN = {
+    "itself": lambda y: y.mul_(y),
+    "a view of itself": lambda y: y.div_(y.view(4)),
+    "detached": lambda y: y.pow_(y.detach()),
+    "twice": lambda y: y.addcmul_(y, y),
+    "two by two": lambda y: y.view(2, 2).addmm_(y.view(2, 2), y.view(2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_an_operand_that_a_call_in_place_writes_over_is_refused_by_backward(name):
+    x = leaf(1.5, 2.0, 0.5, 3.0)
+    y = x * 1
+    OVERWRITTEN[name](y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_an_operand_that_lies_beside_what_a_call_in_place_writes_is_read_by_backward():
+    x = leaf(1.5, 2.0, 0.5, 3.0)
+    y = x * 1
+    y[:2].mul_(y[2:])
+    y.sum().backward()
+    assert x.grad.tolist() == [0.5, 3, 2.5, 3]
+
+
+def test_in_vmap_an_operand_that_is_written_over_is_refused_too():
+    def squares(x):
+        y = x * 1
+        return y.mul_(y).sum()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        cresset.func.vmap(cresset.func.grad(squares))(cresset.ones(2, 2))

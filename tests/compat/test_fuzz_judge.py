@@ -133,6 +133,21 @@ def test_changes_of_memory_that_was_given_to_another_tensor_are_told_from_others
     assert programs.judged(pair, [torch, cresset], [*steps[:3], steps[-1]], why)[2] is None
 
 
+def test_a_change_that_only_pytorch_notices_is_known_where_the_gradient_is_right(monkeypatch):
+    steps = [
+        "v0 = t.tensor([1.5, 2.0, 0.5, 3.0], dtype=t.float64).requires_grad_()",
+        "v1 = v0 * 1",
+        "v1[:2].mul_(v1[2:])",
+        "v1.sum().backward()",
+    ]
+    pair = lockstep.Lockstep([torch, cresset])
+    why, kept = programs.replay(pair, steps)
+    assert kept == steps
+    assert "left untouched" in programs.judged(pair, [torch, cresset], steps, why)[2]
+    monkeypatch.setattr(cresset.Tensor, "sum", lambda x: cresset.sum(x) * 2)
+    assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
+
+
 def off(function, by):
     """The function with each result too large by a part of it."""
     return lambda *given, **named: function(*given, **named) * (1 + by)

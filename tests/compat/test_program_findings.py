@@ -39,6 +39,19 @@ PROGRAMS = {
         "v3 = v2.view(t.float32)",
         "v4 = v2.clone(memory_format=t.contiguous_format).view(t.float32)",
     ],
+    "what a call in place reads where it writes is gone when backward wants it": [
+        "v0 = t.tensor([[1.5, 2.0], [0.5, 3.0]], dtype=t.float64).requires_grad_()",
+        *(
+            line
+            for call in ("mul_(v1)", "div_(v1.detach())", "addcmul_(v1, v1)", "pow_(v1)", "hypot_(v1.view(2, 2))",
+                "clamp_(min=v1)", "lerp_(v1.flip(0), v1)", "atan2_(v1)", "add_(v1, alpha=3)")
+            for line in ("v1 = v0 * 1", f"v1.{call}", "v1.sum().backward()")
+        ),
+        "v2 = values((3, 3), 'float64', 4)",
+        "v3 = v2.detach().requires_grad_()",
+        "v2.addcmul_(v3, v3, value=-0.5)",
+        "v2.abs().sum().backward()",
+    ],
     "no images, with their channels last": [
         "v0 = t.zeros((0, 1, 0, 5))",
         "v1 = v0.contiguous(memory_format=t.channels_last)",

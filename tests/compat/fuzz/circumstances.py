@@ -16,6 +16,7 @@ from side import Side, asked, fits, memory
 
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
+AS_SAVED = "; as PyTorch with copies of what it saves"
 AS_COPIED = "; as PyTorch with a new result, copied to out="
 CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
@@ -78,6 +79,8 @@ def circumstances(libraries, steps, why, operands):
         and behind_backward(libraries, steps)
     ):
         return BEHIND
+    if why.startswith("only torch") and "modified by an inplace operation" in why:
+        return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if "modified by an inplace operation" in why and counted_together(libraries, steps):
         return TOGETHER
     said = past(steps, why)
@@ -339,3 +342,10 @@ def agrees(libraries, steps, text):
     lockstep.seen.append(True)
     why = lockstep.difference()
     return why is None or re.fullmatch(r"\S+: is_leaf (True|False) instead of RuntimeError", why) is not None
+
+
+def agrees_with_saved_copies(libraries, steps):
+    """Whether PyTorch, which then notices no change of what it saved, ends where cresset ends."""
+    lockstep = Lockstep(libraries)
+    with libraries[0].autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x):
+        return not any(lockstep.step(step) for step in steps)

@@ -356,7 +356,7 @@ KNOWN = [
         "PyTorch's class depends on the dimension and the dtype"),
     (r"[.](amax|amin)\(.*out=", r"^raised IndexError instead of RuntimeError: (amax|amin|Dimension out of range).*[|] Expected the dtype for input and out to match", r"", "two things are wrong"),
     (r"[.](max|min)\(", r"^raised RuntimeError instead of IndexError: (max|min)\(\): does not support complex input [|] ((max|min)\(\): Expected reduction dim|Dimension out of range)", r"complex", "two things are wrong"),
-    (r"backward\(|[.]grad\(", r"only torch raised RuntimeError: one of the variables needed for gradient computation has been modified", r"", ("cresset saves less, or what a change in place left "
+    (r"backward\(|[.]grad\(", r"only torch raised RuntimeError: one of the variables needed for gradient computation has been modified[\s\S]*; as PyTorch with copies of what it saves$", r"", ("cresset saves less, or what a change in place left "
                                                                                                                                               "untouched")),
     (r"[.]data = ", r"bytes -?\d+ instead of", r"", "memory of losses, which PyTorch had made larger"),
     (r"vmap\(|jacrev|jacobian", r"only torch raised IndexError: select\(\): index 0 out of range", r"<\(0",
