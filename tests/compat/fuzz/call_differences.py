@@ -230,7 +230,7 @@ KNOWN = [
         r"^\(<\([^)]*\) \w+ \((\d+, )*0, 1\)"),
     (r"\bqr$|geqrf", r"nan|inf", "of infinities: what the LAPACK at hand makes of them", r"inf|nan|e\+\d"),
     (r"\blu\b|lu_factor|cholesky_ex", r"result", "of nan: what the LAPACK at hand makes of it", r"inf|nan"),
-    (r"sparse_\w+_tensor", r"indices must be an int64 tensor|indices dtype must be Int or Long|_indices and values must have dimensions that fit", ("PyTorch looks at the indices only on "
+    (r"sparse_\w+_tensor", r"indices must be an int64 tensor|indices dtype must be Int or Long|_indices must have the same dtype|_indices must have dimensionality|_indices dimensionalities must be equal|values must have dimensionality", ("PyTorch looks at the indices only on "
                                                                                                                                                    "request")),
     (r"matrix_exp", r"instead of (inf|nan) .* torch.b?float16", "PyTorch overflows on the way"),
     (r"matrix_exp", r"; among numbers beyond 1e20$",
