@@ -103,3 +103,9 @@ def test_of_no_unmasked_element_at_all_there_is_the_start_of_the_reduction(name,
     found = getattr(cresset.masked, name)(x.to_sparse(), dim=(), keepdim=keepdim, mask=mask)
     assert found._nnz() == 1 and found.shape == ((1, 1) if keepdim else ())
     assert found.to_dense().item() == expected
+
+
+def test_a_product_of_everything_that_is_zero_is_not_specified():
+    x, mask = cresset.tensor([True, False]).to_sparse(), cresset.ones(2, dtype=cresset.bool)
+    found = cresset.masked.prod(x, dim=(), mask=mask)
+    assert found._nnz() == 0 and found.dtype == cresset.int64 and found.to_dense().item() == 0

@@ -27,9 +27,10 @@ def reduced(name, input, dim, keepdim, dtype, mask):
     dims = _canonical_dim(dim, input.ndim) if input.ndim else ()
     result = _along("sum" if name == "mean" else name, to_coo(input).coalesce(), dims, keepdim)
     whole = all(d in dims for d in range(input.ndim))
-    if whole and name in ("prod", "amax", "amin") and not result._nnz():  # one element, that of nothing
-        nothing = cresset.full((1,), identity(name, result.dtype), dtype=result.dtype, device=result.device)
-        result = coo(result._indices().new_zeros((result.sparse_dim(), 1)), nothing, result.shape, True)
+    if whole and counts is None:  # one element: specified unless it is zero
+        empty = not result._nnz() and name != "sum"
+        start = cresset.full(result.shape, identity(name, result.dtype), dtype=result.dtype, device=result.device)
+        result = (start if empty else result.to_dense()).to_sparse()
     if counts is not None:
         counts = _along("sum", _where(mask, counts.to_sparse_csr(), 0).to_sparse_coo().coalesce(), dims, keepdim)
         result = result._with(result._recorded / counts._recorded)
