@@ -19,7 +19,7 @@ const KernelText kText{
     R"cuda(// with T=dtype_bf16 BITS=4 GROUPS=4, T=dtype_f16 BITS=4 GROUPS=1, T=dtype_bf16 BITS=8 GROUPS=1
 #include "tensor_core.cuh"
 
-constexpr int kWarps = 8, kAhead = GROUPS > 1 ? 2 : 4;  // blocks of weights on their way
+constexpr int kWarps = 8, kAhead = 2;  // blocks of weights on their way
 constexpr int kBlock = BITS == 4 ? 128 : 64;  // weights along k of a block: 16 bytes for each of four lanes
 
 struct Product {
@@ -65,7 +65,7 @@ __device__ __forceinline__ uint32_t widened_bytes(uint32_t word) {
 
 // A block computes eight rows and sixteen columns; its warps divide k among them. A lane has the columns g and g + 8 of
 // weights, which are the first factor of the tensor cores; the order of the terms of a sum along k is free.
-extern "C" __global__ void __launch_bounds__(256, 3) few_rows(const Product p) {
+extern "C" __global__ void __launch_bounds__(256, 2) few_rows(const Product p) {
   after_earlier_work();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int column = blockIdx.x * 16 + g, row = blockIdx.y * 8 + g;
