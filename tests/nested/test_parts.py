@@ -148,6 +148,8 @@ class TestPaddedRows:
         assert cresset.autograd.gradcheck(
             lambda x: cresset._jagged_to_padded_dense_forward(x, [offsets], [2]) ** 2, (values,)
         )
+        with pytest.raises(RuntimeError, match="expected 1D offsets"):
+            cresset._padded_dense_to_jagged_forward(padded, [offsets.unsqueeze(0)])
         nt = parts.nested_from_padded(padded, offsets, min_seqlen=1)
         assert rows(nt) == [[1.0], [2.0, 3.0]] and nt._metadata_cache == {"min_seqlen": 1}
 

@@ -105,6 +105,8 @@ def _one(name, values):
 
 def _places(begins):
     """For each packed value its row and its place there."""
+    if begins.dim() != 1:
+        raise RuntimeError(f"expected 1D offsets, but got offsets.dim() == {begins.dim()}")
     lengths = begins[1:] - begins[:-1]
     which = cresset.arange(lengths.numel(), device=begins.device).repeat_interleave(lengths)
     return which, cresset.arange(which.numel(), device=begins.device) - begins[:-1][which]
