@@ -176,6 +176,11 @@ def test_tensors_keep_their_dtype(tmp_path):
     assert (pairs[1], pairs[9]) == (8, struct.pack("<2f", 1.0, 2.0))  # DT_COMPLEX64, scomplex_val
 
 
+def test_bytes_are_pixels_already_and_floats_go_to_one():
+    assert summary._calc_scale_factor(cresset.ones(1, dtype=cresset.uint8)) == 1
+    assert summary._calc_scale_factor(cresset.ones(1)) == 255
+
+
 def test_half_precision_is_kept_as_its_float32_bits():
     assert summary.int_to_half(summary.half_to_int(0.5)) == 0.5
     with pytest.raises(ValueError, match="unsupported tensor dtype torch.float8_e5m2"):

@@ -5,6 +5,7 @@ tensorboard; SummaryWriter writes the same bytes without it.
 import functools
 
 from . import encoding, tensors
+from .encoding import scale_of as _calc_scale_factor  # noqa: F401  (PyTorch's name for it)
 from .tensors import half_to_int, int_to_half
 
 __all__ = ["half_to_int", "int_to_half"]
