@@ -257,3 +257,12 @@ def test_jvp_sees_what_was_saved_for_it_alone():
     with fw.dual_level():
         x = fw.make_dual(cresset.ones(3, requires_grad=True), cresset.ones(3))
         assert fw.unpack_dual(function_with(jvp, forward).apply(x)).tangent.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_function_without_a_jvp_may_ask_which_inputs_need_a_gradient():
+    """Those with a tangent do, whether or not they require gradients: solve gave no tangent for its matrix."""
+    A, B, T = (cresset.randn(3, 3, dtype=cresset.float64) for _ in range(3))
+    with fw.dual_level():
+        dual = fw.make_dual(A, T)
+        tangent = fw.unpack_dual(cresset.linalg.solve(dual, B)).tangent
+    cresset.testing.assert_close(tangent, -cresset.linalg.solve(A, T @ cresset.linalg.solve(A, B)))

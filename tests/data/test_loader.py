@@ -1,6 +1,7 @@
 """DataLoader: the same samples for any number of workers, resuming, and all the ways in which a worker can fail."""
 
 import ctypes
+import gc
 import os
 import pickle
 import random
@@ -589,3 +590,16 @@ def test_a_subset_that_reads_samples_its_own_way_reads_batches_so_too():
 def test_too_many_workers_may_be_slow():
     with pytest.warns(UserWarning, match="excessive worker creation might get DataLoader running slow or even freeze"):
         DataLoader(range(4), num_workers=1000)
+
+
+def test_the_file_for_stacks_does_not_depend_on_who_is_collected_first():
+    """Collected before the iterator of its cycle, an open file would warn."""
+    from cresset.data.loader import _open_files
+
+    before = set(_open_files)
+    iterator = iter(DataLoader(range(8), num_workers=1))
+    (file,) = _open_files - before
+    iterator.me = iterator
+    del iterator
+    gc.collect()
+    assert file.closed and _open_files == before

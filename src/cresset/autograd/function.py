@@ -419,8 +419,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         smooth = [
             isinstance(o, Tensor) and is_differentiable(o) and not holds(ctx.non_differentiable, o) for o in outputs
         ]
-        with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number):
-            return forward_ad.transposed(backward, outputs, smooth, tangents)
+        needed = ctx.needs_input_grad
+        ctx.needs_input_grad = tuple(tangent is not None for _, tangent in tangents)
+        try:
+            with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number):
+                return forward_ad.transposed(backward, outputs, smooth, tangents)
+        finally:
+            ctx.needs_input_grad = needed
 
 
 class BatchFunction(Function):

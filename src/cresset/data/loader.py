@@ -473,6 +473,8 @@ class _MultiProcessingDataLoaderIter(_Iterator):
         fetcher = IterableFetcher if _is_stream(loader) else MapFetcher
         self._replied = threading.Condition()  # of workers that are threads
         self._stacks = stacks = tempfile.TemporaryFile("w+") if forked else None  # noqa: SIM115 - closed with the workers
+        if stacks is not None:
+            _open_files.add(stacks)
         try:
             for number in range(loader.num_workers):
                 plan = Plan(
@@ -603,6 +605,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
                 self._loader._arenas.append(worker.arena)
         if self._stacks is not None:
             self._stacks.close()
+            _open_files.discard(self._stacks)
 
     _shutdown_workers = _shut_down
 
@@ -614,6 +617,10 @@ class _MultiProcessingDataLoaderIter(_Iterator):
     def __del__(self):
         with contextlib.suppress(Exception):
             self._shut_down()
+
+
+# Of iterators: in garbage that is collected as a whole, a file may come before the iterator that closes it.
+_open_files: set = set()
 
 
 def _arena(loader, number, forked):
