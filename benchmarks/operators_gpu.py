@@ -7,6 +7,7 @@ each size, and the operators of the table that no case calls. The calls stand in
 The time is the host's, around a batch of calls and the wait for the device after it: of small tensors it is that of
 launching, of large ones that of the kernel. The median of the batches counts.
 
+    --size NAME  small, medium or large alone
     --cpu        tiny sizes on the CPU, each call once: whether all cases run
     --first      call each case of cresset once, in several processes: compiles the kernels that are not on disk yet
     --json FILE  all figures
@@ -136,7 +137,7 @@ def sweep(libraries, cases, sizes, tell):
     """Rows of (name, way, size, seconds of cresset, seconds of PyTorch); `tell` hears of each, and of errors."""
     rows, errors = [], []
     for case in cases:
-        for size in range(sizes):
+        for size in sizes:
             try:
                 calls = [library.calls(case, size) for library in libraries]
                 for way in calls[0]:
@@ -189,9 +190,9 @@ def not_called():
     )
 
 
-def compile_first(names):
+def compile_first(names, size):
     """Cases of cresset once each, over several processes."""
-    command = [sys.executable, "-m", "benchmarks.operators_gpu", "--part"]
+    command = [sys.executable, "-m", "benchmarks.operators_gpu", *(["--size", size] if size else []), "--part"]
     parts = [subprocess.Popen([*command, f"{k}/{PROCESSES}", *names]) for k in range(PROCESSES)]
     for part in parts:
         part.wait()
@@ -200,6 +201,7 @@ def compile_first(names):
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators_gpu", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="cases; all if none is given")
+    parser.add_argument("--size", choices=SIZES)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--first", action="store_true")
     parser.add_argument("--part", help=argparse.SUPPRESS)
@@ -214,12 +216,13 @@ def main(arguments=None):
 
     if not cresset.cuda.is_available():
         sys.exit("there is no CUDA device: " + cresset._native.cuda.problem())
+    sizes = [SIZES.index(chosen.size)] if chosen.size else list(range(len(SIZES)))
     if chosen.part:
         part, parts = map(int, chosen.part.split("/"))
-        return run_once([Library("cresset", "cuda")], cases[part::parts], [0, 1, 2])
+        return run_once([Library("cresset", "cuda")], cases[part::parts], sizes)
     if chosen.first:
-        compile_first(chosen.names)
-    rows, errors = sweep([Library(name, "cuda") for name in ("cresset", "torch")], cases, len(SIZES), lambda row: None)
+        compile_first(chosen.names, chosen.size)
+    rows, errors = sweep([Library(name, "cuda") for name in ("cresset", "torch")], cases, sizes, lambda row: None)
     if chosen.json:
         with open(chosen.json, "w") as file:
             json.dump({"rows": rows, "errors": errors}, file)
