@@ -18,6 +18,8 @@ constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();  // no index i
 
 const KernelFamily kMove("indexed_walk.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE"}, {"-DMOVE"});
 const KernelFamily kSerial("indexed_walk.cuh", "combine_serial", {"T", "HOW", "RANK", "BIG", "INDEX"}, {"-DSERIAL"});
+const KernelFamily kStaged("indexed_walk.cuh", "combine_staged",
+                           {"T", "HOW", "RANK", "BIG", "INDEX", "WARPS", "COLUMNS"}, {"-DSTAGED"});
 const KernelFamily kKeys("indexed_walk.cuh", "index_keys", {"KEY", "WHOLE", "RANK", "INDEX"}, {"-DKEYS"});
 const KernelFamily kSorted("indexed_walk.cuh", "combine_sorted", {"T", "HOW", "RANK", "KEY"},
                            {"-DSORTED", "-DINDEX=int64_t"});
@@ -232,6 +234,28 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
                      kLanes, 0, slices);
 }
 
+// Lanes that are combined in shared memory, a warp each. False where the places of a lane do not fit there, or where
+// there are too few lanes, or too few elements in them, for that to pay.
+bool combine_staged(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, const IndexedOn& on) {
+  constexpr int64_t kMostBytes = 200 << 10, kGoodBytes = 16 << 10;
+  const int64_t lanes = l.s.count();
+  if (l.along <= 32 || lanes * 32 < l.along || w.bound > 4 * l.along || w.bound > kMostBytes) return false;
+  Strided s = l.s;
+  s.coalesce();
+  const int64_t row = w.bound * size_of(combined_in(dtype));
+  const bool columns = w.scale != 1 && !s.sizes.empty() && s.indexed.back() == 1;
+  if (!columns && w.scale != 1) return false;
+  int64_t warps = 8;
+  while (warps > 1 && warps * row > (columns ? kMostBytes : kGoodBytes)) warps /= 2;
+  if (warps * row > kMostBytes || (columns && warps < 4)) return false;
+  Walk walk;
+  const int rank = put(walk, s, w, on);
+  kStaged.launch(on.place,
+                 {dtype, static_cast<int>(how), rank, is_big(walk.count), on.index, static_cast<int>(warps), columns},
+                 divide_up(lanes, warps), 32 * warps, warps * row, walk, l.along, l.plain_along, l.index_along);
+  return true;
+}
+
 // How far the elements that a walk may reach lie apart, the last one included.
 int64_t span_of(const IndexedWalk& w) {
   int64_t last = (w.bound - 1) * w.scale;
@@ -294,6 +318,7 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
   // One thread a lane is quick where there are many lanes, or little to do in each; where neither is so, sorting what
   // goes where pays.
   const bool many = lanes > 1024 || l.along <= 128, is_list = l.alike && lanes >= 8;
+  if (!is_list && combine_staged(w, l, dtype, how, on)) return;
   if (dtype == Dtype::f32 && how == Combine::add && narrow && l.along > 32 && !is_list &&
       add_whole_numbers(w, count, on))
     return;

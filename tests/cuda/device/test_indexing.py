@@ -168,6 +168,37 @@ class TestWriting:
             tolerance=2e-2,
         )
 
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.complex64, torch.bool])
+    @pytest.mark.parametrize("shape", [(40, 90), (3, 9, 70)])
+    def test_scatter_add_to_many_lanes_gives_the_bits_of_the_cpu(self, shape, dtype):
+        """Elements of a lane that meet are added in their order, however many there are."""
+        x, source = table(*shape, dtype=dtype), table(*shape, dtype=dtype)
+        for dim in range(len(shape)):
+            for bound in (2, shape[dim]):
+                agree(lambda x, i, s, dim=dim: x.scatter_add(dim, i, s), x, numbers(bound, *shape), source)
+        turned = x.movedim(0, -1)
+        agree(
+            lambda x, i, s: x.movedim(0, -1).scatter_add(-1, i.int(), s.movedim(0, -1)),
+            x,
+            numbers(turned.shape[-1], *turned.shape),
+            source,
+        )
+
+    def test_a_bad_index_among_many_lanes_is_named(self):
+        index = numbers(70, 40, 70)
+        index[17, 33] = 70
+        with pytest.raises(IndexError, match="out of bounds"):
+            table(40, 70).cuda().scatter_add(1, index.cuda(), table(40, 70).cuda()).cpu()
+
+    @pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+    def test_reductions_of_many_lanes(self, reduce):
+        agree(
+            lambda x, i, s: [x.scatter_reduce(d, i % x.shape[d], s, reduce) for d in (0, 1)],
+            table(64, 70),
+            numbers(64, 64, 70),
+            table(64, 70),
+        )
+
     @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
     def test_scatter_reduce(self, reduce):
         index = numbers(4, 6, 5)

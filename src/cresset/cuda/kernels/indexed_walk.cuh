@@ -2,8 +2,8 @@
 //
 // At each position p of the walk the element plain[p · plain_strides] meets indexed[p · indexed_strides + place *
 // scale], where `place` is what index[p · index_strides] stands for. The same structs as in
-// native/cuda/indexed_walk.cpp. MOVE, SERIAL, KEYS, SORTED, SLICES, CROSSING, RUNS, GATHER,
-// WHOLE_NUMBERS: which kernel is wanted.
+// native/cuda/indexed_walk.cpp. MOVE, SERIAL, STAGED, KEYS, SORTED, SLICES, CROSSING, RUNS,
+// GATHER, WHOLE_NUMBERS: which kernel is wanted.
 //
 // Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree, or adds
 // whole numbers: the same bits on every run. Plain writes to one element happen in any order, as in PyTorch.
@@ -137,6 +137,72 @@ extern "C" __global__ void __launch_bounds__(256)
     T& target = to[place * w.scale];
     target = convert<T>(combined<A>(convert<A>(target), convert<A>(from[i * plain_along])));
   }
+}
+#endif
+
+#ifdef STAGED
+// Lanes whose places all fit into shared memory: a warp has a lane, and walks its indexed dimension 32 elements at a
+// time. Those of the 32 that meet take turns, in their order. Warps of a block have neighboring lanes; with COLUMNS
+// these lie side by side in memory, otherwise the places of a lane do.
+extern __shared__ uint4 shared_memory[];
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+    combine_staged(const Walk w, int64_t along, int64_t plain_along, int64_t index_along) {
+  after_earlier_work();
+  using A = opmath<T>;
+  constexpr int kUnroll = 8;
+  constexpr unsigned kAll = 0xffffffffu;
+  __shared__ int64_t begins[WARPS];
+  const int warp = static_cast<int>(threadIdx.x / 32), thread = static_cast<int>(threadIdx.x % 32);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * WARPS,
+                lanes = w.count - first < WARPS ? w.count - first : WARPS;
+  const bool mine = warp < lanes;
+  const Offsets at = offsets_at(w, mine ? first + warp : first);
+  const int places = static_cast<int>(w.bound);
+  A* const rows = reinterpret_cast<A*>(shared_memory);
+  A* const row = rows + warp * places;
+  T* const target = reinterpret_cast<T*>(w.indexed);
+  // f(an element of shared memory, the target's element that it stands for)
+  const auto each_place = [&](auto f) {
+#if COLUMNS
+    for (int i = static_cast<int>(threadIdx.x); i < places * WARPS; i += 32 * WARPS) {
+      const int column = i % WARPS, place = i / WARPS;
+      if (column < lanes) f(rows[column * places + place], target[begins[column] + place * w.scale]);
+    }
+#else
+    if (mine)
+      for (int place = thread; place < places; place += 32) f(row[place], target[at.indexed + place * w.scale]);
+#endif
+  };
+  if (thread == 0) begins[warp] = at.indexed;
+  __syncthreads();
+  each_place([](A& here, const T& there) { here = convert<A>(there); });
+  __syncthreads();
+  const T* const from = reinterpret_cast<const T*>(w.plain) + at.plain;
+  for (int64_t start = 0; mine && start < along; start += 32 * kUnroll) {
+    int place[kUnroll];
+    A value[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int64_t i = start + u * 32 + thread, where = at.index + i * index_along;
+      place[u] = -1;
+      if (i >= along) continue;
+      place[u] = static_cast<int>(place_of(w, index_at(w, where), where));
+      value[u] = convert<A>(from[i * plain_along]);
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (start + u * 32 >= along) break;
+      const unsigned meeting = __match_any_sync(kAll, place[u]);
+      const int turn = place[u] < 0 ? -1 : __popc(meeting & ((1u << thread) - 1));
+      int now = 0;
+      do {
+        if (turn == now) row[place[u]] = combined<A>(row[place[u]], value[u]);
+        __syncwarp();
+      } while (__any_sync(kAll, turn > now++));
+    }
+  }
+  __syncthreads();
+  each_place([](const A& here, T& there) { there = convert<T>(here); });
 }
 #endif
 
