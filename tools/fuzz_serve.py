@@ -7,6 +7,7 @@ their JSON, their headers or their tensors, and checks that each is answered (or
 seconds, that no worker ended, and that memory stays. Exit status 1 if not.
 """
 
+import contextlib
 import copy
 import json
 import os
@@ -143,7 +144,8 @@ def ask(address, raw, whole):
         try:
             line.sendall(raw)
             if not whole:
-                line.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(OSError):  # it has answered and closed before the rest arrived
+                    line.shutdown(socket.SHUT_WR)
             answer = b""
             while part := line.recv(65536):
                 answer += part

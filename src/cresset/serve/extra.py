@@ -4,8 +4,8 @@ import importlib
 
 
 def require():
-    """Import starlette and uvicorn, or say how to get them."""
-    for name in ("starlette", "uvicorn"):
+    """Import the packages that the code names, or say how to get them."""
+    for name in ("starlette", "uvicorn", "orjson"):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
