@@ -241,7 +241,8 @@ def glu(input, dim=-1):
     size = input.size(dim)
     if size % 2:
         raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {size}")
-    value, gate = input.narrow(dim, 0, size // 2), input.narrow(dim, size // 2, size // 2)
+    # Pieces of one split: their gradients are joined, where two narrowed tensors' would be filled with zeros and added.
+    value, gate = input.split([size // 2, size // 2], dim)
     return value * gate.sigmoid()
 
 
