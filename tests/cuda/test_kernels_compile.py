@@ -39,6 +39,9 @@ KERNELS = {
     "indexed_walk.cuh": [
         "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0", "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1",
         "SERIAL T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64", "SERIAL T=dtype_b8 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32",
+        "STAGED T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64 WARPS=4 COLUMNS=0",
+        "STAGED T=dtype_bf16 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32 WARPS=8 COLUMNS=1",
+        "STAGED T=dtype_c128 HOW=1 RANK=2 BIG=1 INDEX=dtype_i64 WARPS=1 COLUMNS=0",
         "KEYS KEY=dtype_u32 WHOLE=0 RANK=1 INDEX=dtype_i64", "KEYS KEY=dtype_u64 WHOLE=1 RANK=2 INDEX=dtype_i32",
         "SORTED T=dtype_f32 HOW=0 RANK=1 KEY=dtype_u32 INDEX=int64_t",
         "SORTED T=dtype_c128 HOW=1 RANK=2 KEY=dtype_u64 INDEX=int64_t",
@@ -92,6 +95,10 @@ KERNELS = {
         "ELEMENT=dtype_f16 DROPOUT_BACKWARD", "ELEMENT=dtype_i64 PERMUTATION", "ELEMENT=dtype_f32 PERMUTATION_OF_FEW",
     ],
     "rearrange.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
+    "padding.cuh": [
+        *(f"MAKE WORD={word} MODE={mode} BIG={mode == 1:d}" for mode, word in enumerate((16, 1, 4, 8))),
+        *(f"BACK T=dtype_{t} MODE={mode} BIG={mode == 2:d}" for mode, t in enumerate(("f32", "bf16", "c64"), 1)),
+    ],
     "resampling.cuh": [f"{way} T=dtype_{t} TAPS={taps}" for way in ("MAKE", "BACK") for t, taps in (("f32", 2), ("bf16", 4), ("f64", 1))],  # noqa: E501
     "recurrence.cuh": [f"KERNEL={kernel} CELL={cell} ELEMENT=dtype_{t}" for kernel in range(3) for cell,
         t in ((0, "f16"), (1, "f32"), (2, "f64"), (3, "bf16"))],

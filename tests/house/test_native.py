@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NATIVE, KERNELS, OPS = ROOT / "native", ROOT / "src/cresset/cuda/kernels", ROOT / "src/cresset/ops"
 
 # Topics that end like a verb's noun all the same.
-NOUNS = {"pooling", "indexing", "sorting", "scaling", "sampling", "resampling"}
+NOUNS = {"pooling", "indexing", "sorting", "scaling", "sampling", "resampling", "padding"}
 
 
 def files(*patterns):

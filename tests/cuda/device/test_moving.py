@@ -147,3 +147,30 @@ class TestMaking:
             for offset in (-6, -2, 0, 1, 3, 9):
                 made(lambda d, s=(rows, columns, offset): torch.tril_indices(*s, device=d))
                 made(lambda d, s=(rows, columns, offset): torch.triu_indices(*s, dtype=torch.int32, device=d))
+
+
+MODES = ["constant", "reflect", "replicate", "circular"]
+
+
+class TestPadding:
+    @pytest.mark.parametrize("dtype", WIDTHS)
+    @pytest.mark.parametrize("mode", MODES)
+    def test_of_every_width(self, mode, dtype):
+        agree(lambda x: F.pad(x, (2, 1, 0, 3), mode=mode), table(2, 3, 5, 4, dtype=dtype))
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_amounts_of_all_kinds(self, mode):
+        x = table(2, 4, 5, 6, 7)
+        for pad in [(6, 6), (-2, 3, 4, -1), (1, 2, 3, 4, 3, 0), (0, 0, 0, 0, 2, 2), (-3, -3, -2, 5)]:
+            drop = 3 - len(pad) // 2
+            part = x.flatten(0, drop) if drop else x
+            agree_with_gradients(lambda x, pad=pad: F.pad(x, pad, mode=mode), part, tolerance=1e-6)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_images_whose_channels_lie_last(self, mode):
+        for channels in (1, 3, 8):
+            x = table(2, channels, 5, 4).to(memory_format=torch.channels_last)
+            agree_with_gradients(lambda x: F.pad(x, (2, 1, 3, 0), mode=mode), x, tolerance=1e-6)
+
+    def test_a_constant_in_dimensions_far_apart(self):
+        agree(lambda x: F.pad(x, (1, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 3), value=7), table(2, 3, 2, 3, 2, 3))

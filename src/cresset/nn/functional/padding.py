@@ -4,6 +4,7 @@ import cresset
 
 from ..._native import overridable
 from ...ops.autocast import apply, autocast
+from ...ops.padding import CIRCULAR, CONSTANT, REFLECT, REPLICATE
 
 
 def pad(input, pad, mode="constant", value=None):
@@ -57,76 +58,43 @@ def _check_result(input, dim, before, after):
     return size
 
 
-def _channels_last(input):
-    """The memory format in which the channels of images or volumes lie last, where they do; else None."""
-    ndim = input.ndim
-    if ndim not in (4, 5) or 0 in input.shape or input.stride(1) == 0:
-        return None
-    strides, least = input.stride(), 0
-    for dim in (1, *range(ndim - 1, 1, -1), 0):
-        # An order that both formats fit (one channel, one pixel) is no reason to say that channels lie last.
-        if strides[dim] < least or (dim == 0 and least == strides[1]):
-            return None
-        least = strides[dim] * input.size(dim)
-    return cresset.channels_last if ndim == 4 else cresset.channels_last_3d
-
-
 def _constant(input, amounts, value):
     for dim, before, after in amounts:
         _check_result(input, dim, before, after)
-    changed, format = False, _channels_last(input)
+    if any(amount > 0 for _, *both in amounts for amount in both):
+        return cresset._pad(input, _in_pairs(amounts), CONSTANT, value, False)
     for dim, before, after in amounts:
-        if before < 0 or after < 0:
-            start = max(-before, 0)
-            input = input.narrow(dim, start, input.size(dim) - start - max(-after, 0))
-        shape, filler = list(input.shape), input.new_full((), value)
-
-        def block(amount, shape=shape, dim=dim, filler=filler):
-            if amount <= 0:
-                return []
-            filled = filler.expand(shape[:dim] + [amount] + shape[dim + 1 :])
-            return [filled if format is None else filled.contiguous(memory_format=format)]
-
-        pieces = block(before) + [input] + block(after)
-        if len(pieces) > 1:
-            input, changed = cresset.cat(pieces, dim), True
-    return input if changed else input.clone()
+        input = input.narrow(dim, -before, input.size(dim) + before + after)
+    return input.clone()
 
 
-def _positions(input, dim, before, after):
-    size = _check_result(input, dim, before, after)
-    return cresset.arange(-before, size - before, device=input.device)
+def _in_pairs(amounts):
+    return [amount for _, *both in amounts for amount in both]
 
 
-def _reflect(input, dim, before, after):
+def _check_reflect(input, dim, before, after):
     length = input.size(dim)
     if before >= length or after >= length:
         raise RuntimeError(
             "pad: Argument #4: Padding size should be less than the corresponding input dimension, "
             f"but got: padding ({before}, {after}) at dimension {dim} of input {list(input.shape)}"
         )
-    # |i| reflects at the front, last - |last - i| at the back.
-    return length - 1 - (length - 1 - _positions(input, dim, before, after).abs()).abs()
 
 
-def _replicate(input, dim, before, after):
+def _check_replicate(input, dim, _before, _after):
     if input.size(dim) == 0:
         raise RuntimeError(
             f"pad: Expected non-empty dimension {dim} to replicate, got input of shape {list(input.shape)}"
         )
-    return _positions(input, dim, before, after).clamp(0, input.size(dim) - 1)
 
 
-def _circular(input, dim, before, after):
+def _check_circular(input, dim, before, after):
     length = input.size(dim)
     if before > length or after > length:
         raise RuntimeError(
             f"pad: Padding value causes wrapping around more than once; padding ({before}, {after}) at dimension {dim} "
             f"of input {list(input.shape)}"
         )
-    # What negative amounts take away is gone before the rest is joined to a circle.
-    first, kept = max(-before, 0), length - max(-before, 0) - max(-after, 0)
-    return first + cresset.arange(-max(before, 0), kept + max(after, 0), device=input.device) % kept
 
 
 def _check_empty(input, spatial):
@@ -138,28 +106,26 @@ def _check_empty(input, spatial):
         )
 
 
-def _taken_from(source, keeps_format=True):
-    """Padding with elements of the input, whose positions along a dimension `source` says."""
+def _taken(mode, check):
+    """Padding with elements of the input."""
 
     def padded(input, amounts):
         _check_empty(input, len(amounts))
-        last = keeps_format and _channels_last(input) is not None
         for dim, before, after in amounts:
             if before or after:
-                places = source(input, dim, before, after)
-                if last:  # taken from the form in which channels do lie last, which is contiguous then
-                    input = input.movedim(1, -1).index_select(dim - 1, places).movedim(-1, 1)
-                else:
-                    input = input.index_select(dim, places)
-        return input if any(before or after for _, before, after in amounts) else input.clone()
+                check(input, dim, before, after)
+                _check_result(input, dim, before, after)
+        if not any(before or after for _, before, after in amounts):
+            return input.clone()
+        return cresset._pad(input, _in_pairs(amounts), mode, 0, False)
 
     return padded
 
 
 _MODES = {"reflect": "reflection_pad", "replicate": "replication_pad", "circular": "circular_pad"}
 _BY_NAME = {
-    "reflection_pad": autocast(cpu="float32")(_taken_from(_reflect)),
-    "replication_pad": autocast(cpu="float32")(_taken_from(_replicate)),
-    "circular_pad": _taken_from(_circular, keeps_format=False),
+    "reflection_pad": autocast(cpu="float32")(_taken(REFLECT, _check_reflect)),
+    "replication_pad": autocast(cpu="float32")(_taken(REPLICATE, _check_replicate)),
+    "circular_pad": _taken(CIRCULAR, _check_circular),
 }
 apply(_BY_NAME)

@@ -1,0 +1,1 @@
+../../../../native/base/padded_axis.h
