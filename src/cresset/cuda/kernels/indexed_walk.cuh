@@ -151,58 +151,59 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
   using A = opmath<T>;
   constexpr int kUnroll = 8;
   constexpr unsigned kAll = 0xffffffffu;
-  __shared__ int64_t begins[WARPS];
   const int warp = static_cast<int>(threadIdx.x / 32), thread = static_cast<int>(threadIdx.x % 32);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * WARPS,
                 lanes = w.count - first < WARPS ? w.count - first : WARPS;
   const bool mine = warp < lanes;
   const Offsets at = offsets_at(w, mine ? first + warp : first);
   const int places = static_cast<int>(w.bound);
-  A* const rows = reinterpret_cast<A*>(shared_memory);
-  A* const row = rows + warp * places;
-  T* const target = reinterpret_cast<T*>(w.indexed);
-  // f(an element of shared memory, the target's element that it stands for)
-  const auto each_place = [&](auto f) {
+  A* const row = reinterpret_cast<A*>(shared_memory) + warp * places;
+  // The lane of which this thread brings every 32nd place, and takes it back.
 #if COLUMNS
-    for (int i = static_cast<int>(threadIdx.x); i < places * WARPS; i += 32 * WARPS) {
-      const int column = i % WARPS, place = i / WARPS;
-      if (column < lanes) f(rows[column * places + place], target[begins[column] + place * w.scale]);
-    }
+  const int brought = static_cast<int>(threadIdx.x % WARPS), first_place = static_cast<int>(threadIdx.x / WARPS);
 #else
-    if (mine)
-      for (int place = thread; place < places; place += 32) f(row[place], target[at.indexed + place * w.scale]);
+  const int brought = warp, first_place = thread;
 #endif
-  };
-  if (thread == 0) begins[warp] = at.indexed;
-  __syncthreads();
-  each_place([](A& here, const T& there) { here = convert<A>(there); });
+  const int end = brought < lanes ? places : 0;
+  A* const here = reinterpret_cast<A*>(shared_memory) + brought * places;
+  T* const there = reinterpret_cast<T*>(w.indexed) + offsets_at(w, end ? first + brought : first).indexed;
+  for (int place = first_place; place < end; place += 32 * kUnroll) {
+    T read[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (place + u * 32 < end) read[u] = there[(place + u * 32) * w.scale];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (place + u * 32 < end) here[place + u * 32] = convert<A>(read[u]);
+  }
   __syncthreads();
   const T* const from = reinterpret_cast<const T*>(w.plain) + at.plain;
   for (int64_t start = 0; mine && start < along; start += 32 * kUnroll) {
-    int place[kUnroll];
-    A value[kUnroll];
+    int64_t index[kUnroll];
+    T value[kUnroll];
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const int64_t i = start + u * 32 + thread, where = at.index + i * index_along;
-      place[u] = -1;
+    for (int u = 0; u < kUnroll; ++u) {  // all that is read, before anything is reported
+      const int64_t i = start + u * 32 + thread;
       if (i >= along) continue;
-      place[u] = static_cast<int>(place_of(w, index_at(w, where), where));
-      value[u] = convert<A>(from[i * plain_along]);
+      index[u] = index_at(w, at.index + i * index_along);
+      value[u] = from[i * plain_along];
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
+      const int64_t i = start + u * 32 + thread;
       if (start + u * 32 >= along) break;
-      const unsigned meeting = __match_any_sync(kAll, place[u]);
-      const int turn = place[u] < 0 ? -1 : __popc(meeting & ((1u << thread) - 1));
+      const int place = i < along ? static_cast<int>(place_of(w, index[u], at.index + i * index_along)) : -1;
+      const unsigned meeting = __match_any_sync(kAll, place);
+      const int turn = place < 0 ? -1 : __popc(meeting & ((1u << thread) - 1));
       int now = 0;
       do {
-        if (turn == now) row[place[u]] = combined<A>(row[place[u]], value[u]);
+        if (turn == now) row[place] = combined<A>(row[place], convert<A>(value[u]));
         __syncwarp();
       } while (__any_sync(kAll, turn > now++));
     }
   }
   __syncthreads();
-  each_place([](const A& here, T& there) { there = convert<T>(here); });
+  for (int place = first_place; place < end; place += 32) there[place * w.scale] = convert<T>(here[place]);
 }
 #endif
 
