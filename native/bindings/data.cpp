@@ -464,6 +464,10 @@ PyObject* swap_memory(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// storage_is_resizable(tensor): whether nobody else keeps the address of its memory
+PyObject* storage_is_resizable(PyObject*, PyObject* self) {
+  return PyBool_FromLong(impl_of(self)->storage->is_resizable());
+}
 // storage_use_count(address of a Storage that is in use): how many tensors and storages hold it
 PyObject* storage_use_count(PyObject*, PyObject* address) {
   const auto* const s = static_cast<const Storage*>(PyLong_AsVoidPtr(address));
@@ -562,6 +566,7 @@ PyMethodDef functions[] = {
     {"shares_lazily", shares_lazily, METH_O, "Whether the storage is one of several with one memory until a write."},
     {"swap_memory", swap_memory, METH_VARARGS, "Let the storages of two tensors have each other's memory."},
     {"storage_use_count", storage_use_count, METH_O, nullptr},
+    {"storage_is_resizable", storage_is_resizable, METH_O, nullptr},
     {"has_private_layout", has_private_layout, METH_O, nullptr},
     {"storage_bytes", storage_bytes, METH_O, nullptr},
     {"set_storage", set_storage, METH_VARARGS, nullptr},

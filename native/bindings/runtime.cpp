@@ -6,6 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "base/parallel.h"
 #include "base/thread_data.h"
 #include "bindings/arguments.h"
@@ -90,9 +93,14 @@ void add_runtime(PyObject* module) {
   m.def("get_num_threads", thread_count, "get_num_threads() -> int\n\nHow many threads an operation may use.");
   m.def(
       "set_num_threads",
-      [](int n) {
+      [](nb::int_ given) {
+        const long long n = PyLong_AsLongLong(given.ptr());
+        if (n == -1 && PyErr_Occurred()) {
+          PyErr_Clear();
+          throw nb::value_error("set_num_threads: the number does not fit in 64 bits");
+        }
         check(n > 0, "set_num_threads expects a positive integer, got ", n);
-        set_thread_count(n);
+        set_thread_count(static_cast<int>(std::min<long long>(n, std::numeric_limits<int>::max())));
       },
       "set_num_threads(int)\n\nHow many threads an operation may use.");
   m.def("set_fill_uninitialized", set_fill_uninitialized,

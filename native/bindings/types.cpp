@@ -58,7 +58,11 @@ PyObject* dtype_repr(PyObject* self) {
 }
 PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_value(self))); }
 PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_value(self))); }
-PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(facts(dtype_value(self)).is_signed); }
+PyObject* dtype_is_signed(PyObject* self, void*) {
+  if (const char* quantized = reinterpret_cast<PyDtype*>(self)->quantized)
+    return PyErr_Format(PyExc_RuntimeError, "is_signed: not supported for quantized types, got torch.%s", quantized);
+  return PyBool_FromLong(facts(dtype_value(self)).is_signed);
+}
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(size_of(dtype_value(self))); }
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
   return guarded([&] { return wrap(to_complex(dtype_value(self))); });

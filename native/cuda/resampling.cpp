@@ -25,8 +25,8 @@ struct Resampling {
 };
 
 void run_resample(Call& c) {
-  const Tensor out = c.out();
-  if (out.numel() == 0) return;
+  if (c.out().numel() == 0) return;
+  const Tensor out = c.out().is_contiguous() ? c.out() : empty(c.out().sizes(), c.out().dtype(), c.out().device());
   const ResampledAxes axes(c);
   const Tensor from = contiguous_on_device(c.tensor(0));
   int64_t made[3], read[3], places = 1;
@@ -52,6 +52,7 @@ void run_resample(Call& c) {
   for (const ResampledAxis& a : axes.all) taps = std::max(taps, a.mode == kCubic ? 4 : a.mode == kLinear ? 2 : 1);
   (axes.back ? kBack : kMake)
       .launch(Place(out.device()), {out.dtype(), taps}, blocks, kBlock, 0, from.bytes(), out.bytes(), r);
+  if (out.get() != c.out().get()) copy_into(c.out(), out);
 }
 
 }  // namespace

@@ -79,6 +79,9 @@ void promise_images(Call& c, DimsView sizes, const Tensor& like, bool channels_l
   c.promise(std::move(info));
 }
 
+// Also images of one channel whose strides say so, and images with gaps.
+bool wants_channels_last(const Tensor& t) { return suggested_format(t) != MemoryFormat::contiguous; }
+
 struct Arguments {
   Dims stride, padding, dilation, output_padding;
   bool transposed;
@@ -151,9 +154,12 @@ void infer_convolution(Call& c) {
     const __int128 longest = a.transposed ? static_cast<__int128>(a.stride[d]) * std::max<int64_t>(size - 1, 1) +
                                                 wide_reach + a.output_padding[d]
                                           : wide_reach;
-    check(longest < (int64_t{1} << 62) && a.padding[d] < (int64_t{1} << 61), "convolution: stride ", list(a.stride),
-          ", padding ", list(a.padding), ", dilation ", list(a.dilation), " and output_padding ",
-          list(a.output_padding), " give a size that does not fit in 64 bits");
+    constexpr int64_t kMostPadding = (int64_t{1} << 61) - 1;
+    check(a.padding[d] <= kMostPadding, "convolution: Given padding=", a.padding[d], " at dimension ", d,
+          " , expected padding to be at most ", kMostPadding);
+    check(longest < (int64_t{1} << 62), "convolution: stride ", list(a.stride), ", padding ", list(a.padding),
+          ", dilation ", list(a.dilation), " and output_padding ", list(a.output_padding),
+          " give a size that does not fit in 64 bits");
     const auto reach = static_cast<int64_t>(wide_reach);
     padded.push_back(size + 2 * a.padding[d]);
     if (a.transposed) {
@@ -179,7 +185,7 @@ void infer_convolution(Call& c) {
             "convolution: Calculated padded input size per channel: ", times(padded), ". Kernel size: ", times(reach),
             ". Kernel size can't be greater than actual input size");
   }
-  promise_images(c, sizes, input, is_channels_last(input) || is_channels_last(weight));
+  promise_images(c, sizes, input, wants_channels_last(input) || wants_channels_last(weight));
 }
 
 void run_convolution(Call& c) {

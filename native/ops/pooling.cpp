@@ -217,6 +217,10 @@ Sliding sliding_of(const Call& c, int kernel, int stride, int padding, int dilat
 Dims check_sliding(const Call& c, const Tensor& input, const Sliding& s) {
   const std::string who = public_name(c.op);
   const int64_t rank = static_cast<int64_t>(s.rank);
+  if (rank > 1)
+    for (const Dims* all : {&s.kernel, &s.stride, &s.padding, &s.dilation})
+      for (int64_t v : *all)
+        check(v == static_cast<int32_t>(v), who, ": value cannot be converted to type int without overflow, got ", v);
   for (int64_t v : s.stride) check(v != 0, who, ": stride should not be zero");
   for (int64_t d = 0; d < rank; ++d) {
     check(s.kernel[d] > 0, who, ": kernel size should be greater than zero, but got ", list(s.kernel));

@@ -85,8 +85,8 @@ void infer_recurrence(Call& c) {
   check(c.has(2) == (l.cell == Cell::lstm), kName, ": an LSTM has a cell, others have none");
   check_tensor("hx", c, 1, {{l.batch, l.width}});
   check_tensor("cx", c, 2, {{l.batch, l.hidden}});
-  check_tensor("w_ih", c, 3, {{l.gates, l.inputs}});
-  check_tensor("w_hh", c, 4, {{l.gates, l.width}});
+  check_tensor("weight_ih", c, 3, {{l.gates, l.inputs}});
+  check_tensor("weight_hh", c, 4, {{l.gates, l.width}});
   check_tensor("b_ih", c, 5, {{l.gates}});
   check_tensor("b_hh", c, 6, {{l.gates}});
   check(c.has(7) || l.width == l.hidden, kName, ": a state of ", l.width, " features from ", l.hidden,

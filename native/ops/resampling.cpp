@@ -3,11 +3,13 @@
 #include "ops/resampling.h"
 
 #include <limits>
+#include <vector>
 
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 
 namespace cresset {
 namespace {
@@ -131,38 +133,102 @@ void infer_resample(Call& c) {
   }
   check(axes.is_nearest() || is_floating(input.dtype()), "_resample: expected floating point numbers, got ",
         name_of(input.dtype()));
-  c.promise({std::move(sizes)}, input.dtype(), input.device());
+  TensorInfo info{sizes, {}, input.dtype(), input.device()};
+  if (input.dim() == rank + 2 && suggested_format(input) != MemoryFormat::contiguous)
+    info.strides = channels_last_strides(sizes);
+  c.promise(std::move(info));
 }
 
+// A row of new elements: old rows, each `width` numbers, times their weights.
 template <class T>
-void resample_planes(const ResampledAxes& axes, const T* x, T* y, int64_t planes) {
-  const auto& [z, v, u] = axes.all;
-  const int64_t read = axes.old_count(), made = axes.new_count();
-  parallel_for(planes, std::max<int64_t>(1, kParallelGrain / std::max(read, made)), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const T* from = x + p * (axes.back ? made : read);
-      T* to = y + p * (axes.back ? read : made);
-      if (axes.back) std::fill_n(to, read, T(0));
-      for (int32_t k = 0; k < z.new_size; ++k)
-        for (int32_t j = 0; j < v.new_size; ++j)
-          for (int32_t i = 0; i < u.new_size; ++i) {
-            const auto depth = taps_of<T>(z, k), height = taps_of<T>(v, j), width = taps_of<T>(u, i);
-            const int64_t place = (int64_t{k} * v.new_size + j) * u.new_size + i;
-            T total = 0;
-            for (int a = 0; a < depth.count; ++a)
-              for (int b = 0; b < height.count; ++b)
-                for (int c = 0; c < width.count; ++c) {
-                  const int64_t at = (int64_t{depth.at[a]} * v.old_size + height.at[b]) * u.old_size + width.at[c];
-                  const T weight = depth.weight[a] * height.weight[b] * width.weight[c];
-                  if (axes.back)
-                    to[at] += weight * from[place];
-                  else
-                    total += weight * from[at];
-                }
-            if (!axes.back) to[place] = total;
-          }
+struct BlendTaps {
+  template <class Fma>
+  CRESSET_INLINE void run(const ResampledTaps<T>& taps, const T* x, int64_t width, int64_t columns, T* __restrict out) {
+    const T* __restrict first = x + taps.at[0] * width;
+    for (int64_t c = 0; c < columns; ++c) out[c] = taps.weight[0] * first[c];
+    for (int k = 1; k < taps.count; ++k) {
+      const T weight = taps.weight[k];
+      const T* __restrict row = x + taps.at[k] * width;
+      for (int64_t c = 0; c < columns; ++c) out[c] += weight * row[c];
+    }
+  }
+};
+// The way back: to each old row what the new one has of it.
+template <class T>
+struct SpreadTaps {
+  template <class Fma>
+  CRESSET_INLINE void run(const ResampledTaps<T>& taps, const T* __restrict x, int64_t width, int64_t columns, T* out) {
+    for (int k = 0; k < taps.count; ++k) {
+      const T weight = taps.weight[k];
+      T* __restrict row = out + taps.at[k] * width;
+      for (int64_t c = 0; c < columns; ++c) row[c] += weight * x[c];
+    }
+  }
+};
+template <class T, int Count>
+void blend_line(const ResampledTaps<T>* taps, int64_t size, const T* x, T* out) {
+  for (int64_t j = 0; j < size; ++j) {
+    T total = taps[j].weight[0] * x[taps[j].at[0]];
+    for (int k = 1; k < Count; ++k) total += taps[j].weight[k] * x[taps[j].at[k]];
+    out[j] = total;
+  }
+}
+
+// One dimension of (outer, old, inner) numbers.
+template <class T>
+void resample_axis(const ResampledAxis& axis, bool back, const T* x, T* y, int64_t outer, int64_t inner) {
+  const int64_t old = axis.old_size, size = axis.new_size;
+  std::vector<ResampledTaps<T>> taps;
+  for (int32_t j = 0; j < axis.new_size; ++j) taps.push_back(taps_of<T>(axis, j));
+  const int64_t blocks = (inner + kColumns - 1) / kColumns;
+  const auto one = [&](int64_t o, int64_t first, int64_t columns) {
+    const T* from = x + o * (back ? size : old) * inner + first;
+    T* to = y + o * (back ? old : size) * inner + first;
+    if (back) {
+      for (int64_t j = 0; j < old; ++j) std::fill_n(to + j * inner, columns, T(0));
+      for (int64_t j = 0; j < size; ++j) {
+        if (inner == 1)
+          for (int k = 0; k < taps[j].count; ++k) to[taps[j].at[k]] += taps[j].weight[k] * from[j];
+        else
+          run_vectorized<SpreadTaps<T>>(taps[j], from + j * inner, inner, columns, to);
+      }
+    } else if (inner == 1) {
+      (taps[0].count == 1   ? blend_line<T, 1>
+       : taps[0].count == 2 ? blend_line<T, 2>
+                            : blend_line<T, kMostTaps>)(taps.data(), size, from, to);
+    } else {
+      for (int64_t j = 0; j < size; ++j) run_vectorized<BlendTaps<T>>(taps[j], from, inner, columns, to + j * inner);
+    }
+  };
+  const int64_t work = std::max(old, size) * std::min(inner, kColumns) * taps[0].count;
+  parallel_for(outer * blocks, std::max<int64_t>(1, kParallelGrain / work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % blocks * kColumns;
+      one(i / blocks, first, std::min(kColumns, inner - first));
     }
   });
+}
+
+// The dimensions one after the other, the last one first; `inner` is what lies beyond the last one.
+template <class T>
+void resample(const ResampledAxes& axes, const Tensor& from, const Tensor& to, int64_t inner) {
+  Dims now = {axes.all[0].old_size, axes.all[1].old_size, axes.all[2].old_size};
+  if (axes.back) now = {axes.all[0].new_size, axes.all[1].new_size, axes.all[2].new_size};
+  const int64_t leading = from.numel() / (now[0] * now[1] * now[2] * inner);
+  int left = 0;
+  for (const ResampledAxis& a : axes.all) left += a.mode != kSame;
+  if (left == 0) return copy_into(to, from);
+  Tensor source = from;
+  for (int d = 2; d >= 0; --d) {
+    const ResampledAxis& axis = axes.all[d];
+    if (axis.mode == kSame) continue;
+    int64_t outer = leading, beyond = inner;
+    for (int e = 0; e < 3; ++e) (e < d ? outer : beyond) *= e == d ? 1 : now[e];
+    now[d] = axes.back ? axis.old_size : axis.new_size;
+    const Tensor target = --left == 0 ? to : empty(Dims{outer * now[d] * beyond}, dtype_of<T>, to.device());
+    resample_axis(axis, axes.back, source.data<T>(), target.data<T>(), outer, beyond);
+    source = target;
+  }
 }
 
 void run_resample(Call& c) {
@@ -170,13 +236,13 @@ void run_resample(Call& c) {
   const ResampledAxes axes(c);
   if (out.numel() == 0) return;
   const Dtype computed = out.dtype() == Dtype::f32 ? Dtype::f32 : Dtype::f64;
-  const Tensor from = contiguous(convert(c.tensor(0), computed)),
-               to = computed == out.dtype() ? out : empty(out.sizes(), computed, out.device());
-  const int64_t planes = out.numel() / (axes.back ? axes.old_count() : axes.new_count());
+  const Tensor from = in_order_of(out, convert(c.tensor(0), computed)),
+               to = computed == out.dtype() ? out : empty({out.sizes(), out.strides(), computed, out.device()});
+  const int64_t inner = is_channels_last(out) ? out.size(1) : 1;
   if (computed == Dtype::f32)
-    resample_planes(axes, from.data<float>(), to.data<float>(), planes);
+    resample<float>(axes, from, to, inner);
   else
-    resample_planes(axes, from.data<double>(), to.data<double>(), planes);
+    resample<double>(axes, from, to, inner);
   if (to.get() != out.get()) copy_into(out, to);
 }
 

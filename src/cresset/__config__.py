@@ -29,6 +29,14 @@ def show():
     return lines(facts())
 
 
+def _cxx_flags():
+    """How the native part was compiled, as far as it knows."""
+    from . import _native
+
+    build = _native.build_info()
+    return f"{build['compiler']} {build['build_type']} {' '.join(build['isa_levels'])}"
+
+
 def parallel_info():
     """How many threads work on one operation, and what decided it."""
     chosen = {name: os.environ[name] for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS") if name in os.environ}

@@ -72,8 +72,8 @@ from .tensors.from_data import (  # noqa: E402, F401
 
 globals().update(_operators.functions)
 globals().update(_tensor_types.legacy_types)
+_tensor_classes = set(_tensor_types.legacy_types.values())
 globals().update(_legacy_storages)
-Storage = _legacy_storages["FloatStorage"]
 _tensor_methods.install(_operators.methods)
 typename = _tensor_types.typename
 
@@ -87,7 +87,7 @@ _SUBPACKAGES = {
     "quasirandom", "version", "torch_version",
     "_C", "_custom_op", "_custom_ops", "_functorch", "_ops", "_vmap_internals",
     "_export", "_library", "_subclasses", "dispatch", "_inductor", "_prims", "_prims_common", "_tensor", "_tensor_str",
-    "_logging", "functional", "package",
+    "_logging", "functional", "package", "_VF",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",
     "metrics", "train", "serve", "debug", "vision", "text",
@@ -162,8 +162,14 @@ def __getattr__(name):
                 raise
     if name == "vmap":
         return _importlib.import_module(".func", __name__).vmap
+    if name == "Storage":  # that of new tensors
+        return next(kind for kind in _legacy_storages.values() if kind.dtype is _native.get_default_dtype())
     if name == "torch":  # PyTorch's module holds itself, too
         return _importlib.import_module(__name__)
+    if name.startswith("_") and not name.startswith("__"):  # operators that PyTorch's own layers call
+        run = _importlib.import_module(".ops.aten_forms", __name__).underscored(name)
+        if run is not None:
+            return run
     raise _missing_names.MissingName(__name__, name)
 
 
@@ -176,6 +182,7 @@ def __dir__():
             *_OF_NN,
             *_OF_SUBPACKAGES,
             *_LATER,
+            "Storage",
             *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}")),
         }
     )

@@ -155,7 +155,7 @@ class UntypedStorage(_StorageBase):
         return self
 
     def resizable(self):
-        return True
+        return _native.storage_is_resizable(self._memory)
 
     def get_device(self):
         return self._bytes.get_device() if self.is_cuda else None
@@ -385,7 +385,7 @@ class TypedStorage:
             elif isinstance(given, int):
                 wrap_storage = UntypedStorage(given * dtype.itemsize, device=device)
             else:
-                wrap_storage = _native.make_tensor(given, dtype, device).untyped_storage()
+                wrap_storage = _native.make_tensor(given, _HELD_AS.get(dtype, dtype), device).untyped_storage()
         elif not isinstance(wrap_storage, UntypedStorage):
             raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
         self._untyped_storage, self.dtype = wrap_storage, dtype
@@ -395,7 +395,7 @@ class TypedStorage:
         return cls(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
 
     def _elements(self):
-        return self._untyped_storage._bytes.view(self.dtype)
+        return self._untyped_storage._bytes.view(_HELD_AS.get(self.dtype, self.dtype))
 
     def untyped(self):
         return self._untyped_storage
@@ -446,12 +446,16 @@ class TypedStorage:
         _refuse_meta(self)
         return self._elements().tolist()
 
+    _setitem = __setitem__
+
     def is_shared(self):
         return self._untyped_storage.is_shared()
 
     def share_memory_(self):
         self._untyped_storage.share_memory_()
         return self
+
+    _is_shared, _share_memory_ = is_shared, share_memory_
 
     def _share_fd_cpu_(self):
         return self._untyped_storage._share_fd_cpu_()
@@ -479,6 +483,8 @@ class TypedStorage:
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
+
+    _resize_ = resize_
 
     def double(self):
         return self.type(_native.float64)
@@ -572,6 +578,8 @@ class TypedStorage:
 
         return TypedStorage(wrap_storage=copy.deepcopy(self._untyped_storage, memo), dtype=self.dtype)
 
+    _deepcopy = __deepcopy__
+
     def __reduce__(self):
         return _typed_storage, (self._untyped_storage, self.dtype)
 
@@ -605,6 +613,13 @@ class TypedStorage:
         return f"{TypedStorage.__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}"
 
 
+# What quantized elements are kept as.
+_HELD_AS = {
+    _native.quint8: _native.uint8, _native.qint8: _native.int8, _native.qint32: _native.int32,
+    _native.quint4x2: _native.uint8, _native.quint2x4: _native.uint8,
+}  # fmt: skip
+
+
 def _typed_storage(untyped, dtype):
     return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
@@ -623,13 +638,14 @@ class _StorageOfType(type):
 
 STORAGE_TYPES = {
     word: _StorageOfType(word + "Storage", (),
-        {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch",
+        {"dtype": getattr(_native, name), "_dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch",
             "__doc__": f"A TypedStorage of {name} elements; an older name.",
             "from_file": vars(TypedStorage)["from_file"], "from_buffer": vars(TypedStorage)["from_buffer"]})
     for word, name in {
         "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
         "Int": "int32", "Short": "int16", "Char": "int8",
         "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128", "ComplexFloat": "complex64",
+        "QUInt8": "quint8", "QInt8": "qint8", "QInt32": "qint32", "QUInt4x2": "quint4x2", "QUInt2x4": "quint2x4",
     }.items()
 }  # fmt: skip
 

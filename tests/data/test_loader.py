@@ -603,3 +603,68 @@ def test_the_file_for_stacks_does_not_depend_on_who_is_collected_first():
     del iterator
     gc.collect()
     assert file.closed and file not in _open_files
+
+
+class FailsAtOdd(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        if index % 2:
+            raise ValueError(f"sample {index} is broken")
+        return index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_after_a_broken_batch_the_next_ones_come(workers):
+    batches, found, broken = iter(DataLoader(FailsAtOdd(), batch_size=None, num_workers=workers)), [], 0
+    while True:
+        try:
+            found.append(next(batches))
+        except ValueError:
+            broken += 1
+        except StopIteration:
+            break
+    assert found == [0, 2, 4] and broken == 3
+
+
+def test_where_a_loader_stands_is_known_after_a_broken_batch():
+    loader = DataLoader(FailsAtOdd(), batch_size=None, num_workers=1)
+    with pytest.raises(ValueError, match="sample 1 is broken"):
+        list(loader)
+    assert loader.state_dict()["batches"] == 1
+
+
+def _seed_the_worker(number):
+    cresset.manual_seed(12345)
+
+
+class Seeds(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return cresset.initial_seed()
+
+
+def test_a_worker_that_is_seeded_when_it_begins_keeps_its_seed():
+    assert list(DataLoader(Seeds(), batch_size=None, num_workers=2, worker_init_fn=_seed_the_worker)) == [12345] * 4
+
+
+def test_workers_can_be_waited_for():
+    batches = iter(DataLoader(range(100), batch_size=2, num_workers=2))
+    workers = list(batches._workers)
+    next(batches)
+    assert all(worker.is_alive() for worker in workers)
+    batches._shutdown_workers()
+    for worker in workers:
+        worker.join(5)
+        assert not worker.is_alive()
+
+
+def test_functions_that_cannot_be_sent_to_a_worker_are_told_of():
+    loader = DataLoader(
+        range(4), num_workers=1, worker_init_fn=lambda number: None, multiprocessing_context="forkserver"
+    )
+    with pytest.warns(UserWarning, match="Got pickle error when"), pytest.raises(Exception, match="lambda"):
+        next(iter(loader))

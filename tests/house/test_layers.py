@@ -26,7 +26,7 @@ PYTHON = [
         "masked",
         "signal", "futures", "tensors", "_utils", "quasirandom", "_prims", "_prims_common", "_custom_op", "_custom_ops",
         "_tensor",
-        "_tensor_str", "_ops", "_vmap_internals",
+        "_tensor_str", "_ops", "_VF", "_vmap_internals",
     ],
     ["nn", "amp"],
     ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing",

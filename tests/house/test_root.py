@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "cresset"
 OF_PYTORCH = {
     "__config__.py", "__future__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py", "_ops.py",
     "_tensor.py",
-    "_tensor_str.py", "_utils.py", "_vmap_internals.py",
+    "_tensor_str.py", "_utils.py", "_VF.py", "_vmap_internals.py",
     "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "mps.py", "mtia.py",
     "overrides.py", "package.py", "quantization.py", "random.py", "return_types.py", "special.py", "storage.py",
     "torch_version.py", "types.py", "version.py", "xpu.py",

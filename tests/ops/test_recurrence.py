@@ -95,7 +95,7 @@ def test_shapes_that_do_not_fit_are_refused():
     h = cresset.zeros(1, 2, 1)
     with pytest.raises(RuntimeError, match="batch size 3 doesn't match hidden batch size 2"):
         cresset.lstm(cresset.zeros(5, 3, 1), (h, h), zero, False, 1, 0.0, False, False, False)
-    with pytest.raises(RuntimeError, match="w_ih of shape"):
+    with pytest.raises(RuntimeError, match="weight_ih of shape"):
         cresset.lstm(cresset.zeros(5, 2, 7), (h, h), zero, False, 1, 0.0, False, False, False)
     with pytest.raises(RuntimeError, match="incorrect number of RNN parameters"):
         cresset.lstm(cresset.zeros(5, 2, 1), (h, h), zero, True, 1, 0.0, False, False, False)

@@ -200,6 +200,34 @@ def _get_privateuse1_backend_name():
     return "privateuseone"
 
 
+def _get_mkldnn_enabled():
+    """The setting `backends.mkldnn.enabled`."""
+    from ..backends import mkldnn
+
+    return mkldnn.enabled
+
+
+def _set_mkldnn_enabled(enabled):
+    """The setting `backends.mkldnn.enabled`."""
+    from ..backends import mkldnn
+
+    mkldnn.enabled = enabled
+
+
+def _get_deterministic_fill_uninitialized_memory():
+    """The setting `utils.deterministic.fill_uninitialized_memory`."""
+    from ..utils import deterministic
+
+    return deterministic.fill_uninitialized_memory
+
+
+def _set_deterministic_fill_uninitialized_memory(enabled):
+    """The setting `utils.deterministic.fill_uninitialized_memory`."""
+    from ..utils import deterministic
+
+    deterministic.fill_uninitialized_memory = enabled
+
+
 def _parallel_info():
     """How many threads work on one operation, and what decided it."""
     from ..__config__ import parallel_info

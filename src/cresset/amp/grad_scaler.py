@@ -3,6 +3,7 @@ steps that overflowed.
 """
 
 import enum
+import inspect
 import warnings
 from collections import defaultdict
 
@@ -19,7 +20,8 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-def _fresh_state():
+def _refresh_per_optimizer_state():
+    """Of an optimizer that has done nothing yet."""
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -75,7 +77,7 @@ class GradScaler:
                 growth_interval,
             )
             self._init_growth_tracker, self._growth_tracker = 0, None
-            self._per_optimizer_states = defaultdict(_fresh_state)
+            self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _lazy_init_scale_growth_tracker(self, device):
         self._scale = cresset.full((), self._init_scale, dtype=cresset.float32, device=device)
@@ -117,6 +119,8 @@ class GradScaler:
                     continue
                 if not allow_fp16 and grad.dtype == cresset.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
+                if grad.layout != cresset.strided and grad.dtype == cresset.float16:
+                    grad = parameter.grad = grad.coalesce()  # a sum may overflow where its terms do not
                 by_device.setdefault(grad.device, []).append(grad._values() if grad.layout != cresset.strided else grad)
         with cresset.no_grad():
             for device, grads in by_device.items():
@@ -157,6 +161,16 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
+            if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+                warnings.warn(
+                    "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the "
+                    "near future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed "
+                    "optimizer and let the optimizer use them directly.",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+                state["stage"] = OptState.STEPPED
+                return optimizer.step(*args, **kwargs, grad_scaler=self)
             return self._step_on_device(optimizer, state, *args, **kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
@@ -212,7 +226,7 @@ class GradScaler:
                 self._backoff_factor,
                 self._growth_interval,
             )
-        self._per_optimizer_states = defaultdict(_fresh_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     # ---- settings and state
 

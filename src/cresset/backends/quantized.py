@@ -21,4 +21,4 @@ def _fixed(*_):
     raise RuntimeError("Assignment not supported")
 
 
-make_settings(__name__, engine=Kept("x86", _engine), supported_engines=Kept(_ENGINES, _fixed))
+make_settings(__name__, engine=Kept("x86", _engine, freezes=False), supported_engines=Kept(_ENGINES, _fixed))

@@ -40,7 +40,7 @@ class Made:
     """A setting that is found by a function, and set by another one."""
 
     def __init__(self, get, put):
-        self.get, self.put = get, put
+        self.get, self.put, self.freezes = get, put, True
 
     def __set_name__(self, owner, name):
         self.name = name
@@ -49,7 +49,7 @@ class Made:
         return self if module is None else self.get()
 
     def __set__(self, module, value):
-        if _frozen[0]:
+        if _frozen[0] and self.freezes:
             name = module.__name__.replace("cresset.", "torch.", 1)
             raise RuntimeError(
                 f"not allowed to set {name} flags after disable_global_flags; please use flags() context manager "
@@ -65,11 +65,12 @@ class Kept(Made):
         value: the first one.
         check: takes the setting's name and a value, and gives what is to be kept, or raises.
         tell: called after a change.
+        freezes: whether `freeze` is about this setting.
     """
 
-    def __init__(self, value, check=boolean, tell=None):
+    def __init__(self, value, check=boolean, tell=None, freezes=True):
         super().__init__(lambda: self.value, self._keep)
-        self.value, self.check, self.tell = value, check, tell
+        self.value, self.check, self.tell, self.freezes = value, check, tell, freezes
 
     def _keep(self, value):
         self.value = self.check(self.name, value)

@@ -29,6 +29,8 @@ def set_num_interop_threads(num):
         num = operator.index(num)
     except TypeError:
         raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(num).__name__}") from None
+    if abs(num) >= 2**63:
+        raise ValueError(f"set_num_interop_threads: {num} does not fit in 64 bits")
     if num < 1:
         raise RuntimeError(f"set_num_interop_threads expects a positive integer, got {num}")
     if _chosen is not None:

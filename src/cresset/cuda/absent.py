@@ -15,4 +15,7 @@ def require():
 def require_for(name):
     """The same for a class, which PyTorch's CPU build cannot make."""
     if _native.cuda.device_count() == 0:
-        raise RuntimeError(f"torch.cuda.{name} requires CUDA support, and there is no CUDA device")
+        raise RuntimeError(
+            f"torch.cuda.{name} requires CUDA support, and there is no CUDA device; Tried to instantiate dummy base "
+            f"class {name}"
+        )

@@ -9,6 +9,7 @@ import multiprocessing.connection
 import tempfile
 import threading
 import time
+import types
 import warnings
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
@@ -461,7 +462,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
     """Shares the batches out to workers, round robin, and gives them in order."""
 
     def __init__(self, loader):
-        self._workers, self._stacks = [], None
+        self._workers, self._stacks, self._position = [], None, None
         super().__init__(loader)
         self._start_workers(loader)
         self._fill()
@@ -539,15 +540,24 @@ class _MultiProcessingDataLoaderIter(_Iterator):
     def _next_data(self):
         while True:
             kind, what = self._next_reply()
-            if kind == "error":
-                self._shut_down()
+            if kind == "error":  # of this batch; who asks goes on with the next
+                self._let_go()
                 what.reraise()
+            if self._position is not None and self._loader._running is self._position:
+                self._loader._running, self._position = self, None
             if kind == "end":
                 continue
             if self._skip_in_stream:
                 self._skip_in_stream -= 1
                 continue
             return what
+
+    def _let_go(self):
+        """Leave the loader with where this iterator stands, so that the workers end as soon as nobody asks for more."""
+        if _own(self._loader, "_running", None) is self:
+            fields = {name: getattr(self, name) for name in ("_finished", "_num_yielded", "_start", "_order_ended")}
+            drawn = self._drawn()
+            self._position = self._loader._running = types.SimpleNamespace(**fields, _drawn=lambda: drawn)
 
     def _next_reply(self):
         if not self._waiting:

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 
 import cresset
 
@@ -82,15 +83,19 @@ class ExceptionText:
     def reraise(self):
         """Raise an exception of the same class with the worker's traceback as its message."""
         message = f"Caught {self.kind.__name__ if self.kind else 'an exception'} {self.where}.\nOriginal {self.text}"
+        # Nothing here names the exception: its traceback holds this frame, and the loader's iterator, which ends its
+        # workers when it goes, would wait for the garbage collector.
+        raise self._made(message)
+
+    def _made(self, message):
         if self.kind is None:
-            raise RuntimeError(message)
+            return RuntimeError(message)
         if self.kind is KeyError:  # whose text is the repr of its argument: one line, were it not for this
-            raise KeyError(_Verbatim(message))
+            return KeyError(_Verbatim(message))
         try:
-            error = self.kind(message)
+            return self.kind(message)
         except Exception:
-            raise RuntimeError(message) from None
-        raise error
+            return RuntimeError(message)
 
 
 class _Verbatim(str):
@@ -147,15 +152,16 @@ def serve(plan, receive, reply, blocks, note, seed):
         id=plan.number, num_workers=plan.workers, seed=seed, dataset=plan.dataset, worker_type=plan.kind
     )
     _here.arena_blocks = blocks
-    failed = None
+    failed, seeds_itself = None, False
     try:
         if plan.init is not None:
             plan.init(plan.number)
+            seeds_itself = plan.kind == "process" and cresset.initial_seed() != seed
     except Exception as error:
         failed = ExceptionText(error, where)
     while (task := receive()) is not None:
         if isinstance(task, Epoch):
-            epoch_seed, fetcher = task.seed, None
+            epoch_seed, fetcher = None if seeds_itself else task.seed, None
             continue
         if blocks is not None:
             blocks.give_back(task.freed)
@@ -271,6 +277,13 @@ class ProcessWorker:
         gc.freeze()  # what is alive now is not visited, and so not copied, by the worker's collector
         try:
             self.process.start()
+        except (AttributeError, pickle.PicklingError) as error:
+            warnings.warn(
+                f"Got pickle error when starting DataLoader worker {plan.number} by {context.get_start_method()}, "
+                f"which sends it the dataset and the functions: {error}. Define them at the top of a module.",
+                stacklevel=2,
+            )
+            raise
         finally:
             gc.unfreeze()
         theirs.close()
@@ -320,6 +333,16 @@ class ProcessWorker:
                     ),
                     file=sys.stderr,
                 )
+
+    def is_alive(self):
+        return self.process.is_alive()
+
+    def join(self, timeout=None):
+        self.process.join(timeout)
+
+    @property
+    def exitcode(self):
+        return self.process.exitcode
 
     def describe(self):
         return f"DataLoader worker {self.plan.number} (pid {self.pid})"

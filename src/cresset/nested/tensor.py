@@ -144,7 +144,12 @@ class NestedTensor(InterpretedTensor):
 
     def is_same_size(self, other):
         """Whether another nested tensor has components of the same shapes."""
-        return isinstance(other, NestedTensor) and component_shapes(self) == component_shapes(other)
+        if not isinstance(other, NestedTensor):
+            raise RuntimeError(
+                "is_same_size: Expected both self and other to be nested tensors. Other is not nested. While Self is "
+                "nested."
+            )
+        return component_shapes(self) == component_shapes(other)
 
     def is_contiguous(self, memory_format=None):
         """Whether the components lie one after the other without gaps."""

@@ -75,7 +75,13 @@ class _ConvNd(Module):
 
     def reset_parameters(self):
         """Draw new starting values, evenly from [-k, k] with k = 1 / sqrt(fan_in)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        weight = self.weight
+        if weight.is_contiguous():
+            init.kaiming_uniform_(weight, a=math.sqrt(5))
+        else:  # the same numbers in the same places, whatever the memory format
+            drawn = init.kaiming_uniform_(weight.detach().clone(memory_format=cresset.contiguous_format), math.sqrt(5))
+            with cresset.no_grad():
+                weight.copy_(drawn)
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
             if fan_in != 0:

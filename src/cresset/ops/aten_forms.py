@@ -38,6 +38,8 @@ def _convolution_backward(
     """The gradients of a convolution by its input, its weight and its bias; None for those that `output_mask` leaves
     out.
     """
+    if groups <= 0:
+        raise RuntimeError(f"convolution_backward: expected groups to be greater than 0, but got groups={groups}")
     if len(output_mask) != 3:
         raise RuntimeError(f"convolution_backward: output_mask has three items, got {len(output_mask)}")
     with cresset.enable_grad():
@@ -67,6 +69,31 @@ def _safe_softmax(input, dim, dtype=None):
     """softmax, where a row of -inf gives zeros."""
     found = cresset.softmax(input, dim, dtype)
     return cresset.where((input == float("-inf")).all(dim, keepdim=True), cresset.zeros_like(found), found)
+
+
+def _masked_softmax(input, mask, dim=None, mask_type=None):
+    """softmax of what the bool `mask` leaves: nan along lines that it takes away altogether.
+
+    Args:
+        mask_type: 0: the mask is (queries, keys); 1: (batch, keys); 2: as the input.
+    """
+    if mask.dtype != cresset.bool:
+        raise RuntimeError(f"_masked_softmax: Mask should be a boolean tensor, got {mask.dtype}")
+    if mask_type == 1 and mask.dim() == 2 and input.dim() == 4:
+        mask = mask[:, None, None, :]
+    elif mask.dim() > 2 and mask.shape != input.shape:
+        raise RuntimeError(f"_masked_softmax: Mask shape should match input, got {mask.shape} and {input.shape}")
+    return cresset.softmax(input.masked_fill(mask, float("-inf")), input.dim() - 1 if dim is None else dim)
+
+
+def _add_relu(input, other, *, alpha=1):
+    """The sum, and zero where it is negative."""
+    return cresset.add(input, other, alpha=alpha).relu_()
+
+
+def _add_relu_(input, other, *, alpha=1):
+    """In-place form of `_add_relu`."""
+    return input.add_(other, alpha=alpha).relu_()
 
 
 def _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps) -> tuple:
@@ -193,8 +220,14 @@ def pad(input, pad, mode="constant", value=None):
     return _functional().pad(input, list(pad), mode, value)
 
 
-def _padded(mode):
+def _padded(mode, rank):
     def padded(input, padding):
+        if len(padding) != 2 * rank:
+            raise RuntimeError(f"padding size is expected to be {2 * rank}, but got: {len(padding)}")
+        if input.dim() not in (rank + 1, rank + 2):
+            raise RuntimeError(
+                f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor for input, but got: {list(input.shape)}"
+            )
         return _functional().pad(input, list(padding), mode)
 
     return padded
@@ -378,6 +411,57 @@ def _pooled(name):
     return pooled
 
 
+def _local_scalar_dense(input):
+    """The only element, as a number."""
+    if input.numel() == 0:
+        raise RuntimeError("_local_scalar_dense: Empty tensor not supported")
+    return input.item()
+
+
+def _debug_has_internal_overlap(input):
+    """Whether elements share their memory: 0 no, 1 yes, 2 hard to say."""
+    spread = [(size, stride) for size, stride in zip(input.shape, input.stride(), strict=True) if size != 1]
+    if input.numel() == 0 or all(stride for _, stride in spread) and _dense(spread):
+        return 0
+    return 2 if all(stride for _, stride in spread) else 1
+
+
+def _dense(spread):
+    """Whether dimensions of these sizes and strides, in some order, leave no gap between elements."""
+    expected = 1
+    for size, stride in sorted(spread, key=lambda both: both[1]):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _nested_tensor_from_mask(t, mask, mask_check=True):
+    """The rows (batch, length, width) that a bool mask (batch, length) keeps, as a nested tensor; what it keeps must
+    come before what it does not, which `mask_check` makes sure of.
+    """
+    if mask.dtype != cresset.bool:
+        raise RuntimeError(f"_nested_tensor_from_mask: Expected mask to be of ScalarType Bool, but got {mask.dtype}")
+    if mask.dim() != 2 or t.dim() != 3 or t.shape[:2] != mask.shape:
+        raise RuntimeError(
+            "_nested_tensor_from_mask: Expected an input (batch, length, width) and a mask (batch, length), "
+            f"got {list(t.shape)} and {list(mask.shape)}"
+        )
+    lengths = mask.sum(1)
+    if mask_check and not (cresset.arange(mask.size(1), device=mask.device) < lengths[:, None]).equal(mask):
+        raise RuntimeError("_nested_tensor_from_mask: Mask must be left aligned, without gaps")
+    rows = [row[:length] for row, length in zip(t.unbind(0), lengths.tolist(), strict=True)]
+    return cresset.nested.as_nested_tensor(rows)
+
+
+def _fft_c2c(input, dim, normalization, forward):
+    """The Fourier transform of complex numbers along dimensions; `normalization`: 0 none, 1 by the root of the number
+    of elements, 2 by the number.
+    """
+    scale = (("backward", "ortho", "forward") if forward else ("forward", "ortho", "backward"))[normalization]
+    return (cresset.fft.fftn if forward else cresset.fft.ifftn)(input, dim=list(dim), norm=scale)
+
+
 def im2col(input, kernel_size, dilation, padding, stride):
     """nn.functional.unfold."""
     return _functional().unfold(input, list(kernel_size), list(dilation), list(padding), list(stride))
@@ -392,7 +476,10 @@ forms = {
     **{name: _mean_by_default(name, *names) for name, names in _LOSSES.items()},
     "_convolution": _convolution, "convolution_backward": _convolution_backward,
     "_convolution_mode": _convolution_mode, "_softmax": _softmax,
-    "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
+    "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax, "_masked_softmax": _masked_softmax,
+    "_add_relu": _add_relu, "_add_relu_": _add_relu_, "_nested_tensor_from_mask": _nested_tensor_from_mask,
+    "_debug_has_internal_overlap": _debug_has_internal_overlap, "_fft_c2c": _fft_c2c,
+    "_grid_sampler_2d_cpu_fallback": lambda *args: cresset.grid_sampler_2d(*args),
     "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit,
     "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
     "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss,
@@ -401,8 +488,8 @@ forms = {
     "l1_loss": l1_loss, "smooth_l1_loss": smooth_l1_loss,
     "huber_loss": huber_loss, "soft_margin_loss": soft_margin_loss, "multi_margin_loss": multi_margin_loss,
     "multilabel_margin_loss": multilabel_margin_loss,
-    "pad": pad, **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
-    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "pad": pad, **{f"reflection_pad{n}d": _padded("reflect", n) for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padded("replicate", n) for n in (1, 2, 3)},
     "upsample_nearest1d": _resized("nearest", False), "upsample_nearest2d": _resized("nearest", False),
     "upsample_nearest3d": _resized("nearest", False),
     **{f"_upsample_nearest_exact{n}d": _resized("nearest-exact", False) for n in (1, 2, 3)},
@@ -413,7 +500,7 @@ forms = {
     "size": size, "stride": stride, "sym_size": size, "sym_stride": stride, "sym_numel": lambda input: input.numel(),
     "numel": lambda input: input.numel(),
     "dim": lambda input: input.dim(), "item": lambda input: input.item(),
-    "_local_scalar_dense": lambda input: input.item(),
+    "_local_scalar_dense": _local_scalar_dense,
     "is_contiguous": lambda input: input.is_contiguous(), "element_size": lambda input: input.element_size(),
     "storage_offset": lambda input: input.storage_offset(),
     "is_pinned": lambda input: input.is_pinned(), "requires_grad_": lambda input,
@@ -454,6 +541,13 @@ forms = {
     tensors, path=None: cresset.einsum(equation, *tensors),
 }  # fmt: skip
 
+
+def underscored(name):
+    """An operator that PyTorch shows as torch._<name>, too; None: it is none of ours."""
+    return forms.get(name) or (function(name) if name in _OF_TRANSFORMERS else None)
+
+
+_OF_TRANSFORMERS = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 _PREFIXES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}
 
 
@@ -466,7 +560,7 @@ def function(name):
             return getattr(importlib.import_module(f"cresset.{module}"), name[len(prefix) :], None)
     if name.startswith("__"):
         return None
-    if name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
+    if name in _OF_TRANSFORMERS:
         from . import aten_transformer
 
         return getattr(aten_transformer, name)

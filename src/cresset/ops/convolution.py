@@ -101,7 +101,7 @@ def _(grad, grad_output, input, stride, padding, dilation, groups):
 
 def _numbers(who, name, value):
     """One number or several, as a tuple."""
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return (value,)
     try:
         if isinstance(value, cresset.Tensor) and value.ndim == 0:

@@ -185,6 +185,11 @@ def narrow_copy(input, dim, start, length):
     return input.narrow(dim, start, length).clone()
 
 
+def _copied(view):
+    """The elements of a view in memory of their own, in the plain order."""
+    return view.clone(memory_format=cresset.contiguous_format) if view.layout is cresset.strided else view.clone()
+
+
 @function(out=True)
 def alias_copy(input):
     """A copy; the copying form of a plain view.
@@ -192,7 +197,7 @@ def alias_copy(input):
     >>> cresset.alias_copy(cresset.tensor([1, 2]))
     tensor([1, 2])
     """
-    return input.clone()
+    return _copied(input)
 
 
 @function(out=True)
@@ -202,7 +207,7 @@ def detach_copy(input):
     >>> cresset.detach_copy(cresset.ones(1, requires_grad=True))
     tensor([1.])
     """
-    return input.detach().clone()
+    return _copied(input.detach())
 
 
 @function(out=True)
@@ -212,7 +217,7 @@ def as_strided_copy(input, size, stride, storage_offset=None):
     >>> cresset.as_strided_copy(cresset.arange(4), (2,), (3,))
     tensor([0, 3])
     """
-    return input.as_strided(size, stride, storage_offset).clone(memory_format=cresset.contiguous_format)
+    return _copied(input.as_strided(size, stride, storage_offset))
 
 
 @function(out=True)
@@ -222,7 +227,7 @@ def diagonal_copy(input, offset=0, dim1=0, dim2=1):
     >>> cresset.diagonal_copy(cresset.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    return input.diagonal(offset, dim1, dim2).clone()
+    return _copied(input.diagonal(offset, dim1, dim2))
 
 
 @function(out=True)
@@ -232,7 +237,7 @@ def expand_copy(input, size, *, implicit=False):
     >>> cresset.expand_copy(cresset.tensor([1]), (3,))
     tensor([1, 1, 1])
     """
-    return input.expand(size).clone()
+    return _copied(input.expand(size))
 
 
 @function(out=True)
@@ -243,7 +248,7 @@ def permute_copy(input, dims):
     tensor([[1],
             [2]])
     """
-    return input.permute(dims).clone(memory_format=cresset.contiguous_format)
+    return _copied(input.permute(dims))
 
 
 @function(out=True)
@@ -254,7 +259,7 @@ def transpose_copy(input, dim0, dim1):
     tensor([[1],
             [2]])
     """
-    return input.transpose(dim0, dim1).clone(memory_format=cresset.contiguous_format)
+    return _copied(input.transpose(dim0, dim1))
 
 
 @function(out=True)
@@ -265,7 +270,7 @@ def t_copy(input):
     tensor([[1],
             [2]])
     """
-    return input.t().clone(memory_format=cresset.contiguous_format)
+    return _copied(input.t())
 
 
 @function(out=True)
@@ -275,7 +280,7 @@ def squeeze_copy(input, dim=None):
     >>> cresset.squeeze_copy(cresset.tensor([[1, 2]]))
     tensor([1, 2])
     """
-    return (input.squeeze() if dim is None else input.squeeze(dim)).clone()
+    return _copied(input.squeeze() if dim is None else input.squeeze(dim))
 
 
 @function(out=True)
@@ -285,7 +290,7 @@ def unsqueeze_copy(input, dim):
     >>> cresset.unsqueeze_copy(cresset.tensor([1, 2]), 0)
     tensor([[1, 2]])
     """
-    return input.unsqueeze(dim).clone()
+    return _copied(input.unsqueeze(dim))
 
 
 @function(out=True)
@@ -295,7 +300,7 @@ def select_copy(input, dim, index):
     >>> cresset.select_copy(cresset.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([3, 4])
     """
-    return input.select(dim, index).clone()
+    return _copied(input.select(dim, index))
 
 
 @function(out=True)
@@ -305,7 +310,7 @@ def slice_copy(input, dim=0, start=None, end=None, step=1):
     >>> cresset.slice_copy(cresset.arange(5), 0, 1, None, 2)
     tensor([1, 3])
     """
-    return _sliced("slice_copy", input, dim, start, end, step).clone()
+    return _copied(_sliced("slice_copy", input, dim, start, end, step))
 
 
 @function(out=True)
@@ -315,7 +320,7 @@ def split_copy(input, split_size, dim=0) -> Any:
     >>> cresset.split_copy(cresset.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """
-    return tuple(piece.clone() for piece in input.split(split_size, dim))
+    return tuple(_copied(piece) for piece in input.split(split_size, dim))
 
 
 @function(out=True)
@@ -325,7 +330,7 @@ def split_with_sizes_copy(input, split_sizes, dim=0) -> Any:
     >>> cresset.split_with_sizes_copy(cresset.arange(3), [1, 2])
     (tensor([0]), tensor([1, 2]))
     """
-    return tuple(piece.clone() for piece in input.split(list(split_sizes), dim))
+    return tuple(_copied(piece) for piece in input.split(list(split_sizes), dim))
 
 
 @function(out=True)
@@ -335,7 +340,7 @@ def unbind_copy(input, dim=0) -> Any:
     >>> cresset.unbind_copy(cresset.tensor([1, 2]))
     (tensor(1), tensor(2))
     """
-    return tuple(piece.clone() for piece in input.unbind(dim))
+    return tuple(_copied(piece) for piece in input.unbind(dim))
 
 
 @function(out=True)
@@ -346,7 +351,7 @@ def unfold_copy(input, dimension, size, step):
     tensor([[0, 1],
             [1, 2]])
     """
-    return input.unfold(dimension, size, step).clone()
+    return _copied(input.unfold(dimension, size, step))
 
 
 @function(out=True)
@@ -359,7 +364,7 @@ def view_copy(input, size=None, *, dtype=None):
     """
     if isinstance(size, cresset.dtype):
         size, dtype = None, size
-    return (input.view(dtype) if size is None else input.reshape(size)).clone()
+    return _copied(input.view(dtype) if size is None else input.reshape(size))
 
 
 @function(out=True)
@@ -369,7 +374,7 @@ def view_as_complex_copy(input):
     >>> cresset.view_as_complex_copy(cresset.tensor([1.0, 2.0]))
     tensor(1.+2.j)
     """
-    return cresset.view_as_complex(input).clone()
+    return _copied(cresset.view_as_complex(input))
 
 
 @function(out=True)
@@ -379,7 +384,7 @@ def view_as_real_copy(input):
     >>> cresset.view_as_real_copy(cresset.tensor(1 + 2j))
     tensor([1., 2.])
     """
-    return cresset.view_as_real(input).clone()
+    return _copied(cresset.view_as_real(input))
 
 
 # --- inside vmap ---

@@ -171,10 +171,10 @@ def _(call):
 
 
 def _length(difference, p):
-    """The p-norms along the last dimension. With p = 0, a count, their gradient is zero; that of vector_norm is
-    none."""
-    length = cresset.linalg.vector_norm(difference, p, -1)
-    return length + difference.sign().mul(0).sum(-1) if p == 0 and difference.requires_grad else length
+    """The p-norms along the last dimension. With p = 0 it is a count, whose gradient is zero, and no number where one
+    of the differences is none.
+    """
+    return difference.abs().clamp_max(1).ceil().sum(-1) if p == 0 else cresset.linalg.vector_norm(difference, p, -1)
 
 
 def _euclidean_by_product(x1, x2):

@@ -155,7 +155,8 @@ def _where_to_split(who, indices_or_sections, sections, indices):
                 f"but got a tensor with {where.ndim} dims"
             )
         if where.dtype != cresset.int64:
-            raise RuntimeError(f"{who}: expected tensor_indices_or_sections to have int64 dtype, got {where.dtype}")
+            name = where.type().rpartition(".")[2].removesuffix("Tensor")
+            raise RuntimeError(f"{who} expected tensor_indices_or_sections to have dtype of long, but got {name}")
         where = where.tolist()
     if not isinstance(where, (int, tuple, list)):
         raise TypeError(f"{who}: expected an int, a tuple of ints or a Tensor, not {type(where).__name__}")
@@ -212,7 +213,7 @@ def _even_split(who, input, least_ndim, dim, *where):
     where = _where_to_split(who, *where)
     if isinstance(where, int) and (where == 0 or input.size(dim) % where):
         raise RuntimeError(
-            f"{who}: attempted to split along dimension {dim}, but the size of the dimension {input.size(dim)} "
+            f"torch.{who} attempted to split along dimension {dim}, but the size of the dimension {input.size(dim)} "
             f"is not divisible by the split_size {where}!"
         )
     return _split(who, input, where, dim)

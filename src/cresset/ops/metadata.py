@@ -45,6 +45,12 @@ def is_nonzero(input) -> bool:
 @function(method=True)
 def is_same_size(input, other) -> bool:
     """Whether both have the same shape."""
+    if input.is_nested or other.is_nested:
+        kind, one = ("Self", "Other") if other.is_nested else ("Other", "Self")
+        raise RuntimeError(
+            f"is_same_size: Expected both self and other to be nested tensors. {kind} is not nested. While {one} is "
+            "nested."
+        )
     return input.shape == other.shape
 
 
@@ -118,3 +124,20 @@ def record_stream(input, stream):
     if input.device.type == "cpu":
         raise NotImplementedError("record_stream: there are no streams on 'cpu'")
     cresset._native.cuda.record_stream(input, stream.cuda_stream)
+
+
+def suggested_format(tensor):
+    """The memory format that results made of `tensor` take: channels last where its strides are in that order, with
+    gaps or without, and cannot be meant as the plain order.
+    """
+    rank = tensor.ndim
+    if rank not in (4, 5) or tensor.stride(1) == 0 or tensor.numel() == 0:
+        return _native.contiguous_format
+    least = 0
+    for dim in (1, *range(rank - 1, 1, -1), 0):
+        size, stride = tensor.size(dim), tensor.stride(dim)
+        # An order that both formats fit (one channel, one pixel) is no reason to say that channels lie last.
+        if stride < least or (dim == 0 and least == tensor.stride(1)):
+            return _native.contiguous_format
+        least = stride * size
+    return _native.channels_last if rank == 4 else _native.channels_last_3d

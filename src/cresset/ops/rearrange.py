@@ -390,6 +390,12 @@ def broadcast_shapes(*shapes) -> Any:
     >>> cresset.broadcast_shapes((2, 1), (3,), 1)
     torch.Size([2, 3])
     """
+    for shape in shapes:
+        if not isinstance(shape, (int, tuple, list)):
+            raise RuntimeError(
+                "broadcast_shapes: Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
+                f"{shape}"
+            )
     lists = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     result = [1] * max(map(len, lists), default=0)
     for place, shape in enumerate(lists):

@@ -188,7 +188,7 @@ def _by_steps(mode, data, batch_sizes, state, weights, reverse):
             raise RuntimeError(f"recurrence: batch sizes must not grow from step to step; got {count} after {before}")
     wanted = (w_hh.size(0), data.size(-1))
     if w_ih.shape != wanted:
-        raise RuntimeError(f"recurrence: expected w_ih of shape {list(wanted)}, got {list(w_ih.shape)}")
+        raise RuntimeError(f"recurrence: expected weight_ih of shape {list(wanted)}, got {list(w_ih.shape)}")
     projected = cresset.linear(data, w_ih, b_ih)
     pieces = projected.unbind(0) if data.ndim == 3 else projected.split(list(batch_sizes))
     join = cresset.stack if data.ndim == 3 else cresset.cat

@@ -1,6 +1,4 @@
-"""Images in another size: what nn.functional.interpolate asks of bytes, and of floats on a device, which makes them in
-one kernel. On the CPU floats are resized by products and sums there.
-"""
+"""Images in another size: what nn.functional.interpolate asks of bytes and of floats."""
 
 import cresset
 

@@ -101,7 +101,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         made = _native.make_tensor([], getattr(obj, "dtype", dtype or _native.get_default_dtype()), obj.device).set_(
             obj
         )
-    elif hasattr(obj, "__array_interface__") and hasattr(obj, "flags"):
+    elif hasattr(obj, "__array_interface__") and hasattr(obj, "__setitem__"):  # an array, not one of NumPy's numbers
         made = _native.from_buffer(obj)
     elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         made = from_dlpack(obj)

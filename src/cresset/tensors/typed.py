@@ -23,7 +23,7 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
     if dtype is None:
         name = str(self.dtype)[6:]
         word = next((word for word, plain in LEGACY.items() if plain == name), name)
-        return f"torch.{'cuda.' if self.is_cuda else ''}{word}Tensor"
+        return f"torch.{'' if self.is_cpu else self.device.type + '.'}{word}Tensor"
     if isinstance(dtype, _native.dtype):
         return self.to(dtype, non_blocking)
     if dtype is Tensor or dtype == "torch.Tensor":  # the type of new tensors
@@ -96,6 +96,11 @@ def legacy_new(*args, size=None, device=None, dtype=None, home=None):
 class tensortype(builtins.type):
     """The type of FloatTensor, LongTensor, ...: the old names of a tensor with a certain dtype."""
 
+    def __new__(meta, name, bases, namespace):
+        for base in bases:
+            raise TypeError(f"type 'torch.{base.__name__}' is not an acceptable base type; Tensor is one")
+        return super().__new__(meta, name, bases, namespace)
+
     def __call__(cls, *args, **kwargs):
         return legacy_new(*args, dtype=cls.dtype, **kwargs)
 
@@ -111,6 +116,8 @@ legacy_types: dict[str, builtins.type] = {
             "dtype": getattr(_native, name),
             "layout": _native.strided,
             "is_cuda": False,
+            "is_xpu": False,
+            "is_sparse": False,
             "__module__": "torch",
             "__doc__": f"A tensor of {name} on the CPU; an older name of `tensor(data, dtype={name})`.",
         },  # fmt: skip

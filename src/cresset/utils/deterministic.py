@@ -17,7 +17,7 @@ class _Settings(types.ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode):
         if not isinstance(mode, bool):
-            raise TypeError(f"fill_uninitialized_memory: expected a bool, got {mode!r}")
+            raise RuntimeError(f"fill_uninitialized_memory: expected a bool, but got {type(mode).__name__}")
         determinism._state["fill"] = mode
         determinism._tell_native()
 

@@ -150,16 +150,16 @@ def selu_(input):
     return cresset.selu_(input)
 
 
-def gelu(input, *, approximate="none"):
+def gelu(input, *, approximate="none", out=None):
     """x times the probability that a normal variable is below x; with approximate="tanh" by a cheaper formula.
 
     >>> F.gelu(cresset.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8413])
     """
     if approximate == "none":
-        return cresset.gelu(input)
+        return cresset.gelu(input, out=out)
     if approximate == "tanh":
-        return cresset.gelu_tanh(input)
+        return cresset.gelu_tanh(input, out=out)
     raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
 
 
@@ -174,9 +174,9 @@ def mish(input, inplace=False):
 
 
 @autocast(cuda="float32")
-def softplus(input, beta=1.0, threshold=20.0):
+def softplus(input, beta=1.0, threshold=20.0, *, out=None):
     """log(1 + exp(beta x)) / beta: a smooth relu, the identity above `threshold`."""
-    return cresset.softplus(input, beta, threshold)
+    return cresset.softplus(input, beta, threshold, out=out)
 
 
 def hardsigmoid(input, inplace=False):
@@ -189,12 +189,12 @@ def hardswish(input, inplace=False):
     return cresset.hardswish_(input) if inplace else cresset.hardswish(input)
 
 
-def hardshrink(input, lambd=0.5):
+def hardshrink(input, lambd=0.5, *, out=None):
     """x, but 0 within `lambd` of zero."""
-    return cresset.hardshrink(input, lambd)
+    return cresset.hardshrink(input, lambd, out=out)
 
 
-def softshrink(input, lambd=0.5):
+def softshrink(input, lambd=0.5, *, out=None):
     """x moved towards zero by `lambd`, and 0 within it."""
     largest = cresset.finfo(input.dtype).max if input.is_floating_point() else math.inf
     if not 0 <= lambd <= largest:
@@ -202,7 +202,7 @@ def softshrink(input, lambd=0.5):
         raise RuntimeError(
             f"softshrink: lambda must be in range [0, {largest:g}] for the input dtype {name}, but found {lambd:g}"
         )
-    return cresset.softshrink(input, lambd)
+    return cresset.softshrink(input, lambd, out=out)
 
 
 def tanhshrink(input):
@@ -215,9 +215,9 @@ def softsign(input):
     return input / (input.abs() + 1)
 
 
-def logsigmoid(input):
+def logsigmoid(input, *, out=None):
     """log(sigmoid(x)), elementwise, without overflow on the way."""
-    return cresset.logsigmoid(input)
+    return cresset.logsigmoid(input, out=out)
 
 
 def tanh(input):

@@ -133,6 +133,11 @@ def _check(condition, message):
 
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Whether there is a batch dimension; refuse shapes that do not fit together."""
+    if query.is_nested and query.ndim != 3:
+        raise AssertionError(
+            "MultiheadAttention does not support NestedTensor outside of its fast path, which takes batches of "
+            f"sequences; the query has {query.ndim} dimensions"
+        )
     if query.ndim not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"

@@ -26,6 +26,11 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     tensor(0.2877)
     """
     check_reduction(reduction)
+    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if isinstance(lengths, cresset.Tensor) and (lengths.is_floating_point() or lengths.is_complex()):
+            raise RuntimeError(f"ctc_loss: {name} must be integral, got {lengths.dtype}")
+    if log_probs.numel() == 0:
+        raise RuntimeError(f"ctc_loss: log_probs tensor must not be empty, got shape {list(log_probs.shape)}")
     batched = log_probs.ndim == 3
     if not batched:
         log_probs = log_probs.unsqueeze(1)

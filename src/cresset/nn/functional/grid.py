@@ -40,25 +40,12 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         warnings.warn(_CHANGED.format("grid_sample and affine_grid"), stacklevel=2)
         align_corners = False
+    check_places(input, grid)
     spatial = input.ndim - 2
     if spatial not in (2, 3) or grid.ndim != input.ndim:
         raise RuntimeError(
             "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
             f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if input.size(0) != grid.size(0):
-        raise RuntimeError(
-            "grid_sampler(): expected grid and input to have same batch size, "
-            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if grid.size(-1) != spatial:
-        raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {spatial} in last dimension, but got grid with sizes "
-            f"{list(grid.shape)}"
-        )
-    if 0 in input.shape[2:]:
-        raise RuntimeError(
-            f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(input.shape)}"
         )
     if mode == "bicubic" and spatial == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
@@ -68,9 +55,28 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"{grid.dtype}"
         )
 
-    if input.device.type == "cpu" or not input.dtype.is_floating_point:
+    by_parts = input.device.type == "cpu" and not (mode == "nearest" and grid.requires_grad)  # a gradient of zeros
+    if by_parts or not input.dtype.is_floating_point:
         return sampled(input, grid, mode, padding_mode, bool(align_corners))
     return cresset._grid_sample(input, grid, MODES.index(mode), PADDINGS.index(padding_mode), bool(align_corners))
+
+
+def check_places(input, grid):
+    """Refuse a grid whose batch, or whose number of coordinates, is not the input's; whatever both are otherwise."""
+    if input.size(0) != grid.size(0):
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, "
+            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if grid.size(-1) != input.ndim - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes "
+            f"{list(grid.shape)}"
+        )
+    if 0 in input.shape[2:]:
+        raise RuntimeError(
+            f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(input.shape)}"
+        )
 
 
 def affine_grid(theta, size, align_corners=None):

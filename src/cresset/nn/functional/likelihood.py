@@ -36,9 +36,7 @@ def _check_class_indices(input, target, who):
                 f"input has shape {list(input.shape)}, target {list(target.shape)}"
             )
         if ndim == 1 and target.numel() != 1:
-            raise RuntimeError(
-                f"{who}: one target expected for an input of shape {list(input.shape)}, got {list(target.shape)}"
-            )
+            raise ValueError(f"{who}: For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
     else:
         expected = [input.size(0), *input.shape[2:]]
         if list(target.shape) != expected:

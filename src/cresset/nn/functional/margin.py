@@ -15,6 +15,8 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     >>> F.soft_margin_loss(cresset.tensor([0.0]), cresset.tensor([1.0]))
     tensor(0.6931)
     """
+    if not isinstance(target, cresset.Tensor):
+        raise TypeError(f"soft_margin_loss(): argument 'target' must be Tensor, not {type(target).__name__}")
     loss = cresset.soft_margin_elementwise(input, target)
     if loss.dtype != input.dtype and input.is_floating_point():  # the target does not promote
         loss = loss.to(input.dtype)

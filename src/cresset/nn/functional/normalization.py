@@ -91,19 +91,7 @@ def instance_norm(
         raise RuntimeError(
             "instance_norm: Expected running_mean and running_var to be defined when use_input_stats=False"
         )
-    samples, channels = input.shape[:2]
-    mean, var, weight, bias = (
-        None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias)
-    )
-    flat = input.contiguous().view(1, samples * channels, *input.shape[2:])
-    out = cresset.batch_norm(flat, weight, bias, mean, var, use_input_stats, momentum, eps, True)
-    if use_input_stats:
-        with cresset.no_grad():
-            if running_mean is not None:
-                running_mean.copy_(mean.view(samples, channels).mean(0))
-            if running_var is not None:
-                running_var.copy_(var.view(samples, channels).mean(0))
-    return out.view(input.shape)
+    return cresset.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):

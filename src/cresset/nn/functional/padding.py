@@ -36,7 +36,10 @@ def pad(input, pad, mode="constant", value=None):
     if mode not in _MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(amounts) not in (1, 2, 3) or ndim - len(amounts) not in (1, 2):
-        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+        raise NotImplementedError(
+            f"pad: Padding size {len(pad)} is not supported for {ndim}D input tensor: mode {mode!r} pads the last one, "
+            "two or three dimensions, behind one dimension or two"
+        )
     return _BY_NAME[_MODES[mode]](input, amounts)
 
 

@@ -3,6 +3,7 @@
 import cresset
 
 from ..._native import forget_base
+from ...ops.metadata import suggested_format
 from .padding import pad
 
 
@@ -16,8 +17,10 @@ def _pairs(who, **values):
         pair = _pair(value)
         if len(pair) != 2:
             raise RuntimeError(f"{who}: expected {name} to be one or two numbers, got {value}")
-        if min(pair) < (0 if name == "padding" else 1):
-            raise RuntimeError(f"{who}: {name} should be greater than zero, but got {value}")
+        if name == "padding" and min(pair) < 0:
+            raise RuntimeError(f"{who}: padding should be non-negative, but got {value}")
+        if name != "padding" and min(pair) < 1:
+            raise RuntimeError(f"{who}: {name.replace('_', ' ')} should be greater than zero, but got {value}")
         pairs.append(pair)
     return pairs
 
@@ -95,17 +98,29 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"for input, but got: {list(input.shape)}"
         )
     area = kernel[0] * kernel[1]
+    if area >= 2**63:
+        raise RuntimeError(
+            f"fold: Given kernel_width = {kernel[1]} and kernel_height = {kernel[0]} the product of kernel_width and "
+            "kernel_height overflowed."
+        )
     if input.size(-2) % area:
         raise RuntimeError(
             "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
             f"but got input.size(1)={input.size(-2)} and kernel_size={kernel}."
         )
     places = _places(size, kernel, dilation, padding, stride)
-    if min(places) < 1 or input.size(-1) != places[0] * places[1]:
+    given = (
+        f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+        f"stride={stride}, "
+    )
+    if min(places) < 1:
         raise RuntimeError(
-            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
-            f"stride={stride}, "
-            f"expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{given}calculated shape of the array of sliding blocks as {tuple(places)}, which is too small "
+            "(non-positive)"
+        )
+    if input.size(-1) != places[0] * places[1]:
+        raise RuntimeError(
+            f"{given}expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{places[0]} * {places[1]} = {places[0] * places[1]}, but got input.size(2)={input.size(-1)}."
         )
     height, width = size[0] + 2 * padding[0], size[1] + 2 * padding[1]
@@ -118,9 +133,12 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return forget_base(image)
 
 
-def _rearranged(mixed, *shape):
-    """Memory of its own, also where nothing changes its place (single pixels, a factor of one)."""
-    return forget_base(mixed.clone(memory_format=cresset.contiguous_format).view(shape))
+def _rearranged(input, mixed, *shape):
+    """Memory of its own, also where nothing changes its place (single pixels, a factor of one), in the order of the
+    input's.
+    """
+    rearranged, format = mixed.clone(memory_format=cresset.contiguous_format).view(shape), suggested_format(input)
+    return forget_base(rearranged) if format is cresset.contiguous_format else rearranged.clone(memory_format=format)
 
 
 def pixel_shuffle(input, upscale_factor):
@@ -148,7 +166,7 @@ def pixel_shuffle(input, upscale_factor):
     split = input.reshape(*batch, channels // (r * r), r, r, height, width)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _rearranged(mixed, *batch, channels // (r * r), height * r, width * r)
+    return _rearranged(input, mixed, *batch, channels // (r * r), height * r, width * r)
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -175,7 +193,7 @@ def pixel_unshuffle(input, downscale_factor):
     split = input.reshape(*batch, channels, height // r, r, width // r, r)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _rearranged(mixed, *batch, channels * r * r, height // r, width // r)
+    return _rearranged(input, mixed, *batch, channels * r * r, height // r, width // r)
 
 
 def channel_shuffle(input, groups):
@@ -196,7 +214,7 @@ def channel_shuffle(input, groups):
             f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} "
             "groups."
         )
-    return _rearranged(input.unflatten(1, (groups, channels // groups)).transpose(1, 2), *input.shape)
+    return _rearranged(input, input.unflatten(1, (groups, channels // groups)).transpose(1, 2), *input.shape)
 
 
 def native_channel_shuffle(input, groups):

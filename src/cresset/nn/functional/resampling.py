@@ -2,19 +2,22 @@
 turn."""
 
 import math
+import operator
 import warnings
 
 import cresset
 
 from ..._native import overridable
 from ...ops.autocast import autocast
+from ...ops.metadata import suggested_format
 from ...ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from ...ops.resampling import cubic_weights
 
-_SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
+_REACH = {"bilinear": 1, "bicubic": 2, "lanczos": 3}  # of the filters that can be widened, in elements
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _NUMBERS = {"nearest": 1, "nearest-exact": 2, "linear": 3, "bilinear": 3, "trilinear": 3, "bicubic": 4}  # of _resample
-_MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact | lanczos"
 
 
 @autocast(cuda="float32")
@@ -33,10 +36,11 @@ def interpolate(
         input: (N, C, L), (N, C, H, W) or (N, C, D, H, W).
         size: the new sizes, or one for all.
         scale_factor: instead of `size`: how many times larger, for each dimension or for all.
-        mode: nearest, nearest-exact, area; linear (1 dimension), bilinear and bicubic (2), trilinear (3).
+        mode: nearest, nearest-exact, area; linear (1 dimension), bilinear, bicubic and lanczos (2), trilinear (3).
         align_corners: the centers of the corner elements stay in place, instead of the outer corners.
         recompute_scale_factor: place samples by the sizes, which are whole numbers, instead of by `scale_factor`.
-        antialias: widen the filter when shrinking, as image libraries do; bilinear and bicubic only.
+        antialias: widen the filter when shrinking, as image libraries do; bilinear, bicubic and lanczos, which is for
+            nothing else.
 
     >>> F.interpolate(cresset.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
@@ -51,10 +55,14 @@ def interpolate(
     elif align_corners is None:
         align_corners = False
     sizes, scales = _target(input, size, scale_factor, recompute_scale_factor, mode)
-    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+    if antialias and not (mode in _REACH and input.ndim == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic and lanczos modes and requires a 4-D tensor as input"
         )
+    if mode == "lanczos" and not antialias:
+        raise ValueError("interpolate: mode lanczos needs antialias=True")
+    if mode == "lanczos" and align_corners:
+        raise ValueError("interpolate: mode lanczos does not support align_corners=True")
     if spatial not in (1, 2, 3) or mode not in (*_SPATIAL, "nearest", "nearest-exact", "area"):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: {_MODES} "
@@ -75,15 +83,15 @@ def interpolate(
     # Half precision is interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have
     # the precision of the input, as PyTorch's have there. Bytes are rounded after each dimension.
     dtype, between = input.dtype, not mode.startswith("nearest")
-    if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in ("bilinear", "bicubic"))):
+    if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in _REACH)):
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
-    if dtype.is_floating_point and dtype.itemsize > 1 and not antialias and input.device.type != "cpu":
-        return _in_format_of(input, _resize_at_once(input, sizes, scales, mode, align_corners))
     precision = None
     if between and (
         dtype == cresset.uint8 or (dtype.itemsize == 2 and mode != "bilinear" and input.device.type == "cpu")
     ):
         precision = dtype
+    if precision is None and dtype.is_floating_point and dtype.itemsize > 1 and not antialias:
+        return _resize_at_once(input, sizes, scales, mode, align_corners)
     whole = precision == cresset.uint8 and input.device.type == "cpu"  # bytes stay bytes
     result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between and not whole else input
     for k in reversed(range(spatial)):
@@ -95,13 +103,11 @@ interpolate = overridable(interpolate, "torch.nn.functional")  # also where othe
 
 
 def _in_format_of(input, result):
-    if input.ndim == 4 and not input.is_contiguous() and input.is_contiguous(memory_format=cresset.channels_last):
-        return result.contiguous(memory_format=cresset.channels_last)
-    return result
+    return result.contiguous(memory_format=suggested_format(input))
 
 
 def _resize_at_once(input, sizes, scales, mode, align_corners):
-    """All dimensions in one kernel, on a device."""
+    """All dimensions in one operator, which keeps nothing for its gradient."""
     old = list(input.shape[2:])
     steps = [_step(o, n, s, align_corners) for o, n, s in zip(old, sizes, scales, strict=True)]
     modes = [0 if o == n and mode.endswith("linear") else _NUMBERS[mode] for o, n in zip(old, sizes, strict=True)]
@@ -136,7 +142,14 @@ def _target(input, size, scale_factor, recompute, mode):
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        sizes = [int(s) for s in size] if isinstance(size, (list, tuple)) else [int(size)] * spatial
+        sizes = list(size) if isinstance(size, (list, tuple)) else [size] * spatial
+        try:
+            sizes = [operator.index(s) for s in sizes]
+        except (TypeError, RuntimeError):
+            raise TypeError(
+                "interpolate: expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
+                f"but got size with types {[type(s) for s in sizes]}"
+            ) from None
         return sizes, [None] * spatial
     scales = [float(s) for s in (scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial)]
     sizes = [math.floor(float(n) * s) for n, s in zip(old, scales, strict=True)]
@@ -152,7 +165,7 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
         return input
     step = _step(old, size, scale, align_corners)
     dtype = cresset.float64 if bytes_ or input.dtype is cresset.float64 else cresset.float32
-    if mode.startswith("nearest"):
+    if mode.startswith("nearest"):  # of whole numbers
         at = cresset.arange(size, dtype=cresset.float32, device=input.device)
         at = ((at + 0.5 if mode == "nearest-exact" else at) * step).floor()
         return input.index_select(dim, at.long().clamp(0, old - 1))
@@ -225,7 +238,7 @@ def _filter(old, size, step, mode, dtype, device):
 
     Pixels have their center at a half; as in PyTorch, `align_corners` changes the step alone.
     """
-    reach = 1 if mode == "bilinear" else 2
+    reach = _REACH[mode]
     support, inverse = (reach * step, 1 / step) if step >= 1 else (float(reach), 1.0)
     middle = (cresset.arange(size, dtype=dtype, device=device)[:, None] + 0.5) * step
     first, last = (middle - support + 0.5).trunc().clamp_min(0), (middle + support + 0.5).trunc().clamp(max=old)
@@ -233,6 +246,8 @@ def _filter(old, size, step, mode, dtype, device):
     x = ((place - middle + 0.5) * inverse).abs()
     if mode == "bilinear":
         weight = (1 - x).clamp_min(0)
+    elif mode == "lanczos":
+        weight = cresset.where(x < reach, cresset.sinc(x) * cresset.sinc(x / reach), cresset.zeros_like(x))
     else:
         a = -0.5
         near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a

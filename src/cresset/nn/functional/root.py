@@ -103,10 +103,11 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
     return _sampled(5, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def _sampled(dims, input, *rest):
+def _sampled(dims, input, grid, *rest):
+    _grid.check_places(input, grid)
     if input.dim() != dims:
         raise RuntimeError(f"grid_sampler_{dims - 2}d: expected a {dims}-d input, got shape {tuple(input.shape)}")
-    return grid_sampler(input, *rest)
+    return grid_sampler(input, grid, *rest)
 
 
 def affine_grid_generator(theta, size, align_corners):
