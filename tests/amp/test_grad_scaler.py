@@ -127,3 +127,29 @@ def test_gradients_are_divided_where_pytorchs_programs_do_it():
     parameter.grad[0] = float("inf")
     (found,) = GradScaler("cpu")._unscale_grads_(sgd, cresset.tensor(1.0), none, False).values()
     assert found == 1 and none == 0
+
+
+def test_sums_of_sparse_gradients_that_overflow_are_found():
+    indices = cresset.tensor([[0, 0]])
+    parameter = cresset.zeros(1, dtype=cresset.float16, requires_grad=True)
+    parameter.grad = cresset.sparse_coo_tensor(indices, cresset.tensor([60000.0, 60000.0]).half(), (1,))
+    optimizer = cresset.optim.SGD([parameter], lr=1.0)
+    scaler = cresset.amp.GradScaler("cpu")
+    found = scaler._unscale_grads_(optimizer, cresset.ones(1), cresset.zeros(1), True)
+    assert found[cresset.device("cpu")].item() == 1.0
+
+
+def test_an_optimizer_that_asks_for_the_scaler_gets_it():
+    class Asking(cresset.optim.SGD):
+        _step_supports_amp_scaling = True
+        given = None
+
+        def step(self, closure=None, *, grad_scaler=None):
+            self.given = grad_scaler
+
+    parameter = cresset.nn.Parameter(cresset.ones(1))
+    optimizer, scaler = Asking([parameter], lr=0.1), cresset.amp.GradScaler("cpu")
+    scaler.scale(parameter.sum()).backward()
+    with pytest.warns(FutureWarning, match="stop passing itself"):
+        scaler.step(optimizer)
+    assert optimizer.given is scaler

@@ -166,3 +166,28 @@ def test_nothing_is_copied_out_of_what_has_no_memory():
             cresset.TypedStorage([3, 4], device="meta", dtype=cresset.int8)
         )
     assert target.tolist() == [1.0, 1.0] and cresset.ones(2, device="meta").copy_(target).is_meta
+
+
+def test_memory_that_numpy_holds_cannot_be_resized():
+    numpy = pytest.importorskip("numpy")
+    x = torch.zeros(3)
+    assert x.untyped_storage().resizable() and x.storage().resizable()
+    assert isinstance(x.numpy(), numpy.ndarray)
+    assert not x.untyped_storage().resizable()
+
+
+@pytest.mark.parametrize("word", ["QUInt8", "QInt8", "QInt32", "QUInt4x2", "QUInt2x4"])
+def test_storages_of_quantized_numbers_hold_whole_ones(word):
+    storage = getattr(torch, word + "Storage")(4)
+    storage[:] = 1
+    storage[2] = 7
+    assert storage.tolist() == [1, 1, 7, 1] and storage._deepcopy({}).tolist() == [1, 1, 7, 1]
+
+
+def test_the_storage_of_new_tensors_follows_the_default_dtype():
+    assert torch.Storage is torch.FloatStorage
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.Storage is torch.DoubleStorage
+    finally:
+        torch.set_default_dtype(torch.float32)
