@@ -110,7 +110,9 @@ Tensor SavedTensor::unpack(const Node& owner) const {
         " that ", owner.name(), " needs is at version ", tensor_.version(), "; expected version ", version_,
         " instead. Clone it before the change.", where);
   }
-  check(!had_history_ || tensor_->requires_grad, owner.name(),
+  const auto of_function = [&] { return !dynamic_cast<const OperatorNode*>(&owner); };
+  // Values are all that a Function of the user's asks for, unless its derivative is recorded.
+  check(!had_history_ || tensor_->requires_grad || (!modes.grad_enabled && of_function()), owner.name(),
         ": Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
         "please use out-of-place `.detach()` instead");
   if (is_output_ && modes.grad_enabled && is_differentiable(tensor_.dtype())) {

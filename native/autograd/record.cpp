@@ -45,11 +45,16 @@ bool needs_one_of(const OperatorNode& node, uint32_t arguments) {
   return false;
 }
 
-// An argument. What a call in place has written over is not what it read any more, and backward says so.
-SavedTensor keep(const Call& c, const Tensor& t) {
-  const bool overwritten =
-      (c.op.inplace || c.op.mutates) && t->level != kDispatched && overlap_of(c.outputs[0], t) != Overlap::none;
-  if (!overwritten) return SavedTensor(t, false);
+// An argument. What a call in place has written over is not what it read any more, and backward says so. `.data` counts
+// its writes apart, and a tangent is computed at once: there the copy of the first argument stands for what it was.
+SavedTensor keep(const Call& c, const Tensor& t, bool for_tangents) {
+  const bool in_place = (c.op.inplace || c.op.mutates) && t->level != kDispatched;
+  const Overlap overlap = in_place ? overlap_of(c.outputs[0], t) : Overlap::none;
+  if (overlap == Overlap::none) return SavedTensor(t, false);
+  const bool copied =
+      overlap == Overlap::whole && c.before.defined() && t.sizes() == c.before.sizes() && t.dtype() == c.before.dtype();
+  if (copied && (for_tangents || t.storage() != c.outputs[0].storage()))
+    return SavedTensor(requires_grad(t) ? c.before : detach(c.before), false);
   const NoPacking unpacked;
   SavedTensor kept(t, false);
   kept.outdate();
@@ -58,6 +63,7 @@ SavedTensor keep(const Call& c, const Tensor& t) {
 
 // `of_node`: the node is that of the results, so it must not own them.
 OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
+  const bool for_tangents = !of_node;
   OwnedValue o;
   o.what = saved.what;
   if (saved.what == Derivative::Saved::output) {
@@ -81,7 +87,7 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
       if (saved.what == Derivative::Saved::information)
         o.more().info = info_of(t), o.more().integers = {t.offset()};
       else
-        o.tensor = keep(c, t);
+        o.tensor = keep(c, t, for_tangents);
       break;
     }
     case Kind::tensors:
@@ -91,7 +97,7 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
         if (saved.what == Derivative::Saved::information)
           o.rest->infos.push_back(info_of(t));
         else if (t.defined())
-          o.rest->tensors.push_back(keep(c, t));
+          o.rest->tensors.push_back(keep(c, t, for_tangents));
         else
           o.rest->tensors.emplace_back();
       }
@@ -122,7 +128,7 @@ void save_pointwise(const Call& c, OperatorNode& node, bool of_node) {
       node.is_number |= static_cast<uint8_t>(1 << i);
       node.pointwise_numbers[i] = v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_;
     } else if (uses & (1 << i)) {
-      node.pointwise_inputs[i] = keep(c, i == 0 && c.before.defined() ? c.before : Tensor(v.tensor_));
+      node.pointwise_inputs[i] = keep(c, i == 0 && c.before.defined() ? c.before : Tensor(v.tensor_), !of_node);
     }
   }
   if (uses & kUsesOutput) node.pointwise_output = SavedTensor(c.outputs[0], of_node);
@@ -144,10 +150,19 @@ bool reads_first(const Operator& op) {
   return false;
 }
 
+// For an in-place call: is another argument the memory that is written?
+bool reads_what_is_written(const Call& c) {
+  if (!functional_of(c.op).pointwise) return false;
+  const Tensor target = c.tensor(0);
+  for (size_t i = 1; i < c.op.signature.parameters.size(); ++i)
+    if (c.args[i].kind == Kind::tensor && shares_memory(target, Tensor(c.args[i].tensor_))) return true;
+  return false;
+}
+
 void before_write(Call& c, const Tensor& target, bool record) { check_inplace(c.op.name().c_str(), target, record); }
 
 void save_before(Call& c) {
-  if (!reads_first(functional_of(c.op))) return;
+  if (!reads_first(functional_of(c.op)) && !reads_what_is_written(c)) return;
   const Tensor t = c.tensor(0);
   static const Operator& clone_op = *Registry::instance().find("clone");
   c.before = t->level ? detach(call_operator(clone_op, t)) : clone(t);

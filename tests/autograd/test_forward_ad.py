@@ -31,6 +31,10 @@ def push(function, primal=A, tangent=B):
         lambda x: cresset.where(x > 2.5, x * x, x),
         lambda x: x[x > 1.5],
         lambda x: x.clone().mul_(x).t().contiguous(),
+        lambda x: in_place(x, lambda y: y.mul_(y)),
+        lambda x: in_place(x, lambda y: y.pow_(y.view(2, 2))),
+        lambda x: in_place(x, lambda y: y.addcmul_(y, y, value=3)),
+        lambda x: cresset.view_as_real(in_place(cresset.view_as_complex(x), lambda y: y.mul_(y))),
         lambda x: cresset.complex(x, x * x).abs(),
     ],
 )
@@ -38,6 +42,33 @@ def test_tangents_agree_with_differences(function):
     eps = 1e-6
     expected = (function(A + eps * B) - function(A - eps * B)) / (2 * eps)
     assert cresset.allclose(push(function), expected, atol=1e-8)
+
+
+def in_place(x, change):
+    """What a change in place makes of a copy."""
+    y = x * 1
+    change(y)
+    return y
+
+
+def test_what_is_detached_and_written_over_has_no_tangent_but_its_old_values():
+    assert cresset.equal(push(lambda x: in_place(x, lambda y: y.div_(y.detach()))), B / A)
+
+
+def test_tangents_of_what_is_written_over_itself_have_gradients():
+    x = A.clone().requires_grad_()
+    with fw.dual_level():
+        y = in_place(fw.make_dual(x, B), lambda y: y.mul_(y))
+        fw.unpack_dual(y).tangent.sum().backward()
+    assert cresset.equal(x.grad, 2 * B)
+
+
+def test_in_vmap_tangents_of_what_is_written_over_itself_are_those_of_its_old_values():
+    def squares(x):
+        return in_place(x, lambda y: y.mul_(y))
+
+    pushed = cresset.func.vmap(lambda x, v: cresset.func.jvp(squares, (x,), (v,))[1])(A, B)
+    assert cresset.equal(pushed, 2 * A * B)
 
 
 def test_a_change_of_a_view_reaches_the_tangent_of_the_base():

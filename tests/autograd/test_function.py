@@ -301,3 +301,23 @@ def test_a_function_that_kept_nothing_runs_backward_again():
     y.backward()
     y.backward()
     assert x.grad == 4
+
+
+def test_what_a_function_has_kept_and_was_detached_in_place_is_given_to_backward():
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * x
+
+    leaf = cresset.tensor([1.0, 3.0], requires_grad=True)
+    x = leaf * 1
+    y = Scaled.apply(x)
+    x.detach_()
+    y.sum().backward()
+    assert leaf.grad.tolist() == [1, 3]

@@ -511,3 +511,19 @@ def test_in_vmap_an_operand_that_is_written_over_is_refused_too():
 
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         cresset.func.vmap(cresset.func.grad(squares))(cresset.ones(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda y: y.div_(y.data), [1 / 1.5, 0.5, 2, 1 / 3]),
+        (lambda y: y.mul_(y.data.view(1, 4).view(4)), [1.5, 2, 0.5, 3]),
+        (lambda y: y.addcmul_(y.data, y, value=2), [4, 5, 2, 7]),
+    ],
+)
+def test_an_operand_that_data_gave_and_that_is_written_over_is_read_by_backward_as_it_was(call, expected):
+    x = leaf(1.5, 2.0, 0.5, 3.0)
+    y = x * 1
+    call(y)
+    y.sum().backward()
+    assert x.grad.tolist() == pytest.approx(expected)

@@ -148,6 +148,67 @@ def test_a_change_that_only_pytorch_notices_is_known_where_the_gradient_is_right
     assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
 
 
+# What PyTorch refuses and cresset computes: the lines, and the function of cresset whose mistake must be seen.
+REFUSED = {
+    "a number for a tensor": (["v0 = values((3,), 'float32', 5)", "v1 = t.maximum(v0, 0.5)"], cresset, "maximum"),
+    "a bound of each kind": (["v0 = values((3,), 'float32', 5)", "v1 = t.clamp(v0, v0 * 2, 1)"], cresset, "clamp"),
+    "out= of another dtype": (
+        ["v0 = values((3,), 'float32', 5)", "v1 = t.zeros(2, dtype=t.float64)", "t.abs(v0, out=v1)"],
+        cresset,
+        "abs",
+    ),
+    "distances in half precision": (["v0 = values((3, 2), 'float16', 5)", "v1 = t.cdist(v0, v0)"], cresset, "cdist"),
+    "one number along its dimension": (
+        ["v0 = t.tensor(2.5)", "v1 = t.take_along_dim(v0, v0.argmax(0, keepdim=True), 0)"],
+        cresset,
+        "take_along_dim",
+    ),
+    "a form of nothing": (
+        ["v0 = t.zeros((2, 0))", "v1 = F.bilinear(v0, v0, t.zeros((2, 0, 0)))"],
+        F,
+        "bilinear",
+    ),
+    "windows of the padding alone": (
+        ["v0 = t.zeros((1, 3, 0))", "v1 = F.conv1d(v0, t.ones((1, 3, 2)), t.ones(1), padding=1)"],
+        F,
+        "conv1d",
+    ),
+    "a graph that is walked again": (
+        ["v0 = values((3,), 'float32', 5).requires_grad_()", "v1 = v0 * 2", *["v1.sum().backward()"] * 2],
+        cresset.Tensor,
+        "sum",
+    ),
+    "a view whose history PyTorch makes anew": (
+        [
+            "v0 = t.arange(2).to(t.float32).reshape((2,)).requires_grad_()",
+            "v1 = v0.broadcast_to((2, 2))",
+            "with t.no_grad(): v0.log1p_()",
+            "v1.sum().backward()",
+        ],
+        cresset.Tensor,
+        "sum",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_pytorch_refuses_is_known_where_it_is_right(name, monkeypatch):
+    steps, place, function = REFUSED[name]
+    pair = lockstep.Lockstep([torch, cresset])
+    why, kept = programs.replay(pair, steps)
+    assert kept == steps
+    assert programs.judged(pair, [torch, cresset], steps, why)[2]
+    right = getattr(place, function)
+
+    def wrong(*given, out=None, **named):
+        result = (right(*given, **named) + 1) * 2
+        return result if out is None else out.resize_(result.shape).copy_(result)
+
+    monkeypatch.setattr(place, function, wrong)
+    assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
+
+
 def off(function, by):
     """The function with each result too large by a part of it."""
     return lambda *given, **named: function(*given, **named) * (1 + by)

@@ -52,6 +52,13 @@ PROGRAMS = {
         "v2.addcmul_(v3, v3, value=-0.5)",
         "v2.abs().sum().backward()",
     ],
+    "what a function of one's own has kept is given to it, also when it was detached in place": [
+        "v0 = values((3,), 'float16', 1).requires_grad_()",
+        "v1 = v0 * 1",
+        "v2 = Scaled.apply(v1, 0.5)",
+        "v1.detach_()",
+        "v2.sum().backward(retain_graph=True)",
+    ],
     "no images, with their channels last": [
         "v0 = t.zeros((0, 1, 0, 5))",
         "v1 = v0.contiguous(memory_format=t.channels_last)",

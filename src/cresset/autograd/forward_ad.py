@@ -248,15 +248,37 @@ def propagate(name, arguments, outputs, before, node, sources):
     if (
         target is not None and before is not None
     ):  # the old value has the old tangents, which are about to be written over
-        for number in numbers:
-            if (tangent := tangent_of(target, number)) is not None:
-                set_tangent(before, tangent.clone(), number)
-        tensors.append(before)
+        copies = {word: as_it_was(value, target, before) for word, value in arguments.items()}
+        for word, copy in copies.items():
+            if copy is not arguments[word]:
+                for number in numbers:
+                    if (tangent := tangent_of(arguments[word], number)) is not None:
+                        set_tangent(copy, tangent.clone(), number)
+                tensors.append(copy)
+        arguments = copies
     for number in numbers:
-        propagate_level(number, tensors, target, name, arguments, outputs, before, node, sources)
+        propagate_level(number, tensors, target, name, arguments, outputs, node, sources)
 
 
-def propagate_level(number, tensors, target, name, arguments, outputs, before, node, sources):
+def as_it_was(value, target, before):
+    """An argument of a call in place: where it is what the call has written over, the copy that was made before."""
+    if value is target:
+        return before
+    if not isinstance(value, Tensor) or elements_of(value) != elements_of(target):
+        return value
+    copy = before if value.requires_grad else before.detach()
+    return copy.view_as(copy) if value.shape == copy.shape else copy.reshape(value.shape)
+
+
+def elements_of(tensor):
+    """Where the elements of a tensor lie, one after another."""
+    while _native.level_of(tensor):
+        tensor, _ = _native.batch_of(tensor)
+    steps = [(size, stride) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size != 1]
+    return tensor.data_ptr(), tensor.dtype, steps
+
+
+def propagate_level(number, tensors, target, name, arguments, outputs, node, sources):
     """What `propagate` does, for one level."""
     pairs = [(tensor, tangent_of(tensor, number)) for tensor in tensors]
     tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
@@ -268,7 +290,7 @@ def propagate_level(number, tensors, target, name, arguments, outputs, before, n
         elif views:
             pushed = view_tangent(name, arguments, first, tangents[id(first)])
         else:
-            pushed = push(name, arguments, outputs, tangents, target, before, node, sources)
+            pushed = push(name, arguments, outputs, tangents, target, node, sources)
         if not views:
             pushed = [settled(t, o, tangents) for t, o in zip(pushed, outputs, strict=True)]
     for output, tangent in zip(outputs, pushed, strict=True):
@@ -291,15 +313,12 @@ def view_tangent(name, arguments, primal, tangent):
     return viewed if isinstance(viewed, (tuple, list)) else [viewed]
 
 
-def push(name, arguments, outputs, tangents, target, before, node, sources):
+def push(name, arguments, outputs, tangents, target, node, sources):
     """The results' tangents, None where there is none."""
-    values = dict(arguments)
-    if target is not None and before is not None:
-        values[next(iter(values))] = before
     formula = formulas.definition(name if target is None else name.removesuffix("_"))
     # A complex number among the arguments makes a complex result of real tensors.
     if formula is not None and not any(t.is_complex() for t in (*sources, outputs[0]) if t is not None):
-        return [by_formula(formula, values, outputs[0], tangents)]
+        return [by_formula(formula, arguments, outputs[0], tangents)]
     return by_double_backward(node, sources, outputs, tangents)
 
 

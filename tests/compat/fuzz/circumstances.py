@@ -10,6 +10,7 @@ import ast
 import re
 
 import numpy as np
+from detours import ANOTHER_WAY, Uncounted, agrees, another_way, saving_copies
 from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import GRADIENT
 from side import Side, asked, fits, memory
@@ -41,20 +42,23 @@ def circumstances(libraries, steps, why, operands):
     if not why.startswith("raised") and "; both raised" in why:
         return NOTHING_CHANGED if changes_nothing(libraries[-1], steps) else "; cresset changed something"
     bounded = re.sub(r"([(,] ?)-\d+(?=[,)])", r"\g<1>0", steps[-1])
-    if "clamp" in steps[-1] and bounded != steps[-1] and " uint8 " in operands and agrees(libraries, steps, bounded):
+    wraps = "clamp" in steps[-1] and bounded != steps[-1] and " uint8 " in operands
+    if wraps and agrees_with(libraries, steps, bounded):
         return AS_BOUNDED
     if "operands share memory" in operands:
         text = with_copies(steps[-1])
-        if text and agrees(libraries, steps, text):
+        if text and agrees_with(libraries, steps, text):
             return AS_APART
     if found := re.fullmatch(r"(with t\.no_grad\(\): )?(t\.\w+\(.*), out=(v\d+)\)", steps[-1]):
         text = f"{found[1] or ''}{found[3]}.copy_({found[2]}))"
-        if re.match(r"v\d+: \S+ instead of \S+ at ", why) and agrees(libraries, steps, text):
+        if re.match(r"v\d+: \S+ instead of \S+ at ", why) and agrees_with(libraries, steps, text):
             return AS_COPIED
     if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
-        if is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]):
+        anew = REMADE + uncounted(libraries, steps) if remade(libraries, steps) else ""
+        is_told = anew.endswith(ANOTHER_WAY)
+        if not is_told and is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]):
             return CONSTANT
-        return REMADE if remade(libraries, steps) else ""
+        return anew
     if found := re.fullmatch(
         r"(\S+): strides \(([\d, ]*)\) instead of \(([\d, ]*)\)(?:; \1: offset \d+ instead of 0)?", why
     ):
@@ -64,7 +68,7 @@ def circumstances(libraries, steps, why, operands):
     if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
         return views(libraries, steps, found[1])
     if "detach views in-place" in why:
-        return views(libraries, steps, steps[-1].partition(".")[0])
+        return views(libraries, steps, steps[-1].removesuffix(".detach_()"))
     if found := re.fullmatch(r"n\d+: (\('array', 'u?int(?:16|32|64)', .*\)) instead of (\('array', .*\))", why):
         return SIGNS_OF_NANS if are_nans(*map(ast.literal_eval, found.groups())) else ""
     if found := re.fullmatch(r"said \((\d+), False\) instead of \(0, False\)", why):
@@ -79,17 +83,26 @@ def circumstances(libraries, steps, why, operands):
         and behind_backward(libraries, steps)
     ):
         return BEHIND
+    if "median(" in steps[-1] and re.match(r"v\d+: \S+ instead of \S+ at ", why):
+        text = re.sub(r"\b(v\d+)(?=[.]median\()", r"\1.clone(memory_format=t.contiguous_format)", steps[-1])
+        return AS_APART if agrees_with(libraries, steps, text) else ""
+    found = re.match(r"v\d+: (-?\d+) instead of (-?\d+) at .* u?int\d+$", why)
+    if found and "linspace(" in steps[-1]:
+        return "; by one" if abs(int(found[1]) - int(found[2])) == 1 else ""
     if why.startswith("only torch") and "modified by an inplace operation" in why:
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if "modified by an inplace operation" in why and counted_together(libraries, steps):
         return TOGETHER
+    if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):
+        return said
     said = past(steps, why)
     if found := re.fullmatch(r"tensors \[(.+)\] instead of \[\]", why):
         names = re.findall(VARIABLE, found[1])
         said += BASED if all(is_based(libraries[0], steps, name) for name in names) else ""
     if GRADIENT.search(steps[-1]):
         said += "; sizes of a recorded tensor were changed" if resizes(libraries[0], steps) else ""
-        said += REMADE if remade(libraries, steps if "together(" in steps[-1] else steps[:-1]) else ""
+        if remade(libraries, steps if "together(" in steps[-1] else steps[:-1]):
+            said += REMADE + uncounted(libraries, steps)
     return said
 
 
@@ -116,7 +129,7 @@ def resizes(library, steps):
     """Whether a tensor that requires a gradient gets other sizes on the way (out= under no_grad, `.data =`)."""
     side, seen = Side(library), {}
     for text in steps[:-1]:
-        side.run(compile(text, "<step>", "exec"))
+        side.run(text)
         for tensor in side.tensors().values():
             before = seen.setdefault(id(tensor), (tensor, tuple(tensor.shape)))[1]
             if before != tuple(tensor.shape) and asked(lambda x=tensor: x.requires_grad) is True:
@@ -199,7 +212,7 @@ def remade(libraries, steps):
     sides, seen = [Side(library) for library in libraries], {}
     for text in steps:
         for side in sides:
-            side.run(compile(text, "<step>", "exec"))
+            side.run(text)
         theirs, ours = (side.tensors() for side in sides)
         for name in theirs.keys() & ours.keys():
             if not asked(theirs[name]._is_view):
@@ -213,11 +226,16 @@ def remade(libraries, steps):
     return False
 
 
+def uncounted(libraries, steps):
+    """The words where cresset ends as PyTorch does when writes that are not recorded do not count there."""
+    return ANOTHER_WAY if agrees(libraries, steps, steps, answered=False, side=Uncounted(libraries[0])) else ""
+
+
 def after(library, steps):
     """A side that has run these lines."""
     side = Side(library)
     for text in steps:
-        side.run(compile(text, "<step>", "exec"))
+        side.run(text)
     return side
 
 
@@ -290,7 +308,7 @@ def had(library, steps, name):
     """Whether what a variable is a view of has, or had, a name of its own."""
     side, seen = Side(library), []
     for text in steps:
-        side.run(compile(text, "<step>", "exec"))
+        side.run(text)
         seen += side.tensors().values()
     base = side.tensors()[name]._base
     return any(tensor is base for tensor in seen)
@@ -309,7 +327,7 @@ def changes_nothing(library, steps):
     """Whether the last step, which fails, leaves the variables of a library as they were."""
     side = after(library, steps[:-1])
     before = state(side)
-    side.run(compile(steps[-1], "<step>", "exec"))
+    side.run(steps[-1])
     return side.error is not None and asked(lambda: state(side)) == before
 
 
@@ -329,23 +347,12 @@ def copied(text):
     return re.sub(r"\b(v\d+)\b", r"\1.clone()", text)
 
 
-def agrees(libraries, steps, text):
+def agrees_with(libraries, steps, text):
     """Whether PyTorch, given the last step as `text`, ends where cresset ends with the step itself."""
-    lockstep = Lockstep(libraries)
-    for step in steps[:-1]:
-        if lockstep.step(step):
-            return False
-    lead, other = lockstep.sides
-    lead.run(compile(text, "<step>", "exec"))
-    other.run(compile(steps[-1], "<step>", "exec"))
-    lockstep.steps.append(text)
-    lockstep.seen.append(True)
-    why = lockstep.difference()
-    return why is None or re.fullmatch(r"\S+: is_leaf (True|False) instead of RuntimeError", why) is not None
+    return agrees(libraries, steps, [*steps[:-1], text], answered=False)
 
 
 def agrees_with_saved_copies(libraries, steps):
     """Whether PyTorch, which then notices no change of what it saved, ends where cresset ends."""
-    lockstep = Lockstep(libraries)
-    with libraries[0].autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x):
-        return not any(lockstep.step(step) for step in steps)
+    with saving_copies(libraries[0]):
+        return agrees(libraries, steps, steps, answered=False)

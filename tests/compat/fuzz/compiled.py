@@ -64,7 +64,7 @@ def run_program(twice, seed, number):
     lines, errors = [], []
     for _ in range(rng.randint(5, 30)):
         lines.append(maker.line())
-        eager.run(compile(lines[-1], "<step>", "exec"))
+        eager.run(lines[-1])
         errors.append(eager.error)
     state = eager.t.is_grad_enabled(), eager.t.get_default_dtype()
     compiled.begin()
@@ -72,7 +72,7 @@ def run_program(twice, seed, number):
     _native.compute_late(True)
     try:
         for line in lines:
-            compiled.run(compile(line, "<step>", "exec"))
+            compiled.run(line)
             found.append(compiled.error)
     finally:
         _native.compute_late(False)

@@ -65,17 +65,18 @@ class Lockstep:
     def lead(self):
         return self.sides[0]
 
-    def step(self, text, compare=True, between=lambda who: None):
-        """Run one step on all sides. Returns how they differ after it, or None."""
-        self.steps.append(text)
+    def step(self, text, compare=True, between=lambda who: None, instead=None):
+        """Run one step on all sides, or for the leading one another step `instead`. Returns how they differ after it,
+        or None.
+        """
+        self.steps.append(instead or text)
         self.seen.append(compare)
         self.replaced |= bool(REPLACED.search(text))
         self.storage_written |= bool(STORAGE_WRITTEN.search(text))
-        code = compile(text, "<step>", "exec")
         # The last side first: its crash is the one that is looked for.
         for side in reversed(self.sides):
             between(side.t.__name__)
-            side.run(code)
+            side.run(instead or text if side is self.lead else text)
         for side in self.sides:
             if side.error and (
                 side.error[0] in ("SystemError", "MemoryError", "RecursionError") or "has a bug" in side.error[1]

@@ -22,6 +22,8 @@ import tempfile
 import traceback
 import warnings
 
+import numpy as np
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import steps_autograd  # noqa: E402, F401
 import steps_memory  # noqa: E402, F401
@@ -136,7 +138,8 @@ def operands(lockstep, steps):
     for name in dict.fromkeys(re.findall(r"\bv\d+\b", steps[-1])):
         if name in tensors:
             looks = side.looks(tensors[name])
-            shown = memory(tensors[name], looks).tolist() if span(looks) <= 24 else "..."
+            elements = memory(tensors[name], looks)
+            shown = elements.tolist() if span(looks) <= 24 else "..." + uncommon(elements)
             flags = "".join(f" {word}" for word in ("requires_grad", "is_leaf", "is_conj") if looks[word])
             said.append(
                 f"{name} <{looks['shape']} {looks['dtype']} {looks['strides']}+{looks['offset']}{flags} version "
@@ -149,6 +152,16 @@ def operands(lockstep, steps):
     if any(0 not in tensors[name].stride() and overlaps(tensors[name]) for name in named):
         said.append("elements overlap")
     return "; ".join(said)
+
+
+def uncommon(elements):
+    """Whether nan, infinity, or numbers whose squares overflow are among elements that are too many to be shown."""
+    if elements.dtype.kind not in "fc":
+        return ""
+    sizes = np.abs(elements[np.isfinite(elements)])
+    huge = sizes > np.sqrt(np.finfo(elements.dtype).max)
+    said = {" nan": np.isnan(elements), " inf": np.isinf(elements), " huge": huge}
+    return "".join(word for word, found in said.items() if found.any())
 
 
 def overlaps(tensor):

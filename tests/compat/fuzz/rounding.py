@@ -300,7 +300,7 @@ class Again:
 
     def run(self, text):
         self.side.t.set_default_dtype(self.default)
-        self.side.run(compile(self.rewrite(text), "<step>", "exec"))
+        self.side.run(self.rewrite(text))
         self.side.t.set_default_dtype(self.side.t.float32)
 
     def values(self):

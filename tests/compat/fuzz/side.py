@@ -34,10 +34,10 @@ class Side:
         self.error = None
         self.first = {}
 
-    def run(self, code):
+    def run(self, text):
         """Execute one step; what it raised stays in `error` as (class, message)."""
         try:
-            exec(code, self.names)  # the program's own text, made by steps.py
+            exec(compile(text, "<step>", "exec"), self.names)  # the program's own text, made by steps.py
             self.error = None
         except Exception as error:
             self.error = (type(error).__name__, str(error))

@@ -1,0 +1,200 @@
+"""Other ways to ask PyTorch for what it refuses: a rule of differences.py that excuses a refusal holds only where
+cresset gives what PyTorch gives on such a way.
+
+A way is a pattern of the refusal and a function from the lines of the program to those that cresset and PyTorch run
+instead.
+"""
+# ruff: noqa: E501 -- a table of patterns: a row a line
+
+import contextlib
+import re
+
+from lockstep import Lockstep
+from side import Side, asked
+
+ANOTHER_WAY = "; as PyTorch another way"
+AGAIN = "Trying to backward through the graph a second time"
+NUMBER = r"-?\d+(?:[.]\d+)?(?:e-?\d+)?|True|False|-?\d*j|\([-+.\dj]+\)"
+OUT = r"(t\.(?!no_grad)\w+\(.*), out=(\S+)\)$"
+MADE = r"(?:t[.](?:zeros|ones|full)|values)\(\([\d, ]*\), [^()]*\)"
+
+
+def helpers(t):
+    """Words for the lines that PyTorch runs instead."""
+
+    def wide(x):
+        return x.to(t.complex64) if x.dtype == t.complex32 else x.float() if x.dtype in (t.float16, t.bfloat16) else x
+
+    def narrow(result, *operands):
+        dtype = operands[0].dtype
+        for x in operands[1:]:
+            dtype = t.result_type(operands[0], x) if x.dim() == 0 else t.promote_types(dtype, x.dtype)
+        if not result.is_complex():
+            dtype = {t.complex32: t.float16}.get(dtype, dtype)
+        return result.to(dtype) if result.is_floating_point() or result.is_complex() else result
+
+    def fill(out, result):
+        result = result.to(out.dtype)
+        return t.where(t.tensor(True), result, result, out=out)
+
+    def whole(x):
+        return x.to(t.int64) if x.dtype == t.bool else x
+
+    def clamp(x, *bounds):
+        x, *spread = t.broadcast_tensors(x, *(t.as_tensor(x if b is None else b) for b in bounds))
+        return t.clamp(x, *(None if b is None else s for b, s in zip(bounds, spread, strict=True)))
+
+    return {"wide": wide, "narrow": narrow, "fill": fill, "whole": whole, "clamp": clamp}
+
+
+# ---- lines that PyTorch runs instead
+
+
+def last(pattern, replacement):
+    """The way that differs in the last line, where a pattern is found."""
+    return lambda steps: (steps, [*steps[:-1], re.sub(pattern, replacement, steps[-1])])
+
+
+def anywhere(pattern, replacement):
+    """The way that differs in every line where a pattern is found."""
+    return lambda steps: (steps, [re.sub(pattern, replacement, step) for step in steps])
+
+
+def in_fresh_memory(steps):
+    """A new result that is copied to `out=`, which has memory of its own: not that of a file, or more than it shows."""
+    kept = [re.sub(r"^(v\d+ = (?:F\.\w+_loss|through_\w+)\(.*)", r"\1.clone()", step) for step in steps[:-1]]
+    return steps, [*kept, re.sub(OUT, r"fill(\2, \1))", steps[-1])]
+
+
+def in_single_precision(steps):
+    """Operands of half precision are widened first, and the result is rounded."""
+    name, call = re.fullmatch(r"(v\d+) = (.*)", steps[-1]).groups()
+    wider = re.sub(rf"\b(v\d+\b|{MADE})", r"wide(\1)", call)
+    operands = ", ".join(re.findall(rf"\bv\d+\b|{MADE}", call))
+    return steps, [*steps[:-1], f"{name} = narrow({wider}, {operands})"]
+
+
+# ---- lines that both run instead
+
+
+def without_recording(steps):
+    """Nothing in the last line is recorded."""
+    text = steps[-1] if steps[-1].startswith("with t.no_grad") else f"with t.no_grad(): {steps[-1]}"
+    return ([*steps[:-1], text],) * 2
+
+
+def without(pattern):
+    """Lines in which a pattern is found are left out."""
+    return lambda steps: ([step for step in steps if not re.search(pattern, step)],) * 2
+
+
+# (the refusal, the way)
+WAYS = [
+    (r"heaviside_?\(\): argument", last(rf"(v\d+)(, |\.heaviside_\()({NUMBER})\)", r"\1\2t.tensor(\3, dtype=\1.dtype))")),
+    (r"addcdiv\(\): argument", last(rf"(?<=, )({NUMBER})(?=[,)])", r"t.tensor(\1, dtype=t.float64)")),
+    (r"must be Tensor, not (int|float|bool|complex)|clamp\(\) received an invalid combination", last(rf"(?<=[(,] )({NUMBER})(?=[,)])|(?<=\()({NUMBER})(?=[,)])", lambda m: f"t.tensor({m[0]})")),
+    (r"Index put requires the source and destination dtypes match|unsupported operation: some elements of the input", last(r"(v\d+)(\[.*\]) = (.*)", r"\1\2 = t.as_tensor(\3).clone().to(\1.dtype)")),
+    (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
+    (r"doesn't match the broadcast shape", in_fresh_memory),
+    (r"Found dtype \w+ but expected Byte", last(r"t\.clamp\((v\d+)(.*), out=(\S+)\)$", r"fill(\3, t.clamp(\1.to(t.int64)\2))")),
+    (r"not implemented for '(Half|BFloat16|ComplexHalf)'", in_single_precision),
+    (r"derivative for aten::remainder", anywhere(rf"(?<== )({NUMBER})(?= % v)", r"t.tensor(\1)")),
+    (r"output with shape \[\] doesn't match the broadcast shape", anywhere(r"\bt\.clamp\((?!.*out=)", "clamp(")),
+    (r"Negation, the `-` operator, on a bool", anywhere(r"\bt\.atan2\((v\d+), (v\d+)\)", r"t.atan2(whole(\1), whole(\2))")),
+    (r"tolist\(\) shouldn't be called on a tensor with unallocated storage", without(r"[.]register_\w*hook\(")),
+    (r"unsupported operation: some elements", last(r"(backward\()(v\d+)", r"\1\2.clone()")),
+    (r"stack expects a non-empty TensorList", last(r"t\.autograd\.functional\.jacobian\(lambda x: x \* x, (v\d+)\)", r"t.zeros((*\1.shape, *\1.shape), dtype=\1.dtype)")),
+    (r"Dimension specified as", last(r"t\.take_along_dim\((v\d+), .*", r"t.gather(\1.view(1), 0, t.tensor([0])).view(())")),
+    (r"cannot reshape tensor of 0 elements", last(r"F\.bilinear\((v\d+), \1, (.*)\)$", r"t.einsum('...i,oij,...j->...o', \1, \2, \1)")),
+    (r"Only zero batch or zero channel inputs", last(r"(F\.conv(\d)d\()(v\d+)(.*)padding=1", lambda m: f"{m[1]}F.pad({m[3]}, {(1, 1) * int(m[2])}){m[4]}padding=0")),
+    (r"Only zero batch or zero channel inputs", last(r"(F\.conv_transpose(\d)d\()(v\d+)(.*?)(stride=(\d))?\)$", lambda m: f"{m[1]}F.pad({m[3]}, {(0, 1) * int(m[2])}){m[4]}{m[5] or ''})[...{f', :-{m[6] or 1}' * int(m[2])}].clone(memory_format=t.contiguous_format)")),
+    (r"not implemented for 'Bool'", last(r"(v\d+) = (.*)", lambda m: f"{m[1]} = " + re.sub(r"\b(v\d+)\b", r"\1.to(t.int64)", m[2]) + " != 0")),
+    (r"masked_fill_ only supports boolean masks", last(r"(t\.tensor\([^)]*), dtype=t\.uint8\)", r"\1, dtype=t.bool)")),
+    (r"does not support automatic differentiation for outputs with complex dtype|Autograd not support dtype", without_recording),
+    (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
+    (r"Output 0 of View is a view and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
+    (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(lambda x: x \* 2 \+ 1\)\((v\d+)\)", r"\1 * 2 + 1")),
+    (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
+]  # fmt: skip
+
+
+def another_way(libraries, steps, why):
+    """The words for a refusal of PyTorch where it gives what cresset gives when it is asked another way, or none."""
+    if AGAIN in why:
+        return ANOTHER_WAY if agrees_when_kept(libraries, steps) else ""
+    for refusal, way in WAYS:
+        if re.search(refusal, why):
+            with contextlib.suppress(AttributeError):  # a line that the way does not know
+                if agrees(libraries, *way(steps)):
+                    return ANOTHER_WAY
+    return ""
+
+
+def agrees(libraries, ours, theirs, answered=True, side=None):
+    """Whether PyTorch, with lines or a side of its own, ends where cresset ends, and (unless `answered` is False) does
+    not refuse.
+    """
+    lockstep = Lockstep(libraries)
+    if side:
+        lockstep.sides[0] = side
+        lockstep.replaced = True  # versions are counted differently
+    lockstep.lead.names.update(helpers(libraries[0]))
+    found = [lockstep.step(text, instead=instead) for text, instead in zip(ours, theirs, strict=True)]
+    untold = found[-1] and re.fullmatch(r"\S+: is_leaf (True|False) instead of RuntimeError", found[-1])
+    return not any(found[:-1]) and (not found[-1] or bool(untold)) and not (answered and lockstep.lead.error)
+
+
+def agrees_when_kept(libraries, steps):
+    """Whether PyTorch, when it keeps the graphs that it has walked, ends where cresset ends."""
+    fewer = without_refused(libraries[0], steps)
+    with keeping_graphs(libraries[0]):
+        if agrees(libraries, fewer, fewer):
+            return True
+        with saving_copies(libraries[0]):
+            return agrees(libraries, fewer, fewer)
+
+
+def without_refused(library, steps):
+    """The lines without those, but for the last, that ask for a graph that was walked before."""
+    side, kept = Side(library), []
+    for step in steps[:-1]:
+        side.run(step)
+        if not (side.error and AGAIN in side.error[1]):
+            kept.append(step)
+    return [*kept, steps[-1]]
+
+
+@contextlib.contextmanager
+def keeping_graphs(library):
+    """Backward passes of a library keep what they walk, also where they were not asked to."""
+    autograd = library.autograd
+    backward, grad = autograd.backward, autograd.grad
+    autograd.backward = lambda tensors, given=None, retain_graph=None, *more, **named: backward(
+        tensors, given, True, *more, **named
+    )
+    autograd.grad = lambda *given, **named: grad(*given, **{**named, "retain_graph": True})
+    try:
+        yield
+    finally:
+        autograd.backward, autograd.grad = backward, grad
+
+
+class Uncounted(Side):
+    """A side on which writes that are not recorded do not count, so that no history is made anew after them."""
+
+    NOT_RECORDED = re.compile(r"^with t\.no_grad\(\): |[.]step\(|'step'")
+
+    def run(self, text):
+        before = [
+            (x, x._version) for x in self.tensors().values() if not isinstance(asked(lambda x=x: x._version), str)
+        ]
+        super().run(text)
+        plain = any(x._version != n and not x._is_view() and not x.requires_grad for x, n in before)
+        if plain or self.NOT_RECORDED.search(text):
+            for x, version in before:
+                self.t._C._autograd._unsafe_set_version_counter((x,), (version,))
+
+
+def saving_copies(library):
+    """A library saves copies for backward, and notices no change of what it saved."""
+    return library.autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x)
