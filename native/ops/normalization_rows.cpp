@@ -142,7 +142,8 @@ void infer_normalize(Call& c) {
                     " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);
   if constexpr (kCentered) check_parameter_dtypes(c, t, {2, 3});
-  const Dtype dtype = kCentered ? statistics_dtype(c, t, {2, 3}) : statistics_dtype(c, t, {2});
+  // rstd of RMS normalization is nobody's but the gradient's, whose terms may cancel: it has all its digits.
+  const Dtype dtype = kCentered ? statistics_dtype(c, t, {2, 3}) : promote(t.dtype(), Dtype::f32);
   if (kCentered) promise_statistic(c, t, shape, dtype);
   promise_statistic(c, t, shape, dtype);
 }
@@ -183,7 +184,8 @@ void infer_normalize_backward(Call& c) {
   check_sizes(c, "layer_norm", {{0, t.numel()}, {3, count}, {4, count}, {5, n}});
   c.promise_like(t);
   const int64_t none[] = {0};
-  for (int i = 0; i < 2; ++i) c.promise(c.boolean(6) ? c.integers(2) : DimsView(none), c.tensor(4).dtype(), t.device());
+  const Dtype dtype = c.tensor(c.has(5) ? 5 : 4).dtype();
+  for (int i = 0; i < 2; ++i) c.promise(c.boolean(6) ? c.integers(2) : DimsView(none), dtype, t.device());
 }
 void run_normalize_backward(Call& c) {
   const Tensor t = c.tensor(1);

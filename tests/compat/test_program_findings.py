@@ -59,6 +59,13 @@ PROGRAMS = {
         "v1.detach_()",
         "v2.sum().backward(retain_graph=True)",
     ],
+    "terms of a gradient of half precision that cancel": [
+        "v0 = t.nn.Parameter(values((1,), 'bfloat16', 1))",
+        "F.rms_norm(v0, (1,)).sum().backward()",
+        "v1 = t.tensor([1.25, 0.3, 0.7, 5.0], dtype=t.bfloat16).requires_grad_()",
+        "v2 = values((4,), 'bfloat16', 5).requires_grad_()",
+        "F.rms_norm(v1, (4,), v2).sum().backward()",
+    ],
     "no images, with their channels last": [
         "v0 = t.zeros((0, 1, 0, 5))",
         "v1 = v0.contiguous(memory_format=t.channels_last)",
