@@ -66,6 +66,11 @@ PROGRAMS = {
         "v2 = values((4,), 'bfloat16', 5).requires_grad_()",
         "F.rms_norm(v1, (4,), v2).sum().backward()",
     ],
+    "no more is taken away by padding than there is": [
+        "v0 = values((3,), 'float32', 1)",
+        *(f"v1 = F.pad(v0, {amounts})" for amounts in ((2, -4), (-4, 2), (-3, 1), (1, -3), (-2, -2), (1, -4))),
+        "v2 = F.pad(v0[:0], (1, -1))",
+    ],
     "no images, with their channels last": [
         "v0 = t.zeros((0, 1, 0, 5))",
         "v1 = v0.contiguous(memory_format=t.channels_last)",

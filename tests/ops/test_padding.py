@@ -86,3 +86,9 @@ def test_halves_are_summed_in_float_and_rounded_once():
     ones = cresset.ones(1, 1, 300, dtype=cresset.bfloat16) * 1.01
     got = cresset._pad(ones, (299, 0), 2, 0, True)
     assert got.item() == cresset.tensor(float(ones[0, 0, 0]) * 300, dtype=cresset.bfloat16).item()
+
+
+@pytest.mark.parametrize(("size", "amounts"), [(0, (1, -1)), (3, (2, -4)), (3, (-4, 2)), (3, (-2, -2))])
+def test_more_than_there_is_cannot_be_taken_away(size, amounts):
+    with pytest.raises(RuntimeError, match="negative padding"):
+        F.pad(cresset.ones(size), amounts)

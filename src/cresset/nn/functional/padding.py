@@ -64,6 +64,11 @@ def _check_result(input, dim, before, after):
 def _constant(input, amounts, value):
     for dim, before, after in amounts:
         _check_result(input, dim, before, after)
+        if input.size(dim) + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError(
+                f"pad: The input size {input.size(dim)} of dimension {dim} is less than what negative padding {before} "
+                f"and {after} takes away"
+            )
     if any(amount > 0 for _, *both in amounts for amount in both):
         return cresset._pad(input, _in_pairs(amounts), CONSTANT, value, False)
     for dim, before, after in amounts:
