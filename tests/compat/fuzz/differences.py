@@ -51,7 +51,7 @@ KNOWN = [
                                                                                                                                                                                                                                                                                                                   "dtype")),
     (r"[.]take_along_dim\(", r"only torch raised IndexError: Dimension specified as.*; as PyTorch another way$", r"<\(\) ",
         "a single number has one element along its only dimension"),
-    (r"index_copy_\(", r"^raised (IndexError instead of RuntimeError: index_copy_\(\): (Number of indices|When source is scalar)[^|]*[|] unsupported operation|RuntimeError instead of IndexError: index_copy_: unsupported operation[^|]*[|] index_copy_\(\): index -?\d+ is out of bounds)", r"operands share memory", ("two things are wrong: which is noticed first "
+    (r"index_copy_\(", r"^raised (IndexError instead of RuntimeError: index_copy_\(\): (Number of indices|When source)[^|]*[|] unsupported operation|RuntimeError instead of IndexError: index_copy_: unsupported operation[^|]*[|] index_copy_\(\): index -?\d+ is out of bounds)", r"operands share memory", ("two things are wrong: which is noticed first "
                                                                                                                                                                                           "differs")),
     (r"[.]trace\(", r"^raised RuntimeError instead of NotImplementedError: trace: expected a matrix", r" (bool|complex32) ",
         "two things are wrong"),
@@ -311,7 +311,7 @@ KNOWN = [
         "a gradient that PyTorch keeps as a part of a larger one"),
     (r"", r"only cresset raised RuntimeError: setStorage: .* are out of bounds for storage of size", r"",
         "memory that was cut off, or that a result was not given, is not read; PyTorch reads on"),
-    (r"logical_(and|or|xor|not)_\(", r"only cresset raised RuntimeError: (\w+: a (view of a )?leaf Variable that requires grad|A tensor that was made together with others)", r"requires_grad", ("a leaf is not written to, whatever is "
+    (r"logical_(and|or|xor|not)_\(", r"only cresset raised RuntimeError: (\w+: a (view of a )?leaf Variable that requires grad|A tensor that was made together with others|A view was created in no_grad mode)", r"requires_grad", ("a leaf is not written to, whatever is "
                                                                                                                                                   "written")),
     (r"[.]view\(t[.]", r"only torch raised RuntimeError: self.stride\(-1\) must be 1 to view \w+ as \w+ \(different element sizes\), but got \d+$", r"<\([^)]*\b1\) ",
         "the stride of a dimension of one element: beside a number PyTorch lays a result out in the order of its operand"),
