@@ -73,6 +73,7 @@ from .tensors.from_data import (  # noqa: E402, F401
 globals().update(_operators.functions)
 globals().update(_tensor_types.legacy_types)
 _tensor_classes = set(_tensor_types.legacy_types.values())
+_storage_classes = {UntypedStorage, TypedStorage, *_legacy_storages.values()}
 globals().update(_legacy_storages)
 _tensor_methods.install(_operators.methods)
 typename = _tensor_types.typename

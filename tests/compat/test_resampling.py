@@ -98,3 +98,11 @@ def test_sizes_are_whole_numbers(size):
     for lib in (cresset, torch):
         with pytest.raises(TypeError, match="expected size to be one of int or"):
             lib.nn.functional.interpolate(lib.zeros(1, 1, 4, 4), size=size)
+
+
+@pytest.mark.parametrize("size", [0, 24])
+def test_pytorchs_operators_resize_into_a_tensor(size):
+    for lib in (cresset, torch):
+        out = lib.empty(size).view(2, 3, 4) if size else lib.empty(0)
+        found = lib._C._nn.upsample_nearest1d(lib.ones(2, 3, 2), (4,), 2, out=out)
+        assert found is out and tuple(out.shape) == (2, 3, 4) and out.sum().item() == 24

@@ -239,9 +239,14 @@ def _padded(mode, rank):
 def _resized(mode, corners):
     """Resizing by sizes, or by factors: the two orders in which PyTorch's operators take them."""
 
-    def resized(input, output_size, *rest, scale_factors=None):
+    def resized(input, output_size, *rest, scale_factors=None, out=None):
         options = {"align_corners": bool(rest[0])} if corners else {}
-        return _resize(input, output_size, scale_factors or (rest[1:] if corners else rest), mode=mode, **options)
+        found = _resize(input, output_size, scale_factors or (rest[1:] if corners else rest), mode=mode, **options)
+        if out is None:
+            return found
+        if out.dtype != found.dtype:
+            raise RuntimeError(f"{mode}: Expected out tensor to have dtype {found.dtype}, but got {out.dtype} instead")
+        return (out if out.shape == found.shape else out.resize_(found.shape)).copy_(found)
 
     return resized
 
