@@ -41,6 +41,8 @@ class TestWords:
     def test_an_element_has_its_own_words_whatever_the_size(self, count, cuda):
         drawn = cresset.rand(count, device=cuda, generator=seeded()).cpu()
         assert drawn.tolist() == [(w >> 8) / 2**24 for w in words(123, 0, count)]
+        whole = cresset.randint(1000, (count,), device=cuda, generator=seeded())  # 8 bytes each, 2 a vector
+        assert whole.tolist() == [w * 1000 >> 32 for w in words(123, 0, count)]
 
     def test_the_next_call_goes_on_where_the_last_one_stopped(self, cuda):
         g = seeded()

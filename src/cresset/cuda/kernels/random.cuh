@@ -118,7 +118,27 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   Vector<T, kVector> values[kUnit / kVector];
 #pragma unroll
   for (int v = 0; v < kUnit / kVector; ++v) draw<kVector>(words + v * kVector * kWords, values[v].values, arguments);
-  if (at + kUnit <= count && is_aligned(out, 16)) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (kUnit == 2 * kVector && (unit - lane + 32) * kUnit <= count && is_aligned(out, 16)) {
+    // Of two vectors a thread, each store of the warp takes 32 that lie side by side.
+    struct Parts {
+      uint32_t at[4];
+    };
+    const Parts first = __builtin_bit_cast(Parts, values[0]),
+                second = __builtin_bit_cast(Parts, values[kUnit / kVector - 1]);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      Parts taken;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const uint32_t even = __shfl_sync(0xffffffffu, first.at[k], half * 16 + lane / 2),
+                       odd = __shfl_sync(0xffffffffu, second.at[k], half * 16 + lane / 2);
+        taken.at[k] = lane % 2 ? odd : even;
+      }
+      store_vector(out + (unit - lane) * kUnit + (half * 32 + lane) * kVector,
+                   __builtin_bit_cast(Vector<T, kVector>, taken));
+    }
+  } else if (at + kUnit <= count && is_aligned(out, 16)) {
 #pragma unroll
     for (int v = 0; v < kUnit / kVector; ++v) store_vector(out + at + v * kVector, values[v]);
   } else {
