@@ -272,3 +272,13 @@ class TestChecking:
             backends.cuda.matmul.allow_fp16_reduced_precision_reduction = (False, False)
         with pytest.raises(AttributeError, match="Unknown attribute"):
             backends.cuda.matmul.zzz = 1
+
+
+def test_the_native_setting_of_mkldnn_is_that_of_the_backend():
+    assert cresset._C._get_mkldnn_enabled()
+    cresset._C._set_mkldnn_enabled(False)
+    try:
+        assert not cresset.backends.mkldnn.enabled
+    finally:
+        cresset._C._set_mkldnn_enabled(True)
+    assert cresset.backends.mkldnn.enabled

@@ -208,10 +208,10 @@ def _get_mkldnn_enabled():
 
 
 def _set_mkldnn_enabled(enabled):
-    """The setting `backends.mkldnn.enabled`."""
+    """The setting `backends.mkldnn.enabled`, also where `flags` alone may change settings."""
     from ..backends import mkldnn
 
-    mkldnn.enabled = enabled
+    type(mkldnn).enabled.put(enabled)
 
 
 def _get_deterministic_fill_uninitialized_memory():
