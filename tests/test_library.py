@@ -395,3 +395,34 @@ def test_any_sequence_is_a_list():
         return x.clone()
 
     shaped(X, Three())
+
+
+def test_a_definition_in_a_library_is_in_its_namespace():
+    with torch.library._scoped_library("conform_space", "FRAGMENT") as library:
+        torch.library.define("other::inside", "(Tensor x) -> Tensor", lib=library)
+        assert torch.ops.conform_space.inside.default._schema.name == "conform_space::inside"
+
+
+def test_a_pair_of_numbers_is_no_scalar_and_only_tensors_may_be_missing_in_lists():
+    for hint in (tuple[int, float], list[int | None]):
+
+        def f(x: torch.Tensor, y: hint) -> torch.Tensor: ...
+
+        with pytest.raises(ValueError, match="unsupported type"):
+            torch.library.infer_schema(f, mutates_args=())
+
+
+def test_opcheck_names_the_argument_that_a_result_shares_memory_with():
+    with torch.library._scoped_library("conform_alias", "FRAGMENT") as library:
+        library.define("same(Tensor x) -> Tensor")
+        library.impl("same", lambda x: x.view_as(x), "CPU")
+        with pytest.raises(Exception, match="Argument x is not defined to alias output but was aliasing"):
+            torch.library.opcheck(torch.ops.conform_alias.same.default, (torch.ones(2),))
+
+
+def test_questions_about_arguments_and_results():
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    assert torch._C._any_requires_grad(y, [x]) and not torch._C._any_requires_grad(y, a=y)
+    shares = torch._C._any_output_is_alias_to_input_or_output
+    assert shares((y,), {}, (y[1:],)) and not shares((y,), None, (y * 2,))
+    assert [a.type for a in torch._C.parse_schema("f(Tensor[]? x, int n) -> ()").arguments] == ["Tensor[]?", "int"]

@@ -19,7 +19,8 @@ const Operator& op(const char* name, const char* overload = "") {
 }
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  if (is_interpreted(a) || is_interpreted(b)) return python_steps.interpret("add", a, b);
+  if (is_interpreted(a)) return python_steps.interpret("add", b, a);  // dense before sparse, the later before
+  if (is_interpreted(b)) return python_steps.interpret("add", a, b);
   static const Operator& add_op = op("add");
   return call_operator(add_op, a, b);
 }
@@ -211,6 +212,9 @@ class BackwardRun {
             tasks_[k].needed |= child.needed || child.wanted_at >= 0;
           }
         if (s.node->is_accumulate()) tasks_[k].needed = request_.accumulate && tasks_[k].wanted_at >= 0;
+        // Nothing wanted lies behind a result whose .grad is wanted; it is for the hooks of its node that it runs.
+        if (request_.accumulate && tasks_[k].wanted_at >= 0 && s.node->hooks && !s.node->hooks->node.empty())
+          tasks_[k].needed = true;
         stack.pop_back();
       }
     }
@@ -233,7 +237,7 @@ class BackwardRun {
     grads.resize(std::max<int64_t>(grads.size(), node.results.size()));
     if (node.hooks && (tasks_[k].needed || tasks_[k].wanted_at >= 0)) run_result_hooks(node, grads);
     // A leaf's hooks come before those of its node, as another tensor's do.
-    if (node.is_accumulate() && grads[0].defined() && (tasks_[k].needed || tasks_[k].wanted_at >= 0))
+    if (node.is_accumulate() && (tasks_[k].needed || tasks_[k].wanted_at >= 0))
       run_leaf_hooks(static_cast<AccumulateGrad&>(node), grads);
     if (tasks_[k].wanted_at >= 0) {
       for (int32_t w = tasks_[k].wanted_at; w >= 0; w = next_wanted_[static_cast<size_t>(w)]) {
@@ -268,8 +272,10 @@ class BackwardRun {
       }
       for (int64_t i = 0; i < out.size(); ++i)
         if (out[i].defined() && node.edges[i].node) out[i] = fit(node.name(), out[i], target_of(node.edges[i]));
-      if (hooked)
+      if (node.hooks && !node.hooks->node.empty()) {
+        before.resize(grads.size());  // hooks that came while it ran see no gradients
         for (auto& hook : std::vector(node.hooks->node)) hook->after(out, before);
+      }
       if (!request_.keep_graph) node.release_saved();
     }
     for (int64_t i = 0; i < node.edges.size(); ++i) {
@@ -288,7 +294,7 @@ class BackwardRun {
 
   void run_result_hooks(Node& node, Grads& grads) {
     for (auto& h : std::vector(node.hooks->on_results)) {
-      if (h.index >= grads.size() || !grads[h.index].defined()) continue;
+      if (h.index >= grads.size()) continue;  // a gradient that did not come is None to the hook
       GradModeGuard mode(request_.create_graph);
       if (Tensor changed = h.hook->call(grads[h.index]); changed.defined()) grads[h.index] = changed;
     }

@@ -213,9 +213,10 @@ static void check_origin(const Tensor& t, bool indirect) {
         ". This view was created inside a custom Function (or because an input was returned as-is): "
         "recording the change would pass by the function's own backward. Clone the result first.");
   const bool inference = origin == ViewOrigin::inference;
-  const char* mode = inference ? "inference" : "no_grad";
+  const char* mode = inference ? "inference_mode" : "no_grad";
+  const std::string viewed = state && state->grad_fn ? name + " is a view of a view which" : "A view";
   check(
-      false, "A view was created in ", mode, " mode and ", what,
+      false, viewed, " was created in ", inference ? "inference" : mode, " mode and ", what,
       inference ? " in normal mode" : " with grad mode enabled",
       ". Given that this use case is ambiguous and error-prone, it is forbidden. "
       "You can clarify your code by moving both the view and the inplace either both inside the ",
@@ -276,6 +277,10 @@ void renew_view(const TensorImpl& view) {
 }
 
 bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
+
+void forget_accumulator(const Tensor& t) {
+  if (AutogradState* state = state_of(t.get())) state->accumulator = nullptr;
+}
 
 Edge gradient_edge(const Tensor& t) {
   if (RefPtr<Node> node = grad_fn(t)) return {node, state_of(t.get())->output_index};

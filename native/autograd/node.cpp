@@ -212,19 +212,21 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
 
 // ---------------------------------------------------------------- leaves
 
+thread_local bool keeps_grad_layout = true;
+
 AccumulateGrad::AccumulateGrad(const Tensor& t) : variable(t) {
   sequence = UINT64_MAX;  // leaves are served as soon as their gradient is complete
   results.push_back({t.sizes(), t.dtype(), t.device()});
 }
 
 AccumulateGrad::~AccumulateGrad() {
-  if (AutogradState* s = state_of(variable.get())) s->accumulator = nullptr;
+  if (AutogradState* s = state_of(variable.get()); s && s->accumulator == this) s->accumulator = nullptr;
 }
 
 void AccumulateGrad::backward(Grads& grads, Grads&) {
   static const Operator& add = *Registry::instance().find("add");
   static const Operator& add_ = *Registry::instance().find("add_");
-  if (!variable->requires_grad) return;
+  if (!variable->requires_grad || !grads[0].defined()) return;
   AutogradState& state = state_for_writing(variable.get());
   Tensor grad = grads[0];
   check(grad->batch_level() == variable->batch_level(),
@@ -239,12 +241,17 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
       static const Operator& clone_op = *Registry::instance().find("clone");
       state.grad = call_operator(clone_op, grad);
     } else {
-      // The gradient may be kept as it is when nobody else holds it and its layout is the variable's.
-      const bool ours = grad->use_count() <= 2 && !grad->base && grad.storage()->use_count() == 1 &&
-                        grad.strides() == variable.strides() && !grad->requires_grad && !grad->wrapper;
+      // The gradient may be kept as it is when nobody else holds it, but for the hooks after this node, and its
+      // layout is the variable's.
+      const bool fits = grad.strides() == variable.strides() || !keeps_grad_layout;
+      const int64_t holders = hooks && !hooks->node.empty() ? 3 : 2;
+      const bool ours = grad->use_count() <= holders && !grad->base && grad.storage()->use_count() == 1 && fits &&
+                        !grad->requires_grad && !grad->wrapper;
       grads[0] = Tensor();
       if (ours) {
         state.grad = grad;
+      } else if (!keeps_grad_layout) {
+        state.grad = clone(grad, MemoryFormat::preserve);
       } else {
         Tensor copy = is_dense(variable.sizes(), variable.strides())
                           ? empty(TensorInfo{variable.sizes(), variable.strides(), variable.dtype(), variable.device()})

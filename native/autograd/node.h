@@ -155,6 +155,8 @@ class OperatorNode : public Node {
   bool needs(int64_t edge) const { return static_cast<bool>(edges[edge].node); }
 };
 
+extern thread_local bool keeps_grad_layout;  // .grad gets the strides of its leaf
+
 // Leaves: adds the gradient to tensor.grad.
 class AccumulateGrad : public Node {
  public:
@@ -194,9 +196,10 @@ class AutogradState : public GradState {
 inline AutogradState* state_of(const TensorImpl* t) { return static_cast<AutogradState*>(t->grad_state); }
 AutogradState& state_for_writing(TensorImpl* t);
 
-RefPtr<Node> grad_fn(const Tensor& t);    // regenerated for a view whose base was changed in place
-Edge gradient_edge(const Tensor& t);      // grad_fn or the accumulator; empty when no gradient is wanted
-void renew_view(const TensorImpl& view);  // a view whose base got a tangent has one, too
+RefPtr<Node> grad_fn(const Tensor& t);     // regenerated for a view whose base was changed in place
+void forget_accumulator(const Tensor& t);  // the leaf becomes another one; graphs made up to now lead to the old one
+Edge gradient_edge(const Tensor& t);       // grad_fn or the accumulator; empty when no gradient is wanted
+void renew_view(const TensorImpl& view);   // a view whose base got a tangent has one, too
 bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, RefPtr<Node> node);     // appends a result to the node
 void rebase_history(const Tensor& t, RefPtr<Node> node);  // after an in-place change recorded by `node`

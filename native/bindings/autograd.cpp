@@ -86,11 +86,12 @@ class DictHook : public TensorHook {  // calls every value of a dict; handles re
       check_type(is_tensor(result.get()), "a tensor hook must return None or a Tensor, got ",
                  Py_TYPE(result.get())->tp_name);
       const Tensor changed = unwrap(result.get());
+      now = changed;
+      if (!grad.defined()) continue;
       check(changed.sizes() == grad.sizes(), "hook has changed the size of value: from ", list(grad.sizes()), " to ",
             list(changed.sizes()));
       check(changed.dtype() == grad.dtype(), "hook has changed the type of value: from ", name_of(grad.dtype()), " to ",
             name_of(changed.dtype()));
-      now = changed;
     }
     return now.get() == grad.get() ? Tensor() : now;
   }
@@ -508,6 +509,19 @@ PyObject* forget_base(PyObject*, PyObject* self) {
     return Py_NewRef(self);
   });
 }
+PyObject* set_keeps_grad_layout(PyObject*, PyObject* on) {
+  return guarded([&]() -> PyObject* {
+    check_type(PyBool_Check(on), "enforce_grad_layout_policy: expected a bool, got ", Py_TYPE(on)->tp_name);
+    return PyBool_FromLong(std::exchange(keeps_grad_layout, on == Py_True));
+  });
+}
+PyObject* forget_accumulator_py(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    check_type(is_tensor(self), "forget_accumulator: expected a Tensor, got ", Py_TYPE(self)->tp_name);
+    forget_accumulator(unwrap(self));
+    Py_RETURN_NONE;
+  });
+}
 
 PyMethodDef functions[] = {
     {"run_backward", run_backward_py, METH_VARARGS, nullptr},
@@ -515,6 +529,7 @@ PyMethodDef functions[] = {
     {"add_tensor_hooks", add_tensor_hooks, METH_VARARGS, nullptr},
     {"add_post_accumulate_hooks", add_post_accumulate_hooks, METH_VARARGS, nullptr},
     {"retain_grad", retain_grad, METH_O, nullptr},
+    {"forget_accumulator", forget_accumulator_py, METH_O, nullptr},
     {"push_saved_hooks", push_saved_hooks, METH_VARARGS, nullptr},
     {"pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
     {"disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
@@ -528,6 +543,7 @@ PyMethodDef functions[] = {
     {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS,
      "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
     {"set_grad_mode", set_mode<&Modes::grad_enabled>, METH_O, nullptr},
+    {"set_keeps_grad_layout", set_keeps_grad_layout, METH_O, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, "is_inference_mode_enabled() -> bool"},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
     {"is_anomaly_enabled", get_mode<&Modes::anomaly>, METH_NOARGS, "is_anomaly_enabled() -> bool"},

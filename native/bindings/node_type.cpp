@@ -344,6 +344,7 @@ class PythonNodeHook : public NodeHook {
   PythonNodeHook(PyObject* dict, bool before) : dict_(Py_NewRef(dict)), before_(before) {}
   ~PythonNodeHook() override { Py_DECREF(dict_); }
   void* object() const override { return dict_; }
+  bool is_before() const { return before_; }
   void before(Grads& grads) override {
     if (before_)
       each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(grads)).get(), nullptr), grads); });
@@ -400,6 +401,20 @@ PyObject* node_add_hooks(PyObject* self, PyObject* args) {
   });
 }
 
+// _hook_dict(before): the dict that was added first, or None.
+PyObject* node_hook_dict(PyObject* self, PyObject* arg) {
+  return guarded([&]() -> PyObject* {
+    const int before = PyObject_IsTrue(arg);
+    if (before < 0) raise_python();
+    if (NodeHooks* hooks = node_of(self).hooks)
+      for (auto& hook : hooks->node)
+        if (auto* ours = dynamic_cast<PythonNodeHook*>(hook.get());
+            ours && ours->is_before() == static_cast<bool>(before))
+          return Py_NewRef(static_cast<PyObject*>(ours->object()));
+    Py_RETURN_NONE;
+  });
+}
+
 PyGetSetDef getset[] = {
     {"next_functions", node_next, nullptr, "the nodes behind, with the index of their result", nullptr},
     {"metadata", node_metadata, nullptr, "a dict to keep things in", nullptr},
@@ -413,6 +428,7 @@ PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the recor
                          {"_saved", node_saved, METH_NOARGS, nullptr},
                          {"_raw_saved", node_raw_saved, METH_NOARGS, nullptr},
                          {"_add_hook_dict", node_add_hooks, METH_VARARGS, nullptr},
+                         {"_hook_dict", node_hook_dict, METH_O, nullptr},
                          {}};
 PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
                          {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
@@ -478,6 +494,15 @@ PyObject* attach_function(PyObject*, PyObject* args) {
   });
 }
 
+// A view that a Function's forward made of its input, of a call that is not recorded.
+PyObject* made_in_function(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (is_tensor(o) && impl_of(o)->base && impl_of(o)->view_origin == static_cast<uint8_t>(ViewOrigin::no_grad))
+      impl_of(o)->view_origin = static_cast<uint8_t>(ViewOrigin::function);
+    Py_RETURN_NONE;
+  });
+}
+
 // save_tensor(tensor, is_output, output_index)
 PyObject* save_tensor(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -505,6 +530,7 @@ PyObject* node_class(PyObject*, PyObject* name) {
 PyMethodDef functions[] = {{"node_class", node_class, METH_O, nullptr},
                            {"attach_function", attach_function, METH_VARARGS, nullptr},
                            {"save_tensor", save_tensor, METH_VARARGS, nullptr},
+                           {"made_in_function", made_in_function, METH_O, nullptr},
                            {}};
 
 }  // namespace

@@ -157,24 +157,22 @@ GETTER(get_backward_hooks, const AutogradState* s = state_of(t);
        return Py_NewRef(s && s->python_hooks ? static_cast<PyObject*>(s->python_hooks) : Py_None))
 
 template <class F>
-int set_guarded(F&& f) {
-  return guarded(
-      [&] {
-        f();
-        return 0;
-      },
-      -1);
+int set_guarded(PyObject* value, F&& f) {
+  return guarded([&] { return value ? (f(), 0) : (fail("this attribute of a tensor cannot be deleted"), 0); }, -1);
 }
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
-  return set_guarded([&] {
-    check_type(value && PyBool_Check(value), "requires_grad must be a bool");
+  return set_guarded(value, [&] {
+    check_type(PyBool_Check(value), "requires_grad must be a bool");
     const Tensor t = unwrap(self);
     check(value != Py_True || is_leaf(t), "you can only change requires_grad flags of leaf variables.");
     set_requires_grad(t, value == Py_True);
   });
 }
+int set_grad_fn(PyObject*, PyObject* value, void*) {
+  return set_guarded(value, [] { check_type(false, "_grad_fn is set by operations; detach_() takes it away"); });
+}
 int set_grad(PyObject* self, PyObject* value, void*) {
-  return set_guarded([&] {
+  return set_guarded(value ? value : Py_None, [&] {
     TensorImpl* t = impl_of(self);
     if (!value || value == Py_None) {
       if (AutogradState* s = state_of(t)) s->grad.reset();
@@ -192,10 +190,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   });
 }
 int set_data(PyObject* self, PyObject* value, void*) {
-  return set_guarded([&] {
-    check_type(value && is_tensor(value), "Variable data has to be a tensor, but got ",
-               value ? Py_TYPE(value)->tp_name : "nothing");
-    TensorImpl *t = impl_of(self), *v = unwrap_elements("data", value).get();
+  return set_guarded(value, [&] {
+    check_type(is_tensor(value), "Variable data has to be a tensor, but got ", Py_TYPE(value)->tp_name);
+    TensorImpl *t = impl_of(self), *v = unwrap_elements("data: incompatible tensor type", value).get();
     check(is_differentiable(v->dtype) || !t->requires_grad,
           "data set to a tensor that requires gradients must be floating point or complex dtype");
     // The version goes on: saved values of this tensor are no longer what they were.
@@ -212,10 +209,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
   });
 }
 int set_backward_hooks(PyObject* self, PyObject* value, void*) {
-  return set_guarded([&] {
+  return set_guarded(value, [&] {
     AutogradState& s = state_for_writing(impl_of(self));
     PyObject* old = static_cast<PyObject*>(s.python_hooks);
-    s.python_hooks = value && value != Py_None ? Py_NewRef(value) : nullptr;
+    s.python_hooks = value != Py_None ? Py_NewRef(value) : nullptr;
     Py_XDECREF(old);
   });
 }
@@ -231,6 +228,7 @@ PyGetSetDef getset[] = {
     {"requires_grad", get_requires_grad, set_requires_grad_attribute, "whether gradients are wanted", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "whether no recorded operation made it", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "the node that made it, or None", nullptr},
+    {"_grad_fn", get_grad_fn, set_grad_fn, nullptr, nullptr},
     {"grad", get_grad, set_grad, "the accumulated gradient, or None", nullptr},
     {"_grad", get_grad, set_grad, nullptr, nullptr},
     {"data", get_data, set_data, "the same memory without history", nullptr},

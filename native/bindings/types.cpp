@@ -101,6 +101,8 @@ Device parse_device_text(const char* text) {
     }
     return d;
   }
+  check(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos, "Invalid device string: '", text,
+        "'");
   fail("Expected one of ", known, " device type at start of device string: ", text);
 }
 

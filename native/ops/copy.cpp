@@ -138,7 +138,7 @@ void infer_copy_(Call& c) {
 
 void run_resize_(Call& c) {
   const Tensor t = c.tensor(0);
-  check(!requires_grad(t), "cannot resize variables that require grad");
+  check(modes.inference || !requires_grad(t), "cannot resize variables that require grad");
   const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());

@@ -2,6 +2,9 @@
 flattened into one.
 """
 
+import importlib
+import importlib.util
+import sys
 from collections import OrderedDict
 
 from . import _native
@@ -241,3 +244,33 @@ def _get_device_index(device, optional=False, allow_cpu=False):
 def is_compiling():
     """Whether a compiler is reading the program, rather than Python running it."""
     return False
+
+
+def try_import(module_name):
+    """A module by its name; None where there is none."""
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    return importlib.import_module(module_name) if importlib.util.find_spec(module_name) is not None else None
+
+
+def render_call(fn, args, kwargs):
+    """A call as text, tensors by their sizes.
+
+    >>> from cresset._utils import render_call
+    >>> render_call(cresset.sum, [cresset.ones(100)], {"dim": 0})
+    'torch.sum(tensor([...], size=(100,)), dim=0)'
+    """
+
+    def shown(value):
+        if isinstance(value, _native.Tensor):
+            return (
+                f"tensor([...], size={tuple(value.shape)}"
+                + ("" if value.dtype is _native.float32 else f", dtype={value.dtype}")
+                + ")"
+            )
+        return repr(value)
+
+    from .overrides import resolve_name
+
+    words = [*map(shown, args), *(f"{name}={shown(value)}" for name, value in kwargs.items())]
+    return f"{resolve_name(fn) or fn}({', '.join(words)})"

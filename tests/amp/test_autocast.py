@@ -194,3 +194,13 @@ def test_another_thread_has_its_own_state():
         thread.start()
         thread.join()
     assert seen == [False]
+
+
+def test_what_is_no_function_cannot_be_decorated():
+    with pytest.raises(TypeError, match="requires a callable, but got Tensor"):
+        cresset.autocast("cpu")(cresset.ones(2))
+
+
+def test_a_text_that_is_no_device_is_refused():
+    with pytest.raises(RuntimeError, match="Invalid device string: 'no device'"):
+        cresset.autocast("no device")

@@ -1,5 +1,7 @@
 """Leaves have gradients of their own, also where derivatives pass a gradient on as it is."""
 
+import pytest
+
 import cresset
 
 
@@ -27,3 +29,53 @@ def test_a_slice_of_everything_passes_its_gradient_on():
     a = cresset.ones(4, requires_grad=True)
     (a[:] * 2 + a[1:].sum()).sum().backward()
     assert a.grad.tolist() == [2.0, 6.0, 6.0, 6.0]
+
+
+def test_the_strides_of_grad_follow_the_leaf_unless_told_otherwise():
+    x = cresset.ones(2, 3).t().requires_grad_()
+    x.backward(cresset.ones(3, 2))
+    assert x.grad.stride() == x.stride()
+    x.grad = None
+    with cresset.autograd.enforce_grad_layout_policy(False):
+        x.backward(cresset.ones(3, 2))
+    assert x.grad.stride() == (2, 1)
+
+
+def test_a_leaf_with_other_memory_is_another_leaf():
+    x = cresset.ones(4, requires_grad=True)
+    y = x.clone()
+    with cresset.no_grad():
+        x.set_(cresset.ones(3))
+    with pytest.raises(RuntimeError, match="not have been used"):
+        cresset.autograd.grad(y.sum(), x)
+    x.sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_attributes_of_autograd_cannot_be_deleted():
+    x = cresset.ones(2, requires_grad=True)
+    for name in ("data", "requires_grad", "_grad_fn", "_backward_hooks"):
+        with pytest.raises(RuntimeError, match="cannot be deleted"):
+            delattr(x, name)
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        cresset.ones(2).data = cresset.eye(2).to_sparse()
+
+
+def test_sparse_gradients_are_summed_in_the_order_of_their_calls():
+    class Given(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, grad):
+            ctx.save_for_backward(grad)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ctx.saved_tensors[0], None
+
+    first, second = (
+        cresset.sparse_coo_tensor(cresset.tensor([places]), cresset.ones(len(places)), (4,))
+        for places in ([0, 3], [0, 1, 3])
+    )
+    x = cresset.zeros(4, requires_grad=True)
+    (Given.apply(x, first) + Given.apply(x, second)).sum().backward()
+    assert x.grad._indices().tolist() == (first + second)._indices().tolist() == [[0, 3, 0, 1, 3]]

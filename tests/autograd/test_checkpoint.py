@@ -1,9 +1,17 @@
 """Checkpointing: the same gradients from fewer kept values."""
 
+import contextlib
+
 import pytest
 
 import cresset
-from cresset.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential, set_checkpoint_early_stop
+from cresset.utils.checkpoint import (
+    CheckpointError,
+    GraphExecGroup,
+    checkpoint,
+    checkpoint_sequential,
+    set_checkpoint_early_stop,
+)
 
 
 def leaf(*values):
@@ -196,3 +204,106 @@ def test_the_reentrant_kind_needs_backward():
         checkpoint(cresset.exp, cresset.ones(1), use_reentrant=True)
     with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
         checkpoint(cresset.exp, x)
+
+
+def test_autocast_is_on_again_when_values_are_computed_again():
+    x, y = cresset.ones(3, 3, requires_grad=True), cresset.ones(3, 3, requires_grad=True)
+    seen = []
+
+    def product(x, y):
+        result = cresset.mm(x, y)
+        seen.append(result.dtype)
+        return cresset.mm(result, y)
+
+    with cresset.autocast("cpu", dtype=cresset.bfloat16):
+        loss = checkpoint(product, x, y, use_reentrant=False).sum()
+    loss.backward()
+    assert seen == [cresset.bfloat16, cresset.bfloat16]
+
+
+def test_a_value_is_handed_out_once_in_a_backward():
+    class Twice(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            with pytest.raises(CheckpointError, match="already unpacked once"):
+                _ = ctx.saved_tensors
+            return grad * x
+
+    x = leaf(3.0)
+    checkpoint(lambda x: Twice.apply(x * 1), x, use_reentrant=False).backward()
+    assert x.grad == 3
+
+
+def test_an_argument_without_a_history_is_the_same_object_when_it_comes_back():
+    found = []
+
+    class Keep(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            found.extend(ctx.saved_tensors)
+            return grad, None
+
+    x, y = leaf(1.0), cresset.tensor(2.0)
+    checkpoint(Keep.apply, x, y, use_reentrant=False).backward()
+    assert found[0] is y
+
+
+def test_gradients_inside_of_a_checkpointed_function_without_an_early_stop():
+    def slope(x):
+        y = checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False)
+        (grad,) = cresset.autograd.grad(y, x, create_graph=True)
+        return grad
+
+    x = leaf(0.5)
+    plain = cresset.autograd.grad(x.sin().exp(), x, create_graph=True)[0]
+    (expected,) = cresset.autograd.grad(plain, x)
+    with set_checkpoint_early_stop(False):
+        (found,) = cresset.autograd.grad(checkpoint(slope, x, use_reentrant=False), x)
+    assert cresset.allclose(found, expected)
+
+
+def test_backward_calls_of_a_group_share_what_is_computed_again():
+    calls = []
+
+    def steps(x):
+        calls.append(1)
+        y = x.sin()
+        return y, y.exp()
+
+    x = leaf(0.5)
+    y, z = checkpoint(steps, x, use_reentrant=False)
+    with GraphExecGroup():
+        (grad,) = cresset.autograd.grad(z, y)
+        cresset.autograd.grad(y, x, grad)
+    assert len(calls) == 2
+    out = checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False)
+    with GraphExecGroup():
+        out.backward(retain_graph=True)
+        with pytest.raises(CheckpointError, match="two backward calls that overlap"):
+            out.backward()
+
+
+def test_a_context_that_hides_an_error_of_the_function_is_refused():
+    class Hiding:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return True
+
+    def fails(x):
+        raise ValueError("no")
+
+    with pytest.raises(RuntimeError, match="context_fn suppressed an exception"):
+        checkpoint(fails, leaf(1.0), use_reentrant=False, context_fn=lambda: (Hiding(), contextlib.nullcontext()))

@@ -321,3 +321,75 @@ def test_what_a_function_has_kept_and_was_detached_in_place_is_given_to_backward
     x.detach_()
     y.sum().backward()
     assert leaf.grad.tolist() == [1, 3]
+
+
+def test_a_view_that_forward_makes_of_an_intermediate_cannot_be_marked_dirty():
+    class Bad(Function):
+        @staticmethod
+        def forward(ctx, x):
+            out = x.clone().view_as(x)
+            ctx.mark_dirty(out)
+            return out
+
+    with pytest.raises(RuntimeError, match="received a tensor that was not an input"):
+        Bad.apply(cresset.ones(1, requires_grad=True).clone())
+
+
+def test_outputs_without_a_gradient_may_have_none_in_backward():
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            plain = x.clone()
+            ctx.mark_non_differentiable(plain)
+            ctx._materialize_non_diff_grads = False
+            return x * 2, plain
+
+        @staticmethod
+        def backward(ctx, grad, other):
+            seen.append(other)
+            return grad * 2
+
+    Two.apply(cresset.ones((), requires_grad=True))[0].backward()
+    assert seen == [None]
+
+
+def test_a_view_of_an_input_that_needs_no_gradient_cannot_be_changed_by_one_that_does():
+    class View(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+    view = View.apply(cresset.ones(2))
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        view += cresset.ones(2, requires_grad=True)
+
+
+def test_jvp_must_change_the_tangent_of_what_forward_changes():
+    class Doubled(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent
+
+    with cresset.autograd.forward_ad.dual_level():
+        dual = cresset.autograd.forward_ad.make_dual(cresset.ones(()), cresset.ones(()))
+        with pytest.raises(RuntimeError, match="must modify the corresponding gradient inplace"):
+            Doubled.apply(dual)
+
+
+def test_what_has_neither_jvp_nor_backward_says_that_jvp_is_missing():
+    class Plain(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+    with cresset.autograd.forward_ad.dual_level():
+        dual = cresset.autograd.forward_ad.make_dual(cresset.ones(()), cresset.ones(()))
+        with pytest.raises(NotImplementedError, match="must implement the jvp function"):
+            Plain.apply(dual)

@@ -270,3 +270,88 @@ def test_a_retained_gradient_is_a_copy_of_what_the_caller_gets():
         with cresset.no_grad():
             gradient.mul_(10)
         assert y.grad.tolist() == [4.0, 4.0]
+
+
+def test_a_gradient_that_does_not_come_is_none_to_the_hooks():
+    class Nothing(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    seen = []
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    x.register_hook(lambda grad: seen.append(("leaf", grad)))
+    y.register_hook(lambda grad: seen.append(("result", grad)))
+    Nothing.apply(y).sum().backward()
+    assert seen == [("result", None), ("leaf", None)] and x.grad is None
+
+
+def test_a_hook_that_is_removed_by_an_earlier_one_still_runs_this_time():
+    count = []
+    y = leaf(1.0) * 2
+    y.grad_fn.register_prehook(lambda grads: handle.remove())
+    handle = y.grad_fn.register_prehook(lambda grads: count.append(1))
+    y.backward(retain_graph=True)
+    y.backward()
+    assert count == [1]
+
+
+def test_hooks_of_a_node_run_for_a_result_whose_grad_is_wanted():
+    order = []
+    x = leaf(1.0)
+    y = x.clone()
+    y.grad_fn.register_prehook(lambda grads: order.append("node"))
+    y.register_hook(lambda grad: order.append("tensor"))
+    (y * 3).backward(inputs=(y,))
+    assert order == ["tensor", "node"] and y.grad == 3 and x.grad is None
+
+
+def test_the_hook_after_a_leaf_sees_the_gradient_that_was_kept():
+    x = leaf(1.0, 2.0)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    seen = []
+
+    def add_half(leaf):
+        leaf.grad.add_(0.5)
+
+    x.register_post_accumulate_grad_hook(add_half)
+    node.register_hook(lambda inputs, outputs: seen.append(outputs[0].clone()))
+    (x * 2).sum().backward()
+    assert seen[0].tolist() == [2.5, 2.5]
+
+
+def test_a_hook_that_is_added_while_the_node_runs_is_called_after_it():
+    def unpack(tensor):
+        node = cresset._C._current_autograd_node()
+        node.register_hook(lambda inputs, outputs: tuple(grad / 2 for grad in inputs))
+        return tensor
+
+    x = leaf(3.0)
+    with cresset.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        y = x.exp()
+    y.backward()
+    assert cresset.allclose(x.grad, x.detach().exp() / 2)
+
+
+def test_hooks_on_any_gradient_count_for_each_thread():
+    x, y = leaf(1.0), leaf(2.0)
+    count = []
+    register_multi_grad_hook((x, y), lambda grad: count.append(1), mode="any")
+    product = x * y
+    ready = threading.Barrier(4)
+
+    def run():
+        ready.wait()
+        product.backward(retain_graph=True)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(count) == 4

@@ -195,3 +195,13 @@ def test_a_product_with_one_zero_has_a_derivative_there():
     source = cresset.tensor([0.0, 3.0], requires_grad=True)
     x.scatter_reduce(0, index(0, 0), source, "prod").sum().backward()
     assert source.grad.tolist() == [3.0, 0.0]
+
+
+def test_the_second_derivative_of_a_product_of_several_zeros_is_refused():
+    x, src = (cresset.tensor(v, requires_grad=True) for v in ([1.0], [0.0, 0.0]))
+    index = cresset.tensor([0, 0])
+    for product in (cresset.scatter_reduce, cresset.index_reduce):
+        (grad,) = cresset.autograd.grad(product(x, 0, index, src, "prod"), src, create_graph=True)
+        assert grad.tolist() == [0, 0]
+        with pytest.raises(RuntimeError, match="Double backward is unsupported for src"):
+            cresset.autograd.grad(grad.sum(), src)

@@ -332,3 +332,8 @@ def test_what_is_for_phones_is_refused_in_words():
     names = [lint["name"] for lint in mobile_optimizer.generate_mobile_module_lints(model)]
     assert names == ["REQUIRES_GRAD"] * 4 + ["DROPOUT", "BATCHNORM"]
     assert mobile_optimizer.generate_mobile_module_lints(model.eval().requires_grad_(False)) == []
+
+
+def test_a_command_is_asked_whether_it_is_a_compiler():
+    assert cpp_extension.check_compiler_ok_for_platform("c++")
+    assert not cpp_extension.check_compiler_ok_for_platform("true")

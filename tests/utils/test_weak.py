@@ -63,3 +63,18 @@ def test_references_compare_by_identity():
     assert reference() is None
     with pytest.raises(AssertionError, match="expected a torch.Tensor"):
         TensorWeakRef(3)
+
+
+def test_update_takes_anything_with_keys():
+    a, b = torch.ones(1), torch.ones(1)
+
+    class Mapping:
+        def keys(self):
+            return [a, b]
+
+        def __getitem__(self, key):
+            return "a" if key is a else "b"
+
+    found = WeakIdKeyDictionary()
+    found.update(Mapping())
+    assert found[a] == "a" and found[b] == "b"

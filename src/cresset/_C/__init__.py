@@ -39,6 +39,7 @@ _disabled_torch_dispatch_impl = Tensor.__torch_dispatch__
 _LATER = {
     "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records",
     "_AutoDispatchBelowAutograd": "_library.operator",
+    "_any_output_is_alias_to_input_or_output": "_library.utils", "_any_requires_grad": "_library.utils",
     "StorageBase": "storage", "_LinAlgError": "linalg", "Tag": "ops.tags",
     "_is_fwd_grad_enabled": "autograd.forward_ad", "_set_fwd_grad_enabled": "autograd.forward_ad",
     "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
@@ -94,6 +95,13 @@ def _log_api_usage_once(event):
 def _current_autograd_node():
     """The node whose derivative or hook this thread's backward is running; None outside of backward."""
     return _native.running_node()
+
+
+def parse_schema(schema):
+    """The parsed form of a schema's text, "name(Type argument, ...) -> Type"."""
+    from ..ops.namespaces import Schema
+
+    return Schema(schema)
 
 
 def _current_graph_task_id():

@@ -75,7 +75,10 @@ def custom_op(qualname, manual_schema=None):
 def defined(qualname, text):
     """A new CustomOp of a schema without the name, as in "(Tensor x) -> Tensor"."""
     validate_namespace(parse_qualname(qualname)[0])
-    schema = namespaces.Schema(qualname + text)
+    try:
+        schema = namespaces.Schema(qualname + text)
+    except RuntimeError as error:
+        raise AssertionError(f"Invalid function schema: {parse_qualname(qualname)[1]}{text}: {error}") from None
     if not is_functional_schema(schema):
         raise ValueError(
             "custom_op only supports functional operators: that write to no argument, give memory of their own, and "

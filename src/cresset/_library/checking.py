@@ -2,6 +2,7 @@
 
 import cresset
 
+from .. import _native
 from .._native import Tensor
 from ..pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 from .registration import find
@@ -60,13 +61,25 @@ def _check_schema(op, args, kwargs, _):
     args, kwargs = _copied((args, kwargs))
     values = op._schema.bind(args, kwargs)
     before = _copied(values)
-    result = op._run(tree_map_only(Tensor, Tensor.detach, values))
+    checks, op._checks_aliases = op._checks_aliases, False  # what it shares is looked at below, by argument
+    try:
+        result = op._run(tree_map_only(Tensor, Tensor.detach, values))
+    finally:
+        op._checks_aliases = checks
     for argument, old, new in zip(op._schema.arguments, before, values, strict=True):
         for a, b in zip(tree_leaves(old), tree_leaves(new), strict=True):
             if isinstance(a, Tensor) and not argument.is_written and not cresset.equal(a.nan_to_num(), b.nan_to_num()):
                 raise RuntimeError(f"Argument {argument.name} is not defined as mutable but was mutated")
     returned = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+    for argument, value in zip(op._schema.arguments, values, strict=True):
+        tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+        if argument.alias_info is None and any(shares_memory(a, b) for a in tensors for b in returned):
+            raise RuntimeError(f"Argument {argument.name} is not defined to alias output but was aliasing")
     op._check_aliases(returned, [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)])
+
+
+def shares_memory(a, b):
+    return _native.storage_info(a)[0] == _native.storage_info(b)[0]
 
 
 def _check_history(op, args, kwargs, _):

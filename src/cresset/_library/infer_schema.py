@@ -19,34 +19,38 @@ def _hint_text(hint):
     }  # fmt: skip
     if hint in simple:
         return simple[hint]
-    if set(typing.get_args(hint)) in (
-        {int, float},
-        {int, float, bool},
-        {int, float, complex},
-        {int, float, bool, complex},
-    ):
-        return "Scalar"
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType) and type(None) in inside:
+    is_union = origin in (typing.Union, types.UnionType)
+    if is_union and {int, float} <= set(inside) <= {int, float, bool, complex}:
+        return "Scalar"
+    if is_union and type(None) in inside:
         rest = [part for part in inside if part is not type(None)]
         text = _hint_text(rest[0] if len(rest) == 1 else typing.Union[tuple(rest)])  # noqa: UP007 (the parts are not known here)
         return None if text is None else text + "?"
     if origin in (list, Sequence, tuple) and (origin is not tuple or (len(inside) == 2 and inside[1] is ...)):
         text = _hint_text(inside[0])
-        return None if text is None else text + "[]"
+        is_known = text is not None and (not text.endswith("?") or text == "Tensor?")  # only tensors may be missing
+        return text + "[]" if is_known else None
     return None
 
 
 # What a result and a parameter may be, for who asks for the list.
 SUPPORTED_RETURN_TYPES = {Tensor: "Tensor", list[Tensor]: "Tensor[]", int: "SymInt", float: "float", bool: "bool"}
 _SINGLE = (Tensor, int, float, bool, str, int | float | bool, cresset.dtype, cresset.device)
+
+
+def _maybe(hint):
+    """Optional[hint]: who reads the list asks for typing.Union, which `hint | None` is not."""
+    return typing.Union[hint, None]  # noqa: UP007
+
+
 SUPPORTED_PARAM_TYPES = {
     hint: _hint_text(hint)
     for single in _SINGLE
     for hint in (
-        *(single, single | None),
-        *(Sequence[single], list[single], Sequence[single] | None, list[single] | None),  # type: ignore[valid-type]
-        *((Sequence[single | None], list[single | None]) if single is Tensor else ()),  # type: ignore[valid-type]
+        *(single, _maybe(single), Sequence[single], list[single]),  # type: ignore[valid-type]
+        *(_maybe(Sequence[single]), _maybe(list[single])),  # type: ignore[valid-type]
+        *((Sequence[_maybe(single)], list[_maybe(single)]) if single is Tensor else ()),  # type: ignore[valid-type,misc]
     )
 }
 

@@ -288,9 +288,10 @@ def define(qualname, schema=None, *, lib=None, tags=()):
             f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got '
             f'"{schema}"'
         )
-    op = add_operator(namespaces.Schema(qualname + schema), tags=tags)
-    if lib is not None:
-        lib._undo.append(functools.partial(remove_operator, op))
+    if lib is not None:  # whose namespace it is then, whatever the name says
+        lib.define(qualname.partition("::")[2] + schema, tags=tags)
+    else:
+        add_operator(namespaces.Schema(qualname + schema), tags=tags)
     return None
 
 
@@ -544,6 +545,6 @@ def get_ctx():
     none here.
     """
     raise RuntimeError(
-        "get_ctx: sizes that depend on data cannot be told on the meta device; get_ctx can only be called where they "
-        "can"
+        "get_ctx: a data-dependent shape cannot be told on the meta device; get_ctx can only be called where there are "
+        "data"
     )

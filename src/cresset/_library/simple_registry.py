@@ -17,6 +17,11 @@ class FakeImpl(NamedTuple):
 
     kernel: object
 
+    @property
+    def kernels(self):
+        """The rule in a list, as PyTorch has it, or none."""
+        return [] if self.kernel is None else [self.kernel]
+
 
 class SimpleOperatorEntry:
     """What is registered for an operator."""

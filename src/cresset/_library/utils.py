@@ -3,6 +3,7 @@
 from .. import _native
 from ..ops import namespaces
 from ..ops.tags import Tag
+from ..pytree import tree_leaves
 from .registration import split_name
 
 __all__ = [
@@ -109,3 +110,26 @@ def any_requires_grad(*args, **kwargs):
     from ..pytree import tree_leaves
 
     return any(isinstance(leaf, _native.Tensor) and leaf.requires_grad for leaf in tree_leaves((args, kwargs)))
+
+
+def _any_requires_grad(*args, **kwargs):
+    """Whether an argument, or an item of a list among them, requires a gradient."""
+    for value in (*args, *kwargs.values()):
+        items = value if isinstance(value, (list, tuple)) else (value,)
+        if any(isinstance(item, _native.Tensor) and item.requires_grad for item in items):
+            return True
+    return False
+
+
+def _any_output_is_alias_to_input_or_output(args, kwargs, outputs):
+    """Whether a result shares memory with an argument or with another result."""
+    tensors = [leaf for leaf in tree_leaves((args, kwargs or {})) if isinstance(leaf, _native.Tensor)]
+    storages = {_native.storage_info(tensor)[0] for tensor in tensors if tensor.untyped_storage().nbytes()}
+    for output in tree_leaves(outputs):
+        if isinstance(output, _native.Tensor):
+            storage = _native.storage_info(output)[0]
+            if storage in storages:
+                return True
+            if output.untyped_storage().nbytes():
+                storages.add(storage)
+    return False

@@ -206,6 +206,11 @@ class autocast:
         return False
 
     def __call__(self, func):
+        if not callable(func):
+            raise TypeError(
+                f"autocast()(func) requires a callable, but got {type(func).__name__}. As a block it is "
+                "`with autocast(...):`, as a decorator `@autocast(...)`"
+            )
         return autocast_decorator(self, func)
 
 

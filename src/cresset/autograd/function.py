@@ -55,6 +55,7 @@ class FunctionCtx:
     dirty_tensors = ()
     non_differentiable = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True  # False: None instead of zeros for the gradients of outputs that have none
 
     def save_for_backward(self, *tensors):
         """Keep tensors (inputs, outputs or others; None is fine) for backward, which finds them in `ctx.saved_tensors`.
@@ -135,8 +136,9 @@ class BackwardCFunction(_native.Node, FunctionCtx):
 
     def _keep(self, outputs):
         """Turn what forward asked to save into checked references."""
+        saved, self.to_save = self.to_save, ()  # also where a hook stops it: an output would hold itself by its node
         kept = []
-        for place, tensor in enumerate(self.to_save):
+        for place, tensor in enumerate(saved):
             if tensor is None:
                 kept.append(_native.save_tensor(None))
                 continue
@@ -148,7 +150,6 @@ class BackwardCFunction(_native.Node, FunctionCtx):
             index = next((i for i, output in enumerate(outputs) if output is tensor and tensor.grad_fn is self), None)
             kept.append(_native.save_tensor(tensor, index is not None, index or 0))
         self._kept = kept
-        self.to_save = ()
 
     # Called by the engine.
 
@@ -340,6 +341,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                     "The inputs that are modified inplace must all be outputs of the Function."
                 )
             if not holds(tensors, tensor):
+                if tensor._is_view():
+                    raise RuntimeError(
+                        "mark_dirty received a tensor that was not an input. It is a view, so that what it is a view "
+                        "of was changed as well: only inputs of the Function can be marked as dirty"
+                    )
                 warnings.warn(
                     "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
                     "need to pass it "
@@ -367,12 +373,18 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                 elif is_input:
                     with cresset.no_grad():
                         output = output.view_as(output)
+            if not recorded and _native.is_grad_enabled():
+                _native.made_in_function(output)
             results.append(output)
             attached.append((output, mode))
         if recorded:
             ctx._tensor_places = tuple(i for i, arg in enumerate(args) if isinstance(arg, Tensor))
             ctx._argument_count = len(args)
             ctx._result_infos = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in results]
+            if not ctx._materialize_non_diff_grads:
+                for place, (_, mode) in enumerate(attached):
+                    if mode == "constant":
+                        ctx._result_infos[place] = None
             _native.attach_function(ctx, cls._backward_cls.__name__, tuple(tensors), tuple(attached))
             ctx._keep(results)  # last: an output that is saved must know its node
         return tuple(results)
@@ -380,6 +392,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def _push_tangents(cls, ctx, tangents, outputs, number, seen):
         if cls.jvp is Function.jvp:
+            if cls.backward is Function.backward and cls.vjp is Function.vjp:
+                cls.jvp(ctx)  # says what is missing
             pushed = cls._tangents_from_backward(ctx, tangents, outputs, number)
         else:
             with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number), only_for_forward(ctx):
@@ -387,10 +401,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                     cresset.zeros_like(arg) if t is None and arg is not None and is_differentiable(arg) else t
                     for arg, t in tangents
                 ]
+                versions = [None if t is None or t.is_inference() else t._version for t in given]
                 pushed = cls.jvp(ctx, *(given if ctx.materialize_grads else [t for _, t in tangents]))
             pushed = pushed if isinstance(pushed, tuple) else (pushed,)
             if len(pushed) == len(outputs):
                 check_tangents(ctx, tangents, outputs, pushed, seen)
+            for (arg, _), tangent, version in zip(tangents, given, versions, strict=True):
+                if version is not None and holds(ctx.dirty_tensors, arg) and tangent._version == version:
+                    raise RuntimeError(
+                        f"{cls.__name__}: forward changes an input in place, so the jvp function must modify the "
+                        "corresponding gradient inplace, and return it"
+                    )
         if len(pushed) != len(outputs):
             raise RuntimeError(
                 f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got "

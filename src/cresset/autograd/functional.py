@@ -313,7 +313,9 @@ INDEPENDENT = {
     "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
     "differentiable "
     "manner from the input when running in strict mode.",
-    "grad_inputs": "The gradient with respect to the inputs is None for input {}. This is not allowed in strict mode.",
+    "grad_inputs": (
+        "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
+    ),
     "jacobian": (
         "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
     ),

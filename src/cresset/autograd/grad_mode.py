@@ -226,10 +226,28 @@ class _force_original_view_tracking(Remembered):
     enabled = False
 
 
-class enforce_grad_layout_policy(Remembered):
-    """Whether an accumulated gradient has its tensor's layout. It always has."""
+class enforce_grad_layout_policy(ModeContext):
+    """Whether a gradient gets the strides of its leaf when it becomes `.grad`, as it does unless told otherwise.
 
-    enabled = True
+    >>> x = cresset.ones(2, 3).t().requires_grad_()
+    >>> with cresset.autograd.enforce_grad_layout_policy(False):
+    ...     x.backward(cresset.ones(3, 2))
+    >>> x.grad.stride()
+    (2, 1)
+    """
 
     def __init__(self, enable=True):
-        super().__init__(enable)
+        self.mode, self.prev = enable, _native.set_keeps_grad_layout(enable)
+
+    def __call__(self, function: F) -> F:
+        _native.set_keeps_grad_layout(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self):
+        _native.set_keeps_grad_layout(self.mode)
+
+    def __exit__(self, *_):
+        _native.set_keeps_grad_layout(self.prev)
+
+    def clone(self):
+        return type(self)(self.mode)

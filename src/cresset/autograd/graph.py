@@ -81,10 +81,12 @@ def register_prehook(node, fn):
 
 
 def add_hook(node, fn, before):
-    hooks = OrderedDict()
+    hooks = node._hook_dict(before)
+    if hooks is None:
+        hooks = OrderedDict()
+        node._add_hook_dict(hooks, before)
     handle = RemovableHandle(hooks)
     hooks[handle.id] = fn
-    node._add_hook_dict(hooks, before)
     return handle
 
 
@@ -328,26 +330,20 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     edges = [get_gradient_edge(t) for t in tensors]
-    lock, state = threading.Lock(), {}
+    thread = threading.local()  # a backward runs in one thread; several may run at once
 
     def hook_for(place):
         def hook(grad):
             run = _native.current_backward()
-            with lock:
-                if run not in state:
-                    state.clear()
-                    expected = sum(_native.will_run(edge.node) for edge in edges)
-                    state[run] = [expected, [None] * len(tensors)]
-                entry = state[run]
-                entry[0] -= 1
-                entry[1][place] = grad
-                last, first = entry[0] == 0, sum(g is not None for g in entry[1]) == 1
-                grads = entry[1]
-                if last:
-                    del state[run]
-            if mode == "all" and last:
+            if getattr(thread, "run", None) != run:
+                thread.run, thread.seen, thread.grads = run, 0, [None] * len(tensors)
+                thread.expected = sum(_native.will_run(edge.node) for edge in edges)
+            thread.seen += 1
+            thread.grads[place] = grad
+            if mode == "all" and thread.seen == thread.expected:
+                grads, thread.run = thread.grads, None
                 fn(grads)
-            elif mode == "any" and first:
+            elif mode == "any" and thread.seen == 1:
                 fn(grad)
 
         return hook

@@ -1,5 +1,7 @@
 """torch.distributed.distributed_c10d: where PyTorch keeps the functions of torch.distributed."""
 
+from typing import NewType
+
 from .. import distributed as _distributed
 from ._functional_collectives import _by_name
 from .world import World as _World
@@ -7,6 +9,8 @@ from .world import default_group as _default_group
 
 globals().update({name: getattr(_distributed, name) for name in _distributed.__all__})
 __all__ = list(_distributed.__all__)
+
+GroupName = NewType("GroupName", str)  # the type of a group's name in signatures
 
 
 def _get_default_group():

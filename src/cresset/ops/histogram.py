@@ -30,7 +30,8 @@ _without_derivative = operator("_without_derivative")
 
 @_without_derivative.derivative
 def _(grad, name):
-    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+    is_sentence = " " in name
+    raise NotImplementedError(name if is_sentence else f"the derivative for '{name}' is not implemented.")
 
 
 @_without_derivative.batch

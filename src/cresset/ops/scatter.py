@@ -2,6 +2,7 @@
 
 import cresset
 
+from .histogram import _without_derivative
 from .indexing import Indices, batch_along_indices
 from .registry import batch, kept_for, onnx, operator, placement
 
@@ -149,7 +150,17 @@ class _Reduction:
             self.dim, self.index, self.source.masked_fill(single, 1), "prod", include_self=self.include_self
         )
         by_division = self._spread(self.grad * self.output) / self.source.masked_fill(zero, 1)
-        return cresset.where(single, self._spread(self.grad * others), by_division)
+        result = cresset.where(single, self._spread(self.grad * others), by_division)
+        if result.requires_grad and (zeros > 1).any():
+            # Their product has second derivatives, which the zeros of the first do not show.
+            sources = [t for t in (self.grad, self.input, self.source) if t.requires_grad]
+            result = _without_derivative(
+                result,
+                sources,
+                "Double backward is unsupported for src of scatter_reduce and index_reduce with prod, when more than "
+                "one of its zeros lands on the same element",
+            )
+        return result
 
     def _winners(self):
         """Where input and source have the extreme value, and the gradient for each of those that share it."""

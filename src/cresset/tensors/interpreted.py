@@ -147,7 +147,7 @@ class InterpretedTensor(Tensor):
         """Call `hook(grad)` whenever the gradient is computed; what it returns replaces the gradient."""
 
         def on_values(grad):
-            changed = hook(self._as_gradient(grad))
+            changed = hook(None if grad is None else self._as_gradient(grad))
             return changed._recorded if isinstance(changed, InterpretedTensor) else changed
 
         return self._recorded.register_hook(on_values)

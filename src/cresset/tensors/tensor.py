@@ -262,6 +262,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         )
     version = None if self.is_inference() else self._version
     _native.bump_version(self)  # to those that share the memory up to now, one of them has changed
+    _native.forget_accumulator(self)
     try:
         return _use_memory(self, source, storage_offset, size, stride)
     except Exception:

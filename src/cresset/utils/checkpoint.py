@@ -2,14 +2,17 @@
 backward.
 
 Note [Computing again]
-Inside `checkpoint(f, *args)` every tensor that backward would save is replaced by its number. When backward asks for
-the first of them, f runs again on the same inputs, with the same random numbers; what it saves, in the same order, are
-the values. f may stop as soon as the last one is there. Each value is handed out once; if backward comes a second time,
-f runs again.
+Inside `checkpoint(f, *args)` every tensor that backward would save is replaced by a mark with its number. When backward
+asks for the first of them, f runs again on the same inputs, with the same random numbers; what it saves, in the same
+order, are the values. f may stop as soon as the last one is there. A backward gets each value once; for the next one f
+runs again.
 """
 
 import contextlib
+import sys
+import threading
 import warnings
+import weakref
 
 import cresset
 from cresset import _native
@@ -22,6 +25,7 @@ from .selective_checkpoint import (
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
     ignored_operators,
+    modes,
 )
 
 __all__ = [
@@ -29,6 +33,7 @@ __all__ = [
     "CheckpointFunction",
     "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -46,6 +51,8 @@ __all__ = [
 def __getattr__(name):
     if name == "SAC_IGNORED_OPS":
         return ignored_operators()
+    if name in ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode"):
+        return next(mode for mode in modes() if mode.__name__ == name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -116,8 +123,17 @@ def checkpoint(
     )
     if debug:
         part.logs = first, again
+    ended = False
     with saved_tensors_hooks(part.pack, part.unpack), first:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        ended = True
+    if not ended:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the first context of context_fn suppressed an exception of the "
+            "function, which has no result then"
+        )
+    part.is_whole = True
+    return result
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
@@ -212,6 +228,45 @@ class Enough(Exception):
     """Everything that is needed has been computed again."""
 
 
+OUTSIDE = -1  # the number of the backward where there is none: someone reads what a node keeps
+
+
+class GraphExecGroup:
+    """Several backward calls that count as one: in the block, what a checkpoint computes again for one of them is there
+    for the next. No two of them may need the same value.
+
+    >>> x = cresset.ones(1, requires_grad=True)
+    >>> y = checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False)
+    >>> with GraphExecGroup():
+    ...     y.backward()
+    """
+
+    groups = threading.local()
+
+    def __enter__(self):
+        if GraphExecGroup.current() is not None:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested")
+        self.groups.current = self
+        return self
+
+    def __exit__(self, *_):
+        self.groups.current = None
+
+    @classmethod
+    def current(cls):
+        """The group of the block that this thread is in, if any."""
+        return getattr(cls.groups, "current", None)
+
+
+class Kept:
+    """What stands for a saved tensor in the graph."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number):
+        self.number = number
+
+
 class Part:
     """One checkpointed call: what is needed to compute it again, and the values once that has happened."""
 
@@ -221,7 +276,10 @@ class Part:
         self.function, self.kwargs, self.ambience, self.context = function, kwargs, ambience, context
         self.describe, self.early_stop = describe, early_stop
         self.described = []  # what was saved the first time
-        self.values = {}  # number -> value, between the second computation and its use
+        self.kept = []  # and what stands for it, as long as the graph holds that
+        self.is_whole = False  # the first computation is over
+        self.values = weakref.WeakKeyDictionary()  # Kept -> run -> value, between the second computation and its use
+        self.runs = set()  # those for which it was computed again
         # The inputs are saved by a node, so that an enclosing checkpoint replaces them too.
         places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         self.others = [None if isinstance(arg, Tensor) else arg for arg in args]
@@ -230,13 +288,32 @@ class Part:
         self.inputs = KeepInputs.apply(marker, *(args[i] for i in places))
 
     def pack(self, tensor):
+        kept = Kept(len(self.described))
         self.described.append(self.describe(tensor))
-        return len(self.described) - 1
+        self.kept.append(weakref.ref(kept))
+        return kept
 
-    def unpack(self, number):
-        if number not in self.values:
-            self.compute_again()
-        return self.values.pop(number)
+    def unpack(self, kept):
+        run = GraphExecGroup.current() or _native.current_backward()
+        if run not in self.runs or run == OUTSIDE:
+            self.compute_again(run)
+            self.runs.add(run)
+        value = self.values.get(kept, {}).pop(run, None)
+        if value is None:
+            raise CheckpointError(self.unpacked_twice(run))
+        return value
+
+    def unpacked_twice(self, run):
+        if isinstance(run, GraphExecGroup):
+            return (
+                "torch.utils.checkpoint: Performing two backward calls that overlap (that need the same saved tensors) "
+                "inside of one GraphExecGroup is not possible: what was computed again is handed out once"
+            )
+        return (
+            "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once in this "
+            "backward. What is computed again is let go as soon as it is used: read `ctx.saved_tensors` once and keep "
+            "the values in variables"
+        )
 
     def arguments(self):
         args = list(self.others)
@@ -244,16 +321,16 @@ class Part:
             args[place] = tensor
         return args
 
-    def compute_again(self):
-        self.values = {}
+    def compute_again(self, run):
         found = []
-        needed = len(self.described)
+        needed, was_whole = len(self.described), self.is_whole
 
         def pack(tensor):
             found.append(self.describe(tensor))
             if len(found) <= needed:
-                self.values[len(found) - 1] = tensor.detach()
-            elif not self.early_stop:
+                if (kept := self.kept[len(found) - 1]()) is not None:
+                    self.values.setdefault(kept, {})[run] = without_history(tensor, args)
+            elif not self.early_stop and was_whole:
                 raise CheckpointError(
                     (
                         "torch.utils.checkpoint: trying to save more tensors during recomputation than during the "
@@ -263,7 +340,7 @@ class Part:
                 )
             if self.early_stop and len(found) == needed:
                 raise Enough
-            return tensor
+            return without_history(tensor, args)
 
         args = self.arguments()
         with contextlib.ExitStack() as stack:
@@ -274,7 +351,7 @@ class Part:
             stack.enter_context(cresset.enable_grad())
             stack.enter_context(saved_tensors_hooks(pack, lambda tensor: tensor))
             self.function(*args, **self.kwargs)
-        self.compare(found)
+        self.compare(found if was_whole else found[:needed])
 
     def compare(self, found):
         if len(found) != len(self.described):
@@ -300,7 +377,14 @@ class Part:
         if self.logs is None:
             return "\nWith debug=True this message tells the operators that ran."
         first, again = self.logs
-        return f"\nOperators in forward:\n  {first}\nOperators in recomputation:\n  {again}"
+        told = "You are seeing this error because you passed `debug=True` to checkpoint, or set it for a block."
+        return f"\n{told}\nOperators in forward:\n  {first}\nOperators in recomputation:\n  {again}"
+
+
+def without_history(tensor, args):
+    """What is kept of a tensor: an argument without a history is kept as it is, so that it stays the same object."""
+    is_argument = not tensor.requires_grad and any(arg is tensor for arg in args)
+    return tensor if is_argument else tensor.detach()
 
 
 class KeepInputs(Function):
@@ -366,7 +450,7 @@ class Ambience:
 
 
 def autocast_settings(device_type):
-    if "is_autocast_enabled" not in vars(cresset):
+    if "cresset.amp" not in sys.modules:
         return []
     return [
         {

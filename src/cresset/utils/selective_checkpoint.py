@@ -1,11 +1,12 @@
 """Selective checkpointing: which results of a checkpointed part are kept, operator by operator. The names are those of
 torch.utils.checkpoint.
 
-Two dispatch modes do it. In the first computation, results that the policy keeps are put aside; when the part is
-computed again, the operators that made them are not run, and the results are taken from there.
+Two dispatch modes do it. In the first computation the policy is asked about every call, and results that it keeps are
+put aside; when the part is computed again, the calls that made them are not run, and the results are taken from there.
 """
 
 import enum
+import functools
 from collections import defaultdict
 
 import cresset
@@ -31,8 +32,8 @@ _NOT_COMPUTED = {"detach", "size", "stride", "dim", "numel", "storage_offset", "
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the operator and its arguments: whether the part is being computed again, and in
-    the first computation the operator's results.
+    """What a policy is told beside the operator and its arguments: the operator's results, and whether the part is
+    being computed again (a policy is asked in the first computation only).
     """
 
     def __init__(self, *, is_recompute, op_output=None):
@@ -47,14 +48,14 @@ class _Kept:
         if isinstance(value, Tensor):
             value = value.detach().cpu() if on_cpu else value.detach()
             self.version = value._version
-        self.value = value
+        self.val = value
 
     def get(self, allow_mutation):
-        if not isinstance(self.value, Tensor):
-            return self.value
-        if self.value._version != self.version and not allow_mutation:
+        if not isinstance(self.val, Tensor):
+            return self.val
+        if self.val._version != self.version and not allow_mutation:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-        return self.value if self.device is None else self.value.to(self.device)
+        return self.val if self.device is None else self.val.to(self.device)
 
 
 def _policy_of(answer):
@@ -63,15 +64,20 @@ def _policy_of(answer):
     return answer
 
 
-def _modes():
+_RECOMPUTED = object()  # in the place of results that are not kept
+_TAKEN = object()  # and of those that were
+
+
+@functools.cache
+def modes():
     from cresset.dispatch.modes import TorchDispatchMode  # upward: it is operators that are chosen among
 
-    class Keeping(TorchDispatchMode):
-        """The first computation."""
+    class _CachingTorchDispatchMode(TorchDispatchMode):
+        """The first computation. `storage` has, for each call of each operator, its results or _RECOMPUTED."""
 
-        def __init__(self, policy, kept):
+        def __init__(self, policy, storage):
             super().__init__()
-            self.policy, self.kept = policy, kept
+            self.policy, self.storage = policy, storage
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
@@ -81,34 +87,50 @@ def _modes():
             context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
             policy = _policy_of(self.policy(context, func, *args, **kwargs))
             if policy in _KEPT or policy in _ON_CPU:
-                self.kept[func].append(tree_map(lambda value: _Kept(value, policy in _ON_CPU), result))
+                self.storage[func].append(tree_map(lambda value: _Kept(value, policy in _ON_CPU), result))
+            else:
+                self.storage[func].append(_RECOMPUTED)
             return result
 
-    class Taking(TorchDispatchMode):
-        """The computation again."""
+    class _CachedTorchDispatchMode(TorchDispatchMode):
+        """The computation again: call by call what the policy said of the first one."""
 
-        def __init__(self, policy, kept, allow_mutation):
+        def __init__(self, storage, allow_mutation):
             super().__init__()
-            self.policy, self.kept, self.allow_mutation = policy, kept, allow_mutation
+            self.storage, self.allow_mutation = storage, allow_mutation
+
+        def __enter__(self):
+            self.calls = defaultdict(int)
+            return super().__enter__()
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             if func._opname in _NOT_COMPUTED:
                 return func(*args, **kwargs)
-            context = SelectiveCheckpointContext(is_recompute=True)
-            policy = _policy_of(self.policy(context, func, *args, **kwargs))
-            if policy not in _KEPT and policy not in _ON_CPU:
+            if func not in self.storage:
+                raise RuntimeError(
+                    f"{func} encountered during backward, but not found in storage: the first computation did not "
+                    "call it"
+                )
+            entries, call = self.storage[func], self.calls[func]
+            self.calls[func] += 1
+            if call >= len(entries):
+                raise RuntimeError(
+                    f"{func} invocation index {call} encountered during backward, but not found in storage: the first "
+                    f"computation called it {len(entries)} times"
+                )
+            if entries[call] is _RECOMPUTED:
                 return func(*args, **kwargs)
-            if func not in self.kept:
-                raise RuntimeError(f"{func} encountered during backward, but not found in storage")
-            if not self.kept[func]:
+            if entries[call] is _TAKEN:
                 raise RuntimeError(
                     "Trying to backward an extra time. You are only allowed to backward once on any region computed "
                     "under selective activation checkpoint."
                 )
-            return tree_map(lambda kept: kept.get(self.allow_mutation), self.kept[func].pop(0))
+            result = tree_map(lambda kept: kept.get(self.allow_mutation), entries[call])
+            entries[call] = _TAKEN
+            return result
 
-    return Keeping, Taking
+    return _CachingTorchDispatchMode, _CachedTorchDispatchMode
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
@@ -150,9 +172,9 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
             "create_selective_checkpoint_contexts: policy_fn_or_list must be either a function or a list of ops, got "
             f"{type(policy_fn_or_list).__name__}"
         )
-    keeping, taking = _modes()
-    kept = defaultdict(list)
-    return keeping(policy, kept), taking(policy, kept, allow_cache_entry_mutation)
+    caching, cached = modes()
+    storage = defaultdict(list)
+    return caching(policy, storage), cached(storage, allow_cache_entry_mutation)
 
 
 def ignored_operators():

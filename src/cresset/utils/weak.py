@@ -172,7 +172,8 @@ class WeakIdKeyDictionary(collections.abc.MutableMapping):
     def update(self, dict=None, /, **kwargs):
         """Add the entries of another mapping or of pairs."""
         if dict is not None:
-            for key, value in dict.items() if hasattr(dict, "items") else dict:
+            pairs = ((key, dict[key]) for key in dict.keys()) if hasattr(dict, "keys") else dict  # noqa: SIM118
+            for key, value in dict.items() if hasattr(dict, "items") else pairs:
                 self[key] = value
         if kwargs:
             self.update(kwargs)

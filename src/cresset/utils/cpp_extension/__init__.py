@@ -7,12 +7,15 @@ include PyTorch's own headers are refused, and told so.
 
 import os
 import re
+import shutil
+import subprocess
 
 from .building import Build, CompilerError, find_nvcc, header_folder
 from .opening import open_extension
 
 __all__ = [
-    "BuildExtension", "CUDAExtension", "CUDA_HOME", "CppExtension", "get_default_build_root", "include_paths",
+    "BuildExtension", "CUDAExtension", "CUDA_HOME", "CppExtension", "check_compiler_ok_for_platform",
+    "get_default_build_root", "include_paths",
     "is_ninja_available", "library_paths", "load", "load_inline",
     "verify_ninja_availability",
 ]  # fmt: skip
@@ -63,6 +66,19 @@ def verify_ninja_availability():
     """RuntimeError if ninja is not installed."""
     if not is_ninja_available():
         raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")
+
+
+def check_compiler_ok_for_platform(compiler):
+    """Whether a command is a C++ compiler that extensions can be built with: GCC or Clang.
+
+    >>> check_compiler_ok_for_platform("no_such_compiler")
+    False
+    """
+    found = shutil.which(compiler)
+    if found is None:
+        return False
+    said = subprocess.run([found, "-v"], capture_output=True, text=True, check=False)
+    return re.search(r"gcc version|clang version|clang-", said.stderr + said.stdout) is not None
 
 
 def _refuse(**settings):
