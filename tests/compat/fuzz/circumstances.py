@@ -343,6 +343,12 @@ def with_copies(step):
     return None
 
 
+def apart_before(libraries, steps):
+    """The words where cresset ends as PyTorch does when earlier lines that read their `out=` read a copy of it."""
+    theirs = [(OUT_OF_ITSELF.search(step) and with_copies(step)) or step for step in steps]
+    return AS_APART if theirs != steps and agrees(libraries, steps, theirs, answered=False) else ""
+
+
 def copied(text):
     return re.sub(r"\b(v\d+)\b", r"\1.clone()", text)
 

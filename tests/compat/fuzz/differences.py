@@ -34,6 +34,8 @@ KNOWN = [
     (r"", r"; as PyTorch with copies of what is read$", r"operands share memory",
         ("what is read and written is read first; PyTorch refuses where it notices, and else resizes, or reads what it "
         "has written")),
+    (r"", r"^v\d+: \S+ instead of \S+ at .*; only where fewer steps are looked at.*; as PyTorch with copies of what is read$", r"",
+        "the same, seen later"),
     (r"", r"^only cresset raised RuntimeError: \w+: unsupported operation: some elements of the input tensor",
         r"operands share memory", "what is read would be overwritten: PyTorch notices in fewer operators"),
     (r"out=", r"only torch raised RuntimeError: (Expected out (tensor|type)|Found dtype|result dtype \w+ does not match input dtype|index_select\(\): self and result must have the same scalar type|torch.\w+\(\): input types can't be cast).*; as PyTorch another way$", r"", "out= of another dtype takes what can be cast to it"),
@@ -172,6 +174,8 @@ KNOWN = [
         "gradients that are zero, as those of signs, have no memory in PyTorch, and a hook cannot read them"),
     (r"backward\(|[.]grad\(", r"^only torch raised RuntimeError: Negation, the `-` operator, on a bool tensor is not supported[\s\S]*; as PyTorch another way$", r"requires_grad",
         "atan2 of a bool has a derivative; PyTorch negates the bool in it"),
+    (r"backward\(|[.]grad\(", r"^only torch raised RuntimeError: result type \w+ can't be cast to the desired output type (Bool|Byte|Char|Short|Int|Long).*; as PyTorch another way$", r"requires_grad",
+        "addcdiv by whole numbers has a derivative; PyTorch squares them in it"),
     (r"backward\(", r"^only torch raised RuntimeError: ZeroTensors are immutable", r"requires_grad",
         "and nothing can be added to them"),
     (r"backward\(|[.]grad\(", r"^(only \w+ )?said [\s\S]*; of a node of (inner|matmul|linear|tensordot|einsum|multi_dot|bilinear|m\d+|\w+_loss|binary_cross_entropy_with_logits)$", r"", "a node of another step of the same function"),

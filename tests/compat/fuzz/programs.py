@@ -30,7 +30,7 @@ import steps_memory  # noqa: E402, F401
 import steps_values  # noqa: E402, F401
 import vocabulary  # noqa: E402
 from children import MOST_MEMORY, RECORD, fork, note, watch  # noqa: E402
-from circumstances import circumstances, through  # noqa: E402
+from circumstances import apart_before, circumstances, through  # noqa: E402
 from differences import known  # noqa: E402
 from lockstep import Lockstep  # noqa: E402
 from side import memory, span  # noqa: E402
@@ -180,7 +180,7 @@ def judged(lockstep, libs, steps, why, unseen=False):
     why += circumstances(libs, steps, why, values)
     reason = known(steps[-1], why, values)
     if unseen and not reason:
-        why += "; only where fewer steps are looked at" + through(steps)
+        why += "; only where fewer steps are looked at" + through(steps) + apart_before(libs, steps)
         reason = known(steps[-1], why, values)
     return why, values, reason
 
