@@ -68,6 +68,10 @@ def in_fresh_memory(steps):
 
 def in_single_precision(steps):
     """Operands of half precision are widened first, and the result is rounded."""
+    if found := re.fullmatch(r"(with t\.no_grad\(\): )?(v\d+)(\.\w+)_\((.*)\)", steps[-1]):
+        mode, name, call, given = found.groups(default="")
+        wider = re.sub(rf"\b(v\d+\b|{MADE})", r"wide(\1)", f"{name}{call}({given})")
+        return steps, [*steps[:-1], f"{mode}{name}.copy_({wider})"]
     name, call = re.fullmatch(r"(v\d+) = (.*)", steps[-1]).groups()
     wider = re.sub(rf"\b(v\d+\b|{MADE})", r"wide(\1)", call)
     operands = ", ".join(re.findall(rf"\bv\d+\b|{MADE}", call))
