@@ -142,24 +142,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #ifdef STAGED
 // Lanes whose places all fit into shared memory: a warp has a lane, and walks its indexed dimension 32 elements at a
-// time. Those of the 32 that meet are combined in their order. Warps of a block have neighboring lanes; with COLUMNS
+// time. Those of the 32 that meet take turns, in their order. Warps of a block have neighboring lanes; with COLUMNS
 // these lie side by side in memory, otherwise the places of a lane do.
 extern __shared__ uint4 shared_memory[];
-// The value of another thread of the warp.
-template <class A>
-__device__ __forceinline__ A of_thread(A value, int thread) {
-  if constexpr (sizeof(A) < 4) {
-    return static_cast<A>(__shfl_sync(0xffffffffu, static_cast<int>(value), thread));
-  } else {
-    struct Parts {
-      uint32_t at[sizeof(A) / 4];
-    };
-    Parts parts = __builtin_bit_cast(Parts, value);
-#pragma unroll
-    for (uint32_t& part : parts.at) part = __shfl_sync(0xffffffffu, part, thread);
-    return __builtin_bit_cast(A, parts);
-  }
-}
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     combine_staged(const Walk w, int64_t along, int64_t plain_along, int64_t index_along) {
   after_earlier_work();
@@ -209,21 +194,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
       if (start + u * 32 >= along) break;
       const int place = i < along ? static_cast<int>(place_of(w, index[u], at.index + i * index_along)) : -1;
       const unsigned meeting = __match_any_sync(kAll, place);
-      const bool leads = place >= 0 && __ffs(static_cast<int>(meeting)) - 1 == thread;
-      const A own = convert<A>(value[u]);
-      A sum = leads ? row[place] : own;
-      if (__any_sync(kAll, place >= 0 && !leads)) {  // the first of those that meet combines them all
-        unsigned rest = leads ? meeting : 0;
-        do {
-          const A more = of_thread(own, rest ? __ffs(static_cast<int>(rest)) - 1 : thread);
-          if (rest) sum = combined<A>(sum, more);
-          rest &= rest - 1;
-        } while (__any_sync(kAll, rest != 0));
-      } else if (leads) {
-        sum = combined<A>(sum, own);
-      }
-      if (leads) row[place] = sum;
-      __syncwarp();
+      const int turn = place < 0 ? -1 : __popc(meeting & ((1u << thread) - 1));
+      int now = 0;
+      do {
+        if (turn == now) row[place] = combined<A>(row[place], convert<A>(value[u]));
+        __syncwarp();
+      } while (__any_sync(kAll, turn > now++));
     }
   }
   __syncthreads();
