@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <new>
 #include <sstream>
 
 namespace cresset {
@@ -10,6 +11,7 @@ std::string join_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream text;
   text.precision(17);
   for (const MessagePart& part : parts) part.write(text);
+  if (!text) throw std::bad_alloc();  // a stream keeps silent about it, and has the beginning of the message
   return text.str();
 }
 
