@@ -158,6 +158,11 @@ REFUSED = {
         "abs",
     ),
     "distances in half precision": (["v0 = values((3, 2), 'float16', 5)", "v1 = t.cdist(v0, v0)"], cresset, "cdist"),
+    "a complex number by halves": (
+        ["v0 = t.full((), 2 + 1j, dtype=t.complex64)", "v1 = values((3,), 'float16', 5)", "v2 = t.div(v0, v1)"],
+        cresset,
+        "div",
+    ),
     "one number along its dimension": (
         ["v0 = t.tensor(2.5)", "v1 = t.take_along_dim(v0, v0.argmax(0, keepdim=True), 0)"],
         cresset,

@@ -26,9 +26,10 @@ def helpers(t):
         return x.to(t.complex64) if x.dtype == t.complex32 else x.float() if x.dtype in (t.float16, t.bfloat16) else x
 
     def narrow(result, *operands):
-        dtype = operands[0].dtype
+        kind = operands[0]
         for x in operands[1:]:
-            dtype = t.result_type(operands[0], x) if x.dim() == 0 else t.promote_types(dtype, x.dtype)
+            kind = t.empty((0,) * max(kind.dim(), x.dim()), dtype=t.result_type(kind, x))
+        dtype = kind.dtype
         if not result.is_complex():
             dtype = {t.complex32: t.float16}.get(dtype, dtype)
         return result.to(dtype) if result.is_floating_point() or result.is_complex() else result

@@ -75,6 +75,7 @@ KNOWN = [
         "of nothing: the places are not looked at"),
     (r"[.]frombuffer\(", r"instead of RuntimeError: .*could not retrieve buffer|object does not implement Python buffer protocol", r"", ("which objects offer a "
                                                                                                                                         "buffer")),
+    (r"deepcopy", r"^torch raised RecursionError: maximum recursion depth exceeded", r"", "gradients that hold each other: PyTorch copies them without end"),
     (r"through_(pickle|file)\(|deepcopy", r"only cresset raised (PicklingError|AttributeError): Can't pickle", r"",
         "hooks after accumulation travel with a leaf, and local functions cannot"),
     (r"[.]pow\(|[*][*]=? (True|False)|pow_\(",
