@@ -163,6 +163,11 @@ REFUSED = {
         cresset,
         "div",
     ),
+    "a number for a half": (
+        ["v0 = t.full((), 0.5, dtype=t.float16)", "v1 = t.addcdiv(v0, t.ones((), dtype=t.float16), 0.5)"],
+        cresset,
+        "addcdiv",
+    ),
     "one number along its dimension": (
         ["v0 = t.tensor(2.5)", "v1 = t.take_along_dim(v0, v0.argmax(0, keepdim=True), 0)"],
         cresset,
