@@ -138,6 +138,39 @@ void write_row(const IndexedWalk& w, const IndexedRow& r) {
   }
 }
 
+// Whole rows, one for each index (embedding, x[i], index_select): they lie anywhere, so the lines of the next ones are
+// asked for early. 100,000 rows of 256 bytes from 13 MB take half the time.
+void read_rows(const IndexedWalk& w, const Nest& n, int64_t width) {
+  constexpr int64_t kAhead = 8, kLine = 64, kAsked = 4 * kLine;  // of a long row the processor finds the rest itself
+  constexpr int64_t kNear = int64_t{256} << 10;                  // bytes that are in the cache after a few indices
+  const int64_t bytes = n.inner * width, asked = w.bound * w.scale * width > kNear ? std::min(bytes, kAsked) : 0;
+  const bool streams = streams_rows(w.plain, n.outer * n.along, n.inner, width) && bytes % kLine == 0 &&
+                       n.plain_along == n.inner && reinterpret_cast<uintptr_t>(w.plain) % kLine == 0;
+  parallel_for(n.outer * n.along, std::max<int64_t>(1, kParallelGrain / n.inner), [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t o = begin / n.along, first = begin % n.along, count = std::min(n.along - first, end - begin);
+      const IndexedRow row = n.start_of(o);
+      const char* from = w.indexed + row.indexed * width;
+      const int64_t* index = w.index + row.index + first * n.index_along;
+      char* to = w.plain + (row.plain + first * n.plain_along) * width;
+      for (int64_t i = 0; i < count; ++i, to += n.plain_along * width) {
+        if (asked && i + kAhead < count) {
+          const int64_t place = w.place(index[(i + kAhead) * n.index_along]);
+          if (w.has(place))
+            for (int64_t at = 0; at < asked; at += kLine) __builtin_prefetch(from + place * w.scale * width + at);
+        }
+        const char* source = from + w.offset(index[i * n.index_along]) * width;
+        if (streams)
+          stream(to, source, bytes);
+        else
+          std::memcpy(to, source, static_cast<size_t>(bytes));
+      }
+      begin += count;
+    }
+    if (streams) end_stream();
+  });
+}
+
 void check_row(const IndexedWalk& w, const IndexedRow& r) {
   const int64_t* index = w.index + r.index;
   if (r.index_step == 1) {  // without branches first: almost always all is well
@@ -193,6 +226,10 @@ void walk_writing(const IndexedWalk& w, RowLoop loop) {
 }
 
 void read_indexed(const IndexedWalk& w, int64_t width) {
+  if (is_empty(w)) return;
+  const Nest n(w);
+  if (n.inner * width >= 16 && n.inner > 1 && n.plain_inner == 1 && n.indexed_inner == 1 && n.index_inner == 0)
+    return read_rows(w, n, width);
   visit_width(width, [&]<class T>() { walk_reading(w, read_row<T>); });
 }
 void write_indexed(const IndexedWalk& w, int64_t width) {

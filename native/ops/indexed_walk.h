@@ -17,11 +17,12 @@ struct IndexRule {
   ErrorKind error = ErrorKind::index;
   const char* phrase = "";
 
+  int64_t place(int64_t v) const { return v + (v >> 63 & wrap); }
+  bool has(int64_t place) const { return static_cast<uint64_t>(place) < static_cast<uint64_t>(bound); }
   int64_t offset(int64_t v) const {
-    const int64_t place = v + (v >> 63 & wrap);
-    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(bound)) [[unlikely]]
+    if (!has(place(v))) [[unlikely]]
       out_of_bounds(v);
-    return place * scale;
+    return place(v) * scale;
   }
   [[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t v) const {
     fail(error, who, ": ", phrase, "index ", v, " is out of bounds for dimension ", dim, " with size ", bound);

@@ -178,3 +178,23 @@ def test_sums_of_whole_numbers_wrap_round():
     top = cresset.tensor([2**31 - 1], dtype=cresset.int32)
     assert cresset.index_add(top, 0, cresset.tensor([0]), top).tolist() == [-2]
     assert cresset.scatter_reduce(top, 0, cresset.tensor([0]), top, "prod").tolist() == [1]
+
+
+@pytest.mark.parametrize("width", [3, 4, 16, 64])  # rows of 12 bytes to whole lines of the cache
+def test_many_rows_of_a_large_matrix(width):
+    count = 20_000  # the matrix is larger than the cache that is near; rows of 64 give a result that is streamed
+    matrix = cresset.arange(count * width, dtype=cresset.float32).view(count, width)
+    index = cresset.arange(2 * count).mul(7919) % count
+    index[::3] -= count  # counted from the end
+    expected = index.remainder(count)[:, None] * width + cresset.arange(width)
+    assert cresset.equal(matrix[index], expected.float())
+    assert cresset.equal(matrix.index_select(0, index.remainder(count)), expected.float())
+
+
+@pytest.mark.parametrize("wrong", [20_000, -20_001, 1 << 62])
+@pytest.mark.parametrize("position", [0, 5, 39_999])
+def test_a_wrong_index_among_many_rows_is_named(wrong, position):
+    matrix, index = cresset.zeros(20_000, 16), cresset.zeros(40_000, dtype=cresset.int64)
+    index[position] = wrong
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for dimension 0 with size 20000"):
+        matrix[index]
