@@ -200,6 +200,20 @@ class Whole:
         return [str(row["body"]) for row in data]
 
 
+class Odd:
+    """Says and counts what JSON and Unicode do not have."""
+
+    def initialize(self, context):
+        self.context = context
+
+    def handle(self, data, context):
+        context.metrics.add_counter("odd", float("nan"))
+        context.metrics.add_counter("odd", 1)
+        for at in range(len(data)):
+            context.set_response_header(at, "x-half", "half \\ud800")
+        return [{1: float("inf"), "large": 2**70, "word": "\u00e9"} for _ in data]
+
+
 class Texts:
     """Strings in, strings out, by the Open Inference Protocol."""
 
@@ -228,6 +242,6 @@ def server(store, code):
         "script=" + str(store / "script.pt"),
         f"single={store / 'single.pt2'}",
     ]
-    models += [f"{name}={code}:{name}" for name in ("summing", "mean", "nan", "Handler", "Whole", "Texts", "large")]
+    models += [f"{name}={code}:{name}" for name in ("summing", "mean", "nan", "Handler", "Whole", "Odd", "Texts", "large")]
     with running(*models, "--batch", "8", "--max-request", "1", "--memory", "256") as server:
         yield server

@@ -3,7 +3,7 @@
 import json
 
 from cresset import cli
-from cresset.serve.load import bodies_for, percentile, same
+from cresset.serve.load import Connection, bodies_for, percentile, same
 
 
 def test_it_drives_load_and_prints_percentiles(server, capsys):
@@ -54,3 +54,20 @@ def test_requests_are_made_from_what_a_model_says():
     (body,) = bodies_for(metadata, 1)
     (entry,) = json.loads(body)["inputs"]
     assert entry["shape"] == [1, 2] and len(entry["data"]) == 2
+
+
+def test_an_answer_is_read_from_the_pieces_in_which_it_comes():
+    class Drive:
+        seen = []
+
+        def got(self, connection, number, due, status, body):
+            self.seen.append((number, due, status, body))
+
+    text = b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nwait!"
+    for size in (1, 7, len(text)):
+        connection = Connection(Drive())
+        connection.sent = (3, 0.5)
+        for at in range(0, len(text), size):
+            connection.data_received(text[at : at + size])
+        assert connection.sent is None and Drive.seen.pop() == (3, 0.5, 429, b"wait!")
+    assert not Drive.seen

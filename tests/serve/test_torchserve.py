@@ -39,6 +39,25 @@ def test_a_handler_that_raises_is_500_with_its_sentence_and_goes_on(server):
     assert server.client.post("/predictions/Whole", json={}).status_code == 201
 
 
+def test_a_handler_may_say_what_json_and_unicode_do_not_have(server):
+    for _ in range(2):
+        answer = server.client.post("/predictions/Odd", content=b"")
+        assert answer.json() == {"1": None, "large": 2**70, "word": "\u00e9"}
+        assert answer.headers["x-half"] == "half ?"
+    text = server.client.get("/metrics").text
+    assert 'cresset_serve_handler_total{model_name="Odd",model_version="1",name="odd"} 2' in text
+
+
+def test_other_methods_and_a_slash_at_the_end(server):
+    assert server.client.post("/predictions/double/", json=[1, 2, 3]).json() == [2.0, 4.0, 6.0]
+    assert server.client.post("/predictions/double/1/", json=[1, 2, 3]).json() == [2.0, 4.0, 6.0]
+    refused = server.client.delete("/predictions/double")
+    assert refused.status_code == 405 and refused.headers["allow"] == "POST, GET, HEAD, PUT"
+    refused = server.client.get("/v2/models/double/infer")
+    assert refused.status_code == 405 and refused.headers["allow"] == "POST"
+    assert refused.json() == {"error": "GET is not a way to ask"}
+
+
 def test_ping_and_errors_have_torchserves_form(server):
     assert server.client.get("/ping").json() == {"status": "Healthy"}
     missing = server.client.post("/predictions/none", content=b"x")

@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import running
 
+SIZES = 'cresset_serve_batch_size_count{model_name="deadly"'
+
 
 def ask_together(server, model, values, path=None):
     """The answers to requests that are sent at the same time."""
@@ -25,20 +27,21 @@ def working(code):
         yield server
 
 
-def test_requests_that_arrive_together_are_computed_together(working):
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        answers = list(
-            pool.map(lambda n: working.client.post("/predictions/Handler", content=b"a" * n).json(), range(1, 5))
-        )
-    assert [answer["letters"] for answer in answers] == [1, 2, 3, 4]
-    assert max(answer["together"] for answer in answers) > 1
+def test_requests_that_arrive_while_the_worker_computes_are_computed_together(working):
+    answers = ask_together(working, "deadly", [1, 2, 3, 4, 5])
+    assert [answer.json()["outputs"][0]["data"] for answer in answers] == [[2.0], [3.0], [4.0], [5.0], [6.0]]
+    (batches,) = [line for line in working.client.get("/metrics").text.splitlines() if SIZES in line]
+    assert int(batches.split()[-1]) < 5
 
 
 @pytest.mark.alone
-def test_a_request_that_nobody_joins_waits_for_the_delay_and_no_longer(working):
-    start = time.perf_counter()
-    assert working.client.post("/predictions/Handler", content=b"a").json()["together"] == 1
-    assert 0.25 < time.perf_counter() - start < 3
+def test_a_request_that_nobody_joins_does_not_wait_for_the_delay(working):
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert working.client.post("/predictions/Handler", content=b"a").json()["together"] == 1
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.25
 
 
 def test_a_worker_that_is_killed_under_load_loses_no_request(working):

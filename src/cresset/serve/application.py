@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import time
 
 import cresset
@@ -57,19 +58,36 @@ async def respond(send, status, kind, headers, body):
     await send({"type": "http.response.body", "body": body})
 
 
-class Inference:
-    """`infer` of the Open Inference Protocol and TorchServe's `predictions`, as plain ASGI: the way that has to be
-    short."""
+class Application:
+    """The way of a request: `inferences` are asked straight, which has to be short; the rest goes through the layers and
+    the routes of a framework, which take longer than a small model.
+    """
 
-    def __init__(self, registry, settings, kind):
-        self.registry, self.settings, self.kind = registry, settings, kind
-        self.numbers = itertools.count(1)
+    def __init__(self, inferences, others):
+        self.inferences, self.others = inferences, others
 
     async def __call__(self, scope, receive, send):
-        start, pool, parameters = time.perf_counter(), None, scope["path_params"]
+        if scope["type"] == "http":
+            for inference in self.inferences:
+                if found := inference.path.fullmatch(scope["path"]):
+                    return await inference(*found.groups(), scope, receive, send)
+        await self.others(scope, receive, send)
+
+
+class Inference:
+    """`infer` of the Open Inference Protocol and TorchServe's `predictions`."""
+
+    def __init__(self, registry, settings, kind, path, methods):
+        self.registry, self.settings, self.kind = registry, settings, kind
+        self.path, self.methods = re.compile(path), methods
+        self.numbers = itertools.count(1)
+
+    async def __call__(self, name, version, scope, receive, send):
+        start, pool = time.perf_counter(), None
         try:
-            version = parameters.get("version")
-            model = self.registry.model(parameters["name"])
+            if scope["method"] not in self.methods:
+                raise Refused(405, f"{scope['method']} is not a way to ask", [["allow", ", ".join(self.methods)]])
+            model = self.registry.model(name)
             pool = model.choose() if version is None else self.registry.pool(model.name, version)
             body = await read_body(scope, receive, self.settings)
             answer = await pool.submit(*self.described(scope, body, pool))
@@ -129,7 +147,10 @@ def make_application(registry, settings):
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
 
-    infer, predict = Inference(registry, settings, "infer"), Inference(registry, settings, "predict")
+    infer = Inference(registry, settings, "infer", r"/v2/models/([^/]+)(?:/versions/([^/]+))?/infer/?", ("POST",))
+    predict = Inference(
+        registry, settings, "predict", r"/predictions/([^/]+)(?:/([^/]+))?/?", ("POST", "GET", "HEAD", "PUT")
+    )
 
     def answering(function, torchserve=False):
         """An endpoint from a function of (registry, request) that returns JSON's values, or refuses."""
@@ -163,10 +184,6 @@ def make_application(registry, settings):
         log("stopped")
 
     routes = [
-        Route("/v2/models/{name}/infer", infer, methods=["POST"]),
-        Route("/predictions/{name}", predict, methods=["POST", "GET", "PUT"]),
-        Route("/v2/models/{name}/versions/{version}/infer", infer, methods=["POST"]),
-        Route("/predictions/{name}/{version}", predict, methods=["POST", "GET", "PUT"]),
         Route("/v2", answering(server_metadata)),
         Route("/v2/health/live", answering(live)),
         Route("/v2/health/ready", answering(ready)),
@@ -191,7 +208,7 @@ def make_application(registry, settings):
         managed("/models/{name}/{version}/set-default", "PUT", management.set_default),
         *pages.routes(registry),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), settings)
+    return Guard(Application([infer, predict], Starlette(routes=routes, lifespan=lifespan)), settings)
 
 
 async def server_metadata(_registry, _request):

@@ -62,6 +62,7 @@ def run(models, settings, splits=None):
         log_config=None,
         log_level="critical",
         access_log=False,
+        proxy_headers=False,  # nothing here asks who the client is
         lifespan="on",
         limit_concurrency=settings.max_connections,
         timeout_graceful_shutdown=max(1, round(settings.grace)),

@@ -6,12 +6,32 @@ A message is the lengths of both parts, eight bytes each, then the parts. Nothin
 import json
 import struct
 
+import orjson
+
 LENGTHS = struct.Struct("<QQ")
+
+# Note [Strings that are not Unicode]
+# A handler may put half of a surrogate pair into a header, a path may hold one for a byte that is no letter. orjson
+# refuses them, Python's own JSON writes and reads them: what orjson refuses goes that way.
+
+
+def dump(header):
+    try:
+        return orjson.dumps(header)
+    except TypeError:  # Note [Strings that are not Unicode]
+        return json.dumps(header).encode()
+
+
+def load(text):
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # Note [Strings that are not Unicode]
+        return json.loads(text)
 
 
 def pack(header, bodies=()):
     """The bytes of a message."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = dump(header)
     return b"".join([LENGTHS.pack(len(text), sum(map(len, bodies))), text, *bodies])
 
 
@@ -31,7 +51,7 @@ def read(file):
         return None
     text, size = LENGTHS.unpack(start)
     header, body = file.read(text), file.read(size)
-    return None if len(header) < text or len(body) < size else (json.loads(header), body)
+    return None if len(header) < text or len(body) < size else (load(header), body)
 
 
 class Reader:
@@ -50,7 +70,7 @@ class Reader:
             if len(self.pending) < self.needed:
                 return
             at = LENGTHS.size + text
-            message = json.loads(bytes(self.pending[LENGTHS.size : at])), bytes(self.pending[at : self.needed])
+            message = load(self.pending[LENGTHS.size : at]), bytes(self.pending[at : self.needed])
             del self.pending[: self.needed]
             self.needed = LENGTHS.size
             yield message

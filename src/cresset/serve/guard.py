@@ -7,6 +7,7 @@ and a request that a foreign page makes (`Origin`) is refused.
 
 import base64
 import binascii
+import functools
 import hmac
 
 from .settings import is_local
@@ -22,6 +23,11 @@ def host_name(value):
     """
     name = value.rpartition("://")[2].partition("/")[0]
     return name[: name.index("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+
+
+@functools.lru_cache(64)  # every request of a client has the same
+def names_this_machine(value):
+    return is_local(host_name(value.decode("latin-1")))
 
 
 class Guard:
@@ -51,10 +57,10 @@ class Guard:
             return None
         if self.token is not None:
             return None if self.shows_token(headers.get(b"authorization", b"")) else (401, b"a token is needed")
-        if not is_local(host_name(headers.get(b"host", b"").decode("latin-1"))):
+        if not names_this_machine(headers.get(b"host", b"")):
             return 403, b"Host is not a name of this machine"
         origin = headers.get(b"origin")
-        if origin is not None and not is_local(host_name(origin.decode("latin-1"))):
+        if origin is not None and not names_this_machine(origin):
             return 403, b"requests from pages of other sites are refused"
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
             return 403, b"requests from pages of other sites are refused"

@@ -3,6 +3,7 @@
 A handler is given the requests of a batch as a list and gives a list of answers of the same length.
 """
 
+import math
 import os
 import time
 import traceback
@@ -14,13 +15,15 @@ from .problems import Refused, is_memory
 
 
 class Metrics:
-    """Numbers that a handler reports, as TorchServe's `context.metrics`; the front adds them up."""
+    """Numbers that a handler reports, as TorchServe's `context.metrics`; the front adds them up. One that is not finite is
+    left out: with it, the sum would be lost."""
 
     def __init__(self):
         self.found = {}
 
     def _add(self, name, value):
-        self.found[str(name)] = self.found.get(str(name), 0.0) + float(value)
+        if math.isfinite(value):
+            self.found[str(name)] = self.found.get(str(name), 0.0) + float(value)
 
     def add_counter(self, name, value, idx=None, dimensions=None):
         self._add(name, value)

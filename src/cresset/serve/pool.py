@@ -13,6 +13,11 @@ from .process import Worker
 
 TICK = 0.001  # seconds by which the event loop may wake late: a delay is what a request waits at most
 
+# Note [When a batch is held back]
+# A batch forms by itself while the workers compute: what has arrived goes together. An idle worker gains nothing by
+# letting a few requests wait for a few more; it waits only where they come so fast that the batch will be full within
+# the delay of its first request. So the delay is what a request is held back at most, and few are held back at all.
+
 # Note [A worker that dies]
 # Its batch comes back to the head of the queue, each request marked `alone`: if one of them killed the worker, it will
 # kill the next one by itself, and the others get their answers. After `retries` further tries it is answered 503.
@@ -37,6 +42,7 @@ class Pool:
         self.wanted, self.metadata, self.closing, self.failures = 0, {}, False, 0
         self.pumping, self.timer, self.sweeper, self.restarter = False, None, None, None
         self.rate = 0.0  # answers a second, lately: for Retry-After
+        self.latest, self.gap = -math.inf, settings.delay / 1000  # when a request came; seconds between two, lately
 
     # ---- workers
 
@@ -146,7 +152,11 @@ class Pool:
                 [["retry-after", str(min(wait, 3600))]],
             )
         loop = asyncio.get_running_loop()
-        job = Job(description, body, loop.time(), loop.create_future())
+        now = loop.time()
+        # All pauses are alike, nobody came in time: one ends the holding back until about a batch has come after it.
+        self.gap += (min(now - self.latest, self.settings.delay / 500) - self.gap) / self.settings.batch
+        self.latest = now
+        job = Job(description, body, now, loop.create_future())
         self.queue.append(job)
         if not self.pumping:  # once this round of the event loop has read all requests that are there
             self.pumping = True
@@ -154,12 +164,13 @@ class Pool:
         return job.future
 
     def pump(self):
-        """Give batches to idle workers: full ones at once, others when their first request has waited long enough."""
+        """Give batches to idle workers: at once, unless waiting pays (Note [When a batch is held back])."""
         self.pumping = False
         now = asyncio.get_running_loop().time()
         while self.idle and self.queue:
             due = self.queue[0].arrived + self.settings.delay / 1000 - TICK
-            if len(self.queue) < self.settings.batch and now < due and not self.queue[0].alone and not self.closing:
+            missing = self.settings.batch - len(self.queue)
+            if missing > 0 and now + missing * self.gap < due and not self.queue[0].alone and not self.closing:
                 if self.timer is None or self.timer.cancelled() or self.timer.when() > due:
                     self.timer = asyncio.get_running_loop().call_at(due, self.wake)
                 return

@@ -11,6 +11,9 @@ import orjson
 
 from .problems import Refused
 
+# Only what Python's own writer takes: whether an answer can be written does not depend on which of them is asked.
+PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+
 
 def load_json(data, bound):
     """The value of a JSON text. What it takes in memory is estimated from its marks before it is read."""
@@ -39,6 +42,9 @@ def _no_constant(name):
 
 def dump_json(value):
     """The JSON text of a value; numbers that are not finite, which JSON does not have, become null."""
+    with contextlib.suppress(TypeError):
+        return orjson.dumps(value, option=PLAIN)
+    # Python's own writer takes keys that are numbers, and whole numbers of any length.
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
     except ValueError:
