@@ -242,6 +242,7 @@ def server(store, code):
         "script=" + str(store / "script.pt"),
         f"single={store / 'single.pt2'}",
     ]
-    models += [f"{name}={code}:{name}" for name in ("summing", "mean", "nan", "Handler", "Whole", "Odd", "Texts", "large")]
+    names = ("summing", "mean", "nan", "Handler", "Whole", "Odd", "Texts", "large")
+    models += [f"{name}={code}:{name}" for name in names]
     with running(*models, "--batch", "8", "--max-request", "1", "--memory", "256") as server:
         yield server

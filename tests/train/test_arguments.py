@@ -128,3 +128,32 @@ def test_the_style_of_a_plot_is_for_the_plot_alone(run):
 def test_a_run_without_epochs_draws_nothing(run):
     run.history = []
     assert str(run.plot()) == "no epoch is done yet" and "<svg" not in run._repr_html_()
+
+
+SAMPLES = cresset.utils.data.TensorDataset(X, X)
+
+
+@pytest.mark.parametrize(
+    "change, kind, words",
+    [
+        ({"batches": None}, TypeError, "loader should give batches, as a DataLoader or a list does, got NoneType"),
+        ({"batches": SAMPLES}, TypeError, "got a dataset, TensorDataset, which gives single samples; give DataLoader("),
+        ({"batches": (X, X)}, TypeError, "got Tensor; DataLoader(TensorDataset(inputs, target), batch_size=...)"),
+        ({"batches": []}, ValueError, "fit: the loader gave no batches"),
+        ({"batches": iter(BATCHES), "epochs": 2}, ValueError, "a generator gives its batches only once"),
+        ({"validation": 3}, TypeError, "validation should give batches, as a DataLoader or a list does, got int"),
+        ({"validation": []}, ValueError, "evaluate: the loader gave no batches"),
+        ({"epochs": -1}, ValueError, "epochs should be a whole number from 0, got -1"),
+        ({"epochs": 1.5}, ValueError, "epochs should be a whole number from 0, got 1.5"),
+        ({"epochs": "3"}, ValueError, "epochs should be a whole number from 0, got '3'"),
+    ],
+)
+def test_what_gives_no_batches_is_refused_with_a_sentence(change, kind, words):
+    with pytest.raises(kind) as caught:
+        fit(nn.Linear(1, 1), "mse", "sgd", **change)
+    assert words in str(caught.value)
+
+
+def test_a_name_far_from_all_lists_them_up_to_a_whole_word():
+    with pytest.raises(ValueError, match=r"no loss named 'quux'; there are binary_cross_entropy, .*, \[...\]$"):
+        fit(nn.Linear(1, 1), "quux", "sgd")

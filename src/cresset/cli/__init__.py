@@ -172,7 +172,7 @@ def add_serve(commands):
         "--threads", type=positive, help="of each worker (default: the processors, divided among them)"
     )
     command.add_argument("--batch", type=positive, help="requests computed together (default: 1)")
-    command.add_argument("--delay", type=float, metavar="MS", help="milliseconds to wait for them (default: 0)")
+    command.add_argument("--delay", type=float, metavar="MS", help="milliseconds to hold one back at most (default: 0)")
     command.add_argument("--queue", type=positive, help="requests that may wait; more are answered 429 (default: 256)")
     command.add_argument("--timeout", type=float, metavar="S", help="seconds a request may take (default: 30)")
     command.add_argument(

@@ -201,7 +201,8 @@ class Pool:
         self.failures = 0
         answers = header["answers"]
         self.measures.computed += header["seconds"]
-        self.measures.own.update(header.get("metrics", {}))
+        if "metrics" in header:
+            self.measures.own.update(header["metrics"])
         for job, (status, kind, headers, _), part in zip(jobs, answers, frames.split(body, [a[-1] for a in answers])):
             if job.future.done():
                 continue

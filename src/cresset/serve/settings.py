@@ -29,8 +29,8 @@ class ModelSettings:
         source: a .pt2 file (an exported program), a .pt file (a TorchScript archive), or "file.py:Name" or
             "package.module:Name": a handler class with TorchServe's methods, or a function that returns a module.
         workers: processes that compute; threads: of each (0: the processors, divided among the workers).
-        batch: how many requests may be computed together; delay: milliseconds that the first of them may wait for the
-            others.
+        batch: how many requests may be computed together; delay: milliseconds that a request may be held back at most
+            so that its batch gets full.
         queue: requests that may wait; one more is answered 429.
         timeout: seconds a request may take, queue included.
         retries: how often a request is given to another worker when its worker died.

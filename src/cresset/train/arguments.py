@@ -4,9 +4,11 @@ and a sentence at once where it is not.
 
 import difflib
 import inspect
+import textwrap
 
 import cresset
 from cresset import nn, optim
+from cresset.data import Dataset, IterableDataset
 
 # The functions of (prediction, target) in nn.functional, by their names with and without "_loss".
 LOSSES = (
@@ -22,8 +24,8 @@ def _found(what, name, known):
     if name.lower() in plain:
         return plain[name.lower()]
     close = difflib.get_close_matches(name.lower(), plain, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"fit: there is no {what} named {name!r}{hint} There are {', '.join(known)}"[:600])
+    hint = f"did you mean {close[0]!r}?" if close else textwrap.shorten(f"there are {', '.join(known)}", 500)
+    raise ValueError(f"fit: there is no {what} named {name!r}; {hint}")
 
 
 def _made(what, kind, *args):
@@ -122,3 +124,18 @@ def check_model(model):
     if inspect.isclass(model) or not isinstance(model, nn.Module):
         given = f"the class {model.__name__}" if inspect.isclass(model) else type(model).__name__
         raise TypeError(f"fit: model should be a Module, an instance of {cresset.nn.Module.__name__}, got {given}")
+
+
+def check_loader(loader, name):
+    if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
+        raise TypeError(
+            f"fit: {name} should give batches, got a dataset, {type(loader).__name__}, which gives single samples; "
+            "give DataLoader(dataset, batch_size=...)"
+        )
+    if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+        raise TypeError(f"fit: {name} should give batches, as a DataLoader or a list does, got {type(loader).__name__}")
+
+
+def check_epochs(epochs):
+    if isinstance(epochs, bool) or not hasattr(epochs, "__index__") or epochs < 0:
+        raise ValueError(f"fit: epochs should be a whole number from 0, got {epochs!r}")

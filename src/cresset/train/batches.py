@@ -41,10 +41,10 @@ def step_of(model, loss, step):
         def pairs(batch):
             if not isinstance(batch, (list, tuple)) or len(batch) < 2:
                 kind = f"{len(batch)} item(s)" if isinstance(batch, (list, tuple)) else type(batch).__name__
-                raise TypeError(
-                    f"fit: a batch should be (inputs…, target) to be used with loss, got {kind}; give step=, a "
-                    "function of (model, batch), for others"
-                )
+                hint = "give step=, a function of (model, batch), for others"
+                if isinstance(batch, cresset.Tensor):
+                    hint = f"DataLoader(TensorDataset(inputs, target), batch_size=...) gives such; or {hint}"
+                raise TypeError(f"fit: a batch should be (inputs…, target) to be used with loss, got {kind}; {hint}")
             target = batch[-1]
             prediction = model(*batch[:-1])
             return loss(prediction, target), prediction, target, None

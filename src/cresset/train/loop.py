@@ -13,7 +13,7 @@ import time
 import cresset
 from cresset import nn
 
-from .arguments import as_loss, as_metrics, as_optimizer, check_model
+from .arguments import as_loss, as_metrics, as_optimizer, check_epochs, check_loader, check_model
 from .batches import Means, check_loss, metric_values, move, size_of, step_of, update_metrics
 from .checkpoint import Checkpoint
 from .progress import make_progress
@@ -178,6 +178,7 @@ def evaluate(model, loader, loss=None, *, step=None, metrics=None, device=None, 
     {'loss': 1.0}
     """
     check_model(model)
+    check_loader(loader, "loader")
     device = _device_of(model, device)
     return _evaluate(
         model, loader, step_of(model, as_loss(loss), step), as_metrics(metrics), device, _precision(amp, device)[0]
@@ -207,6 +208,8 @@ def _evaluate(model, loader, compute, metrics, device, region):
     finally:
         for module, training in was_training.items():
             module.training = training
+    if not means.totals:
+        raise ValueError("evaluate: the loader gave no batches")
     return {**means.compute(), **metric_values(metrics)}
 
 
@@ -263,6 +266,10 @@ def fit(
     (200, 2.0)
     """
     check_model(model)
+    check_loader(loader, "loader")
+    check_epochs(epochs)
+    if validation is not None:
+        check_loader(validation, "validation")
     loss = as_loss(loss)
     optimizer = as_optimizer(optimizer, model, loss)
     if schedule not in ("epoch", "step"):
@@ -514,6 +521,9 @@ class _Trainer:
             if run.reason is not None:
                 self.save()
                 return False
+        if run.batch == 0:
+            again = " this time; a generator gives its batches only once" if run.epoch else ""
+            raise ValueError(f"fit: the loader gave no batches{again}")
         if pending:  # a loader that did not tell its length ended within a group
             self._step()
         return True

@@ -62,7 +62,7 @@ function facts(model) {
   add("90 % below", duration(model.percentiles["90"]));
   add("99 % below", duration(model.percentiles["99"]));
   add("queue", `${model.queue[0]} of ${model.queue[1]}`, model.queue[0] * 2 > model.queue[1] ? "bad" : "");
-  add("batch", `${model.requests ? model.mean_batch.toFixed(1) : "–"} of ${model.batch}` + (model.delay ? `, waits ${model.delay} ms` : ""));
+  add("batch", `${model.requests ? model.mean_batch.toFixed(1) : "–"} of ${model.batch}` + (model.delay ? `, held back ${model.delay} ms at most` : ""));
   add("workers", `${model.workers[0]} of ${model.workers[1]}, ${megabytes(model.memory)}`,
     model.workers[0] < model.workers[1] ? "bad" : "");
   if (model.restarts) add("restarts", model.restarts);
