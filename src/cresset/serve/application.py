@@ -59,8 +59,8 @@ async def respond(send, status, kind, headers, body):
 
 
 class Application:
-    """The way of a request: `inferences` are asked straight, which has to be short; the rest goes through the layers and
-    the routes of a framework, which take longer than a small model.
+    """The way of a request: `inferences` are asked straight, which has to be short; the rest goes through the layers
+    and the routes of a framework, which take longer than a small model.
     """
 
     def __init__(self, inferences, others):

@@ -15,8 +15,8 @@ from .problems import Refused, is_memory
 
 
 class Metrics:
-    """Numbers that a handler reports, as TorchServe's `context.metrics`; the front adds them up. One that is not finite is
-    left out: with it, the sum would be lost."""
+    """Numbers that a handler reports, as TorchServe's `context.metrics`; the front adds them up. One that is not finite
+    is left out: with it, the sum would be lost."""
 
     def __init__(self):
         self.found = {}
