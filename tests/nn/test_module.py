@@ -24,6 +24,11 @@ class Mlp(nn.Module):
         return self.second(self.act(self.first(x)))
 
 
+def rename_old(module, state, *_):
+    state["weight"] = state.pop("old")
+    module.renamed = True
+
+
 class Statistic(nn.Module):
     def __init__(self):
         super().__init__()
@@ -209,6 +214,13 @@ class TestState:
         assert repr(result) == "<All keys matched successfully>"
         assert cresset.equal(a(x), b(x)) and a.first.weight is not b.first.weight
 
+    def test_loading_leaves_nothing_to_the_garbage_collector(self):
+        model = nn.Sequential(Mlp(), Mlp())
+        state = copy.deepcopy(model).state_dict()
+        gc.collect()
+        model.load_state_dict(state)
+        assert gc.collect() == 0
+
     def test_errors_name_every_key(self):
         state = Mlp().state_dict()
         state["extra"] = state.pop("second.bias")
@@ -244,6 +256,25 @@ class TestState:
         model.register_state_dict_post_hook(lambda m, state, prefix, meta: state.update(note=1))
         model.register_load_state_dict_pre_hook(lambda m, state, prefix, *_: state.pop("note", None))
         assert repr(model.load_state_dict(model.state_dict())) == "<All keys matched successfully>"
+
+    def test_a_hook_before_loading_does_not_keep_its_module(self):
+        model = Mlp()
+        model.register_load_state_dict_pre_hook(rename_old)
+        alive = weakref.ref(model)
+        gc.disable()
+        try:
+            del model
+            assert alive() is None
+        finally:
+            gc.enable()
+
+    @pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+    def test_a_hook_before_loading_goes_to_a_copy(self, again):
+        model = nn.Linear(2, 1)
+        model.register_load_state_dict_pre_hook(rename_old)
+        copied = again(model)
+        copied.load_state_dict({"old": cresset.tensor([[1.0, 2.0]]), "bias": cresset.zeros(1)})
+        assert copied.weight.tolist() == [[1.0, 2.0]] and copied.renamed and not hasattr(model, "renamed")
 
     def test_extra_state_travels(self):
         class Counts(nn.Module):

@@ -3,6 +3,7 @@ that do not fit."""
 
 import itertools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 
 import cresset
@@ -211,25 +212,7 @@ class HasState:
         if metadata is not None:
             state_dict._metadata = metadata
 
-        def load(module, state, prefix):
-            local = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    below = prefix + name + "."
-                    load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
-                        "values, "
-                        "if incompatible_keys need to be modified, it should be done inplace."
-                    )
-
-        load(self, state_dict, "")
+        _load_below(self, state_dict, "", metadata, assign, (missing, unexpected, errors))
         if strict:
             if unexpected:
                 errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
@@ -241,14 +224,42 @@ class HasState:
         return _IncompatibleKeys(missing, unexpected)
 
 
+def _load_below(module, state, prefix, metadata, assign, complaints):
+    """Load `module` and what is below it. Not a closure: one that calls itself would keep the tensors in a cycle."""
+    local = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local["assign_to_params_buffers"] = assign
+    missing, unexpected, errors = complaints
+    module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = prefix + name + "."
+            part = {k: v for k, v in state.items() if k.startswith(below)}
+            _load_below(child, part, below, metadata, assign, complaints)
+    keys = _IncompatibleKeys(missing, unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                "values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
 class _WithModule:
-    """A load_state_dict hook that gets its module first, without keeping it alive through a cycle of its own."""
+    """A load_state_dict hook that gets its module first; a copy of the module gets a hook of its own."""
 
     def __init__(self, hook, module):
-        self.hook, self.module = hook, module
+        self.hook, self.module = hook, weakref.ref(module)  # the module owns the hook
 
     def __call__(self, *args):
-        return self.hook(self.module, *args)
+        return self.hook(self.module(), *args)
+
+    def __getstate__(self):
+        return self.hook, self.module()
+
+    def __setstate__(self, state):
+        self.__init__(*state)
 
 
 def _quoted(names):
