@@ -6,7 +6,7 @@ import pytest
 
 import cresset
 from cresset import nn
-from cresset.nn.utils import parametrizations, remove_spectral_norm, spectral_norm
+from cresset.nn.utils import parametrizations, parametrize, remove_spectral_norm, spectral_norm
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 2), (2, 5)])
@@ -163,3 +163,53 @@ def test_parametrizations_move_to_a_layer_that_imitates_quantization():
     assert cresset.ao.nn.qat.Conv2d(1, 1, 1, qconfig=to.qconfig)(cresset.ones(1, 1, 2, 2)).shape == (1, 1, 2, 2)
     with pytest.raises(AssertionError, match="qconfig must be provided"):
         cresset.ao.nn.qat.Linear(2, 2)
+
+
+class Two(cresset.Tensor):
+    """A tensor that is two others."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return cresset.Tensor._make_wrapper_subclass(
+            cls, a.size(), strides=a.stride(), dtype=a.dtype, requires_grad=a.requires_grad
+        )
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, outer_size, outer_stride):
+        return Two(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        def one(name):
+            return [getattr(arg, name) if isinstance(arg, Two) else arg for arg in args]
+
+        return Two(func(*one("a"), **(kwargs or {})), func(*one("b"), **(kwargs or {})))
+
+
+class AsTwo(nn.Module):
+    """The tensor twice; assigned, an original of that class, too."""
+
+    def forward(self, x):
+        return x if isinstance(x, Two) else Two(x, x)
+
+    def right_inverse(self, x):
+        return x if isinstance(x, Two) else Two(x, x)
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_an_original_takes_the_class_that_right_inverse_gives(kind):
+    model = nn.Module()
+    model.value = kind(cresset.tensor([1.0, 2.0]))
+    tensor = model.value
+    parametrize.register_parametrization(model, "value", AsTwo())
+    original = model.parametrizations.value.original
+    assert original is tensor and type(original) is Two and original.a.tolist() == [1.0, 2.0]
+    assert isinstance(original, nn.Parameter) == (kind is nn.Parameter)
+    parametrize.remove_parametrizations(model, "value")
+    assert model.value is tensor and type(tensor) is Two and tensor.b.tolist() == [1.0, 2.0]

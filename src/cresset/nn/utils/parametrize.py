@@ -7,6 +7,7 @@ import copy
 import cresset
 
 from ..containers import ModuleDict, ModuleList
+from ..conversion import swap_tensors, swaps
 from ..module import Module
 from ..parameter import Parameter
 
@@ -75,8 +76,7 @@ class ParametrizationList(ModuleList):
                     f"original.device: {original.device}\nright_inverse(original).device: {value.device}"
                 )
             if value is not original:  # the parameter keeps its identity, so that an optimizer goes on knowing it
-                with cresset.no_grad():
-                    original.data = value.data
+                _become(original, value)
             _register(self, "original", original)
         else:
             for number, part in enumerate(value):
@@ -102,10 +102,10 @@ class ParametrizationList(ModuleList):
                     )
                 value = module.right_inverse(value)
             if self.is_tensor:
-                self.original.data = value.data if value.dtype == self.original.dtype else value.to(self.original.dtype)
+                _become(self.original, value.to(self.original.dtype))
             else:
                 for number, part in enumerate(value):
-                    getattr(self, f"original{number}").data = part.data
+                    _become(getattr(self, f"original{number}"), part)
 
     def forward(self):
         first, *others = self
@@ -140,6 +140,17 @@ def _check_inverse(found, before):
                 f"The tensor returned by parametrization.right_inverse must have the same {what} as the tensor, unless "
                 f"the `unsafe` flag is enabled: {getattr(before, what)} and {getattr(found, what)}"
             )
+
+
+def _become(original, value):
+    """Give an original the data of `value`, and its class where the data are the class's own."""
+    if swaps(original) or swaps(value):
+        value = value.detach()  # a tensor of its own: `value` may hold the original
+        if isinstance(original, Parameter):
+            value = Parameter(value, requires_grad=original.requires_grad)
+        swap_tensors(original, value)
+    else:
+        original.data = value.data
 
 
 def _register(module, name, tensor):
@@ -253,9 +264,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         original = functions.original
         if leave_parametrized:
             with cresset.no_grad():
-                value = getattr(module, tensor_name)
-            with cresset.no_grad():
-                original.data = value.data.clone()
+                _become(original, getattr(module, tensor_name).clone())
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         original = Parameter(value.detach().clone()) if value.requires_grad else value
