@@ -241,3 +241,19 @@ def test_the_modes_that_watch_are_listed():
     with overrides.BaseTorchFunctionMode() as outer, overrides.BaseTorchFunctionMode() as inner:
         assert overrides._get_current_function_mode_stack() == [outer, inner]
         assert overrides._get_current_function_mode() is inner
+
+
+def test_an_object_is_asked_for_its_gradient():
+    class Answers:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, args, kwargs["create_graph"]
+
+    x = Answers()
+    assert cresset.autograd.grad(x, x, create_graph=True) == (cresset.autograd.grad, ((x,), (x,)), True)
+
+
+def test_gradients_of_a_subclass_are_of_the_subclass():
+    x = Asked(cresset.ones(2)).requires_grad_()
+    (grad,) = cresset.autograd.grad((x * x).sum(), x)
+    assert type(grad) is Asked and grad.tolist() == [2.0, 2.0]

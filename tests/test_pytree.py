@@ -120,3 +120,21 @@ def test_a_constant_needs_a_hash_of_its_own():
 
     with pytest.raises(TypeError, match="non-default `__hash__`"):
         pytree.register_constant(Setting)
+
+
+def test_a_namedtuple_that_cannot_be_found_again_has_no_text():
+    hidden = namedtuple("hidden", "x y")
+    with pytest.raises(NotImplementedError, match="Please register using `_register_namedtuple`"):
+        pytree.treespec_dumps(pytree.tree_structure(hidden(1, 2)))
+
+
+def test_the_older_name_of_registering_warns():
+    class Box:
+        def __init__(self, content):
+            self.content = content
+
+    with pytest.warns(FutureWarning, match="_pytree._register_pytree_node is deprecated"):
+        pytree._register_pytree_node(
+            Box, lambda box: ([box.content], None), lambda children, context: Box(*children)
+        )
+    assert pytree.tree_leaves([Box(1), 2]) == [1, 2]

@@ -78,3 +78,21 @@ def test_update_takes_anything_with_keys():
     found = WeakIdKeyDictionary()
     found.update(Mapping())
     assert found[a] == "a" and found[b] == "b"
+
+
+def test_an_update_that_fails_changes_nothing():
+    a = torch.ones(1)
+
+    class Broken:
+        def keys(self):
+            return [a, "b"]
+
+        def __getitem__(self, key):
+            if key is a:
+                return "a"
+            raise KeyError(key)
+
+    found = WeakIdKeyDictionary()
+    with pytest.raises(KeyError):
+        found.update(Broken())
+    assert len(found) == 0

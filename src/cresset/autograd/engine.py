@@ -8,6 +8,7 @@ import cresset
 from cresset import _native
 from cresset._native import Tensor
 
+from ..overrides import handle_torch_function, has_torch_function
 from .graph import GradientEdge
 from .hooks import RemovableHandle
 
@@ -100,7 +101,14 @@ def grad(
         )
     if isinstance(inputs, dict):
         names, inputs = list(inputs), list(inputs.values())
-    inputs, outputs = tuple(as_list(inputs)), as_list(outputs)
+    inputs, outputs = tuple(as_list(inputs)), tuple(as_list(outputs))
+    if has_torch_function((*outputs, *inputs)):
+        found = handle_torch_function(
+            grad, (*outputs, *inputs), outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
+            create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
+            is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+        )  # fmt: skip
+        return found if names is None else dict(zip(names, found, strict=True))
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     wholes, inputs = inputs, tuple(recorded(t) for t in inputs)
@@ -167,7 +175,9 @@ def all_at_once(outputs, inputs, given, keep, create_graph):
 
 
 def as_list(tensors):
-    return [tensors] if isinstance(tensors, (Tensor, GradientEdge)) else list(tensors)
+    """One tensor (or what stands for one: an edge of the graph, an object with __torch_function__) or several."""
+    one = isinstance(tensors, (Tensor, GradientEdge)) or hasattr(type(tensors), "__torch_function__")
+    return [tensors] if one else list(tensors)
 
 
 def listed(grads, count):

@@ -5,6 +5,7 @@ root to a leaf.
 import dataclasses
 import functools
 import sys
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeAlias
@@ -146,7 +147,18 @@ def _register(
         SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
 
 
-_private_register_pytree_node = _register_pytree_node = register_pytree_node
+_private_register_pytree_node = register_pytree_node
+
+
+def _register_pytree_node(cls, flatten_fn, unflatten_fn, **kwargs):
+    """The older name of `register_pytree_node`."""
+    warnings.warn(
+        "torch.utils._pytree._register_pytree_node is deprecated. Please use "
+        "torch.utils._pytree.register_pytree_node instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **kwargs)
 
 
 def _deregister_pytree_node(cls):
@@ -365,7 +377,15 @@ def _register_namedtuple(cls, *, serialized_type_name):
 
 
 def _class_to_text(cls):
-    return _NAMES_OF_NAMEDTUPLES.get(cls) or f"{cls.__module__}.{cls.__qualname__}"
+    """The name by which `_namedtuple_of_text` finds a class again."""
+    if cls in _NAMES_OF_NAMEDTUPLES:
+        return _NAMES_OF_NAMEDTUPLES[cls]
+    if getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is not cls:
+        raise NotImplementedError(
+            f"treespec_dumps: {cls} cannot be found by the name {cls.__module__}.{cls.__qualname__}. "
+            "Please register using `_register_namedtuple`."
+        )
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def class_of_text(text, is_wanted, what):

@@ -22,6 +22,7 @@ from .locations import (
 from .names import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .options import (
     LoadEndianness,
+    _serialization_tls,
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,

@@ -23,7 +23,6 @@ _CENTRAL = struct.Struct("<4s6H3I5H2I")
 _END = struct.Struct("<4s4H2IH")
 _END64 = struct.Struct("<4sQ2H2I4Q")
 _LOCATOR = struct.Struct("<4sIQI")
-_ALIGNMENT = 64
 _BIG = 0xFFFFFFFF
 _CHUNK = 1 << 16  # bytes of a record that is not held as a whole
 
@@ -292,8 +291,9 @@ class ArchiveReader:
 class ArchiveWriter:
     """Writes records one behind the other to an object with `write`. `close` adds the directory."""
 
-    def __init__(self, file, folder, checked=None, alignment=_ALIGNMENT):
-        self.file, self.folder, self.at, self.entries, self.alignment = file, folder, 0, [], alignment
+    def __init__(self, file, folder, checked=None, alignment=None):
+        self.file, self.folder, self.at, self.entries = file, folder, 0, []
+        self.alignment = options.save.storage_alignment if alignment is None else alignment
         self.checked = options.get_crc32_options() if checked is None else checked
         self.checksums = 0
 
@@ -304,11 +304,31 @@ class ArchiveWriter:
             self.at += len(view) if taken is None else taken
             view = view[len(view) if taken is None else taken :]
 
+    def _skip(self, size):
+        """Leave room: behind the end of a file that can be positioned, where it takes no space, else zeros."""
+        if hasattr(self.file, "seek") and hasattr(self.file, "tell"):
+            here = self.file.tell()
+            if self.file.seek(0, os.SEEK_END) == here:
+                self.file.seek(here + size)
+                self.at += size
+                return
+            self.file.seek(here)
+        for start in range(0, size, _CHUNK):
+            self._write(bytes(min(_CHUNK, size - start)))
+
     def write(self, name, data):
         """Add a record. `data` is bytes or a one-dimensional memoryview of them."""
+        self._write_header(name, len(data), zlib.crc32(data) if self.checked else 0)
+        self._write(data)
+
+    def write_room(self, name, size):
+        """Add a record of `size` bytes that somebody else will write, or nobody."""
+        self._write_header(name, size, 0)
+        self._skip(size)
+
+    def _write_header(self, name, size, checksum):
         title = f"{self.folder}/{name}".encode()
-        size, header = len(data), self.at
-        checksum = zlib.crc32(data) if self.checked else 0
+        header = self.at
         self.checksums = zlib.crc32(checksum.to_bytes(4, "little"), self.checksums)
         large = struct.pack("<2H2Q", 1, 16, size, size) if size >= _BIG else b""
         unpadded = header + _LOCAL.size + len(title) + len(large) + 4
@@ -322,7 +342,6 @@ class ArchiveWriter:
             + title
             + extra
         )
-        self._write(data)
         self.entries.append((title, header, size, checksum))
 
     def close(self):

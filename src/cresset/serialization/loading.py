@@ -33,7 +33,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         pickle_module: is not used, since files are read as data; to give one means weights_only=False, as in PyTorch.
         weights_only: False also reads instances of modules, if their classes are imported, and some containers of the
             standard library. Other classes must be allowed with serialization.add_safe_globals, whatever this says.
-        mmap: leave the data in the file and read it when it is looked at. Only for a path.
+        mmap: leave the data in the file and read it when it is looked at. Only for a path. By default
+            `utils.serialization.config.load.mmap`, which is False.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -58,7 +59,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         "trusting": weights_only is False,
         "encoding": pickle_load_args.get("encoding", "utf-8"),
     }
-    mmap = bool(mmap)
+    mmap = options.load.mmap if mmap is None else bool(mmap)
     try:
         return _load_from(f, mmap, settings)
     except pickle.UnpicklingError as error:

@@ -96,6 +96,10 @@ class PyTorchFileWriter:
         )
         self._archive.write(name, view[:size])
 
+    def write_record_metadata(self, name, size):
+        """Add a record of `size` bytes without writing them: they are zeros until somebody fills them in."""
+        self._archive.write_room(name, size)
+
     def get_all_written_records(self):
         """The names of the records so far."""
         return {title.decode().partition("/")[2] for title, *_ in self._archive.entries}

@@ -10,6 +10,7 @@ import stat
 import struct
 import sys
 import types
+import warnings
 from typing import Any, ClassVar
 
 import cresset
@@ -156,7 +157,22 @@ class Pickler(pickle._Pickler):
             args = (args[0], Tensor, *args[2:])
         elif (getattr(func, "__module__", None) or "").startswith("cresset.sparse."):  # None: of a class's own method
             func, args = _utils._rebuild_sparse_tensor, _sparse_parts(func.__name__, args)
+        if options.skips_data():
+            _check_can_skip(func)
         super().save_reduce(func, args, *rest, **keywords)
+
+
+def _check_can_skip(func):
+    """Whether what `func` rebuilds makes sense without its data."""
+    if func is _utils._rebuild_nested_tensor:
+        raise RuntimeError(
+            "save: Cannot serialize nested tensor under skip_data context manager: where its components begin is data"
+        )
+    if func is _utils._rebuild_meta_tensor_no_storage:
+        warnings.warn(
+            "save: Serializing tensors on the meta device under skip_data context manager is a no-op: they have no data",
+            stacklevel=3,
+        )
 
 
 def _sparse_parts(name, args):
@@ -279,11 +295,14 @@ def _write_archive(obj, file, folder, protocol, byteorder, module):
     archive = ArchiveWriter(file, folder)
     archive.write("data.pkl", pickled.getvalue())
     archive.write(".format_version", b"1")
-    archive.write(".storage_alignment", b"64")
+    archive.write(".storage_alignment", str(archive.alignment).encode())
     if byteorder:
         archive.write("byteorder", sys.byteorder.encode())
     for key, (storage, _) in storages.kept.items():
-        archive.write(f"data/{key}", data_of(storage))
+        if options.skips_data():
+            archive.write_room(f"data/{key}", storage.nbytes())
+        else:
+            archive.write(f"data/{key}", data_of(storage))
     archive.write("version", b"3\n")
     names = "".join(title.decode() for title, *_ in archive.entries)
     import zlib

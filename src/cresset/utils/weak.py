@@ -172,8 +172,8 @@ class WeakIdKeyDictionary(collections.abc.MutableMapping):
     def update(self, dict=None, /, **kwargs):
         """Add the entries of another mapping or of pairs."""
         if dict is not None:
-            pairs = ((key, dict[key]) for key in dict.keys()) if hasattr(dict, "keys") else dict  # noqa: SIM118
-            for key, value in dict.items() if hasattr(dict, "items") else pairs:
+            # What has no items() is read as a whole first, so that trouble in it leaves this one as it was.
+            for key, value in (dict if hasattr(dict, "items") else {}.__class__(dict)).items():
                 self[key] = value
         if kwargs:
             self.update(kwargs)

@@ -1,0 +1,5 @@
+"""PyTorch's place for the settings of save and load."""
+
+from . import config
+
+__all__ = ["config"]
