@@ -210,3 +210,58 @@ def test_what_is_no_list_is_no_list_of_components():
 def test_dropout_of_everything():
     nt = cresset.nested.nested_tensor([cresset.ones(2), cresset.ones(1)])
     assert rows(cresset.nn.functional.dropout(nt, 1.0)) == [[0.0, 0.0], [0.0]]
+
+
+@pytest.mark.parametrize("shapes", [[(2, 3), (3, 3), (1, 3)], [(2, 3), (3, 2), (1, 1)]], ids=["ragged", "any"])
+def test_some_of_the_components_are_a_view(shapes):
+    parts = [cresset.full(shape, float(place)) for place, shape in enumerate(shapes)]
+    whole = cresset.nested.nested_tensor(parts)
+    some = whole.narrow(0, 1, 2)
+    assert some._base is whole and [part.tolist() for part in some.unbind()] == [part.tolist() for part in parts[1:]]
+    some[0] = 9.0
+    assert whole[1].eq(9).all() and whole[0].eq(0).all() and whole[2].eq(2).all()
+    assert whole.narrow(0, 3, 0).size(0) == 0
+    with pytest.raises(RuntimeError, match="exceeds dimension size"):
+        whole.narrow(0, 2, 2)
+
+
+def test_a_component_can_be_assigned_to():
+    values = cresset.zeros(5, 2, requires_grad=True)
+    nt = cresset.nested.nested_tensor_from_jagged(values * 1, cresset.tensor([0, 2, 5]))
+    nt[1, 0] = cresset.tensor([1.0, 2.0])
+    nt[-2] = 3.0
+    assert [part.tolist() for part in nt.unbind()] == [[[3.0, 3.0]] * 2, [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]]
+    nt.values().sum().backward()
+    assert values.grad.tolist() == [[0.0, 0.0]] * 3 + [[1.0, 1.0]] * 2
+    with pytest.raises(IndexError, match="out of bounds"):
+        nt[2] = 0
+    with pytest.raises(TypeError, match="Cannot assign to a nested tensor"):
+        nt[:, 0] = 0
+
+
+def test_sizes_are_compared_by_the_operator_too():
+    nt = cresset.nested.nested_tensor([cresset.ones(2), cresset.ones(3)])
+    assert cresset.ops.aten.is_same_size(nt, nt + 1)
+    assert not cresset.ops.aten.is_same_size(nt, cresset.nested.nested_tensor([cresset.ones(3), cresset.ones(3)]))
+
+
+@pytest.mark.parametrize("layout", [cresset.strided, cresset.jagged])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_encoder_layer_takes_sequences_without_padding(layout, norm_first):
+    layer = cresset.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).eval()
+    sequences = [cresset.randn(2, 8), cresset.randn(5, 8)]
+    found = layer(cresset.nested.nested_tensor(sequences, layout=layout))
+    for sequence, part in zip(sequences, found.unbind(), strict=True):
+        assert cresset.allclose(part, layer(sequence.unsqueeze(0))[0], atol=1e-6)
+
+
+def test_attention_says_what_it_cannot_do_with_nested_tensors():
+    nt = cresset.nested.nested_tensor([cresset.randn(2, 8), cresset.randn(3, 8)])
+    words = "MultiheadAttention does not support NestedTensor outside of its fast path"
+    for attention, settings, why in (
+        (cresset.nn.MultiheadAttention(8, 2), {"need_weights": False}, "batch_first"),
+        (cresset.nn.MultiheadAttention(8, 2, batch_first=True), {}, "need_weights"),
+        (cresset.nn.MultiheadAttention(8, 2, batch_first=True, add_zero_attn=True), {"need_weights": False}, "a key"),
+    ):
+        with pytest.raises(AssertionError, match=f"{words}.*{why}"):
+            attention(nt, nt, nt, **settings)

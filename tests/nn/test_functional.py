@@ -374,3 +374,11 @@ def test_instance_norm_says_when_the_number_of_channels_is_another():
         layer(cresset.rand(3, 2, 2))
     with pytest.raises(ValueError, match="expected input's size at dim=1"):
         cresset.nn.InstanceNorm1d(4, affine=True)(cresset.rand(3, 2, 2))
+
+
+@pytest.mark.parametrize("spatial", [2, 3])
+def test_a_grid_over_a_single_element_has_a_gradient_of_zeros(spatial):
+    grid = cresset.randn(1, *(2,) * spatial, spatial, requires_grad=True)
+    image = cresset.ones(1, 1, *(1,) * spatial)
+    F.grid_sample(image, grid, padding_mode="reflection", align_corners=True).sum().backward()
+    assert grid.grad.eq(0).all()

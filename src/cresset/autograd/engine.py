@@ -102,9 +102,10 @@ def grad(
     if isinstance(inputs, dict):
         names, inputs = list(inputs), list(inputs.values())
     inputs, outputs = tuple(as_list(inputs)), tuple(as_list(outputs))
-    if has_torch_function((*outputs, *inputs)):
+    relevant = [t for t in (*outputs, *inputs) if recorded(t) is t]
+    if has_torch_function(relevant):
         found = handle_torch_function(
-            grad, (*outputs, *inputs), outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
+            grad, relevant, outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
             create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
             is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
         )  # fmt: skip

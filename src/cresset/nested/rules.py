@@ -374,6 +374,8 @@ def on_regular_dim(name):
             return tuple(input._with(part) for part in function(input._packed, args[0], place))
         dim = args[0] if by_place else kwargs.pop("dim")
         rest = args[1:] if by_place else args
+        if name == "narrow" and input._layout == cresset.strided and dim in (0, -input.dim()):
+            return narrow_batch(input, *rest, **kwargs)
         place = regular_dim(input, dim, name)
         if place is None and name in ("softmax", "log_softmax") and input._layout == cresset.jagged:
             check_ragged_softmax(input, dim, name)
@@ -405,6 +407,24 @@ def chunk_batch(input, chunks):
     every, count = list(items(input)), input.size(0)
     step = -(-count // chunks)
     return tuple(from_items(every[at : at + step], input._layout, input._ragged) for at in range(0, count, step))
+
+
+def narrow_batch(input, start, length):
+    """The components from `start` on, `length` of them, on the same memory."""
+    count = input.size(0)
+    begin = start + count if start < 0 else start
+    if not 0 <= begin <= begin + length <= count:
+        raise RuntimeError(
+            f"narrow(): start ({start}) + length ({length}) exceeds dimension size ({count}) of a nested tensor"
+        )
+    end = begin + length
+    if input._shapes is not None:
+        sizes = [math.prod(shape) for shape in input._shapes]
+        packed = input._packed.narrow(0, sum(sizes[:begin]), sum(sizes[begin:end]))
+        return input._seen_as(nested(packed, input._layout, shapes=input._shapes[begin:end]))
+    offsets, places = input._offsets[begin : end + 1], input._offsets.tolist()
+    packed = input._packed.narrow(input._ragged - 1, places[begin], places[end] - places[begin])
+    return input._seen_as(nested(packed, input._layout, offsets - places[begin], input._ragged))
 
 
 for _name in ("softmax", "log_softmax", "narrow", "cumsum", "split", "split_with_sizes", "chunk", "sort", "flip"):

@@ -267,6 +267,18 @@ class NestedTensor(InterpretedTensor):
             return from_items(list(items(self))[first], self._layout)
         raise RuntimeError(f"index: a nested tensor takes an integer or a range for its batch, got {first!r}")
 
+    def __setitem__(self, index, value):
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if not isinstance(first, int):
+            raise TypeError(
+                f"Cannot assign to a nested tensor but for one component, by its number, got {first!r}; "
+                f"call {self.instead} first"
+            )
+        n = self.size(0)
+        if not -n <= first < n:
+            raise IndexError(f"index {first} is out of bounds for dimension 0 with size {n}")
+        component(self, first % n)[tuple(rest) or ...] = value
+
     def to_padded_tensor(self, padding, output_size=None):
         """A dense tensor in which all components have one size, filled up with `padding`."""
         return padded(self, padding, output_size)
@@ -385,6 +397,14 @@ def component_shapes(tensor):
         return tensor._shapes
     before, after = tensor._packed.shape[: tensor._ragged - 1], tensor._packed.shape[tensor._ragged :]
     return [(*before, n, *after) for n in lengths_of(tensor)]
+
+
+def component(tensor, place):
+    """One component as a view of its own, which may be written to while gradients are recorded."""
+    if tensor._shapes is not None:
+        sizes = [math.prod(shape) for shape in tensor._shapes]
+        return tensor._packed.narrow(0, sum(sizes[:place]), sizes[place]).view(tensor._shapes[place])
+    return tensor._packed.narrow(tensor._ragged - 1, int(tensor._offsets[place]), lengths_of(tensor)[place])
 
 
 def items(tensor):

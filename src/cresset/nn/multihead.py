@@ -94,7 +94,11 @@ class MultiheadAttention(Module):
             key_padding_mask: (N, S): True for keys that nobody sees.
             attn_mask: (L, S) or (N * num_heads, L, S): True for keys that a query does not see, or numbers to add.
             is_causal: a hint that `attn_mask` is the causal mask.
+
+        Nested tensors, of sequences that need no padding, are taken with `batch_first`, without masks and weights.
         """
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._of_nested(query, key, value, key_padding_mask, attn_mask, need_weights, is_causal), None
         batched = query.dim() == 3
         if self.batch_first and batched:
             # Keep sameness: one product serves all three projections of the same tensor.
@@ -113,3 +117,39 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )  # fmt: skip
         return (output.transpose(0, 1) if self.batch_first and batched else output), weights
+
+    def _of_nested(self, query, key, value, key_padding_mask, attn_mask, need_weights, is_causal):
+        """The output for nested tensors: each sequence attends to its own."""
+        why = next(
+            (
+                why
+                for why, holds in (
+                    ("batch_first was not True", not self.batch_first),
+                    ("query, key and value were not all nested tensors of three dimensions",
+                     not all(x.is_nested and x.dim() == 3 for x in (query, key, value))),
+                    ("some mask was passed: sequences without padding need none",
+                     key_padding_mask is not None or attn_mask is not None),
+                    ("need_weights was True", need_weights),
+                    ("a key is added to the sequences", self.bias_k is not None or self.add_zero_attn),
+                )
+                if holds
+            ),
+            None,
+        )  # fmt: skip
+        if why is not None:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit "
+                f"because {why}"
+            )
+        if self._qkv_same_embed_dim:
+            weights = self.in_proj_weight.chunk(3)
+        else:
+            weights = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
+        biases = (None, None, None) if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        heads = [
+            F.linear(x, weight, bias).unflatten(-1, [self.num_heads, self.head_dim]).transpose(1, 2)
+            for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
+        ]
+        dropout = self.dropout if self.training else 0.0
+        output = F.scaled_dot_product_attention(*heads, dropout_p=dropout, is_causal=is_causal)
+        return self.out_proj(output.transpose(1, 2).flatten(-2))

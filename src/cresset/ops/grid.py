@@ -118,7 +118,7 @@ def _bring_inside(x, size, padding_mode, align_corners):
     if padding_mode == "reflection":
         low, span = (0.0, size - 1) if align_corners else (-0.5, size)
         if span == 0:
-            x = cresset.zeros_like(x)
+            x = x.masked_fill(cresset.ones_like(x, dtype=cresset.bool), 0)  # all the same, with a gradient of zeros
         else:
             distance = (x - low).abs()
             extra, turns = distance.fmod(span), (distance.detach() / span).floor()

@@ -45,6 +45,8 @@ def is_nonzero(input) -> bool:
 @function(method=True)
 def is_same_size(input, other) -> bool:
     """Whether both have the same shape."""
+    if input.is_nested and other.is_nested:
+        return input.is_same_size(other)
     if input.is_nested or other.is_nested:
         kind, one = ("Self", "Other") if other.is_nested else ("Other", "Self")
         raise RuntimeError(
