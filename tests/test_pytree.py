@@ -2,11 +2,13 @@
 
 import dataclasses
 import enum
+import pickle
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
+import cresset
 from cresset.utils import _pytree as pytree
 
 Point = namedtuple("Point", "x y")
@@ -134,7 +136,14 @@ def test_the_older_name_of_registering_warns():
             self.content = content
 
     with pytest.warns(FutureWarning, match="_pytree._register_pytree_node is deprecated"):
-        pytree._register_pytree_node(
-            Box, lambda box: ([box.content], None), lambda children, context: Box(*children)
-        )
+        pytree._register_pytree_node(Box, lambda box: ([box.content], None), lambda children, context: Box(*children))
     assert pytree.tree_leaves([Box(1), 2]) == [1, 2]
+
+
+def test_named_results_go_through_pickle_and_are_struct_sequences():
+    for kind in cresset.return_types.all_return_types:
+        made = kind(range(kind.n_fields))
+        assert pytree.is_structseq_class(kind) and not pytree.is_namedtuple_class(kind)
+        again = pickle.loads(pickle.dumps(made))
+        assert type(again) is kind and again == made
+        assert pytree.tree_map(lambda x: x + 1, made) == tuple(range(1, kind.n_fields + 1))

@@ -1,5 +1,6 @@
 // Operator objects: what `torch.add` and `Tensor.add` are. A call binds the arguments to a signature, lets tracers and
 // tensor subclasses interpret it, or sends it down the call path.
+#include <deque>
 #include <map>
 
 #include "bindings/arguments.h"
@@ -68,20 +69,29 @@ PyObject* repr_result(PyObject* self) {
   return text.get() ? PyUnicode_FromFormat("%U)", text.get()) : nullptr;
 }
 
-PyTypeObject* make_result_type(const Operator& op) {
+// A type of named results. It and the names that it points to live as long as the process.
+PyTypeObject* make_result_type(const std::string& name, const std::vector<std::string>& results) {
+  static std::deque<std::string> names;
+  std::vector<PyStructSequence_Field> fields;
+  for (const std::string& r : results) fields.push_back({names.emplace_back(r).c_str(), nullptr});
+  fields.push_back({nullptr, nullptr});
+  const char* title = names.emplace_back("torch.return_types." + name).c_str();
+  PyStructSequence_Desc desc{title, nullptr, fields.data(), static_cast<int>(results.size())};
+  PyTypeObject* type = PyStructSequence_NewType(&desc);
+  if (!type) raise_python();
+  type->tp_repr = repr_result;
+  PyType_Modified(type);
+  Ref module(require(PyUnicode_FromString("cresset.return_types")));  // where pickle finds it
+  if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), "__module__", module.get()) < 0) raise_python();
+  return type;
+}
+
+PyTypeObject* result_type_of(const Operator& op) {
   if (!op.signature.results_are_tuple || op.signature.results.empty() || op.signature.results[0].empty())
     return nullptr;
   static std::map<std::string, PyTypeObject*> made;
   PyTypeObject*& type = made[op.name()];
-  if (type) return type;
-  auto* fields = new std::vector<PyStructSequence_Field>;
-  for (const std::string& r : op.signature.results) fields->push_back({r.c_str(), nullptr});
-  fields->push_back({nullptr, nullptr});
-  auto* name = new std::string("torch.return_types." + op.name());
-  PyStructSequence_Desc desc{name->c_str(), nullptr, fields->data(), static_cast<int>(op.signature.results.size())};
-  type = PyStructSequence_NewType(&desc);
-  type->tp_repr = repr_result;
-  PyType_Modified(type);
+  if (!type) type = make_result_type(op.name(), op.signature.results);
   return type;
 }
 
@@ -341,7 +351,7 @@ void operator_dealloc(PyObject* self) {
 }
 
 void add_overload(const Operator& op, PyObject* object) {
-  self_of(object)->overloads->push_back({&op, op.signature.index_of("requires_grad"), make_result_type(op)});
+  self_of(object)->overloads->push_back({&op, op.signature.index_of("requires_grad"), result_type_of(op)});
   if (!op.doc.empty() && self_of(object)->doc == Py_None) {
     Py_DECREF(Py_None);
     self_of(object)->doc = PyUnicode_FromString(op.doc.c_str());
@@ -486,6 +496,21 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
     return o;
   });
 }
+// named_results(name, fields): for functions that are made of others.
+PyObject* named_results(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const char* name;
+    PyObject* fields;
+    if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &fields)) return nullptr;
+    std::vector<std::string> results;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields); ++i) {
+      const char* field = PyUnicode_AsUTF8(PyTuple_GET_ITEM(fields, i));
+      if (!field) return nullptr;
+      results.push_back(field);
+    }
+    return reinterpret_cast<PyObject*>(make_result_type(name, results));
+  });
+}
 PyMethodDef functions[] = {
     {"operators", get_operators, METH_NOARGS, "All operators by name."},
     {"add_pointwise", add_pointwise, METH_VARARGS,
@@ -499,6 +524,7 @@ PyMethodDef functions[] = {
     {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
     {"set_parameter_type", set_parameter_type, METH_O, nullptr},
     {"set_interpreted_type", set_interpreted_type, METH_O, nullptr},
+    {"named_results", named_results, METH_VARARGS, "A type of named results."},
     {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},
     {}};
 

@@ -130,10 +130,15 @@ def _set_obj_state(obj, state):
 
 def reduce_tensor(tensor):
     """What pickles a plain tensor: (function, arguments)."""
-    size, stride = tuple(tensor.shape), tensor.stride()
     if tensor.device.type == "meta":
-        return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, tensor.requires_grad)
-    storage = tensor.storage()
+        about = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad
+        return _rebuild_meta_tensor_no_storage, about
+    return reduce_on(tensor, tensor.storage())
+
+
+def reduce_on(tensor, storage):
+    """The same for a tensor whose memory is said to be a typed storage."""
+    size, stride = tuple(tensor.shape), tensor.stride()
     rest = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
     if storage._pickle_storage_type() is None:
         return _rebuild_tensor_v3, (storage._untyped_storage, *rest, tensor.dtype)

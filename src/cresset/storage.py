@@ -52,6 +52,8 @@ class UntypedStorage(_StorageBase):
     [1, 2]
     """
 
+    _fake_device = None  # where the memory of a fake tensor is said to be
+
     def __init__(self, size=0, *, device=None):
         if isinstance(size, int):
             import cresset

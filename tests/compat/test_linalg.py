@@ -90,7 +90,7 @@ def matrices(lib, dtype):
 
 def compare(ours, theirs):
     if isinstance(theirs, tuple):
-        for place, field in enumerate(getattr(ours, "_fields", ())):
+        for place, field in enumerate(getattr(ours, "__match_args__", ())):
             assert getattr(theirs, field) is theirs[place]
         for one, other in zip(ours, theirs, strict=True):
             compare(one, other)

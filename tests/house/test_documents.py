@@ -60,7 +60,9 @@ def test_collect_env_names_what_a_bug_report_needs(tmp_path):
     titles = [line.split("  ")[0] for line in done.stdout.splitlines()]
     assert titles == [
         "cresset", "compiler", "instruction set", "threads",
-        "Python", "platform", "processor", "CUDA", "NumPy",
+        "Python", "platform", "C library", "processor", "memory", "CUDA",
+        "NumPy", "SciPy", "Pillow", "ONNX", "safetensors", "transformers",
+        "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "PYTHONPATH",
     ]  # fmt: skip
 
 

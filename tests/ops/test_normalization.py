@@ -209,3 +209,12 @@ def test_the_backward_of_group_norm_is_one_operator_where_only_its_result_is_use
         result.backward(cresset.ones_like(result))
     names = {event.key for event in seen.key_averages()}
     assert "aten::_group_norm_backward" in names and not names & {"aten::rsqrt", "aten::mean", "aten::sub"}
+
+
+def test_running_statistics_are_updated_by_those_of_a_batch():
+    mean, var = cresset.zeros(1), cresset.ones(1)
+    found = cresset.batch_norm_update_stats(cresset.tensor([[1.0], [3.0]]), mean, var, 0.5)
+    assert [part.tolist() for part in found] == [[2.0], [1.0]]
+    assert mean.tolist() == [1.0] and var.tolist() == [1.5]
+    with pytest.raises(RuntimeError, match=r"at least one element, but got input_sizes = \[0, 1\]"):
+        cresset.batch_norm_update_stats(cresset.ones(0, 1), mean, var, 0.5)

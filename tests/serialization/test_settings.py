@@ -1,5 +1,7 @@
 """Settings of save and load: where records start, what mmap means by default, and files without their data."""
 
+import contextlib
+import copy
 import io
 import threading
 import zipfile
@@ -105,3 +107,35 @@ def test_a_record_can_be_announced_and_filled_in_later(tmp_path):
     reader = cresset.PyTorchFileReader(file)
     assert reader.get_record("data/0") == b"filledin" and reader.get_record("data/1") == b"behind"
     assert {"later/data/0", "later/data/1"} <= set(zipfile.ZipFile(file).namelist())
+
+
+class TestFakeTensors:
+    def test_room_is_left_for_what_they_would_hold(self):
+        with cresset._subclasses.FakeTensorMode():
+            whole = cresset.randn(2, 3)
+            fake = {"whole": whole, "row": whole[1], "elsewhere": cresset.ones(2, device="cuda")}
+        file = io.BytesIO()
+        with serialization.skip_data(materialize_fake_tensors=True):
+            cresset.save(fake, file)
+        file.seek(0)
+        found = cresset.load(file, map_location="cpu")
+        assert found["whole"].tolist() == [[0.0] * 3] * 2 and found["elsewhere"].tolist() == [0.0, 0.0]
+        found["whole"][1] = 5.0
+        assert found["row"].tolist() == [5.0] * 3  # on the same memory still
+        file.seek(0)
+        asked = []
+        cresset.load(file, map_location=lambda storage, location: asked.append(location) or storage)
+        assert sorted(asked) == ["cpu", "cuda:0"]
+
+    def test_otherwise_they_are_not_saved(self):
+        with cresset._subclasses.FakeTensorMode():
+            fake = cresset.ones(2)
+        for context in (contextlib.nullcontext, serialization.skip_data):
+            with pytest.raises(AttributeError, match="Can't pickle a FakeTensor"), context():
+                cresset.save(fake, io.BytesIO())
+
+    def test_they_can_be_copied(self):
+        with cresset._subclasses.FakeTensorMode():
+            fake = cresset.ones(2, 3, requires_grad=True)
+        for copied in (copy.copy(fake), copy.deepcopy(fake)):
+            assert type(copied) is type(fake) and copied.shape == (2, 3) and copied.requires_grad

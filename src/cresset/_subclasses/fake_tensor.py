@@ -16,9 +16,12 @@ import cresset
 from .. import _native
 from .._library.operator import OpOverload as CustomOperator
 from .._native import Tensor
+from .._utils import reduce_on
 from ..dispatch import handling, modes
 from ..ops import aten_table
 from ..pytree import tree_leaves, tree_map, tree_map_only
+from ..serialization.options import _serialization_tls
+from ..storage import TypedStorage
 
 __all__ = [
     "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
@@ -133,6 +136,20 @@ class FakeTensor(Tensor):
             memo[id(self)] = made
         return memo[id(self)]
 
+    def __copy__(self):
+        made = FakeTensor(self.fake_mode, self._shape_holder, self.fake_device, self.constant)
+        return made.requires_grad_(self.requires_grad)
+
+    def __reduce_ex__(self, protocol):
+        if not _serialization_tls.materialize_fake_tensors:
+            raise AttributeError(
+                "Can't pickle a FakeTensor, which has no data; torch.serialization.skip_data("
+                "materialize_fake_tensors=True) saves it as a tensor with room for them"
+            )
+        storage = TypedStorage(wrap_storage=self._shape_holder.untyped_storage(), dtype=self.dtype)
+        storage._untyped_storage._fake_device = self.fake_device
+        return reduce_on(self, storage)
+
     def __repr__(self, *, tensor_contents=None):
         parts = [f"size={tuple(self.shape)}"]
         if self.dtype != cresset.get_default_dtype():
@@ -161,6 +178,10 @@ class FakeTensorConverter:
             return known[1]
         if t.layout != cresset.strided or t.is_quantized:
             raise UnsupportedFakeTensorException(f"FakeTensor: a {t.layout} tensor has no fake form")
+        if hasattr(type(t), "__tensor_flatten__"):  # made of others, which are faked
+            names, context = t.__tensor_flatten__()
+            parts = {name: self.from_real_tensor(fake_mode, getattr(t, name), make_constant) for name in names}
+            return type(t).__tensor_unflatten__(parts, context, t.shape, t.stride())
         with handling.without_modes(), cresset.no_grad():
             shape = _native.operators()["empty_strided"](tuple(t.shape), t.stride(), dtype=t.dtype, device="meta")
         fake = FakeTensor(fake_mode, shape, t.device, t if make_constant else None)

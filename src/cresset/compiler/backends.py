@@ -8,7 +8,7 @@ from .capture import Backed
 # Computes late; PyTorch's name of its code generator means: make it fast.
 LATE = ("inductor", "cudagraphs")
 # Computes at once. PyTorch uses them to look for errors, and calls them "debug".
-EAGER = ("eager", "aot_eager")
+EAGER = ("eager", "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner")
 # The modes that launch what repeats itself as graphs.
 REPLAYED = ("reduce-overhead", "max-autotune")
 TUNED = ("max-autotune", "max-autotune-no-cudagraphs")

@@ -109,4 +109,4 @@ def slogdet(A) -> Any:
     (tensor(-1.), tensor(0.))
     """
     check_square("linalg.slogdet", A)
-    return return_types.linalg_slogdet(*SignAndLog.apply(A))
+    return return_types.linalg_slogdet(SignAndLog.apply(A))

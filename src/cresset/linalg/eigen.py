@@ -136,7 +136,7 @@ def svd(A, full_matrices=True, *, driver=None) -> Any:
     """
     check_matrix("linalg.svd", A)
     _check_driver(A, driver)
-    return return_types.linalg_svd(*SVD.apply(A, full_matrices, driver))
+    return return_types.linalg_svd(SVD.apply(A, full_matrices, driver))
 
 
 @autocast(cpu="float32")
@@ -207,7 +207,7 @@ def eigh(A, UPLO="L") -> Any:
     tensor([1., 3.])
     """
     check_square("linalg.eigh", A)
-    return return_types.linalg_eigh(*Eigh.apply(A, _is_upper("linalg.eigh", UPLO)))
+    return return_types.linalg_eigh(Eigh.apply(A, _is_upper("linalg.eigh", UPLO)))
 
 
 @autocast(cpu="float32")
@@ -274,7 +274,7 @@ def eig(A) -> Any:
     """
     check_square("linalg.eig", A)
     _check_finite("torch.linalg.eig", A)
-    return return_types.linalg_eig(*Eig.apply(A))
+    return return_types.linalg_eig(Eig.apply(A))
 
 
 @autocast(cpu="float32")

@@ -53,7 +53,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False) -> Any:
     L, info = Cholesky.apply(A, upper)
     if check_errors:
         _check_positive_definite("linalg.cholesky_ex", info)
-    return return_types.linalg_cholesky_ex(L, info)
+    return return_types.linalg_cholesky_ex((L, info))
 
 
 @autocast(cpu="float32")
@@ -143,7 +143,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False) -> Any:
     LU, pivots, info = LUFactor.apply(A, pivot)
     if check_errors:
         _check_no_zero("linalg.lu_factor_ex", info)
-    return return_types.linalg_lu_factor_ex(LU, pivots, info)
+    return return_types.linalg_lu_factor_ex((LU, pivots, info))
 
 
 @with_out
@@ -158,7 +158,7 @@ def lu_factor(A, *, pivot=True) -> Any:
     _check_pivot("linalg.lu_factor", A, pivot)
     LU, pivots, info = LUFactor.apply(A, pivot)
     _check_no_zero("linalg.lu_factor", info)
-    return return_types.linalg_lu_factor(LU, pivots)
+    return return_types.linalg_lu_factor((LU, pivots))
 
 
 def _check_no_zero(who, info):
@@ -186,7 +186,7 @@ def lu(A, *, pivot=True) -> Any:
     check_matrix("linalg.lu", A)
     _check_pivot("linalg.lu", A, pivot)
     LU, pivots, _ = LUFactor.apply(A, pivot)
-    return return_types.linalg_lu(*unpack(LU, pivots, unpack_pivots=pivot))
+    return return_types.linalg_lu(unpack(LU, pivots, unpack_pivots=pivot))
 
 
 def unpack(LU, pivots, unpack_data=True, unpack_pivots=True):
@@ -227,7 +227,7 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False) -> Any:
     LD, pivots, info = _LDL.apply(A, hermitian)
     if check_errors:
         check_info(who, info, "The diagonal element {0} is zero, D is exactly singular")
-    return return_types.linalg_ldl_factor_ex(LD, pivots, info)
+    return return_types.linalg_ldl_factor_ex((LD, pivots, info))
 
 
 @with_out
@@ -242,7 +242,7 @@ def ldl_factor(A, *, hermitian=False) -> Any:
     check_square("linalg.ldl_factor", A)
     LD, pivots, info = _LDL.apply(A, hermitian)
     check_info("linalg.ldl_factor", info, "The diagonal element {0} is zero, D is exactly singular")
-    return return_types.linalg_ldl_factor(LD, pivots)
+    return return_types.linalg_ldl_factor((LD, pivots))
 
 
 class _LDL(BatchFunction):
@@ -354,7 +354,7 @@ def qr(A, mode="reduced") -> Any:
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
-    return return_types.linalg_qr(*QR.apply(A, mode))
+    return return_types.linalg_qr(QR.apply(A, mode))
 
 
 def reflectors(input, tau):

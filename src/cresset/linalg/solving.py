@@ -75,7 +75,7 @@ def inv_ex(A, *, check_errors=False) -> Any:
     X, info = Inverse.apply(A)
     if check_errors:
         check_info("linalg.inv_ex", info, _SINGULAR)
-    return return_types.linalg_inv_ex(X, info)
+    return return_types.linalg_inv_ex((X, info))
 
 
 @autocast(cpu="float32")
@@ -127,7 +127,7 @@ def solve_ex(A, B, *, left=True, check_errors=False) -> Any:
     X, info = _solve("linalg.solve_ex", A, B, left)
     if check_errors:
         check_info("linalg.solve_ex", info, "The solver failed because the input matrix is singular.")
-    return return_types.linalg_solve_ex(X, _of_each_matrix(info, A.shape[:-2]))
+    return return_types.linalg_solve_ex((X, _of_each_matrix(info, A.shape[:-2])))
 
 
 def _of_each_matrix(info, batch):
@@ -408,7 +408,7 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
     m, n = A.shape[-2:]
     default = cresset.finfo(A.dtype).eps * max(m, n)
     X, residuals, rank, values = LeastSquares.apply(A, B, float(default if rcond is None else rcond), driver)
-    return return_types.linalg_lstsq(X.squeeze(-1) if of_vectors else X, residuals, rank, values)
+    return return_types.linalg_lstsq((X.squeeze(-1) if of_vectors else X, residuals, rank, values))
 
 
 @autocast(cpu="float32")

@@ -77,7 +77,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False) -> Any:
     sources = [t for t in (input, bins, weight) if isinstance(t, cresset.Tensor) and t.requires_grad]
     if sources and cresset.is_grad_enabled():
         hist, edges = (_without_derivative(result, sources, "histogram") for result in (hist, edges))
-    return return_types.histogram(hist, edges)
+    return return_types.histogram((hist, edges))
 
 
 @function
@@ -111,7 +111,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False) -> Any:
         )
     points = input.reshape(math.prod(input.shape[:-1]), input.size(-1))
     weight = None if weight is None else weight.reshape(-1)
-    return return_types.histogramdd(*_histogram("histogramdd", points, bins, range, weight, density))
+    return return_types.histogramdd(_histogram("histogramdd", points, bins, range, weight, density))
 
 
 def _histogram(who, points, bins, bounds, weight, density):

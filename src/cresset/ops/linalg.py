@@ -41,7 +41,7 @@ def slogdet(input) -> Any:
     >>> cresset.slogdet(cresset.eye(2)).sign
     tensor(1.)
     """
-    return return_types.slogdet(*cresset.linalg.slogdet(input))
+    return return_types.slogdet(cresset.linalg.slogdet(input))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -129,7 +129,7 @@ def qr(input, some=True) -> Any:
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return return_types.qr(*cresset.linalg.qr(input, "reduced" if some else "complete"))
+    return return_types.qr(cresset.linalg.qr(input, "reduced" if some else "complete"))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -141,10 +141,10 @@ def svd(input, some=True, compute_uv=True) -> Any:
     """
     if compute_uv:
         U, S, Vh = cresset.linalg.svd(input, full_matrices=not some)
-        return return_types.svd(U, S, Vh.mH)
+        return return_types.svd((U, S, Vh.mH))
     S = cresset.linalg.svdvals(input)
     m, n = input.shape[-2:]
-    return return_types.svd(input.new_zeros(*input.shape[:-2], m, m), S, input.new_zeros(*input.shape[:-2], n, n))
+    return return_types.svd((input.new_zeros(*input.shape[:-2], m, m), S, input.new_zeros(*input.shape[:-2], n, n)))
 
 
 @function(method=True, autocast={"cpu": "float32"})
@@ -183,7 +183,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> Any:
 
     if unpack_pivots:
         check_pivots("lu_unpack", LU_data, LU_pivots)
-    return return_types.lu_unpack(*unpack(LU_data, LU_pivots, unpack_data, unpack_pivots))
+    return return_types.lu_unpack(unpack(LU_data, LU_pivots, unpack_data, unpack_pivots))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -196,7 +196,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> 
     of = A.mT if transpose else A
     X = cresset.linalg.solve_triangular(of, b, upper=upper != transpose, unitriangular=unitriangular)
     batch = X.shape[:-2]
-    return return_types.triangular_solve(X, A.expand(*batch, *A.shape[-2:]).clone())
+    return return_types.triangular_solve((X, A.expand(*batch, *A.shape[-2:]).clone()))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -209,7 +209,7 @@ def geqrf(input) -> Any:
     """
     from cresset.linalg.factorizations import Geqrf
 
-    return return_types.geqrf(*Geqrf.apply(input))
+    return return_types.geqrf(Geqrf.apply(input))
 
 
 @function(method=True, out="cast", autocast={"cpu": "float32"})

@@ -216,6 +216,35 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 
 
 @function
+def batch_norm_update_stats(input, running_mean, running_var, momentum):
+    """The mean and the variance of each channel (dimension 1), and `running_mean` and `running_var` updated by them.
+
+    Args:
+        momentum: how much of the running values is replaced; their variance is the unbiased one.
+
+    >>> mean, var = cresset.zeros(1), cresset.ones(1)
+    >>> cresset.batch_norm_update_stats(cresset.tensor([[1.0], [3.0]]), mean, var, 0.5)
+    (tensor([2.]), tensor([1.]))
+    >>> mean, var
+    (tensor([1.]), tensor([1.5000]))
+    """
+    if input.numel() == 0:
+        raise RuntimeError(
+            "batch_norm_update_stats: input tensor must have at least one element, but got input_sizes = "
+            f"{list(input.shape)}"
+        )
+    others = (0, *range(2, input.ndim))
+    mean, var = input.mean(others), input.var(others, correction=0)
+    count = input.numel() // input.size(1)
+    with cresset.no_grad():
+        if running_mean is not None:
+            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+        if running_var is not None:
+            running_var.lerp_((var * count).div(count - 1).to(running_var.dtype), momentum)  # of one element: nan
+    return mean, var
+
+
+@function
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """Normalize each channel of each sample over its places, then scale by `weight` and shift by `bias`.
 

@@ -1,35 +1,17 @@
 """Named results of functions that return several tensors, seen as `torch.return_types`."""
 
-from collections import namedtuple
+from cresset import _native
 
 
 def return_type(name, fields):
-    """A named tuple that is made (of the parts, or of one sequence of them) and printed as PyTorch's are.
+    """A type of named results, such as native operators have: made of one sequence, and printed a field a line.
 
     >>> return_type("pair", "first second")([1, 2])
     torch.return_types.pair(
     first=1,
     second=2)
     """
-    fields = fields.split()
-
-    def __new__(cls, *values):
-        values = tuple(values[0]) if len(values) == 1 else values
-        if len(values) != len(fields):
-            raise TypeError(
-                f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(values)}-sequence given)"
-            )
-        return tuple.__new__(cls, values)
-
-    def __repr__(self):
-        parts = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self))
-        return f"torch.return_types.{name}(\n{parts})"
-
-    body = {
-        "__new__": __new__, "__repr__": __repr__, "__slots__": (), "__module__": __name__, "__qualname__": name,
-        "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0,
-    }  # fmt: skip
-    return type(name, (namedtuple(name, fields),), body)
+    return _native.named_results(name, tuple(fields.split()))
 
 
 frexp = return_type("frexp", "mantissa exponent")

@@ -37,6 +37,8 @@ def location_tag(storage):
     >>> cresset.serialization.location_tag(cresset.ones(2).untyped_storage())
     'cpu'
     """
+    if getattr(storage, "_fake_device", None) is not None:
+        return str(storage._fake_device)
     for _, tagger, _ in _packages:
         tag = tagger(storage)
         if tag:

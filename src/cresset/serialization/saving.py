@@ -170,7 +170,7 @@ def _check_can_skip(func):
         )
     if func is _utils._rebuild_meta_tensor_no_storage:
         warnings.warn(
-            "save: Serializing tensors on the meta device under skip_data context manager is a no-op: they have no data",
+            "save: Serializing tensors on the meta device under skip_data context manager is a no-op: there is none",
             stacklevel=3,
         )
 

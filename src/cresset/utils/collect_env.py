@@ -4,6 +4,7 @@ heavy.
 
 import ctypes.util
 import importlib.metadata
+import os
 import platform
 import shlex
 import subprocess
@@ -13,6 +14,11 @@ from pathlib import Path
 from .. import __config__
 
 __all__ = ["facts", "get_nvidia_driver_version", "get_pretty_env_info", "main", "run"]
+
+# What reports are often about besides cresset: packages that work with it, and variables that change how it runs.
+PACKAGES = {"NumPy": "numpy", "SciPy": "scipy", "Pillow": "pillow", "ONNX": "onnx", "safetensors": "safetensors",
+            "transformers": "transformers"}  # fmt: skip
+VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "PYTHONPATH")
 
 
 def cuda():
@@ -34,6 +40,14 @@ def distribution(name):
         return "not installed"
 
 
+def memory():
+    """How much memory the machine has."""
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
+    except (ValueError, OSError, AttributeError):
+        return "unknown"
+
+
 def processor():
     """The processor's name, where the system tells it."""
     info = Path("/proc/cpuinfo")
@@ -50,9 +64,12 @@ def facts():
         **__config__.facts(),
         "Python": f"{implementation}, {sys.maxsize.bit_length() + 1} bits",
         "platform": platform.platform(),
+        "C library": " ".join(platform.libc_ver()).strip() or "unknown",
         "processor": processor(),
+        "memory": memory(),
         "CUDA": cuda(),
-        "NumPy": distribution("numpy"),
+        **{title: distribution(name) for title, name in PACKAGES.items()},
+        **{name: os.environ.get(name, "not set") for name in VARIABLES},
     }
 
 
