@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/engine.h"
+#include "dispatch/profile_memory.h"
 #include "tensor/allocator.h"
 
 namespace cresset {
@@ -71,6 +72,8 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
       return;
     }
   }
+  if (profiling_memory.load(std::memory_order_relaxed)) [[unlikely]]
+    note_memory_use(t, MemoryUse::activation);
   tensor_ = is_output ? detach(t) : t;
   had_history_ = !is_output && t->requires_grad && state_of(t.get()) && state_of(t.get())->grad_fn;
   if (t->level == kDispatched) version_ = tensor_.version();  // its class may give memory of its own
@@ -264,6 +267,10 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
     state.grad = call_operator(add, state.grad, grad);
   } else {
     call_operator(add_, state.grad, grad);
+  }
+  if (profiling_memory.load(std::memory_order_relaxed)) [[unlikely]] {
+    note_memory_use(variable, MemoryUse::parameter);
+    note_memory_use(state.grad, MemoryUse::gradient);
   }
   for (auto& hook : std::vector(state.post_accumulate)) hook->call(variable);
 }

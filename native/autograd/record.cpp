@@ -2,6 +2,7 @@
 #include "autograd/node.h"
 #include "dispatch/late.h"
 #include "dispatch/overlap.h"
+#include "dispatch/profile_memory.h"
 
 namespace cresset {
 namespace {
@@ -192,6 +193,8 @@ void record(Call& c) {
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
   add_edges(c, *node);
+  if (profiling_memory.load(std::memory_order_relaxed)) [[unlikely]]
+    note_recorded(c);
   node->late = computes_late;
   node->position = python_steps.capture();
   if (modes.anomaly) python_steps.note_anomaly(*node);

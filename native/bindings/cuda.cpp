@@ -6,6 +6,7 @@
 
 #include "bindings/dictionary.h"
 #include "bindings/python.h"
+#include "cuda/activity.h"
 #include "cuda/backend.h"
 #include "cuda/compile.h"
 #include "cuda/cublas.h"
@@ -178,6 +179,15 @@ std::string printed_formula(const std::string& name, int which, const char* comp
   }
   PyGILState_Release(gil);
   return text;
+}
+
+nb::tuple wrap_activity(const Activity& a) {
+  static constexpr const char* kinds[] = {"kernel", "copy", "fill", "call"};
+  const int64_t event = a.source > 0 && a.source < kOfStack ? static_cast<int64_t>(a.source) - 1 : -1;
+  const int64_t stack = a.source >= kOfStack ? static_cast<int64_t>(a.source - kOfStack) : -1;
+  return nb::make_tuple(kinds[a.kind], a.name, a.start, a.end, a.device, a.stream, a.thread, a.correlation, event,
+                        stack, a.bytes, nb::make_tuple(a.grid[0], a.grid[1], a.grid[2]),
+                        nb::make_tuple(a.block[0], a.block[1], a.block[2]), a.shared, a.registers);
 }
 
 std::vector<std::string> nvidia_packages() {
@@ -392,6 +402,23 @@ void add_cuda(PyObject* module) {
   m.def("memory_fraction", [](int device) { return check_device(device), memory_fraction(device); });
   m.def("memory_snapshot", snapshot);
   m.def("memory_history", history);
+  m.def("activities_start", [] { start_activities(); }, "Record what the devices do; see activities_stop.");
+  m.def(
+      "activities_stop",
+      [](int64_t since) {
+        settle("a profiler stops");
+        std::vector<Activity> found;
+        waiting([&] { found = stop_activities(since); });
+        nb::list all;
+        for (const Activity& a : found) all.append(wrap_activity(a));
+        return all;
+      },
+      "(kind, name, start, end, device, stream, thread, correlation, event or -1, stack or -1, bytes, grid, block, "
+      "shared memory, registers) of what the devices did since that nanosecond.");
+  m.def("activity_source", [] {
+    const ActivitySource source = activity_source();
+    return nb::make_tuple(source.name, source.problem);
+  });
   m.def("record_memory_history", [](int device, int64_t most_events, bool stacks) {
     check_device(device);
     allocation_site = stacks ? stack_of_user : line_of_user;

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "bindings/python.h"
+#include "dispatch/profile.h"
 #include "ops/update.h"
 #include "tensor/backend.h"
 
@@ -182,6 +183,7 @@ PyObject* update(PyObject*, PyObject* args) {
     if (missing) return missing.release();
     const Tensor scaled = on_device ? read_single_float(who, scale) : Tensor(),
                  skipped = on_device ? read_single_float(who, found) : Tensor();
+    const Profiled profiled("Optimizer.update#", who, ProfileKind::function);
     backend_of(device).run(UpdateLaunch{who, groups, scaled, skipped});
     Py_RETURN_NONE;
   });

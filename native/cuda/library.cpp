@@ -25,6 +25,7 @@ const std::vector<std::string>& folders() {
       for (const std::string& folder : package_folders()) all->push_back(folder + "/");
     all->push_back("");  // where the system looks
     all->push_back("/usr/local/cuda/lib64/");
+    all->push_back("/usr/local/cuda/extras/CUPTI/lib64/");
     return all;
   }();
   return *found;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fork_lock.h"
+#include "cuda/activity.h"
 #include "cuda/device.h"
 #include "cuda/replay.h"
 
@@ -71,6 +72,8 @@ class Ring {
     return bytes_ + start_ % kBytes;
   }
   void commit() {
+    if (const LaunchWatch* watch = launch_watch.load(std::memory_order_relaxed)) [[unlikely]]
+      note_source(watch->source());
     if (!thread_wanted_) {
       execute(*reinterpret_cast<const Work*>(bytes_ + start_ % kBytes));
       launches_made.store(end_, std::memory_order_relaxed);
@@ -108,6 +111,7 @@ class Ring {
   std::atomic<bool> asleep_ = false;
   int entered_ = -1;  // the device whose context the thread has
   Gathered gathered_;
+  uint64_t* sources_ = nullptr;
 
   void wait_for_room(uint64_t end) {
     if (end - known_made_ <= kBytes) [[likely]]
@@ -119,9 +123,21 @@ class Ring {
         sched_yield();
   }
 
+  // Note [Activities]: who wrote the work at each place of the ring, while somebody wants to know.
+  void note_source(uint64_t source) {
+    if (!sources_) sources_ = static_cast<uint64_t*>(std::calloc(kBytes / 64, sizeof(uint64_t)));
+    if (sources_) sources_[start_ % kBytes / 64] = source;
+  }
+
   void start();
   void execute(const Work& work) {
+    const LaunchWatch* const watch = launch_watch.load(std::memory_order_relaxed);
+    const uint64_t source = watch ? source_of(work) : 0;
+    if (watch) [[unlikely]]
+      watch->before(work, source);
     const Status status = work.run(work);
+    if (watch) [[unlikely]]
+      watch->after(work, source);
     if (status != kSuccess) [[unlikely]] {
       failed_what = work.what, failed_explain = work.explain;
       failed_launch.store(status, std::memory_order_release);
@@ -195,6 +211,10 @@ class Ring {
   }
 
  public:
+  uint64_t source_of(const Work& work) const {
+    return sources_ ? sources_[(reinterpret_cast<const char*>(&work) - bytes_) / 64] : 0;
+  }
+
   const char* failed_what = "";
   const char* (*failed_explain)(Status) = nullptr;
 };
@@ -250,6 +270,8 @@ void raise_launch_failure() {
         r.failed_what, "`");
   raise_status(status, r.failed_what);
 }
+
+uint64_t source_of(const Work& work) { return ring().source_of(work); }
 
 char* queue::reserve(size_t bytes) { return ring().reserve(bytes); }
 void queue::commit() { ring().commit(); }

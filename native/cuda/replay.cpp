@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "cuda/activity.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
@@ -180,8 +181,14 @@ void Gathered::run(Execute execute, void* context) {
     known->refused = !known->graph;
     made = known->graph != nullptr;
   }
-  const bool replays =
-      known && known->graph && started_driver->cuGraphLaunch.now(known->graph, work_[0]->stream) == kSuccess;
+  bool replays = false;
+  if (known && known->graph) {  // to who watches, all of it is the first one's
+    const LaunchWatch* const watch = launch_watch.load(std::memory_order_relaxed);
+    const uint64_t source = watch ? source_of(*work_[0]) : 0;
+    if (watch) watch->before(*work_[0], source);
+    replays = started_driver->cuGraphLaunch.now(known->graph, work_[0]->stream) == kSuccess;
+    if (watch) watch->after(*work_[0], source);
+  }
   if (!replays)
     for (const Work* w : work_) execute(*w, context);
   work_.clear();

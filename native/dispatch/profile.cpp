@@ -4,15 +4,18 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "base/fork_lock.h"
-#include "tensor/allocator.h"
+#include "dispatch/profile_memory.h"
 
 namespace cresset {
 
 std::atomic<bool> profiling = false;
-void (*profile_stack)(std::vector<std::string>&) = nullptr;
+int32_t (*profile_stack)() = nullptr;
+std::atomic<void (*)()> profile_entered = nullptr, profile_left = nullptr;
 
 namespace {
 
@@ -21,19 +24,28 @@ ForkLock& lock = *new ForkLock;
 auto& events = *new std::vector<ProfileEvent>;
 ProfileOptions wished;
 int recorders = 0;
-uint64_t recording = 0;  // which one this is: what a thread has open from an earlier one means nothing
+std::atomic<uint64_t> recording = 0;  // which one this is: what a thread has open from an earlier one means nothing
 
-// The events a thread is inside of.
+auto& sums = *new std::map<std::pair<int32_t, std::string>, ProfileSum>;
+struct Busy {
+  int64_t before = 0, since = -1;  // since: when the operator began that the thread is in
+};
+auto& busy = *new std::unordered_map<uint64_t, Busy>;
+
+// What a thread is inside of, outermost first.
+struct Frame {
+  int64_t event = -1, start = 0, inside = 0;  // inside: the time of what it called
+  ProfileBytes bytes;
+  int32_t stack = -1;
+  ProfileKind kind = ProfileKind::operation;
+  std::string name;  // with sums
+};
 struct Open {
   uint64_t recording = 0;
-  std::vector<int64_t> events;
+  std::vector<Frame> frames;
+  int operators = 0, nodes = 0;  // of the frames
 };
 thread_local Open open;
-
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 uint64_t this_thread() {
   static thread_local const uint64_t number = static_cast<uint64_t>(syscall(SYS_gettid));
@@ -59,17 +71,40 @@ std::vector<ProfileEvent::Argument> arguments_of(const Call& c) {
   return all;
 }
 
+// A range is a user's name for whatever runs inside: its time is not an operator's.
+bool is_operator(ProfileKind kind) { return kind != ProfileKind::range; }
+
+void add_up(const Frame& f, int64_t end) {
+  ProfileSum& sum = sums[{f.stack, f.name}];
+  sum.time += end - f.start - f.inside;
+  sum.calls += open.operators == 0;
+  if (open.operators > 0) return;
+  Busy& b = busy[this_thread()];
+  b.before += end - f.start;
+  b.since = -1;
+}
+
 }  // namespace
+
+int64_t profile_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 int64_t start_profile(ProfileOptions options) {
   const std::scoped_lock held(lock);
   if (recorders++ == 0) {
-    wished = {};
+    wished = {.events = false};
     ++recording;
+    sums.clear();
+    busy.clear();
   }
+  wished.events |= options.events;
   wished.shapes |= options.shapes;
   wished.memory |= options.memory;
   wished.stack |= options.stack;
+  wished.sums |= options.sums;
+  if (options.memory) watch_profile_memory(true, options.events, options.sums);
   profiling = true;
   return static_cast<int64_t>(events.size());
 }
@@ -77,7 +112,7 @@ int64_t start_profile(ProfileOptions options) {
 std::vector<ProfileEvent> stop_profile(int64_t first) {
   const std::scoped_lock held(lock);
   check(recorders > 0, "profiler: it is not recording, so that nothing can be stopped");
-  const int64_t end = now();
+  const int64_t end = profile_now();
   std::vector<ProfileEvent> mine(events.begin() + std::min<int64_t>(first, static_cast<int64_t>(events.size())),
                                  events.end());
   for (ProfileEvent& e : mine) {
@@ -86,6 +121,7 @@ std::vector<ProfileEvent> stop_profile(int64_t first) {
   }
   if (--recorders == 0) {
     profiling = false;
+    watch_profile_memory(false, false, false);
     events.clear();
     events.shrink_to_fit();
     ++recording;
@@ -93,33 +129,92 @@ std::vector<ProfileEvent> stop_profile(int64_t first) {
   return mine;
 }
 
-void enter_profile(std::string name, ProfileKind kind, const Call* call) {
-  ProfileEvent e;
-  e.name = std::move(name);
-  e.kind = kind;
-  e.thread = this_thread();
-  if (wished.shapes && call) e.arguments = arguments_of(*call);
-  if (wished.stack && profile_stack) profile_stack(e.stack);
-  if (wished.memory) e.bytes = -host_memory_statistics().in_use;
+bool is_profiling_last() {
   const std::scoped_lock held(lock);
-  if (open.recording != recording) {
-    open.events.clear();
-    open.recording = recording;
+  return recorders <= 1;
+}
+
+std::vector<ProfileSum> profile_sums() {
+  const std::scoped_lock held(lock);
+  std::vector<ProfileSum> all;
+  for (const auto& [key, sum] : sums) {
+    all.push_back(sum);
+    all.back().stack = key.first, all.back().name = key.second;
   }
-  e.parent = open.events.empty() ? -1 : open.events.back();
-  open.events.push_back(static_cast<int64_t>(events.size()));
-  events.push_back(std::move(e));
-  events.back().start = now();
+  return all;
+}
+
+int64_t profile_busy(uint64_t thread) {
+  const std::scoped_lock held(lock);
+  const auto found = busy.find(thread);
+  if (found == busy.end()) return 0;
+  return found->second.before + (found->second.since >= 0 ? profile_now() - found->second.since : 0);
+}
+
+ProfilePlace profile_place() {
+  ProfilePlace place;
+  place.thread = this_thread();
+  if (open.recording != recording || open.frames.empty()) return place;
+  place.event = open.frames.back().event;
+  place.stack = open.frames.back().stack;
+  place.in_backward = open.nodes > 0;
+  return place;
+}
+
+static void open_frame(std::string name, ProfileKind kind, const Call* call) {
+  std::vector<ProfileEvent::Argument> arguments;
+  if (wished.shapes && call) arguments = arguments_of(*call);
+  const int32_t stack = wished.stack && profile_stack ? profile_stack() : -1;
+  const std::scoped_lock held(lock);
+  if (open.recording != recording) open = {recording, {}, 0, 0};
+  Frame frame;
+  frame.kind = kind;
+  // Inside a large operator the interpreter is let go of: it is the same line.
+  frame.stack = stack < 0 && !open.frames.empty() ? open.frames.back().stack : stack;
+  frame.bytes = profile_bytes();
+  if (wished.events) {
+    ProfileEvent e;
+    e.kind = kind;
+    e.thread = this_thread();
+    e.stack = frame.stack;
+    e.parent = open.frames.empty() ? -1 : open.frames.back().event;
+    e.arguments = std::move(arguments);
+    e.name = wished.sums ? name : std::move(name);
+    frame.event = static_cast<int64_t>(events.size());
+    events.push_back(std::move(e));
+  }
+  frame.start = profile_now();
+  if (frame.event >= 0) events.back().start = frame.start;
+  if (wished.sums) {
+    frame.name = std::move(name);
+    if (is_operator(kind) && open.operators == 0) busy[this_thread()].since = frame.start;
+  }
+  open.operators += is_operator(kind);
+  open.nodes += kind == ProfileKind::node;
+  open.frames.push_back(std::move(frame));
+}
+
+void enter_profile(std::string name, ProfileKind kind, const Call* call) {
+  open_frame(std::move(name), kind, call);
+  if (auto* const tell = profile_entered.load(std::memory_order_relaxed)) tell();
 }
 
 void leave_profile(const Call* call) {
-  const int64_t end = now();
+  const int64_t end = profile_now();
+  if (auto* const tell = profile_left.load(std::memory_order_relaxed)) tell();
   const std::scoped_lock held(lock);
-  if (open.recording != recording || open.events.empty()) return;  // it began before the recording, or outlived it
-  ProfileEvent& e = events[static_cast<size_t>(open.events.back())];
-  open.events.pop_back();
+  if (open.recording != recording || open.frames.empty()) return;  // it began before the recording, or outlived it
+  const Frame f = std::move(open.frames.back());
+  open.frames.pop_back();
+  open.operators -= is_operator(f.kind);
+  open.nodes -= f.kind == ProfileKind::node;
+  if (!open.frames.empty()) open.frames.back().inside += is_operator(f.kind) ? end - f.start : f.inside;
+  if (wished.sums && is_operator(f.kind)) add_up(f, end);
+  if (f.event < 0 || f.event >= static_cast<int64_t>(events.size())) return;
+  ProfileEvent& e = events[static_cast<size_t>(f.event)];
   e.end = end;
-  if (wished.memory) e.bytes += host_memory_statistics().in_use;
+  const ProfileBytes bytes = profile_bytes();
+  e.host_bytes = bytes.host - f.bytes.host, e.device_bytes = bytes.device - f.bytes.device;
   if (wished.shapes && call)
     for (const Tensor& t : call->outputs) note(t, e.results);
 }

@@ -1,5 +1,9 @@
 // The record that a profiler reads: every call of an operator, every node of a backward pass and every range a user
 // names, with its times. While nobody records, a call pays for reading one flag.
+//
+// Note [Events and sums]
+// `events` keeps each call: for tables and traces of some steps. `sums` adds calls up by the lines of Python that made
+// them and forgets them: for whole programs, however long they run. Both can be on at once.
 #pragma once
 #include <atomic>
 #include <string>
@@ -20,28 +24,53 @@ struct ProfileEvent {
   };
   std::string name;
   ProfileKind kind = ProfileKind::operation;
-  int64_t start = 0, end = -1;  // nanoseconds of a clock that never goes back; end is -1 while it is open
-  uint64_t thread = 0;          // the system's number of the thread
-  int64_t parent = -1;          // the event around it in the same thread
-  int64_t bytes = 0;            // host memory in use at the end, less that at the start
+  int64_t start = 0, end = -1;               // nanoseconds of a clock that never goes back; end is -1 while it is open
+  uint64_t thread = 0;                       // the system's number of the thread
+  int64_t parent = -1;                       // the event around it in the same thread
+  int64_t host_bytes = 0, device_bytes = 0;  // what its thread allocated meanwhile, less what it freed
   std::vector<Argument> arguments;
   Argument results;
-  std::vector<std::string> stack;  // "file(line): function", innermost first
+  int32_t stack = -1;  // a number of `profile_stack`
+};
+
+// The calls of one name from one stack, added up.
+struct ProfileSum {
+  int32_t stack = -1;
+  std::string name;
+  int64_t calls = 0, time = 0;  // calls that no other operator made; nanoseconds without what was called
 };
 
 struct ProfileOptions {
-  bool shapes = false, memory = false, stack = false;
+  bool events = true, shapes = false, memory = false, stack = false, sums = false;
 };
 
 extern std::atomic<bool> profiling;
-extern void (*profile_stack)(std::vector<std::string>&);  // the Python frames; the bindings plug in how
+// The Python frames of this thread as a number, -1 where there are none; the bindings plug in how.
+extern int32_t (*profile_stack)();
+
+// Told, on the thread itself, that it has entered and left something; null: nobody.
+extern std::atomic<void (*)()> profile_entered, profile_left;
+
+int64_t profile_now();  // the clock of the events
 
 // Several may record at once. start gives the place of the first event that is the caller's; the events are forgotten
 // when the last one stops.
 int64_t start_profile(ProfileOptions options);
 std::vector<ProfileEvent> stop_profile(int64_t first);
+bool is_profiling_last();                // whether no more than one records
+std::vector<ProfileSum> profile_sums();  // so far
+int64_t profile_busy(uint64_t thread);   // nanoseconds a thread has spent in operators so far, with `sums`
 void enter_profile(std::string name, ProfileKind kind, const Call* call);
 void leave_profile(const Call* call);
+
+// What this thread is inside of.
+struct ProfilePlace {
+  int64_t event = -1;
+  int32_t stack = -1;
+  bool in_backward = false;
+  uint64_t thread = 0;
+};
+ProfilePlace profile_place();
 
 // One event, as long as it lives.
 class Profiled {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "tensor/allocator.h"
 #include "tensor/backend.h"
+#include "tensor/memory_watch.h"
 #include "tensor/pending.h"
 #include "tensor/private_layout.h"
 
@@ -48,14 +49,28 @@ Storage::~Storage() {
   free_data();
 }
 
+static std::atomic<MemoryWatcher> watches_allocation = nullptr, watches_free = nullptr;
+
+void watch_memory(MemoryWatcher allocated, MemoryWatcher freed) {
+  watches_allocation = allocated;
+  watches_free = freed;
+}
+
 Memory allocate_memory(int64_t bytes, Device device) {
   Backend* const backend = find_backend(device);
   check(backend, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ",
         device, ")");
-  return backend->allocate(bytes, device.index);
+  const Memory memory = backend->allocate(bytes, device.index);
+  if (const MemoryWatcher watcher = watches_allocation.load(std::memory_order_relaxed)) [[unlikely]]
+    watcher(memory.data, bytes, device);
+  return memory;
 }
 
-void free_memory(Memory memory, int64_t bytes, Device device) { backend_of(device).free(memory, bytes, device.index); }
+void free_memory(Memory memory, int64_t bytes, Device device) {
+  if (const MemoryWatcher watcher = watches_free.load(std::memory_order_relaxed)) [[unlikely]]
+    watcher(memory.data, bytes, device);
+  backend_of(device).free(memory, bytes, device.index);
+}
 
 RefPtr<Storage> Storage::without_memory(int64_t whole, Device device) {
   RefPtr<Storage> s(new Storage);

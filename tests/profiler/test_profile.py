@@ -113,6 +113,81 @@ def test_stacks(tmp_path):
     assert "test_stacks" in line and int(line.rsplit(" ", 1)[1]) > 0
 
 
+def test_calls_are_told_apart_by_their_lines():
+    def outer():
+        return cresset.ones(2)
+
+    with profile(with_stack=True) as prof:
+        for _ in range(3):
+            outer()
+        outer()
+    assert [event.count for event in prof.key_averages()] == [4]
+    first, second = prof.key_averages(group_by_stack_n=2)
+    assert (first.count, second.count) == (3, 1)
+    assert "outer" in first.stack[0] and "test_calls_are_told_apart" in first.stack[1] and first.stack != second.stack
+    table = prof.key_averages(group_by_stack_n=2).table()
+    assert "Source Location" in table and table.count("): outer") == 2
+    row = next(line for line in table.splitlines() if "): outer" in line)
+    below = table.splitlines()[table.splitlines().index(row) + 1]
+    assert below.strip().startswith(f"{__file__}("[:40])  # the caller stands under the line, where the line begins
+    assert below.index(__file__[:40]) == row.index(__file__[:40])
+
+
+def test_stacks_need_to_be_recorded(tmp_path):
+    with profile() as prof:
+        cresset.ones(2)
+    with pytest.warns(UserWarning, match="with_stack=True"):
+        prof.export_stacks(str(tmp_path / "stacks.txt"))
+    assert (tmp_path / "stacks.txt").read_text() == ""
+    with pytest.raises(RuntimeError, match="with_stack=True"):
+        prof.export_flame_graph(str(tmp_path / "flame.svg"))
+    with pytest.raises(ValueError, match="metric should be one of"):
+        prof.events().export_stacks(str(tmp_path / "stacks.txt"), "beauty")
+
+
+def test_a_deep_stack_is_kept():
+    def deeper(depth):
+        return cresset.ones(2) if depth == 0 else deeper(depth - 1)
+
+    with profile(with_stack=True) as prof:
+        deeper(300)
+    (event,) = prof.events()
+    assert sum("deeper" in line for line in event.stack) == 301
+
+
+def test_memory_is_counted_by_the_thread_that_asks_for_it():
+    """What other threads allocate meanwhile is not an operator's."""
+    import threading
+
+    begin, end, kept = threading.Event(), threading.Event(), []
+
+    def other():
+        begin.wait()
+        kept.append(cresset.zeros(1 << 20))
+        end.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with profile(profile_memory=True) as prof, record_function("mine"):
+        begin.set()
+        end.wait()
+        kept.append(cresset.ones(1 << 10))
+    thread.join()
+    (mine,) = [event for event in prof.events() if event.name == "mine"]
+    assert mine.cpu_memory_usage == 4 << 10
+
+
+def test_an_optimizers_step_has_a_name():
+    weight = cresset.nn.Parameter(cresset.ones(3))
+    optimizer = cresset.optim.SGD([weight], lr=0.1)
+    weight.sum().backward()
+    with profile() as prof:
+        optimizer.step()
+    step, update = prof.events()
+    assert step.name == "Optimizer.step#SGD.step" and step.is_user_annotation
+    assert update.name == "Optimizer.update#SGD" and update.cpu_parent is step
+
+
 def test_record_function_decorates_and_survives_errors():
     @record_function("named")
     def fail():
@@ -172,12 +247,27 @@ class TestArguments:
         names = {event.name for event in prof.events()}
         assert "aten::exp" in names and "aten::tanh" not in names
 
-    def test_a_timeline_of_another_devices_memory_is_refused(self, tmp_path):
-        with profile(profile_memory=True, record_shapes=True, with_stack=True) as prof:
+    @pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a device")
+    def test_a_device_that_is_not_there_is_told_of(self):
+        with pytest.warns(UserWarning, match="CUDA is not available, disabling CUDA profiling"):
+            prof = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+        with prof:
             cresset.ones(2)
-        prof.export_memory_timeline(tmp_path / "a.json", device="cpu")
-        with pytest.raises(RuntimeError, match="not that of cuda:0"):
-            prof.export_memory_timeline(tmp_path / "b.json", device="cuda:0")
+        table = prof.key_averages().table(sort_by="cuda_time_total")
+        assert names(prof) == ["aten::ones"] and "CUDA" not in table
+        with (
+            pytest.warns(UserWarning, match="disabling CUDA"),
+            pytest.raises(AssertionError, match="nothing to record of CUDA"),
+        ):
+            profile(activities=[ProfilerActivity.CUDA])
+        with (
+            pytest.warns(UserWarning, match="disabling CUDA"),
+            cresset.autograd.profiler.profile(use_device="cuda") as prof,
+        ):
+            cresset.ones(2)
+        assert prof.use_device is None and "CUDA" not in prof.table()
+        with pytest.warns(UserWarning, match="xpu doesn't support profile"):
+            cresset.autograd.profiler.profile(use_device="xpu")
 
     def test_only_device_events_need_kineto(self):
         with pytest.raises(AssertionError, match="Kineto"):

@@ -1,5 +1,5 @@
-"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`, `serve`, `bench-serve`. Each
-command lives in its own file and loads when it is used.
+"""The command line: `cresset train digits`, `run`, `profile`, `adopt`, `doctor`, `inspect`, `report`, `serve`,
+`bench-serve`. Each command lives in its own file and loads when it is used.
 
 Exit status: 0 done, 1 it failed (one line on standard error says why), 2 the arguments are wrong, 130 interrupted.
 """
@@ -10,7 +10,7 @@ import sys
 
 __all__ = ["CommandError", "main"]
 
-COMMANDS = ("train", "run", "adopt", "doctor", "inspect", "report", "serve", "bench-serve")
+COMMANDS = ("train", "run", "profile", "adopt", "doctor", "inspect", "report", "serve", "bench-serve")
 
 
 class CommandError(Exception):
@@ -57,11 +57,8 @@ def make_parser():
         "are cresset. "
         "Everything behind the script's name belongs to the script.",
     )
-    command.add_argument(
-        "-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m"
-    )
-    command.add_argument("script", metavar="SCRIPT")
-    command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+    add_program(command)
+    add_profile(commands)
     command = commands.add_parser(
         "adopt",
         help="put cresset in the place of PyTorch in this environment",
@@ -98,6 +95,33 @@ def make_parser():
     command.add_argument("--out", metavar="FILE", help="where the page goes (default: report.html beside the record)")
     add_serve(commands)
     return parser
+
+
+def add_program(command):
+    """The program to run, and its arguments."""
+    command.add_argument(
+        "-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m"
+    )
+    command.add_argument("script", metavar="SCRIPT")
+    command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+
+
+def add_profile(commands):
+    command = commands.add_parser(
+        "profile",
+        help="run a program and print its costliest lines, with time and memory",
+        description="Run a program as `cresset run` does and print which of its lines cost most time and memory, also "
+        "where it fails or is interrupted. Everything behind the script's name belongs to the script.",
+    )
+    command.add_argument("--lines", type=positive, default=10, metavar="N", help="how many lines (default: 10)")
+    command.add_argument("--memory", action="store_true", help="the lines that hold most memory at the peak first")
+    command.add_argument("--output", metavar="FILE", help="write the report there (default: standard output)")
+    command.add_argument("--trace", metavar="FILE", help="also a trace of all calls, for chrome://tracing and Perfetto")
+    command.add_argument("--flame", metavar="FILE.svg", help="also a flame graph")
+    command.add_argument(
+        "--memory-timeline", metavar="FILE.html", help="also a page with the memory over time, by what it was for"
+    )
+    add_program(command)
 
 
 def add_train(commands):
@@ -216,6 +240,10 @@ def dispatch(options):
         from . import running
 
         return running.run(options.script, options.arguments, module=options.module)
+    if options.command == "profile":
+        from . import profiling
+
+        return profiling.run(options)
     if options.command == "adopt":
         return adopt(options)
     if options.command == "doctor":
@@ -335,7 +363,7 @@ def main(arguments=None):
     if options.command is None:
         parser.print_help()
         return 2
-    if options.command != "run":
+    if options.command not in ("run", "profile"):
         for stream in (sys.stdout, sys.stderr):  # names in files can have letters that the terminal's encoding lacks
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -348,7 +376,7 @@ def main(arguments=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        if options.command == "run":
+        if options.command in ("run", "profile"):
             raise
         what = f"{error.filename}: {error.strerror}" if error.filename is not None and error.strerror else str(error)
         complain(what)

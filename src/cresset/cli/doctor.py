@@ -174,6 +174,7 @@ CUDA_LIBRARIES = [
     ("cuDNN", ("libcudnn.so.9", "libcudnn.so"), "cudnnGetVersion", "convolutions"),
     ("cuFFT", ("libcufft.so.12", "libcufft.so.11", "libcufft.so"), None, "Fourier transforms"),
     ("cuSOLVER", ("libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"), None, "linear algebra"),
+    ("CUPTI", ("libcupti.so.13", "libcupti.so.12", "libcupti.so"), None, "times of kernels in torch.profiler"),
     ("NVTX", ("libnvtx3interop.so.1", "libnvToolsExt.so.1"), None, "names of ranges in NVIDIA's profilers"),
 ]
 

@@ -1,5 +1,6 @@
 """`cresset run script.py ARGS`: a program written for PyTorch runs on cresset, unmodified."""
 
+import contextlib
 import os
 import runpy
 import sys
@@ -8,21 +9,24 @@ from .. import standing_in
 from . import CommandError
 
 
-def run(script, arguments, module=False):
-    """Run a script, or with `module` a module by name, with these arguments; its exit status."""
+def run(script, arguments, module=False, command="run", around=None):
+    """Run a script, or with `module` a module by name, with these arguments; its exit status. The program runs inside
+    the context manager `around`.
+    """
     if not module and not os.path.exists(script):
         hint = "; to run a module by its name, write -m before it" if not script.endswith(".py") else ""
-        raise CommandError(f"run: there is no program {script!r}{hint}")
+        raise CommandError(f"{command}: there is no program {script!r}{hint}")
     sys.argv = [script, *arguments]
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(script))
     sys.path[: 0 if sys.flags.safe_path else 1] = [folder]  # where Python would have put it
     standing_in.install()
     standing_in.install_for_processes()
     try:
-        if module:
-            runpy.run_module(script, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(script, run_name="__main__")
+        with around or contextlib.nullcontext():
+            if module:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
     except SystemExit:
         raise
     except KeyboardInterrupt as error:
@@ -30,7 +34,7 @@ def run(script, arguments, module=False):
         return 130
     except ImportError as error:
         if module and error.name is None and "No module named" in str(error):
-            raise CommandError(f"run: {error}") from None
+            raise CommandError(f"{command}: {error}") from None
         show(error)
         return 1
     except BaseException as error:

@@ -26,7 +26,7 @@ def open_library(*names):
     import ctypes  # when it is first needed: programs ask torch.cuda.is_available() and go on
 
     wished = [folder for folder in os.environ.get("CRESSET_CUDA_LIBRARIES", "").split(":") if folder]
-    for folder in [*wished, *package_folders(), "", "/usr/local/cuda/lib64"]:
+    for folder in [*wished, *package_folders(), "", "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64"]:
         for name in names:
             path = os.path.join(folder, name)
             try:

@@ -49,10 +49,16 @@ def register_optimizer_step_post_hook(hook):
 
 
 def _with_hooks(step):
-    """`step`, surrounded by the hooks of the optimizer and of all optimizers."""
+    """`step`, surrounded by the hooks of the optimizer and of all optimizers; a profiler sees its name."""
 
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
+        if not cresset._native.is_profiling():
+            return run(self, *args, **kwargs)
+        with cresset.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            return run(self, *args, **kwargs)
+
+    def run(self, *args, **kwargs):
         # A subclass that never calls Optimizer.__init__ has no hooks of its own.
         before, after = (
             self.__dict__.get("_optimizer_step_pre_hooks", {}),

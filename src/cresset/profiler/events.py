@@ -4,8 +4,9 @@ up.
 
 import enum
 from collections import defaultdict
+from typing import NamedTuple
 
-from . import chrome_trace, flops, tables
+from . import flame, flops, stacks, tables
 
 
 class DeviceType(enum.IntEnum):
@@ -27,41 +28,45 @@ class Interval:
         return self.end - self.start
 
 
+class Kernel(NamedTuple):
+    """What a call had a device do: a kernel, a copy or a fill; its duration is in microseconds."""
+
+    name: str
+    device: int
+    duration: float
+
+
 class _Times:
-    """The times and sizes that follow from others, as text and numbers. There are no kernels of other devices: their
-    share is zero.
-    """
+    """The times that follow from others, as numbers and text; what is of the device has CUDA's name too."""
 
     @property
     def cpu_time(self):
         return 0.0 if self.count == 0 else self.cpu_time_total / self.count
 
-    device_time = cuda_time = 0.0
-    device_time_total = cuda_time_total = self_device_time_total = self_cuda_time_total = 0.0
-    device_memory_usage = cuda_memory_usage = self_device_memory_usage = self_cuda_memory_usage = 0
-
     @property
-    def cpu_time_str(self):
-        return tables.format_time(self.cpu_time)
+    def device_time(self):
+        return 0.0 if self.count == 0 else self.device_time_total / self.count
 
-    @property
-    def cpu_time_total_str(self):
-        return tables.format_time(self.cpu_time_total)
+    cuda_time = property(lambda self: self.device_time)
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
+    cuda_memory_usage = property(lambda self: self.device_memory_usage)
+    self_cuda_memory_usage = property(lambda self: self.self_device_memory_usage)
 
-    @property
-    def self_cpu_time_total_str(self):
-        return tables.format_time(self.self_cpu_time_total)
-
-    device_time_str = device_time_total_str = self_device_time_total_str = property(
-        lambda self: tables.format_time(0.0)
-    )
+    cpu_time_str = property(lambda self: tables.format_time(self.cpu_time))
+    cpu_time_total_str = property(lambda self: tables.format_time(self.cpu_time_total))
+    self_cpu_time_total_str = property(lambda self: tables.format_time(self.self_cpu_time_total))
+    device_time_str = property(lambda self: tables.format_time(self.device_time))
+    device_time_total_str = property(lambda self: tables.format_time(self.device_time_total))
+    self_device_time_total_str = property(lambda self: tables.format_time(self.self_device_time_total))
 
 
 class FunctionEvent(_Times):
-    """One call of an operator, one node of a backward pass, or one range of record_function.
+    """One call of an operator, one node of a backward pass, one range of record_function, or (device_type CUDA) one
+    kernel, copy or fill of a device.
 
     Its times are in microseconds, its memory in bytes. `cpu_children` are the events inside it, `cpu_parent` the one
-    around it.
+    around it, `kernels` what it had a device do.
     """
 
     def __init__(
@@ -78,7 +83,10 @@ class FunctionEvent(_Times):
         result_shapes=None,
         stack=None,
         cpu_memory_usage=0,
+        device_memory_usage=0,
         flops=None,
+        device_type=DeviceType.CPU,
+        device_index=-1,
     ):
         self.id, self.name, self.trace_name, self.overload_name = id, name, name, ""
         self.kind = kind
@@ -93,9 +101,13 @@ class FunctionEvent(_Times):
             result_shapes or [],
         )
         self.stack = stack or []
-        self.cpu_memory_usage = cpu_memory_usage
+        self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
+        self.activity = self.call = None  # of an event of a device: what the driver told of it and of its beginning
+        self.linked_correlation_id = 0  # the operator that asked for it
+        self.system_thread, self.stack_number = thread, -1
         self.is_async = self.is_remote = self.is_legacy = False
-        self.device_type, self.device_index, self.use_device = DeviceType.CPU, -1, None
+        self.device_type, self.device_index = device_type, device_index
+        self.use_device = None if device_type is DeviceType.CPU else device_type.name.lower()
         self.flops = flops
         self.is_user_annotation = kind == "range"
 
@@ -105,15 +117,36 @@ class FunctionEvent(_Times):
 
     @property
     def cpu_time_total(self):
-        return self.time_range.elapsed_us()
+        return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
 
     @property
     def self_cpu_time_total(self):
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
+    def device_time_total(self):
+        """The time of a device for this call and what it called."""
+        if self.device_type is not DeviceType.CPU:
+            return self.time_range.elapsed_us()
+        return self.self_device_time_total + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self):
+        if self.device_type is not DeviceType.CPU:
+            return self.time_range.elapsed_us()
+        return sum((kernel.duration for kernel in self.kernels), 0.0)
+
+    @property
     def self_cpu_memory_usage(self):
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self):
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    def append_kernel(self, name, device, duration):
+        """Say that the call had a device do this."""
+        self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child):
         self.cpu_children.append(child)
@@ -124,7 +157,7 @@ class FunctionEvent(_Times):
     def __repr__(self):
         return (
             f"<FunctionEvent id={self.id} name={self.name} device_type=DeviceType.{self.device_type.name} "
-            f"cpu_time={self.cpu_time_str} "
+            f"cpu_time={self.cpu_time_str} device_time={self.device_time_str} "
             f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
             f"cpu_children={[child.id for child in self.cpu_children]} "
             f"thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage}>"
@@ -137,7 +170,9 @@ class FunctionEventAvg(_Times):
     def __init__(self):
         self.key, self.count, self.input_shapes, self.stack = None, 0, None, None
         self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.device_time_total = self.self_device_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
         self.flops, self.scope, self.overload_name = 0, 0, ""
         self.node_id = -1
         self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
@@ -148,16 +183,21 @@ class FunctionEventAvg(_Times):
         """Add one call, or the calls of another average."""
         if self.key is None:
             self.key, self.input_shapes, self.stack = other.key, other.input_shapes, other.stack
-            self.scope, self.device_type, self.is_user_annotation = (
+            self.scope, self.device_type, self.use_device, self.is_user_annotation = (
                 other.scope,
                 other.device_type,
+                other.use_device,
                 other.is_user_annotation,
             )
         self.count += other.count
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.device_time_total += other.device_time_total
+        self.self_device_time_total += other.self_device_time_total
         self.cpu_memory_usage += other.cpu_memory_usage
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
+        self.device_memory_usage += other.device_memory_usage
+        self.self_device_memory_usage += other.self_device_memory_usage
         self.flops += other.flops or 0
         return self
 
@@ -166,8 +206,9 @@ class FunctionEventAvg(_Times):
     def __repr__(self):
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str} "
-            f"count={self.count} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage}>"
+            f"cpu_time={self.cpu_time_str} self_device_time={self.self_device_time_total_str} "
+            f"device_time={self.device_time_str} count={self.count} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage}>"
         )
 
 
@@ -183,6 +224,13 @@ class EventList(list):
         """The time of all events without what they contain, in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
+    @property
+    def self_device_time_total(self):
+        """The time of all kernels, copies and fills of devices, in microseconds."""
+        return sum(event.self_device_time_total for event in self if event.device_type is not DeviceType.CPU)
+
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
+
     def _alike(self, events):
         return EventList(
             events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
@@ -194,7 +242,7 @@ class EventList(list):
         """
         groups = defaultdict(FunctionEventAvg)
         for event in self:
-            key = (event.key, event.is_user_annotation)
+            key = (event.key, event.is_user_annotation, event.device_type)
             if group_by_input_shapes:
                 key += (str(event.input_shapes),)
             if group_by_stack_n > 0:
@@ -220,12 +268,11 @@ class EventList(list):
         time_unit=None,
     ):  # fmt: skip
         """The events as a table for people; `sort_by` is one of cpu_time, cpu_time_total, self_cpu_time_total,
-        cpu_memory_usage, self_cpu_memory_usage, count (and PyTorch's names for other devices, whose columns are not
-        there)."""
+        cpu_memory_usage, self_cpu_memory_usage, count, and the same with device or cuda in the place of cpu."""
         return tables.build(
             self, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only, time_unit,
-            memory=self._profile_memory, flops=self._with_flops,
+            memory=self._profile_memory, flops=self._with_flops, device=self._use_device,
         )  # fmt: skip
 
     def __str__(self):
@@ -233,17 +280,22 @@ class EventList(list):
 
     def export_chrome_trace(self, path):
         """Write a trace that chrome://tracing and Perfetto show."""
+        from . import chrome_trace
+
         chrome_trace.write(path, self)
 
     def supported_export_stacks_metrics(self):
-        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"]
+        """What `export_stacks` can write."""
+        return ["self_cpu_time_total", "self_cuda_time_total"]
 
     def export_stacks(self, path, metric):
-        """Write "frame;frame;operator value" lines, which flame graph tools read; `metric` is "self_cpu_time_total"."""
-        if metric not in self.supported_export_stacks_metrics():
-            raise ValueError(
-                f"export_stacks: metric should be one of {self.supported_export_stacks_metrics()}, got {metric!r}"
-            )
+        """Write lines "outermost;...;innermost value", which flame graph tools read, of the events with a stack.
+
+        Args:
+            path: the file.
+            metric: "self_cpu_time_total" or "self_cuda_time_total"; microseconds.
+        """
+        self._check_metric("export_stacks", metric)
         translate = str.maketrans(" ;\t\n", "____")
         sums = defaultdict(int)
         for event in self:
@@ -254,19 +306,39 @@ class EventList(list):
         with open(path, "w") as file:
             file.writelines(f"{stack} {value}\n" for stack, value in sums.items())
 
+    def export_flame_graph(self, path, metric="self_cpu_time_total"):
+        """Draw the events with a stack, under their lines, into an SVG file."""
+        self._check_metric("export_flame_graph", metric)
+        flame.write(
+            path,
+            [
+                ([stacks.split_text(text) for text in event.stack], event.name, round(1000 * getattr(event, metric)))
+                for event in self
+                if event.stack and event.kind != "range"
+            ],
+            {"self_cpu_time_total": "Time in operators", "self_cuda_time_total": "Time of the GPU"}[metric],
+        )
 
-def from_records(records, *, began, profile_memory=False, with_flops=False, record_shapes=True):
+    def _check_metric(self, who, metric):
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"{who}: metric should be one of {self.supported_export_stacks_metrics()}, got {metric!r}")
+
+
+def from_records(records, *, began, lines, profile_memory=False, with_flops=False, record_shapes=True, use_device=None):
     """An EventList of what `_native.profile_stop` gives; `began` is the nanosecond at which the recording began."""
-    events = EventList(profile_memory=profile_memory, with_flops=with_flops)
+    events = EventList(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
     threads = {}
-    for number, (name, kind, start, end, thread, parent, memory, shapes, dtypes, results, stack) in enumerate(records):
+    for number, record in enumerate(records):
+        name, kind, start, end, thread, parent, memory, device_memory, shapes, dtypes, results, stack = record
         event = FunctionEvent(
             number + 1, name, threads.setdefault(thread, len(threads) + 1), (start - began) / 1000,
             (end - began) / 1000, kind=kind,
-            input_shapes=shapes if record_shapes else [], input_dtypes=dtypes, result_shapes=results, stack=stack,
+            input_shapes=shapes if record_shapes else [], input_dtypes=dtypes, result_shapes=results,
+            stack=lines.texts(stack),
             cpu_memory_usage=memory if profile_memory else 0,
+            device_memory_usage=device_memory if profile_memory else 0,
         )  # fmt: skip
-        event.system_thread = thread
+        event.system_thread, event.stack_number = thread, stack
         if with_flops:
             event.flops = flops.count(name, shapes, results)
         if parent >= 0:

@@ -1,7 +1,6 @@
 """profile: record the calls of a program, all of it or some steps (schedule), and hand over what was found."""
 
 import enum
-import gzip
 import json
 import os
 import socket
@@ -10,9 +9,11 @@ import uuid
 import warnings
 
 from .. import _native
-from . import chrome_trace
-from .events import EventList, from_records
+from . import chrome_trace, memory_timeline
+from .activities import Activity, add_activities
+from .events import DeviceType, EventList, from_records
 from .ranges import record_function
+from .stacks import Stacks
 
 
 class ProfilerActivity(enum.IntEnum):
@@ -36,8 +37,10 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities():
-    """The activities that can be recorded here."""
-    return {ProfilerActivity.CPU}
+    """The activities that can be recorded here: those of the CPU, and of CUDA where there is a device."""
+    from ..cuda import is_available
+
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if is_available() else {ProfilerActivity.CPU}
 
 
 def kineto_available():
@@ -105,27 +108,71 @@ def new_trace_id(callback):
 
 
 class Recording:
-    """One stretch of recording: from start to stop, then its events."""
+    """One stretch of recording: from start to stop, then its events.
 
-    def __init__(self, **options):
-        self.options, self.first, self.events = options, None, None
+    Args:
+        record_shapes, profile_memory, with_stack, with_flops: as for `profile`.
+        cuda: record what CUDA's devices do.
+        cpu: give the operators as events; without it only what the devices did.
+        keep_events: keep every call; without it there are only the `sums`.
+        sums: add calls and memory up by stack.
+    """
+
+    def __init__(
+        self, *, record_shapes, profile_memory, with_stack, with_flops, cuda=False, cpu=True, keep_events=True,
+        sums=False,
+    ):  # fmt: skip
+        self.record_shapes, self.profile_memory, self.with_stack, self.with_flops = (
+            record_shapes,
+            profile_memory,
+            with_stack,
+            with_flops,
+        )
+        self.cuda, self.cpu, self.keep_events, self.adds_up = cuda, cpu, keep_events, sums
+        self.first, self.events, self._hook = None, None, None
 
     def start(self):
-        shapes = self.options["record_shapes"] or self.options["with_flops"]
+        if self.profile_memory and self.keep_events:
+            self._hook = memory_timeline.watch_optimizers()
+        self.wall_clock = time.time_ns() - time.monotonic_ns()
         self.began = time.monotonic_ns()
-        self.first = _native.profile_start(shapes, self.options["profile_memory"], self.options["with_stack"])
+        self.first = _native.profile_start(
+            self.record_shapes or self.with_flops, self.profile_memory, self.with_stack, self.keep_events, self.adds_up
+        )
+        if self.cuda:
+            _native.cuda.activities_start()
 
     def stop(self):
-        records = _native.profile_stop(self.first)
-        kept = {name: self.options[name] for name in ("profile_memory", "with_flops", "record_shapes")}
-        self.events = from_records(records, began=self.began, **kept)
+        self.ended = time.monotonic_ns()
+        activities = _native.cuda.activities_stop(self.began) if self.cuda else []
+        if self._hook is not None:
+            self._hook.remove()
+            memory_timeline.note_parameters()
+        records, allocations, lines, self.sums = _native.profile_stop(self.first)
+        self.allocations = [
+            self._within(allocation) for allocation in allocations if not 0 <= allocation[4] < self.began
+        ]
+        self.stacks = Stacks(lines)
+        self.events = from_records(
+            records, began=self.began, profile_memory=self.profile_memory, with_flops=self.with_flops,
+            record_shapes=self.record_shapes, lines=self.stacks, use_device="cuda" if self.cuda else None,
+        )  # fmt: skip
+        self.activities = [Activity(*activity) for activity in activities]
+        add_activities(self.events, self.activities, self.began, self.first)
+        if not self.cpu:
+            self.events = self.events._alike([e for e in self.events if e.device_type is not DeviceType.CPU])
+
+    def _within(self, allocation):
+        """An allocation as this recording saw it: another one may have begun earlier."""
+        return allocation if allocation[3] >= self.began else (*allocation[:3], -1, *allocation[4:])
 
 
 class profile:
-    """Record operators, backward nodes and named ranges, with their times.
+    """Record operators, backward nodes and named ranges with their times, and with CUDA among the activities the
+    kernels, copies and fills of the devices, each with the operator that asked for it.
 
     Args:
-        activities: of ProfilerActivity; the CPU is what can be recorded here.
+        activities: of ProfilerActivity; all that can be recorded here by default (`supported_activities`).
         schedule: which steps to record (see `schedule`); call `step()` at the end of each. Without one everything
             inside is recorded.
         on_trace_ready: called with the profiler each time a recording is whole.
@@ -178,13 +225,18 @@ class profile:
         self.step_num, self.current_action = 0, ProfilerAction.NONE
         self.preset_metadata, self.metadata = {}, {}
         self.custom_trace_id_callback, self._trace_id = custom_trace_id_callback, None
-        for activity in sorted(self.activities - supported_activities()):
+        missing = self.activities - supported_activities()
+        for activity in sorted(missing):
             warnings.warn(f"{activity.name} is not available, disabling {activity.name} profiling", stacklevel=2)
-        if ProfilerActivity.CPU not in self.activities:
+        self._recorded_activities = self.activities - missing
+        if not self._recorded_activities:
             raise AssertionError(
-                "No activities specified for the profiler: only ProfilerActivity.CPU can be recorded here"
+                "No activities specified for the profiler: there is nothing to record of "
+                + ", ".join(activity.name for activity in sorted(self.activities))
             )
+        self.use_device = "cuda" if ProfilerActivity.CUDA in self._recorded_activities else None
         self._recording, self._events, self._step = None, None, None
+        self._kept = []  # the recordings that the events are of
 
     def __enter__(self):
         self.start()
@@ -250,6 +302,8 @@ class profile:
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
             with_flops=self.with_flops,
+            cuda=ProfilerActivity.CUDA in self._recorded_activities,
+            cpu=ProfilerActivity.CPU in self._recorded_activities,
         )
         self._recording.start()
 
@@ -259,8 +313,8 @@ class profile:
         recording, self._recording = self._recording, None
         recording.stop()
         if keep:
-            before = self._events if self.acc_events and self._events is not None else []
-            self._events = recording.events._alike([*before, *recording.events])
+            self._kept = [*(self._kept if self.acc_events else []), recording]
+            self._events = recording.events._alike([event for kept in self._kept for event in kept.events])
 
     def _name_step(self):
         if self.record_steps:
@@ -298,30 +352,45 @@ class profile:
         )  # fmt: skip
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Write the stacks with their times for flame graph tools; needs with_stack=True."""
+        """Write the stacks with their times for flame graph tools; needs with_stack=True. `export_flame_graph` draws
+        one by itself.
+
+        Args:
+            path: the file.
+            metric: "self_cpu_time_total" or "self_cuda_time_total".
+        """
+        if not self.with_stack:
+            warnings.warn("export_stacks: no stacks were recorded; give profile(with_stack=True)", stacklevel=2)
         self._recorded().export_stacks(path, metric)
 
-    def export_memory_timeline(self, path, device=None):
-        """Write how much of the CPU's memory was in use over time: a JSON list of [microseconds, bytes since the
-        beginning].
+    def export_flame_graph(self, path, metric="self_cpu_time_total"):
+        """Draw the operators under the lines that called them, as wide as the time they took, into an SVG file; needs
+        with_stack=True.
+
+        Args:
+            path: the SVG file.
+            metric: "self_cpu_time_total" or "self_cuda_time_total".
         """
-        if device is not None and _native.device(device).type != "cpu":
-            raise RuntimeError(
-                f"export_memory_timeline: the memory of the CPU was recorded, not that of {device}; "
-                "torch.cuda.memory.timeline shows a GPU's"
-            )
-        if not (self.profile_memory and self.record_shapes and self.with_stack):
-            raise AssertionError(
-                "export_memory_timeline: needs record_shapes=True, profile_memory=True and with_stack=True"
-            )
-        in_use, line = 0, []
-        for event in sorted(self._recorded(), key=lambda event: event.time_range.end):
-            if event.cpu_parent is None:
-                in_use += event.cpu_memory_usage
-                line.append([round(event.time_range.end, 3), in_use])
-        opened = gzip.open if os.fspath(path).endswith(".gz") else open
-        with opened(path, "wt") as file:
-            json.dump(line, file)
+        if not self.with_stack:
+            raise RuntimeError("export_flame_graph: no stacks were recorded; give profile(with_stack=True)")
+        self._recorded().export_flame_graph(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Write how much memory was in use over time, by what it was for; needs record_shapes=True,
+        profile_memory=True and with_stack=True.
+
+        Args:
+            path: .html draws a page, .json or .json.gz holds [microseconds, [bytes by category at each]], and
+                .raw.json.gz (nanoseconds, action, bytes, category) of each happening, in PyTorch's form.
+            device: "cpu" or one of CUDA's; cuda:0 where there is one, else the CPU.
+        """
+        for name in ("record_shapes", "profile_memory", "with_stack"):
+            if not getattr(self, name):
+                raise ValueError(f"export_memory_timeline: {name}=True is required for memory profiling")
+        if device is None:
+            device = "cuda:0" if ProfilerActivity.CUDA in supported_activities() else "cpu"
+        self._recorded()
+        memory_timeline.export(path, self._kept, _native.device(device))
 
     def add_metadata(self, key, value):
         """Put a text into the trace's head."""
@@ -365,10 +434,18 @@ class legacy_profile:
     ):  # fmt: skip
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
-        if use_cuda and ProfilerActivity.CUDA not in supported_activities():
+        if use_device is not None and use_device != "cuda":
+            warnings.warn(f"{use_device} doesn't support profile.", stacklevel=2)
+            use_device = None
+        if use_cuda:
+            use_device = "cuda"
+        if use_device == "cuda" and enabled and ProfilerActivity.CUDA not in supported_activities():
             warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
-            use_cuda = False
+            use_cuda, use_device = False, None
+        if enabled and not use_cpu and use_device is None:
+            raise AssertionError("No activities specified for the profiler")
         self.enabled, self.use_cuda, self.use_device, self.entered = enabled, use_cuda, use_device, False
+        self.use_cpu = use_cpu
         self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.with_modules = (
             record_shapes,
             with_flops,
@@ -390,6 +467,8 @@ class legacy_profile:
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
             with_flops=self.with_flops,
+            cuda=self.use_device == "cuda",
+            cpu=self.use_cpu,
         )
         self._recording.start()
         return self

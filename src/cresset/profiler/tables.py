@@ -8,6 +8,8 @@ SORT_KEYS = {
     "self_cpu_memory_usage", "self_cuda_memory_usage", "self_xpu_memory_usage", "self_device_memory_usage", "count",
 }  # fmt: skip
 
+SOURCES = 5  # lines of Python in a row
+
 UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
@@ -48,7 +50,7 @@ def flops_unit(largest):
 
 def build(
     events, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
-    top_level_events_only, time_unit, memory, flops,
+    top_level_events_only, time_unit, memory, flops, device,
 ):  # fmt: skip
     """The table; see EventList.table."""
     if len(events) == 0:
@@ -57,11 +59,12 @@ def build(
         raise ValueError(f"table: time_unit should be one of {list(UNITS)}, got {time_unit!r}")
     if sort_by is not None and sort_by not in SORT_KEYS:
         raise ValueError(f"table: cannot sort by {sort_by!r}; the keys are {', '.join(sorted(SORT_KEYS))}")
-    total = sum(event.self_cpu_time_total for event in events)
+    total = events.self_cpu_time_total
+    ordered = events
     if sort_by is not None:
         by = sort_by.replace("cuda", "device").replace("xpu", "device")
-        events = sorted(events, key=lambda event: getattr(event, by), reverse=True)
-    shown = [event for event in events if not (top_level_events_only and event.cpu_parent is not None)]
+        ordered = sorted(events, key=lambda event: getattr(event, by), reverse=True)
+    shown = [event for event in ordered if not (top_level_events_only and event.cpu_parent is not None)]
     shown = shown[:row_limit] if row_limit >= 0 else shown
     largest = max((event.flops or 0 for event in events), default=0)
     flops_title, flops_scale = flops_unit(largest)
@@ -74,29 +77,59 @@ def build(
         ("CPU total", lambda e: format_time(e.cpu_time_total, time_unit)),
         ("CPU time avg", lambda e: format_time(e.cpu_time, time_unit)),
     ]
+    if device:
+        name = device.upper()
+        on_device = events.self_device_time_total
+        columns += [
+            (f"Self {name}", lambda e: format_time(e.self_device_time_total, time_unit)),
+            (f"Self {name} %", lambda e: format_share(e.self_device_time_total, on_device)),
+            (f"{name} total", lambda e: format_time(e.device_time_total, time_unit)),
+            (f"{name} time avg", lambda e: format_time(e.device_time, time_unit)),
+        ]
     if memory:
         columns += [
             ("CPU Mem", lambda e: format_memory(e.cpu_memory_usage)),
             ("Self CPU Mem", lambda e: format_memory(e.self_cpu_memory_usage)),
         ]
+        if device:
+            columns += [
+                (f"{device.upper()} Mem", lambda e: format_memory(e.device_memory_usage)),
+                (f"Self {device.upper()} Mem", lambda e: format_memory(e.self_device_memory_usage)),
+            ]
     columns.append(("# of Calls", lambda e: str(e.count)))
     if any(event.input_shapes for event in events):
         columns.append(("Input Shapes", lambda e: cut(str(e.input_shapes), max_shapes_column_width)))
     if any(event.stack for event in events):
-        columns.append(("Source Location", lambda e: cut(e.stack[0], max_src_column_width) if e.stack else ""))
+        columns.append(("Source Location", lambda e: [cut(line, max_src_column_width) for line in e.stack[:SOURCES]]))
     if flops:
         columns.append((flops_title, lambda e: f"{e.flops / flops_scale:.3f}" if e.flops else "--"))
 
-    rows = [[text(event) for _, text in columns] for event in shown]
+    rows = []
+    for event in shown:
+        cells = [text(event) for _, text in columns]
+        sources = next((cell for cell in cells if isinstance(cell, list)), [])
+        rows.append([(cell[0] if cell else "") if isinstance(cell, list) else cell for cell in cells])
+        for more in sources[1:]:  # the callers, below
+            rows.append([more if isinstance(cell, list) else "" for cell in cells])
     widths = []
     for i, (title, _) in enumerate(columns):
         least = 12 if title not in ("Name", "Input Shapes", "Source Location") else 0
         widths.append(max(least, len(title), *(len(row[i]) for row in rows)) if rows else max(least, len(title)))
     rule = "  ".join("-" * width for width in widths) + "  "
+    lefts = [title == "Source Location" for title, _ in columns]
+
+    def line(cells):
+        return (
+            "  ".join(c.ljust(w) if left else c.rjust(w) for c, w, left in zip(cells, widths, lefts, strict=True))
+            + "  "
+        )
+
     lines = []
     if header is not None:
         lines += ["=" * len(rule), header]
-    lines += [rule, "  ".join(title.rjust(width) for (title, _), width in zip(columns, widths)) + "  ", rule]
-    lines += ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) + "  " for row in rows]
+    lines += [rule, line([title for title, _ in columns]), rule]
+    lines += [line(row) for row in rows]
     lines += [rule, f"Self CPU time total: {format_time(total, time_unit)}"]
+    if device:
+        lines.append(f"Self {device.upper()} time total: {format_time(on_device, time_unit)}")
     return "\n".join(lines) + "\n"

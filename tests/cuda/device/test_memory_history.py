@@ -9,7 +9,7 @@ import pytest
 
 import cresset as torch
 from cresset import nn
-from cresset.cuda.timeline import size_text, time_text
+from cresset.show.memory_page import size_text, time_text
 
 MIB = 2**20
 

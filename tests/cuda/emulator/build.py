@@ -57,10 +57,15 @@ LIBRARIES = {
         ["-O2", "-fcx-limited-range", "-Wl,-soname,libcusolver.so.12", "-Wl,-rpath,$ORIGIN"],
         ["libcusolver.so"],
     ),
+    "libcupti.so.13": (
+        ["cupti"],
+        ["-O1", "-Wl,-soname,libcupti.so.13", "-Wl,-rpath,$ORIGIN"],
+        ["libcupti.so"],
+    ),
     "libnvidia-ml.so.1": (["management"], ["-O1", "-Wl,-soname,libnvidia-ml.so.1"], []),
 }
 # Those that submit work to the emulated driver.
-LINKED = ("libcublasLt.so", "libcudnn.so.9", "libcufft.so.12", "libcublas.so.13", "libcusolver.so.12")
+LINKED = ("libcublasLt.so", "libcudnn.so.9", "libcufft.so.12", "libcublas.so.13", "libcusolver.so.12", "libcupti.so.13")
 
 
 def compiler() -> str:

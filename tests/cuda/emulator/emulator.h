@@ -32,8 +32,16 @@ EMULATOR_SHARED void complain(const char* format, ...) __attribute__((format(pri
 struct Node {
   std::string name;
   std::function<Status()> work;
-  bool calls_host = false;  // a function of the user's, which must not run under the lock
+  bool calls_host = false;   // a function of the user's, which must not run under the lock
+  uint32_t correlation = 0;  // of the listener
 };
+// Who is told of work: the emulated CUPTI. Work that is captured is told of when its graph is launched.
+struct Listener {
+  uint32_t (*asked)(const std::string& name);  // gives a correlation
+  void (*done)(const Node& node, int device, uint32_t stream, std::chrono::steady_clock::time_point start,
+               std::chrono::steady_clock::time_point end);
+};
+EMULATOR_SHARED extern const Listener* listener;
 struct Graph {
   std::vector<Node> nodes;
 };
@@ -64,6 +72,7 @@ struct Stream {
   int priority = 0;
   bool blocking = true;  // waits for the legacy stream and it for this one
   bool is_legacy = false;
+  uint32_t number = 7;  // as CUPTI counts them
   Capture* capture = nullptr;
   uint64_t position = 0;   // counts what was captured on this stream
   bool unjoined = false;   // captured work that the origin does not wait for yet

@@ -191,6 +191,14 @@ EMULATOR_API Status cuModuleGetFunction(void** handle, void* module_handle, cons
   return CUDA_SUCCESS;
 }
 
+EMULATOR_API Status cuFuncGetName(const char** name, void* handle) {
+  EMULATOR_ENTER_CONTEXT();
+  Function* function = find_function(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  *name = function->kernel->name;
+  return CUDA_SUCCESS;
+}
+
 EMULATOR_API Status cuFuncSetAttribute(void* handle, int attribute, int value) {
   EMULATOR_ENTER_CONTEXT();
   Function* function = find_function(handle);

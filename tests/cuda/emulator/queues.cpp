@@ -7,9 +7,12 @@
 #include "emulator.h"
 
 namespace emulator {
+
+EMULATOR_SHARED const Listener* listener = nullptr;
+
 namespace {
 
-Status run(const Node& node) {
+Status run_silently(const Node& node) {
   if (node.calls_host) {
     lock().unlock();  // the user's function may wait for a thread that wants the lock
     const Status status = node.work();
@@ -18,6 +21,14 @@ Status run(const Node& node) {
   }
   Access access;
   return node.work();
+}
+
+Status run(const Stream* stream, const Node& node) {
+  if (!listener) return run_silently(node);
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = run_silently(node);
+  listener->done(node, stream->device->ordinal, stream->number, start, std::chrono::steady_clock::now());
+  return status;
 }
 
 bool is_late() {
@@ -36,7 +47,8 @@ void take_one(Stream* stream) {
   } else if (task.mark) {
     task.mark->when = std::chrono::steady_clock::now();
     task.mark->done = true;
-  } else if (Status status = run(task.node); status != CUDA_SUCCESS && stream->device->failure == CUDA_SUCCESS) {
+  } else if (Status status = run(stream, task.node);
+             status != CUDA_SUCCESS && stream->device->failure == CUDA_SUCCESS) {
     stream->device->failure = status;
   }
 }
@@ -54,7 +66,7 @@ void wait_as_legacy_does(Stream* stream) {
 }  // namespace
 
 Status do_or_queue(Stream* stream, Node node) {
-  if (!is_late()) return run(node);
+  if (!is_late()) return run(stream, node);
   wait_as_legacy_does(stream);
   stream->queue.push_back({std::move(node), nullptr, nullptr});
   return CUDA_SUCCESS;

@@ -95,7 +95,10 @@ Status submit(Stream* stream, std::string name, std::function<Status()> work, bo
   if (Capture* capture = disturbed_by(stream))
     return invalidate(capture, name.c_str(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   Node node{std::move(name), std::move(work), calls_host};
-  if (!stream->capture) return do_or_queue(stream, std::move(node));
+  if (!stream->capture) {
+    if (listener) node.correlation = listener->asked(node.name);
+    return do_or_queue(stream, std::move(node));
+  }
   if (stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   stream->capture->graph->nodes.push_back(std::move(node));
   note_work(stream);
@@ -129,7 +132,9 @@ EMULATOR_API Status cuStreamCreateWithPriority(void** handle, unsigned flags, in
   EMULATOR_ENTER_CONTEXT();
   if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
   auto stream = std::make_unique<Stream>();
+  static uint32_t streams = 13;
   stream->device = current(), stream->blocking = flags == 0, stream->priority = std::clamp(priority, -5, 0);
+  stream->number = streams++;
   *handle = all().streams.add(std::move(stream));
   return CUDA_SUCCESS;
 }
