@@ -426,3 +426,29 @@ def test_questions_about_arguments_and_results():
     shares = torch._C._any_output_is_alias_to_input_or_output
     assert shares((y,), {}, (y[1:],)) and not shares((y,), None, (y * 2,))
     assert [a.type for a in torch._C.parse_schema("f(Tensor[]? x, int n) -> ()").arguments] == ["Tensor[]?", "int"]
+
+
+def test_opcheck_takes_operators_of_ours_and_says_what_it_takes():
+    x = torch.randn(3, requires_grad=True)
+    results = library.opcheck(torch.ops.aten.sin.default, (x,))
+    assert set(results.values()) == {"SUCCESS"} and "test_aot_dispatch_dynamic" in results
+    assert len(library.opcheck(torch.ops.aten.sin.default, (x,), test_utils="ALL")) > len(results)
+    with pytest.raises(ValueError, match="must be an OpOverload"):
+        library.opcheck(torch.sin, (x,))
+    with pytest.raises(ValueError, match="test_utils to be subset of"):
+        library.opcheck(torch.ops.aten.sin.default, (x,), test_utils="test_nothing")
+    with pytest.raises(RuntimeError, match="has the overloads"):
+        library.opcheck(torch.ops.aten.add, (x, x))
+
+
+def test_opcheck_finds_results_that_share_memory_and_strides_that_differ():
+    with library._scoped_library("conform_checks", "DEF") as lib:
+        lib.define("twice(Tensor x) -> (Tensor, Tensor)")
+        lib.impl("twice", lambda x: (y := x.clone(), y[:1]), "CPU")
+        with pytest.raises(Exception, match="Outputs 0 and 1 alias unexpectedly"):
+            library.opcheck(torch.ops.conform_checks.twice.default, (X,), test_utils="test_schema")
+        lib.define("turned(Tensor x) -> Tensor")
+        lib.impl("turned", lambda x: x.clone().t(), "CPU")
+        library.register_fake("conform_checks::turned", lambda x: x.new_empty(x.shape[::-1]), lib=lib)
+        with pytest.raises(Exception, match="Stride mismatch"):
+            library.opcheck(torch.ops.conform_checks.turned.default, (torch.ones(2, 3),), test_utils="test_faketensor")

@@ -364,7 +364,7 @@ Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
       g = call_operator(view, g, DimsView(to.sizes));
     }
   }
-  if (g.dtype() != to.dtype) {
+  if (g.dtype() != to.dtype && !to.any_dtype) {
     if (is_complex(g.dtype()) && !is_complex(to.dtype)) {
       static const Operator& real = op("real");
       g = call_operator(real, g);

@@ -79,7 +79,10 @@ Tensor part_of(const Tensor& whole, const Geometry& view, const Geometry& base) 
 
 class AsStridedView : public Node {
  public:
-  AsStridedView(const Tensor& base, const Tensor& view) : base_(base), view_(view) {}
+  AsStridedView(const Geometry& base, const Geometry& view, Edge of, Device device) : base_(base), view_(view) {
+    edges.push_back(std::move(of));
+    results.push_back({view.sizes, view.dtype, device});
+  }
   const char* name() const override { return "AsStridedBackward0"; }
   void backward(Grads& grads, Grads& out) override {
     if (may_overlap(view_.sizes, view_.strides)) {
@@ -158,7 +161,7 @@ class CopySlices : public Node {
     Grads part_grads, changed;
     part_grads.push_back(call_operator(op("clone"), part));
     changed.resize(change_->edges.size());
-    change_->backward(part_grads, changed);
+    run_change(part_grads, changed);
     if (!edges[0].node) {
     } else if (!change_->edges.empty() && changed[0].defined()) {
       call_operator(op("copy_"), part, changed[0]);
@@ -174,6 +177,20 @@ class CopySlices : public Node {
   }
 
  private:
+  void run_change(Grads& grads, Grads& out) {
+    ChangedPart part{change_.get(), {}};
+    if (modes.grad_enabled)
+      part.history.node = RefPtr<Node>(new AsStridedView(base_, view_, {RefPtr<Node>(this), 0}, results[0].device));
+    const ChangedPart* const before = std::exchange(changed_part, &part);
+    try {
+      change_->backward(grads, out);
+    } catch (...) {
+      changed_part = before;
+      throw;
+    }
+    changed_part = before;
+  }
+
   Geometry base_, view_;
   RefPtr<Node> change_;
 };
@@ -241,9 +258,7 @@ RefPtr<Node> grad_fn(const Tensor& t) {
       AutogradState& state = state_for_writing(t.get());
       t->seen_history = now;
       if (base->requires_grad) {
-        RefPtr<Node> node(new AsStridedView(base, t));
-        node->edges.push_back(gradient_edge(base));
-        node->results.push_back({t.sizes(), t.dtype(), t.device()});
+        RefPtr<Node> node(new AsStridedView(Geometry(base), Geometry(t), gradient_edge(base), t.device()));
         move_retained(t, state, *node);
         state.grad_fn = node;
         state.output_index = 0;
@@ -277,6 +292,12 @@ void renew_view(const TensorImpl& view) {
 }
 
 bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
+
+ResultInfo gradient_info(const Tensor& leaf) {
+  const AutogradState* const state = state_of(leaf.get());
+  const Dtype dtype = state && state->grad_dtype ? *state->grad_dtype : leaf.dtype();
+  return {leaf.sizes(), dtype, leaf.device(), state && state->any_grad_dtype};
+}
 
 void forget_accumulator(const Tensor& t) {
   if (AutogradState* state = state_of(t.get())) state->accumulator = nullptr;
@@ -360,14 +381,13 @@ Tensor detach(const Tensor& t) {
   return d;
 }
 
-void set_requires_grad(const Tensor& t, bool on, const char* kinds) {
+void set_requires_grad(const Tensor& t, bool on, const char* only) {
   if (on == t->requires_grad && (on || !grad_fn(t))) return;
   check(on || is_leaf(t),
         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   if (on) {
-    check(is_differentiable(t.dtype()), "only Tensors of ", kinds, " dtype can require gradients, got ",
-          name_of(t.dtype()));
+    check(is_differentiable(t.dtype()), only, " dtype can require gradients, got ", name_of(t.dtype()));
     check(!t->inference || modes.inference,
           "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   }

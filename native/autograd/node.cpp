@@ -85,9 +85,16 @@ void SavedTensor::replace(RefPtr<PackedTensor> packed) {
   packed_ = std::move(packed);
 }
 
+thread_local const ChangedPart* changed_part = nullptr;
+
+Edge edge_of_output(const Node& owner, uint32_t index) {
+  if (changed_part && changed_part->change == &owner) return changed_part->history;
+  return {RefPtr<Node>(const_cast<Node*>(&owner)), index};
+}
+
 Tensor SavedTensor::unpack(const Node& owner) const {
   if (packed_) {
-    const Edge edge = is_output_ ? Edge{RefPtr<Node>(const_cast<Node*>(&owner)), output_index_} : packed_->edge;
+    const Edge edge = is_output_ ? edge_of_output(owner, output_index_) : packed_->edge;
     Tensor t = packed_->unpack();
     if (edge.node && !t->requires_grad && is_differentiable(t.dtype())) {
       t = detach(t);
@@ -121,8 +128,9 @@ Tensor SavedTensor::unpack(const Node& owner) const {
   if (is_output_ && modes.grad_enabled && is_differentiable(tensor_.dtype())) {
     Tensor t = detach(tensor_);
     AutogradState& state = state_for_writing(t.get());
-    state.grad_fn = RefPtr<Node>(const_cast<Node*>(&owner));
-    state.output_index = output_index_;
+    const Edge edge = edge_of_output(owner, output_index_);
+    state.grad_fn = edge.node;
+    state.output_index = edge.index;
     t->requires_grad = true;
     if (tensor_->has_tangent) {
       state.tangents = state_of(tensor_.get())->tangents;
@@ -219,7 +227,7 @@ thread_local bool keeps_grad_layout = true;
 
 AccumulateGrad::AccumulateGrad(const Tensor& t) : variable(t) {
   sequence = UINT64_MAX;  // leaves are served as soon as their gradient is complete
-  results.push_back({t.sizes(), t.dtype(), t.device()});
+  results.push_back(gradient_info(t));
 }
 
 AccumulateGrad::~AccumulateGrad() {
@@ -257,8 +265,8 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
         state.grad = clone(grad, MemoryFormat::preserve);
       } else {
         Tensor copy = is_dense(variable.sizes(), variable.strides())
-                          ? empty(TensorInfo{variable.sizes(), variable.strides(), variable.dtype(), variable.device()})
-                          : empty(variable.sizes(), variable.dtype(), variable.device());
+                          ? empty(TensorInfo{variable.sizes(), variable.strides(), grad.dtype(), variable.device()})
+                          : empty(variable.sizes(), grad.dtype(), variable.device());
         copy_into(copy, grad);
         state.grad = copy;
       }

@@ -1,5 +1,6 @@
 // Node: one recorded call. Edges lead from a node to the nodes of its inputs; gradients flow along them.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "dispatch/call.h"
@@ -56,6 +57,7 @@ struct ResultInfo {
   Dims sizes;
   Dtype dtype = Dtype::f32;
   Device device;
+  bool any_dtype = false;  // a gradient of another dtype is taken as it is
 };
 
 class Node : public RefCounted {
@@ -117,6 +119,15 @@ class SavedTensor {
   uint32_t version_ = 0, output_index_ = 0;
   bool is_output_ = false, had_history_ = false;
 };
+
+// A node of an in-place change of a view that CopySlices runs: what it gave is a part of the base as it is after the
+// change, and has that history.
+struct ChangedPart {
+  const Node* change;
+  Edge history;
+};
+extern thread_local const ChangedPart* changed_part;
+Edge edge_of_output(const Node& owner, uint32_t index);  // what a result of a node has for its history
 
 // An argument kept for backward, owning what it refers to. Most are tensors and numbers: the rest has a place of its
 // own, so that a node stays small.
@@ -183,7 +194,9 @@ class AutogradState : public GradState {
   std::vector<RefPtr<TensorHook>> leaf_hooks;  // hooks of a leaf
   std::vector<RefPtr<TensorHook>> post_accumulate;
   bool retains_grad = false;
-  uint32_t history = 0;  // of a base: how often its history was rewritten through a view
+  bool any_grad_dtype = false;      // Tensor.grad_dtype was set to None
+  std::optional<Dtype> grad_dtype;  // or to this; else it is the dtype of the tensor
+  uint32_t history = 0;             // of a base: how often its history was rewritten through a view
   struct Tangent {
     int64_t level;
     Tensor tensor;
@@ -196,7 +209,8 @@ class AutogradState : public GradState {
 inline AutogradState* state_of(const TensorImpl* t) { return static_cast<AutogradState*>(t->grad_state); }
 AutogradState& state_for_writing(TensorImpl* t);
 
-RefPtr<Node> grad_fn(const Tensor& t);     // regenerated for a view whose base was changed in place
+RefPtr<Node> grad_fn(const Tensor& t);         // regenerated for a view whose base was changed in place
+ResultInfo gradient_info(const Tensor& leaf);  // what its gradient is made to fit
 void forget_accumulator(const Tensor& t);  // the leaf becomes another one; graphs made up to now lead to the old one
 Edge gradient_edge(const Tensor& t);       // grad_fn or the accumulator; empty when no gradient is wanted
 void renew_view(const TensorImpl& view);   // a view whose base got a tangent has one, too
@@ -205,7 +219,7 @@ void set_history(const Tensor& t, RefPtr<Node> node);     // appends a result to
 void rebase_history(const Tensor& t, RefPtr<Node> node);  // after an in-place change recorded by `node`
 void lead_flatly(const Tensor& t, const Edge& to);        // t depends on `to` as well, with a slope of zero
 void become_view(const Tensor& t, const Tensor& view);    // t takes the sizes, strides and history of a view of itself
-void set_requires_grad(const Tensor& t, bool on, const char* kinds = "floating point and complex");
+void set_requires_grad(const Tensor& t, bool on, const char* only = "Only Tensors of floating point and complex");
 Tensor detach(const Tensor& t);  // shares memory and version
 void check_inplace(const char* who, const Tensor& target, bool record);
 // For forward mode: a node that stands for the call just made. `sources` has the tensor of each edge, undefined for a

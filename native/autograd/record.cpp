@@ -184,6 +184,7 @@ void note_change(const Tensor& t) {
 void record(Call& c) {
   const Operator& op = functional_of(c.op);
   const bool inplace = c.op.inplace || c.op.mutates;
+  if (c.op.view && c.tensor(0)->inference) return;  // what it shows is never recorded
   if (!inplace)  // an operator that gives its input back (contiguous, to) has done nothing to record
     for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i)
       if (c.args[i].kind == Kind::tensor && !c.outputs.empty() && c.outputs[0].get() == c.args[i].tensor_) return;
@@ -223,7 +224,8 @@ void after_view(Call& c) {
   const Tensor from = c.tensor(0);
   if (from->inference) return;  // it is never recorded, nor are its views
   for (const Tensor& t : c.outputs) {
-    if (t.get() == from.get() || t.storage() != from.storage()) continue;
+    // A tensor that answers for itself shows another's elements without sharing its memory.
+    if (t.get() == from.get() || (t.storage() != from.storage() && t->level != kDispatched)) continue;
     t->base = from->base ? from->base : RefPtr<TensorImpl>(from.get());
     if (const AutogradState* base = state_of(t->base.get())) t->seen_history = base->history;
     const ViewOrigin origin = modes.inference       ? ViewOrigin::inference
@@ -249,8 +251,8 @@ class Sink : public Node {
 RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   const Operator& op = functional_of(c.op);
   if (!op.differentiable || (op.pointwise && !op.pointwise->differentiable)) return nullptr;
-  check_implemented(op.pointwise || op.derivative, "forward mode: the derivative for '", op.name(),
-                    "' is not implemented.");
+  check_implemented(op.pointwise || op.derivative, "Trying to use forward AD with ", op.name(),
+                    " that does not support it: its derivative is not implemented");
   const NoPacking unpacked;  // nothing of this outlives the call
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
@@ -271,6 +273,10 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
       node->edge_counts.push_back(1);
     }
   }
+  for (int i = 0; op.pointwise && i < op.pointwise->input_count; ++i)
+    check_implemented(!node->needs(i) || op.pointwise->has_gradient[i], "Trying to use forward AD with ", op.name(),
+                      " that does not support it: the derivative by '", parameters[static_cast<size_t>(i)].name,
+                      "' is not implemented");
   for (const Tensor& t : c.outputs)
     node->results.push_back(t.defined() ? ResultInfo{t.sizes(), t.dtype(), t.device()} : ResultInfo{});
   if (op.pointwise) {

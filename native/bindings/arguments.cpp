@@ -101,7 +101,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     }
     case ArgType::real: {
       double real;
-      if ((!is_number(o) && !is_tensor(o)) || !to_real(o, real)) return false;
+      if ((!is_number(o) && !(is_tensor(o) && !impl_of(o)->requires_grad)) || !to_real(o, real)) return false;
       v = Value(Scalar(real));
       return true;
     }

@@ -18,9 +18,27 @@ namespace {
 
 // ---------------------------------------------------------------- nested sequences
 
-bool is_sequence(PyObject* o) {
-  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o);
+// A NumPy array without dimensions, which passes for a sequence.
+bool is_number_array(PyObject* o) {
+  if (std::string_view(Py_TYPE(o)->tp_name) != "numpy.ndarray" || PySequence_Size(o) >= 0) return false;
+  PyErr_Clear();
+  return true;
 }
+
+// The number in such an array; anything else as it is.
+Ref number_in(PyObject* o) {
+  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || !is_number_array(o)) return Ref::borrow(o);
+  const Ref nothing(require(PyTuple_New(0)));
+  return Ref(require(PyObject_GetItem(o, nothing.get())));
+}
+
+bool is_sequence(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return true;
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o) && !is_number_array(o);
+}
+
+// A tensor among the data that stands for a number, whatever its dimensions.
+bool is_number_tensor(PyObject* o, int64_t depth) { return depth > 0 && is_tensor(o) && impl_of(o)->numel == 1; }
 
 // As PyTorch has it; a list that holds itself has more.
 constexpr int kMostNesting = 128;
@@ -53,7 +71,8 @@ void find_shape(PyObject* o, Dims& sizes, int depth) {
   check_value(depth <= kMostNesting, "too many dimensions '", Py_TYPE(o)->tp_name,
               "': tensor: the data is nested deeper than ", kMostNesting, " (a list that holds itself?)");
   if (is_tensor(o)) {
-    for (int64_t s : impl_of(o)->sizes) sizes.push_back(s);
+    if (!is_number_tensor(o, depth))
+      for (int64_t s : impl_of(o)->sizes) sizes.push_back(s);
     return;
   }
   if (!is_sequence(o)) return;
@@ -99,9 +118,10 @@ void find_kind(PyObject* o, int64_t depth, int64_t rank, int& kind, int& exact) 
   } else {
     Scalar s;
     check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
-    check(to_scalar(o, s), "Could not infer dtype of ", Py_TYPE(o)->tp_name);
-    // NumPy scalars carry a dtype of their own.
-    const std::string_view type = Py_TYPE(o)->tp_name;
+    const Ref number = number_in(o);
+    check(to_scalar(number.get(), s), "Could not infer dtype of ", Py_TYPE(o)->tp_name);
+    // NumPy scalars carry a dtype of their own, as arrays without dimensions do.
+    const std::string_view type = Py_TYPE(number.get())->tp_name;
     static const std::pair<std::string_view, Dtype> numpy[] = {
         {"numpy.float32", Dtype::f32}, {"numpy.float64", Dtype::f64},   {"numpy.float16", Dtype::f16},
         {"numpy.int64", Dtype::i64},   {"numpy.int32", Dtype::i32},     {"numpy.int16", Dtype::i16},
@@ -127,12 +147,15 @@ void store_scalar(PyObject* o, char* to) {
   } else {
     Scalar s;
     int overflow = 0;
-    if (PyLong_Check(o) && std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
+    const bool is_truth = std::is_same_v<T, bool> && PyLong_Check(o);
+    if (PyLong_Check(o) && std::is_integral_v<T> && !is_truth) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
     check_value(!overflow || (overflow > 0 && std::is_same_v<T, uint64_t>),
                 "Overflow when unpacking long long: an integer in the data does not fit in 64 bits");
     check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
     if (PyLong_Check(o) && !std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow && !std::is_integral_v<T>) {  // a huge integer, rounded
+    if (is_truth) {
+      s = Scalar(PyObject_IsTrue(o) == 1);
+    } else if (overflow && !std::is_integral_v<T>) {  // a huge integer, rounded
       s = Scalar(PyLong_AsDouble(o));
       if (PyErr_Occurred()) raise_python();
     } else {
@@ -166,8 +189,9 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
   const int64_t rank = static_cast<int64_t>(sizes.size());
   if (is_tensor(o)) {
     const Tensor t = unwrap_elements("tensor", o);
-    check_value(t.sizes() == Dims(sizes.subspan(static_cast<size_t>(depth))),
-                "expected sequence of equal shapes, but got a tensor of shape ", tuple(t.sizes()), " at dim ", depth);
+    check_value(
+        (depth == rank && is_number_tensor(o, depth)) || t.sizes() == Dims(sizes.subspan(static_cast<size_t>(depth))),
+        "expected sequence of equal shapes, but got a tensor of shape ", tuple(t.sizes()), " at dim ", depth);
     const Tensor c = contiguous(convert(t, dtype));
     std::memcpy(at, c.bytes(), static_cast<size_t>(c.numel() * size_of(dtype)));
     at += c.numel() * size_of(dtype);
@@ -176,7 +200,7 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
   if (depth == rank) {
     check_value(!is_sequence(o), "expected a number at the innermost level (dim ", depth - 1, "), got ",
                 Py_TYPE(o)->tp_name, "; too many dimensions or a ragged list");
-    store(o, at);
+    store(number_in(o).get(), at);
     at += size_of(dtype);
     return;
   }
@@ -197,7 +221,7 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
         Ref number(wrap(s));
         store(number.get(), at);
       } else {
-        store(item, at);
+        store(number_in(item).get(), at);
       }
     }
     return;

@@ -90,7 +90,7 @@ void lead_on(OperatorNode& node, PyObject* flat, const Grads& grads, Grads& out)
   const bool to_output = PyUnicode_CompareWithASCIIString(flat, "output") == 0;
   for (const Tensor& grad : grads)
     if (grad.get() == out[0].get()) out[0] = detach(grad);
-  lead_flatly(out[0], to_output ? Edge{RefPtr<Node>(&node), 0} : node.edges[0]);
+  lead_flatly(out[0], to_output ? edge_of_output(node, 0) : node.edges[0]);
 }
 
 PyObject* pointwise_function = nullptr;  // cresset.ops.pointwise: backward by formula, on tensors

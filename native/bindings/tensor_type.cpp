@@ -6,6 +6,7 @@
 // __dict__, weak references, a subclass) must not be lost: ownership flips, the impl keeps the object alive, until
 // Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
+#include "bindings/tensor_gradient.h"
 #include "bindings/wrapper_layout.h"
 #include "cuda/device.h"
 #include "tensor/backend.h"
@@ -89,15 +90,24 @@ void tensor_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-void drop_wrapper(TensorImpl* impl) {
+// Nobody but Python may hold the impl any more. Where somebody got the object by a weak reference meanwhile, it takes
+// the impl over, which lives on: true.
+bool drop_wrapper(TensorImpl* impl) {
   const PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject* o = static_cast<PyObject*>(std::exchange(impl->wrapper, nullptr));
+  PyObject* o = static_cast<PyObject*>(impl->wrapper);
   impl->owns_wrapper = false;
-  if (o) {
+  const bool held = o && Py_REFCNT(o) > 1;
+  if (held) {
+    impl->retain();
+    object_of(o)->owns = true;
+    forget_finalized(o);
+  } else if (o) {
+    impl->wrapper = nullptr;
     object_of(o)->impl = nullptr;
-    Py_DECREF(o);
   }
+  Py_XDECREF(o);
   PyGILState_Release(gil);
+  return held;
 }
 
 // torch.Tensor(...): the old constructor, a float tensor from sizes or data. A subclass made from a tensor shares its
@@ -147,8 +157,6 @@ GETTER(get_is_cpu, return PyBool_FromLong(t->storage->device.is_cpu()))
 GETTER(get_is_meta, return PyBool_FromLong(t->storage->device.is_meta()))
 GETTER(get_false, Py_RETURN_FALSE)
 GETTER(get_none, Py_RETURN_NONE)
-GETTER(get_grad, const AutogradState* s = state_of(t);
-       return s && s->grad.defined() ? wrap(s->grad) : Py_NewRef(Py_None))
 GETTER(get_data, if (t->level) return wrap(detach(Tensor(t)));
        Tensor d = view_of(Tensor(t), t->sizes, t->strides, t->offset); d->storage = Storage::alias(t->storage);
        return wrap(d))
@@ -171,24 +179,6 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
 int set_grad_fn(PyObject*, PyObject* value, void*) {
   return set_guarded(value, [] { check_type(false, "_grad_fn is set by operations; detach_() takes it away"); });
 }
-int set_grad(PyObject* self, PyObject* value, void*) {
-  return set_guarded(value ? value : Py_None, [&] {
-    TensorImpl* t = impl_of(self);
-    if (!value || value == Py_None) {
-      if (AutogradState* s = state_of(t)) s->grad.reset();
-      return;
-    }
-    check_type(is_tensor(value), "assigned grad expected to be a Tensor or None but got ", Py_TYPE(value)->tp_name);
-    const Tensor grad = unwrap(value);
-    check(grad.get() != t, "can't assign Variable as its own grad");
-    check(grad.dtype() == t->dtype, "assigned grad has data of a different type: ", name_of(grad.dtype()),
-          " for a tensor of ", name_of(t->dtype));
-    check(grad.device() == t->storage->device, "assigned grad has data located on a different device");
-    check(grad.sizes() == t->sizes, "assigned grad has data of a different size: ", list(grad.sizes()),
-          " for a tensor of size ", list(t->sizes));
-    state_for_writing(t).grad = grad;
-  });
-}
 int set_data(PyObject* self, PyObject* value, void*) {
   return set_guarded(value, [&] {
     check_type(is_tensor(value), "Variable data has to be a tensor, but got ", Py_TYPE(value)->tp_name);
@@ -202,10 +192,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     t->offset = v->offset;
     t->dtype = v->dtype;
     t->update_numel_and_contiguity();
-    if (AutogradState* s = state_of(t);
-        s && s->accumulator &&
-        !(s->accumulator->results[0].sizes == t->sizes && s->accumulator->results[0].dtype == t->dtype))
-      s->accumulator->results[0] = {t->sizes, t->dtype, t->storage->device};
+    if (AutogradState* s = state_of(t); s && s->accumulator) s->accumulator->results[0] = gradient_info(Tensor(t));
   });
 }
 int set_backward_hooks(PyObject* self, PyObject* value, void*) {
@@ -231,6 +218,9 @@ PyGetSetDef getset[] = {
     {"_grad_fn", get_grad_fn, set_grad_fn, nullptr, nullptr},
     {"grad", get_grad, set_grad, "the accumulated gradient, or None", nullptr},
     {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype,
+     "the dtype that gradients of this leaf have: its own unless another one is set; None takes them as they come",
+     nullptr},
     {"data", get_data, set_data, "the same memory without history", nullptr},
     {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
     {"_version", get_version, nullptr, "how often it was changed in place", nullptr},
@@ -345,7 +335,7 @@ PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_
     PyObject* on = only_argument("requires_grad_", "requires_grad", args, n, names);
     check_type(!on || PyBool_Check(on), "requires_grad_(): argument 'requires_grad' must be bool, not ",
                on ? Py_TYPE(on)->tp_name : "");
-    set_requires_grad(unwrap(self), on != Py_False, "floating point");
+    set_requires_grad(unwrap(self), on != Py_False, "only Tensors of floating point");
     return Py_NewRef(self);
   });
 }

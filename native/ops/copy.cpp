@@ -89,7 +89,8 @@ struct NamedDtype {
   const char *name, *signature;
   Dtype dtype;
 };
-#define NAMED(name, dtype) {name, name "(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", Dtype::dtype}
+#define NAMED(name, dtype) \
+  { name, name "(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", Dtype::dtype }
 constexpr NamedDtype kNamed[] = {
     NAMED("float", f32),  NAMED("double", f64),   NAMED("half", f16), NAMED("bfloat16", bf16), NAMED("long", i64),
     NAMED("int", i32),    NAMED("short", i16),    NAMED("char", i8),  NAMED("byte", u8),       NAMED("bool", b8),
@@ -152,11 +153,16 @@ void run_resize_(Call& c) {
     const int64_t before = t.storage()->bytes / size_of(t.dtype());
     t->storage->resize(needed);
     const Dims added{needed / size_of(t.dtype()) - before}, steps{1};
-    fill_uninitialized(view_of(t, added, steps, before));
+    if (!t.is_meta()) fill_uninitialized(view_of(t, added, steps, before));
   }
   t->sizes = Dims(c.integers(1));
   t->strides = strides_for(t, format);
   t->update_numel_and_contiguity();
+}
+
+// A tensor without memory takes other sizes, too.
+void infer_resize_(Call& c) {
+  if (c.tensor(0).is_meta()) run_resize_(c);
 }
 
 void run_set_(Call& c) {
@@ -202,8 +208,8 @@ REGISTER(copy) {
   r.add("_lazy_clone(Tensor input) -> Tensor", nullptr, run_lazy_clone, kAnyDevice);
   r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative,
         run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);
-  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_,
-        kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", infer_resize_,
+        run_resize_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
   r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_,
         kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
 }

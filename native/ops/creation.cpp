@@ -304,7 +304,7 @@ void infer_space(Call& c, int options) {
   const bool any_complex = complex_bound(0) || complex_bound(1);
   const Dtype inferred = any_complex ? to_complex(default_dtype()) : default_dtype();
   const NewOptions o = new_options(c, options, inferred);
-  check(!any_complex || is_complex(o.dtype), c.op.name(), "(): inferred dtype ", facts(inferred).legacy,
+  check(!any_complex || is_complex(o.dtype), "torch.", c.op.name(), "(): inferred dtype ", facts(inferred).legacy,
         " can't be safely cast to passed dtype ", facts(o.dtype).legacy);
   check(c.integer(2) >= 0, c.op.name(), ": number of steps must be non-negative, got ", c.integer(2));
   // Between two bools lies nothing, but one alone can be had.

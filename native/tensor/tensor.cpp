@@ -7,7 +7,7 @@
 
 namespace cresset {
 
-void (*release_wrapper)(TensorImpl*) = nullptr;
+bool (*release_wrapper)(TensorImpl*) = nullptr;
 
 void* TensorImpl::operator new(size_t bytes) { return allocate_cell(bytes); }
 void TensorImpl::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
@@ -15,7 +15,7 @@ void TensorImpl::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
 TensorImpl::~TensorImpl() { delete grad_state; }
 
 void TensorImpl::last_reference_gone() {
-  if (owns_wrapper) release_wrapper(this);
+  if (owns_wrapper && release_wrapper(this)) return;
   delete this;
 }
 

@@ -71,7 +71,7 @@ class TensorImpl : public RefCounted {
  private:
   [[gnu::cold]] char* data_in_bounds() const;
 };
-extern void (*release_wrapper)(TensorImpl* impl);  // set by the bindings
+extern bool (*release_wrapper)(TensorImpl* impl);  // set by the bindings; true: the impl lives on
 
 class Tensor : public RefPtr<TensorImpl> {
  public:

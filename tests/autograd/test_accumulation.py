@@ -79,3 +79,45 @@ def test_sparse_gradients_are_summed_in_the_order_of_their_calls():
     x = cresset.zeros(4, requires_grad=True)
     (Given.apply(x, first) + Given.apply(x, second)).sum().backward()
     assert x.grad._indices().tolist() == (first + second)._indices().tolist() == [[0, 3, 0, 1, 3]]
+
+
+class TestGradDtype:
+    def test_it_is_the_dtype_of_the_leaf_until_another_one_is_set(self):
+        x = cresset.ones(2, requires_grad=True)
+        assert x.grad_dtype is cresset.float32
+        kept = x * 2
+        x.grad_dtype = cresset.float16  # graphs that were made before see it
+        kept.sum().backward()
+        assert x.grad.dtype is cresset.float16 and x.grad.tolist() == [2.0, 2.0]
+        with pytest.raises(RuntimeError, match="because there is already a gradient with dtype 'half'"):
+            x.grad_dtype = cresset.float64
+        x.grad = None
+        with pytest.raises(RuntimeError, match="gradient with dtype 'float' to a tensor with grad_dtype 'Half'"):
+            x.grad = cresset.ones(2)
+
+    def test_none_takes_gradients_as_they_come(self):
+        class Wide(cresset.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad.double()
+
+        x = cresset.ones(2, requires_grad=True)
+        Wide.apply(x).sum().backward()
+        assert x.grad.dtype is cresset.float32
+        x.grad = x.grad_dtype = None
+        Wide.apply(x).sum().backward()
+        assert x.grad_dtype is None and x.grad.dtype is cresset.float64
+        x.grad = cresset.ones(2, dtype=cresset.float16)
+
+    def test_only_leaves_have_it(self):
+        y = cresset.ones(2, requires_grad=True) * 2
+        with pytest.raises(RuntimeError, match="can only be accessed on leaf tensors"):
+            y.grad_dtype  # noqa: B018
+        with pytest.raises(RuntimeError, match="can only be set on leaf tensors"):
+            y.grad_dtype = cresset.float16
+        with pytest.raises(RuntimeError, match="must be a torch.dtype or None, but got str"):
+            cresset.ones(2).grad_dtype = "float16"

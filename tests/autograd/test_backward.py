@@ -244,3 +244,17 @@ def test_a_recorded_gradient_that_goes_to_places_requires_none():
     x = cresset.tensor([3.0, 1.0], requires_grad=True)
     for made in (x.max(0).values, x.sort().values, cresset.nn.functional.dropout(x, 0.5)):
         assert not cresset.autograd.grad(made.sum(), x, create_graph=True)[0].requires_grad
+
+
+def test_backward_asks_the_classes_of_the_tensors_it_starts_from():
+    asked = []
+
+    class Watched(cresset.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = cresset.ones(2, requires_grad=True)
+    cresset.autograd.backward((x * 3).as_subclass(Watched), cresset.ones(2))
+    assert cresset.autograd.backward in asked and x.grad.tolist() == [3.0, 3.0]

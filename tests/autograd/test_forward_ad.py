@@ -297,3 +297,21 @@ def test_a_function_without_a_jvp_may_ask_which_inputs_need_a_gradient():
         dual = fw.make_dual(A, T)
         tangent = fw.unpack_dual(cresset.linalg.solve(dual, B)).tangent
     cresset.testing.assert_close(tangent, -cresset.linalg.solve(A, T @ cresset.linalg.solve(A, B)))
+
+
+def test_writing_to_out_is_refused_where_a_tangent_would_be_lost():
+    plain, place = cresset.ones(2), cresset.empty(2)
+    with fw.dual_level():
+        dual = fw.make_dual(cresset.ones(2), cresset.ones(2))
+        for call in (lambda: cresset.add(dual, plain, out=place), lambda: cresset.add(plain, plain, out=dual)):
+            with pytest.raises(RuntimeError, match="because it is an out= function"):
+                call()
+
+
+def test_a_formula_that_lacks_a_derivative_is_refused():
+    """The tangent of the first argument was left out without a word."""
+    with fw.dual_level():
+        dual = fw.make_dual(cresset.ones(2), cresset.ones(2))
+        assert fw.unpack_dual(cresset.igamma(cresset.ones(2), dual)).tangent[0].item() == pytest.approx(0.36787944)
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with igamma that does not support it"):
+            cresset.igamma(dual, dual)

@@ -393,3 +393,42 @@ def test_what_has_neither_jvp_nor_backward_says_that_jvp_is_missing():
         dual = cresset.autograd.forward_ad.make_dual(cresset.ones(()), cresset.ones(()))
         with pytest.raises(NotImplementedError, match="must implement the jvp function"):
             Plain.apply(dual)
+
+
+@pytest.mark.parametrize("save", ["save_for_backward", "save_for_forward"])
+def test_an_input_that_is_returned_as_it_is_cannot_be_saved_by_setup_context(save):
+    class Same(Function):
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            getattr(ctx, save)(output)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    with pytest.raises(RuntimeError, match="An input that has been returned as-is"):
+        Same.apply(cresset.ones(2, requires_grad=True))
+
+
+def test_a_function_that_saves_what_it_changed_in_place_may_return_it():
+    class Doubled(Function):
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0]
+
+    x = cresset.ones(2, requires_grad=True)
+    Doubled.apply(x.clone()).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

@@ -527,3 +527,21 @@ def test_an_operand_that_data_gave_and_that_is_written_over_is_read_by_backward_
     call(y)
     y.sum().backward()
     assert x.grad.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("change", ["relu_", "sigmoid_", "exp_", "tanh_"])
+def test_a_change_of_a_view_that_keeps_its_result_is_differentiated_twice(change):
+    """What backward reads of the changed part has the history of the base after the change."""
+    x = cresset.tensor([0.5, 2.0], dtype=cresset.float64, requires_grad=True)
+
+    def changed(x):
+        return getattr((x * 2).view(1, 2).view(2), change)().pow(2).sum()
+
+    def plain(x):
+        return getattr(cresset, change[:-1])(x * 2).pow(2).sum()
+
+    (slope,) = cresset.autograd.grad(changed(x), x, create_graph=True)
+    (expected,) = cresset.autograd.grad(plain(x), x, create_graph=True)
+    assert slope.tolist() == pytest.approx(expected.tolist())
+    (second,), (also,) = (cresset.autograd.grad(s.sum(), x) for s in (slope, expected))
+    assert second.tolist() == pytest.approx(also.tolist())

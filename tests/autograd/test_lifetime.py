@@ -174,3 +174,17 @@ def test_functions_do_not_leak():
         assert len(gc.get_objects()) - before < 50
     finally:
         gc.enable()
+
+
+def test_a_tensor_that_a_weak_reference_gave_outlives_who_held_it():
+    """Held by .grad alone the object belongs to the memory behind it; who asks for it meanwhile keeps both."""
+    x, y = cresset.ones(2), cresset.ones(2)
+    x.note = "mine"
+    reference = weakref.ref(x)
+    y.grad = x
+    del x
+    again = reference()
+    del y
+    assert again.sum().item() == 2.0 and again.note == "mine" and reference() is again
+    del again
+    assert reference() is None

@@ -152,3 +152,10 @@ def test_a_tensor_of_inference_mode_keeps_its_memory_outside_of_it():
         with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
             x.set_(source)
     assert x.tolist() == [2.0, 2.0]
+
+
+def test_a_view_of_a_tensor_of_inference_mode_is_not_recorded():
+    with cresset.inference_mode():
+        x = cresset.ones(2, 3, requires_grad=True)
+    view = x.view(-1)
+    assert view.is_inference() and not view.requires_grad and view.is_leaf and not view._is_view()

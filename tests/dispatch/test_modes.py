@@ -149,3 +149,47 @@ def test_an_operator_of_a_program_is_seen_and_may_have_a_rule_for_the_mode():
 
     with Log():
         assert twice(torch.ones(1)).tolist() == [10.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "seen"),
+    [
+        (lambda x: x.var(), "aten.var.correction"),
+        (lambda x: x.std(0, keepdim=True), "aten.std.correction"),
+        (lambda x: torch.var_mean(x, unbiased=False), "aten.var_mean.correction"),
+        (lambda x: x.narrow(0, -2, 1), "aten.slice.Tensor"),
+        (lambda x: x.chunk(2), "aten.split.Tensor"),
+        (lambda x: x.reshape(-1), "aten.view.default"),
+        (lambda x: x.t().reshape(-1), "aten.reshape.default"),
+        (lambda x: x.square(), "aten.pow.Tensor_Scalar"),
+    ],
+)
+def test_operators_that_pytorch_makes_of_one_other_are_seen_as_that_one(call, seen):
+    x = torch.arange(12.0).view(3, 4)
+    with Log() as log:
+        result = call(x)
+    assert log.lines[-1] == seen
+    for mine, plain in zip(result, call(x), strict=True) if isinstance(result, tuple) else [(result, call(x))]:
+        assert mine.tolist() == plain.tolist()
+
+
+def test_a_spread_is_seen_with_the_arguments_of_its_one_form():
+    calls = []
+
+    class Keep(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            calls.append((args[1:], kwargs))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 3)
+    with Keep():
+        x.var()
+        x.var(1)
+        x.var([0, 1], unbiased=False, keepdim=True)
+        x.var(dim=1, correction=2)
+    assert calls == [
+        ((), {}),
+        (([1],), {"correction": 1}),
+        (([0, 1],), {"correction": 0, "keepdim": True}),
+        (([1],), {"correction": 2}),
+    ]

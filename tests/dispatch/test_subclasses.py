@@ -338,3 +338,31 @@ def test_a_wrappers_facts_may_be_given_by_position():
 
     made = Wrapper()
     assert made.shape == (2, 3) and made.dtype == torch.float64 and made.stride() == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda x: x.narrow(0, 1, 2),
+        lambda x: x[0],
+        lambda x: x[1:],
+        lambda x: x.diagonal(),
+        lambda x: x[:1].expand(4, 3),
+    ],
+)
+def test_the_gradient_of_a_part_of_a_wrapper_has_a_gradient(part):
+    inner = torch.arange(9.0, dtype=torch.float64).view(3, 3) / 9
+    x = Logged(inner.clone().requires_grad_())
+    (slope,) = torch.autograd.grad(part(x).exp().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(slope.sum(), x)
+    plain = inner.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(part(plain).exp().sum(), plain)
+    assert second.inner.tolist() == expected.tolist()
+
+
+def test_a_change_of_a_view_of_a_wrapper_reaches_its_base():
+    x = Logged(torch.ones(3, requires_grad=True))
+    y = x * 1
+    y[1:].mul_(5)
+    y.sum().backward()
+    assert y.inner.tolist() == [1.0, 5.0, 5.0] and x.grad.inner.tolist() == [1.0, 5.0, 5.0]

@@ -383,3 +383,96 @@ def test_jvp_in_inference_mode_has_a_tangent():
     with cresset.inference_mode():
         x = cresset.tensor([3.0])
         assert jvp(lambda x: x**2, (x,), (cresset.ones(1),))[1].tolist() == [6.0]
+
+
+def test_a_gradient_of_a_gradient_in_inference_mode():
+    with cresset.inference_mode():
+        x = cresset.tensor([3.0])
+        assert jacrev(grad(lambda x: (x**3).sum()))(x).tolist() == [[18.0]]
+
+
+def test_what_vjp_gives_under_no_grad_can_be_pulled_and_differentiated_outside():
+    x = cresset.tensor(3.0, requires_grad=True)
+    with cresset.no_grad():
+        output, pull = vjp(lambda x: x**2, x)
+    (slope,) = pull(cresset.tensor(1.0))
+    assert not output.requires_grad and slope.item() == 6.0
+    assert cresset.autograd.grad(slope, x)[0].item() == 2.0
+
+
+def test_jvp_carries_its_tangents_whatever_holds_outside():
+    with cresset.autograd.forward_ad._set_fwd_grad_enabled(False):
+        x = cresset.tensor([3.0])
+        assert jvp(lambda x: x**2, (x,), (cresset.ones(1),))[1].tolist() == [6.0]
+
+
+class Widened(cresset.autograd.Function):
+    @staticmethod
+    def forward(x, y):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2, None
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        return tangent * 2
+
+    @staticmethod
+    def vmap(info, in_dims, x, y):
+        return Widened.apply(x, y), in_dims[0]
+
+
+def test_a_function_with_a_rule_of_its_own_pushes_tangents_inside_vmap():
+    push = vmap(lambda x: jvp(lambda x: Widened.apply(x, None), (x,), (cresset.tensor(3.0),)))
+    values, tangents = push(cresset.tensor([1.0, 2.0]))
+    assert values.tolist() == [2.0, 4.0] and tangents.tolist() == [6.0, 6.0]
+
+
+def test_a_rule_for_vmap_sees_lists_of_batches_with_their_dimensions():
+    seen = []
+
+    class Pairs(Widened):
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            seen.append(in_dims)
+            return (x, [each + 1 for each in y]), in_dims
+
+    x = cresset.tensor([1.0, 2.0])
+    one, (first, second) = vmap(Pairs.apply)(x, [x, 10 * x])
+    assert seen == [(0, [0, 0])]
+    assert one.tolist() == [1.0, 2.0] and first.tolist() == [2.0, 3.0] and second.tolist() == [11.0, 21.0]
+
+
+def test_tensors_that_a_function_takes_by_keyword_only_are_refused_inside_vmap():
+    class Shifted(Widened):
+        @staticmethod
+        def forward(x, *, by):
+            return x + by
+
+    x = cresset.ones(2)
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        vmap(Shifted.apply)(x, by=x)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'by'"):
+        Shifted.apply(x, by=x)
+
+
+def test_hooks_that_pack_what_is_saved_are_refused_for_gradients_but_not_for_tangents():
+    """What is packed has no tangents: the hessian came out as zeros."""
+
+    def packed(x):
+        with cresset.autograd.graph.save_on_cpu():
+            return x.sin().sum()
+
+    x = cresset.ones(2)
+    for transform in (grad, jacrev, hessian, lambda f: lambda x: vjp(f, x)):
+        with pytest.raises(RuntimeError, match="saved tensor hooks"):
+            transform(packed)(x)
+    with cresset.autograd.graph.save_on_cpu(), pytest.raises(RuntimeError, match="saved tensor hooks"):
+        grad(lambda x: x.sin().sum())(x)
+    assert jvp(packed, (x,), (x,))[1].item() == pytest.approx(2 * x.cos()[0].item())

@@ -91,3 +91,13 @@ def test_a_module_load_that_gives_its_argument_is_refused(swapping):
     layer.weight = nn.Parameter(torch.zeros(1, 2).as_subclass(Careless))
     with pytest.raises(RuntimeError, match="module_load returned one of self or other"):
         layer.load_state_dict({"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
+
+
+def test_slots_that_are_not_set_change_places_too():
+    class Noted(torch.Tensor):
+        __slots__ = ("note",)
+
+    first, second = torch.zeros(1).as_subclass(Noted), torch.ones(1).as_subclass(Noted)
+    first.note = "first"
+    torch.utils.swap_tensors(first, second)
+    assert second.note == "first" and not hasattr(first, "note")

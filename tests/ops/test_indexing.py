@@ -166,11 +166,18 @@ class TestGatheringWithASparseGradient:
         cresset.gather(x, 0, cresset.tensor(0), sparse_grad=True).backward()
         assert x.grad.layout is cresset.sparse_coo and x.grad.to_dense().item() == 1.0
 
+    def test_a_number_picks_one_of_a_vector(self):
+        x = cresset.ones(3, requires_grad=True)
+        cresset.gather(x, 0, cresset.tensor(2), sparse_grad=True).backward()
+        assert x.grad.layout is cresset.sparse_coo and x.grad.to_dense().tolist() == [0.0, 0.0, 1.0]
+
 
 def test_the_places_of_index_select_are_looked_at_when_nothing_is_read():
-    for shape, place in (((0, 0), 0), ((0, 2), 2), ((0, 2), -1)):
-        with pytest.raises(IndexError, match="index out of range in self"):
+    for shape, place in (((0, 2), 2), ((0, 2), -1)):
+        with pytest.raises(RuntimeError, match="INDICES element is out of DATA bounds"):
             cresset.index_select(cresset.zeros(shape), 1, cresset.tensor([place]))
+    with pytest.raises(RuntimeError, match="self indexing axis dim should be positive"):
+        cresset.index_select(cresset.zeros(3, 0), 1, cresset.tensor([0]))
     assert cresset.index_select(cresset.zeros(0, 2), 1, cresset.tensor([1, 0, 1])).shape == (0, 3)
 
 

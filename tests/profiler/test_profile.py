@@ -280,3 +280,24 @@ def test_vitals_are_kept_where_they_are_asked_for(monkeypatch):
     monkeypatch.setenv("TORCH_VITAL", "ON")
     assert cresset.vitals_enabled() and cresset.set_vital("Part", "enabled", "True")
     assert "[TORCH_VITAL] Part.enabled\t\t True\n" in cresset.read_vitals()
+
+
+class TestEventsThatAProgramMakes:
+    """torch.autograd.profiler_util."""
+
+    def event(self, id, start, end, thread=0):
+        return cresset.autograd.profiler_util.FunctionEvent(
+            id=id, node_id=0, name="f", thread=thread, start_us=start, end_us=end
+        )
+
+    def test_an_event_lies_inside_the_one_around_it_in_its_thread(self):
+        made = [(1, 0, 10), (2, 1, 4), (3, 2, 3), (4, 8, 12), (5, 2, 3, 1)]
+        events = cresset.autograd.profiler_util.EventList(self.event(*each) for each in made)
+        events._populate_cpu_children()
+        assert [[child.id for child in event.cpu_children] for event in events] == [[2], [3], [], [], []]
+        assert events[2].cpu_parent is events[1] and events[4].cpu_parent is None
+
+    def test_an_average_counts_calls_and_averages(self):
+        average = cresset.autograd.profiler_util.FunctionEventAvg()
+        average.add(self.event(1, 10, 15)).add(self.event(2, 20, 30)).add(average)
+        assert (average.key, average.count, average.cpu_time_total, average.cpu_time) == ("f", 4, 30, 7.5)

@@ -383,3 +383,12 @@ class TestSpdiags:
         ):
             with pytest.raises(RuntimeError, match=words):
                 cresset.sparse.spdiags(*args)
+
+
+def test_real_and_complex_views_say_whose_values_they_show():
+    pairs = cresset.sparse_coo_tensor(cresset.tensor([[0, 2]]), cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
+    numbers = cresset.view_as_complex(pairs)
+    assert numbers._is_view() and numbers._base is pairs and not pairs._is_view()
+    again = cresset.view_as_real(numbers)
+    assert again._base is pairs
+    assert again._values().data_ptr() == pairs._values().data_ptr()

@@ -1,5 +1,6 @@
 """Sparse gradients: those of embeddings, in .grad and in the optimizers that take them."""
 
+import copy
 import gc
 
 import pytest
@@ -155,3 +156,18 @@ def test_gradients_of_all_elements_where_none_is_missing():
     partial = cresset.eye(2).to_sparse().requires_grad_()
     with pytest.raises(NotImplementedError, match="masked_grad=False"):
         (partial * 2).to_dense(masked_grad=False)
+
+
+def test_a_gradient_that_is_assigned_has_its_own_indices():
+    x = cresset.sparse_coo_tensor(cresset.tensor([[0, 1]]), cresset.ones(2), (3,), requires_grad=True)
+    for places in ([2, 2], [2], [0, 1, 2]):
+        given = cresset.sparse_coo_tensor(cresset.tensor([places]), cresset.ones(len(places)), (3,))
+        x.grad = given
+        assert x.grad is given
+        assert copy.deepcopy(x).grad.to_dense().tolist() == given.to_dense().tolist()
+    (2 * x).to_dense().sum().backward()
+    assert x.grad.to_dense().tolist() == [3.0, 3.0, 1.0]
+    x.grad = None
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="grad has data of a different size"):
+        x.grad = cresset.sparse_coo_tensor(cresset.tensor([[0]]), cresset.ones(1), (4,))

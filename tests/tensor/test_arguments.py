@@ -126,3 +126,27 @@ def test_is_tensor_asks_nobody():
     assert cresset.is_tensor(cresset.ones(1).as_subclass(Sub))
     with pytest.raises(AssertionError, match="asked"):
         cresset.is_floating_point(Answers())
+
+
+def test_a_tensor_that_is_recorded_is_no_number():
+    x = cresset.ones(2)
+    assert cresset.native_dropout(x, cresset.tensor(0.0), True)[0].tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="must be float"):
+        cresset.native_dropout(x, cresset.tensor(0.0, requires_grad=True), True)
+
+
+class TestNumbersInOtherThings:
+    def test_a_tensor_of_one_element_among_data_is_a_number(self):
+        one, two = cresset.tensor([1]), cresset.tensor([[2]])
+        for data, expected in (([one, two], [1, 2]), ([one, 3], [1, 3]), ([[one], [two]], [[1], [2]])):
+            made = cresset.tensor(data)
+            assert made.tolist() == expected and made.dtype is cresset.int64
+        assert cresset.tensor([(one, cresset.tensor(2.5))]).tolist() == [[1.0, 2.5]]
+
+    def test_an_array_without_dimensions_is_a_number_of_its_dtype(self):
+        assert cresset.tensor([7, numpy.array(5)]).dtype is cresset.int64
+        assert cresset.tensor([[7, numpy.array(5)], [numpy.array(9), 5.0]]).tolist() == [[7.0, 5.0], [9.0, 5.0]]
+        assert cresset.tensor([7, numpy.array(5.0)]).dtype is cresset.float64
+
+    def test_integers_of_any_size_are_true(self):
+        assert cresset.tensor([2**63, 0, -(2**70)], dtype=cresset.bool).tolist() == [True, False, True]

@@ -275,3 +275,9 @@ def test_an_array_without_elements_lends_no_memory(shape):
     x = torch.as_tensor(numpy.zeros(shape))
     assert x.untyped_storage().nbytes() == 0
     assert pickle.loads(pickle.dumps(x)).shape == shape
+
+
+def test_a_tensor_lists_the_names_that_it_has():
+    x = torch.ones(2, 2)
+    names = [name for name in dir(x) if name != "imag"]
+    assert "shape" in names and all(hasattr(x, name) for name in names)

@@ -99,7 +99,7 @@ class TestStorages:
         assert t.tolist() == [[9, 2], [4, 5]]
         assert t.set_(other).is_set_to(other) and t.set_().shape == (0,)
         with pytest.raises(RuntimeError, match="out of bounds"):
-            t.set_(other.untyped_storage(), 0, (7,), (1,))
+            other.set_(other.untyped_storage(), 1, (6,), (1,))
         with pytest.raises(RuntimeError):
             t.set_(torch.zeros(2, dtype=torch.int64))
 
@@ -392,3 +392,10 @@ def test_a_refused_set_counts_for_nothing():
     with pytest.raises(RuntimeError, match="out of bounds"):
         x.set_(torch.zeros(1).untyped_storage(), 4, (2,), (1,))
     assert x._version == 0 and x.tolist() == [1.0, 1.0]
+
+
+def test_a_tensor_of_the_meta_device_takes_other_sizes():
+    x = torch.empty(0, device="meta")
+    assert x.resize_(2, 3) is x and x.shape == (2, 3) and x.stride() == (3, 1)
+    x.resize_(2, 2, 2, 2, memory_format=torch.channels_last)
+    assert x.stride() == (8, 1, 4, 2) and x.untyped_storage().nbytes() == 64

@@ -228,8 +228,8 @@ class TestStoragesThatWereCut:
         t.untyped_storage().resize_(16)
         for beyond in (
             lambda: t.as_strided((8,), (1,)),
-            lambda: torch.zeros(0).set_(t.untyped_storage(), 0, (8,)),
-            lambda: torch.zeros(0).set_(t.untyped_storage(), 2, (3,)),
+            lambda: torch.zeros(8).set_(t.untyped_storage(), 0, (8,)),
+            lambda: torch.zeros(3).set_(t.untyped_storage(), 2, (3,)),
         ):
             with pytest.raises(RuntimeError, match=OUT_OF_BOUNDS):
                 beyond()

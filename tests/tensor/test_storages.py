@@ -191,3 +191,13 @@ def test_the_storage_of_new_tensors_follows_the_default_dtype():
         assert torch.Storage is torch.DoubleStorage
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_other_sizes_over_a_storage_make_it_as_large_as_they_need():
+    x = torch.ones(1)
+    x.set_(x.untyped_storage(), 2, (2, 3))
+    assert x.storage_offset() == 2 and x.shape == (2, 3) and x.untyped_storage().nbytes() == (2 + 6) * 4
+    x.set_(x.untyped_storage(), 0, (3, 2), (4, 1))
+    assert x.untyped_storage().nbytes() == (2 * 4 + 1 + 1) * 4
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size"):  # sizes that stay do not
+        x.set_(x.untyped_storage(), 2**20, (3, 2))

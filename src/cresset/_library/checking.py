@@ -4,8 +4,9 @@ import cresset
 
 from .. import _native
 from .._native import Tensor
+from ..ops import namespaces
 from ..pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
-from .registration import find
+from .operator import OpOverload
 
 
 class OpCheckError(Exception):
@@ -37,12 +38,14 @@ def opcheck(
     >>> cresset.library.opcheck(halved, (cresset.ones(2),))["test_faketensor"]
     'SUCCESS'
     """
-    found, kwargs = find(op), kwargs or {}
-    names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    found, kwargs = _overload(op), kwargs or {}
+    names = (tuple(_CHECKS) if test_utils == "ALL" else (test_utils,)) if isinstance(test_utils, str) else test_utils
+    if not isinstance(names, (tuple, list)) or not set(names) <= set(_CHECKS):
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={test_utils}): expected test_utils to be subset of {tuple(_CHECKS)}"
+        )
     results = {}
     for name in names:
-        if name not in _CHECKS:
-            raise ValueError(f"opcheck: there is no {name!r}; the tests are {sorted(_CHECKS)}")
         try:
             _CHECKS[name](found, args, kwargs, {"atol": atol, "rtol": rtol})
             results[name] = "SUCCESS"
@@ -53,6 +56,27 @@ def opcheck(
     return results
 
 
+def _overload(op):
+    """The overload that is meant: one itself, what custom_op gave, or the only one of a packet."""
+    op = getattr(op, "_opoverload", op)
+    if isinstance(op, namespaces.OpOverloadPacket):
+        names = op.overloads()
+        if len(names) != 1:
+            raise RuntimeError(f"opcheck: {op} has the overloads {names}; give one of them")
+        op = getattr(op, names[0])
+    if not isinstance(op, namespaces.OpOverload):
+        raise ValueError(
+            f"opcheck(op, ...): op must be an OpOverload such as torch.ops.aten.sin.default, got {type(op)}"
+        )
+    return op
+
+
+def _called(op, values):
+    """The operator on arguments in the schema's order."""
+    arguments = list(zip(op._schema.arguments, values, strict=True))
+    return op(*(v for a, v in arguments if not a.keyword_only), **{a.name: v for a, v in arguments if a.keyword_only})
+
+
 def _copied(tree):
     return tree_map_only(Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), tree)
 
@@ -61,11 +85,16 @@ def _check_schema(op, args, kwargs, _):
     args, kwargs = _copied((args, kwargs))
     values = op._schema.bind(args, kwargs)
     before = _copied(values)
-    checks, op._checks_aliases = op._checks_aliases, False  # what it shares is looked at below, by argument
+    is_defined = isinstance(op, OpOverload)
+    checks = is_defined and op._checks_aliases
+    if is_defined:
+        op._checks_aliases = False  # what it shares is looked at below, by argument
     try:
-        result = op._run(tree_map_only(Tensor, Tensor.detach, values))
+        detached = tree_map_only(Tensor, Tensor.detach, values)
+        result = op._run(detached) if is_defined else _called(op, detached)
     finally:
-        op._checks_aliases = checks
+        if is_defined:
+            op._checks_aliases = checks
     for argument, old, new in zip(op._schema.arguments, before, values, strict=True):
         for a, b in zip(tree_leaves(old), tree_leaves(new), strict=True):
             if isinstance(a, Tensor) and not argument.is_written and not cresset.equal(a.nan_to_num(), b.nan_to_num()):
@@ -75,7 +104,10 @@ def _check_schema(op, args, kwargs, _):
         tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
         if argument.alias_info is None and any(shares_memory(a, b) for a in tensors for b in returned):
             raise RuntimeError(f"Argument {argument.name} is not defined to alias output but was aliasing")
-    op._check_aliases(returned, [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)])
+    for place, one in enumerate(returned):
+        for other, also in enumerate(returned[:place]):
+            if shares_memory(one, also) and not any(result.alias_info for result in op._schema.returns):
+                raise RuntimeError(f"Outputs {other} and {place} alias unexpectedly")
 
 
 def shares_memory(a, b):
@@ -104,15 +136,18 @@ def _check_fake(op, args, kwargs, _):
     values = op._schema.bind(*_copied((args, kwargs)))
     values = tree_map_only(Tensor, Tensor.detach, values)
     shapes = tree_map_only(Tensor, lambda t: t.to("meta"), values)
-    real, fake = (tree_leaves(op._called(op, arguments)) for arguments in (values, shapes))
+    real, fake = (tree_leaves(_called(op, arguments)) for arguments in (values, shapes))
     if len(real) != len(fake):
         raise RuntimeError(f"the shape rule gives {len(fake)} results, the kernel {len(real)}")
     for number, (a, b) in enumerate(zip(real, fake, strict=True)):
-        if isinstance(a, Tensor) and (tuple(a.shape), a.dtype, a.stride()) != (tuple(b.shape), b.dtype, b.stride()):
-            raise RuntimeError(
-                f"result {number}: the shape rule gives shape {tuple(b.shape)}, {b.dtype}, strides {b.stride()}, the "
-                f"kernel {tuple(a.shape)}, {a.dtype}, {a.stride()}"
-            )
+        if not isinstance(a, Tensor):
+            continue
+        for what, mine, said in (
+            ("Shapes", tuple(a.shape), tuple(b.shape)), ("Dtypes", a.dtype, b.dtype),
+            ("Strides: Stride mismatch,", a.stride(), b.stride()),
+        ):  # fmt: skip
+            if mine != said:
+                raise RuntimeError(f"{what} {mine} and {said} are not equal: result {number}, by kernel and shape rule")
 
 
 def _check_gradients(op, args, kwargs, tolerances):

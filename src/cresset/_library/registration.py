@@ -62,7 +62,7 @@ _TYPES = frozenset(
     ["Tensor", "int", "SymInt", "float", "bool", "str", "Scalar", "complex", "ScalarType", "Device", "DeviceIndex",
      "Layout", "MemoryFormat", "Generator", "Dimname", "QScheme", "Storage", "Stream", "Any", "AnyClassType",
      "NoneType", "SymBool", "SymFloat", "Future", "Dict", "Tuple", "Union", "List", "Optional", "RRef", "Capsule",
-     "number", "DType"]
+     "number", "DType", "None"]
 )  # fmt: skip
 _INSTEAD = {"int64_t": "`SymInt` or `int`", "int32_t": "`SymInt` or `int`", "double": "`float`", "half": "`float`"}
 

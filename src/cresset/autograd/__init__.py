@@ -58,7 +58,7 @@ def _propagate(*call):
 _native.set_python_hooks(anomaly_mode.note, anomaly_mode.explain, _propagate, PACKAGE)
 
 # Loaded when first asked for.
-_PARTS = {"forward_ad", "function", "functional", "profiler"}
+_PARTS = {"forward_ad", "function", "functional", "profiler", "profiler_util"}
 _NAMES = {
     "Function": "function", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "kineto_available": "profiler",
 }  # fmt: skip

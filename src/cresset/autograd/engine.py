@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import cresset
 from cresset import _native
 from cresset._native import Tensor
+from cresset.overrides import handle_torch_function, has_torch_function
 
 from ..overrides import handle_torch_function, has_torch_function
 from .graph import GradientEdge
@@ -36,6 +37,15 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    roots = [recorded(root) for root in as_list(tensors)]
+    if has_torch_function(roots):
+        words = {"retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
+        return handle_torch_function(backward, roots, tensors, grad_tensors, **words)
+    return add_gradients(tensors, grad_tensors, retain_graph, create_graph, inputs)
+
+
+def add_gradients(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """backward, once nobody answers for it."""
     roots = as_list(tensors)
     if inputs is not None:
         inputs = [recorded(t) for t in as_list(list(inputs.values()) if isinstance(inputs, dict) else inputs)]
@@ -269,7 +279,7 @@ def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, 
     if gradient is None and inputs is None and not retain_graph and not create_graph and plain:
         _native.backward_scalar(self)
     else:
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        add_gradients(self, gradient, retain_graph, create_graph, inputs)
 
 
 def register_hook(self, hook):

@@ -325,6 +325,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             return cls.forward(ctx, *args)
         result = cls.forward(*args)
         cls.setup_context(ctx, args, result)
+        for kept in (*ctx.to_save, *(ctx.saved_for_forward or ())):
+            returned = isinstance(kept, Tensor) and holds(result if isinstance(result, tuple) else (result,), kept)
+            if returned and holds(args, kept) and not holds(ctx.dirty_tensors, kept):
+                raise RuntimeError(
+                    "An input that has been returned as-is as output is being saved for backward, which setup_context "
+                    "cannot tell from the output. Return and save a view of it, x.view_as(x), or save it in a forward "
+                    "that takes ctx"
+                )
         return result
 
     @classmethod
@@ -480,6 +488,13 @@ def bound(function, args, kwargs):
         signature = function._signature = inspect.signature(function.forward)
     arguments = signature.bind(*args, **kwargs)
     arguments.apply_defaults()
+    for name, value in arguments.kwargs.items():
+        if _native.level_of(value):
+            raise NotImplementedError(
+                f"{function.__name__}: vmap of an autograd.Function with kwarg-only Tensor args is not possible; make "
+                f"{name!r} an argument that has a place"
+            )
+        raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
     return arguments.args
 
 

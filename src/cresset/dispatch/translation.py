@@ -106,6 +106,44 @@ def _convolution(dims):
     return form
 
 
+def _narrow(input, dim, start, length):
+    """The part as a slice."""
+    if not isinstance(start, int):
+        return "narrow", (input, dim, start, length), {}
+    first = start + input.shape[dim] if start < 0 else start
+    return "slice", (input, dim, first, first + length), {}
+
+
+def _chunk(input, chunks, dim=0):
+    """Parts of one size."""
+    size = -(-input.shape[dim] // chunks)
+    return ("split", (input, size, dim), {}) if size else ("chunk", (input, chunks, dim), {})
+
+
+def _reshape(input, shape):
+    """A view, where one can show all elements."""
+    from .handling import without_modes  # which asks this module
+
+    wanted = list(shape)
+    with without_modes():
+        try:
+            _operators["empty_strided"](tuple(input.shape), input.stride(), device="meta").view(wanted)
+        except (RuntimeError, TypeError):  # elements would have to move, or the sizes are symbols
+            return "reshape", (input, wanted), {}
+    return "view", (input, wanted), {}
+
+
+def _spread(name, base, args):
+    """var, std and the pairs with the mean: all are called with a correction."""
+    given = dict(zip((part.name for part in _parameters(name)), args, strict=False))
+    correction, dim = given.get("correction"), given.get("dim")
+    unbiased = given.get("unbiased", True)
+    if correction is None and (dim is not None or not unbiased):
+        correction = int(unbiased)
+    dim = [dim] if isinstance(dim, int) else dim if dim is None else list(dim)
+    return aten_table.find(f"aten::{base}.correction"), [given["input"], dim, correction, given.get("keepdim", False)]
+
+
 # Operators of ours that PyTorch takes apart before a handler sees them, into one other: name -> (aten's name, args,
 # kwargs) of the arguments.
 _APART = {
@@ -113,7 +151,12 @@ _APART = {
     "softmax": _softmax("_softmax"),
     "log_softmax": _softmax("_log_softmax"),
     **{f"conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
+    "narrow": _narrow,
+    "chunk": _chunk,
+    "reshape": _reshape,
+    "square": lambda input: ("pow", (input, 2), {}),
 }
+_SPREADS = ("var", "std", "var_mean", "std_mean")
 
 
 def converted(name, args):
@@ -147,6 +190,8 @@ def _find(name, base, args):
     if base in _APART:
         aten, places, words = _APART[base](*_given(name, args)[0])
         return aten_calls.find(aten, places, words, False)
+    if base in _SPREADS:
+        return _spread(name, base, args)
     own = aten_calls.FORMS.get((False, base))
     if own is not None:
         return aten_calls.call_of(_operators[base], base, _given(name, args)[0], {})

@@ -5,13 +5,14 @@ from the batches below (Note [Levels] in batching.py).
 """
 
 from collections import namedtuple
+from functools import partial
 
 import cresset
 from cresset import _native
 from cresset._native import Tensor, batch_of, detach_raw, level_of, sample_of
 from cresset.autograd import forward_ad
 from cresset.autograd.function import BatchFunction, Function
-from cresset.pytree import tree_map
+from cresset.pytree import tree_leaves, tree_map
 
 from .batching import closed_from, expanded, frame_of, frames, opened
 
@@ -26,8 +27,7 @@ def apply(function, args, split):
     here = [arg for arg in tensors if level_of(arg) == top]
     recorded = _native.is_grad_enabled() and any(arg.requires_grad for arg in here)
     numbers = forward_ad.levels_of(here)
-    pairs = [batch_of(arg) if level_of(arg) == top else (arg, None) for arg in args]
-    values, dims = [value for value, _ in pairs], tuple(dim for _, dim in pairs)
+    values, dims = tree_map(partial(parted, level=top), list(args)), tree_map(partial(parted, level=top, at=1), args)
     if not (split or issubclass(function, BatchFunction)):
         raise RuntimeError(
             f"{function.__name__}: In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
@@ -35,7 +35,7 @@ def apply(function, args, split):
             "setup_context staticmethod and take no ctx in forward"
         )
     seen = None
-    if all(dim is None for dim in dims):
+    if all(dim is None for dim in tree_leaves(dims)):
         result = tree_map(
             lambda value: sample_of(value, None, top) if isinstance(value, Tensor) else value, function.apply(*values)
         )
@@ -60,8 +60,15 @@ def apply(function, args, split):
     constants = [arg if level_of(arg) == top else detach_raw(arg) for arg in tensors]
     outputs = function._attach(ctx, args, constants, outputs, recorded)
     for number in numbers:
-        function._push_tangents(ctx, forward_ad.tangents_of(args, number), outputs, number)
+        function._push_tangents(ctx, forward_ad.tangents_of(args, number), outputs, number, [None] * len(outputs))
     return outputs[0] if one else outputs
+
+
+def parted(value, level, at=0):
+    """What an argument is below the level: a batch (`at` 0) with the dimension of its samples (1), or as it is, and
+    None.
+    """
+    return batch_of(value)[at] if level_of(value) == level else (value, None)[at]
 
 
 def sampled(value, frame):
@@ -142,9 +149,11 @@ def by_rule(function, values, dims, frame):
     output, out_dims = result
     outputs = output if isinstance(output, tuple) else (output,)
     out_dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
-    samples = tuple(
-        sample_of(o, d, frame.number) if isinstance(o, Tensor) else o for o, d in zip(outputs, out_dims, strict=True)
-    )
+
+    def sample(value, dim):
+        return sample_of(value, dim, frame.number) if isinstance(value, Tensor) else value
+
+    samples = tuple(tree_map(sample, o, d) for o, d in zip(outputs, out_dims, strict=True))
     return samples if isinstance(output, tuple) else samples[0]
 
 
@@ -214,7 +223,7 @@ def generated(function, dims, frame, values):
                 block.__exit__(*details)
 
     def sample(value, dim):
-        return sample_of(value, dim, reopened.number) if isinstance(value, Tensor) else value
+        return tree_map(lambda v, d: sample_of(v, d, reopened.number) if isinstance(v, Tensor) else v, value, dim)
 
     def split(value):
         return batch_of(value) if level_of(value) == reopened.number else (value, None)

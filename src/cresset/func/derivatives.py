@@ -104,6 +104,13 @@ def _vjp(func, primals, has_aux, argnums=None):
     return (released, pull, aux) if has_aux else (released, pull)
 
 
+# What hooks pack has no tangents and no level, so that a derivative of this one would be wrong.
+NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't support saved tensor hooks: take the hooks (save_on_cpu, "
+    "checkpoint) off around the transform and the function"
+)
+
+
 class Reverse:
     """One reverse-mode derivative: its fresh arguments, and what may be cut afterwards."""
 
@@ -111,13 +118,17 @@ class Reverse:
         self.leaves = list(leaves)  # fresh tensors without a history
 
     def __enter__(self):
+        self.hooks = _native.disable_saved_hooks(NO_HOOKS)
         self.recording = _native.is_grad_enabled()
+        self.inference = _native.set_inference_mode(False)  # in which nothing is recorded
         self.mode = enable_grad()
         self.mode.__enter__()
         return self
 
     def __exit__(self, *details):
         self.mode.__exit__(*details)
+        _native.set_inference_mode(self.inference)
+        _native.disable_saved_hooks(self.hooks)
 
     def tracked_arguments(self, args, argnums):
         """The arguments with the differentiated ones replaced by fresh tensors; and these, in the structure of
@@ -131,7 +142,7 @@ class Reverse:
 
     def tracked(self, tensor):
         tensor = lifted(tensor)
-        if tensor.requires_grad and self.recording:
+        if tensor.requires_grad:
             return tensor.view_as(tensor)
         fresh = with_tangents_of(tensor, detach_raw(tensor)).requires_grad_()
         self.leaves.append(fresh)
@@ -279,6 +290,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
                 raise RuntimeError(f"{who}: Expected {tree} to only contain Tensors, got {type(value)}")
     inference = _native.set_inference_mode(False)  # in which tangents are not carried along
     forward_ad.enter_nested_level()
+    carried, forward_ad.Level.enabled = forward_ad.Level.enabled, True  # whatever holds outside
     try:
         duals = tree_unflatten(
             [forward_ad.make_dual(lifted(x), t) for x, t in zip(flat, flat_tangents, strict=True)], spec
@@ -297,6 +309,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
         slopes = [cresset.zeros_like(pair.primal) if pair.tangent is None else pair.tangent for pair in pairs]
         aux = tree_map(lambda x: forward_ad.unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
     finally:
+        forward_ad.Level.enabled = carried
         forward_ad.exit_dual_level()
         _native.set_inference_mode(inference)
     results = tree_unflatten(values, out_spec), tree_unflatten(slopes, out_spec)

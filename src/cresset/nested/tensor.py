@@ -320,6 +320,7 @@ class NestedTensor(InterpretedTensor):
 
         if id(self) not in memo:
             memo[id(self)] = self._with(copy.deepcopy(self._packed, memo))
+            memo[id(self)]._copy_grad_given(self, memo)
         return memo[id(self)]
 
     def apply_(self, function):

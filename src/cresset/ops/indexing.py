@@ -64,8 +64,8 @@ def sparse_elements(grad, size, dim, index):
     """The gradient of gather's input as a sparse tensor: a value for each index, which may repeat."""
     from ..sparse.coo import coo
 
-    if index.dim() == 0:
-        return coo(index.new_zeros((0, 1)), grad.reshape(1), size)
+    if index.dim() == 0:  # of a vector the index is the place; a number has none
+        return coo(index.reshape(1, 1)[: len(size)], grad.reshape(1), size)
     places = cresset.ones_like(index, dtype=cresset.bool).nonzero().t()
     places[dim] = index.reshape(-1)
     return coo(places, grad.reshape(-1), size)

@@ -151,7 +151,7 @@ def _where_to_split(who, indices_or_sections, sections, indices):
     if isinstance(where, cresset.Tensor):
         if where.ndim > 1:
             raise RuntimeError(
-                f"{who}: expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"{who} expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
                 f"but got a tensor with {where.ndim} dims"
             )
         if where.dtype != cresset.int64:

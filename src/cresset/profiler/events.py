@@ -87,12 +87,13 @@ class FunctionEvent(_Times):
         flops=None,
         device_type=DeviceType.CPU,
         device_index=-1,
+        node_id=-1,
     ):
         self.id, self.name, self.trace_name, self.overload_name = id, name, name, ""
         self.kind = kind
         self.time_range = Interval(start_us, end_us)
         self.thread = self.fwd_thread = thread
-        self.node_id, self.sequence_nr, self.scope = -1, -1, {"range": 7, "node": 1}.get(kind, 0)
+        self.node_id, self.sequence_nr, self.scope = node_id, -1, {"range": 7, "node": 1}.get(kind, 0)
         self.count = 1
         self.kernels, self.cpu_children, self.cpu_parent = [], [], None
         self.input_shapes, self.input_dtypes, self.result_shapes = (
@@ -235,6 +236,25 @@ class EventList(list):
         return EventList(
             events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
         )
+
+    def _populate_cpu_children(self):
+        """Put each event inside the shortest one around it in its thread: for lists that a program has made."""
+        by_thread = defaultdict(list)
+        for event in self:
+            if not event.is_async and event.device_type == DeviceType.CPU:
+                by_thread[event.thread, event.node_id].append(event)
+        for events in by_thread.values():
+            around = []
+            for event in sorted(events, key=lambda event: (event.time_range.start, -event.time_range.end)):
+                while around and (
+                    event.time_range.start >= around[-1].time_range.end
+                    or event.time_range.end > around[-1].time_range.end
+                ):
+                    around.pop()
+                if around:
+                    around[-1].append_cpu_child(event)
+                    event.set_cpu_parent(around[-1])
+                around.append(event)
 
     def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False):
         """Add up the calls with the same name (and the same input shapes, and the same innermost `group_by_stack_n`

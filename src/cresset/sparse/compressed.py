@@ -62,14 +62,6 @@ class CompressedTensor(SparseTensor):
         resize(self, other.shape)
         self._parts, self._layout = other._parts, other._layout
 
-    @property
-    def _base(self):
-        return self.__dict__.get("_source")
-
-    def _is_view(self):
-        """Whether the parts are those of another tensor, `_base`."""
-        return self._base is not None
-
     def stride(self, dim=None):
         """Refused: the elements have no place in memory."""
         raise RuntimeError(f"Sparse {self.kind[7:].upper()} tensors do not have strides")

@@ -67,9 +67,7 @@ def compressed_transpose(input, a, b):
     else:
         values = values.transpose(n + 1, n + 2) if layout in BLOCKED else values.view(values.shape)
         layout = getattr(cresset, FLIPPED[input.kind])
-    new = compressed(first, second, values, size, layout)
-    new.__dict__["_source"] = input if input._base is None else input._base
-    return new
+    return compressed(first, second, values, size, layout)._showing(input)
 
 
 @rule("permute")
@@ -385,7 +383,8 @@ def view_as_real(input):
     """Complex values as pairs of real ones: a dense dimension more."""
     if not isinstance(input, CooTensor) or not input.is_complex():
         raise RuntimeError(f"view_as_real is only supported for complex sparse_coo tensors, got {input.kind}")
-    return coo(input._indices(), cresset.view_as_real(input._recorded), (*input.shape, 2), input._is_coalesced)
+    pairs = cresset.view_as_real(input._recorded)
+    return coo(input._indices(), pairs, (*input.shape, 2), input._is_coalesced)._showing(input)
 
 
 @rule("view_as_complex")
@@ -395,4 +394,5 @@ def view_as_complex(input):
         raise RuntimeError(
             "view_as_complex_sparse is only supported for sparse tensors with the last dim == 2 and dense_dim > 0."
         )
-    return coo(input._indices(), cresset.view_as_complex(input._recorded), input.shape[:-1], input._is_coalesced)
+    numbers = cresset.view_as_complex(input._recorded)
+    return coo(input._indices(), numbers, input.shape[:-1], input._is_coalesced)._showing(input)

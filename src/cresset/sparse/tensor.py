@@ -84,6 +84,19 @@ class SparseTensor(InterpretedTensor):
     is_sparse_csr = False
 
     @property
+    def _base(self):
+        return self.__dict__.get("_source")
+
+    def _is_view(self):
+        """Whether the parts are those of another tensor, `_base`."""
+        return self._base is not None
+
+    def _showing(self, source):
+        """This tensor, whose parts are those of another."""
+        self.__dict__["_source"] = source if source._base is None else source._base
+        return self
+
+    @property
     def requires_grad(self):
         return self._recorded.requires_grad
 
@@ -187,6 +200,7 @@ class SparseTensor(InterpretedTensor):
         import copy
 
         memo[id(self)] = new = self._with(copy.deepcopy(self._recorded, memo), copy_indices=True)
+        new._copy_grad_given(self, memo)
         return new
 
     def pin_memory(self, device=None):

@@ -261,9 +261,14 @@ def set_default_tensor_type(t):
     """Set the default dtype by an old tensor type, such as torch.DoubleTensor or its name."""
     from .typed import LEGACY
 
-    word = (t if isinstance(t, str) else t.__name__).rpartition(".")[2].removesuffix("Tensor")
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() instead.",
+        stacklevel=2,
+    )
+    word = (t if isinstance(t, str) else getattr(t, "__name__", "")).rpartition(".")[2].removesuffix("Tensor")
     if word not in LEGACY:
-        raise TypeError(f"invalid type object: {t}")
+        raise TypeError(f"invalid type object: {t}; an old tensor type is wanted, such as torch.FloatTensor")
     on_device = ".cuda." in t if isinstance(t, str) else t.is_cuda
     if on_device:
         from ..cuda import is_available

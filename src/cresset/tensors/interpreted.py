@@ -9,6 +9,8 @@ rules are made of ordinary differentiable operators on the parts, nothing is dif
 docs/decisions/0007-tensors-that-interpret.md.
 """
 
+import copy
+
 import cresset
 
 from .. import _native
@@ -103,10 +105,12 @@ class InterpretedTensor(Tensor):
 
     @property
     def grad(self):
-        """The gradient of the values, in the layout of the tensor."""
-        grad = self._recorded.grad
+        """The gradient of the values, in the layout of the tensor: what was assigned, and what backward has added."""
+        grad, given = self._recorded.grad, self.__dict__.get("_grad_given")
         if grad is None:
-            return None
+            return given
+        if given is not None:
+            return given + self._as_gradient(grad)
         of, seen = self.__dict__.get("_grad_seen", (None, None))
         if of is not grad:
             seen = self._as_gradient(grad)
@@ -117,8 +121,18 @@ class InterpretedTensor(Tensor):
     def grad(self, value):
         if value is not None and type(value) is not type(self):
             raise TypeError(f"assigned grad expected to be a {self.kind} tensor or None but got {type(value).__name__}")
+        if value is not None and value.shape != self.shape:
+            raise RuntimeError(
+                f"assigned grad has data of a different size: {list(value.shape)} for a tensor of size "
+                f"{list(self.shape)}"
+            )
         self.__dict__.pop("_grad_seen", None)
-        self._recorded.grad = None if value is None else value._recorded
+        self.__dict__["_grad_given"], self._recorded.grad = value, None
+
+    def _copy_grad_given(self, other, memo):
+        """Take a copy of the gradient that was assigned to `other`: a part of a deep copy."""
+        if (given := other.__dict__.get("_grad_given")) is not None:
+            self.__dict__["_grad_given"] = copy.deepcopy(given, memo)
 
     @property
     def data(self):

@@ -24,11 +24,25 @@ def swap_tensors(t1, t2):
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     for name, tensor in (("t1", t1), ("t2", t2)):
         _forbid_accumulation(name, tensor)
-    for name in ("__class__", "__dict__", *slots):
-        mine, theirs = (getattr(tensor, name) for tensor in (t1, t2))
+    for name in ("__class__", "__dict__"):
+        mine, theirs = getattr(t1, name), getattr(t2, name)
         setattr(t1, name, theirs)
         setattr(t2, name, mine)
+    for name in slots:
+        mine, theirs = getattr(t1, name, _UNSET), getattr(t2, name, _UNSET)
+        _put(t1, name, theirs)
+        _put(t2, name, mine)
     _native.swap_tensors(t1, t2)
+
+
+_UNSET = object()
+
+
+def _put(tensor, slot, value):
+    if value is not _UNSET:
+        setattr(tensor, slot, value)
+    elif hasattr(tensor, slot):
+        delattr(tensor, slot)
 
 
 def _forbid_accumulation(name, tensor):

@@ -5,6 +5,7 @@ Those for other libraries are in exchange.py, the types that came before dtypes 
 Those of autograd are in autograd/engine.py.
 """
 
+import math
 import sys
 import warnings
 
@@ -82,7 +83,10 @@ def __complex__(self):
 
 
 def __dir__(self):
-    return sorted(set(object.__dir__(self)))
+    names = set(object.__dir__(self))
+    if self.device.type != "cuda":
+        names.discard("__cuda_array_interface__")
+    return sorted(names)
 
 
 def tolist(self):
@@ -291,9 +295,25 @@ def _use_memory(self, source, storage_offset, size, stride):
         memory = getattr(source, "_untyped_storage", source)._bytes
     if size is None:
         size = (memory.numel() // self.itemsize - storage_offset,)
-    elif stride is None and tuple(size) == tuple(self.shape):
-        stride = self.stride()  # sizes that stay keep their strides
+    elif tuple(size) == tuple(self.shape):
+        stride = self.stride() if stride is None else stride  # sizes that stay keep their strides
+    else:
+        memory = _grown(source, self.itemsize, storage_offset, size, stride)
     return _native.set_storage(self, memory, storage_offset, tuple(size), None if stride is None else tuple(stride))
+
+
+def _grown(storage, itemsize, offset, size, stride):
+    """The bytes of a storage, or of a tensor's, made more where a tensor of other sizes than before asks for them."""
+    whole = storage.untyped_storage() if isinstance(storage, Tensor) else getattr(storage, "_untyped_storage", storage)
+    if 0 not in size and offset >= 0:
+        if stride is None:
+            last = math.prod(size) - 1
+        else:
+            last = sum((length - 1) * step for length, step in zip(size, stride, strict=True))
+        needed = (offset + last + 1) * itemsize
+        if needed > whole.nbytes():
+            whole.resize_(needed)
+    return whole._bytes
 
 
 def is_set_to(self, tensor):

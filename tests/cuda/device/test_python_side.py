@@ -224,11 +224,13 @@ class TestOldNames:
         )
 
     def test_a_default_type(self):
-        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+        with pytest.warns(UserWarning, match="deprecated"):
+            torch.set_default_tensor_type("torch.cuda.FloatTensor")
         try:
             assert torch.zeros(2).is_cuda
         finally:
-            torch.set_default_tensor_type(torch.FloatTensor)
+            with pytest.warns(UserWarning, match="deprecated"):
+                torch.set_default_tensor_type(torch.FloatTensor)
         assert not torch.zeros(2).is_cuda
 
     def test_storages(self):

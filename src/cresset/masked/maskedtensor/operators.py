@@ -4,6 +4,7 @@ import functools
 
 import cresset
 
+from ...autograd.engine import add_gradients
 from ...pytree import tree_map_only
 from .. import reducing
 from . import binary, passthrough, reductions, unary
@@ -16,6 +17,7 @@ def above_autograd():
     table = {name: reductions.reduction(name) for name in reductions.REDUCE_NAMES}
     table |= {name: passthrough.pieces(name) for name in ("split", "split_with_sizes", "chunk", "unbind")}
     table["tensor_backward"] = cresset.Tensor.backward.__wrapped__  # the derivatives ask masked gradients
+    table["backward"] = add_gradients
     table["softmax"] = reductions.softmax(reducing.softmax)
     table["log_softmax"] = reductions.softmax(reducing.log_softmax)
     # Of half precision it is made of operators on bits.

@@ -24,6 +24,8 @@ def moved(func, *args, **kwargs):
     data = _of(func, args, kwargs, lambda masked: masked._masked_data)
     if name in _SUMS:  # elements of a mask may land on one, and bools have no sum
         return made_of(data, _of(func, args, kwargs, lambda masked: masked._masked_mask.to(cresset.float32)) != 0)
+    if name == "view":  # the mask may lie otherwise than the data
+        func = aten_table.packet("reshape").default
     return made_of(data, _of(func, args, kwargs, lambda masked: masked._masked_mask))
 
 
