@@ -9,6 +9,7 @@ import traceback
 
 import cresset
 
+from ..graph.places import asserts
 from . import traceback as fx_traceback
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, base_types
@@ -132,7 +133,7 @@ class TracerBase:
 
     def to_bool(self, obj):
         """A proxy is asked whether it is true. An assert becomes a recorded one if `trace_asserts`."""
-        if self.trace_asserts and _is_asserted(sys._getframe(2)):
+        if self.trace_asserts and asserts(sys._getframe(2)):
             return True
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
@@ -162,24 +163,10 @@ class GraphAppendingTracer(TracerBase):
         self.graph = graph
 
 
-def _instruction(frame):
-    """The bytecode instruction at which a frame stands, and those around it."""
-    instructions = [step for step in dis.get_instructions(frame.f_code) if step.opname != "CACHE"]
-    place = next(i for i, step in enumerate(instructions) if step.offset == frame.f_lasti)
-    return instructions, place
-
-
 def _unpacked_count(frame):
     """How many names the program is unpacking into, or None if it is not."""
-    instructions, place = _instruction(frame)
-    step = instructions[place]
+    step = next(step for step in dis.get_instructions(frame.f_code) if step.offset == frame.f_lasti)
     return step.argval if step.opname == "UNPACK_SEQUENCE" else None
-
-
-def _is_asserted(frame):
-    instructions, place = _instruction(frame)
-    following = [step.opname for step in instructions[place : place + 4]]
-    return any("POP_JUMP" in name for name in following[:2]) and "LOAD_ASSERTION_ERROR" in following
 
 
 def _users_stack():

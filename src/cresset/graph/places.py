@@ -28,8 +28,9 @@ class Place:
 def asserts(frame):
     """Whether the frame stands at the condition of `assert`: what comes after the jump raises AssertionError."""
     code, jump = frame.f_code.co_code, frame.f_lasti
-    names = [opcode.opname[code[i]] for i in range(jump, min(jump + 40, len(code)), 2)]
-    following = next((name for name in names[1:] if name not in ("CACHE", "POP_JUMP_IF_TRUE", "NOT_TAKEN")), "")
-    return following in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT") and (
-        names[0].startswith("POP_JUMP") or names[0] == "TO_BOOL"
-    )
+    steps = [(opcode.opname[code[i]], code[i + 1]) for i in range(jump, min(jump + 40, len(code)), 2)]
+    between = ("CACHE", "EXTENDED_ARG", "POP_JUMP_IF_TRUE", "NOT_TAKEN")
+    following = next((step for step in steps[1:] if step[0] not in between), None)
+    # From Python 3.14 on AssertionError is the first of the common constants.
+    raises = following in (("LOAD_ASSERTION_ERROR", 0), ("LOAD_COMMON_CONSTANT", 0))
+    return raises and (steps[0][0].startswith("POP_JUMP") or steps[0][0] == "TO_BOOL")

@@ -5,6 +5,7 @@ is evaluated.
 import ast
 import enum
 import inspect
+import sys
 import types as python_types
 import typing
 
@@ -37,6 +38,17 @@ _MAKERS = {
     "RRef": types.RRefType, "Await": types.AwaitType,
     "Final": lambda inner: inner, "list": types.ListType, "dict": types.DictType,
 }  # fmt: skip
+
+
+def own_annotations(python):
+    """The annotations of a class itself, without those of its bases. A name that is not there (yet) stays a reference:
+    from Python 3.14 on annotations are evaluated when somebody asks.
+    """
+    if sys.version_info < (3, 14):
+        return inspect.get_annotations(python)
+    import annotationlib
+
+    return annotationlib.get_annotations(python, format=annotationlib.Format.FORWARDREF)
 
 
 def from_python(annotation, classes, where=None):

@@ -132,7 +132,7 @@ class Classes:
                 if setter is not None:
                     made.methods[setter.name] = setter
                 made.properties[name] = (getter, setter)
-        hints = {n: h for base in reversed(python.__mro__) for n, h in vars(base).get("__annotations__", {}).items()}
+        hints = {n: h for base in reversed(python.__mro__) for n, h in annotating.own_annotations(base).items()}
         for name, hint in hints.items():
             made.attributes[name] = (
                 annotating.from_text(hint, names or {}, self.class_type)

@@ -94,7 +94,7 @@ class Modules:
         found = {}
         for one in reversed(type(module).__mro__):
             scope = None
-            for name, hint in one.__dict__.get("__annotations__", {}).items():
+            for name, hint in annotating.own_annotations(one).items():
                 if _is_final(hint) or (
                     name not in module.__dict__
                     and name not in module._parameters
@@ -117,7 +117,7 @@ class Modules:
     def _constants(self, module, made):
         names = dict.fromkeys(getattr(module, "__constants__", ()))
         for one in type(module).__mro__:
-            names |= {name: None for name, hint in one.__dict__.get("__annotations__", {}).items() if _is_final(hint)}
+            names |= {name: None for name, hint in annotating.own_annotations(one).items() if _is_final(hint)}
         for name in names:
             if name in module._modules or name in module._parameters or name in module._buffers:
                 continue
