@@ -55,7 +55,8 @@ def write_report(run_path, out_path=None):
         run_path = os.path.join(run_path, "run.jsonl")
     if not os.path.exists(run_path):
         raise FileNotFoundError(
-            f"write_report: there is no record of a run at {run_path}; fit writes one when it is given folder="
+            f"write_report: there is no record of a run at {run_path}; fit writes one when it is given folder=, "
+            "`cresset train` with --run"
         )
     out_path = os.path.join(os.path.dirname(run_path), "report.html") if out_path is None else os.fspath(out_path)
     lines = read_records(run_path)
