@@ -265,3 +265,19 @@ def test_attention_says_what_it_cannot_do_with_nested_tensors():
     ):
         with pytest.raises(AssertionError, match=f"{words}.*{why}"):
             attention(nt, nt, nt, **settings)
+
+
+def test_batches_of_matrices_that_do_not_fit_are_named():
+    def batch(*shapes):
+        return cresset.nested.nested_tensor([cresset.ones(shape) for shape in shapes])
+
+    vectors, two, three = batch(2, 3), batch((2, 4), (3, 4)), batch((4, 6), (4, 5), (4, 7))
+    for first, second, words in (
+        (vectors, two, "batch1 must be a 3D tensor"),
+        (two, vectors, "batch2 must be a 3D tensor"),
+        (two, three, "batch2 tensor to be: 2 but got: 3"),
+        (two, two, r"0-th nested matrices in batch cannot be multiplied \(2x4 and 2x4\)"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            first.bmm(second)
+    assert [part.shape for part in two.bmm(cresset.ones(2, 4, 5)).unbind()] == [(2, 5), (3, 5)]

@@ -41,7 +41,7 @@ def check_strided_linear(input, weight):
         )
 
 
-@rule("matmul", "bmm")
+@rule("matmul")
 def matmul(input, other):
     """Each component times a dense matrix, or times the component of another nested tensor."""
     if isinstance(input, NestedTensor) and isinstance(other, NestedTensor):
@@ -66,6 +66,26 @@ def matmul(input, other):
         return from_items([a @ b for a, b in zip(items(input), right, strict=True)], input._layout, input._ragged)
     left = operand_items(input, other.size(0), other.dim())
     return from_items([a @ b for a, b in zip(left, items(other), strict=True)], other._layout, other._ragged)
+
+
+@rule("bmm")
+def bmm(input, mat2):
+    """The products of two batches of matrices, of which at least one is nested."""
+    for name, batch in (("batch1", input), ("batch2", mat2)):
+        if batch.dim() != 3:
+            raise RuntimeError(f"bmm: {name} must be a 3D tensor, got {batch.dim()} dimensions")
+    if input.size(0) != mat2.size(0):
+        raise RuntimeError(
+            f"bmm: Expected size for the 1st dimension of batch2 tensor to be: {input.size(0)} but got: "
+            f"{mat2.size(0)}."
+        )
+    for place, (a, b) in enumerate(zip(input.unbind(), mat2.unbind(), strict=True)):
+        if a.size(1) != b.size(0):
+            raise RuntimeError(
+                f"bmm: {place}-th nested matrices in batch cannot be multiplied "
+                f"({'x'.join(map(str, a.shape))} and {'x'.join(map(str, b.shape))})"
+            )
+    return matmul(input, mat2)
 
 
 @rule("native_layer_norm")
