@@ -327,6 +327,26 @@ def test_an_exception_with_a_note_can_be_pickled():
             RuntimeError,
             r"last dimensions \(in_features\), got 5 and 3, respectively",
         ),
+        (
+            lambda: nn.LinearCrossEntropyLoss(3, 2, weight=cresset.ones(3)),
+            RuntimeError,
+            r"expected weight shape to be \(2,\), got \(3,\)",
+        ),
+        (
+            lambda: nn.LinearCrossEntropyLoss(3, 2, label_smoothing=2.0),
+            RuntimeError,
+            r"label_smoothing.*range \[0, 1\]",
+        ),
+        (lambda: nn.LSTM(3, 5, bias=0), TypeError, "bias should be of type bool, got: int"),
+        (lambda: nn.GRU(3, 5, batch_first="yes"), TypeError, "batch_first should be of type bool, got: str"),
+        (lambda: nn.RNN(3.5, 5), TypeError, "input_size should be of type int, got: float"),
+        (
+            lambda: cresset.gru_cell(
+                cresset.ones(4, 8), cresset.ones(4, 16), cresset.ones(48, 8), cresset.ones(49, 16)
+            ),
+            RuntimeError,
+            "weight_hh",
+        ),
     ],
 )
 def test_layers_say_which_argument_does_not_fit(call, kind, words):

@@ -76,8 +76,7 @@ def bmm(input, mat2):
             raise RuntimeError(f"bmm: {name} must be a 3D tensor, got {batch.dim()} dimensions")
     if input.size(0) != mat2.size(0):
         raise RuntimeError(
-            f"bmm: Expected size for the 1st dimension of batch2 tensor to be: {input.size(0)} but got: "
-            f"{mat2.size(0)}."
+            f"bmm: Expected size for the 1st dimension of batch2 tensor to be: {input.size(0)} but got: {mat2.size(0)}."
         )
     for place, (a, b) in enumerate(zip(input.unbind(), mat2.unbind(), strict=True)):
         if a.size(1) != b.size(0):

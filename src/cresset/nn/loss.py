@@ -161,6 +161,14 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         ignore_index=None, label_smoothing=0.0, options=None,
     ):  # fmt: skip
         super().__init__(weight, reduction=reduction)
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: expected label_smoothing to be in range [0, 1], got {label_smoothing}"
+            )
         self.num_classes, self.out_features = num_classes, tuple(out_features)
         self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
         outputs = num_classes
