@@ -86,3 +86,24 @@ def test_sizes_that_do_not_fit():
         cresset.fft_from_real(made(4), [], True, 1.0)
     with pytest.raises(RuntimeError, match="float32 or float64"):
         cresset.fft_from_real(made(4, dtype=cresset.complex64), [0], True, 1.0)
+
+
+def test_a_number_has_no_dimension_to_transform():
+    for transform in (cresset.fft.fft, cresset.fft.rfft2, cresset.fft.irfft2):
+        with pytest.raises(IndexError, match="but tensor has no dimensions"):
+            transform(cresset.tensor(1.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [
+        (lambda out: cresset.fft.fft(cresset.ones(4), out=out), cresset.complex64),
+        (lambda out: cresset.linalg.inv(cresset.eye(3), out=out), cresset.float32),
+    ],
+    ids=["fft", "inv"],
+)
+def test_a_result_that_resizes_what_holds_something_warns(call, dtype):
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        out = call(cresset.empty(2, dtype=dtype))
+    assert out.numel() > 2
+    assert call(cresset.empty(0, dtype=dtype)).numel() > 2  # without a word

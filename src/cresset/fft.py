@@ -63,12 +63,14 @@ def _dims(who, input, s, dim):
             raise RuntimeError(f"{who}: When given, dim and shape arguments must have the same length")
         wrapped = []
         for d in dims:
-            if not -max(input.ndim, 1) <= d < max(input.ndim, 1):
+            if not input.ndim:
+                raise IndexError(f"{who}: Dimension specified as {d} but tensor has no dimensions")
+            if not -input.ndim <= d < input.ndim:
                 raise IndexError(
                     f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
                     f"{d})"
                 )
-            wrapped.append(d % max(input.ndim, 1))
+            wrapped.append(d % input.ndim)
         if len(set(wrapped)) != len(wrapped):
             raise RuntimeError(f"{who}: FFT dims must be unique")
     else:
@@ -136,8 +138,7 @@ def _out(result, out):
     if out.is_complex() != result.is_complex() or not (out.is_complex() or out.is_floating_point()):
         kind = "complex" if result.is_complex() else "floating point"
         raise RuntimeError(f"fft: expects a {kind} output tensor, but got {out.dtype}")
-    if out.shape != result.shape:
-        out.resize_(result.shape)
+    _registry.resize_out("fft", out, result.shape)
     return out.copy_(result)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 import cresset
 from cresset.autograd import forward_ad as fw
+from cresset.utils._pytree import tree_map_only
 
 A = cresset.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=cresset.float64)
 B = cresset.tensor([[0.5, -1.0], [2.0, 1.5]], dtype=cresset.float64)
@@ -315,3 +316,27 @@ def test_a_formula_that_lacks_a_derivative_is_refused():
         assert fw.unpack_dual(cresset.igamma(cresset.ones(2), dual)).tangent[0].item() == pytest.approx(0.36787944)
         with pytest.raises(NotImplementedError, match="Trying to use forward AD with igamma that does not support it"):
             cresset.igamma(dual, dual)
+
+
+class Wrapped(cresset.Tensor):
+    """A tensor that holds another and lets it do the work."""
+
+    @staticmethod
+    def __new__(cls, held):
+        made = cresset.Tensor._make_wrapper_subclass(cls, held.shape, strides=held.stride(), dtype=held.dtype)
+        made.held = held
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args, kwargs = tree_map_only(cls, lambda x: x.held, (args, kwargs or {}))
+        return tree_map_only(cresset.Tensor, cls, func(*args, **kwargs))
+
+
+@pytest.mark.parametrize("primal_kind", [cresset.Tensor.clone, Wrapped], ids=["plain", "wrapped"])
+def test_a_tangent_keeps_its_class_and_goes_through_views(primal_kind):
+    with fw.dual_level():
+        dual = fw.make_dual(primal_kind(cresset.ones(2, 3)), Wrapped(cresset.arange(6.0).reshape(2, 3)))
+        for result, expected in ((dual.select(0, 1), [3.0, 4.0, 5.0]), (dual.select(0, 1) * 2, [6.0, 8.0, 10.0])):
+            tangent = fw.unpack_dual(result).tangent
+            assert type(tangent) is Wrapped and tangent.held.tolist() == expected

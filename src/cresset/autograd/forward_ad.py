@@ -23,7 +23,7 @@ from collections import namedtuple
 import cresset
 from cresset import _native
 from cresset._native import Tensor
-from cresset.ops import formulas
+from cresset.ops import aten_table, formulas
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -150,6 +150,8 @@ def _laid_out_alike(tangent, primal):
     if tangent.stride() != primal.stride() or tangent.is_conj() != primal.is_conj():
         return False
     if _native.level_of(tangent) or _native.level_of(primal) or primal.layout != cresset.strided:
+        return True
+    if _native.is_dispatched(tangent) or _native.is_dispatched(primal):  # what their classes hold is theirs to know
         return True
     return _native.storage_info(tangent)[2] == _native.storage_info(primal)[2]
 
@@ -283,7 +285,7 @@ def propagate_level(number, tensors, target, name, arguments, outputs, node, sou
     pairs = [(tensor, tangent_of(tensor, number)) for tensor in tensors]
     tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
     first = next(iter(arguments.values()))
-    views = target is None and outputs[0]._is_view() and id(first) in tangents
+    views = target is None and id(first) in tangents and is_view(name, outputs[0])
     with paused(tensors, number):
         if node is None:
             pushed = [None] * len(outputs)
@@ -302,6 +304,14 @@ def propagate_level(number, tensors, target, name, arguments, outputs, node, sou
         for kept, place in _native.saved_outputs(outputs[0]):
             if (tangent := tangent_of(outputs[place], number)) is not None:
                 set_tangent(kept, tangent, number)
+
+
+def is_view(name, output):
+    """Whether a call gave a view. What a class with __torch_dispatch__ made of one shares no memory that is known."""
+    if not _native.is_dispatched(output):
+        return output._is_view()
+    packet = aten_table.packet(name)
+    return packet is not None and any(getattr(packet, overload).is_view for overload in packet.overloads()[:1])
 
 
 def view_tangent(name, arguments, primal, tangent):
@@ -406,6 +416,8 @@ def settled(tangent, output, others):
 def laid_out(tangent, primal):
     if _native.level_of(tangent) or _native.level_of(primal):
         return tangent.clone()
+    if _native.is_dispatched(tangent):
+        return tangent.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
     elements = _native.storage_info(primal)[2] // primal.element_size()
     if primal.layout != cresset.strided or elements <= primal.numel():
         return cresset.empty_like(primal.detach()).copy_(tangent)

@@ -6,6 +6,7 @@
 import functools
 import inspect
 import types
+import warnings
 from collections import namedtuple
 from typing import Any
 
@@ -251,9 +252,21 @@ def _store(public, out, result, casts):
         )
     if _native.storage_info(out)[0] == _native.storage_info(result)[0]:
         result = result.clone()
-    if out.shape != result.shape:
-        out.resize_(result.shape)
+    resize_out(public, out, result.shape)
     return out.copy_(result)
+
+
+def resize_out(public, out, shape):
+    """Give out= the shape of a result; one that holds something is not resized without a word."""
+    if out.shape == shape:
+        return
+    if out.numel():
+        warnings.warn(
+            f"{public}: An output with one or more elements was resized since it had shape {list(out.shape)}, which "
+            f"does not match the required output shape {list(shape)}: give an out= of the right shape, or an empty one",
+            stacklevel=4,
+        )
+    out.resize_(shape)
 
 
 def _in_place(definition, public):
