@@ -668,3 +668,18 @@ def test_functions_that_cannot_be_sent_to_a_worker_are_told_of():
     )
     with pytest.warns(UserWarning, match="Got pickle error when"), pytest.raises(Exception, match="lambda"):
         next(iter(loader))
+
+
+def test_a_limit_of_the_address_space_leaves_room_beside_the_workers(tmp_path):
+    script = tmp_path / "limited.py"
+    script.write_text(
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+        "import cresset\n"
+        "from cresset.utils.data import DataLoader\n"
+        "loaders = [DataLoader(range(8), num_workers=4, persistent_workers=True) for _ in range(3)]\n"
+        "assert [len(list(loader)) for loader in loaders] == [8, 8, 8]\n"
+        "cresset.ones(1 << 27)\n"  # half a gigabyte
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

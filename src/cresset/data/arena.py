@@ -55,7 +55,7 @@ class Arena:
 
     @staticmethod
     def _largest(workers, make):
-        size = min(LARGEST, _physical_memory() // (2 * workers))
+        size = min(LARGEST, _physical_memory() // (2 * workers), _address_space() // (4 * workers))
         while size >= SMALLEST:
             try:
                 return make(size // 4096 * 4096)
@@ -125,6 +125,21 @@ def _let_go(arena, block, region):
 
 def _physical_memory():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _address_space():
+    """How many bytes this process may still map: a limit (`ulimit -v`) counts pages that are never touched, too."""
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return LARGEST << 10
+    try:
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        used = limit // 2  # where the system does not tell
+    return max(limit - used, 0)
 
 
 class Blocks:
