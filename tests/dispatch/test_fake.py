@@ -162,3 +162,15 @@ def test_the_constructor_of_a_subclass_may_be_marked_for_export():
         @mark
         def other(self):
             pass
+
+
+def test_a_number_is_divided_by_a_fake_tensor():
+    x = FakeTensorMode().from_tensor(torch.ones(2, 3))
+    assert (1 / x).shape == (2, 3) and (2 / x.long()).dtype == torch.float32
+
+
+def test_an_index_may_be_a_list():
+    with FakeTensorMode():
+        x = torch.ones(4, 3)
+        assert x[[0, 2]].shape == (2, 3) and x[[0, 2], [1, 1]].shape == (2,)
+        x[[0, 1]] = 5.0

@@ -326,11 +326,6 @@ def test_an_argument_of_another_type_is_a_type_error(call):
         call()
 
 
-def test_lapack_works_on_the_cpu_only():
-    with pytest.raises(NotImplementedError, match="not implemented on 'meta'"):
-        linalg.inv(cresset.empty(2, 2, device="meta"))
-
-
 @pytest.mark.cpu_only("LAPACK's library")
 def test_without_lapack_the_package_to_install_is_named(monkeypatch):
     from cresset.linalg import lapack

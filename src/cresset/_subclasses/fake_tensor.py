@@ -322,7 +322,9 @@ class FakeTensorMode(modes.TorchDispatchMode):
         return tree_map(fake_of, result)
 
     def _shape_of_real(self, func, tensor):
-        if tensor.dim() == 0 or self.allow_non_fake_inputs or type(tensor) is not Tensor:
+        # An index that is a list has become a tensor before anybody was asked.
+        listed = func._schema.op in ("index", "index_put", "index_put_", "_index_put_impl_")
+        if tensor.dim() == 0 or self.allow_non_fake_inputs or type(tensor) is not Tensor or listed:
             return self.fake_tensor_converter.from_real_tensor(self, tensor)._shape_holder
         raise AssertionError(
             "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "

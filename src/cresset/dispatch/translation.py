@@ -282,6 +282,8 @@ def _own(name):
 def made_of_others(name, args, out):
     """A call that aten has no operator for, by what it is made of; handlers see those."""
     base = name.partition(".")[0]
+    if out is None and base in ("div", "true_divide"):  # of a number by a tensor
+        return _operators["mul"](_operators["reciprocal"](args[1]), args[0])
     if out is None:
         formula = next(iter(definitions[base]._formulas.values()))
         return formula(*args)

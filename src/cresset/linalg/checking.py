@@ -71,9 +71,16 @@ def real_dtype(dtype):
     }.get(dtype, dtype)
 
 
+def is_without_values(tensor):
+    """Whether a tensor has a shape and no values: of the meta device, or fake."""
+    return tensor.is_meta or getattr(tensor, "is_fake", False) is True
+
+
 def first_failure(info):
     """(place in the batch, LAPACK's number) of the first matrix that failed, or None. Place is "" for a single
     matrix."""
+    if is_without_values(info):
+        return None
     info = all_samples(info)
     if not info.numel() or not bool(info.any()):
         return None

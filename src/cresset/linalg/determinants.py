@@ -9,7 +9,7 @@ from ..ops import return_types
 from ..ops.batches import all_samples
 from . import lapack
 from .calling import with_out
-from .checking import check_square
+from .checking import check_square, is_without_values
 
 
 def _sign_of(pivots):
@@ -47,7 +47,8 @@ class Determinant(BatchFunction):
             value = fixed.prod(-1) * _sign_of(pivots).to(A.dtype)
             LU = LU + (fixed - diagonal).diag_embed()
             return lapack.getrs(LU, pivots, identity * _as_matrix(grad * value.conj()), b"C")
-        if bool((all_samples(value.detach()).abs() < 100 * cresset.finfo(A.dtype).eps).any()):
+        tiny = 100 * cresset.finfo(A.dtype).eps
+        if not is_without_values(value) and bool((all_samples(value.detach()).abs() < tiny).any()):
             U, S, Vh = cresset.linalg.svd(A, full_matrices=False)
             factor = (det(U) * det(Vh)).conj() * grad
             return (U * (_products_of_others(S).to(A.dtype) * factor.unsqueeze(-1)).unsqueeze(-2)) @ Vh

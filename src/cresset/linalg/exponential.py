@@ -7,7 +7,7 @@ import cresset
 from ..autograd.function import BatchFunction
 from ..ops.batches import all_samples
 from .calling import with_tensors
-from .checking import check_floating, check_square_shape
+from .checking import check_floating, check_square_shape, is_without_values
 
 # The numerator of Padé's approximant of order 13, lowest power first; the denominator alternates the signs.
 _PADE = [
@@ -23,6 +23,8 @@ _WIDE = {cresset.float32: cresset.float64, cresset.complex64: cresset.complex128
 
 def _exponential(A):
     """Padé's approximant of A / 2ˢ, squared s times; s is chosen for each matrix of the batch."""
+    if is_without_values(A):
+        return cresset.empty_like(A, memory_format=cresset.contiguous_format)
     n = A.size(-1)
     norms = A.abs().sum(-2).amax(-1)
     halvings = (norms / _RADIUS).log2().ceil().clamp(min=0).nan_to_num(0, 0, 0)

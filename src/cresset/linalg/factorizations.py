@@ -13,7 +13,7 @@ from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from . import lapack
 from .calling import identity_in_place_of, is_differentiated, with_out
-from .checking import check_info, check_matrix, check_square
+from .checking import check_info, check_matrix, check_square, is_without_values
 from .triangular import solve_triangular
 
 
@@ -211,7 +211,9 @@ def check_pivots(who, factor, pivots):
             f"{who}: Number of pivots per batch should be same as the dimension of the matrix, and the batches equal; "
             f"got shapes {tuple(pivots.shape)} and {tuple(factor.shape)}"
         )
-    if pivots.numel() and (int(all_samples(pivots).abs().min()) < 1 or int(all_samples(pivots).abs().max()) > m):
+    if is_without_values(pivots) or not pivots.numel():
+        return
+    if int(all_samples(pivots).abs().min()) < 1 or int(all_samples(pivots).abs().max()) > m:
         raise RuntimeError(f"{who}: pivots given must all be between 1 and {m}, the number of rows")
 
 

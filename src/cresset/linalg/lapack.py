@@ -14,7 +14,8 @@ from pathlib import Path
 import cresset
 
 from .. import _native
-from .checking import real_dtype
+from . import shapes
+from .checking import is_without_values, real_dtype
 from .columns import column_major, uninitialized
 
 _LETTERS = {cresset.float32: "s", cresset.float64: "d", cresset.complex64: "c", cresset.complex128: "z"}
@@ -103,6 +104,8 @@ def over_samples(function):
     @functools.wraps(function)
     def batched(*args):
         level = max(map(_native.level_of, args))
+        if not level and is_without_values(args[0]):
+            return getattr(shapes, function.__name__)(*args)
         if not level:
             return function(*args) if _common_device(args).type == "cpu" else _on_device(function, args)
         pairs = [_native.batch_of(arg) if _native.level_of(arg) == level else (arg, None) for arg in args]
@@ -137,9 +140,6 @@ def _common_device(args):
 
 
 def _on_device(function, args):
-    device = args[0].device
-    if device.type == "meta":
-        raise NotImplementedError(f"linalg: {function.__name__} is not implemented on 'meta'; it is on 'cpu'")
     from . import cusolver
 
     routine = cusolver.routine(function.__name__, args)

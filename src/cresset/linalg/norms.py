@@ -8,7 +8,7 @@ from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from ..ops.dimensions import wrap_dim
 from .calling import with_out
-from .checking import check_floating, check_matrix, check_square_shape
+from .checking import check_floating, check_matrix, check_square_shape, is_without_values
 
 
 @autocast(cuda="accumulate")
@@ -126,4 +126,5 @@ def cond(A, p=None):
         return cresset.zeros(A.shape[:-2], dtype=A.dtype.to_real(), device=A.device)
     inverse, info = cresset.linalg.inv_ex(A)
     result = matrix_norm(A, p) * matrix_norm(inverse, p)
-    return result.masked_fill(info != 0, math.inf) if bool(all_samples(info).any()) else result
+    failed = not is_without_values(info) and bool(all_samples(info).any())
+    return result.masked_fill(info != 0, math.inf) if failed else result

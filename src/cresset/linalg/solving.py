@@ -11,7 +11,15 @@ from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from . import lapack
 from .calling import is_differentiated, with_out
-from .checking import check_info, check_matrix, check_same_dtype, check_square, name_of, real_dtype
+from .checking import (
+    check_info,
+    check_matrix,
+    check_same_dtype,
+    check_square,
+    is_without_values,
+    name_of,
+    real_dtype,
+)
 from .factorizations import check_pivots, unpack
 from .triangular import broadcast_batches, solve_triangular
 
@@ -341,7 +349,9 @@ class LeastSquares(BatchFunction):
         X = X[..., :n, :].clone()
         # Residuals are given where the solution is unique and leaves some: never by gelsy, as in PyTorch.
         ctx.has_residuals = (
-            driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((all_samples(rank) == n).all()))
+            driver != "gelsy"
+            and A.size(-2) > n
+            and (driver == "gels" or is_without_values(rank) or bool((all_samples(rank) == n).all()))
         )
         residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else A.new_empty(0, dtype=real)
         rank = A.new_empty(0, dtype=cresset.int64) if rank is None else rank

@@ -1,0 +1,91 @@
+"""What the routines of lapack.py give, without its values: for tensors of the meta device and fake ones, which have a
+shape and no memory. The names and arguments are those of the routines.
+"""
+
+import cresset
+
+from .checking import real_dtype
+
+
+def _columns(like, rows, columns, dtype=None):
+    """Matrices of the batch of `like`, column after column."""
+    return like.new_empty((*like.shape[:-2], columns, rows), dtype=dtype or like.dtype).mT
+
+
+def _alike(matrices):
+    return _columns(matrices, *matrices.shape[-2:])
+
+
+def _vectors(like, size, dtype=None):
+    return like.new_empty((*like.shape[:-2], size), dtype=dtype or like.dtype)
+
+
+def _infos(like):
+    return like.new_empty(like.shape[:-2], dtype=cresset.int32)
+
+
+def getrf(A, pivot=True):
+    return _alike(A), _vectors(A, min(A.shape[-2:]), cresset.int32), _infos(A)
+
+
+def getrs(lu, pivots, B, trans=b"N"):
+    return _alike(B)
+
+
+def row_order(pivots, m):
+    return pivots.new_empty((*pivots.shape[:-1], m), dtype=cresset.int64)
+
+
+def potrf(A, upper):
+    return _alike(A), _infos(A)
+
+
+def trsm(A, B, upper, left, unitriangular):
+    return _alike(B)
+
+
+def geqrf(A):
+    return _alike(A), _vectors(A, min(A.shape[-2:]))
+
+
+def orgqr(a, tau, columns):
+    return _columns(a, a.size(-2), columns)
+
+
+def ormqr(a, tau, C, left, adjoint):
+    return _alike(C)
+
+
+def gesdd(A, vectors, full_matrices=False, _driver=None):
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    U = _columns(A, m, m if full_matrices else k) if vectors else None
+    Vh = _columns(A, n if full_matrices else k, n) if vectors else None
+    return U, _vectors(A, k, real_dtype(A.dtype)), Vh, _infos(A)
+
+
+def syevd(A, upper, vectors):
+    return _vectors(A, A.size(-1), real_dtype(A.dtype)), _alike(A), _infos(A)
+
+
+def geev(A, vectors):
+    double = A.dtype in (cresset.float64, cresset.complex128)
+    dtype = cresset.complex128 if double else cresset.complex64
+    V = None
+    if vectors:  # of real matrices, they are put together from two parts each
+        V = _columns(A, *A.shape[-2:]) if A.is_complex() else A.new_empty(A.shape, dtype=dtype)
+    return _vectors(A, A.size(-1), dtype), V, _infos(A)
+
+
+def sytrf(A, hermitian):
+    return _alike(A), _vectors(A, A.size(-1), cresset.int32), _infos(A)
+
+
+def sytrs(ld, pivots, B, hermitian):
+    return _alike(B)
+
+
+def least_squares(A, B, rcond, driver):
+    values = _vectors(A, min(A.shape[-2:]), real_dtype(A.dtype)) if driver in ("gelsd", "gelss") else None
+    ranks = None if driver == "gels" else A.new_empty(A.shape[:-2], dtype=cresset.int64)
+    return _columns(A, max(A.shape[-2:]), B.size(-1)), ranks, values, _infos(A)
