@@ -24,11 +24,11 @@ def _infos(like):
     return like.new_empty(like.shape[:-2], dtype=cresset.int32)
 
 
-def getrf(A, pivot=True):
+def getrf(A, _pivot=True):
     return _alike(A), _vectors(A, min(A.shape[-2:]), cresset.int32), _infos(A)
 
 
-def getrs(lu, pivots, B, trans=b"N"):
+def getrs(_lu, _pivots, B, _trans=b"N"):
     return _alike(B)
 
 
@@ -36,11 +36,11 @@ def row_order(pivots, m):
     return pivots.new_empty((*pivots.shape[:-1], m), dtype=cresset.int64)
 
 
-def potrf(A, upper):
+def potrf(A, _upper):
     return _alike(A), _infos(A)
 
 
-def trsm(A, B, upper, left, unitriangular):
+def trsm(_A, B, _upper, _left, _unitriangular):
     return _alike(B)
 
 
@@ -48,11 +48,11 @@ def geqrf(A):
     return _alike(A), _vectors(A, min(A.shape[-2:]))
 
 
-def orgqr(a, tau, columns):
+def orgqr(a, _tau, columns):
     return _columns(a, a.size(-2), columns)
 
 
-def ormqr(a, tau, C, left, adjoint):
+def ormqr(_a, _tau, C, _left, _adjoint):
     return _alike(C)
 
 
@@ -64,7 +64,7 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
     return U, _vectors(A, k, real_dtype(A.dtype)), Vh, _infos(A)
 
 
-def syevd(A, upper, vectors):
+def syevd(A, _upper, _vectors):
     return _vectors(A, A.size(-1), real_dtype(A.dtype)), _alike(A), _infos(A)
 
 
@@ -77,15 +77,15 @@ def geev(A, vectors):
     return _vectors(A, A.size(-1), dtype), V, _infos(A)
 
 
-def sytrf(A, hermitian):
+def sytrf(A, _hermitian):
     return _alike(A), _vectors(A, A.size(-1), cresset.int32), _infos(A)
 
 
-def sytrs(ld, pivots, B, hermitian):
+def sytrs(_ld, _pivots, B, _hermitian):
     return _alike(B)
 
 
-def least_squares(A, B, rcond, driver):
+def least_squares(A, B, _rcond, driver):
     values = _vectors(A, min(A.shape[-2:]), real_dtype(A.dtype)) if driver in ("gelsd", "gelss") else None
     ranks = None if driver == "gels" else A.new_empty(A.shape[:-2], dtype=cresset.int64)
     return _columns(A, max(A.shape[-2:]), B.size(-1)), ranks, values, _infos(A)
