@@ -385,3 +385,12 @@ def test_modules_that_stand_in_two_places_come_once_or_twice():
 
 def test_a_call_has_a_signature():
     assert str(inspect.signature(nn.ReLU())) == "(*args, **kwargs)"
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules", "ignore:.*weight_norm:FutureWarning")
+def test_what_needs_a_shape_refuses_a_layer_without_one():
+    for norm in (nn.utils.weight_norm, nn.utils.spectral_norm):
+        with pytest.raises(ValueError, match="can't have uninitialized parameters"):
+            norm(nn.LazyLinear(3))
+    with pytest.raises(RuntimeError, match="uninitialized parameters 0.weight.*run a forward pass"):
+        cresset.jit.script(nn.Sequential(nn.LazyLinear(3)))

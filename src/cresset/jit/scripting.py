@@ -7,6 +7,7 @@ import typing
 import warnings
 
 from .. import nn
+from ..nn.parameter import is_lazy
 from . import _state
 from .compiling.unit import Unit
 from .marks import export
@@ -46,6 +47,12 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     if isinstance(obj, (RecursiveScriptModule, ScriptFunction)):
         return obj
     if isinstance(obj, nn.Module):
+        lazy = [name for name, held in (*obj.named_parameters(), *obj.named_buffers()) if is_lazy(held)]
+        if lazy:
+            raise RuntimeError(
+                f"script: {type(obj).__name__!r} has uninitialized parameters {', '.join(lazy)}. Did you forget to run "
+                "a forward pass?"
+            )
         return _script_module(obj)
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):

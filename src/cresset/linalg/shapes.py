@@ -64,7 +64,7 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
     return U, _vectors(A, k, real_dtype(A.dtype)), Vh, _infos(A)
 
 
-def syevd(A, _upper, _vectors):
+def syevd(A, _upper, _with_vectors):
     return _vectors(A, A.size(-1), real_dtype(A.dtype)), _alike(A), _infos(A)
 
 

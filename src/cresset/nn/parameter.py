@@ -110,6 +110,15 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     __torch_function__ = Tensor._disabled_torch_function
 
 
+def check_not_lazy(who, parameter):
+    """Refuse a parameter whose shape is not known yet."""
+    if is_lazy(parameter):
+        raise ValueError(
+            f"The module passed to `{who}` can't have uninitialized parameters. Make sure to run the dummy forward "
+            "before it is applied"
+        )
+
+
 def is_lazy(parameter):
     """Whether the shape is not known yet."""
     return isinstance(parameter, UninitializedTensorMixin)

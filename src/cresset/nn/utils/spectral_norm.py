@@ -3,7 +3,7 @@
 import cresset
 
 from ..functional import normalize
-from ..parameter import Parameter
+from ..parameter import Parameter, check_not_lazy
 
 
 def as_matrix(weight, dim):
@@ -52,6 +52,7 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        check_not_lazy("SpectralNorm", weight)
         with cresset.no_grad():
             matrix = as_matrix(weight, dim)
             u = normalize(weight.new_empty(matrix.size(0)).normal_(0, 1), dim=0, eps=eps)

@@ -6,7 +6,7 @@ import warnings
 
 import cresset
 
-from ..parameter import Parameter
+from ..parameter import Parameter, check_not_lazy
 
 
 class WeightNorm:
@@ -26,6 +26,7 @@ class WeightNorm:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         norm = WeightNorm(name, dim)
         weight = getattr(module, name)
+        check_not_lazy("WeightNorm", weight)
         del module._parameters[name]
         module.register_parameter(name + "_g", Parameter(cresset.norm_except_dim(weight, 2, norm.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
