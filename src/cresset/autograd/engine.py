@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import cresset
 from cresset import _native
 from cresset._native import Tensor
-from cresset.overrides import handle_torch_function, has_torch_function
 
 from ..overrides import handle_torch_function, has_torch_function
 from .graph import GradientEdge
