@@ -181,12 +181,13 @@ std::string printed_formula(const std::string& name, int which, const char* comp
   return text;
 }
 
+int64_t stack_of(uint64_t source) { return source >= kOfStack ? static_cast<int64_t>(source - kOfStack) : -1; }
+
 nb::tuple wrap_activity(const Activity& a) {
   static constexpr const char* kinds[] = {"kernel", "copy", "fill", "call"};
   const int64_t event = a.source > 0 && a.source < kOfStack ? static_cast<int64_t>(a.source) - 1 : -1;
-  const int64_t stack = a.source >= kOfStack ? static_cast<int64_t>(a.source - kOfStack) : -1;
   return nb::make_tuple(kinds[a.kind], a.name, a.start, a.end, a.device, a.stream, a.thread, a.correlation, event,
-                        stack, a.bytes, nb::make_tuple(a.grid[0], a.grid[1], a.grid[2]),
+                        stack_of(a.source), a.bytes, nb::make_tuple(a.grid[0], a.grid[1], a.grid[2]),
                         nb::make_tuple(a.block[0], a.block[1], a.block[2]), a.shared, a.registers);
 }
 
@@ -402,19 +403,22 @@ void add_cuda(PyObject* module) {
   m.def("memory_fraction", [](int device) { return check_device(device), memory_fraction(device); });
   m.def("memory_snapshot", snapshot);
   m.def("memory_history", history);
-  m.def("activities_start", [] { start_activities(); }, "Record what the devices do; see activities_stop.");
+  m.def("activities_start", start_activities, "Record what the devices do; see activities_stop.");
   m.def(
       "activities_stop",
-      [](int64_t since) {
+      [](bool keep, int64_t since) {
         settle("a profiler stops");
-        std::vector<Activity> found;
-        waiting([&] { found = stop_activities(since); });
+        Activities found;
+        waiting([&] { found = stop_activities(keep, since); });
         nb::list all;
-        for (const Activity& a : found) all.append(wrap_activity(a));
+        for (const Activity& a : found.kept) all.append(wrap_activity(a));
+        for (const auto& [source, time] : found.sums) all.append(nb::make_tuple(stack_of(source), time));
         return all;
       },
-      "(kind, name, start, end, device, stream, thread, correlation, event or -1, stack or -1, bytes, grid, block, "
-      "shared memory, registers) of what the devices did since that nanosecond.");
+      "With `keep` (kind, name, start, end, device, stream, thread, correlation, event or -1, stack or -1, bytes, "
+      "grid, "
+      "block, shared memory, registers) of what the devices did since that nanosecond, else (stack or -1, "
+      "nanoseconds).");
   m.def("activity_source", [] {
     const ActivitySource source = activity_source();
     return nb::make_tuple(source.name, source.problem);

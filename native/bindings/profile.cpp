@@ -99,18 +99,21 @@ void add_profile(PyObject* module) {
   m.def(
       "profile_start",
       [](bool shapes, bool memory, bool stack, bool events, bool sums) {
-        return start_profile({.events = events, .shapes = shapes, .memory = memory, .stack = stack, .sums = sums});
+        const ProfileRecorder made =
+            start_profile({.events = events, .shapes = shapes, .memory = memory, .stack = stack, .sums = sums});
+        return nb::make_tuple(made.number, made.first);
       },
       nb::arg("shapes") = false, nb::arg("memory") = false, nb::arg("stack") = false, nb::arg("events") = true,
-      nb::arg("sums") = false, "Begin to record calls; gives what profile_stop wants.");
+      nb::arg("sums") = false,
+      "Begin to record calls; gives what profile_stop wants, and the number of the first event.");
   m.def(
       "profile_stop",
-      [](int64_t first) {
+      [](int64_t number, int64_t first) {
         nb::list all, allocations;
         for (const ProfileAllocation& a : profile_allocations()) allocations.append(wrap_allocation(a, first));
         const nb::dict sums = wrap_sums();
         const bool last = is_profiling_last();
-        for (const ProfileEvent& e : stop_profile(first)) all.append(wrap_event(e));
+        for (const ProfileEvent& e : stop_profile(number)) all.append(wrap_event(e));
         const nb::list stacks = wrap_stacks();
         if (last) python_stacks().forget();
         return nb::make_tuple(all, allocations, stacks, sums);

@@ -25,7 +25,7 @@ std::atomic<const LaunchWatch*> launch_watch = nullptr;
 namespace {
 
 ForkLock& lock = *new ForkLock;
-int recorders = 0;
+int recorders = 0, keepers = 0;
 bool with_cupti = false;
 std::string why_not_cupti;
 auto& activities = *new std::vector<Activity>;
@@ -127,6 +127,35 @@ void read_record(const int* record) {
   activities.push_back(std::move(a));
 }
 
+// ---- sums
+
+auto& sums = *new std::unordered_map<uint64_t, int64_t>;  // nanoseconds of the devices, by source
+constexpr size_t kMostKept = size_t{1} << 16;
+constexpr uint32_t kMostLate = uint32_t{1} << 20;  // so much later than its call a kernel may be told of
+
+// Adds up what nobody keeps. Of some it is not known yet who asked for them: they wait, unless this is the end.
+void fold(bool is_end) {
+  std::vector<Activity> waiting;
+  uint32_t last = 0;
+  for (Activity& a : activities) {
+    last = std::max(last, a.correlation);
+    if (a.kind == Activity::call) continue;
+    const auto found = sources.find(a.correlation);
+    uint64_t source = a.source ? a.source : found != sources.end() ? found->second : 0;
+    if (source && source < kOfStack) {  // somebody else kept the events meanwhile
+      const int32_t stack = profile_stack_of(static_cast<int64_t>(source) - 1);
+      if (stack >= 0) source = kOfStack + static_cast<uint64_t>(stack);
+    }
+    if (source || is_end)
+      sums[source] += a.end - a.start;
+    else
+      waiting.push_back(std::move(a));
+  }
+  activities.swap(waiting);
+  if (sources.size() > 2 * size_t{kMostLate})
+    std::erase_if(sources, [&](const auto& known) { return known.first + kMostLate < last; });
+}
+
 void on_request(uint8_t** buffer, size_t* size, size_t* most) {
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, kBufferBytes));
   *size = *buffer ? kBufferBytes : 0;
@@ -137,6 +166,7 @@ void on_complete(ContextHandle, uint32_t, uint8_t* buffer, size_t, size_t valid)
   const int* record = nullptr;
   while (valid > 0 && cupti().cuptiActivityGetNextRecord(buffer, valid, &record) == kSuccess) read_record(record);
   std::free(buffer);
+  if (!keepers && activities.size() > kMostKept) fold(false);
 }
 
 void push_source(uint64_t source) {
@@ -193,6 +223,8 @@ struct Timed {
   unsigned grid[3] = {}, block[3] = {}, shared = 0;
 };
 auto& timed = *new std::vector<Timed>;
+constexpr size_t kMostTimed = 8192;  // then they are waited for and read
+uint32_t correlations = 0;
 struct Origin {
   EventHandle event = nullptr;
   int64_t time = 0;  // of profile_now(), when the event was over
@@ -241,22 +273,15 @@ void before_timed(const Work& work, uint64_t source) {
   d.cuEventRecord.now(t.start, work.stream);
   timed.push_back(std::move(t));
 }
-void after_timed(const Work& work, uint64_t) {
-  const std::scoped_lock held(lock);
-  if (timed.empty() || timed.back().done) return;  // it was not timed
-  Timed& t = timed.back();
-  started_driver->cuEventRecord.now(t.end, work.stream);
-  t.done = profile_now();
-}
-const LaunchWatch kTimed = {source_here, before_timed, after_timed};
-
+// On the thread that launches, or when nothing is on its way.
 void read_timed() {
-  const Driver& d = driver();
+  const Driver& d = *started_driver;
   for (const Timed& t : timed) {
     float start = 0, length = 0;
-    if (t.done && d.cuEventElapsedTime(&start, origins[t.device].event, t.start) == kSuccess &&
-        d.cuEventElapsedTime(&length, t.start, t.end) == kSuccess) {
-      const auto correlation = static_cast<uint32_t>(activities.size() + 1);
+    if (t.done && d.cuEventSynchronize.now(t.end) == kSuccess &&
+        d.cuEventElapsedTime.now(&start, origins[t.device].event, t.start) == kSuccess &&
+        d.cuEventElapsedTime.now(&length, t.start, t.end) == kSuccess) {
+      const uint32_t correlation = ++correlations;
       Activity a;
       a.name = t.name, a.device = t.device, a.stream = reinterpret_cast<uint64_t>(t.stream), a.source = t.source;
       a.kind = t.name.starts_with("cuMemcpy")   ? Activity::copy
@@ -273,18 +298,31 @@ void read_timed() {
       call.thread = t.thread, call.correlation = correlation, call.source = t.source;
       activities.push_back(call);
     }
-    d.cuEventDestroy_v2(t.start);
-    d.cuEventDestroy_v2(t.end);
+    d.cuEventDestroy_v2.now(t.start);
+    d.cuEventDestroy_v2.now(t.end);
   }
   timed.clear();
 }
 
+void after_timed(const Work& work, uint64_t) {
+  const std::scoped_lock held(lock);
+  if (timed.empty() || timed.back().done) return;  // it was not timed
+  Timed& t = timed.back();
+  started_driver->cuEventRecord.now(t.end, work.stream);
+  t.done = profile_now();
+  if (timed.size() < kMostTimed) return;
+  read_timed();
+  if (!keepers) fold(false);
+}
+const LaunchWatch kTimed = {source_here, before_timed, after_timed};
+
 }  // namespace
 
-void start_activities() {
+void start_activities(bool keep) {
   check_device(0);
   {
     const std::scoped_lock held(lock);
+    keepers += keep;
     if (recorders++ > 0) return;
   }
   finish_launches();
@@ -295,7 +333,7 @@ void start_activities() {
   launch_watch = with_cupti ? &kToldToCupti : &kTimed;
 }
 
-std::vector<Activity> stop_activities(int64_t since) {
+Activities stop_activities(bool keep, int64_t since) {
   bool is_last;
   {
     const std::scoped_lock held(lock);
@@ -316,12 +354,17 @@ std::vector<Activity> stop_activities(int64_t since) {
     if (is_last) stop_cupti();
   }
   const std::scoped_lock held(lock);
-  if (!with_cupti) read_timed();
-  for (Activity& a : activities)
-    if (const auto found = sources.find(a.correlation); found != sources.end()) a.source = found->second;
-  std::vector<Activity> mine;
-  for (const Activity& a : activities)
-    if (a.start >= since) mine.push_back(a);
+  if (!with_cupti && started_driver) read_timed();
+  Activities mine;
+  if (keep) {
+    for (Activity& a : activities) {
+      if (const auto found = sources.find(a.correlation); found != sources.end()) a.source = found->second;
+      if (a.start >= since) mine.kept.push_back(a);
+    }
+    --keepers;
+  }
+  if (!keepers) fold(is_last);
+  if (!keep) mine.sums.assign(sums.begin(), sums.end());
   if (!is_last) return mine;
   for (Origin& o : origins) {
     if (o.event) driver().cuEventDestroy_v2(o.event);
@@ -330,6 +373,7 @@ std::vector<Activity> stop_activities(int64_t since) {
   activities.clear();
   activities.shrink_to_fit();
   sources.clear();
+  sums.clear();
   return mine;
 }
 

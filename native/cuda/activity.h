@@ -28,9 +28,14 @@ struct Activity {
   unsigned grid[3] = {}, block[3] = {}, shared = 0, registers = 0;
 };
 
-// Several may record at once; the activities are forgotten when the last one stops.
-void start_activities();
-std::vector<Activity> stop_activities(int64_t since);  // of profile_now()
+// Several may record at once. With `keep` every activity is kept, since the time of profile_now() that stop is given;
+// without, the devices' time is added up by its source, however long it takes.
+void start_activities(bool keep);
+struct Activities {
+  std::vector<Activity> kept;
+  std::vector<std::pair<uint64_t, int64_t>> sums;  // source, nanoseconds
+};
+Activities stop_activities(bool keep, int64_t since);
 // "CUPTI" or "events", and why it is not CUPTI.
 struct ActivitySource {
   std::string name, problem;

@@ -22,8 +22,14 @@ namespace {
 // Never destroyed: threads may be at work while the process ends.
 ForkLock& lock = *new ForkLock;
 auto& events = *new std::vector<ProfileEvent>;
-ProfileOptions wished;
-int recorders = 0;
+int64_t forgotten = 0;  // events before the first of these: an event's place is counted from the beginning of time
+ProfileOptions wished;  // by all recorders together
+struct Recorder {
+  int64_t first;
+  ProfileOptions options;
+};
+auto& recorders = *new std::map<int64_t, Recorder>;
+int64_t started = 0;                  // recorders, so far
 std::atomic<uint64_t> recording = 0;  // which one this is: what a thread has open from an earlier one means nothing
 
 auto& sums = *new std::map<std::pair<int32_t, std::string>, ProfileSum>;
@@ -91,39 +97,58 @@ int64_t profile_now() {
       .count();
 }
 
-int64_t start_profile(ProfileOptions options) {
+// What all recorders want, after one came or went.
+static void gather_wishes() {
+  wished = {.events = false};
+  bool keeps_memory = false, adds_memory_up = false;
+  for (const auto& [number, recorder] : recorders) {
+    const ProfileOptions& o = recorder.options;
+    wished.events |= o.events;
+    wished.shapes |= o.shapes;
+    wished.memory |= o.memory;
+    wished.stack |= o.stack;
+    wished.sums |= o.sums;
+    keeps_memory |= o.memory && o.events;
+    adds_memory_up |= o.memory && o.sums;
+  }
+  watch_profile_memory(wished.memory, keeps_memory, adds_memory_up);
+}
+
+ProfileRecorder start_profile(ProfileOptions options) {
   const std::scoped_lock held(lock);
-  if (recorders++ == 0) {
-    wished = {.events = false};
-    ++recording;
+  if (recorders.empty()) ++recording;
+  if (options.sums && !wished.sums) {
     sums.clear();
     busy.clear();
   }
-  wished.events |= options.events;
-  wished.shapes |= options.shapes;
-  wished.memory |= options.memory;
-  wished.stack |= options.stack;
-  wished.sums |= options.sums;
-  if (options.memory) watch_profile_memory(true, options.events, options.sums);
+  const ProfileRecorder made{++started, forgotten + static_cast<int64_t>(events.size())};
+  recorders[made.number] = {made.first, options};
+  gather_wishes();
   profiling = true;
-  return static_cast<int64_t>(events.size());
+  return made;
 }
 
-std::vector<ProfileEvent> stop_profile(int64_t first) {
+std::vector<ProfileEvent> stop_profile(int64_t number) {
   const std::scoped_lock held(lock);
-  check(recorders > 0, "profiler: it is not recording, so that nothing can be stopped");
+  const auto found = recorders.find(number);
+  check(found != recorders.end(), "profiler: it is not recording, so that nothing can be stopped");
+  const Recorder recorder = found->second;
+  recorders.erase(found);
   const int64_t end = profile_now();
-  std::vector<ProfileEvent> mine(events.begin() + std::min<int64_t>(first, static_cast<int64_t>(events.size())),
-                                 events.end());
+  std::vector<ProfileEvent> mine;
+  if (recorder.options.events) mine.assign(events.begin() + (recorder.first - forgotten), events.end());
   for (ProfileEvent& e : mine) {
     if (e.end < 0) e.end = end;
-    e.parent = e.parent >= first ? e.parent - first : -1;
+    e.parent = e.parent >= recorder.first ? e.parent - recorder.first : -1;
   }
-  if (--recorders == 0) {
-    profiling = false;
-    watch_profile_memory(false, false, false);
+  gather_wishes();
+  if (!wished.events) {
+    forgotten += static_cast<int64_t>(events.size());
     events.clear();
     events.shrink_to_fit();
+  }
+  if (recorders.empty()) {
+    profiling = false;
     ++recording;
   }
   return mine;
@@ -131,7 +156,7 @@ std::vector<ProfileEvent> stop_profile(int64_t first) {
 
 bool is_profiling_last() {
   const std::scoped_lock held(lock);
-  return recorders <= 1;
+  return recorders.size() <= 1;
 }
 
 std::vector<ProfileSum> profile_sums() {
@@ -161,6 +186,12 @@ ProfilePlace profile_place() {
   return place;
 }
 
+int32_t profile_stack_of(int64_t event) {
+  const std::scoped_lock held(lock);
+  const int64_t place = event - forgotten;
+  return place >= 0 && place < static_cast<int64_t>(events.size()) ? events[static_cast<size_t>(place)].stack : -1;
+}
+
 static void open_frame(std::string name, ProfileKind kind, const Call* call) {
   std::vector<ProfileEvent::Argument> arguments;
   if (wished.shapes && call) arguments = arguments_of(*call);
@@ -177,10 +208,10 @@ static void open_frame(std::string name, ProfileKind kind, const Call* call) {
     e.kind = kind;
     e.thread = this_thread();
     e.stack = frame.stack;
-    e.parent = open.frames.empty() ? -1 : open.frames.back().event;
+    e.parent = open.frames.empty() || open.frames.back().event < forgotten ? -1 : open.frames.back().event;
     e.arguments = std::move(arguments);
     e.name = wished.sums ? name : std::move(name);
-    frame.event = static_cast<int64_t>(events.size());
+    frame.event = forgotten + static_cast<int64_t>(events.size());
     events.push_back(std::move(e));
   }
   frame.start = profile_now();
@@ -210,8 +241,8 @@ void leave_profile(const Call* call) {
   open.nodes -= f.kind == ProfileKind::node;
   if (!open.frames.empty()) open.frames.back().inside += is_operator(f.kind) ? end - f.start : f.inside;
   if (wished.sums && is_operator(f.kind)) add_up(f, end);
-  if (f.event < 0 || f.event >= static_cast<int64_t>(events.size())) return;
-  ProfileEvent& e = events[static_cast<size_t>(f.event)];
+  if (f.event < forgotten) return;  // nobody keeps it
+  ProfileEvent& e = events[static_cast<size_t>(f.event - forgotten)];
   e.end = end;
   const ProfileBytes bytes = profile_bytes();
   e.host_bytes = bytes.host - f.bytes.host, e.device_bytes = bytes.device - f.bytes.device;

@@ -53,10 +53,12 @@ extern std::atomic<void (*)()> profile_entered, profile_left;
 
 int64_t profile_now();  // the clock of the events
 
-// Several may record at once. start gives the place of the first event that is the caller's; the events are forgotten
-// when the last one stops.
-int64_t start_profile(ProfileOptions options);
-std::vector<ProfileEvent> stop_profile(int64_t first);
+// Several may record at once. What nobody wants any more is forgotten: events when the last one stops that keeps them.
+struct ProfileRecorder {
+  int64_t number = 0, first = 0;  // first: the place of the first event that is its own
+};
+ProfileRecorder start_profile(ProfileOptions options);
+std::vector<ProfileEvent> stop_profile(int64_t number);
 bool is_profiling_last();                // whether no more than one records
 std::vector<ProfileSum> profile_sums();  // so far
 int64_t profile_busy(uint64_t thread);   // nanoseconds a thread has spent in operators so far, with `sums`
@@ -71,6 +73,7 @@ struct ProfilePlace {
   uint64_t thread = 0;
 };
 ProfilePlace profile_place();
+int32_t profile_stack_of(int64_t event);  // -1: it is not kept
 
 // One event, as long as it lives.
 class Profiled {

@@ -102,16 +102,17 @@ void on_free(const void* data, int64_t bytes, Device device) {
 
 void watch_profile_memory(bool on, bool keep, bool sum) {
   const std::scoped_lock guard(lock);
-  if (!on || !profiling_memory) {
-    keeps = adds_up = false;
+  if (!keep) {
     allocations.clear();
     allocations.shrink_to_fit();
     alive.clear();
+  }
+  if (!sum) {
     held.clear();
     holders.clear();
     sides[0] = sides[1] = {};
   }
-  keeps |= keep, adds_up |= sum;
+  keeps = keep, adds_up = sum;
   profiling_memory = on;
   watch_memory(on ? on_allocation : nullptr, on ? on_free : nullptr);
 }

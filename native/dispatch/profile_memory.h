@@ -40,7 +40,7 @@ struct ProfileHolders {
 
 extern std::atomic<bool> profiling_memory;
 
-// Counted from now on; `keep` lists every allocation, `sum` adds up by stack.
+// Whether memory is counted, every allocation is listed (`keep`) and added up by stack (`sum`), from now on.
 void watch_profile_memory(bool on, bool keep, bool sum);
 std::vector<ProfileAllocation> profile_allocations();  // so far
 ProfileHolders profile_holders();

@@ -272,3 +272,20 @@ def test_lines_are_added_up_by_hand():
     assert (module.own, module.total, module.calls) == (10, 100, 0)
     assert (step.allocated, step.at_peak) == (96, 64)
     assert "90.0%" in table(profile) and "train.py:8" in table(profile)
+
+
+def test_letters_that_the_terminal_lacks(profiled):
+    done = profiled("import torch\nx = torch.ones(9)  # \u00fc\u4e2d\n", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0 and "x = torch.ones(9)  # \\xfc\\u4e2d" in done.stdout, done.stderr
+
+
+def test_a_program_that_records_by_itself(profiled):
+    done = profiled("""
+        import torch
+        with torch.profiler.profile() as prof:
+            x = torch.ones(5)
+        print([event.name for event in prof.events()])
+        y = torch.ones(6)
+    """)
+    assert "['aten::ones']" in done.stdout, done.stderr
+    assert rows(done.stdout)[4][3] == rows(done.stdout)[6][3] == "1"

@@ -68,3 +68,34 @@ def test_operators_and_nodes_have_pytorch_names():
         "autograd::engine::evaluate_function: ExpBackward0",
     }
     assert shared <= names(cresset) and shared <= names(torch)
+
+
+def test_memory_is_told_of_in_pytorchs_columns_and_numbers():
+    theirs = __import__("torch.profiler._memory_profiler", fromlist=["Action"])
+    from cresset.profiler import memory_timeline as ours
+
+    columns = {category and category.name: number for category, number in ours.COLUMN.items()}
+    assert columns == {category and category.name: number for category, number in theirs._CATEGORY_TO_INDEX.items()}
+    assert {action.name: action.value for action in ours.Action} == {
+        action.name: action.value for action in theirs.Action
+    }
+
+
+def test_what_an_event_tells_has_pytorchs_names():
+    """Events, averages and lists of them have what PyTorch's have in public, and the same for no time on a device."""
+
+    def recorded(lib):
+        with lib.profiler.profile(activities=[lib.profiler.ProfilerActivity.CPU], profile_memory=True) as prof:
+            lib.ones(3).exp()
+        return prof
+
+    import torch.profiler
+
+    for make in (lambda p: p.events()[0], lambda p: p.key_averages()[0], lambda p: p.key_averages()):
+        ours, theirs = make(recorded(cresset)), make(recorded(torch))
+        wanted = {name for name in dir(theirs) if "device" in name or "memory" in name}
+        wanted -= {"total_device_percent"}  # what a table has printed last
+        assert {name for name in wanted if not name.startswith("_") and not hasattr(ours, name)} == set()
+        for name in ("device_time_total", "self_device_time_total", "device_memory_usage"):
+            if hasattr(theirs, name) and name in wanted:
+                assert getattr(ours, name) == getattr(theirs, name) == 0

@@ -132,3 +132,15 @@ def test_two_recordings_at_once_see_their_own_time(tmp_path):
     assert [action for _, action, size, _ in raw(outer, tmp_path) if size in (5 * KIB, 3 * KIB)] == [2, 2]
     assert [(action, size) for _, action, size, _ in raw(inner, tmp_path) if size == 3 * KIB] == [(2, 3 * KIB)]
     assert [action for _, action, size, _ in raw(inner, tmp_path) if size == 5 * KIB] == [1]  # it was there before
+
+
+def test_the_programs_objects_are_not_asked(tmp_path):
+    """Looking for modules calls nothing of the objects that come by."""
+
+    class Shy:
+        @property
+        def __class__(self):
+            raise AssertionError("asked for its class")
+
+    kept = [Shy()]
+    assert recorded(lambda: cresset.ones(2)).events() and kept

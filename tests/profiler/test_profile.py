@@ -301,3 +301,29 @@ class TestEventsThatAProgramMakes:
         average = cresset.autograd.profiler_util.FunctionEventAvg()
         average.add(self.event(1, 10, 15)).add(self.event(2, 20, 30)).add(average)
         assert (average.key, average.count, average.cpu_time_total, average.cpu_time) == ("f", 4, 30, 7.5)
+
+
+def test_events_are_forgotten_when_nobody_keeps_them():
+    """A program that is watched as a whole may record some steps of its own."""
+    from cresset.profiler.recording import Recording
+
+    whole = Recording(
+        record_shapes=False, profile_memory=True, with_stack=True, with_flops=False, keep_events=False, sums=True
+    )
+    whole.start()
+    cresset.ones(2)
+    with record_function("around"):
+        with profile(profile_memory=True) as part:
+            kept = cresset.zeros(3)
+        cresset.ones(4)
+    with profile() as later:
+        cresset.ones(5)
+    whole.stop()
+    assert names(part) == ["aten::zeros"] and part.events()[0].cpu_memory_usage == kept.nbytes
+    assert names(later) == ["aten::ones"] and later.events()[0].cpu_parent is None
+    assert whole.events == [] and whole.allocations == []
+    calls = {}
+    for _stack, name, count, _time in whole.sums["operators"]:
+        calls[name] = calls.get(name, 0) + count
+    assert calls == {"aten::ones": 3, "aten::zeros": 1}
+    assert not cresset._native.is_profiling()

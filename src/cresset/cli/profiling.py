@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import textwrap
 import threading
 
 from ..profiler import flame, lines, memory_timeline
@@ -88,7 +89,7 @@ def report(profile, options, paths, stream):
             file.write(text(profile, options, name, width=120, color=False))
     elif not stream.closed:
         width = shutil.get_terminal_size((120, 24)).columns
-        stream.write("\n" + text(profile, options, name, width, terminal.has_color(stream)))
+        stream.write("\n" + writable(text(profile, options, name, width, terminal.has_color(stream)), stream))
         stream.flush()
     if paths["trace"] is not None:
         profile.events.export_chrome_trace(paths["trace"])
@@ -110,6 +111,10 @@ def text(profile, options, name, width, color):
 
 
 def wrapped(text, width):
-    import textwrap
-
     return textwrap.fill(text, max(width, 40))
+
+
+def writable(text, stream):
+    """Text without letters that the stream's encoding lacks."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -92,7 +92,7 @@ class FunctionEvent(_Times):
         self.id, self.name, self.trace_name, self.overload_name = id, name, name, ""
         self.kind = kind
         self.time_range = Interval(start_us, end_us)
-        self.thread = self.fwd_thread = thread
+        self.thread = self.fwd_thread = self.device_resource_id = thread  # of a device: the stream
         self.node_id, self.sequence_nr, self.scope = node_id, -1, {"range": 7, "node": 1}.get(kind, 0)
         self.count = 1
         self.kernels, self.cpu_children, self.cpu_parent = [], [], None

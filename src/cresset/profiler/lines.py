@@ -31,7 +31,8 @@ class Line:
 
     @property
     def text(self):
-        return linecache.getline(self.file, self.number).strip() if self.file else ""
+        text = linecache.getline(self.file, self.number).strip() if self.file else ""
+        return "".join(letter if letter.isprintable() else " " for letter in text)  # nothing that moves the cursor
 
     def __repr__(self):
         return f"<Line {self.place} own={time_text(self.own)} calls={self.calls}>"
@@ -77,9 +78,8 @@ class LineProfile:
             line.calls += calls
         for number, time in sums["python"]:
             self._spend(number, time).python += time
-        for event in self.events:
-            if event.activity is not None:
-                self.line_of(event.stack_number).device += event.activity.end - event.activity.start
+        for number, time in sums.get("device", ()):
+            self.line_of(number).device += time
         for number, side, _count, allocated, _held, at_peak, most in sums["memory"]:
             line = self.line_of(number)
             if side == "cpu":

@@ -136,19 +136,35 @@ class Recording:
             self._hook = memory_timeline.watch_optimizers()
         self.wall_clock = time.time_ns() - time.monotonic_ns()
         self.began = time.monotonic_ns()
-        self.first = _native.profile_start(
+        self.number, self.first = _native.profile_start(
             self.record_shapes or self.with_flops, self.profile_memory, self.with_stack, self.keep_events, self.adds_up
         )
         if self.cuda:
-            _native.cuda.activities_start()
+            _native.cuda.activities_start(self.keep_events)
 
     def stop(self):
         self.ended = time.monotonic_ns()
-        activities = _native.cuda.activities_stop(self.began) if self.cuda else []
+        activities = []
+        try:
+            if self.cuda:
+                activities = _native.cuda.activities_stop(self.keep_events, self.began)
+        finally:  # also where the device has a fault to tell of
+            self._stop_operators()
+        if not self.keep_events:
+            self.sums["device"] = activities
+            return
+        add_activities(self.events, [Activity(*activity) for activity in activities], self.began, self.first)
+        self.sums["device"] = [
+            (event.stack_number, event.activity.end - event.activity.start) for event in self.events if event.activity
+        ]
+        if not self.cpu:
+            self.events = self.events._alike([e for e in self.events if e.device_type is not DeviceType.CPU])
+
+    def _stop_operators(self):
         if self._hook is not None:
             self._hook.remove()
             memory_timeline.note_parameters()
-        records, allocations, lines, self.sums = _native.profile_stop(self.first)
+        records, allocations, lines, self.sums = _native.profile_stop(self.number, self.first)
         self.allocations = [
             self._within(allocation) for allocation in allocations if not 0 <= allocation[4] < self.began
         ]
@@ -157,10 +173,6 @@ class Recording:
             records, began=self.began, profile_memory=self.profile_memory, with_flops=self.with_flops,
             record_shapes=self.record_shapes, lines=self.stacks, use_device="cuda" if self.cuda else None,
         )  # fmt: skip
-        self.activities = [Activity(*activity) for activity in activities]
-        add_activities(self.events, self.activities, self.began, self.first)
-        if not self.cpu:
-            self.events = self.events._alike([e for e in self.events if e.device_type is not DeviceType.CPU])
 
     def _within(self, allocation):
         """An allocation as this recording saw it: another one may have begun earlier."""

@@ -7,7 +7,8 @@ from collections import defaultdict
 from .. import _native
 from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from ..profiler import flops as formulas
-from ..profiler.events import ancestors, from_records
+from ..profiler.events import ancestors
+from ..profiler.recording import Recording
 
 SCOPE = "module: "
 
@@ -43,7 +44,7 @@ class FlopCounterMode:
         }
         self._formulas = {**formulas.PRODUCTS, **own}
         self.flop_counts = defaultdict(lambda: defaultdict(int))
-        self._first, self._names, self._handles = None, {}, []
+        self._recording, self._names, self._handles = None, {}, []
 
     def __enter__(self):
         self.flop_counts.clear()
@@ -51,7 +52,7 @@ class FlopCounterMode:
             register_module_forward_pre_hook(self._enter),
             register_module_forward_hook(self._leave, always_call=True),
         ]
-        self._first = _native.profile_start(True)
+        self._record()
         return self
 
     def __exit__(self, *exception):
@@ -60,6 +61,10 @@ class FlopCounterMode:
             handle.remove()
         if self.display:
             print(self.get_table(self.depth))
+
+    def _record(self):
+        self._recording = Recording(record_shapes=True, profile_memory=False, with_stack=False, with_flops=False)
+        self._recording.start()
 
     def _enter(self, module, args):
         if id(module) not in self._names:
@@ -73,12 +78,14 @@ class FlopCounterMode:
 
     def _read(self, go_on=False):
         """Count what was recorded up to now."""
-        if self._first is None:
+        if self._recording is None:
             return
-        events = from_records(_native.profile_stop(self._first), began=0)
-        self._first = _native.profile_start(True) if go_on else None
+        recording, self._recording = self._recording, None
+        recording.stop()
+        if go_on:
+            self._record()
         counted = set()
-        for event in events:
+        for event in recording.events:
             around = list(ancestors(event))
             count = formulas.count(event.name, event.input_shapes, event.result_shapes, self._formulas)
             if count is None or any(id(one) in counted for one in around):
