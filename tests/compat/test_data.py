@@ -9,6 +9,11 @@ import cresset.utils.data as ours
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.utils.data")
 
+
+def stream(d, n):
+    return d.datapipes.iter.IterableWrapper(range(n))
+
+
 ORDERS = {
     "random": lambda t, d: list(d.RandomSampler(range(50))),
     "random with replacement": lambda t, d: list(d.RandomSampler(range(50), replacement=True, num_samples=70)),
@@ -23,6 +28,15 @@ ORDERS = {
     "two epochs": lambda t, d: [[b.tolist() for b in loader] for loader in [d.DataLoader(range(9), 2, True)] * 2],
     "a loader, then the global generator": lambda t, d: [
         len(list(d.DataLoader(range(9), 2, True))),
+        t.rand(2).tolist(),
+    ],
+    "a shuffled pipe": lambda t, d: list(stream(d, 30).shuffle(buffer_size=7).batch(4)),
+    "a shuffled pipe with keys": lambda t, d: list(d.datapipes.map.SequenceWrapper(range(9)).shuffle()),
+    "two epochs of pipes": lambda t, d: [
+        list(loader) for loader in [d.DataLoader(stream(d, 9).shuffle().zip(stream(d, 9).shuffle()), None)] * 2
+    ],
+    "a pipe in workers, then the global generator": lambda t, d: [
+        sorted(map(int, d.DataLoader(stream(d, 9).shuffle().sharding_filter(), None, num_workers=2))),
         t.rand(2).tolist(),
     ],
     "a loader with a generator": lambda t, d: [

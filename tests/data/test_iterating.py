@@ -14,6 +14,7 @@ import cresset
 from cresset.utils import data
 from cresset.utils.data import _utils, graph_settings
 from cresset.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
+from cresset.utils.data.datapipes.iter import IterableWrapper
 
 
 class InThisProcess(_BaseDataLoaderIter):
@@ -111,8 +112,10 @@ class Pipe(data.IterDataPipe):
 def test_settings_reach_every_pipe_that_a_dataset_is_made_of():
     inner = Pipe()
     outer = Pipe([inner, {"again": inner}])
-    graph_settings.apply_sharding(outer, 3, 1)
-    assert inner.share == outer.share == (1, 3) and list(inner) == [1, 4]
+    with pytest.raises(RuntimeError, match="Sharding twice on a single pipeline"):
+        graph_settings.apply_sharding(outer, 3, 1)
+    graph_settings.apply_sharding(IterableWrapper([0]).zip(inner), 3, 1)
+    assert inner.share == (1, 3) and list(inner) == [1, 4]
     graph_settings.apply_shuffle_settings(outer, shuffle=False)
     assert inner.shuffle is False
     first = cresset.Generator().manual_seed(5)

@@ -12,7 +12,14 @@ from .datasets import (
     random_split,
 )
 from .loader import DataLoader
-from .pipes import IterDataPipe, MapDataPipe
+from .pipes import (
+    DataChunk,
+    IterDataPipe,
+    MapDataPipe,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+)
 from .readers import ArrayDataset, CsvDataset, JsonLinesDataset, ParquetDataset, TarDataset, TextLinesDataset
 from .samplers import (
     BatchSampler,
@@ -31,6 +38,7 @@ __all__ = [
     "ChainDataset",
     "ConcatDataset",
     "CsvDataset",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
@@ -51,6 +59,9 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
 ]

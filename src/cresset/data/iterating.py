@@ -7,7 +7,8 @@ import warnings
 
 import cresset
 
-from .pipes import IterDataPipe, apply_random_seed
+from .pipes import IterDataPipe
+from .pipes.loading import among_processes, seed_of_epoch, shuffled_by
 from .samplers import drawn_seed
 
 __all__ = ["_BaseDataLoaderIter"]
@@ -17,10 +18,7 @@ class _BaseDataLoaderIter:
     """The order, the seed of the epoch, the count of what was given. A subclass writes `_next_data`."""
 
     def __init__(self, loader):
-        from .. import distributed  # upward: which share of the data is ours, where there are several processes
-
-        meets = distributed.is_available() and distributed.is_initialized()
-        self._world_size, self._rank = (distributed.get_world_size(), distributed.get_rank()) if meets else (1, 0)
+        self._world_size, self._rank = among_processes()
         self._dataset, self._dataset_kind = loader.dataset, loader._dataset_kind
         self._auto_collation, self._collate_fn = loader._auto_collation, loader.collate_fn
         self._index_sampler, self._drop_last = loader._index_sampler, loader.drop_last
@@ -38,14 +36,8 @@ class _BaseDataLoaderIter:
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._shared_seed = None
         if isinstance(self._dataset, IterDataPipe):
-            self._shared_seed = drawn_seed(loader.generator)
-            if self._world_size > 1:
-                from .. import distributed  # upward: all processes shuffle alike
-
-                seeds = [self._shared_seed]
-                distributed.broadcast_object_list(seeds)
-                self._shared_seed = seeds[0]
-            apply_random_seed(self._dataset, cresset.Generator().manual_seed(self._shared_seed))
+            self._shared_seed = seed_of_epoch(loader.generator)
+            shuffled_by(self._dataset, self._shared_seed)
 
     def _reset(self, loader, first_iter=False):
         """The next epoch."""

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import copy
 import itertools
 import math
 import multiprocessing
@@ -23,6 +24,7 @@ from .datasets import IterableDataset, Samples
 from .fetching import IterableFetcher, MapFetcher
 from .iterating import _BaseDataLoaderIter, warn_of_length, warn_of_no_accelerator
 from .pinning import pin_memory
+from .pipes import IterDataPipe, MapDataPipe, apply_shuffle_settings, loading
 from .samplers import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from .workers import Epoch, Plan, ProcessWorker, Task, ThreadWorker
 
@@ -52,7 +54,7 @@ class DataLoader(Generic[T_co]):
     Args:
         dataset: answers `dataset[index]` and `len(dataset)`, or is an IterableDataset.
         batch_size: samples in a batch; None gives the samples themselves.
-        shuffle: a new random order each epoch.
+        shuffle: a new random order each epoch. Of pipes, whether those that can shuffle do so.
         sampler: gives the order instead, as an iterable of indices.
         batch_sampler: gives whole batches of indices.
         num_workers: how many workers fetch; 0 fetches in this process. Samples and augmentations are the same for any
@@ -128,7 +130,9 @@ class DataLoader(Generic[T_co]):
             )
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         if _is_stream(self):
-            if shuffle not in (False, None):
+            if isinstance(dataset, IterDataPipe):
+                self.dataset = apply_shuffle_settings(dataset, shuffle)
+            elif shuffle not in (False, None):
                 raise ValueError(
                     f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
                 )
@@ -390,6 +394,7 @@ class _Iterator(_BaseDataLoaderIter):
 
     def _draw_order(self, loader):
         self._sampler_iter = iter(loader._index_sampler)
+        self._pipe_seed = loading.seed_of_epoch(loader.generator) if isinstance(loader.dataset, IterDataPipe) else None
         self._base_seed = drawn_seed(loader.generator)
 
     def _drawn(self):
@@ -443,6 +448,10 @@ class _SingleProcessDataLoaderIter(_Iterator):
 
     def _begin_epoch(self, loader):
         super()._begin_epoch(loader)
+        if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+            loading.shared(loader.dataset)
+        if self._pipe_seed is not None:
+            loading.shuffled_by(loader.dataset, self._pipe_seed)
         self._fetcher = _DatasetKind.create_fetcher(
             loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
@@ -467,6 +476,11 @@ class _MultiProcessingDataLoaderIter(_Iterator):
         self._start_workers(loader)
         self._fill()
 
+    def _draw_order(self, loader):
+        super()._draw_order(loader)
+        if self._pipe_seed is not None:
+            drawn_seed(loader.generator)  # PyTorch's workers draw once more, for nothing; what follows is drawn alike
+
     def _start_workers(self, loader):
         context = loader.multiprocessing_context or multiprocessing.get_context()
         processes = _own(loader, "worker_type", "process") == "process"
@@ -479,7 +493,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
         try:
             for number in range(loader.num_workers):
                 plan = Plan(
-                    loader.dataset,
+                    self._dataset_of_worker(loader, processes),
                     fetcher,
                     loader._auto_collation,
                     loader.collate_fn,
@@ -502,9 +516,15 @@ class _MultiProcessingDataLoaderIter(_Iterator):
             raise
         self._announce_epoch()
 
+    @staticmethod
+    def _dataset_of_worker(loader, processes):
+        """A pipe has one iterator at a time: each thread has a copy, as each process does."""
+        alone = processes or not isinstance(loader.dataset, IterDataPipe)
+        return loader.dataset if alone else copy.deepcopy(loader.dataset)
+
     def _announce_epoch(self):
         for worker in self._workers:
-            worker.send(Epoch(self._base_seed))
+            worker.send(Epoch(self._base_seed, self._pipe_seed))
         self._sent, self._turn = 0, 0
         self._waiting = collections.deque()  # which worker has the next batch, and the one after it, …
         self._ended = set()  # workers whose stream has come to its end

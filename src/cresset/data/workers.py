@@ -29,6 +29,7 @@ import cresset
 from . import messages, seeding
 from .arena import NOWHERE, Blocks
 from .collate import default_collate
+from .pipes import IterDataPipe, MapDataPipe, loading
 
 STACK_SIGNAL = getattr(signal, "SIGRTMAX", None)  # asks a worker to write down where it is
 PATIENCE = 5.0  # seconds without news before a worker's whereabouts are shown, once
@@ -118,10 +119,10 @@ class Task:
 
 
 class Epoch:
-    """The start of an epoch: the seed of its samples."""
+    """The start of an epoch: the seed of its samples, and that of a pipe's order."""
 
-    def __init__(self, seed):
-        self.seed = seed
+    def __init__(self, seed, pipe_seed=None):
+        self.seed, self.pipe_seed = seed, pipe_seed
 
 
 class Plan:
@@ -154,6 +155,8 @@ def serve(plan, receive, reply, blocks, note, seed):
     _here.arena_blocks = blocks
     failed, seeds_itself = None, False
     try:
+        if isinstance(plan.dataset, (IterDataPipe, MapDataPipe)):
+            loading.shared(plan.dataset, plan.workers, plan.number)
         if plan.init is not None:
             plan.init(plan.number)
             seeds_itself = plan.kind == "process" and cresset.initial_seed() != seed
@@ -162,6 +165,8 @@ def serve(plan, receive, reply, blocks, note, seed):
     while (task := receive()) is not None:
         if isinstance(task, Epoch):
             epoch_seed, fetcher = None if seeds_itself else task.seed, None
+            if task.pipe_seed is not None:
+                loading.shuffled_by(plan.dataset, task.pipe_seed)
             continue
         if blocks is not None:
             blocks.give_back(task.freed)

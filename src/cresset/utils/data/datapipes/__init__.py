@@ -1,3 +1,3 @@
 """PyTorch's place for pipes."""
 
-from . import datapipe  # noqa: F401
+from . import datapipe, iter, map, utils  # noqa: F401

@@ -1,0 +1,3 @@
+"""PyTorch's place for what pipes of files use."""
+
+from . import common  # noqa: F401
