@@ -144,7 +144,7 @@ def preflight(model, batch, optimizer=None, *, loss=None):
     try:
         with watch, cresset.enable_grad():
             model.train()
-            outputs = nn.utils.stateless.functional_call(model, state, _to_meta(inputs))
+            outputs = nn.utils.stateless._functional_call(model, state, _to_meta(inputs))
             result = outputs if loss is None else loss(outputs, _to_meta(target))
         found.outputs = tensors_of(outputs)
     except Exception as error:  # noqa: BLE001 - whatever the model raises is what the report is about

@@ -17,18 +17,22 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
     >>> cresset.func.functional_call(layer, new, cresset.tensor([3.0, 4.0]))
     tensor([7.])
     """
-    from ..nn.utils.stateless import functional_call as call  # upward: what it calls is a module
+    from ..nn.utils.stateless import _functional_call  # upward: what it calls is a module
 
-    if isinstance(parameter_and_buffer_dicts, (list, tuple)) and not all(
-        isinstance(part, dict) for part in parameter_and_buffer_dicts
-    ):
-        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
-    if not isinstance(parameter_and_buffer_dicts, (dict, list, tuple)):
+    given = parameter_and_buffer_dicts
+    if isinstance(given, (list, tuple)):
+        if not all(isinstance(part, dict) for part in given):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [name for part in given for name in part]
+        repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if repeated:
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        given = {name: tensor for part in given for name, tensor in part.items()}
+    elif not isinstance(given, dict):
         raise ValueError(
-            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
-            f"{type(parameter_and_buffer_dicts)}"
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(given)}"
         )
-    return call(module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict)
+    return _functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def stack_module_state(models):

@@ -106,7 +106,7 @@ def record(model, args, kwargs=None, after=None):
     }
     try:
         model.eval()
-        nn.utils.stateless.functional_call(model, state, tuple(args), kwargs or {})
+        nn.utils.stateless._functional_call(model, state, tuple(args), kwargs or {})
     finally:
         for handle in handles:
             handle.remove()

@@ -7,7 +7,7 @@ from typing import Any
 import cresset
 
 from ... import pytree
-from ..utils.stateless import functional_call
+from ..utils.stateless import _functional_call
 
 
 @dataclasses.dataclass
@@ -38,7 +38,7 @@ class _MixedPrecision:
         named = [(name, p) for name, p in module.named_parameters() if name not in ignored and p.is_floating_point()]
         cast = {name: p.to(self.param_dtype) for name, p in named}
         inputs, kwargs = pytree.tree_map(self._cast, (inputs, kwargs))
-        return functional_call(module, cast, inputs, kwargs)
+        return _functional_call(module, cast, inputs, kwargs)
 
     def _cast(self, value):
         floating = isinstance(value, cresset.Tensor) and value.is_floating_point()

@@ -1,69 +1,133 @@
 """Calling a module with other parameters than its own, and making one without drawing starting values."""
 
 import inspect
+import sys
+import warnings
 
 import cresset
 
 from ..module import Module
 
+_MISSING = object()
+
 
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """The result of `module` if its parameters and buffers were the given ones.
+    """The older name of `torch.func.functional_call`."""
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
+        "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
-    Args:
-        parameters_and_buffers: tensors by their dotted paths, or several such dictionaries.
-        args: the arguments; one that is not a tuple stands for itself.
-        tie_weights: a tensor that the module holds under several names is replaced under all of them.
-        strict: refuse missing and unexpected names.
 
-    >>> layer = nn.Linear(2, 1)
-    >>> new = {"weight": cresset.ones(1, 2), "bias": cresset.zeros(1)}
-    >>> nn.utils.functional_call(layer, new, cresset.tensor([3.0, 4.0]))
-    tensor([7.])
+def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """The result of `module` if its parameters and buffers were the given ones. What forward puts in their place is in
+    the dictionary afterwards. See `func.functional_call`.
     """
-    if isinstance(parameters_and_buffers, (list, tuple)):
-        merged = {}
-        for part in parameters_and_buffers:
-            for name in part:
-                if name in merged:
-                    raise ValueError(
-                        f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous"
-                    )
-            merged.update(part)
-        parameters_and_buffers = merged
+    _check_stateful(module)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    places = {}  # dotted path -> (module, kind, name)
-    for path, part in module.named_modules(remove_duplicate=False):
-        for kind in ("_parameters", "_buffers"):
-            for name, tensor in part.__dict__[kind].items():
-                if tensor is not None:
-                    places[f"{path}.{name}" if path else name] = (part, kind, name)
-    new = dict(parameters_and_buffers)
+    new = _with_tied(module, parameters_and_buffers) if tie_weights else dict(parameters_and_buffers)
     if strict:
-        missing, unexpected = [k for k in places if k not in new], [k for k in new if k not in places]
-        if missing or unexpected:
-            raise RuntimeError(f"Error(s) in functional_call: missing keys {missing}, unexpected keys {unexpected}")
-    if tie_weights:
-        groups = {}
-        for path, (part, kind, name) in places.items():
-            groups.setdefault(id(part.__dict__[kind][name]), []).append(path)
-        for paths in groups.values():
-            given = [path for path in paths if path in new]
-            if given and len({id(new[path]) for path in given}) > 1:
-                raise ValueError(f"functional_call got multiple values for keys {sorted(given)}, which are tied.")
-            if given:
-                new.update(dict.fromkeys(paths, new[given[0]]))
-    saved = []
+        _check_names(module, new)
+    owners, swapped = {"": module}, []
     try:
         for path, tensor in new.items():
-            if path in places:
-                part, kind, name = places[path]
-                saved.append((part.__dict__[kind], name, part.__dict__[kind][name], tensor, path))
-                part.__dict__[kind][name] = tensor
+            above, _, name = path.rpartition(".")
+            owner = _owner(owners, above)
+            swapped.append((path, owner, name, _swap(owner, name, tensor)))
         return module(*args, **(kwargs or {}))
     finally:
-        for holder, name, old, _, _ in reversed(saved):
-            holder[name] = old
+        for path, owner, name, old in reversed(swapped):
+            now = _swap(owner, name, old)
+            if path in parameters_and_buffers and now is not _MISSING:
+                parameters_and_buffers[path] = now
+
+
+def _check_stateful(module):
+    """Refuse modules that do not look up their tensors by name."""
+    scripted = sys.modules.get("cresset.jit.objects")
+    if scripted is not None and isinstance(module, scripted.RecursiveScriptModule):
+        raise RuntimeError("The stateless API can't be used with Jitted modules")
+    if isinstance(module, cresset.nn.DataParallel):
+        raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
+
+
+def _owner(owners, path):
+    """The submodule at a dotted path; `owners` has those that were found before."""
+    if path not in owners:
+        above, _, name = path.rpartition(".")
+        owner = _owner(owners, above)
+        found = owner._modules.get(name) or getattr(owner, name, _MISSING)
+        if found is _MISSING:
+            raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
+        if not isinstance(found, Module):
+            raise TypeError(f"submodule `{path}`: {found!r} is not an instance of torch.nn.Module")
+        owners[path] = found
+    return owners[path]
+
+
+def _swap(owner, name, tensor):
+    """Put a tensor in the place of a module's attribute; what was there, _MISSING if nothing was."""
+    if tensor is not None and tensor is not _MISSING and not isinstance(tensor, cresset.Tensor):
+        raise TypeError(f"{tensor!r} is not an instance of torch.Tensor")
+    for held in (owner._parameters, owner._buffers):
+        if name in held:
+            old = held[name]
+            if tensor is _MISSING:
+                del held[name]
+            else:
+                held[name] = tensor
+            return old
+    old = getattr(owner, name, _MISSING)
+    if old is not _MISSING and old is not None and not isinstance(old, cresset.Tensor):
+        raise TypeError(f"attribute `{name}`: {old!r} is not an instance of torch.Tensor")
+    if tensor is not _MISSING:
+        setattr(owner, name, tensor)
+    elif old is not _MISSING:
+        delattr(owner, name)
+    return old
+
+
+def _named_tensors(module):
+    """All parameters and buffers by their dotted paths, those that stand in several places under each."""
+    for path, part in module.named_modules(remove_duplicate=False):
+        for held in (part._parameters, part._buffers):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    yield (f"{path}.{name}" if path else name), tensor
+
+
+def _with_tied(module, given):
+    """The given tensors, also under the other names of those that the module holds under several."""
+    names = {}
+    for path, tensor in _named_tensors(module):
+        names.setdefault(id(tensor), []).append(path)
+    new = dict(given)
+    for paths in names.values():
+        told = [path for path in paths if path in given] if len(paths) > 1 else ()
+        if not told:
+            continue
+        if len({id(given[path]) for path in told}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(told)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        new.update(dict.fromkeys(paths, given[told[0]]))
+    return new
+
+
+def _check_names(module, new):
+    """Refuse names that the module does not have, and the want of those that it has."""
+    own = {path for path, _ in _named_tensors(module)}
+    lines = []
+    for words, names in (("Unexpected", new.keys() - own), ("Missing", own - new.keys())):
+        if names:
+            lines.append(f"{words} key(s): {', '.join(map(repr, sorted(names)))}.")
+    if lines:
+        listed = "\n\t".join(lines)
+        raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t{listed}")
 
 
 def skip_init(module_cls, *args, **kwargs):
