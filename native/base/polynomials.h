@@ -92,6 +92,19 @@ CRESSET_INLINE V recurrence(V first, V degree, double limit, Next next) {
   return of_degree(last, degree, limit);
 }
 
+// Of one number: its degree says how often.
+template <class Next>
+CRESSET_INLINE double recurrence(double first, double degree, double limit, Next next) {
+  if (!(degree >= 2.0 && degree < limit + 1.0)) return of_degree(first, degree, limit);
+  double before = 1.0, last = first, k = 1.0;
+  for (int left = static_cast<int>(degree) - 1; left > 0; --left, k += 1.0) {
+    if ((left & 255) == 0 && last != last) break;
+    const double following = next(k, last, before);
+    before = last, last = following;
+  }
+  return last;
+}
+
 // The Chebyshev polynomials of the four kinds have the recurrence p(k + 1) = 2 x p(k) - p(k - 1) and differ in p(1);
 // inside [-1, 1] a high degree is a circular function of acos(x), sooner where the result is a double.
 template <class Result, class V, class Circular>
@@ -103,6 +116,15 @@ CRESSET_INLINE V chebyshev(V x, V degree, V first, double highest_in_double, Cir
       recurrence(first, low, kLargestDegree, [&](double, V last, V before) { return twice * last - before; });
   return replace(high & (degree < kLargestDegree + 1.0), choose(high, of_degree(V{}, degree, kLargestDegree), value), x,
                  degree, [circular](double at, double of) { return circular(at, ::trunc(of)); });
+}
+template <class Result, class Circular>
+CRESSET_INLINE double chebyshev(double x, double degree, double first, double highest_in_double, Circular circular) {
+  const double highest = sizeof(Result) == sizeof(double) ? highest_in_double : 32.0;
+  if (degree >= highest + 1.0 && degree < kLargestDegree + 1.0 && x >= -1.0 && x <= 1.0)
+    return circular(x, ::trunc(degree));
+  const double twice = 2.0 * x;
+  return recurrence(first, degree, kLargestDegree,
+                    [twice](double, double last, double before) { return twice * last - before; });
 }
 CRESSET_INLINE double sign_of_degree(double n) { return ::fmod(n, 2.0) == 0.0 ? 1.0 : -1.0; }
 template <class Result = double, class V>
@@ -134,6 +156,19 @@ CRESSET_INLINE V chebyshev_w(V x, V degree) {
   });
 }
 
+// value / (k + 1), the step of the next two. In a sum of few terms on its way to single precision the digits of a
+// reciprocal after one step of Newton's method are enough.
+template <class Result, class V>
+CRESSET_INLINE V divided_by_next(V value, double k) {
+#ifdef CRESSET_KERNEL
+  if (sizeof(Result) < sizeof(double) && k < 64.0) {
+    const double divisor = k + 1.0, guess = 1.0f / static_cast<float>(divisor);
+    return value * (guess * (2.0 - divisor * guess));
+  }
+#endif
+  return value / (k + 1.0);
+}
+
 template <class V>
 CRESSET_INLINE V hermite_h(V x, V degree) {
   const V twice = 2.0 * x;
@@ -145,15 +180,17 @@ CRESSET_INLINE V hermite_he(V x, V degree) {
   return recurrence(x, degree, kLargestHermiteDegree,
                     [&](double k, V last, V before) { return x * last - k * before; });
 }
-template <class V>
+template <class Result = double, class V>
 CRESSET_INLINE V laguerre_l(V x, V degree) {
-  return recurrence(1.0 - x, degree, kLargestDegree,
-                    [&](double k, V last, V before) { return ((2.0 * k + 1.0 - x) * last - k * before) / (k + 1.0); });
+  return recurrence(1.0 - x, degree, kLargestDegree, [&](double k, V last, V before) {
+    return divided_by_next<Result>((2.0 * k + 1.0 - x) * last - k * before, k);
+  });
 }
-template <class V>
+template <class Result = double, class V>
 CRESSET_INLINE V legendre_p(V x, V degree) {
-  return recurrence(x, degree, kLargestDegree,
-                    [&](double k, V last, V before) { return ((2.0 * k + 1.0) * x * last - k * before) / (k + 1.0); });
+  return recurrence(x, degree, kLargestDegree, [&](double k, V last, V before) {
+    return divided_by_next<Result>((2.0 * k + 1.0) * x * last - k * before, k);
+  });
 }
 
 }  // namespace cresset::math

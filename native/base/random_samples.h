@@ -1,5 +1,5 @@
 // Samples that take as many uniform numbers as chance wants: Poisson, gamma and binomial. A `Source` has uniform(), in
-// [0, 1), and normal(), both in double.
+// [0, 1), and normal(), both in the precision that is computed in; binomial wants double.
 //
 // CUDA kernels include this file too: cresset/cuda/kernels/random_sampling.cuh.
 #pragma once
@@ -17,16 +17,20 @@ namespace cresset::samples {
 using std::ceil, std::exp, std::fabs, std::floor, std::lgamma, std::log, std::log1p, std::pow, std::sqrt;
 #endif
 
+// The number of unit exponentials that fit into `rate`, with their product instead of their sum.
+template <class Real, class Source>
+CRESSET_DEVICE inline Real poisson_of_few(Real rate, Source& source) {
+  const Real limit = exp(-rate);
+  int events = 0;
+  for (Real product = source.uniform(); product > limit; product *= source.uniform()) ++events;
+  return static_cast<Real>(events);
+}
+
+constexpr double kFew = 10;
 template <class Source>
 CRESSET_DEVICE inline double poisson(double rate, Source& source) {
   if (rate == 0) return 0;
-  if (rate < 10) {
-    // The number of unit exponentials that fit into `rate`, with their product instead of their sum.
-    const double limit = exp(-rate);
-    int64_t events = 0;
-    for (double product = source.uniform(); product > limit; product *= source.uniform()) ++events;
-    return static_cast<double>(events);
-  }
+  if (rate < kFew) return poisson_of_few(rate, source);
   // Hörmann's transformed rejection (PTRS, 1993).
   const double log_rate = log(rate);
   const double b = 0.931 + 2.53 * sqrt(rate);
@@ -45,27 +49,28 @@ CRESSET_DEVICE inline double poisson(double rate, Source& source) {
 }
 
 template <class T, class Source>
-CRESSET_DEVICE inline double gamma(T shape, Source& source) {
+CRESSET_DEVICE inline auto gamma(T shape, Source& source) -> decltype(source.uniform()) {
+  using Real = decltype(source.uniform());
   if (shape == 0) return 0;
-  double scale = 1;
+  Real scale = 1;
   if (shape < 1) {
     // A sample of shape + 1 times u^(1 / shape) has this shape, and is accepted more often.
-    scale = pow(1 - source.uniform(), static_cast<double>(1 / shape));
+    scale = pow(1 - source.uniform(), static_cast<Real>(1 / shape));
     shape += 1;
   }
-  const double d = shape - 1.0f / 3.0f;
-  const double c = 1 / sqrt(9 * d);
+  const Real d = shape - 1.0f / 3.0f;
+  const Real c = 1 / sqrt(9 * d);
   for (;;) {
-    double x, y;
+    Real x, y;
     do {
       x = source.normal();
       y = 1 + c * x;
     } while (y <= 0);
-    const double v = y * y * y;
-    const double u = 1 - source.uniform();
-    const double square = x * x;
+    const Real v = y * y * y;
+    const Real u = 1 - source.uniform();
+    const Real square = x * x;
     if (u < 1 - 0.0331f * square * square) return scale * d * v;
-    if (log(u) < 0.5 * square + d * (1 - v + log(v))) return scale * d * v;
+    if (log(u) < Real(0.5) * square + d * (1 - v + log(v))) return scale * d * v;
   }
 }
 

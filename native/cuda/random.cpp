@@ -90,7 +90,7 @@ void fill_random(const Call& c, const Tensor& t, Kind kind, const Arguments& arg
   const int64_t vector = 16 / size_of(d), unit = vector * words >= 4 ? vector : 4 / words;
   const Philox::Start start = take_words(c, generator, t.device(), count * words);
   const Place place(t.device());
-  fill_kernels().launch(place, {d, static_cast<int>(kind)}, divide_up(count, unit * kThreads), kThreads, 0, t.bytes(),
+  fill_kernels().launch(place, {d, static_cast<int>(kind)}, divide_up(count, 2 * unit * kThreads), kThreads, 0, t.bytes(),
                         count, start, arguments);
 }
 

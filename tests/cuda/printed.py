@@ -9,6 +9,7 @@ from nvrtc import KERNELS
 
 from cresset.cuda.printing import formula_source, update_source
 from cresset.ops.pointwise import definitions
+from cresset.ops.pointwise.definition import in_single_precision
 from cresset.ops.pointwise.loops import OPERATIONS, Loop, loops_of, nodes
 from cresset.ops.pointwise.printing import TYPE_NAMES
 from cresset.ops.pointwise.update import updates
@@ -62,8 +63,13 @@ def _every_loop():
     return rows
 
 
-def is_exact(loop: Loop):
-    """Whether only operations are used that have one right result; a complex division or modulus has not."""
+def is_exact(operator, which, loop: Loop):
+    """Whether only operations are used that have one right result (a complex division or modulus has not), the same on
+    the CPU.
+    """
+    with in_single_precision():
+        if Loop(operator, loop.compute, None if which < 0 else which).expression is not loop.expression:
+            return False
     return all(
         node.op in EXACT and not (node.op in ("abs", "sqrt", "div") and node.args[0].type in ("c64", "c128"))
         for node in nodes(loop.expression)

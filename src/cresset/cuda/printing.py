@@ -1,13 +1,15 @@
 """The formulas of pointwise operators and the steps of optimizers as CUDA text: what kernels include and call.
 
 A formula becomes a function of one element, printed by the printer of the CPU's loops. It computes as the CPU does when
-the kernel is compiled with --fmad=false: what is not fused there must not be here. The build prints what the package
+the kernel is compiled with --fmad=false: what is not fused there must not be here. Special functions of single precision
+have formulas of their own, without doubles. The build prints what the package
 has (native/generate.py); at run time only the program's own formulas are.
 """
 
 import re
 
 from ..ops.pointwise import stepping  # noqa: F401  (defines the updates)
+from ..ops.pointwise.definition import in_single_precision
 from ..ops.pointwise.expression import is_complex, leaves
 from ..ops.pointwise.loops import Loop, nodes, variables
 from ..ops.pointwise.printing import TYPE_NAMES, print_body
@@ -22,10 +24,6 @@ COMPLEX = {
     "abs", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "pow", "sin", "cos", "tan", "asin", "acos",
     "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
 }  # fmt: skip
-
-# What math.cuh has as one function of single precision, where the formula that the CPU vectorizes is made of doubles;
-# and for which numbers, where not for all.
-WHOLE = {"lgamma": "x >= 0.0f", "log_ndtr": None}
 
 
 def formula_source(operator, which, compute):
@@ -50,7 +48,8 @@ def formula_source(operator, which, compute):
     types = operator.types if which < 0 else operator.backward_types
     if compute not in types or (which >= 0 and not operator.has_gradient()[which]):
         raise ValueError(f"formula_source: {place} is not defined on {compute}")
-    loop = Loop(operator, compute, None if which < 0 else which)
+    with in_single_precision():
+        loop = Loop(operator, compute, None if which < 0 else which)
     used, result = variables(loop.expression), TYPE_NAMES[loop.result_type]
     parameters = [f"{TYPE_NAMES[type]} {name}" for name, type in loop.reads]
     attributes = []
@@ -64,9 +63,6 @@ def formula_source(operator, which, compute):
     _, body = print_body(
         [(f"const {result} result", loop.expression)], functions=loop.functions, branches=alike, fused=fused
     )
-    if which < 0 and compute == "f32" and operator.name in WHOLE:
-        condition, call = WHOLE[operator.name], f"math::{operator.name}(x)"
-        body = [f"if ({condition}) return {call};", *body] if condition else [f"const {result} result = {call};"]
     return "\n".join([
         *includes([loop.expression]), "",
         f"// {place}",

@@ -93,19 +93,29 @@ inline float erf_inverse(float x, float) {
   return static_cast<float>(erf_inverse(static_cast<double>(x), 1.0 - static_cast<double>(x)));
 }
 #endif
+// The x that a standard normal variable is below with probability p.
+#ifndef CRESSET_EMULATED
+CRESSET_INLINE float normal_quantile(float p) { return ::normcdfinvf(p); }
+#else
+inline float normal_quantile(float p) {
+  const double low = p < 0.5f ? p : 1.0 - static_cast<double>(p), infinite = static_cast<double>(INFINITY);
+  const double size = low == 0.0 ? infinite : 1.4142135623730951 * erf_inverse(1.0 - 2.0 * low, 2.0 * low);
+  return static_cast<float>(p < 0.5f ? -size : size);
+}
+#endif
 #ifndef CRESSET_EMULATED
 CRESSET_INLINE float erfcx(float x) { return ::erfcxf(x); }
-#else  // from there on erfc has few digits or none, and two terms of its series have all
+#else  // from there on erfc has few digits or none, and three terms of its series have all
 inline float erfcx(float x) {
-  const double z = x;
-  return static_cast<float>(z < 20.0 ? exp(z * z) * erfc(z) : 0.5641895835477563 / z * (1.0 - 0.5 / (z * z)));
+  const double z = x, s = 0.5 / (z * z);
+  return static_cast<float>(z < 20.0 ? exp(z * z) * erfc(z) : 0.5641895835477563 / z * (1.0 - s * (1.0 - 3.0 * s)));
 }
 #endif
 // The logarithm of the probability that a standard normal variable is below x.
 CRESSET_INLINE float log_ndtr(float x) {
   const float square = x * x, rest = ::fmaf(x, x, -square);  // together x^2 with all its digits
   const float scaled = 0.5f * erfcx(::fabsf(x) * 0.70710678118654752f);
-  if (x < 0.0f) return log(scaled) - 0.5f * square;
+  if (x < 0.0f) return log(scaled) - (0.5f * x) * x;  // x^2 itself may be too large for a number
   return square < 400.0f ? log1p(-scaled * exp(-0.5f * square) * (1.0f - 0.5f * rest)) : x != x ? x : -0.0f;
 }
 CRESSET_INLINE bool signbit(float x) { return __builtin_bit_cast(uint32_t, x) >> 31 != 0; }

@@ -103,29 +103,33 @@ __device__ __forceinline__ void draw(const uint32_t* words, T* values, const Arg
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
-    fill(T* out, const int64_t count, const RandomStart start, const Arguments arguments) {
-  after_earlier_work();
-  constexpr int kVector = vector_length<T>;
-  constexpr int kUnit = kVector * kWords >= 4 ? kVector : 4 / kWords;  // elements of whole blocks and whole vectors
+constexpr int kVector = vector_length<T>;
+constexpr int kUnit = kVector * kWords >= 4 ? kVector : 4 / kWords;  // elements of whole blocks and whole vectors
+
+struct Drawn {
+  Vector<T, kVector> vectors[kUnit / kVector];
+};
+__device__ __forceinline__ Drawn draw_unit(const int64_t unit, const Philox& philox, const Arguments& arguments) {
   constexpr int kBlocks = kUnit * kWords / 4;
-  const Philox philox(start);
-  const int64_t unit = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, at = unit * kUnit;
-  if (at >= count) return;
   uint32_t words[4 * kBlocks];
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) philox.block(static_cast<uint64_t>(unit * kBlocks + b), words + 4 * b);
-  Vector<T, kVector> values[kUnit / kVector];
+  Drawn drawn;
 #pragma unroll
-  for (int v = 0; v < kUnit / kVector; ++v) draw<kVector>(words + v * kVector * kWords, values[v].values, arguments);
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  if (kUnit == 2 * kVector && (unit - lane + 32) * kUnit <= count && is_aligned(out, 16)) {
+  for (int v = 0; v < kUnit / kVector; ++v)
+    draw<kVector>(words + v * kVector * kWords, drawn.vectors[v].values, arguments);
+  return drawn;
+}
+
+__device__ __forceinline__ void store_unit(T* out, const int64_t unit, const Drawn& drawn) {
+  if constexpr (kUnit == 2 * kVector) {
     // Of two vectors a thread, each store of the warp takes 32 that lie side by side.
     struct Parts {
       uint32_t at[4];
     };
-    const Parts first = __builtin_bit_cast(Parts, values[0]),
-                second = __builtin_bit_cast(Parts, values[kUnit / kVector - 1]);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const Parts first = __builtin_bit_cast(Parts, drawn.vectors[0]),
+                second = __builtin_bit_cast(Parts, drawn.vectors[1]);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       Parts taken;
@@ -138,11 +142,31 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       store_vector(out + (unit - lane) * kUnit + (half * 32 + lane) * kVector,
                    __builtin_bit_cast(Vector<T, kVector>, taken));
     }
-  } else if (at + kUnit <= count && is_aligned(out, 16)) {
-#pragma unroll
-    for (int v = 0; v < kUnit / kVector; ++v) store_vector(out + at + v * kVector, values[v]);
   } else {
-    for (int i = 0; i < kUnit && at + i < count; ++i) out[at + i] = values[i / kVector].values[i % kVector];
+#pragma unroll
+    for (int v = 0; v < kUnit / kVector; ++v) store_vector(out + unit * kUnit + v * kVector, drawn.vectors[v]);
+  }
+}
+
+// Two units a thread: what both have in common, the keys of the rounds above all, is made once.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    fill(T* out, const int64_t count, const RandomStart start, const Arguments arguments) {
+  after_earlier_work();
+  const Philox philox(start);
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * (2 * kThreads), first = begin + threadIdx.x;
+  if ((begin + 2 * kThreads) * kUnit <= count && is_aligned(out, 16)) {
+#pragma unroll
+    for (int u = 0; u < 2; ++u)
+      store_unit(out, first + u * kThreads, draw_unit(first + u * kThreads, philox, arguments));
+    return;
+  }
+#pragma unroll 1
+  for (int u = 0; u < 2; ++u) {
+    const int64_t unit = first + u * kThreads;
+    if (unit * kUnit >= count) return;
+    const Drawn drawn = draw_unit(unit, philox, arguments);
+    for (int i = 0; i < kUnit && unit * kUnit + i < count; ++i)
+      out[unit * kUnit + i] = drawn.vectors[i / kVector].values[i % kVector];
   }
 }
 #endif

@@ -144,33 +144,49 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #if defined(POISSON) || defined(GAMMA) || defined(BINOMIAL)
 #include "random_samples.h"
 
+// One word after the other, those of a block of four before the next is made.
+template <class Real>
 class Source {
  public:
   __device__ __forceinline__ Source(const RandomStart& start, int64_t element)
       : philox_(start), stream_(static_cast<uint64_t>(element) + 1) {}
-  __device__ __forceinline__ double uniform() {
+  __device__ __forceinline__ Real uniform() {
+    uint32_t words[Unit<Real>::words];
+#pragma unroll
+    for (uint32_t& w : words) w = word();
+    return Unit<Real>::closed(words);
+  }
+  __device__ __forceinline__ Real normal() {
     if (has_kept_) {
       has_kept_ = false;
       return kept_;
     }
-    uint32_t words[4];
-    philox_.block(next_++, words, stream_);
+    uint32_t words[2 * Unit<Real>::words];
+#pragma unroll
+    for (uint32_t& w : words) w = word();
+    Real first;
+    normal_pair<Real>(words, first, kept_);
     has_kept_ = true;
-    kept_ = Unit<double>::closed(words + 2);
-    return Unit<double>::closed(words);
-  }
-  __device__ __forceinline__ double normal() {
-    uint32_t words[4];
-    philox_.block(next_++, words, stream_);
-    double first, second;
-    normal_pair<double>(words, first, second);
     return first;
   }
 
  private:
+  __device__ __forceinline__ uint32_t word() {
+    if (left_ == 0) {
+      philox_.block(next_++, words_, stream_);
+      left_ = 4;
+    }
+    --left_;
+    const uint32_t first = words_[0];
+    words_[0] = words_[1], words_[1] = words_[2], words_[2] = words_[3];
+    return first;
+  }
+
   Philox philox_;
   uint64_t stream_, next_ = 0;
-  double kept_ = 0;
+  uint32_t words_[4];
+  int left_ = 0;
+  Real kept_ = 0;
   bool has_kept_ = false;
 };
 #endif
@@ -181,23 +197,35 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  Source source(start, i);
-  const double rate = convert<double>(rates[i]);
-  out[i] = convert<T>(rate >= 0 ? samples::poisson(rate, source) : static_cast<double>(NAN));
+  const Real rate = convert<Real>(rates[i]);
+  if (rate >= Real(0) && rate < Real(samples::kFew)) {
+    Source<Real> source(start, i);
+    out[i] = convert<T>(samples::poisson_of_few(rate, source));
+  } else {
+    Source<double> source(start, i);
+    out[i] = convert<T>(rate >= Real(0) ? samples::poisson(static_cast<double>(rate), source)
+                                        : static_cast<double>(NAN));
+  }
 }
 #endif
 
 #ifdef GAMMA
+constexpr float kLargeShape = 1024;  // from there on differences of single precision have few digits left
+template <class Number>
+__device__ __forceinline__ RESULT gamma_sample(RESULT shape, int64_t element, const RandomStart& start) {
+  Source<Number> source(start, element);
+  return static_cast<RESULT>(samples::gamma(shape, source));
+}
 // RESULT is the dtype of the samples; SHAPE what is computed with. Below `smallest` there are none.
 extern "C" __global__ void __launch_bounds__(kThreads)
     gamma_samples(RESULT* out, const T* shapes, const int64_t count, const RandomStart start, const double smallest) {
   after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  Source source(start, i);
   const RESULT shape = convert<RESULT>(shapes[i]);
-  const RESULT sample =
-      shape >= RESULT(0) ? static_cast<RESULT>(samples::gamma(shape, source)) : static_cast<RESULT>(NAN);
+  const RESULT sample = !(shape >= RESULT(0))          ? static_cast<RESULT>(NAN)
+                        : shape < RESULT(kLargeShape) ? gamma_sample<opmath<RESULT>>(shape, i, start)
+                                                      : gamma_sample<double>(shape, i, start);
   out[i] = sample < static_cast<RESULT>(smallest) ? static_cast<RESULT>(smallest) : sample;
 }
 #endif
@@ -208,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   after_earlier_work();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  Source source(start, i);
+  Source<double> source(start, i);
   out[i] = samples::binomial(trials[i], probabilities[i], source);
 }
 #endif

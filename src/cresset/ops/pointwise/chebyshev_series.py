@@ -23,7 +23,7 @@ def polynomial_sum(coefficients, t):
     powers = [float(power) for power in powers_of(coefficients)]
     square = t * t
     even, odd = powers[::2], powers[1::2]
-    return _horner(even, square) + t * _horner(odd, square) if odd else _horner(even, square)
+    return power_sum(even, square) + t * power_sum(odd, square) if odd else power_sum(even, square)
 
 
 def short_sum(coefficients, t):
@@ -49,7 +49,8 @@ def powers_of(coefficients):
     return sums
 
 
-def _horner(factors, x):
+def power_sum(factors, x):
+    """f0 + f1 x + f2 x^2 + ..., by Horner's rule."""
     value = factors[-1]
     for factor in reversed(factors[:-1]):
         value = value * x + factor

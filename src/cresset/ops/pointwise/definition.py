@@ -15,16 +15,19 @@ of the type; `Divisor`: one that must not be 0 among whole numbers; `Number`: on
 With a default, or annotated `int`, `float`, `Scalar`, `Optional` or `Flag`: a scalar attribute. It has the type of the
 computation; but `int` and `Flag` ones are i64 and b8 always, `float` and `Optional` ones are real, and so are those
 annotated `Lowest` or `Highest`, where None stands for the least or greatest finite number of the input's dtype.
+`.single` adds a formula in single precision for devices on which doubles are dear (`in_single_precision`).
 Derivatives ask for what they use by name: any input or attribute, `output` for the result, and in `.gradient` also
 `grad`. What a derivative does not read is not kept for backward. `.derivative(flat=...)`: the one by the first input is
 constant in pieces, and a recorded gradient says so.
 """
 
+import contextlib
 import functools
 import inspect
 import math
 import struct
 import sys
+import threading
 
 from .choice import Choice, as_tensor, choosing, is_chosen
 from .expression import (
@@ -99,6 +102,23 @@ MISSING = Missing()
 KINDS = {bool: "b", Lowest: "l", Highest: "h", Divisor: "d", Number: "n"}  # the letters of PointwiseDefinition.inputs
 
 _tensor_operator = None
+
+
+class _Singly(threading.local):
+    active = False
+
+
+_singly = _Singly()
+
+
+@contextlib.contextmanager
+def in_single_precision():
+    """Inside, the formulas of f32 are those that `Pointwise.single` added, where there is one."""
+    before, _singly.active = _singly.active, True
+    try:
+        yield
+    finally:
+        _singly.active = before
 
 
 def set_tensor_operator(lookup):
@@ -189,7 +209,7 @@ class Pointwise:
                 self.inputs.append(parameter.name)
                 self.kinds += KINDS.get(parameter.annotation, "T")
         self._formulas = dict.fromkeys(self.types, formula)
-        self._gradient = self.flat = None
+        self._single = self._gradient = self.flat = None
         self._enter()
 
     def _enter(self):
@@ -211,6 +231,16 @@ class Pointwise:
             self.types = tuple(type for type in TYPES if type in self._formulas)
 
         return add
+
+    def single(self, formula):
+        """Decorator: a formula of f32 in the arithmetic of single precision, a few units in the last place off.
+
+        The formula itself, which may compute in double precision and round once, stays that of the CPU.
+        """
+        self._single = formula
+
+    def _formula(self, compute):
+        return self._single if compute == "f32" and self._single and _singly.active else self._formulas[compute]
 
     def derivative(self, function=None, *, flat=None):
         """Decorator: the derivative by each tensor input (one value, or a tuple with None where there is none).
@@ -276,7 +306,7 @@ class Pointwise:
         }
         for attribute in self.attributes:
             typed[attribute.name] = values[attribute.name]
-        return _call(self._formulas["f64" if compute == NUMBER else compute], typed)
+        return _call(self._formula("f64" if compute == NUMBER else compute), typed)
 
     def number(self, values):
         """The formula's value for Python numbers."""
@@ -329,7 +359,7 @@ class Pointwise:
 
     def forward(self, compute):
         """The formula as an expression of `variables(compute)`."""
-        return cast(_call(self._formulas[compute], self.variables(compute)), self.result_type(compute))
+        return cast(_call(self._formula(compute), self.variables(compute)), self.result_type(compute))
 
     def backward(self, compute):
         """The gradients as expressions, one an input, None where there is none; reads `grad` and maybe `output`."""

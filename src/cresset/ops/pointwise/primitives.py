@@ -161,6 +161,10 @@ signbit = Primitive("signbit", lambda x: math.copysign(1, x) < 0, boolean)
 quotient = Primitive("quotient", lambda x, y: int(x / y) if y else 0, same)
 modulo = Primitive("modulo", lambda x, y: int(math.fmod(x, y)) if y else 0, same)
 gcd = Primitive("gcd", math.gcd, same)
+# Functions that only CUDA has, of single precision.
+erfcx = Primitive("erfcx", None, same)
+log_ndtr = Primitive("log_ndtr", None, same)
+normal_quantile = Primitive("normal_quantile", None, same)
 # Functions that only compiled code has: they have loops whose length depends on the value.
 zeta = Primitive("zeta", None, same)
 igamma = Primitive("igamma", None, same)

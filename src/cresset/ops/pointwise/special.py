@@ -1,14 +1,17 @@
 """Special functions: the error function and its relatives, gamma functions, Bessel functions, orthogonal polynomials.
 
 Most are computed in double precision whatever the type: their series would show rounding errors in single precision.
+Their `single` formulas, which CUDA has, compute the common arguments in single precision, by polynomials whose rounding
+errors stay at a few units in the last place, and only the others in double.
 """
 
 import math
 
 from . import chebyshev_series as series
 from . import primitives as p
+from . import single_series as single
 from .arithmetic import sgn, square
-from .chebyshev_series import chebyshev_sum, polynomial_sum, short_sum
+from .chebyshev_series import chebyshev_sum, polynomial_sum, power_sum, short_sum
 from .definition import pointwise
 from .exponential import exp, log
 from .selection import where
@@ -45,6 +48,11 @@ def _(x):
 def erfcx(x):
     """exp(x^2) erfc(x), which stays a number where erfc(x) is too small to be one."""
     return p.in_type_of(_erfcx(p.in_double(x)), x)
+
+
+@erfcx.single
+def _(x):
+    return p.erfcx(x)
 
 
 @erfcx.derivative
@@ -96,6 +104,11 @@ def log_ndtr(x):
     return p.in_type_of(where(z < 0, p.log(scaled) - t * t, p.log1p(-scaled * p.exp(-(t * t)))), x)
 
 
+@log_ndtr.single
+def _(x):
+    return p.log_ndtr(x)
+
+
 @log_ndtr.derivative
 def _(x):
     return math.sqrt(2 / math.pi) / erfcx(x * -SQRT_HALF)
@@ -111,6 +124,11 @@ def ndtri(x):
     return p.in_type_of(where(z == 0, -p.INF, where(z == 1, p.INF, inside)), x)
 
 
+@ndtri.single
+def _(x):
+    return where(x == 0.5, 0, p.normal_quantile(x))
+
+
 @ndtri.derivative
 def _(output):
     return math.sqrt(2 * math.pi) * exp(0.5 * (output * output))
@@ -124,6 +142,11 @@ def lgamma(x):
     """The logarithm of the absolute value of the gamma function."""
     # The C library has every digit of a double also near the zeros left of 0, but does not vectorize.
     return p.lgamma(x) if x.type == "f64" else p.in_type_of(_lgamma(p.in_double(x)), x)
+
+
+@lgamma.single
+def _(x):
+    return where(x >= 0, p.lgamma(x), p.in_type_of(_lgamma(p.in_double(x)), x))
 
 
 @lgamma.derivative
@@ -160,6 +183,16 @@ def digamma(x):
     return p.in_type_of(_digamma(p.in_double(x)), x)
 
 
+@digamma.single
+def _(x):
+    z, below = where(x < 1, x + 1, x), where(x < 1, 1 / x, 0)
+    near = _beside(z, DIGAMMA_ZERO) * power_sum(single.DIGAMMA, 2 * z - 3) - below
+    inverse = 1 / x
+    far = p.log(x) - inverse * (0.5 + inverse * power_sum(single.DIGAMMA_FAR, inverse * inverse))
+    positive = where(x < 2, near, far)
+    return where(x > 0, positive, p.in_type_of(_digamma(p.in_double(x)), x))
+
+
 @digamma.derivative
 def _(x):
     return trigamma(x)
@@ -177,6 +210,18 @@ def _digamma(x):
     value = (p.log(z) + tail) - steps
     value = where(x == 0, p.copysign(p.INF, -x), value)
     return p.usually(x >= 0, value, where(reflected & (fraction == 0), p.NAN, where(reflected, value - turned, value)))
+
+
+# The digits of a zero of a function that single precision has, and the next ones.
+DIGAMMA_ZERO = (1.46163213253021240234375, 1.243814993891e-08)
+J0_ZERO = (2.404825687408447265625, -1.297126744973e-07)
+J1_ZERO = (3.8317060470581054688, -7.685059315e-08)
+Y0_ZERO = (0.893576979637145996094, -1.335797847451e-08)
+
+
+def _beside(x, zero):
+    """x less a zero, with all digits."""
+    return (x - zero[0]) - zero[1]
 
 
 def _three_steps(z, term):
@@ -204,6 +249,16 @@ def _(x, y):
 def trigamma(x):
     """The derivative of digamma; infinite at 0 and the negative whole numbers."""
     return p.in_type_of(_trigamma(p.in_double(x)), x)
+
+
+@trigamma.single
+def _(x):
+    inverse = 1 / x
+    square = inverse * inverse
+    near = power_sum(single.TRIGAMMA, 2 * where(x < 1, x + 1, x) - 3) + where(x < 1, square, 0)
+    far = inverse + square * (0.5 + inverse * power_sum(single.TRIGAMMA_FAR, square))
+    positive = where(x < 2, near, far)
+    return where(x > 0, positive, p.in_type_of(_trigamma(p.in_double(x)), x))
 
 
 @trigamma.derivative
@@ -280,6 +335,11 @@ def i0(x):
     return p.in_type_of(p.exp(size) * _i0e(size, _sum_for(x)), x)
 
 
+@i0.single
+def _(x):
+    return _i0_single(p.absolute(x))
+
+
 @i0.derivative
 def _(x):
     return i1(x)
@@ -289,6 +349,12 @@ def _(x):
 def i0e(x):
     """exp(-|x|) i0(x)."""
     return p.in_type_of(_i0e(p.absolute(p.in_double(x)), _sum_for(x)), x)
+
+
+@i0e.single
+def _(x):
+    size = p.absolute(x)
+    return where(size <= 8, p.exp(-size) * power_sum(single.I0, size * size), _i0e_far(size))
 
 
 @i0e.derivative
@@ -304,6 +370,11 @@ def i1(x):
     return p.in_type_of(p.copysign(p.exp(size) * _i1e(size, _sum_for(x)), z), x)
 
 
+@i1.single
+def _(x):
+    return _i1_single(x)
+
+
 @i1.derivative
 def _(x, output):
     return where(x == 0, 0.5, i0(x) - output / x)
@@ -314,6 +385,12 @@ def i1e(x):
     """exp(-|x|) i1(x)."""
     z = p.in_double(x)
     return p.in_type_of(p.copysign(_i1e(p.absolute(z), _sum_for(x)), z), x)
+
+
+@i1e.single
+def _(x):
+    size = p.absolute(x)
+    return where(size <= 8, x * (p.exp(-size) * power_sum(single.I1, x * x)), p.copysign(_i1e_far(size), x))
 
 
 @i1e.derivative
@@ -336,6 +413,39 @@ def _i1e(size, sum=chebyshev_sum):
     return where(size <= 8, near, sum(series.I1E_FAR, 16 / size - 1) / p.sqrt(size))
 
 
+def _i0e_far(size):
+    return power_sum(single.I0E_FAR, 1 / size) / p.sqrt(size)
+
+
+def _i1e_far(size):
+    return power_sum(single.I1E_FAR, 1 / size) / p.sqrt(size)
+
+
+def _i0_single(size):
+    half = p.exp(0.5 * size)  # exp(size) is too large before its product is
+    return where(size <= 8, power_sum(single.I0, size * size), (half * _i0e_far(size)) * half)
+
+
+def _i1_single(x):
+    size = p.absolute(x)
+    half = p.exp(0.5 * size)
+    return where(size <= 8, x * power_sum(single.I1, x * x), p.copysign((half * _i1e_far(size)) * half, x))
+
+
+def _k0_single(x, growth):
+    square = x * x
+    near = power_sum(single.K0_REST, square) - p.log(x) * power_sum(single.I0_SMALL, square)
+    far = power_sum(single.K0E_FAR, 2 / x - 1) / p.sqrt(x)
+    return _second_kind(x, near, far, growth, 1)
+
+
+def _k1_single(x, growth):
+    square = x * x
+    near = 1 / x + x * (power_sum(single.K1_REST, square) + p.log(x) * power_sum(single.I1_SMALL, square))
+    far = power_sum(single.K1E_FAR, 2 / x - 1) / p.sqrt(x)
+    return _second_kind(x, near, far, growth, 1)
+
+
 def _k0(x, growth):
     """K0(x) times 1 (growth False) or exp(x)."""
     near = chebyshev_sum(series.K0_NEAR, x * x * 0.5 - 1) - p.log(0.5 * x) * (p.exp(x) * _i0e(x))
@@ -349,9 +459,9 @@ def _k1(x, growth):
     return _second_kind(x, near, far, growth)
 
 
-def _second_kind(x, near, far, growth):
+def _second_kind(x, near, far, growth, limit=2):
     near, far = (near * p.exp(x), far) if growth else (near, far * p.exp(-x))
-    return where(x == 0, p.INF, where(x < 0, p.NAN, where(x <= 2, near, far)))
+    return where(x == 0, p.INF, where(x < 0, p.NAN, where(x <= limit, near, far)))
 
 
 @pointwise(method=False, examples=[(0.0, 1.0), (1.0, 1.2660658777520084)])
@@ -359,6 +469,11 @@ def modified_bessel_i0(x):
     """The modified Bessel function of the first kind of order 0."""
     size = p.absolute(p.in_double(x))
     return p.in_type_of(p.exp(size) * _i0e(size, _sum_for(x)), x)
+
+
+@modified_bessel_i0.single
+def _(x):
+    return _i0_single(p.absolute(x))
 
 
 @pointwise(method=False, examples=[(1.0, 0.565159103992485)])
@@ -369,10 +484,20 @@ def modified_bessel_i1(x):
     return p.in_type_of(p.copysign(p.exp(size) * _i1e(size, _sum_for(x)), z), x)
 
 
+@modified_bessel_i1.single
+def _(x):
+    return _i1_single(x)
+
+
 @pointwise(method=False, examples=[(1.0, 0.42102443824070834), (0.0, float("inf")), (-1.0, float("nan"))])
 def modified_bessel_k0(x):
     """The modified Bessel function of the second kind of order 0."""
     return p.in_type_of(_k0(p.in_double(x), growth=False), x)
+
+
+@modified_bessel_k0.single
+def _(x):
+    return _k0_single(x, growth=False)
 
 
 @pointwise(method=False, examples=[(1.0, 0.6019072301972346)])
@@ -381,16 +506,31 @@ def modified_bessel_k1(x):
     return p.in_type_of(_k1(p.in_double(x), growth=False), x)
 
 
+@modified_bessel_k1.single
+def _(x):
+    return _k1_single(x, growth=False)
+
+
 @pointwise(method=False, examples=[(1.0, 1.1444630798068947)])
 def scaled_modified_bessel_k0(x):
     """exp(x) times the modified Bessel function of the second kind of order 0."""
     return p.in_type_of(_k0(p.in_double(x), growth=True), x)
 
 
+@scaled_modified_bessel_k0.single
+def _(x):
+    return _k0_single(x, growth=True)
+
+
 @pointwise(method=False, examples=[(1.0, 1.6361534862632582)])
 def scaled_modified_bessel_k1(x):
     """exp(x) times the modified Bessel function of the second kind of order 1."""
     return p.in_type_of(_k1(p.in_double(x), growth=True), x)
+
+
+@scaled_modified_bessel_k1.single
+def _(x):
+    return _k1_single(x, growth=True)
 
 
 # Bessel and Airy functions. For double precision the C library has the Bessel functions, to the last digit also near
@@ -403,10 +543,24 @@ def bessel_j0(x):
     return p.bessel_j0(x) if x.type == "f64" else _bessel(x, 0, second_kind=False)
 
 
+@bessel_j0.single
+def _(x):
+    size = p.absolute(x)
+    near = _beside(size, J0_ZERO) * (size + J0_ZERO[0]) * power_sum(single.J0, 0.125 * (x * x) - 1)
+    return where(size <= 4, near, _bessel(x, 0, second_kind=False))
+
+
 @pointwise(method=False)
 def bessel_j1(x):
     """The Bessel function of the first kind of order 1."""
     return p.bessel_j1(x) if x.type == "f64" else _bessel(x, 1, second_kind=False)
+
+
+@bessel_j1.single
+def _(x):
+    size = p.absolute(x)
+    near = x * (_beside(size, J1_ZERO) * (size + J1_ZERO[0]) * power_sum(single.J1, 0.125 * (x * x) - 1))
+    return where(size <= 4, near, _bessel(x, 1, second_kind=False))
 
 
 @pointwise(method=False)
@@ -415,10 +569,27 @@ def bessel_y0(x):
     return p.bessel_y0(x) if x.type == "f64" else _bessel(x, 0, second_kind=True)
 
 
+@bessel_y0.single
+def _(x):
+    square, beside = x * x, _beside(x, Y0_ZERO)
+    logarithm = where(x < 0.5, p.log(x) - math.log(sum(Y0_ZERO)), p.log1p(beside * (1 / Y0_ZERO[0])))
+    first = (2 / math.pi) * logarithm * power_sum(single.Y0_FIRST, square)
+    near = first + beside * (x + Y0_ZERO[0]) * power_sum(single.Y0_REST, square)
+    return where((x > 0) & (x <= 2), near, _bessel(x, 0, second_kind=True))
+
+
 @pointwise(method=False)
 def bessel_y1(x):
     """The Bessel function of the second kind of order 1."""
     return p.bessel_y1(x) if x.type == "f64" else _bessel(x, 1, second_kind=True)
+
+
+@bessel_y1.single
+def _(x):
+    square = x * x
+    first = (2 / math.pi) * (p.log(x) * (x * power_sum(single.Y1_FIRST, square)) - 1 / x)
+    near = first + x * power_sum(single.Y1_REST, square)
+    return where((x > 0) & (x <= 1.5), near, _bessel(x, 1, second_kind=True))
 
 
 def _bessel(x, order, second_kind):
@@ -464,12 +635,23 @@ def spherical_bessel_j0(x):
     return p.in_type_of(where(p.absolute(z) == p.INF, 0, where(z == 0, 1, p.sin(z) / z)), x)
 
 
+@spherical_bessel_j0.single
+def _(x):
+    return where(p.absolute(x) == p.INF, 0, where(x == 0, 1, p.sin(x) / x))
+
+
 @pointwise(
     method=False, examples=[(0.0, 0.3550280538878172), (2.0, 0.034924130423274379), (-9.0, -0.02213372154734140)]
 )
 def airy_ai(x):
     """The Airy function Ai."""
     return p.in_type_of(_airy_ai(p.in_double(x)), x)
+
+
+@airy_ai.single
+def _(x):
+    near = p.exp(-x) * power_sum(single.AIRY, x)
+    return where(p.absolute(x) <= 1, near, p.in_type_of(_airy_ai(p.in_double(x)), x))
 
 
 def _airy_ai(x):
