@@ -156,19 +156,6 @@ CRESSET_INLINE V chebyshev_w(V x, V degree) {
   });
 }
 
-// value / (k + 1), the step of the next two. In a sum of few terms on its way to single precision the digits of a
-// reciprocal after one step of Newton's method are enough.
-template <class Result, class V>
-CRESSET_INLINE V divided_by_next(V value, double k) {
-#ifdef CRESSET_KERNEL
-  if (sizeof(Result) < sizeof(double) && k < 64.0) {
-    const double divisor = k + 1.0, guess = 1.0f / static_cast<float>(divisor);
-    return value * (guess * (2.0 - divisor * guess));
-  }
-#endif
-  return value / (k + 1.0);
-}
-
 template <class V>
 CRESSET_INLINE V hermite_h(V x, V degree) {
   const V twice = 2.0 * x;
@@ -180,17 +167,15 @@ CRESSET_INLINE V hermite_he(V x, V degree) {
   return recurrence(x, degree, kLargestHermiteDegree,
                     [&](double k, V last, V before) { return x * last - k * before; });
 }
-template <class Result = double, class V>
+template <class V>
 CRESSET_INLINE V laguerre_l(V x, V degree) {
-  return recurrence(1.0 - x, degree, kLargestDegree, [&](double k, V last, V before) {
-    return divided_by_next<Result>((2.0 * k + 1.0 - x) * last - k * before, k);
-  });
+  return recurrence(1.0 - x, degree, kLargestDegree,
+                    [&](double k, V last, V before) { return ((2.0 * k + 1.0 - x) * last - k * before) / (k + 1.0); });
 }
-template <class Result = double, class V>
+template <class V>
 CRESSET_INLINE V legendre_p(V x, V degree) {
-  return recurrence(x, degree, kLargestDegree, [&](double k, V last, V before) {
-    return divided_by_next<Result>((2.0 * k + 1.0) * x * last - k * before, k);
-  });
+  return recurrence(x, degree, kLargestDegree,
+                    [&](double k, V last, V before) { return ((2.0 * k + 1.0) * x * last - k * before) / (k + 1.0); });
 }
 
 }  // namespace cresset::math

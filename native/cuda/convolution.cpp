@@ -60,7 +60,9 @@ ConvolutionSizes sizes_of(Kind kind, const Dims& x, const Dims& w, const Dims& y
   const int64_t rank = x.size() - 2;
   s.kind = kind;
   s.dtype = static_cast<int64_t>(dtype);
-  s.channels_inside = dtype != Dtype::f64;
+  // Signals of float32 stay as they lie: they cannot hide another order, and laying them out anew takes as long as the
+  // convolution.
+  s.channels_inside = dtype != Dtype::f64 && !(rank == 1 && dtype == Dtype::f32);
   s.rank = std::max<int64_t>(rank, 2);
   s.images = x[0], s.in_channels = x[1], s.out_channels = y[1], s.groups = groups;
   const Dims x2 = with_two_dimensions(x), w2 = with_two_dimensions(w), y2 = with_two_dimensions(y);

@@ -16,7 +16,8 @@ bool is_reduced(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }  // sum
 
 constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();  // no index is this one
 
-const KernelFamily kMove("indexed_walk.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE"}, {"-DMOVE"});
+const KernelFamily kMove("indexed_walk.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE", "NEIGHBORS"},
+                         {"-DMOVE"});
 const KernelFamily kSerial("indexed_walk.cuh", "combine_serial", {"T", "HOW", "RANK", "BIG", "INDEX"}, {"-DSERIAL"});
 const KernelFamily kStaged("indexed_walk.cuh", "combine_staged",
                            {"T", "HOW", "RANK", "BIG", "INDEX", "WARPS", "COLUMNS"}, {"-DSTAGED"});
@@ -31,6 +32,8 @@ const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW"
 const KernelFamily kRuns("indexed_walk.cuh", "key_runs", {}, {"-DRUNS", "-DRANK=1", "-DINDEX=int64_t"});
 const KernelFamily kGather("indexed_walk.cuh", "gather_runs", {"T", "HOW", "RANK", "BIG"},
                            {"-DGATHER", "-DINDEX=int64_t"});
+const KernelFamily kExtremes("indexed_walk.cuh", "extremes", {"T", "HOW", "STEP", "RANK", "BIG", "INDEX"},
+                             {"-DEXTREMES"});
 const KernelFamily kWholeNumbers("indexed_walk.cuh", "whole_numbers", {"STEP", "RANK", "BIG", "INDEX"},
                                  {"-DWHOLE_NUMBERS"});
 
@@ -117,6 +120,19 @@ int64_t widen(Strided& s, IndexedWalk& w, int64_t width) {
   return word;
 }
 
+// Whether indices lie side by side in fours, and what they are for on the plain side; and whether what they stand for
+// lies along one line, and so close enough together that reading it is not what takes the time.
+bool has_neighbors(const Strided& s, const IndexedWalk& w, int64_t word, Dtype index) {
+  const int64_t last = s.sizes.size() - 1;
+  if (last < 0 || word > 8 || s.plain[last] != 1 || s.index[last] != 1 || s.sizes[last] % 4) return false;
+  if (s.indexed[last] != 0 || w.bound * w.scale > 65536) return false;
+  for (int64_t d = 0; d < last; ++d)
+    if (s.plain[d] % 4 || s.index[d] % 4) return false;
+  const auto bytes = [](int64_t of_four) { return static_cast<uintptr_t>(std::min<int64_t>(of_four, 16)); };
+  return reinterpret_cast<uintptr_t>(w.plain) % bytes(4 * word) == 0 &&
+         reinterpret_cast<uintptr_t>(w.index) % bytes(4 * size_of(index)) == 0;
+}
+
 void move(const IndexedWalk& given, int64_t width, const IndexedOn& on, bool write) {
   IndexedWalk w = given;
   Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
@@ -125,8 +141,10 @@ void move(const IndexedWalk& given, int64_t width, const IndexedOn& on, bool wri
   const int64_t word = widen(s, w, width);
   Walk walk;
   const int rank = put(walk, s, w, on);
-  kMove.launch(on.place, {static_cast<int>(word), rank, is_big(walk.count), on.index, write},
-               divide_up(walk.count, kBlock * (word >= 16 ? 1 : 4)), kBlock, 0, walk);
+  kMove.launch(on.place,
+               {static_cast<int>(word), rank, is_big(walk.count), on.index, write,
+                !write && has_neighbors(s, w, word, on.index)},
+               divide_up(walk.count, kBlock * (word >= 16 ? 2 : 4)), kBlock, 0, walk);
 }
 
 // The dimensions of a walk but for the indexed one.
@@ -237,7 +255,7 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
 // Lanes that are combined in shared memory, a warp each. False where the places of a lane do not fit there, or where
 // there are too few lanes, or too few elements in them, for that to pay.
 bool combine_staged(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, const IndexedOn& on) {
-  constexpr int64_t kMostBytes = 200 << 10, kGoodBytes = 16 << 10;
+  constexpr int64_t kMostBytes = 196 << 10, kGoodBytes = 16 << 10;
   const int64_t lanes = l.s.count();
   if (l.along <= 32 || lanes * 32 < l.along || w.bound > 4 * l.along || w.bound > kMostBytes) return false;
   Strided s = l.s;
@@ -261,6 +279,27 @@ int64_t span_of(const IndexedWalk& w) {
   int64_t last = (w.bound - 1) * w.scale;
   for (int64_t d = 0; d < w.sizes.size(); ++d) last += (w.sizes[d] - 1) * w.indexed_strides[d];
   return last + 1;
+}
+
+// The largest or smallest of floats by atomics on keys that keep their order. False where so much of the target is left
+// alone that the keys would take more time than they save.
+bool find_extremes(const IndexedWalk& w, int64_t count, Dtype dtype, Combine how, const IndexedOn& on) {
+  constexpr int64_t kFewKeys = 8192, kBlocks = 6;  // the first as in indexed_walk.cuh; blocks a multiprocessor
+  const int64_t span = span_of(w);
+  if (span > 4 * count) return false;
+  for (const int64_t stride : w.indexed_strides)
+    if (stride < 0) return false;
+  Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
+  s.coalesce();
+  Walk walk;
+  const int rank = put(walk, s, w, on);
+  const Tensor keys = full({{span}}, Scalar(0), Dtype::i32, on.device);
+  const int64_t all = divide_up(count, kBlock * 4), most = kBlocks * properties(on.place.device).multiprocessors;
+  kExtremes.launch(on.place, {dtype, static_cast<int>(how), 0, rank, is_big(walk.count), on.index},
+                   span <= kFewKeys ? std::min(all, most) : all, kBlock, 0, walk, keys.bytes(), span);
+  kExtremes.launch(on.place, {dtype, static_cast<int>(how), 1, 1, false, Dtype::i64}, divide_up(span, kBlock), kBlock,
+                   0, w.indexed, keys.bytes(), span);
+  return true;
 }
 
 // Sums of float32 by atomics, whose order does not matter: see Note [Sums of whole numbers] in indexed_walk.cuh. False
@@ -319,6 +358,9 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
   // goes where pays.
   const bool many = lanes > 1024 || l.along <= 128, is_list = l.alike && lanes >= 8;
   if (!is_list && combine_staged(w, l, dtype, how, on)) return;
+  if ((how == Combine::maximum || how == Combine::minimum) && (dtype == Dtype::f32 || is_reduced(dtype)) &&
+      l.along > 32 && !is_list && find_extremes(w, count, dtype, how, on))
+    return;
   if (dtype == Dtype::f32 && how == Combine::add && narrow && l.along > 32 && !is_list &&
       add_whole_numbers(w, count, on))
     return;

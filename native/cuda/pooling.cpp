@@ -12,8 +12,12 @@
 namespace cresset::cuda {
 namespace {
 
-const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MAX"});
-const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MEAN"});
+const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR", "WIDE"},
+                        {"-DFORWARD_MAX"});
+const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR", "WIDE"},
+                         {"-DFORWARD_MEAN"});
+const KernelFamily kWindowMean("pooling.cuh", "window_means", {"T", "ADAPTIVE", "BIG"},
+                               {"-DWINDOW_MEAN", "-DLAST=0", "-DVECTOR=1"});
 const KernelFamily kWholeMean("pooling.cuh", "plane_means", {"T"},
                               {"-DWHOLE_MEAN", "-DADAPTIVE=0", "-DLAST=0", "-DBIG=0", "-DVECTOR=1"});
 const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"},
@@ -114,12 +118,15 @@ int vector_of(bool last, int64_t channels, Dtype dtype, std::initializer_list<co
   return static_cast<int>(length);
 }
 
-// How many elements of a gradient a thread computes: channels that lie beside each other, or else neighbors of a line.
-int gradient_vector(bool last, const Windows& w, const Tensor& dx, std::initializer_list<const Tensor*> tensors) {
-  if (last) return vector_of(last, dx.size(1), dx.dtype(), tensors);
-  const int64_t length = std::min<int64_t>(16 / size_of(dx.dtype()), 4);
-  return w.axes[2].in % length == 0 && reinterpret_cast<uintptr_t>(dx.bytes()) % 16 == 0 ? static_cast<int>(length) : 1;
+// How many elements of `made` a thread computes: channels that lie beside each other, or else neighbors of a line.
+int elements_of(bool last, const Tensor& made, std::initializer_list<const Tensor*> tensors) {
+  if (last) return vector_of(last, made.size(1), made.dtype(), tensors);
+  const int64_t length = std::min<int64_t>(16 / size_of(made.dtype()), 4);
+  return made.size(-1) % length == 0 && reinterpret_cast<uintptr_t>(made.bytes()) % 16 == 0 ? static_cast<int>(length)
+                                                                                            : 1;
 }
+// How many elements a window has along a line, where they are few and it slides: then its loop is laid out.
+int width_of(const Windows& w, bool adaptive) { return adaptive || w.axes[2].kernel > 4 ? 0 : w.axes[2].kernel; }
 
 bool is_big(const Windows& w) { return w.count >= std::numeric_limits<int32_t>::max() - 256; }
 
@@ -135,9 +142,9 @@ void max_over(Call& c, bool adaptive) {
     slide(w, rank, c.integers(1), c.integers(2), c.integers(3), c.integers(4));
   else
     adaptive = !slides_evenly(w);
-  const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y, &indices});
-  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
-              0, x.bytes(), y.bytes(), indices.bytes(), w);
+  const int vector = elements_of(last, y, {&x, &y, &indices});
+  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector, width_of(w, adaptive)},
+              divide_up(w.count / vector, 256), 256, 0, x.bytes(), y.bytes(), indices.bytes(), w);
 }
 void run_max_pool(Call& c) { max_over(c, false); }
 void run_adaptive_max_pool(Call& c) { max_over(c, true); }
@@ -166,9 +173,15 @@ void mean_over(Call& c, bool adaptive) {
     adaptive = false;
     find_divisor(w);
   }
-  const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y});
-  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256,
-               0, x.bytes(), y.bytes(), w);
+  // Neighboring windows of many elements are far apart: threads that had one each would read from as many places.
+  int64_t seen = 1;
+  for (const Axis& a : w.axes) seen *= adaptive ? divide_up(int64_t{a.in}, int64_t{a.out}) : int64_t{a.kernel};
+  if (!last && seen >= 64 && !is_complex(x.dtype()))
+    return kWindowMean.launch(Place(x.device()), {x.dtype(), adaptive, is_big(w)}, divide_up(w.count, 8), 256, 0,
+                              x.bytes(), y.bytes(), w);
+  const int vector = elements_of(last, y, {&x, &y});
+  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector, width_of(w, adaptive)},
+               divide_up(w.count / vector, 256), 256, 0, x.bytes(), y.bytes(), w);
 }
 void run_avg_pool(Call& c) { mean_over(c, false); }
 void run_adaptive_avg_pool(Call& c) { mean_over(c, true); }
@@ -189,7 +202,7 @@ void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
     find_divisor(w);
   }
   char* none = nullptr;
-  const int vector = gradient_vector(last, w, dx, {&dy, &dx});
+  const int vector = elements_of(last, dx, {&dy, &dx});
   kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w), vector},
                        divide_up(w.count / vector, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
 }
@@ -244,7 +257,12 @@ void run_max_pool_gradient(Call& c) {
   Windows w = windows_of(dx, indices, true, rank);
   const auto part = [&](size_t k) { return window.subspan(k * static_cast<size_t>(rank), static_cast<size_t>(rank)); };
   slide(w, rank, part(0), part(1), part(2), part(3));
-  const int vector = gradient_vector(last, w, dx, {&grad, &indices, &dx});
+  // Large windows that lie side by side: each has one maximum, which is no other's.
+  bool apart = true;
+  int64_t seen = 1;
+  for (const Axis& a : w.axes) apart = apart && a.dilation == 1 && a.kernel <= a.stride, seen *= a.kernel;
+  if (apart && seen >= 16) return place_by_index(c, false);
+  const int vector = elements_of(last, dx, {&grad, &indices, &dx});
   kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w), vector},
                       divide_up(w.count / vector, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
 }

@@ -90,8 +90,9 @@ void fill_random(const Call& c, const Tensor& t, Kind kind, const Arguments& arg
   const int64_t vector = 16 / size_of(d), unit = vector * words >= 4 ? vector : 4 / words;
   const Philox::Start start = take_words(c, generator, t.device(), count * words);
   const Place place(t.device());
-  fill_kernels().launch(place, {d, static_cast<int>(kind)}, divide_up(count, 2 * unit * kThreads), kThreads, 0, t.bytes(),
-                        count, start, arguments);
+  fill_kernels().launch(place, {d, static_cast<int>(kind)},
+                        divide_up(count, (unit == vector ? 2 : 1) * unit * kThreads), kThreads, 0, t.bytes(), count,
+                        start, arguments);
 }
 
 void draw_uniform(const Call& c, const Tensor& t, double from, double to, int generator) {

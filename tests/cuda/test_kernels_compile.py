@@ -37,11 +37,16 @@ KERNELS = {
     "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
     "indexing.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
     "indexed_walk.cuh": [
-        "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0", "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1",
+        "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0 NEIGHBORS=0",
+        "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1 NEIGHBORS=0",
+        "MOVE WORD=4 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0 NEIGHBORS=1",
+        "MOVE WORD=2 RANK=3 BIG=1 INDEX=dtype_i32 WRITE=0 NEIGHBORS=1",
         "SERIAL T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64", "SERIAL T=dtype_b8 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32",
         "STAGED T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64 WARPS=4 COLUMNS=0",
         "STAGED T=dtype_bf16 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32 WARPS=8 COLUMNS=1",
         "STAGED T=dtype_c128 HOW=1 RANK=2 BIG=1 INDEX=dtype_i64 WARPS=1 COLUMNS=0",
+        *(f"EXTREMES T=dtype_{t} HOW={how} STEP={step} RANK=1 BIG=0 INDEX=dtype_i64"
+          for t, how, step in (("f32", 2, 0), ("f32", 2, 1), ("bf16", 3, 0), ("f16", 3, 1))),
         "KEYS KEY=dtype_u32 WHOLE=0 RANK=1 INDEX=dtype_i64", "KEYS KEY=dtype_u64 WHOLE=1 RANK=2 INDEX=dtype_i32",
         "SORTED T=dtype_f32 HOW=0 RANK=1 KEY=dtype_u32 INDEX=int64_t",
         "SORTED T=dtype_c128 HOW=1 RANK=2 KEY=dtype_u64 INDEX=int64_t",
@@ -74,7 +79,10 @@ KERNELS = {
     ],
     "pooling.cuh": [
         "WHOLE_MEAN T=dtype_bf16 ADAPTIVE=0 LAST=0 BIG=0 VECTOR=1",
-        *((f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 "
+        "WINDOW_MEAN T=dtype_f32 ADAPTIVE=1 LAST=0 BIG=0 VECTOR=1",
+        "FORWARD_MAX T=dtype_f32 ADAPTIVE=0 LAST=0 BIG=0 VECTOR=4 WIDE=3",
+        "FORWARD_MEAN T=dtype_bf16 ADAPTIVE=0 LAST=0 BIG=0 VECTOR=4 WIDE=2",
+        *((f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 WIDE=0 "
         f"VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}")
         for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"),
             ("FORWARD_MEAN", "c64"),

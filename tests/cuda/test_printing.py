@@ -51,6 +51,15 @@ CANCELLING = {
     "kl_div_elementwise": "target (log(target) - x)",
     "poisson_nll_elementwise": "exp(x) - target x",
     "poisson_nll_elementwise_gradient_x": "exp(x) - target",
+    **{
+        f"{shifted}chebyshev_polynomial_{kind}": "low degrees near their zeros"
+        for kind in "tuvw"
+        for shifted in ("", "shifted_")
+    },
+    "hermite_polynomial_h": "low degrees near their zeros",
+    "hermite_polynomial_he": "low degrees near their zeros",
+    "laguerre_polynomial_l": "low degrees near their zeros",
+    "legendre_polynomial_p": "low degrees near their zeros",
 }
 # More units, and why.
 WIDE = {
@@ -60,6 +69,9 @@ WIDE = {
     "mish_gradient_x": (8, "the same, times x"),
     "gelu_tanh_gradient_x": (32, "the same, times x^3"),
     "scaled_modified_bessel_k0": (8, "a sum of two series"),
+    "polygamma_elementwise": (8, "powers of a sum that is rounded"),
+    "polygamma_elementwise_gradient_x": (8, "the same"),
+    "trigamma_gradient_x": (8, "the same"),
     "gamma_density": (512, "exp of a sum of large logarithms"),
     "gamma_density_gradient_y": (512, "the same"),
     "igamma_gradient_y": (512, "exp of a sum of large logarithms"),
@@ -252,6 +264,36 @@ def test_values_agree_with_the_cpu(compiled):
                     f"{loop.name}{attributes}: {got[worst]}, on the CPU {expected[worst]}, {apart[worst]:.4g} units "
                     f"apart at {at}"
                 )
+    assert not wrong, "\n".join(wrong)
+
+
+def places():
+    """Numbers of single precision of both signs: even steps, all sizes, and those beside zeros of some functions."""
+    zeros = [
+        [zero * (1 + step * 2e-4) for step in range(-50, 50)] for zero in (0.8935770, 1.4616321, 2.4048256, 3.831706)
+    ]
+    even, sizes = numpy.linspace(1e-4, 12, 12001), numpy.exp(numpy.linspace(-85, 85, 3001))
+    positive = numpy.concatenate([even, sizes, *zeros]).astype(numpy.float32)
+    return numpy.concatenate([positive, -positive])
+
+
+@needs_compiler
+def test_formulas_of_single_precision_are_a_few_units_off(compiled):
+    loops, library = compiled
+    wrong = []
+    for operator, which, loop in loops:
+        if loop.compute != "f32" or operator._single is None or which >= 0 or len(operator.inputs) > 1:
+            continue
+        x = places()
+        for attributes in attribute_choices(operator, "f32"):
+            with numpy.errstate(all="ignore"):
+                got = printed.call(getattr(library, loop.name), loop, [x], attributes)
+                tensor = cresset.from_numpy(x.astype(numpy.float64))
+                expected = OPERATORS[operator.name](tensor, *attributes).numpy().astype(numpy.float32)
+                apart = distance(got, expected)
+            worst = numpy.nan_to_num(apart).argmax()
+            if apart[worst] > 8:
+                wrong.append(f"{loop.name}{attributes}: {got[worst]}, not {expected[worst]} at {x[worst]!r}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -68,6 +68,7 @@ def test_repeat_interleave_by_number_by_tensor_and_as_index():
 def test_take_along_dim_broadcasts_and_counts_negative_indices_from_the_end():
     x = cresset.arange(6).reshape(2, 3)
     assert x.take_along_dim(cresset.tensor([[-1]]), dim=1).tolist() == [[2], [5]]
+    assert x.take_along_dim(cresset.tensor([[4]]), dim=1).tolist() == [[1], [4]]  # modulo the size, as in PyTorch
     assert x.take_along_dim(cresset.tensor([4, 0])).tolist() == [4, 0]
 
 

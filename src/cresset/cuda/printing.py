@@ -1,9 +1,9 @@
 """The formulas of pointwise operators and the steps of optimizers as CUDA text: what kernels include and call.
 
 A formula becomes a function of one element, printed by the printer of the CPU's loops. It computes as the CPU does when
-the kernel is compiled with --fmad=false: what is not fused there must not be here. Special functions of single precision
-have formulas of their own, without doubles. The build prints what the package
-has (native/generate.py); at run time only the program's own formulas are.
+the kernel is compiled with --fmad=false: what is not fused there must not be here. Special functions of single
+precision have formulas of their own, without doubles. The build prints what the package has (native/generate.py); at
+run time only the program's own formulas are.
 """
 
 import re
@@ -17,8 +17,9 @@ from ..ops.pointwise.update import COMPUTES, updates
 
 # The primitives that are not in math.cuh.
 SPECIAL = {
-    "zeta", "igamma", "igammac", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_t",
+    "zeta", "polygamma", "igamma", "igammac", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_t",
     "chebyshev_u", "chebyshev_v", "chebyshev_w", "hermite_h", "hermite_he", "laguerre_l", "legendre_p",
+    "low_chebyshev", "low_hermite_h", "low_hermite_he", "low_laguerre_l", "low_legendre_p",
 }  # fmt: skip
 COMPLEX = {
     "abs", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "pow", "sin", "cos", "tan", "asin", "acos",

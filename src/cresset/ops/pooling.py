@@ -28,11 +28,17 @@ def _differentiate_max(name, rank):
     """The gradient of a maximum goes to the element that was it."""
     op = operator(name, "The maxima over windows, and where in the plane they are.")
     if not name.startswith("_max_pool"):
+        adaptive = name.startswith("_adaptive")
 
         @op.derivative
         @flat
         def _(grads, input_info, indices):
-            yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank)
+            sizes, counts = input_info.shape[-rank:], indices.shape[-rank:]
+            window = []
+            if adaptive and all(count and size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+                steps = [size // count for size, count in zip(sizes, counts, strict=True)]  # the windows slide
+                window = [*steps, *steps, *[0] * rank, *[1] * rank]
+            yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank, window)
 
         return
 

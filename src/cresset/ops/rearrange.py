@@ -354,7 +354,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
 @function(method=True, out=True)
 def take_along_dim(input, indices, dim=None):
-    """Take the elements that `indices` names along `dim`; the other dimensions broadcast.
+    """Take the elements that `indices` names along `dim`, modulo its size; the other dimensions broadcast.
 
     >>> x = cresset.tensor([[30, 10, 20]])
     >>> cresset.take_along_dim(x, x.argsort(1), dim=1)
@@ -374,7 +374,8 @@ def take_along_dim(input, indices, dim=None):
         return input.gather(0, indices)
     shape = list(broadcast_shapes(_with_size(input.shape, dim, 1), _with_size(indices.shape, dim, 1)))
     input = input.expand(_with_size(shape, dim, input.size(dim)))
-    indices = cresset.where(indices < 0, indices + input.size(dim), indices)
+    if input.size(dim):
+        indices = indices.remainder(input.size(dim))
     return input.gather(dim, indices.expand(_with_size(shape, dim, indices.size(dim))))
 
 

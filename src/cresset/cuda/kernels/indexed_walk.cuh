@@ -3,7 +3,7 @@
 // At each position p of the walk the element plain[p · plain_strides] meets indexed[p · indexed_strides + place *
 // scale], where `place` is what index[p · index_strides] stands for. The same structs as in
 // native/cuda/indexed_walk.cpp. MOVE, SERIAL, STAGED, KEYS, SORTED, SLICES, CROSSING, RUNS,
-// GATHER, WHOLE_NUMBERS: which kernel is wanted.
+// GATHER, EXTREMES, WHOLE_NUMBERS: which kernel is wanted.
 //
 // Where an index occurs twice, combining goes in the order of the index, or for long runs in a fixed tree, or adds
 // whole numbers: the same bits on every run. Plain writes to one element happen in any order, as in PyTorch.
@@ -64,10 +64,29 @@ __device__ __forceinline__ int64_t index_at(const Walk& w, int64_t i) {
 
 #ifdef MOVE
 // plain = indexed, or with WRITE indexed = plain; in words of WORD bytes. A bad index reads the first place, and writes
-// nothing.
+// nothing. With NEIGHBORS (of reading) a thread has four that lie side by side, on the plain side as in the index.
+#if NEIGHBORS
 extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
   after_earlier_work();
-  constexpr int kUnroll = WORD >= 16 ? 1 : 4;  // as in native/cuda/indexed_walk.cpp
+  constexpr int kUnroll = 4;
+  using Word = typename Words<WORD>::type;
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * kUnroll;
+  if (first >= w.count) return;
+  const Offsets at = offsets_at(w, first);
+  const Vector<INDEX, kUnroll> value = load_vector<kUnroll>(reinterpret_cast<const INDEX*>(w.index) + at.index);
+  Vector<Word, kUnroll> words;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const int64_t place = place_of(w, static_cast<int64_t>(value[u]), at.index + u);
+    words[u] = reinterpret_cast<const Word*>(
+        w.indexed)[at.indexed + u * w.indexed_strides[RANK - 1] + (place < 0 ? 0 : place * w.scale)];
+  }
+  store_vector(reinterpret_cast<Word*>(w.plain) + at.plain, words);
+}
+#else
+extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
+  after_earlier_work();
+  constexpr int kUnroll = WORD >= 16 ? 2 : 4;  // as in native/cuda/indexed_walk.cpp
   using Word = typename Words<WORD>::type;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll) + threadIdx.x;
   Offsets at[kUnroll];
@@ -101,6 +120,7 @@ extern "C" __global__ void __launch_bounds__(256) indexed_move(const Walk w) {
 #endif
   }
 }
+#endif
 #endif
 
 #ifdef HOW
@@ -142,8 +162,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #ifdef STAGED
 // Lanes whose places all fit into shared memory: a warp has a lane, and walks its indexed dimension 32 elements at a
-// time. Those of the 32 that meet take turns, in their order. Warps of a block have neighboring lanes; with COLUMNS
-// these lie side by side in memory, otherwise the places of a lane do.
+// time. Those of the 32 that meet take turns, in their order; where many meet and all of them are neighbors, as in
+// sorted indices, the first of them takes all turns. Warps of a block have neighboring lanes; with COLUMNS these lie
+// side by side in memory, otherwise the places of a lane do.
 extern __shared__ uint4 shared_memory[];
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     combine_staged(const Walk w, int64_t along, int64_t plain_along, int64_t index_along) {
@@ -158,6 +179,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
   const Offsets at = offsets_at(w, mine ? first + warp : first);
   const int places = static_cast<int>(w.bound);
   A* const row = reinterpret_cast<A*>(shared_memory) + warp * places;
+  __shared__ __align__(16) char elements[32 * WARPS * sizeof(A)];
+  A* const beside = reinterpret_cast<A*>(elements) + warp * 32;
   // The lane of which this thread brings every 32nd place, and takes it back.
 #if COLUMNS
   const int brought = static_cast<int>(threadIdx.x % WARPS), first_place = static_cast<int>(threadIdx.x / WARPS);
@@ -195,6 +218,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
       const int place = i < along ? static_cast<int>(place_of(w, index[u], at.index + i * index_along)) : -1;
       const unsigned meeting = __match_any_sync(kAll, place);
       const int turn = place < 0 ? -1 : __popc(meeting & ((1u << thread) - 1));
+      const unsigned run = meeting >> (__ffs(static_cast<int>(meeting)) - 1);
+      if (__any_sync(kAll, turn > 3) && __all_sync(kAll, (run & (run + 1)) == 0)) {
+        if (place >= 0) beside[thread] = convert<A>(value[u]);
+        __syncwarp();
+        if (turn == 0) {
+          A all = row[place];
+          for (int k = thread, end = thread + __popc(meeting); k < end; ++k) all = combined<A>(all, beside[k]);
+          row[place] = all;
+        }
+        __syncwarp();
+        continue;
+      }
       int now = 0;
       do {
         if (turn == now) row[place] = combined<A>(row[place], convert<A>(value[u]));
@@ -472,6 +507,64 @@ extern "C" __global__ void __launch_bounds__(256)
   for (int32_t k = begin; k < end; ++k) sum = combined<A>(sum, convert<A>(from[positions[k] * plain_along]));
   *to = convert<T>(sum);
 }
+#endif
+
+#ifdef EXTREMES
+#include "ordered_keys.cuh"
+// The largest or smallest of what goes to an element does not depend on the order, so that atomics find it, among keys
+// that keep the order of floats (HOW 2, 3 as above). STEP 0 gives each element of the target its key, in shared memory
+// first where there is room for all; 0 stands for none, which no number has. STEP 1 puts the elements of the keys
+// there.
+constexpr int kFewKeys = 8192;  // as in native/cuda/indexed_walk.cpp
+
+#if STEP == 0
+extern "C" __global__ void __launch_bounds__(256) extremes(const Walk w, uint32_t* keys, int64_t span) {
+  after_earlier_work();
+  __shared__ uint32_t few[kFewKeys];
+  const bool shared = span <= kFewKeys;
+  if (shared) {
+    for (int64_t k = threadIdx.x; k < span; k += 256) few[k] = 0;
+    __syncthreads();
+  }
+  constexpr int kUnroll = 4;
+  for (int64_t begin = static_cast<int64_t>(blockIdx.x) * (256 * kUnroll); begin < w.count;
+       begin += static_cast<int64_t>(gridDim.x) * (256 * kUnroll)) {
+    Offsets at[kUnroll];
+    int64_t value[kUnroll];
+    T source[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int64_t i = begin + u * 256 + threadIdx.x;
+      if (i >= w.count) continue;
+      at[u] = offsets_at(w, i);
+      value[u] = index_at(w, at[u].index);
+      source[u] = reinterpret_cast<const T*>(w.plain)[at[u].plain];
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (begin + u * 256 + threadIdx.x >= w.count) continue;
+      const int64_t place = place_of(w, value[u], at[u].index);
+      if (place < 0) continue;
+      const float number = static_cast<float>(source[u]);
+      const uint32_t key = number != number ? all_ones<float> : key_of(number, HOW == 3);
+      uint32_t* const to = (shared ? few : keys) + (at[u].indexed + place * w.scale);
+      if (*const_cast<volatile uint32_t*>(to) < key) atomicMax(to, key);
+    }
+  }
+  if (!shared) return;
+  __syncthreads();
+  for (int64_t k = threadIdx.x; k < span; k += 256)
+    if (few[k]) atomicMax(keys + k, few[k]);
+}
+#else
+extern "C" __global__ void __launch_bounds__(256) extremes(T* target, const uint32_t* keys, int64_t span) {
+  after_earlier_work();
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= span || keys[i] == 0) return;
+  const float found = keys[i] == all_ones<float> ? NAN : element_of<float>(keys[i], HOW == 3);
+  target[i] = convert<T>(combined<float>(static_cast<float>(target[i]), found));
+}
+#endif
 #endif
 
 #ifdef WHOLE_NUMBERS

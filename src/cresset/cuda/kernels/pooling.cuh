@@ -1,7 +1,7 @@
 // Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN,
-// WHOLE_MEAN, GRADIENT_MAX, GRADIENT_MEAN: which kernel is wanted. A thread computes one element, or VECTOR channels
-// that lie beside each other, or a gradient's VECTOR neighbors of a line; gradients are gathered, window by window in
-// order, so that the same bits come out on every run. The same struct as in native/cuda/pooling.cpp.
+// WINDOW_MEAN, WHOLE_MEAN, GRADIENT_MAX, GRADIENT_MEAN: which kernel is wanted. A thread computes one element, or
+// VECTOR channels that lie beside each other, or VECTOR neighbors of a line; gradients are gathered, window by window
+// in order, so that the same bits come out on every run. The same struct as in native/cuda/pooling.cpp.
 #pragma once
 #include "divider.cuh"
 
@@ -113,6 +113,59 @@ __device__ __forceinline__ int64_t divisor(const Windows& w, const Range* r) {
   return n;
 }
 
+#if defined(FORWARD_MAX) || defined(FORWARD_MEAN)
+// The windows of VECTOR results: of channels that lie beside each other it is one, neighbors of a line have their own
+// along it. WIDE, where it is not 0, is how many elements a window that slides has along a line.
+#if LAST
+constexpr int kLine = 1;
+#else
+constexpr int kLine = VECTOR;
+#endif
+constexpr int kBeside = VECTOR / kLine;
+struct Line {
+  Range ranges[kLine];
+  int32_t starts[kLine];  // of the windows themselves, which may lie in the padding
+};
+__device__ __forceinline__ Line line_of(const Windows& w, const Place& p) {
+  Line line;
+#pragma unroll
+  for (int k = 0; k < kLine; ++k) {
+    line.ranges[k] = window(w.axes[2], p.at[2] + k);
+#if WIDE
+    line.starts[k] = (p.at[2] + k) * w.axes[2].stride - w.axes[2].padding;
+#endif
+  }
+  return line;
+}
+// Calls each(k, c, elements) for the elements of the line at `from` that window k sees, in their order.
+template <class F>
+__device__ __forceinline__ void along_line(const Windows& w, const Line& line, const T* from, F each) {
+#if WIDE
+  Vector<T, kBeside> loaded[kLine][WIDE];
+#pragma unroll
+  for (int k = 0; k < kLine; ++k)
+#pragma unroll
+    for (int j = 0; j < WIDE; ++j) {
+      const int32_t c = line.starts[k] + j * w.axes[2].dilation;
+      if (static_cast<uint32_t>(c) < static_cast<uint32_t>(w.axes[2].in))
+        loaded[k][j] = load_vector<kBeside>(from + c * w.strides[4]);
+    }
+#pragma unroll
+  for (int k = 0; k < kLine; ++k)
+#pragma unroll
+    for (int j = 0; j < WIDE; ++j) {
+      const int32_t c = line.starts[k] + j * w.axes[2].dilation;
+      if (static_cast<uint32_t>(c) < static_cast<uint32_t>(w.axes[2].in)) each(k, c, loaded[k][j]);
+    }
+#else
+#pragma unroll
+  for (int k = 0; k < kLine; ++k)
+    for (int32_t c = line.ranges[k].begin; c < line.ranges[k].end; c += w.axes[2].dilation)
+      each(k, c, load_vector<kBeside>(from + c * w.strides[4]));
+#endif
+}
+#endif
+
 #ifdef FORWARD_MAX
 template <class A>
 __device__ __forceinline__ A lowest() {
@@ -130,29 +183,30 @@ extern "C" __global__ void __launch_bounds__(256) max_pool(const T* x, T* y, int
   if (i >= w.count) return;
   const Place p = place_of(w, i);
   const T* plane = x + plane_of(w, p);
-  const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
+  const Range r[2] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1])};
+  const Line line = line_of(w, p);
   A best[VECTOR];
   Vector<int64_t, VECTOR> index;
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) {
     best[k] = lowest<A>();
-    index[k] = (static_cast<int64_t>(r[0].begin) * w.axes[1].in + r[1].begin) * w.axes[2].in + r[2].begin;
+    index[k] =
+        (static_cast<int64_t>(r[0].begin) * w.axes[1].in + r[1].begin) * w.axes[2].in + line.ranges[k / kBeside].begin;
   }
   for (int32_t a = r[0].begin; a < r[0].end; a += w.axes[0].dilation)
     for (int32_t b = r[1].begin; b < r[1].end; b += w.axes[1].dilation) {
-      const T* line = plane + a * w.strides[2] + b * w.strides[3];
       const int64_t first = (static_cast<int64_t>(a) * w.axes[1].in + b) * w.axes[2].in;
-      for (int32_t c = r[2].begin; c < r[2].end; c += w.axes[2].dilation) {
-        const Vector<T, VECTOR> loaded = load_vector<VECTOR>(line + c * w.strides[4]);
+      along_line(w, line, plane + a * w.strides[2] + b * w.strides[3],
+                 [&](int k, int32_t c, const Vector<T, kBeside>& elements) {
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) {
-          const A v = convert<A>(loaded[k]);
-          if (v > best[k] || v != v) {
-            best[k] = v;
-            index[k] = first + c;
-          }
-        }
-      }
+                   for (int j = 0; j < kBeside; ++j) {
+                     const A v = convert<A>(elements[j]);
+                     if (v > best[k + j] || v != v) {
+                       best[k + j] = v;
+                       index[k + j] = first + c;
+                     }
+                   }
+                 });
     }
   Vector<T, VECTOR> out;
 #pragma unroll
@@ -170,24 +224,55 @@ extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, co
   if (i >= w.count) return;
   const Place p = place_of(w, i);
   const T* plane = x + plane_of(w, p);
-  const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
+  Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1])};
+  const Line line = line_of(w, p);
   A sum[VECTOR];
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) sum[k] = A(0);
   for (int32_t a = r[0].begin; a < r[0].end; ++a)
-    for (int32_t b = r[1].begin; b < r[1].end; ++b) {
-      const T* line = plane + a * w.strides[2] + b * w.strides[3];
-      for (int32_t c = r[2].begin; c < r[2].end; ++c) {
-        const Vector<T, VECTOR> loaded = load_vector<VECTOR>(line + c * w.strides[4]);
+    for (int32_t b = r[1].begin; b < r[1].end; ++b)
+      along_line(w, line, plane + a * w.strides[2] + b * w.strides[3],
+                 [&](int k, int32_t, const Vector<T, kBeside>& elements) {
 #pragma unroll
-        for (int k = 0; k < VECTOR; ++k) sum[k] = sum[k] + convert<A>(loaded[k]);
-      }
-    }
+                   for (int j = 0; j < kBeside; ++j) sum[k + j] = sum[k + j] + convert<A>(elements[j]);
+                 });
   Vector<T, VECTOR> out;
-  const int64_t count = divisor(w, r);
 #pragma unroll
-  for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(shared_by(sum[k], count));
+  for (int k = 0; k < VECTOR; ++k) {
+    r[2] = line.ranges[k / kBeside];
+    out[k] = convert<T>(shared_by(sum[k], divisor(w, r)));
+  }
   store_vector(y + i, out);
+}
+#endif
+
+#ifdef WINDOW_MEAN
+// The means of windows that have many elements: a warp has one, and goes along its lines, over several of short ones at
+// a time.
+extern "C" __global__ void __launch_bounds__(256) window_means(const T* x, T* y, const Windows w) {
+  after_earlier_work();
+  using A = opmath<T>;
+  const int lane = threadIdx.x % 32;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 8 + threadIdx.x / 32;
+  if (i >= w.count) return;
+  const Place p = place_of(w, i);
+  const T* plane = x + plane_of(w, p);
+  const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
+  const int32_t width = r[2].end - r[2].begin;
+  int across = 1;
+  while (across < 32 && across < width) across *= 2;
+  const int32_t lines = 32 / across, first_line = lane / across, first = lane % across;
+  const int64_t step = lines * w.strides[3];
+  A sum = A(0);
+  for (int32_t a = r[0].begin; a < r[0].end; ++a)
+    for (int32_t c = r[2].begin + first; c < r[2].end; c += across) {
+      const T* at = plane + a * w.strides[2] + (r[1].begin + first_line) * w.strides[3] + c * w.strides[4];
+#pragma unroll 8
+      for (int32_t b = r[1].begin + first_line; b < r[1].end; b += lines, at += step) sum = sum + convert<A>(*at);
+    }
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum = sum + __shfl_xor_sync(0xffffffffu, sum, step);
+  if (lane == 0) y[i] = convert<T>(shared_by(sum, divisor(w, r)));
 }
 #endif
 

@@ -148,20 +148,21 @@ __device__ __forceinline__ void store_unit(T* out, const int64_t unit, const Dra
   }
 }
 
-// Two units a thread: what both have in common, the keys of the rounds above all, is made once.
+// Two units a thread, of one vector each: what both have in common, the keys of the rounds above all, is made once.
+constexpr int kUnits = kUnit == kVector ? 2 : 1;  // as in native/cuda/random.cpp
 extern "C" __global__ void __launch_bounds__(kThreads)
     fill(T* out, const int64_t count, const RandomStart start, const Arguments arguments) {
   after_earlier_work();
   const Philox philox(start);
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * (2 * kThreads), first = begin + threadIdx.x;
-  if ((begin + 2 * kThreads) * kUnit <= count && is_aligned(out, 16)) {
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * (kUnits * kThreads), first = begin + threadIdx.x;
+  if ((begin + kUnits * kThreads) * kUnit <= count && is_aligned(out, 16)) {
 #pragma unroll
-    for (int u = 0; u < 2; ++u)
+    for (int u = 0; u < kUnits; ++u)
       store_unit(out, first + u * kThreads, draw_unit(first + u * kThreads, philox, arguments));
     return;
   }
 #pragma unroll 1
-  for (int u = 0; u < 2; ++u) {
+  for (int u = 0; u < kUnits; ++u) {
     const int64_t unit = first + u * kThreads;
     if (unit * kUnit >= count) return;
     const Drawn drawn = draw_unit(unit, philox, arguments);

@@ -203,8 +203,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     out[i] = convert<T>(samples::poisson_of_few(rate, source));
   } else {
     Source<double> source(start, i);
-    out[i] = convert<T>(rate >= Real(0) ? samples::poisson(static_cast<double>(rate), source)
-                                        : static_cast<double>(NAN));
+    out[i] =
+        convert<T>(rate >= Real(0) ? samples::poisson(static_cast<double>(rate), source) : static_cast<double>(NAN));
   }
 }
 #endif
@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const RESULT shape = convert<RESULT>(shapes[i]);
-  const RESULT sample = !(shape >= RESULT(0))          ? static_cast<RESULT>(NAN)
+  const RESULT sample = !(shape >= RESULT(0))         ? static_cast<RESULT>(NAN)
                         : shape < RESULT(kLargeShape) ? gamma_sample<opmath<RESULT>>(shape, i, start)
                                                       : gamma_sample<double>(shape, i, start);
   out[i] = sample < static_cast<RESULT>(smallest) ? static_cast<RESULT>(smallest) : sample;

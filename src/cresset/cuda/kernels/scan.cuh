@@ -30,19 +30,21 @@ CRESSET_INLINE A combined(A a, A b) {
 CRESSET_INLINE Value joined(const Value& a, const Value& b) { return {combined(a.value, b.value)}; }
 CRESSET_INLINE void store(const Value& v, R* y, int64_t*, int64_t at) { y[at] = convert<R>(convert<C>(v.value)); }
 #elif OPERATION == 2
-// The sum of exp(x - largest) beside the largest.
+// The sum of exp(x - largest) beside the largest, in the precision that is computed in: a sum of positive numbers loses
+// no digits, and its logarithm needs fewer than it has.
 struct Value {
-  double largest, sum;
+  C largest, sum;
 };
-CRESSET_INLINE Value neutral() { return {-INFINITY, 0}; }
-CRESSET_INLINE Value value_of(C x, int64_t) { return {static_cast<double>(x), 1}; }
-__device__ __noinline__ Value joined(Value a, Value b) {  // long, and called often
-  if (a.largest != a.largest || b.largest != b.largest) return {NAN, 1};
-  const double e = a.largest == b.largest ? 1 : math::exp(-math::abs(a.largest - b.largest));
-  return a.largest >= b.largest ? Value{a.largest, a.sum + b.sum * e} : Value{b.largest, a.sum * e + b.sum};
+CRESSET_INLINE Value neutral() { return {static_cast<C>(-INFINITY), C(0)}; }
+CRESSET_INLINE Value value_of(C x, int64_t) { return {x, C(1)}; }
+CRESSET_INLINE Value joined(const Value& a, const Value& b) {
+  const bool falls = a.largest >= b.largest;  // a nan makes the sum one, for good
+  const C high = falls ? a.largest : b.largest, low = falls ? b.largest : a.largest;
+  const C e = math::exp(low == high ? C(0) : low - high);
+  return {high, (falls ? a.sum : b.sum) + (falls ? b.sum : a.sum) * e};
 }
 CRESSET_INLINE void store(const Value& v, R* y, int64_t*, int64_t at) {
-  y[at] = convert<R>(convert<C>(v.largest + math::log(v.sum)));
+  y[at] = convert<R>(v.largest + math::log(v.sum));
 }
 #else
 // The last of equal values counts, and nan wins for good.
@@ -93,6 +95,16 @@ CRESSET_INLINE Around around(const Value& mine, Value* parts) {
   return result;
 }
 
+// The elements of a thread in a tile that begins at `at`; beyond the end nothing is read.
+CRESSET_INLINE Vector<T, kItems> items_at(const T* row, int64_t at, int64_t end) {
+  if (ALIGNED && at + kItems <= end) return load_vector<kItems>(row + at);
+  Vector<T, kItems> loaded;
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (at + k < end) loaded[k] = row[at + k];
+  return loaded;
+}
+
 // Grid: chunks, rows. With `totals` null a row is one chunk. With `only_totals` the total of each chunk is stored;
 // without, the totals of the chunks before are where a chunk begins.
 extern "C" __global__ void __launch_bounds__(kBlock)
@@ -109,17 +121,27 @@ extern "C" __global__ void __launch_bounds__(kBlock)
       const int64_t at = first + threadIdx.x;
       carry = joined(carry, around(at < number ? totals[row * chunks + at] : neutral(), parts).all);
     }
+#if OPERATION <= 2
+  if (only_totals) {  // in any order: a thread's own first
+    Value mine = neutral();
+#pragma unroll 2
+    for (int64_t at = begin + threadIdx.x * kItems; at < end; at += kBlock * kItems) {
+      const Vector<T, kItems> loaded = items_at(x + row * n, at, end);
+#pragma unroll
+      for (int k = 0; k < kItems; ++k)
+        if (at + k < end) mine = joined(mine, value_of(convert<C>(loaded[k]), at + k));
+    }
+    const Value all = around(mine, parts).all;
+    if (threadIdx.x == 0) totals[row * chunks + number] = all;
+    return;
+  }
+#endif
+  Vector<T, kItems> next = items_at(x + row * n, begin + threadIdx.x * kItems, end);
   for (int64_t tile = begin; tile < end; tile += kBlock * kItems) {
     const int64_t at = tile + threadIdx.x * kItems;
     const bool whole = ALIGNED && at + kItems <= end;
-    Vector<T, kItems> loaded;
-    if (whole) {
-      loaded = load_vector<kItems>(x + row * n + at);
-    } else {
-#pragma unroll
-      for (int k = 0; k < kItems; ++k)
-        if (at + k < end) loaded[k] = x[row * n + at + k];
-    }
+    const Vector<T, kItems> loaded = next;
+    next = items_at(x + row * n, at + kBlock * kItems, end);  // on its way while this tile is scanned
     Value values[kItems];
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {

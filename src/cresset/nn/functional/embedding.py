@@ -183,7 +183,7 @@ def one_hot(tensor, num_classes=-1):
     if tensor.device.type == "meta":
         if num_classes == -1:
             raise NotImplementedError("one_hot: the number of classes is not known for a meta tensor; pass num_classes")
-    else:
+    elif num_classes == -1 or tensor.device.type == "cpu":  # a device reports a class that is none by itself, later
         low, high = (bound.item() for bound in cresset.aminmax(all_samples(tensor)))
         if low < 0:
             raise RuntimeError(f"one_hot: Class values must be non-negative, got {low}.")

@@ -32,8 +32,8 @@ OPERATIONS = {
 }  # fmt: skip
 
 # The primitives that native/base/polynomials.h has for eight numbers at a time, and what may stand beside them there.
-SHORTER = ("chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w", "laguerre_l", "legendre_p")
-POLYNOMIALS = {*SHORTER, "hermite_h", "hermite_he"}
+CHEBYSHEV = ("chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w")
+POLYNOMIALS = {*CHEBYSHEV, "hermite_h", "hermite_he", "laguerre_l", "legendre_p"}
 IN_LANES = POLYNOMIALS | {"add", "sub", "mul", "div", "neg", "literal", "variable"}
 
 LONG_FORMULA = 450  # nodes
@@ -89,9 +89,9 @@ class Loop:
     @property
     def functions(self):
         """What primitives are called: a result in single precision has digits to spare for recurrences of higher
-        degrees, and for shorter steps.
+        degrees.
         """
-        return {name: f"math::{name}<float>" for name in SHORTER} if self.compute == "f32" else {}
+        return {name: f"math::{name}<float>" for name in CHEBYSHEV} if self.compute == "f32" else {}
 
     @property
     def in_lanes(self):

@@ -165,6 +165,13 @@ gcd = Primitive("gcd", math.gcd, same)
 erfcx = Primitive("erfcx", None, same)
 log_ndtr = Primitive("log_ndtr", None, same)
 normal_quantile = Primitive("normal_quantile", None, same)
+polygamma = Primitive("polygamma", None, same)  # of the order and a positive number, without its sign
+# Orthogonal polynomials of a degree from 2 to 7; the first argument of the Chebyshev ones is that of degree 1.
+low_chebyshev = Primitive("low_chebyshev", None, same)
+low_hermite_h = Primitive("low_hermite_h", None, same)
+low_hermite_he = Primitive("low_hermite_he", None, same)
+low_laguerre_l = Primitive("low_laguerre_l", None, same)
+low_legendre_p = Primitive("low_legendre_p", None, same)
 # Functions that only compiled code has: they have loops whose length depends on the value.
 zeta = Primitive("zeta", None, same)
 igamma = Primitive("igamma", None, same)

@@ -163,7 +163,11 @@ def print_body(results, constant=frozenset(), functions=None, branches=None, fus
 
 
 # What a choice's side has to cost to be worth a branch, in multiplications of single precision, and what things cost.
-MUCH_WORK, SOME_WORK, DOUBLE, DIVISION, FUNCTION = 40, 8, 2, 8, 15
+MUCH_WORK, SOME_WORK, DOUBLE, DIVISION, FUNCTION, LOOP = 40, 8, 2, 8, 15, 40
+LOOPS = {
+    "zeta", "polygamma", "igamma", "igammac", "chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w", "hermite_h",
+    "hermite_he", "laguerre_l", "legendre_p",
+}  # fmt: skip
 CHEAP = {*INFIX, "neg", "not", "where", "cast", "literal", "variable", "abs", "copysign", "floor", "ceil", "rint"}
 
 
@@ -192,7 +196,7 @@ def _work(nodes):
     """About what these nodes cost."""
     total = 0
     for node in nodes.values():
-        cost = 1 if node.op in CHEAP else FUNCTION
+        cost = 1 if node.op in CHEAP else LOOP if node.op in LOOPS else FUNCTION
         cost = DIVISION if node.op == "div" else cost
         total += cost * (DOUBLE if node.type in ("f64", "c128") else 1)
     return total

@@ -1,7 +1,7 @@
 """Polynomials for special functions in single precision: the coefficients of 1, t, t^2, ...
 
-They have the smallest largest relative error on their interval (Remez's algorithm, 30 digits), below 6e-8, and were chosen
-so that their rounding errors in single precision stay below three units in the last place.
+Their largest relative error on their interval is the smallest that is possible (Remez's algorithm, 30 digits), below
+9e-8; intervals and variables were chosen so that rounding in single precision adds less than three units.
 """
 
 # I0(x) for |x| <= 8, in x^2

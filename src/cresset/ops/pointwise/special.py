@@ -14,6 +14,7 @@ from .arithmetic import sgn, square
 from .chebyshev_series import chebyshev_sum, polynomial_sum, power_sum, short_sum
 from .definition import pointwise
 from .exponential import exp, log
+from .expression import cast
 from .selection import where
 
 TWO_OVER_SQRT_PI, SQRT_HALF = 2 / math.sqrt(math.pi), math.sqrt(0.5)
@@ -146,7 +147,11 @@ def lgamma(x):
 
 @lgamma.single
 def _(x):
-    return where(x >= 0, p.lgamma(x), p.in_type_of(_lgamma(p.in_double(x)), x))
+    low, lowest = x < 1.5, x < 0.5
+    t = where(lowest, x, where(low, x - 1, x - 2))
+    product = where(lowest, x * (x + 1), where(low, x, 1))
+    near = t * power_sum(single.LGAMMA, t) - p.log(product)
+    return where(x >= 0, where(x < 2.5, near, p.lgamma(x)), p.in_type_of(_lgamma(p.in_double(x)), x))
 
 
 @lgamma.derivative
@@ -280,9 +285,20 @@ def _trigamma(x):
 @pointwise(method=False, node="PolygammaBackward0")
 def polygamma_elementwise(x, n: int):
     """The derivative of order n of digamma; n is at least 2."""
-    z, order = p.in_double(x), p.in_double(n)
+    return p.in_type_of(_polygamma(p.in_double(x), n), x)
+
+
+def _polygamma(x, n):
+    order = p.in_double(n)
     factorial = p.exp(p.lgamma(order + 1))
-    return p.in_type_of(where((n & 1) == 0, -factorial, factorial) * p.zeta(order + 1, z), x)
+    return where((n & 1) == 0, -factorial, factorial) * p.zeta(order + 1, x)
+
+
+@polygamma_elementwise.single
+def _(x, n: int):
+    value = p.polygamma(cast(n, "f32"), x)
+    common = (x > 0) & (x < 1e9) & (n <= 30)  # beyond, the powers leave the range of numbers
+    return where(common, where((n & 1) == 0, -value, value), p.in_type_of(_polygamma(p.in_double(x), n), x))
 
 
 @polygamma_elementwise.derivative
@@ -672,21 +688,38 @@ def _airy_ai(x):
 # Orthogonal polynomials of degree n in x; a fraction of n is dropped, a negative n gives 0.
 
 
-def _polynomial(name, primitive, words, shifted=False):
+def _polynomial(name, words, first=None, shifted=False):
+    """Defines a polynomial; `first`, of Chebyshev ones, gives that of degree 1."""
+    kind = name.removeprefix("shifted_").replace("polynomial_", "")
+    primitive, low = getattr(p, kind), getattr(p, "low_chebyshev" if first else f"low_{kind}")
+
+    def at(x):
+        return 2 * x - 1 if shifted else x
+
     def formula(x, n):
-        z = 2 * p.in_double(x) - 1 if shifted else p.in_double(x)
-        return p.in_type_of(primitive(z, p.in_double(n)), x)
+        return p.in_type_of(primitive(at(p.in_double(x)), p.in_double(n)), x)
 
     formula.__name__ = formula.__qualname__ = name
     formula.__doc__ = f"The {words} polynomial of degree n at {'2 x - 1' if shifted else 'x'}."
-    return pointwise(method=False)(formula)
+    operator = pointwise(method=False)(formula)
+
+    @operator.single
+    def _(x, n):
+        few = low(first(at(x)), at(x), n) if first else low(at(x), n)
+        return where((n >= 2) & (n < 8) & (p.absolute(x) < 1000), few, formula(x, n))  # beyond, sums may overflow
+
+    return operator
 
 
-for _kind, _words in (("t", "first"), ("u", "second"), ("v", "third"), ("w", "fourth")):
-    _primitive = getattr(p, f"chebyshev_{_kind}")
-    _polynomial(f"chebyshev_polynomial_{_kind}", _primitive, f"Chebyshev, {_words} kind,")
-    _polynomial(f"shifted_chebyshev_polynomial_{_kind}", _primitive, f"Chebyshev, {_words} kind,", shifted=True)
-_polynomial("hermite_polynomial_h", p.hermite_h, "(physicist's) Hermite")
-_polynomial("hermite_polynomial_he", p.hermite_he, "(probabilist's) Hermite")
-_polynomial("laguerre_polynomial_l", p.laguerre_l, "Laguerre")
-_polynomial("legendre_polynomial_p", p.legendre_p, "Legendre")
+for _kind, _words, _first in (
+    ("t", "first", lambda x: x),
+    ("u", "second", lambda x: 2 * x),
+    ("v", "third", lambda x: 2 * x - 1),
+    ("w", "fourth", lambda x: 2 * x + 1),
+):
+    _polynomial(f"chebyshev_polynomial_{_kind}", f"Chebyshev, {_words} kind,", _first)
+    _polynomial(f"shifted_chebyshev_polynomial_{_kind}", f"Chebyshev, {_words} kind,", _first, shifted=True)
+_polynomial("hermite_polynomial_h", "(physicist's) Hermite")
+_polynomial("hermite_polynomial_he", "(probabilist's) Hermite")
+_polynomial("laguerre_polynomial_l", "Laguerre")
+_polynomial("legendre_polynomial_p", "Legendre")
