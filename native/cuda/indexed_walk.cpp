@@ -32,8 +32,7 @@ const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW"
 const KernelFamily kRuns("indexed_walk.cuh", "key_runs", {}, {"-DRUNS", "-DRANK=1", "-DINDEX=int64_t"});
 const KernelFamily kGather("indexed_walk.cuh", "gather_runs", {"T", "HOW", "RANK", "BIG"},
                            {"-DGATHER", "-DINDEX=int64_t"});
-const KernelFamily kExtremes("indexed_walk.cuh", "extremes", {"T", "HOW", "STEP", "RANK", "BIG", "INDEX"},
-                             {"-DEXTREMES"});
+const KernelFamily kExtremes("indexed_extremes.cuh", "extremes", {"T", "HOW", "STEP", "RANK", "BIG", "INDEX"});
 const KernelFamily kWholeNumbers("indexed_walk.cuh", "whole_numbers", {"STEP", "RANK", "BIG", "INDEX"},
                                  {"-DWHOLE_NUMBERS"});
 
@@ -255,12 +254,13 @@ void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how
 // Lanes that are combined in shared memory, a warp each. False where the places of a lane do not fit there, or where
 // there are too few lanes, or too few elements in them, for that to pay.
 bool combine_staged(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, const IndexedOn& on) {
-  constexpr int64_t kMostBytes = 196 << 10, kGoodBytes = 16 << 10;
+  constexpr int64_t kMostBytes = 200 << 10, kGoodBytes = 16 << 10;
   const int64_t lanes = l.s.count();
   if (l.along <= 32 || lanes * 32 < l.along || w.bound > 4 * l.along || w.bound > kMostBytes) return false;
   Strided s = l.s;
   s.coalesce();
-  const int64_t row = w.bound * size_of(combined_in(dtype));
+  const int64_t row =
+      (w.bound + 32) * size_of(combined_in(dtype));  // a lane's places, and what its warp reads at a time
   const bool columns = w.scale != 1 && !s.sizes.empty() && s.indexed.back() == 1;
   if (!columns && w.scale != 1) return false;
   int64_t warps = 8;
@@ -284,7 +284,7 @@ int64_t span_of(const IndexedWalk& w) {
 // The largest or smallest of floats by atomics on keys that keep their order. False where so much of the target is left
 // alone that the keys would take more time than they save.
 bool find_extremes(const IndexedWalk& w, int64_t count, Dtype dtype, Combine how, const IndexedOn& on) {
-  constexpr int64_t kFewKeys = 8192, kBlocks = 6;  // the first as in indexed_walk.cuh; blocks a multiprocessor
+  constexpr int64_t kFewKeys = 8192, kBlocks = 6;  // the first as in indexed_extremes.cuh; blocks a multiprocessor
   const int64_t span = span_of(w);
   if (span > 4 * count) return false;
   for (const int64_t stride : w.indexed_strides)

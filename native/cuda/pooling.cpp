@@ -261,7 +261,7 @@ void run_max_pool_gradient(Call& c) {
   bool apart = true;
   int64_t seen = 1;
   for (const Axis& a : w.axes) apart = apart && a.dilation == 1 && a.kernel <= a.stride, seen *= a.kernel;
-  if (apart && seen >= 16) return place_by_index(c, false);
+  if (apart && seen >= 8) return place_by_index(c, false);
   const int vector = elements_of(last, dx, {&grad, &indices, &dx});
   kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w), vector},
                       divide_up(w.count / vector, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);

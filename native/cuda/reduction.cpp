@@ -102,8 +102,10 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
   Plan plan{t.bytes(),    r.other, r.constants, nullptr,           r.first,     r.second, kept.count, folded.count,
             folded.count, 1,       0,           r.constant_period, r.parameter, r.root,   1,          1,
             {},           {}};
-  const bool by_columns =
-      kept.rank() > 0 && folded.rank() > 0 && kept.inner_stride() < folded.inner_stride() && folded.count >= 16;
+  // Columns of few elements have a thread each, side by side in whole blocks.
+  const bool few = folded.count < 16;
+  const bool by_columns = kept.rank() > 0 && folded.rank() > 0 && kept.inner_stride() < folded.inner_stride() &&
+                          (!few || (kept.inner_stride() == 1 && kept.inner_size() >= 512));
   int vector = 1;
   int64_t blocks, splits = 1;
   bool contiguous = false;
@@ -117,7 +119,8 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
     kept.sizes.resize(kept.rank() - 1);
     kept.strides.resize(kept.strides.size() - 1);
     kept.count /= plan.columns;
-    const int64_t across = std::min<int64_t>(32, power_above(divide_up(plan.columns, vector))), down = kBlock / across;
+    const int64_t across = std::min<int64_t>(few ? kBlock : 32, power_above(divide_up(plan.columns, vector))),
+                  down = kBlock / across;
     plan.lanes = static_cast<int32_t>(across);
     blocks = kept.count * divide_up(plan.columns, across * vector);
     const int64_t enough = wanted / 2, step = down * kColumnUnroll;  // what a block reads at a time

@@ -36,6 +36,10 @@ KERNELS = {
     ],
     "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
     "indexing.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
+    "indexed_extremes.cuh": [
+        f"T=dtype_{t} HOW={how} STEP={step} RANK=1 BIG=0 INDEX=dtype_i64"
+        for t, how, step in (("f32", 2, 0), ("f32", 2, 1), ("bf16", 3, 0), ("f16", 3, 1))
+    ],
     "indexed_walk.cuh": [
         "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0 NEIGHBORS=0",
         "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1 NEIGHBORS=0",
@@ -45,8 +49,6 @@ KERNELS = {
         "STAGED T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64 WARPS=4 COLUMNS=0",
         "STAGED T=dtype_bf16 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32 WARPS=8 COLUMNS=1",
         "STAGED T=dtype_c128 HOW=1 RANK=2 BIG=1 INDEX=dtype_i64 WARPS=1 COLUMNS=0",
-        *(f"EXTREMES T=dtype_{t} HOW={how} STEP={step} RANK=1 BIG=0 INDEX=dtype_i64"
-          for t, how, step in (("f32", 2, 0), ("f32", 2, 1), ("bf16", 3, 0), ("f16", 3, 1))),
         "KEYS KEY=dtype_u32 WHOLE=0 RANK=1 INDEX=dtype_i64", "KEYS KEY=dtype_u64 WHOLE=1 RANK=2 INDEX=dtype_i32",
         "SORTED T=dtype_f32 HOW=0 RANK=1 KEY=dtype_u32 INDEX=int64_t",
         "SORTED T=dtype_c128 HOW=1 RANK=2 KEY=dtype_u64 INDEX=int64_t",

@@ -376,7 +376,7 @@ def test_the_table_has_every_operator_once():
 
 
 LEVELS = ("baseline", "avx2", "avx512")  # those beyond this machine are its best
-COMPILED_FAMILIES = ("exponential", "trigonometric", "activation", "special")
+COMPILED_FAMILIES = ("exponential", "trigonometric", "activation", "special", "polynomial")
 DTYPES = {"f32": "float32", "f64": "float64", "b8": "bool"}
 PROGRAM = """
 import json, sys

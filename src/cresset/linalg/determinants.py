@@ -85,6 +85,7 @@ class SignAndLog(BatchFunction):
         LU, pivots, _ = lapack.getrf(A)
         diagonal = LU.diagonal(0, -2, -1)
         sign = diagonal.sgn().prod(-1) * _sign_of(pivots).to(A.dtype)
+        ctx.factors = LU, pivots
         ctx.save_for_backward(A, sign)
         return sign, diagonal.abs().log().sum(-1)
 
@@ -97,7 +98,9 @@ class SignAndLog(BatchFunction):
         factor = grad_log
         if A.is_complex():
             factor = cresset.complex(grad_log, -(grad_sign.conj() * sign).imag)
-        identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device)
+        identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device).expand(A.shape)
+        if A.numel() and not cresset.is_grad_enabled():
+            return lapack.getrs(*ctx.factors, identity * _as_matrix(factor), b"C")
         return cresset.linalg.solve_ex(A.mH, identity * _as_matrix(factor)).result
 
 

@@ -113,7 +113,7 @@ inline float erfcx(float x) {
 #endif
 // The logarithm of the probability that a standard normal variable is below x.
 CRESSET_INLINE float log_ndtr(float x) {
-  if (x >= 0.0f && x <= 1.0f) return log1p(-0.5f * erfc(x * 0.70710678118654752f));
+  if (x >= 0.0f && x <= 1.0f) return log(0.5f + 0.5f * erf(x * 0.70710678118654752f));
   const float square = x * x, rest = ::fmaf(x, x, -square);  // together x^2 with all its digits
   const float scaled = 0.5f * erfcx(::fabsf(x) * 0.70710678118654752f);
   if (x < 0.0f) return log(scaled) - (0.5f * x) * x;  // x^2 itself may be too large for a number

@@ -3,11 +3,26 @@
 Importing this package needs neither the native module nor the rest of cresset: the build reads the formulas from here.
 """
 
-from . import activation, arithmetic, comparison, exponential, logic, loss, rounding, selection, special, trigonometric
+from . import (
+    activation,
+    arithmetic,
+    comparison,
+    exponential,
+    logic,
+    loss,
+    polynomial,
+    rounding,
+    selection,
+    special,
+    trigonometric,
+)
 from .definition import Pointwise, definitions, pointwise, set_tensor_operator
 from .expression import Expression
 
-FAMILIES = (comparison, logic, selection, rounding, arithmetic, exponential, trigonometric, special, activation, loss)
+FAMILIES = (
+    comparison, logic, selection, rounding, arithmetic, exponential, trigonometric, special, polynomial, activation,
+    loss,
+)  # fmt: skip
 
 __all__ = ["FAMILIES", "Expression", "Pointwise", "definitions", "family_operators", "pointwise", "set_tensor_operator"]
 
