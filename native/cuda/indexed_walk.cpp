@@ -32,7 +32,7 @@ const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW"
 const KernelFamily kRuns("indexed_walk.cuh", "key_runs", {}, {"-DRUNS", "-DRANK=1", "-DINDEX=int64_t"});
 const KernelFamily kGather("indexed_walk.cuh", "gather_runs", {"T", "HOW", "RANK", "BIG"},
                            {"-DGATHER", "-DINDEX=int64_t"});
-const KernelFamily kExtremes("indexed_extremes.cuh", "extremes", {"T", "HOW", "STEP", "RANK", "BIG", "INDEX"});
+const KernelFamily kExtremes("indexed_walk_extremes.cuh", "extremes", {"T", "HOW", "STEP", "RANK", "BIG", "INDEX"});
 const KernelFamily kWholeNumbers("indexed_walk.cuh", "whole_numbers", {"STEP", "RANK", "BIG", "INDEX"},
                                  {"-DWHOLE_NUMBERS"});
 
@@ -284,7 +284,7 @@ int64_t span_of(const IndexedWalk& w) {
 // The largest or smallest of floats by atomics on keys that keep their order. False where so much of the target is left
 // alone that the keys would take more time than they save.
 bool find_extremes(const IndexedWalk& w, int64_t count, Dtype dtype, Combine how, const IndexedOn& on) {
-  constexpr int64_t kFewKeys = 8192, kBlocks = 6;  // the first as in indexed_extremes.cuh; blocks a multiprocessor
+  constexpr int64_t kFewKeys = 8192, kBlocks = 6;  // the first as in indexed_walk_extremes.cuh; blocks a multiprocessor
   const int64_t span = span_of(w);
   if (span > 4 * count) return false;
   for (const int64_t stride : w.indexed_strides)

@@ -86,7 +86,8 @@ int unroll_of(const Key& k, int functions) {
   if (k.inner > 1) return 1;
   if (!k.vector) return functions ? 1 : 2;
   const bool reads = (k.on_host | 1u) != (1u << k.count) - 1;
-  if (k.vector == 1 || !reads) return 4;
+  if (k.vector == 1) return 4;
+  if (!reads) return 1;
   const int64_t stored = k.vector * size_of(static_cast<Dtype>(k.dtypes[0]));
   if (stored < 16) return k.count <= 2 && !functions ? 4 : 2;
   const bool is_complex_one = is_complex(static_cast<Dtype>(k.dtypes[0]));

@@ -241,6 +241,10 @@ Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bo
   const Device device = x.device();
   const int64_t n = x.size(0), one = 1;
   const CountedFlags flags(starts);
+  // Elements in their own order are those at the starts, and where these lie is a question of the counts alone.
+  if (!positions.defined() && x.dim() == 1 && !wants_inverse && !wants_counts) {
+    return {flags.elements(x), empty({{0}}, Dtype::i64, device), empty({{0}}, Dtype::i64, device)};
+  }
   const Tensor begins = flags.places({&n, 1}, {&one, 1});  // where each group begins, in the order of the groups
   const int64_t groups = begins.numel();
   Dims sizes = x.sizes();

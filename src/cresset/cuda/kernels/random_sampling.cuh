@@ -216,6 +216,10 @@ __device__ __forceinline__ RESULT gamma_sample(RESULT shape, int64_t element, co
   Source<Number> source(start, element);
   return static_cast<RESULT>(samples::gamma(shape, source));
 }
+// Apart from the kernel, whose threads would all have its registers.
+__device__ __noinline__ RESULT large_gamma_sample(RESULT shape, int64_t element, const RandomStart& start) {
+  return gamma_sample<double>(shape, element, start);
+}
 // RESULT is the dtype of the samples; SHAPE what is computed with. Below `smallest` there are none.
 extern "C" __global__ void __launch_bounds__(kThreads)
     gamma_samples(RESULT* out, const T* shapes, const int64_t count, const RandomStart start, const double smallest) {
@@ -225,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const RESULT shape = convert<RESULT>(shapes[i]);
   const RESULT sample = !(shape >= RESULT(0))         ? static_cast<RESULT>(NAN)
                         : shape < RESULT(kLargeShape) ? gamma_sample<opmath<RESULT>>(shape, i, start)
-                                                      : gamma_sample<double>(shape, i, start);
+                                                      : large_gamma_sample(shape, i, start);
   out[i] = sample < static_cast<RESULT>(smallest) ? static_cast<RESULT>(smallest) : sample;
 }
 #endif
