@@ -380,3 +380,37 @@ def test_counts_of_few_and_of_many_kinds():
         agree(lambda x: torch.bincount(x), torch.randint(0, kinds, (30000,), generator=generator))
     for bins in (10, 9000):
         agree(lambda x, bins=bins: torch.histc(x, bins, -2, 2), torch.randn(20000, generator=generator))
+
+
+def test_rows_of_neighbors_are_gathered():
+    for dtype in (torch.float32, torch.float16, torch.float64, torch.int8):
+        x, i = table(5, 24, dtype=dtype), numbers(24, 5, 16)
+        agree(lambda x, i: [x.gather(1, i), x.gather(1, i.int().long()[:, 1:]), x.take_along_dim(i - 24, 1)], x, i)
+    with pytest.raises(IndexError, match="gather"):
+        table(5, 24).cuda().gather(1, (numbers(24, 5, 16) + 9).cuda())
+        torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+def test_runs_of_equal_indices_are_summed_in_their_order(dtype):
+    source = table(9, 300, dtype=dtype)
+    runs = torch.cat([torch.zeros(40), torch.arange(60) // 7 + 3, torch.full((200,), 17.0)]).long().expand(9, 300)
+    mixed = torch.where(torch.arange(9)[:, None] % 2 == 0, runs, runs.flip(1))
+    agree(lambda x, i, s: x.scatter_add(1, i, s), table(9, 20, dtype=dtype), mixed, source)
+    agree(lambda x, i, s: x.scatter_add(0, i, s), table(20, 9, dtype=dtype), mixed.t().contiguous(), source.t())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+@pytest.mark.parametrize("bins", [7, 9000])
+def test_extremes_of_a_long_list(bins, reduce, dtype):
+    values = table(40000, dtype=dtype)
+    values[::701] = float("nan")
+    values[::997] = float("inf")
+    values[::991] = -float("inf")
+    for given in (values, -values):
+        agree(lambda x, i, s: x.scatter_reduce(0, i, s, reduce), table(bins, dtype=dtype), numbers(bins, 40000), given)
+    agree(
+        lambda x, i, s: x.scatter_reduce(0, i, s, reduce, include_self=False),
+        table(bins, dtype=dtype), numbers(bins, 40000), table(40000, dtype=dtype),
+    )  # fmt: skip

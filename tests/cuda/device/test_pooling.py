@@ -73,3 +73,34 @@ def test_one_mean_of_each_plane_and_its_gradient(rank):
 def test_means_over_windows_with_and_without_padding(window):
     x = torch.randn(2, 3, 7, 9, generator=torch.Generator().manual_seed(1))
     agree_with_gradients(lambda x: torch.nn.functional.avg_pool2d(x, **window), x, tolerance=1e-5)
+
+
+def test_lines_of_results_that_are_whole_vectors():
+    for width in (16, 24):
+        x = image(2, 3, 18, width)
+        for program in (
+            lambda x: F.avg_pool2d(x, 2),
+            lambda x: F.max_pool2d(x, 2),
+            lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+            lambda x: F.max_pool2d(x, 3, 2, 1),
+            lambda x: F.max_pool2d(x, (2, 5), (2, 4), (0, 2)),
+            lambda x: F.interpolate(x, scale_factor=2, mode="area"),
+        ):
+            agree_with_gradients(program, x, tolerance=1e-6)
+    agree_with_gradients(lambda x: F.max_pool3d(x, 2), image(2, 3, 4, 6, 8))
+    indices = agree_indices(image(2, 3, 18, 16), 3)
+    assert indices.max() < 18 * 16
+
+
+def agree_indices(x, window):
+    agree(lambda x: F.max_pool2d(x, window, 2, 1, return_indices=True)[1], x)
+    return F.max_pool2d(x.cuda(), window, 2, 1, return_indices=True)[1]
+
+
+def test_means_and_maxima_of_large_windows():
+    x = image(2, 3, 48, 80)
+    agree_with_gradients(lambda x: F.adaptive_avg_pool2d(x, (3, 5)), x, tolerance=1e-6)
+    agree_with_gradients(lambda x: F.adaptive_avg_pool2d(x, (5, 3)), x, tolerance=1e-6)  # windows that overlap
+    agree_with_gradients(lambda x: F.avg_pool2d(x, (9, 40), (7, 11), (4, 20)), x, tolerance=1e-6)
+    agree_with_gradients(lambda x: F.adaptive_max_pool2d(x, (3, 5)), x)
+    agree_with_gradients(lambda x: F.max_pool2d(x, 8), x)

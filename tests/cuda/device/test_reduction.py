@@ -60,6 +60,10 @@ class TestSums:
             for dim in (0, 1, (0, 3), (1, 2), None):
                 check(lambda t, d=dim, v=view: v(t).sum(d), x, 1e-4)
 
+    def test_few_rows_of_many_columns(self):
+        for shape, dim in (((2, 3, 4096), 0), ((5, 3, 1028), 1), ((15, 1001), 0), ((2, 2, 2, 514), (0, 2))):
+            check(lambda x, dim=dim: [x.sum(dim), x.mean(dim), x.amax(dim)], numbers(shape), 1e-5)
+
     def test_memory_that_begins_between_vectors(self):
         for dtype in ("float32", "bfloat16", "uint8"):
             x = numbers((1 + 40 * 64,), dtype)

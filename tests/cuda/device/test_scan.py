@@ -71,3 +71,12 @@ def test_gradients():
             f(x).pow(2).sum().backward()
             grads.append(x.grad.cpu())
         cresset.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-4)
+
+
+def test_long_rows_are_scanned_in_chunks():
+    x = numbers((2, 70001), "float32")
+    for name in ("cumsum", "logcumsumexp"):
+        cresset.testing.assert_close(getattr(x.cuda(), name)(1).cpu(), getattr(x.double(), name)(1).float())
+    for name in ("cummax", "cummin"):
+        for got, expected in zip(getattr(x.cuda(), name)(1), getattr(x, name)(1), strict=True):
+            assert cresset.equal(got.cpu(), expected)

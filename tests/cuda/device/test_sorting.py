@@ -91,6 +91,7 @@ class TestDistinct:
         x = table(20, 30, dtype=dtype) if not dtype.is_floating_point else table(20, 30).round().to(dtype)
         agree(lambda x: [x.unique(), *x.unique(return_inverse=True, return_counts=True)], x)
         agree(lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), x.long().sort().values.to(dtype))
+        agree(lambda x: x.unique_consecutive(), x.long().sort().values.to(dtype))
 
     def test_slices(self):
         torch.manual_seed(1)
