@@ -9,6 +9,7 @@
 #include "bindings/tensor_gradient.h"
 #include "bindings/wrapper_layout.h"
 #include "cuda/device.h"
+#include "dispatch/profile.h"
 #include "tensor/backend.h"
 
 namespace cresset {
@@ -257,7 +258,8 @@ PyGetSetDef getset[] = {
 
 METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
 METHOD(method_numel, return PyLong_FromLongLong(t->numel))
-METHOD(method_item, tell_value_watcher("the number in a tensor", self); return wrap(item(Tensor(t))))
+METHOD(method_item, tell_value_watcher("the number in a tensor", self);
+       const Profiled profiled("aten::", "item", ProfileKind::function); return wrap(item(Tensor(t))))
 METHOD(method_data_ptr, check_has_data(Tensor(t)); tell_value_watcher("the address of a tensor", self);
        return PyLong_FromVoidPtr(t->numel ? address_for_others(Tensor(t)) : nullptr))
 METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))

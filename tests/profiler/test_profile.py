@@ -327,3 +327,11 @@ def test_events_are_forgotten_when_nobody_keeps_them():
         calls[name] = calls.get(name, 0) + count
     assert calls == {"aten::ones": 3, "aten::zeros": 1}
     assert not cresset._native.is_profiling()
+
+
+def test_asking_for_a_number_is_a_call():
+    """It is where a program waits for a device."""
+    x = cresset.ones(1)
+    with profile() as prof:
+        x.item()
+    assert names(prof) == ["aten::item"]

@@ -43,6 +43,7 @@ def test_kernels_and_copies_belong_to_their_operators(recorded):
     assert len(exp.kernels) == 1 and exp.self_device_time_total > 0
     assert exp.device_time_total == exp.self_device_time_total == exp.kernels[0].duration
     assert total.device_time_total > 0
+    assert [kernel.name for kernel in events["aten::item"].kernels] == ["Memcpy DtoH"]
     product = events["product"]
     assert product.device_time_total == sum(child.device_time_total for child in product.cpu_children) > 0
     assert product.self_device_time_total == 0
