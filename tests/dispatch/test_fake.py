@@ -169,6 +169,11 @@ def test_a_number_is_divided_by_a_fake_tensor():
     assert (1 / x).shape == (2, 3) and (2 / x.long()).dtype == torch.float32
 
 
+@pytest.mark.parametrize("n", range(4))
+def test_polygamma_has_the_shape_of_its_tensor(n):
+    assert torch.polygamma(n, FakeTensorMode().from_tensor(torch.ones(2, 3))).shape == (2, 3)
+
+
 def test_an_index_may_be_a_list():
     with FakeTensorMode():
         x = torch.ones(4, 3)

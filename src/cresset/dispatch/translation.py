@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .. import _native
 from ..graph import aten_calls
-from ..ops import aten_table, namespaces
+from ..ops import aten_table, formulas, namespaces
 from ..ops.pointwise import definitions
 from ..ops.registry import _default, signature_parts
 
@@ -285,7 +285,7 @@ def made_of_others(name, args, out):
     if out is None and base in ("div", "true_divide"):  # of a number by a tensor
         return _operators["mul"](_operators["reciprocal"](args[1]), args[0])
     if out is None:
-        formula = next(iter(definitions[base]._formulas.values()))
+        formula = next(iter(formulas.definition(base)._formulas.values()))
         return formula(*args)
     places, words = _named(name, args)
     result = _operators[base](*places, **words)

@@ -535,6 +535,16 @@ def _gelu_tanh(input):
     return "gelu", (input,), {"approximate": "tanh"}
 
 
+@_form("trigamma", layers=False)
+def _trigamma(input):
+    return "polygamma", (1, input)
+
+
+@_form("polygamma_elementwise", layers=False)
+def _polygamma(input, n):
+    return "polygamma", (n, input)
+
+
 @_form("div", "true_divide", layers=False)
 def _div(input, other, *, rounding_mode=None):
     if _is_number(input):

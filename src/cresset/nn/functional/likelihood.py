@@ -204,7 +204,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
-    if input.device.type == "cpu" and input.numel():
+    fake = getattr(input, "is_fake", False) is True  # there are no values to look at
+    if input.device.type == "cpu" and input.numel() and not fake:
         for name, given in (("input", input), ("target", target)):
             low, high = (bound.item() for bound in cresset.aminmax(all_samples(given.detach())))
             if not (low >= 0 and high <= 1):

@@ -29,6 +29,7 @@ import struct
 import sys
 import threading
 
+from . import primitives
 from .choice import Choice, as_tensor, choosing, is_chosen
 from .expression import (
     NUMBER,
@@ -124,7 +125,7 @@ def in_single_precision():
 def set_tensor_operator(lookup):
     """Say how a Pointwise that is called with tensors finds its operator: `lookup(name)` gives a callable."""
     global _tensor_operator
-    _tensor_operator = lookup
+    _tensor_operator = primitives.tensor_operator = lookup
 
 
 def conj(value):

@@ -37,6 +37,8 @@ class Primitive:
 
     def __call__(self, *args):
         if not any(isinstance(arg, Expression) for arg in args):
+            if any(hasattr(arg.__class__, "__torch_function__") for arg in args):
+                return self.of_tensors(args)
             return self.number(*args)
         args = common(*args)
         type = None
@@ -44,6 +46,19 @@ class Primitive:
             type = promote(type, arg.type)
         args = [cast(arg, type) for arg in args]
         return Expression(self.name, args, self.result(type))
+
+    def of_tensors(self, args):
+        """What the operator of the primitive's name gives: where a formula is read as operations on tensors."""
+        try:
+            operator = tensor_operator(self.name)
+        except (KeyError, TypeError) as error:
+            raise TypeError(
+                f"{self.name}: expected expressions or numbers, got tensors, and there is no operator"
+            ) from error
+        return operator(*args)
+
+
+tensor_operator = None  # set by `set_tensor_operator` of definition.py
 
 
 def same(type):
