@@ -608,7 +608,7 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
     result = dtype < 0 || static_cast<Dtype>(dtype) == t.dtype() ? clone(t, MemoryFormat::preserve)
                                                                  : convert(t, static_cast<Dtype>(dtype));
   } else if (is_numpy_array(data)) {
-    const Tensor shared = share_buffer(data, "tensor");
+    const Tensor shared = readable_bools(share_buffer(data, "tensor"));
     result = dtype < 0 || static_cast<Dtype>(dtype) == shared.dtype() ? clone(shared, MemoryFormat::preserve)
                                                                       : convert(shared, static_cast<Dtype>(dtype));
   } else {

@@ -77,13 +77,11 @@ void gradients_of(Call& c, const Place& place, const RowSums& s, const Rows& row
 Rows rows_of(const Tensor& t) {
   int64_t points = 1;
   for (int64_t d = 2; d < t.dim(); ++d) points *= t.size(d);
-  return {points, t.size(1), points == 1 || is_channels_last(t)};
+  return {points, t.size(1), points == 1 || is_channels_last_batch(t)};
 }
 // In the memory order of the input.
 Tensor in_layout_of(const Tensor& input, const Tensor& t) {
-  if (!is_channels_last(input)) return contiguous_on_device(t);
-  const MemoryFormat format = t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-  return is_contiguous(t, format) ? t : clone(t, format);
+  return is_channels_last_batch(input) ? in_order(t, true) : contiguous_on_device(t);
 }
 uint64_t all_but_channels(const Tensor& t) { return all_dims(t) & ~uint64_t{2}; }
 

@@ -286,7 +286,8 @@ void execute_on(Call& c, Device device) {
       c.outputs.clear();
       return execute_on_host(c, device);
     }
-    if (device.is_meta()) return;
+    // What reads nothing and has no shape rule (resize_, set_) changes what a tensor shows, also of no data.
+    if (device.is_meta() && op.aliasing != Aliasing::unread) return;
     if (needs_reading_apart(c)) [[unlikely]] {
       const Tensor target = c.tensor(0);
       StandIns apart(c);

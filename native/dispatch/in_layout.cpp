@@ -51,7 +51,7 @@ bool lay_out(std::span<Tensor> operands, bool together) {
 }
 
 void hide_layout(Tensor& result) {
-  if (result.is_contiguous()) return;
+  // Also where it lies in the plain order as well: then it is told as such.
   if (result.dim() >= 3 && result.strides() == channels_last_strides(result.sizes())) return keep_private(result);
   result = contiguous(result);
 }

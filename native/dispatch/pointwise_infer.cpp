@@ -184,11 +184,14 @@ Dims result_strides(DimsView sizes, std::span<const Dims> operands) {
         break;
     }
   }
+  bool reversed = true;
+  for (int64_t d = 0; d < rank; ++d) reversed &= perm[d] == rank - 1 - d;
+  if (reversed) return contiguous_strides(sizes);
   Dims out(rank, 0);
   int64_t step = 1;
   for (int64_t d : perm) {
     out[d] = step;
-    step = wrapped_product(step, std::max<int64_t>(sizes[d], 1));
+    step = wrapped_product(step, sizes[d]);  // by zero, too, where there is nothing
   }
   return out;
 }
@@ -250,6 +253,20 @@ bool strides_when_converted(const Call& c, const PointwisePlan& plan, Dims* conv
   return some;
 }
 
+// Whether nothing is computed of operands that are all of one shape: they are contiguous then, whatever their strides,
+// and so is the result. A number is an operand without a shape, but for a bound, a power, or the weight of lerp.
+bool is_contiguously_nothing(const Call& c, const Dims& sizes) {
+  if (std::find(sizes.begin(), sizes.end(), 0) == sizes.end()) return false;
+  const PointwiseDefinition& def = *c.op.pointwise;
+  for (int i = 0; i < def.input_count; ++i) {
+    const Value& v = c.args[i];
+    if (v.kind == Kind::tensor ? !(v.tensor_->sizes == sizes)
+                               : !v.is_none() && !(def.requirements & (kBound | kNaturalPower | kFloating)))
+      return false;
+  }
+  return true;
+}
+
 void plan_pointwise(const Call& c, PointwisePlan& plan) {
   const PointwiseDefinition& def = *c.op.pointwise;
   const char* who = c.op.name().c_str();
@@ -292,7 +309,8 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   if (!c.op.inplace) {
     Dims converted[kMaxPointwiseInputs];
     const bool some = device.is_cpu() && strides_when_converted(c, plan, converted);
-    const bool plain = def.requirements & kNaturalPower && c.args[0].kind != Kind::tensor;  // number ** tensor
+    const bool plain = (def.requirements & kNaturalPower && c.args[0].kind != Kind::tensor) ||  // number ** tensor
+                       is_contiguously_nothing(c, sizes);
     plan.result.strides =
         plain ? contiguous_strides(sizes) : result_strides(sizes, {some ? converted : plan.strides, def.input_count});
     return;

@@ -79,9 +79,6 @@ void promise_images(Call& c, DimsView sizes, const Tensor& like, bool channels_l
   c.promise(std::move(info));
 }
 
-// Also images of one channel whose strides say so, and images with gaps.
-bool wants_channels_last(const Tensor& t) { return suggested_format(t) != MemoryFormat::contiguous; }
-
 struct Arguments {
   Dims stride, padding, dilation, output_padding;
   bool transposed;
@@ -185,7 +182,7 @@ void infer_convolution(Call& c) {
             "convolution: Calculated padded input size per channel: ", times(padded), ". Kernel size: ", times(reach),
             ". Kernel size can't be greater than actual input size");
   }
-  promise_images(c, sizes, input, wants_channels_last(input) || wants_channels_last(weight));
+  promise_images(c, sizes, input, is_channels_last(input) || is_channels_last(weight));
 }
 
 void run_convolution(Call& c) {
@@ -252,7 +249,7 @@ void infer_bias_gradient(Call& c) {
 }
 template <class T>
 void sum_channels(const Tensor& given, const Tensor& out) {
-  const Tensor wide = convert(given, dtype_of<T>), grad = is_channels_last(wide) ? wide : contiguous(wide);
+  const Tensor wide = convert(given, dtype_of<T>), grad = in_order_of(wide, wide);
   const int64_t images = grad.size(0), channels = grad.size(1);
   const ChannelImages sizes{images, channels, grad.numel() / std::max<int64_t>(images * channels, 1),
                             is_channels_last(wide)};

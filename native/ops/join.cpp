@@ -111,6 +111,13 @@ void check_castable(const Call& c, Dtype dtype) {
              "; they are ", name_of(dtype));
 }
 
+// Then so does the result. Every tensor has a say, also one that is skipped.
+bool lie_channels_last(std::span<const Tensor> tensors, const Tensor& like) {
+  return std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
+    return is_channels_last(t) && suggested_format(t) == suggested_format(like);
+  });
+}
+
 void infer_cat(Call& c) {
   const std::span<const Tensor> tensors = c.tensors(0);
   check_value(!tensors.empty(), "cat(): expected a non-empty list of Tensors");
@@ -124,10 +131,6 @@ void infer_cat(Call& c) {
   const int64_t dim = first ? wrap_dim(c.integer(1), like.dim()) : 0;
   Dims sizes = like.sizes();
   sizes[dim] = 0;
-  // Every tensor has a say, also one that is skipped.
-  const bool channels_last = std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
-    return suggested_format(t) != MemoryFormat::contiguous && suggested_format(t) == suggested_format(like);
-  });
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     if (is_skipped(t)) continue;
@@ -140,7 +143,7 @@ void infer_cat(Call& c) {
   }
   TensorInfo info{sizes, {}, common_dtype(tensors), common_device("cat", tensors)};
   check_castable(c, info.dtype);
-  if (channels_last) info.strides = channels_last_strides(sizes);
+  if (lie_channels_last(tensors, like)) info.strides = channels_last_strides(sizes);
   c.promise(std::move(info));
 }
 void run_cat(Call& c) {
@@ -166,9 +169,17 @@ void infer_stack(Call& c) {
   for (size_t i = 1; i < tensors.size(); ++i)
     check(tensors[i].sizes() == sizes, "stack expects each tensor to be equal size, but got ", list(sizes),
           " at entry 0 and ", list(tensors[i].sizes()), " at entry ", i);
-  sizes.insert(dim, static_cast<int64_t>(tensors.size()));
+  const int64_t count = static_cast<int64_t>(tensors.size());
+  Dims strides;
+  if (dim < sizes.size() && lie_channels_last(tensors, tensors[0])) {  // as what `cat` joins along it, taken apart
+    Dims joined = sizes;
+    joined[dim] = checked_product("stack", joined[dim], count);
+    strides = channels_last_strides(joined);
+    strides.insert(dim, strides[dim] * sizes[dim]);
+  }
+  sizes.insert(dim, count);
   check_castable(c, common_dtype(tensors));
-  c.promise(sizes, common_dtype(tensors), common_device("stack", tensors));
+  c.promise({sizes, strides, common_dtype(tensors), common_device("stack", tensors)});
 }
 void run_stack(Call& c) {
   const std::span<const Tensor> tensors = c.tensors(0);

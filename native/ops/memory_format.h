@@ -19,16 +19,19 @@ inline MemoryFormat suggested_format(const Tensor& t) {
   return rank == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
 }
 
-// Images whose channels are innermost, without gaps, and that do not lie in the plain order as well.
-inline bool is_channels_last(const Tensor& t) {
-  return !t.is_contiguous() && (t.dim() == 4 || t.dim() == 5) &&
-         is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+inline bool is_channels_last(const Tensor& t) { return suggested_format(t) != MemoryFormat::contiguous; }
+// As batch normalization takes it: in the plain order where that fits, then in channels_last where that fits.
+inline bool is_channels_last_batch(const Tensor& t) {
+  if (t.is_contiguous()) return false;
+  return is_contiguous(t, MemoryFormat::channels_last) || is_contiguous(t, MemoryFormat::channels_last_3d) ||
+         is_channels_last(t);
 }
-// In the order of `input`: channels innermost or plain; copied when it lies otherwise.
-inline Tensor in_order_of(const Tensor& input, const Tensor& t) {
-  if (!is_channels_last(input)) return contiguous(t);
+// Channels innermost or in the plain order, and dense; copied when it lies otherwise.
+inline Tensor in_order(const Tensor& t, bool channels_last) {
+  if (!channels_last) return contiguous(t);
   const MemoryFormat format = t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
   return is_contiguous(t, format) ? t : clone(t, format);
 }
+inline Tensor in_order_of(const Tensor& input, const Tensor& t) { return in_order(t, is_channels_last(input)); }
 
 }  // namespace cresset

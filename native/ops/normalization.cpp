@@ -166,9 +166,9 @@ struct GradColumns {
 // ---------------------------------------------------------------- group normalization
 
 // (input, weight?, bias?, N, C, HxW, group, eps) -> (output, mean, rstd)
-void promise_in_layout(Call& c, const Tensor& t) {
+void promise_in_order(Call& c, const Tensor& t, bool channels_last) {
   TensorInfo info{t.sizes(), {}, t.dtype(), t.device()};
-  if (is_channels_last(t)) info.strides = channels_last_strides(t.sizes());
+  if (channels_last) info.strides = channels_last_strides(t.sizes());
   c.promise(std::move(info));
 }
 
@@ -192,7 +192,7 @@ void infer_group_norm(Call& c) {
   check_implemented(is_floating(t.dtype()), "\"GroupNormKernelImpl\" not implemented for '", legacy_name(t.dtype()),
                     "'");
   check_parameter_dtypes(c, t, {1, 2});
-  promise_in_layout(c, t);
+  promise_in_order(c, t, is_channels_last(t));
   const int64_t sizes[] = {batch, groups};
   const Dtype dtype = statistics_dtype(c, t, {1, 2});
   c.promise(sizes, dtype, t.device());
@@ -347,13 +347,13 @@ bool streams_images(const ChannelImages& s, const void* result, int64_t width) {
 ChannelImages channels_of(const Tensor& t) {
   ChannelImages s{t.size(0), t.size(1), 1, false};
   for (int64_t d = 2; d < t.dim(); ++d) s.points *= t.size(d);
-  s.inside = s.points == 1 || is_channels_last(t);
+  s.inside = s.points == 1 || is_channels_last_batch(t);
   return s;
 }
 // In T and in the memory order of the input.
 template <class T>
 Tensor in_layout_of(const Tensor& input, const Tensor& t) {
-  return in_order_of(input, convert(t, dtype_of<T>));
+  return in_order(convert(t, dtype_of<T>), is_channels_last_batch(input));
 }
 
 // (input, weight?, bias?, running_mean?, running_var?, training, momentum, eps) -> (output, mean, rstd); in evaluation
@@ -370,7 +370,7 @@ void infer_batch_norm(Call& c) {
   }
   check_implemented(is_floating(t.dtype()), "\"batch_norm\" not implemented for '", legacy_name(t.dtype()), "'");
   check_parameter_dtypes(c, t, {1, 2, 3, 4});
-  promise_in_layout(c, t);
+  promise_in_order(c, t, is_channels_last_batch(t));
   const int64_t sizes[] = {training ? t.size(1) : 0};
   const Dtype dtype = statistics_dtype(c, t, {1, 2, 3});
   c.promise(sizes, dtype, t.device());
@@ -461,7 +461,7 @@ void infer_batch_norm_backward(Call& c) {
   check(c.tensor(0).sizes() == t.sizes(), "batch_norm: the gradient has shape ", list(c.tensor(0).sizes()),
         ", the input ", list(t.sizes()));
   check_sizes(c, "batch_norm", {{2, t.size(1)}, {3, t.size(1)}, {4, t.size(1)}});
-  promise_in_layout(c, t);
+  promise_in_order(c, t, is_channels_last_batch(t));
   const int64_t channels[] = {t.size(1)};
   c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());
   c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());

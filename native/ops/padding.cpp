@@ -40,9 +40,7 @@ struct Amounts {
 };
 
 // Where the result's channels lie last.
-bool is_last(const Tensor& input, PadMode mode) {
-  return mode != kPadCircular && suggested_format(input) != MemoryFormat::contiguous;
-}
+bool is_last(const Tensor& input, PadMode mode) { return mode != kPadCircular && is_channels_last(input); }
 
 Amounts amounts_of(const Call& c) {
   const Tensor input = c.tensor(0);
@@ -81,13 +79,6 @@ void infer_pad(Call& c) {
   checked_numel(a.sizes);
   Dims strides = is_last(input, static_cast<PadMode>(c.integer(2))) ? channels_last_strides(a.sizes) : Dims();
   c.promise({std::move(a.sizes), std::move(strides), input.dtype(), input.device()});
-}
-
-// The same dense memory, in which channels lie last or not.
-Tensor dense(const Tensor& t, bool last) {
-  if (!last) return contiguous(t);
-  const MemoryFormat format = t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-  return is_contiguous(t, format) ? t : clone(t, format);
 }
 
 // Part of a row: the new elements [begin, end), at which `inner` elements each move together.
@@ -166,7 +157,7 @@ void run_pad(Call& c) {
   const bool last = is_last(input, padding.mode);
   if (padding.back) {
     const Dtype computed = combined_in(out.dtype());
-    const Tensor from = dense(convert(input, computed), last),
+    const Tensor from = in_order(convert(input, computed), last),
                  to = computed == out.dtype() ? out
                                               : empty(TensorInfo{out.sizes(), out.strides(), computed, out.device()});
     visit_floating_or_complex(computed, "_pad", [&]<class T>() {
@@ -177,7 +168,7 @@ void run_pad(Call& c) {
     return;
   }
   const Tensor value = scalar_tensor(c.scalar(3), out.dtype());
-  Tensor from = dense(input, last);
+  Tensor from = in_order(input, last);
   for (int64_t k = 0; k < padding.steps.size(); ++k) {
     const PadStep& s = padding.steps[k];
     const Tensor to = k + 1 == padding.steps.size() ? out : empty({{s.new_count()}}, out.dtype(), out.device());

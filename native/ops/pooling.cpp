@@ -280,7 +280,7 @@ void promise_alike(Call& c, DimsView sizes, Dtype dtype, const Tensor& like, siz
 
 void max_over(const Call& c, const Axes& axes, size_t rank) {
   if (is_channels_last(c.tensor(0), rank)) {
-    const Tensor x = c.tensor(0);
+    const Tensor x = in_order_of(c.tensor(0), c.tensor(0));
     return visit_real(x.dtype(), c.op.name().c_str() + 1, [&]<class T>() {
       // Places are counted in elements as wide as the values, so that both fill vectors alike.
       const bool narrow = sizeof(opmath<T>) <= 4 && axes[0].in * axes[1].in * axes[2].in <= INT32_MAX;
@@ -329,7 +329,7 @@ void visit_mean(Dtype d, const std::string& who, F&& f) {
 }
 void mean_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) {
   if (is_channels_last(c.tensor(0), rank)) {
-    const Tensor x = c.tensor(0);
+    const Tensor x = in_order_of(c.tensor(0), c.tensor(0));
     return visit_mean(x.dtype(), public_name(c.op), [&]<class T>() {
       mean_of_channels<T>(axes, by, x.size(0), x.size(1), x.data<T>(), c.out().data<T>());
     });
@@ -342,7 +342,7 @@ void mean_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) 
 }
 void mean_gradient_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) {
   if (is_channels_last(c.tensor(0), rank)) {
-    const Tensor dy = c.tensor(0);
+    const Tensor dy = in_order_of(c.tensor(0), c.tensor(0));
     return visit_mean(dy.dtype(), public_name(c.op), [&]<class T>() {
       mean_gradient_of_channels<T>(axes, by, dy.size(0), dy.size(1), dy.data<T>(), c.out().data<T>());
     });
@@ -526,10 +526,7 @@ void infer_unpool(Call& c) {
   promise_alike(c, c.integers(2), t.dtype(), indices, static_cast<size_t>(c.integer(3)));
 }
 void unpool_channels(Call& c, bool add) {
-  const Tensor indices = c.tensor(1), given = c.tensor(0),
-               t = given.strides() == indices.strides()
-                       ? given
-                       : clone(given, given.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+  const Tensor indices = in_order_of(c.tensor(1), c.tensor(1)), t = in_order_of(c.tensor(1), c.tensor(0));
   const DimsView sizes = c.integers(2);
   const int64_t rank = c.integer(3), channels = t.size(1);
   const Planes p = planes_of(t.sizes(), sizes, static_cast<size_t>(rank));

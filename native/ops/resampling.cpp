@@ -134,8 +134,7 @@ void infer_resample(Call& c) {
   check(axes.is_nearest() || is_floating(input.dtype()), "_resample: expected floating point numbers, got ",
         name_of(input.dtype()));
   TensorInfo info{sizes, {}, input.dtype(), input.device()};
-  if (input.dim() == rank + 2 && suggested_format(input) != MemoryFormat::contiguous)
-    info.strides = channels_last_strides(sizes);
+  if (input.dim() == rank + 2 && is_channels_last(input)) info.strides = channels_last_strides(sizes);
   c.promise(std::move(info));
 }
 

@@ -163,6 +163,20 @@ REFUSED = {
         cresset,
         "div",
     ),
+    "out= of complex halves": (
+        [
+            "v0 = t.view_as_complex(values((3, 2), 'float16', 7))",
+            "v1 = t.zeros(2, dtype=t.complex32)",
+            "t.exp(v0, out=v1)",
+        ],
+        cresset,
+        "exp",
+    ),
+    "a number for a complex half": (
+        ["v0 = t.view_as_complex(values((3, 2), 'float16', 7))", "v1 = t.logical_or(v0, 0)"],
+        cresset,
+        "logical_or",
+    ),
     "a number for a half": (
         ["v0 = t.full((), 0.5, dtype=t.float16)", "v1 = t.addcdiv(v0, t.ones((), dtype=t.float16), 0.5)"],
         cresset,

@@ -39,6 +39,43 @@ PROGRAMS = {
         "v3 = v2.view(t.float32)",
         "v4 = v2.clone(memory_format=t.contiguous_format).view(t.float32)",
     ],
+    "results of nothing have the strides that the order of their operands asks for": [
+        "v0 = t.zeros((2, 0, 1, 3)).permute(3, 2, 0, 1)",
+        "v1 = t.zeros((0, 2, 1, 4)).contiguous(memory_format=t.channels_last)",
+        "say([x.stride() for v in (v0, v1) for x in (v + 1, 2 - v, v > 0, v.clamp(0), v ** 2, v + v)])",
+        "say([x.stride() for v in (v0, v1) for x in (t.where(v > 0, v, v), t.where(v > 0, v, 1.0), v.logit())])",
+        "v2 = t.zeros((2, 0, 1))",
+        "say([x.stride() for x in (v2[True], v2[:, True], v2[..., True], v2[False], v1[:, [0, 0]], v0[..., [0]])])",
+    ],
+    "images with gaps whose channels lie last stay so": [
+        "v0 = values((4, 4, 4, 2), 'float32', 3).permute(0, 3, 1, 2)[..., :3]",
+        "v1 = values((3, 4, 2, 2), 'float32', 3).permute(0, 3, 1, 2)[:, :3, :, :1].requires_grad_()",
+        *(
+            line
+            for v in ("v0", "v1")
+            for call in ("F.adaptive_avg_pool2d({}, 2)", "F.max_pool2d({}, 2, padding=1)",
+                "F.avg_pool2d({}, (2, 1), 1)", "F.adaptive_max_pool2d({}, 1)",
+                "F.batch_norm({}, None, None, training=True)", "F.group_norm({}, 1)", "t.stack([{}, {}], 0)")
+            for line in (f"v2 = {call.replace('{}', v)}", "say(v2.stride())")
+        ),
+        "v3, v4 = F.max_pool2d(v0, 2, return_indices=True)",
+        "v5 = F.max_unpool2d(v3, v4[..., :1], 2)",
+        "v6 = F.adaptive_avg_pool2d(v1, 2)",
+        "(v6 * v6).sum().backward()",
+        "F.max_pool2d(v1, 2, padding=1).sum().backward()",
+        "F.batch_norm(v1, None, None, training=True).square().sum().backward()",
+    ],
+    "a pooled image of one point is contiguous": [
+        "v0, v1 = t.ones(2, 64, 32, 32), t.full((64, 64, 3, 3), 0.25)",
+        "say(F.adaptive_avg_pool2d(F.conv2d(v0, v1), 1).stride(), F.max_pool2d(F.conv2d(v0, v1), 30).stride())",
+    ],
+    "a bool that an array of other bytes is copied to is 0 or 1": [
+        "n0 = np.array([[0, 1, 2, 208]], dtype='uint8').view('bool')",
+        "v0 = t.tensor(n0)",
+        "v1 = v0.new_tensor(n0.T)",
+        "v2 = t.tensor(n0[:, ::2], dtype=t.bool)",
+        "say(v0.view(t.uint8), v1.T.view(t.uint8), t.tensor(n0, dtype=t.uint8))",
+    ],
     "what a call in place reads where it writes is gone when backward wants it": [
         "v0 = t.tensor([[1.5, 2.0], [0.5, 3.0]], dtype=t.float64).requires_grad_()",
         *(

@@ -176,6 +176,15 @@ class TestDevices:
             with pytest.raises((RuntimeError, NotImplementedError)):
                 read()
 
+    def test_a_meta_tensor_is_resized_and_set(self):
+        t = torch.zeros(2, 3, device="meta")
+        assert t.resize_(4, 5) is t and t.shape == (4, 5) and t.untyped_storage().nbytes() == 80
+        assert t.resize_(2).stride() == (1,) and t.untyped_storage().nbytes() == 80
+        assert t.resize_(1, 2, 3, 4, memory_format=torch.channels_last).stride() == (24, 1, 8, 2)
+        assert t.resize_as_(torch.empty(3, 1, device="meta")).shape == (3, 1)
+        source = torch.zeros(2, 2, device="meta").T
+        assert t.set_(source).shape == (2, 2) and t.stride() == (1, 2) and t.is_set_to(source)
+
     def test_devices_do_not_mix(self):
         with pytest.raises(RuntimeError, match="device"):
             torch.zeros(3, device="meta") + torch.zeros(3)
@@ -216,6 +225,17 @@ class TestIdentity:
         ref = weakref.ref(t)
         assert ref() is t
         del t
+        assert ref() is None
+
+    def test_what_a_weak_reference_led_to_outlives_the_tensor_whose_gradient_it_was(self):
+        leaf = torch.ones(2, requires_grad=True)
+        leaf.sum().backward()
+        ref = weakref.ref(leaf.grad)
+        gradient = ref()
+        del leaf
+        gc.collect()
+        assert (gradient + 1).tolist() == [2, 2] and ref() is gradient
+        del gradient
         assert ref() is None
 
     def test_attributes_live_as_long_as_the_graph_holds_the_tensor(self):

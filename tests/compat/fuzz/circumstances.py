@@ -74,6 +74,8 @@ def circumstances(libraries, steps, why, operands):
     if found := re.fullmatch(r"said \((\d+), False\) instead of \(0, False\)", why):
         layer = maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])
         return f"; made by {maker(steps[:-1], layer)}"
+    if re.fullmatch(r"said \(True, (True|False)\) instead of \(True, (True|False)\)", why):
+        return f"; made by {maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])}"
     if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
         pairs = [{a, b} for a, b in zip(numbers(found[1]), numbers(found[2])) if a != b]
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""

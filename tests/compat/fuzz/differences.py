@@ -28,6 +28,8 @@ KNOWN = [
         "the Jacobian of nothing is empty"),
     (r"conv_transpose\dd\(|conv\dd\(", r"only torch raised RuntimeError: Only zero batch or zero channel inputs are supported.*; as PyTorch another way$", r"<\([^)]*\b0\b", ("of nothing: PyTorch takes some empty inputs and not "
                                                                                                                                                   "others")),
+    (r"[.]median\(", r"only torch raised RuntimeError: median does not support automatic differentiation for outputs with complex dtype.*; as PyTorch another way$", r"<\([^)]*\b0\b[^)]*\) complex",
+        "the median of nothing has no element that a gradient could go to"),
     (r"[.]median\(", r"instead of", r"<\([^)]*\b0\b[^)]*\) (complex|u?int)",
         "the median of nothing: PyTorch converts nan to the dtype"),
     # out=, and what shares memory
@@ -269,6 +271,8 @@ KNOWN = [
         "two things are wrong"),
     (r"[.]set_\(|grown\(.*resize|as_strided(_copy|_)?\(", r"^v\d+: \S+ instead of \S+ at .*; of a copy with gaps$", r"",
         "between the elements of a result lies memory that was never written to"),
+    (r"is_contiguous\(", r"; made by (nan_to_num|prelu|binary_cross_entropy_with_logits|rms_norm)$", r"<\([^)]*\b0\b",
+        "of nothing: these have the strides of their input in PyTorch, other functions of one tensor contiguous ones"),
     (r"dim_order\(", r"^said \(\([\d, ]+\),\) instead of \(\([\d, ]+\),\)$", r"<\([^)]*\b1\b",
         "the strides of dimensions of one element lead nowhere"),
     (r"backward\(|[.]grad\(", r"^(said [\s\S]* instead of \('h\d+', None\)$|only torch said \('h\d+', None\)$|only torch raised AttributeError: 'NoneType' object has no attribute 'clone')", r"",
@@ -316,7 +320,7 @@ KNOWN = [
         "a gradient that PyTorch keeps as a part of a larger one"),
     (r"", r"only cresset raised RuntimeError: setStorage: .* are out of bounds for storage of size", r"",
         "memory that was cut off, or that a result was not given, is not read; PyTorch reads on"),
-    (r"logical_(and|or|xor|not)_\(", r"only cresset raised RuntimeError: (\w+: a (view of a )?leaf Variable that requires grad|A tensor that was made together with others|A view was created in no_grad mode)", r"requires_grad", ("a leaf is not written to, whatever is "
+    (r"logical_(and|or|xor|not)_\(", r"only cresset raised RuntimeError: (\w+: a (view of a )?leaf Variable that requires grad|A tensor that was made together with others|A view was created in no_grad mode|A result is a view and is being modified)", r"requires_grad", ("a leaf is not written to, whatever is "
                                                                                                                                                   "written")),
     (r"[.]view\(t[.]", r"only torch raised RuntimeError: self.stride\(-1\) must be 1 to view \w+ as \w+ \(different element sizes\), but got \d+$", r"<\([^)]*\b1\) ",
         "the stride of a dimension of one element: beside a number PyTorch lays a result out in the order of its operand"),
@@ -391,9 +395,9 @@ KNOWN = [
         "a number divided by a tensor keeps the divisor; PyTorch its reciprocal"),
     (r"backward\(|[.]grad\(", r"^(\S+: (\S+ instead of \S+ at|shape )|only (torch raised RuntimeError: (Function \w+ returned an )?invalid gradient at index|torch raised RuntimeError: output with shape|cresset raised (IndexError: Dimension out of range|RuntimeError: (add_: output with shape|copy_: (The expanded size|the number of sizes)|expand: the number of sizes|Function \w+ returned an invalid gradient))))[\s\S]*; sizes of a recorded tensor were changed(; a view has its history anew in PyTorch alone(; as PyTorch another way)?)?$", r"",
         "what was recorded before a tensor got other sizes: PyTorch records views anew, and refuses leaves"),
-    (r"[.]apply\(", r"only torch raised RuntimeError: out != nullptr INTERNAL ASSERT FAILED", r"requires_grad",
-        "a function of one's own that writes to a tensor whose gradient is retained: PyTorch asserts"),
-    (r"through_(pickle|file)\(|deepcopy", r"only torch raised AttributeError: type object 'torch.storage.UntypedStorage' has no attribute 'dtype'", r"complex32", "PyTorch has no storage class of complex halves"),
+    (r"[.]apply\(|_\(|\] = |[-+*/%]= ", r"only torch raised RuntimeError: out != nullptr INTERNAL ASSERT FAILED[\s\S]*; as PyTorch another way$", r"requires_grad",
+        "a write to a result of one's own function whose gradient is retained, or by such a function: PyTorch asserts"),
+    (r"through_(pickle|file)\(|copy[.](deep)?copy\(", r"only torch raised AttributeError: (type object )?'torch.storage.UntypedStorage' (object )?has no attribute '\w+'; as PyTorch another way$", r"complex32", "PyTorch has no storage class of complex halves"),
     (r"backward\(", r"only torch raised TypeError: sub_\(\): argument 'other' \(position 1\) must be Tensor, not NoneType", r"",
         "a leaf that requires no gradient any more gets none, and its hook is not called"),
     (r"[.]set_\(v\d+[.]untyped_storage\(\)\)", r"^v\d+: strides \(1,\) instead of \(\d+,\); dense instead of with gaps or repeated$", r"",
@@ -405,7 +409,7 @@ KNOWN = [
         "two threads add to one gradient: a hook sees it in the order in which they come"),
     (r"backward\(|[.]grad\(", r"^\S+: \S+ instead of \S+ at [\s\S]*; not without what was written through data$", r"",
         "what is written through .data, or given to it, counts as no change: a derivative that reads it does so, and which ones do differs"),
-    (r"together\(.*backward", r"^(v\d+[.]grad: \S+ instead of \S+ at |said |only \w+ said )[\s\S]*; both raised RuntimeError; cresset changed something",
+    (r"together\(.*backward", r"^(\S+[.]grad: (\S+ instead of \S+ at |offset \d)|said |only \w+ said )[\s\S]*; both raised RuntimeError; cresset changed something",
         r"", "two threads walk one graph: one of them is too late"),
     (r"together\(.*backward.*backward", r"^only cresset raised RuntimeError: Trying to backward through the graph a second time", r"",
         "two threads walk one graph: whether one of them is too late depends on the time"),
