@@ -108,9 +108,9 @@ class Inputs {
   }
 };
 
-// Where to compute: in the result, or aside if its memory is walked in another order or has to be resized. Note
-// [Writing what is read]
-Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out) {
+// Where to compute: in the result, or aside if its memory is walked in another order or has to be resized (Note
+// [Writing what is read]), or if it `may_fail`: an error leaves the result as it was.
+Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out, bool may_fail) {
   const char* who = c.op.name().c_str();
   Tensor target = out;
   if (c.given_out) check_out(who, out, info);
@@ -127,8 +127,10 @@ Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out) {
         target.get() == out.get())
       target = empty(TensorInfo{info.sizes, info.strides, out.dtype(), out.device()});
   }
-  if (target.get() == out.get()) resize_out(who, out, info);
-  return target;
+  if (target.get() != out.get()) return target;
+  if (may_fail) return empty(TensorInfo{info.sizes, info.strides, out.dtype(), out.device()});
+  resize_out(who, out, info);
+  return out;
 }
 
 }  // namespace
@@ -144,20 +146,20 @@ void run_walk(Call& c, PointwisePlan& plan) {
     c.give(empty(info));
   }
   const Tensor out = c.outputs[0];
-  Tensor target = c.op.inplace || c.given_out ? find_target(c, info, out) : out;
-  if (!info.device.is_meta() && !out.is_meta()) {
+  const bool computes = !info.device.is_meta() && !out.is_meta();
+  const bool divides = computes && divisor_of(def, plan.compute) && backend_of(info.device).finds_zero_divisors();
+  const Tensor target = c.op.inplace || c.given_out ? find_target(c, info, out, divides) : out;
+  if (computes) {
     check(out.device() == info.device, who,
           ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ",
           out.device(), "!");
-    Backend& backend = backend_of(info.device);
-    if (c.op.inplace && backend.finds_zero_divisors() && divisor_of(def, plan.compute))
-      target = empty(out.sizes(), out.dtype(), out.device());  // an error leaves the operand as it was
     Inputs inputs(c, plan);
     ScalarAttribute attributes[kMaxArguments];
     read_attributes(c, plan.common, attributes);
     inputs.operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, plan.compute), target.strides()};
-    backend.run(PointwiseLaunch{c.op, -1, plan.compute, info.sizes, inputs.operands, 1 + def.input_count,
-                                inputs.on_host, attributes, info.device});
+    backend_of(info.device)
+        .run(PointwiseLaunch{c.op, -1, plan.compute, info.sizes, inputs.operands, 1 + def.input_count, inputs.on_host,
+                             attributes, info.device});
   }
   if (target.get() == out.get()) return;
   resize_out(who, out, info);

@@ -163,6 +163,11 @@ REFUSED = {
         cresset,
         "div",
     ),
+    "a number for a half, beside one that the line makes": (
+        ["v0 = t.full((), 0.5, dtype=t.float16)", "v1 = t.addcdiv(v0, -0.5, values((), 'float16', 0))"],
+        cresset,
+        "addcdiv",
+    ),
     "out= of complex halves": (
         [
             "v0 = t.view_as_complex(values((3, 2), 'float16', 7))",

@@ -393,6 +393,16 @@ def test_an_out_of_other_sizes_is_as_it_was_when_the_kernel_refuses():
         assert out.tolist() == [1 + 1j, 2, 3] and out.untyped_storage().nbytes() == 24
 
 
+@pytest.mark.parametrize("function", [torch.floor_divide, torch.remainder, torch.fmod])
+def test_an_out_is_as_it_was_when_a_divisor_is_zero(function):
+    dividend, divisor = torch.tensor([4, 5, 6], dtype=torch.int32), torch.tensor([3, 3, 0], dtype=torch.int32)
+    for out in (torch.full((3,), 7), torch.full((2,), 7), dividend):
+        before, size = out.tolist(), out.untyped_storage().nbytes()
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            function(dividend, divisor, out=out)
+        assert out.tolist() == before and out.untyped_storage().nbytes() == size
+
+
 def test_arange_of_bools_is_refused_before_out_is_resized():
     x = torch.zeros(2, 4, dtype=torch.bool)
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):

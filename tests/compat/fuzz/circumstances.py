@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 from detours import ANOTHER_WAY, Uncounted, agrees, another_way, saving_copies
+from differences import known
 from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import GRADIENT
 from side import Side, asked, fits, memory
@@ -25,6 +26,7 @@ TOGETHER = "; not without changes in place of what was given the memory of anoth
 BASED = "; a view whose base requires a gradient"
 HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 AS_BOUNDED = "; as PyTorch with a bound of zero"
+IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
 REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
@@ -39,6 +41,8 @@ NOTED = re.compile(r"\b(digamma|hardsigmoid|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell
 
 def circumstances(libraries, steps, why, operands):
     """Words to add to a difference of the last step."""
+    if why.startswith("raised") and is_known_in_range(libraries, steps, why, operands):
+        return IN_RANGE
     if not why.startswith("raised") and "; both raised" in why:
         return NOTHING_CHANGED if changes_nothing(libraries[-1], steps) else "; cresset changed something"
     bounded = re.sub(r"([(,] ?)-\d+(?=[,)])", r"\g<1>0", steps[-1])
@@ -106,6 +110,21 @@ def circumstances(libraries, steps, why, operands):
         if remade(libraries, steps if "together(" in steps[-1] else steps[:-1]):
             said += REMADE + uncounted(libraries, steps)
     return said
+
+
+def is_known_in_range(libraries, steps, why, operands):
+    """Whether a dimension that is out of range is not all that is wrong: one in range is refused, too, by both
+    libraries alike or in a known way.
+    """
+    found = re.search(r"Dimension out of range \(expected .*, but got (-?\d+)\)", why)
+    text = found and re.sub(rf"(?<=[(, =]){found[1]}(?=[,)])", "0", steps[-1])
+    if not text or text == steps[-1]:
+        return False
+    lockstep, fewer = Lockstep(libraries), [*steps[:-1], text]
+    other = [lockstep.step(step) for step in fewer][-1]
+    if not any(side.error for side in lockstep.sides):
+        return False
+    return other is None or bool(known(text, other + circumstances(libraries, fewer, other, operands), operands))
 
 
 def behind_backward(libraries, steps):

@@ -99,6 +99,31 @@ def anywhere(pattern, replacement):
     return lambda steps: (steps, [re.sub(pattern, replacement, step) for step in steps])
 
 
+def with_tensors(dtype):
+    """The way with a tensor for each number that the call of the last line is given."""
+
+    def way(steps):
+        call, given = last_call(steps[-1])
+        owner = re.search(r"(v\d+\S*)[.]\w+$", call)  # a method's; else the first operand
+        made = dtype.format(owner[1] if owner else given[0])
+        given = [f"t.tensor({x}{made})" if re.fullmatch(NUMBER, x) else x for x in given]
+        return steps, [*steps[:-1], f"{call}({', '.join(given)})"]
+
+    return way
+
+
+def last_call(line):
+    """The call that a line ends in, and its arguments."""
+    depth, at, end, given = 0, len(line) - 1, len(line) - 1, []
+    while depth >= 0:
+        at -= 1
+        depth += {")": 1, "(": -1, "]": 1, "[": -1}.get(line[at], 0)
+        if depth < 0 or (depth == 0 and line[at] == ","):
+            given.insert(0, line[at + 1 : end].strip())
+            end = at
+    return line[:at], given
+
+
 def in_fresh_memory(steps):
     """A new result that is copied to `out=`, which has memory of its own: not that of a file, or more than it shows."""
     kept = [re.sub(r"^(v\d+ = (?:F\.\w+_loss|through_\w+)\(.*)", r"\1.clone()", step) for step in steps[:-1]]
@@ -126,11 +151,7 @@ def without(pattern):
 
 # (the refusal, the way)
 WAYS = [
-    (r"heaviside_?\(\): argument", last(rf"(v\d+)(, |\.heaviside_\()({NUMBER})\)", r"\1\2t.tensor(\3, dtype=\1.dtype))")),
-    (r"addcdiv\(\): argument", last(rf"(?<=, )({NUMBER})(?=[,)])", r"t.tensor(\1, dtype=t.float32)")),
-    (r"addcdiv\(\): argument", last(rf"(?<=, )({NUMBER})(?=[,)])", r"t.tensor(\1, dtype=t.float64)")),
-    (r"addcdiv\(\): argument", last(rf"\((v\d+), (.*, )?({NUMBER})(?=[,)])", r"(\1, \2t.tensor(\3, dtype=\1.dtype)")),
-    (r"must be Tensor, not (int|float|bool|complex)|clamp\(\) received an invalid combination", last(rf"(?<=[(,] )({NUMBER})(?=[,)])|(?<=\()({NUMBER})(?=[,)])", lambda m: f"t.tensor({m[0]})")),
+    *((r"must be Tensor, not (int|float|bool|complex)|clamp\(\) received an invalid combination", with_tensors(dtype)) for dtype in ("", ", dtype={}.dtype", ", dtype=t.float32", ", dtype=t.float64")),
     (r"Index put requires the source and destination dtypes match|unsupported operation: some elements of the input", last(r"(v\d+)(\[.*\]) = (.*)", r"\1\2 = t.as_tensor(\3).clone().to(\1.dtype)")),
     (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
     (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),

@@ -1,6 +1,7 @@
 """One library, the names of the program that runs on it, and all that can be seen of its tensors."""
 
 import ctypes
+import functools
 import re
 
 import numpy as np
@@ -28,7 +29,7 @@ class Side:
     def begin(self):
         self.t.set_grad_enabled(True)
         self.t.set_default_dtype(self.t.float32)
-        self.t.manual_seed(0)
+        self.t.default_generator.manual_seed(0)  # not of devices, too: that takes longer than a short program
         self.names = dict(self.words)
         self.diary.clear()
         self.error = None
@@ -37,7 +38,7 @@ class Side:
     def run(self, text):
         """Execute one step; what it raised stays in `error` as (class, message)."""
         try:
-            exec(compile(text, "<step>", "exec"), self.names)  # the program's own text, made by steps.py
+            exec(compiled(text), self.names)  # the program's own text, made by steps.py
             self.error = None
         except Exception as error:
             self.error = (type(error).__name__, str(error))
@@ -102,6 +103,12 @@ class Side:
             start = asked(storage.data_ptr) if storage.nbytes() and tensor.numel() else ""
             shared[name] = name if isinstance(start, str) else first.setdefault(start, name)
         return shared
+
+
+@functools.lru_cache(256)
+def compiled(text):
+    """A line as code: each runs on every side, and often again."""
+    return compile(text, "<step>", "exec")
 
 
 def asked(question):
