@@ -160,11 +160,6 @@ void run_resize_(Call& c) {
   t->update_numel_and_contiguity();
 }
 
-// A tensor without memory takes other sizes, too.
-void infer_resize_(Call& c) {
-  if (c.tensor(0).is_meta()) run_resize_(c);
-}
-
 void run_set_(Call& c) {
   const Tensor t = c.tensor(0), source = c.tensor(1);
   check(t.dtype() == source.dtype(), "set_: could not set tensor of type ", name_of(source.dtype()),
@@ -208,8 +203,8 @@ REGISTER(copy) {
   r.add("_lazy_clone(Tensor input) -> Tensor", nullptr, run_lazy_clone, kAnyDevice);
   r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative,
         run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);
-  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", infer_resize_,
-        run_resize_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_,
+        kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
   r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_,
         kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
 }

@@ -566,7 +566,7 @@ void run_polar(Call& c) {
 
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
 void fill_uninitialized(const Tensor& t) {
-  if (fills_uninitialized && !t.is_meta()) fill_conspicuously(t);
+  if (fills_uninitialized) fill_conspicuously(t);
 }
 
 REGISTER(creation) {

@@ -116,8 +116,9 @@ void pad_rows(const PadStep& s, int mode, const T* x, T* y, T value) {
           std::memcpy(to + at * inner, from + place * inner, static_cast<size_t>(inner) * sizeof(T));
       };
       each_end(u, mode, 0, middle.begin, move);
-      std::memcpy(to + middle.begin * inner, from + (middle.begin - u.before) * inner,
-                  static_cast<size_t>((middle.end - middle.begin) * inner) * sizeof(T));
+      if (u.size > 0)  // of nothing there is no memory
+        std::memcpy(to + middle.begin * inner, from + (middle.begin - u.before) * inner,
+                    static_cast<size_t>((middle.end - middle.begin) * inner) * sizeof(T));
       each_end(u, mode, middle.end, u.padded, move);
     }
   });

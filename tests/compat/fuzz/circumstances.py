@@ -26,6 +26,7 @@ TOGETHER = "; not without changes in place of what was given the memory of anoth
 BASED = "; a view whose base requires a gradient"
 HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 AS_BOUNDED = "; as PyTorch with a bound of zero"
+AS_PARTS = "; as PyTorch with each part by itself"
 IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
 REMADE = "; a view has its history anew in PyTorch alone"
@@ -92,6 +93,12 @@ def circumstances(libraries, steps, why, operands):
     if "median(" in steps[-1] and re.match(r"v\d+: \S+ instead of \S+ at ", why):
         text = re.sub(r"\b(v\d+)(?=[.]median\()", r"\1.clone(memory_format=t.contiguous_format)", steps[-1])
         return AS_APART if agrees_with(libraries, steps, text) else ""
+    if re.match(r"v\d+: \S+ instead of \S+ at .* complex\d+$", why) and "mean(" in steps[-1]:
+        text = re.sub(r"(v\d+)[.]mean\((.*)\)$", r"t.complex(\1.real.mean(\2), \1.imag.mean(\2))", steps[-1])
+        text = re.sub(
+            r"t[.]mean\((v\d+), (.*), out=(.*)\)$", r"\3.copy_(t.complex(\1.real.mean(\2), \1.imag.mean(\2)))", text
+        )
+        return AS_PARTS if agrees_with(libraries, steps, text) else ""
     found = re.match(r"v\d+: (-?\d+) instead of (-?\d+) at .* u?int\d+$", why)
     if found and "linspace(" in steps[-1]:
         return "; by one" if abs(int(found[1]) - int(found[2])) == 1 else ""
