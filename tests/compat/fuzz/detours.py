@@ -174,7 +174,7 @@ WAYS = [
     (r"does not support automatic differentiation for outputs with complex dtype|Autograd not support dtype", without_recording),
     (r"out != nullptr INTERNAL ASSERT FAILED", without(r"[.]retain_grad\(")),
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
-    (r"Output 0 of View is a view and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
+    (r"Output 0 of \w+ is a view and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(lambda x: x \* 2 \+ 1\)\((v\d+)\)", r"\1 * 2 + 1")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
 ]  # fmt: skip

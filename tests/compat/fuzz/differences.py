@@ -320,7 +320,7 @@ KNOWN = [
         "the stride of a dimension of one element: beside a number PyTorch lays a result out in the order of its operand"),
     (r"[.]view\(t[.]", r"only cresset raised RuntimeError: self[.](stride|size)", r"<\([^)]*\b0\b",
         "of nothing: PyTorch does not look at strides"),
-    (r"", r"only torch raised RuntimeError: Output 0 of View is a view and is being modified inplace[\s\S]*; as PyTorch another way$", r"",
+    (r"", r"only torch raised RuntimeError: Output 0 of \w+ is a view and is being modified inplace[\s\S]*; as PyTorch another way$", r"",
         "a Jacobian is a tensor of its own; PyTorch's is one of several views of another"),
     (r"[.]set_\(|[.]data = ", r"^v\d+: \S+ instead of \S+ at .*; memory was lent by DLPack$", r"",
         "PyTorch frees memory that from_dlpack shares"),
