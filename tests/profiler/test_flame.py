@@ -50,7 +50,7 @@ def test_titles_tell_the_time_and_are_escaped():
 
 def test_narrow_boxes_are_left_out_and_said_so():
     picture = flame.draw(flame.tree([([MINE], "wide", 10**6), ([MINE], "narrow", 1)]), "t")
-    assert "narrow" not in [title for title, *_ in boxes(picture)] and "1 boxes too narrow to draw" in picture
+    assert "narrow" not in [title for title, *_ in boxes(picture)] and "1 box too narrow to draw" in picture
 
 
 def test_deep_calls_end_somewhere():

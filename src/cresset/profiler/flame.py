@@ -101,7 +101,7 @@ def draw(root, title, unit=time_text):
         f'<text class="plain" x="{MARGIN + 18 + 170 * at}" y="{height - 12}">{LEGEND[kind]}</text>'
         for at, kind in enumerate(KINDS)
     )
-    note = f"{left_out} boxes too narrow to draw" if left_out else ""
+    note = f"{left_out} box{'es' * (left_out > 1)} too narrow to draw" if left_out else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         f'role="img" aria-label="{html.escape(title, quote=True)}"><style>{STYLE}</style>'

@@ -241,5 +241,5 @@ def summary(profile, name):
         memory += f", {size_text(profile.peaks[1])} on the GPU"
     return (
         f"{name}: {time_text(profile.time)}. Operators {time_text(operators)}, Python and waiting "
-        f"{time_text(python)} ({profile.samples:,} samples); {memory}."
+        f"{time_text(python)} ({profile.samples:,} sample{'s' * (profile.samples != 1)}); {memory}."
     )
