@@ -386,3 +386,15 @@ def test_tensors_are_compared_beside_their_elements():
 
 def test_the_older_vmap_is_vmap():
     assert torch._vmap_internals._vmap(lambda x: x.sum(), 1)(torch.ones(2, 3)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_losses_of_the_native_names_take_a_reduction_as_a_number():
+    x, classes = torch.tensor([[0.25, 0.5], [0.5, 0.125]]), torch.tensor([0, 1])
+    assert torch._C._nn.nll_loss(x, classes, None, 0).tolist() == [-0.25, -0.125]
+    assert torch._C._nn.nll_loss2d(x.view(1, 2, 2, 1), torch.tensor([[[0], [1]]]), None, 2).item() == -0.375
+    assert torch._C._nn.mse_loss(x, x + 2, 2).item() == 16.0
+
+
+def test_division_has_its_name_from_python_2():
+    x = torch.tensor([3.0])
+    assert x.__div__(2).item() == 1.5 and x.__idiv__(2) is x and x.item() == 1.5

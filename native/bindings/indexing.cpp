@@ -52,7 +52,18 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) used += dims_used(items[i]);
   check_index(used <= self.dim(), "too many indices for tensor of dimension ", self.dim());
   Indexed r{self, {}};
-  int64_t dim = 0;
+  int64_t dim = 0, gone = 0;  // how many dimensions of `self` the view has lost, less those it has gained
+  const auto pick = [&](int64_t index) {
+    const int64_t count = r.view.size(dim);
+    check_index(index >= -count && index < count, "index ", index, " is out of bounds for dimension ", dim + gone,
+                " with size ", count);
+    r.view = select(r.view, dim, index);
+    ++gone;
+  };
+  const auto insert = [&] {
+    r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+    --gone;
+  };
   const auto put = [&](Tensor index) {
     r.indices.resize(std::max<size_t>(r.indices.size(), static_cast<size_t>(dim + 1)));
     r.indices[static_cast<size_t>(dim)] = std::move(index);
@@ -74,18 +85,18 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
     } else if (o == Py_Ellipsis) {
       dim += self.dim() - used;
     } else if (o == Py_None) {
-      r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+      insert();
       ++dim;
     } else if (PyBool_Check(o)) {
-      r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+      insert();
       put(full(Dims{1}, Scalar(o == Py_True), Dtype::b8));
       ++dim;
     } else if (is_tensor(o)) {
       const Tensor t = unwrap_elements("index", o);
       if (t.dim() == 0 && !is_mask(t) && is_integral(t.dtype()) && !differs_by_sample(t.get())) {
-        r.view = select(r.view, dim, item(t).integer);
+        pick(item(t).integer);
       } else if (t.dim() == 0 && t.dtype() == Dtype::b8) {
-        r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+        insert();
         put(full(Dims{1}, Scalar(item(t).to<bool>()), Dtype::b8));
         ++dim;
       } else {
@@ -95,7 +106,7 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
         dim += is_mask(t) ? t.dim() : 1;
       }
     } else if (to_integer(o, integer)) {
-      r.view = select(r.view, dim, integer);
+      pick(integer);
     } else {
       check_type(
           !PyUnicode_Check(o) && !PyBytes_Check(o),

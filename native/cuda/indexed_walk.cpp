@@ -75,7 +75,7 @@ int compiled_rank(int64_t rank, const char* who) {
 }
 
 int put(Walk& to, const Strided& s, const IndexedWalk& w, const IndexedOn& on) {
-  check_index(w.bound > 0, w.who, ": index is out of bounds for dimension ", w.dim, " with size 0");
+  check_index(w.bound > 0, w.who, ": index is out of bounds for dimension with size 0, dimension ", w.dim);
   to.count = s.count();
   to.plain = w.plain;
   to.indexed = w.indexed;

@@ -186,6 +186,12 @@ bool is_shared(const Call& c, const SmallVector<Tensor, 2>& targets, int64_t i) 
   return shared;
 }
 
+const char* name_of_result(const Operator& op, int64_t i) {
+  const auto& names = op.signature.results;
+  const auto at = static_cast<size_t>(i);
+  return at < names.size() && !names[at].empty() ? names[at].c_str() : "out";
+}
+
 void check_aliasing(const Call& c, const Tensor& out) {
   for_each_tensor(c, 0, [&](const Tensor& t) { check_aliasing(c.op.name().c_str(), out, t, c.op.aliasing); });
 }
@@ -327,8 +333,8 @@ void execute_on(Call& c, Device device) {
                 " can't be cast to the desired output type ", name_of(targets[i].dtype()));
           check_no_internal_overlap(op.name().c_str(), targets[i]);
         } else {
+          if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], info.dtype, name_of_result(op, i));
           check_out(op.name().c_str(), targets[i], info);
-          if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], info.dtype);
           check_aliasing(c, targets[i]);
         }
         // Kernels write to fresh contiguous memory; see Note [Writing what is read]. An out= of other sizes gets its
@@ -352,7 +358,7 @@ void execute_on(Call& c, Device device) {
     for (int64_t i = 0; i < targets.size() && i < c.outputs.size() && !op.inplace; ++i) {
       c.promise(TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
       check_out(op.name().c_str(), targets[i], c.promised[i]);
-      if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], c.promised[i].dtype);
+      if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], c.promised[i].dtype, name_of_result(op, i));
       check_aliasing(c, targets[i]);
     }
   }

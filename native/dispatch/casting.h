@@ -9,9 +9,11 @@ namespace cresset {
 bool casts_out(const Operator& op);
 void let_cast_out(const Operator& op);
 
-inline void check_own_dtype(const char* who, const Tensor& out, Dtype dtype) {
+inline void check_own_dtype(const char* who, const Tensor& out, Dtype dtype, const char* result = "out") {
   check(out.dtype() == dtype, who, ": Expected out tensor to have dtype ", name_of(dtype), ", but got ",
-        name_of(out.dtype()), " instead");
+        name_of(out.dtype()), " instead: expected scalar_type ", facts(dtype).legacy, " but found ",
+        facts(out.dtype()).legacy, " (expected scalar type ", facts(dtype).legacy, " but got ",
+        facts(out.dtype()).legacy, " for ", result, ')');
 }
 
 }  // namespace cresset

@@ -110,9 +110,8 @@ void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype com
       return c.args[i].kind == Kind::tensor ? !is_differentiable(c.args[i].tensor_->dtype)
                                             : c.args[i].scalar_.is_integral();
     };
-    check(!is_whole(1) || !is_whole(2), c.op.name(), ": Integer division with ", def.name,
-          " is no longer supported; convert ", name_of_argument(c, 1), " or ", name_of_argument(c, 2),
-          " to a floating-point dtype");
+    check(!is_whole(1) || !is_whole(2), "Integer division with ", def.name, " is no longer supported; convert ",
+          name_of_argument(c, 1), " or ", name_of_argument(c, 2), " to a floating-point dtype");
   }
   if (def.requirements & kRealInPlace)
     check(!c.op.inplace || !is_complex(common), c.op.name(), ": In-place ", def.name,

@@ -79,14 +79,17 @@ void count_intervals(const Tensor& input, double low_given, double high_given, c
       high = v > high || v != v ? v : high;
     }
   }
-  if (low == high) {
+  const bool one_value = low == high;
+  if (one_value) {
     low = rounded<T>(low - 1);
     high = rounded<T>(high + 1);
   }
   check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high, "] is not finite");
-  check(low < high, "histc: max must be larger than min, got ", high, " and ", low);
   SmallVector<int64_t, 128> counts(bins, 0);
-  for (int64_t i = 0; i < n; ++i) {
+  const bool too_large = one_value && low == high;  // for a number beside it: all lie at that end of the range
+  if (too_large) counts[low > 0 ? bins - 1 : 0] = n;
+  check(low < high || too_large, "histc: max must be larger than min, got ", high, " and ", low);
+  for (int64_t i = 0; i < n && !too_large; ++i) {
     const A v = static_cast<A>(from[i]);
     if (!(v >= low && v <= high)) continue;
     // Each step in the elements' own precision, as the edges of the bins are.

@@ -453,11 +453,14 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
   }
   while (d < rank) keep(d++);
   if (!adjacent) a.position = 0;
-  check_index(items.size() > 0, who, ": at least one index must be provided");
+  if (items.empty())  // reading and writing differ in the class, as in PyTorch
+    fail(std::string_view(who) == "index" ? ErrorKind::index : ErrorKind::runtime, who,
+         ": at least one index must be provided");
   const Dims shape = shape_together(who, items);
   if (std::find(shape.begin(), shape.end(), 0) == shape.end())
     for (const IndexItem& item : items)
-      check_index(item.rule.bound != 0, who, ": index is out of bounds for dimension ", item.rule.dim, " with size 0");
+      check_index(item.rule.bound != 0, who, ": index is out of bounds for dimension with size 0, dimension ",
+                  item.rule.dim);
   a.result = Dims(a.sizes.begin(), a.sizes.begin() + a.position);
   a.result.append(shape.begin(), shape.end());
   a.result.append(a.sizes.begin() + a.position, a.sizes.end());

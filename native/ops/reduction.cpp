@@ -205,6 +205,7 @@ void infer_mean(Call& c) {
   const Tensor t = c.tensor(0);
   const auto a = arguments_of<kForm>(c, t);
   const Dtype dtype = c.dtype_or(a.dtype_at, t.dtype());
+  check_asked(c, a.dtype_at);
   check(is_differentiable(dtype), "mean(): could not infer output dtype. ", c.has(a.dtype_at) ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", legacy_name(dtype));
   promise_reduced(c, t, a.reduced, a.keepdim, c.has(a.dtype_at) ? dtype : dtype_wanted(c, dtype));
@@ -267,8 +268,9 @@ void infer_amax(Call& c) {
 }
 template <bool kLargest>
 void fold_extreme(const Tensor& t, uint64_t reduced, const Tensor& out, const char* who) {
-  visit_ordered(t.dtype(), who,
-                [&]<class T>() { run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1}); });
+  visit_ordered(t.dtype(), who, [&]<class T>() {
+    run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1});
+  });
 }
 template <bool kLargest>
 void run_amax(Call& c) {

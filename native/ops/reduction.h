@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "dispatch/call.h"
+#include "dispatch/casting.h"
 #include "ops/fold.h"
 
 namespace cresset {
@@ -178,7 +179,13 @@ inline AlongDim along(const Tensor& t, int64_t dim) {
 inline const char* legacy_name(Dtype d) { return facts(d).legacy; }
 
 // The dtype asked for: by the argument, else by out=, else `otherwise`.
+// dtype= and out= must agree.
+inline void check_asked(const Call& c, int i) {
+  if (c.has(i) && c.given_out && c.target) check_own_dtype(c.op.name().c_str(), *c.target, c.args[i].dtype_);
+}
+
 inline Dtype dtype_wanted(const Call& c, int i, Dtype otherwise) {
+  check_asked(c, i);
   return c.has(i) ? c.args[i].dtype_ : c.given_out && c.target ? c.target->dtype() : otherwise;
 }
 

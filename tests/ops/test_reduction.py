@@ -316,3 +316,31 @@ def test_results_do_not_depend_on_the_instruction_set(level):
         check=True,
     )
     assert run.stdout.split()[-1] == _digest()
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum", "cumprod"])
+def test_a_dtype_and_an_out_that_differ_are_refused(name):
+    x, reduce = cresset.ones(2, 3), getattr(cresset, name)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float64, but got float32 instead"):
+        reduce(x, 0, dtype=cresset.float64, out=cresset.empty(0))
+    out = reduce(x, 0, dtype=cresset.float64, out=cresset.empty(0, dtype=cresset.float64))
+    assert out.dtype is cresset.float64
+
+
+def test_the_dtype_of_an_out_is_told_in_both_languages_and_by_the_name_of_the_result():
+    places = cresset.empty(0, dtype=cresset.int64)
+    with pytest.raises(RuntimeError, match="expected scalar type Float but got Int for values"):
+        cresset.max(cresset.ones(2, 3), 0, out=(cresset.empty(0, dtype=cresset.int32), places))
+    with pytest.raises(RuntimeError, match="expected scalar_type Long but found Float"):
+        cresset.nonzero(cresset.ones(2), out=cresset.empty(0))
+
+
+def test_the_histogram_of_the_largest_numbers_has_them_at_its_end():
+    most = cresset.finfo(cresset.float32).max
+    assert cresset.histc(cresset.tensor([most, most]), 4).tolist() == [0.0, 0.0, 0.0, 2.0]
+    assert cresset.histc(cresset.tensor([-most, -most]), 4).tolist() == [2.0, 0.0, 0.0, 0.0]
+
+
+def test_nonzero_as_a_tuple_takes_no_out():
+    with pytest.raises(RuntimeError, match="does not support the out kwarg when as_tuple is True"):
+        cresset.nonzero(cresset.ones(2), as_tuple=True, out=cresset.empty(0, dtype=cresset.int64))

@@ -95,3 +95,11 @@ class TestArgumentsThatOnlyStridedTensorsHave:
     def test_a_dimension_is_not_kept_without_one(self):
         with pytest.raises(TypeError, match="keepdim"):
             cresset.any(self.matrix(), keepdim=True)
+
+
+def test_a_dense_sum_is_not_written_to_a_sparse_tensor():
+    sparse = cresset.sparse_coo_tensor(cresset.tensor([[0]]), cresset.ones(1), (2,))
+    for change in (sparse.add_, sparse.sub_):
+        with pytest.raises(RuntimeError, match="is dense, and cannot be written to a sparse one"):
+            change(cresset.ones(2))
+    assert sparse.to_dense().tolist() == [1.0, 0.0]

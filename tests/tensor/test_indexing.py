@@ -145,3 +145,24 @@ def test_what_is_read_through_indices_keeps_the_order_of_its_dimensions():
         assert y.tolist() == [x[i].tolist() for i in ([1, 0] if index.dtype == torch.int64 else [0, 1])]
     grid = x[torch.tensor([[0], [1]]), torch.tensor([0, 1, 3])]
     assert grid.tolist() == [[x[i, k].tolist() for k in (0, 1, 3)] for i in (0, 1)]
+
+
+def test_an_index_beyond_its_dimension_is_told_by_the_dimension_of_the_whole():
+    x = torch.zeros(2, 5, 10)
+    for read, dim, size in (
+        (lambda: x[0, 5], 1, 5),
+        (lambda: x[4, 5], 0, 2),
+        (lambda: x[0, 1, -15], 2, 10),
+        (lambda: x[None, 1, :, 12], 2, 10),
+        (lambda: x[..., torch.tensor(12)], 2, 10),
+    ):
+        with pytest.raises(IndexError, match=f"is out of bounds for dimension {dim} with size {size}"):
+            read()
+
+
+def test_unravel_index_wants_whole_numbers_for_a_shape():
+    places = torch.tensor([1])
+    with pytest.raises(TypeError, match="expected 'shape' to be int or sequence"):
+        torch.unravel_index(places, torch.tensor([1, 2, 3]))
+    with pytest.raises(TypeError, match="expected 'shape' sequence to only contain ints"):
+        torch.unravel_index(places, (1, 2, 2.0))

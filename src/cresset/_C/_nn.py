@@ -11,12 +11,20 @@ from ..show.missing_names import MissingName
 _SAME = {"slow_conv3d": ("conv3d", 3), "thnn_conv2d": ("conv2d", 2)}
 
 _OF_ATEN = ("reflection_pad", "replication_pad", "upsample_", "_upsample_")  # padding and resizing by kind
+# Those that take other arguments than torch.nn.functional's, a reduction as a number, or have no name there.
+_AS_IN_ATEN = frozenset(
+    ["binary_cross_entropy", "col2im", "cross_entropy_loss", "hardsigmoid_", "hardswish_", "huber_loss", "im2col",
+     "l1_loss", "log_sigmoid", "mish_", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "nll_loss",
+     "nll_loss2d", "nll_loss_nd", "relu6_", "silu_", "smooth_l1_loss", "soft_margin_loss"]
+)  # fmt: skip
 
 
 def __getattr__(name):
     if name in _SAME:
         convolution, dims = _SAME[name]
         return _of_a_kernel(getattr(functional, convolution), dims)
+    if name in _AS_IN_ATEN:
+        return getattr(namespace("aten"), name)
     if name.startswith(_OF_ATEN) and (found := getattr(namespace("aten"), name, None)) is not None:
         return found
     if name.startswith("_") or not callable(found := getattr(functional, name, None)):

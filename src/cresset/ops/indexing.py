@@ -117,6 +117,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     if not isinstance(as_tuple, bool):
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return _nonzero_by_dim(input)
     return _nonzero(input) if out is None else _nonzero(input, out=out)
 

@@ -498,7 +498,11 @@ def unravel_index(indices, shape) -> tuple:
     """
     if indices.is_complex() or indices.is_floating_point() or indices.dtype == cresset.bool:
         raise TypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"unravel_index: expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not all(isinstance(size, int) for size in shape):
+        raise TypeError(f"unravel_index: expected 'shape' sequence to only contain ints, but got {shape}")
     if any(size < 0 for size in shape):
         raise ValueError(f"unravel_index: 'shape' cannot have negative values, but got {shape}")
     coordinates = []

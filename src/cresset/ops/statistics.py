@@ -210,7 +210,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     tensor(1.5000)
     """
     if not input.is_floating_point():
-        raise RuntimeError(f"nanmean(): expected input to have floating point dtype but got {input.dtype}")
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}")
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(
             "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex "

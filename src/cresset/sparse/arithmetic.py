@@ -193,6 +193,11 @@ def add_to_dense(dense, sparse, alpha):
 def add_(input, other, *, alpha=1):
     """Added in place. To a dense tensor only the rows that have values are written."""
     if isinstance(input, SparseTensor):
+        if not isinstance(other, SparseTensor):
+            raise RuntimeError(
+                f"add_: the sum of a {input.kind} tensor and a dense one is dense, and cannot be written to a sparse "
+                "one; use add"
+            )
         input._become(add(input, other, alpha=alpha).to(input.dtype))
         return input
     if input.shape != other.shape:

@@ -659,6 +659,9 @@ def install(methods):
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.__torch_dispatch__ = _disabled_torch_dispatch
     Tensor.__array_priority__ = 1000
+    # Names from Python 2, which programs still call.
+    Tensor.__div__, Tensor.__idiv__, Tensor.__nonzero__ = Tensor.__truediv__, Tensor.__itruediv__, Tensor.__bool__
+    Tensor.__long__ = Tensor.__int__
     for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of
         setattr(Tensor, flag, property(lambda self: False))
     Tensor.names = property(lambda self: (None,) * self.dim())
