@@ -187,10 +187,17 @@ PyObject* memory_format_repr(PyObject* self) {
 PyMethodDef named_methods[] = {{"__reduce__", reduce_by_name, METH_NOARGS, nullptr}, {}};
 
 // ---------------------------------------------------------------- Size
+PyObject* size_alloc(Py_ssize_t n) {
+  PyObject* s = size_type->tp_alloc(size_type, n);
+#if PY_VERSION_HEX >= 0x030E0000
+  if (s) reinterpret_cast<PyTupleObject*>(s)->ob_hash = -1;  // a tuple keeps its hash once it is known
+#endif
+  return s;
+}
 PyObject* size_from_tuple(PyObject* tuple) {  // steals
   if (!tuple) return nullptr;
   const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
-  PyObject* s = size_type->tp_alloc(size_type, n);
+  PyObject* s = size_alloc(n);
   if (s)
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PyTuple_GET_ITEM(tuple, i);
@@ -205,7 +212,7 @@ PyObject* size_new(PyTypeObject*, PyObject* args, PyObject*) {
     PyObject* items = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
     Ref tuple(items ? require(PySequence_Tuple(items)) : require(PyTuple_New(0)));
     const Py_ssize_t n = PyTuple_GET_SIZE(tuple.get());
-    Ref size(require(size_type->tp_alloc(size_type, n)));
+    Ref size(require(size_alloc(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PyTuple_GET_ITEM(tuple.get(), i);
       int64_t v;
@@ -314,7 +321,7 @@ PyObject* wrap(MemoryFormat f) {
   return o;
 }
 PyObject* wrap_size(DimsView sizes) {
-  PyObject* s = require(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
+  PyObject* s = require(size_alloc(static_cast<Py_ssize_t>(sizes.size())));
   for (size_t i = 0; i < sizes.size(); ++i)
     PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(sizes[i]));
   return s;

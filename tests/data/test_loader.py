@@ -341,7 +341,7 @@ class TestFaults:
                     return index
 
             try:
-                for batch in DataLoader(Slow(), batch_size=2, num_workers=2):
+                for batch in DataLoader(Slow(), batch_size=2, num_workers=2, multiprocessing_context="fork"):
                     print("batch", flush=True)
             except KeyboardInterrupt:
                 print("interrupted", flush=True)

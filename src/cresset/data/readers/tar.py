@@ -57,14 +57,10 @@ def _members(path, file):
     import tarfile
 
     class Member(tarfile.TarInfo):
-        @classmethod
-        def frombuf(cls, *arguments):
-            member = super().frombuf(*arguments)
-            if not member.size >= 0 or (
-                member.type in b"xgXLK" and member.size > MAX_EXTENSION
-            ):  # they are read at once
-                raise tarfile.HeaderError(f"a header says that {member.size} bytes follow")
-            return member
+        def _proc_member(self, archive):  # where every header goes, before what follows it is read at once
+            if self.size < 0 or (self.type in b"xgXLK" and self.size > MAX_EXTENSION):
+                raise ValueError(f"a header says that {self.size} bytes follow")
+            return super()._proc_member(archive)
 
     kind = COMPRESSED.get(file.read(2))
     file.seek(0)
@@ -78,12 +74,16 @@ def _members(path, file):
         raise ValueError(f"{path}: not a tar file, or cut short: {error}") from None
 
 
+def _text(data):
+    return data.decode("utf-8")
+
+
 DECODERS = {
-    "txt": lambda data: data.decode("utf-8"),
-    "text": lambda data: data.decode("utf-8"),
+    "txt": _text,
+    "text": _text,
     "json": _json,
-    "cls": lambda data: int(data),
-    "id": lambda data: int(data),
+    "cls": int,
+    "id": int,
     "npy": _array,
     "pt": _tensors,
     "pth": _tensors,

@@ -15,6 +15,11 @@ from .errors import CompileError
 from .functions import compile_into, names_of, read, signature
 
 
+# Functions of a class that programs do not call: its picture, what copies a dataclass (from Python 3.13 on) and what
+# gives annotations (from 3.14 on).
+NO_METHODS = ("__repr__", "__replace__", "__annotate__", "__annotate_func__")
+
+
 class Classes:
     """The part of Unit that knows classes."""
 
@@ -117,7 +122,7 @@ class Classes:
             if name in written:
                 made.methods[name] = self._method(made, name, thing, written[name])
                 continue
-            if inspect.isfunction(thing) and name not in ("__repr__",):
+            if inspect.isfunction(thing) and name not in NO_METHODS:
                 names = names or names_of(thing)
                 if should_drop(thing) or is_ignored_fn(thing):
                     made.ignored[name] = thing
