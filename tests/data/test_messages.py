@@ -15,7 +15,8 @@ class Told(Dataset):
     def __getitem__(self, index):
         return cresset.ones(2), "cresset.nn" in sys.modules
 
-print([told.any().item() for _, told in DataLoader(Told(), batch_size=2, num_workers=1, multiprocessing_context="fork")])
+loader = DataLoader(Told(), batch_size=2, num_workers=1, multiprocessing_context="fork")
+print([told.any().item() for _, told in loader])
 """
 
 

@@ -14,7 +14,6 @@ from .dataclass_methods import dataclass_methods
 from .errors import CompileError
 from .functions import compile_into, names_of, read, signature
 
-
 # Functions of a class that programs do not call: its picture, what copies a dataclass (from Python 3.13 on) and what
 # gives annotations (from 3.14 on).
 NO_METHODS = ("__repr__", "__replace__", "__annotate__", "__annotate_func__")
