@@ -27,7 +27,7 @@ bool is_number_array(PyObject* o) {
 
 // The number in such an array; anything else as it is.
 Ref number_in(PyObject* o) {
-  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || !is_number_array(o)) return Ref::borrow(o);
+  if (!is_number_array(o)) return Ref::borrow(o);
   const Ref nothing(require(PyTuple_New(0)));
   return Ref(require(PyObject_GetItem(o, nothing.get())));
 }
@@ -220,6 +220,8 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
         Scalar s = cresset::item(unwrap_elements("tensor", item));
         Ref number(wrap(s));
         store(number.get(), at);
+      } else if (PyFloat_CheckExact(item) || PyLong_CheckExact(item)) {
+        store(item, at);
       } else {
         store(number_in(item).get(), at);
       }
