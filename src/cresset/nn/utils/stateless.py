@@ -12,7 +12,14 @@ _MISSING = object()
 
 
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """The older name of `torch.func.functional_call`."""
+    """The older name of `torch.func.functional_call`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     nn.utils.stateless.functional_call(nn.Identity(), {}, (cresset.ones(2),))
+    tensor([1., 1.])
+    """
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
