@@ -122,7 +122,7 @@ void add_profile(PyObject* module) {
   m.def(
       "profile_sample", [](double seconds, int signal) { sampler().start(seconds, signal); },
       "Look which lines of Python run, every so many seconds, until profile_sample_stop. From the main thread, where "
-      "profile_look handles this signal, which nobody sends.");
+      "profile_look handles this signal.");
   m.def("profile_look", [](nb::handle, nb::handle) { sampler().look(); });
   m.def("profile_sample_stop", [] { sampler().stop(); });
   m.def(

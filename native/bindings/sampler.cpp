@@ -13,7 +13,8 @@
 namespace cresset {
 namespace {
 
-constexpr int kPatience = 10;  // periods
+constexpr int kPatience = 2;           // periods in which the main thread waits
+constexpr int64_t kRunning = 100'000;  // nanoseconds of the processor in a period
 
 // Nanoseconds of the processor that the thread had; 0 when it is gone.
 int64_t processor_time(unsigned long thread) {
@@ -29,11 +30,11 @@ void Sampler::start(double seconds, int signal) {
   signal_ = signal;
   seconds_ = seconds;
   stops_ = false;
-  pending_ = false;
   active_ = true;
   sums_ = {};
   threads_.clear();
   main_ = static_cast<uint64_t>(syscall(SYS_gettid));
+  main_thread_ = pthread_self();
   process_ = getpid();
   threads_[main_] = {profile_now(), 0};
   sigset_t all, before;  // signals are for the threads of the user
@@ -59,18 +60,22 @@ void Sampler::stop() {
 }
 
 void Sampler::look() {
-  pending_ = false;
   if (active_) sample();
 }
 
 void Sampler::run() {
   std::unique_lock guard(mutex_);
   const auto period = std::chrono::duration<double>(seconds_);
+  const auto main_number = static_cast<unsigned long>(main_thread_);
+  int64_t ran = processor_time(main_number);
   int waited = 0;
   while (!wakes_.wait_for(guard, period, [this] { return stops_; })) {
-    if (!pending_.exchange(true)) {
+    const int64_t runs = processor_time(main_number);
+    const bool is_running = runs - ran > kRunning;
+    ran = runs;
+    if (is_running) {
       waited = 0;
-      if (PyErr_SetInterruptEx(signal_) != 0) pending_ = false;
+      if (!profile_is_busy(main_)) pthread_kill(main_thread_, signal_);
     } else if (++waited >= kPatience) {
       waited = 0;
       guard.unlock();

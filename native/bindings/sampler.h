@@ -1,5 +1,7 @@
 // Where Python spends its time between operators: every millisecond somebody looks which lines run.
 #pragma once
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -16,10 +18,10 @@ namespace cresset {
 // all samples of the main thread together weigh what passed outside of operators. Of other threads, which mostly wait
 // for each other, the processor's time is taken instead.
 //
-// A thread of ours keeps the time, and the main thread itself looks, at the next place where the interpreter asks for
-// signals: it is told of one that nobody sends, so that no call of the system is interrupted. A thread that waits for
-// the interpreter lock would get it where lines give it away, and blame those. Only where the main thread does not come
-// to such a place, because it waits for something, our thread looks.
+// A thread of ours keeps the time, and the main thread itself looks: a signal makes it, at the next place where the
+// interpreter asks for signals. A thread that waits for the interpreter lock would get it where lines give it away, and
+// blame those. The signal is sent only while the main thread runs Python: not inside an operator, whose time is known,
+// and not while it waits for the system, whose call it would interrupt; then our thread looks.
 class Sampler {
  public:
   void start(double seconds, int signal);  // from the main thread, where `signal` calls look()
@@ -44,9 +46,10 @@ class Sampler {
   bool stops_ = false;
   double seconds_ = 0;
   int signal_ = 0;
-  std::atomic<bool> active_ = false, pending_ = false;  // pending: the main thread is asked to look
+  std::atomic<bool> active_ = false;
   uint64_t main_ = 0;
   int process_ = 0;
+  pthread_t main_thread_{};
   std::unordered_map<uint64_t, Thread> threads_;
   Sums sums_;
 };

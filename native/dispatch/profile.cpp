@@ -176,6 +176,12 @@ int64_t profile_busy(uint64_t thread) {
   return found->second.before + (found->second.since >= 0 ? profile_now() - found->second.since : 0);
 }
 
+bool profile_is_busy(uint64_t thread) {
+  const std::scoped_lock held(lock);
+  const auto found = busy.find(thread);
+  return found != busy.end() && found->second.since >= 0;
+}
+
 ProfilePlace profile_place() {
   ProfilePlace place;
   place.thread = this_thread();

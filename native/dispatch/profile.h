@@ -62,6 +62,7 @@ std::vector<ProfileEvent> stop_profile(int64_t number);
 bool is_profiling_last();                // whether no more than one records
 std::vector<ProfileSum> profile_sums();  // so far
 int64_t profile_busy(uint64_t thread);   // nanoseconds a thread has spent in operators so far, with `sums`
+bool profile_is_busy(uint64_t thread);   // whether it is in one now
 void enter_profile(std::string name, ProfileKind kind, const Call* call);
 void leave_profile(const Call* call);
 

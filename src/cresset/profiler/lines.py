@@ -11,7 +11,7 @@ from .recording import ProfilerActivity, Recording, supported_activities
 from .tables import cut
 
 PERIOD = 0.001  # seconds between two looks at Python
-SIGNAL = signal.SIGRTMAX - 3  # only the interpreter hears of it; see native/bindings/sampler.h
+SIGNAL = signal.SIGRTMAX - 3  # makes the main thread look; see native/bindings/sampler.h
 
 
 class Line:
@@ -57,6 +57,7 @@ class LineProfile:
         )  # fmt: skip
         self.recording.start()
         self.handled = signal.signal(SIGNAL, _native.profile_look)
+        signal.siginterrupt(SIGNAL, False)  # the system goes on with what it interrupts
         _native.profile_sample(PERIOD, SIGNAL)
 
     def stop(self):
