@@ -1,4 +1,6 @@
-"""linalg of tensors that have a shape and no values: of the meta device, and fake ones."""
+"""linalg of tensors that have a shape and no values (of the meta device, fake ones), and of those whose class answers
+for them.
+"""
 
 import contextlib
 
@@ -7,6 +9,7 @@ import pytest
 import cresset
 from cresset import linalg
 from cresset._subclasses import FakeTensorMode
+from cresset.utils._pytree import tree_map_only
 
 CALLS = {
     "cholesky_ex": lambda A, S, B: linalg.cholesky_ex(S),
@@ -62,3 +65,37 @@ def test_gradients_have_shapes_too():
     A = cresset.randn(3, 3, device="meta", requires_grad=True)
     linalg.svdvals(A).sum().backward()
     assert A.grad.is_meta and A.grad.shape == (3, 3)
+
+
+class Held(cresset.Tensor):
+    """A tensor that holds another, which does the work; `seen` has the operators."""
+
+    seen: list = []
+
+    @staticmethod
+    def __new__(cls, held):
+        made = cresset.Tensor._make_wrapper_subclass(cls, held.shape, strides=held.stride(), dtype=held.dtype)
+        made.held = held
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(str(func))
+        args, kwargs = tree_map_only(cls, lambda x: x.held, (args, kwargs or {}))
+        return tree_map_only(cresset.Tensor, cls, func(*args, **kwargs))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrapped_matrix_gives_what_it_wraps_gives(name):
+    A, B = cresset.randn(4, 3, dtype=cresset.float64), cresset.randn(3, 2, dtype=cresset.float64)
+    S = A.mH @ A + cresset.eye(3, dtype=cresset.float64)
+    found, expected = CALLS[name](*map(Held, (A, S, B))), CALLS[name](A, S, B)
+    for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected)), strict=True):
+        cresset.testing.assert_close(one.held if isinstance(one, Held) else one, other)
+
+
+def test_its_class_sees_the_routine_and_whether_it_failed():
+    Held.seen.clear()
+    with pytest.raises(linalg.LinAlgError, match="not positive-definite"):
+        linalg.cholesky(Held(-cresset.eye(2)))
+    assert {"cresset.linalg_potrf.default", "cresset.linalg_first_failure.default"} <= set(Held.seen)

@@ -110,6 +110,11 @@ def handle(name, args, out):
     return give(func, args, kwargs)
 
 
+def give_own(name, function, args):
+    """What the classes of the arguments make of a function of ours, which they see as `torch.ops.cresset.<name>`."""
+    return give(translation.own_function(name, function), args, {})
+
+
 def item(tensor):
     """The number that a tensor holds: asked by `item()`, `bool()` and their like."""
     if tensor.numel() != 1:

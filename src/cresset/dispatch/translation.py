@@ -259,10 +259,10 @@ def _same(value, default):
 class OwnOverload(namespaces.OpOverload):
     """`torch.ops.cresset.<name>`: an operator of ours that aten has none for."""
 
-    def __init__(self, name):
+    def __init__(self, name, run=None):
         base, _, overload = name.partition(".")
         super().__init__(namespaces.Schema(f"cresset::{base}{'.' + overload if overload else ''}(...) -> Tensor"))
-        self._run = _operators[base]
+        self._run = _operators[base] if run is None else run
         self.__doc__ = self._run.__doc__
 
     def __call__(self, *args, **kwargs):
@@ -270,8 +270,18 @@ class OwnOverload(namespaces.OpOverload):
 
 
 @functools.cache
+def own_function(name, function):
+    """A function of ours that is no operator, as classes see it."""
+    return _entered(OwnOverload(name, function))
+
+
+@functools.cache
 def _own(name):
-    overload = OwnOverload(name)
+    return _entered(OwnOverload(name))
+
+
+def _entered(overload):
+    """An overload that `torch.ops.cresset` knows."""
     packets = namespaces.namespace("cresset")._packets
     packet = packets.setdefault(overload._schema.op, namespaces.OpOverloadPacket(overload._schema.name))
     packet._overloads[overload._overloadname] = overload

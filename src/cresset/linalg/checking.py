@@ -2,6 +2,7 @@
 
 import cresset
 
+from .. import _native
 from ..ops.batches import all_samples
 
 _HALVES = (cresset.float16, cresset.bfloat16)
@@ -81,6 +82,10 @@ def first_failure(info):
     matrix."""
     if is_without_values(info):
         return None
+    if _native.is_dispatched(info):
+        from ..dispatch import handling  # upward: somebody else answers
+
+        return handling.give_own("linalg_first_failure", first_failure, (info,))
     info = all_samples(info)
     if not info.numel() or not bool(info.any()):
         return None

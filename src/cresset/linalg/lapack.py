@@ -106,6 +106,10 @@ def over_samples(function):
         level = max(map(_native.level_of, args))
         if not level and is_without_values(args[0]):
             return getattr(shapes, function.__name__)(*args)
+        if not level and any(map(_native.is_dispatched, args)):
+            from ..dispatch import handling  # upward: somebody else answers
+
+            return handling.give_own(f"linalg_{function.__name__}", batched, args)
         if not level:
             return function(*args) if _common_device(args).type == "cpu" else _on_device(function, args)
         pairs = [_native.batch_of(arg) if _native.level_of(arg) == level else (arg, None) for arg in args]
