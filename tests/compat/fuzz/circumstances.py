@@ -108,7 +108,7 @@ def circumstances(libraries, steps, why, operands):
         return TOGETHER
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):
         return said
-    said = past(steps, why)
+    said = past(libraries, steps, why)
     if found := re.fullmatch(r"tensors \[(.+)\] instead of \[\]", why):
         names = re.findall(VARIABLE, found[1])
         said += BASED if all(is_based(libraries[0], steps, name) for name in names) else ""
@@ -165,7 +165,7 @@ def resizes(library, steps):
     return False
 
 
-def past(steps, why):
+def past(libraries, steps, why):
     """What earlier lines say about the memory, or about the way of a gradient."""
     said = ""
     whose = re.search(r"not resizable|^v\d+ shares the memory|^only cresset .* refer to a single memory", why)
@@ -187,7 +187,7 @@ def past(steps, why):
         said += through(steps)
         said += "; through a variance over no dimensions" if any(map(OVER_NOTHING.search, steps)) else ""
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
-        said += node_of(steps, found[1]) + root_of(steps, re.findall(r"\('(h\d+)', \((?:True|False)", why))
+        said += node_of(libraries, steps, found[1]) + root_of(steps, re.findall(r"\('(h\d+)', \((?:True|False)", why))
     if "is a view and is being modified inplace" in why:
         changed = re.findall(VARIABLE, steps[-1].rpartition(" = ")[2] if ".apply(" in steps[-1] else steps[-1])
         said += f"; made by {maker(steps[:-1], changed[0])}" if changed else ""
@@ -207,12 +207,13 @@ def through(steps):
     return f"; through {' '.join(names)}" if names else ""
 
 
-def node_of(steps, hook):
-    """Which call made the result whose node has a hook."""
+def node_of(libraries, steps, hook):
+    """Which call made the result whose node has a hook, and whether its last step has another name in each library."""
     hooked = re.compile(rf"\b(v\d+)[.]grad_fn[.]register_(pre)?hook\(node_hook\('{hook}'")
     for at, step in enumerate(steps):
         if found := hooked.search(step):
-            return f"; of a node of {maker(steps[:at], found[1])}"
+            nodes = [asked(after(t, steps[:at]).tensors()[found[1]].grad_fn.name) for t in libraries]
+            return f"; of a node of {maker(steps[:at], found[1])}" + ("; another step" if len(set(nodes)) > 1 else "")
     return ""
 
 

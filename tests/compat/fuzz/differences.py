@@ -180,7 +180,7 @@ KNOWN = [
         "addcdiv by whole numbers has a derivative; PyTorch squares them in it"),
     (r"backward\(", r"^only torch raised RuntimeError: ZeroTensors are immutable", r"requires_grad",
         "and nothing can be added to them"),
-    (r"backward\(|[.]grad\(", r"^(only \w+ )?said [\s\S]*; of a node of (inner|matmul|linear|tensordot|einsum|multi_dot|bilinear|m\d+|\w+_loss|binary_cross_entropy_with_logits)$", r"", "a node of another step of the same function"),
+    (r"backward\(|[.]grad\(", r"^(only \w+ )?said [\s\S]*; of a node of (\w+( \w+)?; another step|inner|matmul|linear|tensordot|einsum|multi_dot|bilinear|cross_entropy|m\d+|\w+_loss|binary_cross_entropy_with_logits)$", r"", "a node of another step of the same function"),
     (r"backward\(", r"only torch raised RuntimeError: Output \d of (Split|Unbind)\w* is a view and its base or another view of its base has been modified", r"",
         "a hook that writes to the leaf without recording: its views keep their nodes; PyTorch makes them anew, and refuses"),
     (r"t[.]einsum\(", r"^v\d+: strides \([\d, ]+\) instead of \([\d, ]+\); dense instead of dense$", r"<\([^)]*\b1\b",

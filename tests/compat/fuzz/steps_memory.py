@@ -143,8 +143,11 @@ def resizing(m):
         f"{name}.set_()",
         f"{name}.set_({same_dtype})",
         f"{name}.set_({other}.untyped_storage())",
-        f"{name}.set_({same_dtype}.untyped_storage(), {m.pick(0, 1)}, (1,), (1,))",
-        f"{name}.set_({same_dtype}.untyped_storage(), 0, {tuple(m.of(same_dtype).shape)})",
+        f"grown({same_dtype}, lambda: {name}.set_({same_dtype}.untyped_storage(), {m.pick(0, 1)}, (1,), (1,)))",
+        (
+            f"grown({same_dtype}, lambda: {name}.set_({same_dtype}.untyped_storage(), 0, "
+            f"{tuple(m.of(same_dtype).shape)}))"
+        ),
         f"{name}.data = {m.pick(same_dtype, other)}",
         f"{name}.data = {m.pick(same_dtype, other)}.detach().clone()",
         f"{m.new()} = t.empty(0, dtype={name}.dtype).set_({name}.untyped_storage())",
