@@ -82,6 +82,15 @@ void check_numbers_fit(const Call& c, const PointwiseDefinition& def, Dtype comm
       check_fits(c.args[i].scalar_, common);
 }
 
+// An attribute of a formula that computes with real numbers has no imaginary part.
+void check_real_attributes(const Call& c, const PointwiseDefinition& def, Dtype common) {
+  if (is_complex(common)) return;
+  for (int i = def.input_count; i < def.input_count + def.scalar_count; ++i)
+    if (const Value& v = c.args[i]; v.kind == Kind::scalar && v.scalar_.kind == Scalar::Kind::complex)
+      check(v.scalar_.imag == 0, c.op.name(), ": ", name_of_argument(c, i), " has an imaginary part, ", v.scalar_.imag,
+            "j, but ", name_of(common), " is real: the value cannot be converted to type float without overflow");
+}
+
 // What the operator's file says that it requires and refuses.
 void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype common) {
   if (def.refuses_bool)
@@ -299,6 +308,7 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
     common = default_dtype();
   if (common == Dtype::b8 && def.inputs[0] == 'n') common = Dtype::i64;
   check_requirements(c, def, common);
+  check_real_attributes(c, def, common);
   pick_loop(c.op, c.op.loops->forward, common, plan.compute);
   plan.common = common;
   plan.result.dtype = result_dtype(def.promotion, common);

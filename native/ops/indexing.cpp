@@ -51,8 +51,8 @@ void infer_index_select(Call& c) {
 void run_index_select(Call& c) {
   const Tensor input = c.tensor(0), index = convert(c.tensor(2), Dtype::i64);
   IndexedWalk w = walk_slices("index_select", input, wrap_dim(c.integer(1), input.dim()), index, c.out());
-  check(w.bound > 0 || index.numel() == 0, "index_select(): self indexing axis dim should be positive; dimension ",
-        w.dim, " has size 0");
+  check(w.bound > 0 || input.dim() < 2 || index.numel() == 0,
+        "index_select(): self indexing axis dim should be positive; dimension ", w.dim, " has size 0");
   w.phrase = "index out of range in self; ";
   if (c.out().numel() == 0)  // nothing is read, but the places are looked at all the same
     for (int64_t i = 0; i < index.numel(); ++i) {

@@ -69,6 +69,12 @@ PROGRAMS = {
         "v0, v1 = t.ones(2, 64, 32, 32), t.full((64, 64, 3, 3), 0.25)",
         "say(F.adaptive_avg_pool2d(F.conv2d(v0, v1), 1).stride(), F.max_pool2d(F.conv2d(v0, v1), 30).stride())",
     ],
+    "an index into nothing is out of range": [
+        "v0 = t.zeros((0,))",
+        "v1 = t.index_select(v0, 0, t.tensor([0]))",
+        "v2 = t.index_select(t.zeros((0, 2)), 0, t.tensor([0]))",
+        "v3 = t.index_select(t.zeros((2, 0)), 0, t.tensor([5]))",
+    ],
     "a bool that an array of other bytes is copied to is 0 or 1": [
         "n0 = np.array([[0, 1, 2, 208]], dtype='uint8').view('bool')",
         "v0 = t.tensor(n0)",

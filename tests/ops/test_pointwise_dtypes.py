@@ -191,6 +191,15 @@ def test_addcdiv_refuses_to_divide_whole_numbers():
     assert cresset.addcdiv(cresset.ones(2), whole, cresset.tensor([2.0, 2.0])).tolist() == [1.5, 2.0]
 
 
+@pytest.mark.parametrize("shape", [(2,), (2, 0)])
+def test_an_imaginary_attribute_of_a_real_formula_is_refused(shape):
+    x = cresset.ones(shape)
+    for call in (cresset.nn.functional.hardshrink, cresset.nn.functional.leaky_relu, cresset.nn.functional.elu):
+        with pytest.raises(RuntimeError, match="imaginary part"):
+            call(x, 1j)
+        assert cresset.equal(call(x, 0.5 + 0j), call(x, 0.5))
+
+
 def test_out_that_shares_elements_is_refused_before_it_is_resized():
     shared = cresset.zeros(2).expand(3, 2)
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
