@@ -179,3 +179,12 @@ def test_an_index_may_be_a_list():
         x = torch.ones(4, 3)
         assert x[[0, 2]].shape == (2, 3) and x[[0, 2], [1, 1]].shape == (2,)
         x[[0, 1]] = 5.0
+
+
+def test_views_have_the_memory_of_what_they_show():
+    with FakeTensorMode():
+        x = torch.ones(3, 4)
+        view, other = x[1], x + 1
+    assert x.untyped_storage().nbytes() == 48 and x.untyped_storage().device.type == "meta"
+    assert torch._subclasses.fake_utils.outputs_alias_inputs(view, [x])
+    assert not torch._subclasses.fake_utils.outputs_alias_inputs(other, [x])

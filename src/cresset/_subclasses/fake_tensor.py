@@ -118,6 +118,10 @@ class FakeTensor(Tensor):
         fake = next(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, FakeTensor))
         return fake.fake_mode.dispatch(func, types, args, kwargs)
 
+    def untyped_storage(self):
+        """What stands for the memory: of the meta device, and one for all views of a tensor."""
+        return self._shape_holder.untyped_storage()
+
     def tolist(self):
         """Refused: there are no values."""
         raise DataDependentOutputException(aten_table.packet("_local_scalar_dense").default)
@@ -146,7 +150,7 @@ class FakeTensor(Tensor):
                 "Can't pickle a FakeTensor, which has no data; torch.serialization.skip_data("
                 "materialize_fake_tensors=True) saves it as a tensor with room for them"
             )
-        storage = TypedStorage(wrap_storage=self._shape_holder.untyped_storage(), dtype=self.dtype)
+        storage = TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
         storage._untyped_storage._fake_device = self.fake_device
         return reduce_on(self, storage)
 

@@ -7,9 +7,9 @@ __all__ = ["output_alias_each_other", "outputs_alias_inputs", "outputs_are_input
 
 
 def _storages(tree):
-    """The memory of each tensor in a tree that has some of its own, in order."""
+    """The memory of each tensor in a tree that has some of its own, in order; of a fake one, what stands for it."""
     tensors = (leaf for leaf in tree_leaves(tree) if isinstance(leaf, _native.Tensor))
-    return [_native.storage_info(t)[0] for t in tensors if t.layout == _native.strided]
+    return [t.untyped_storage()._cdata for t in tensors if t.layout == _native.strided]
 
 
 def outputs_alias_inputs(outputs, inputs):
