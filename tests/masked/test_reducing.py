@@ -78,3 +78,9 @@ def test_place_of_extremes():
 def test_error_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call(cresset.zeros(2, 2))
+
+
+def test_the_product_over_no_dimension_leaves_the_elements():
+    x, mask = cresset.tensor([[2.0, 3.0]]), cresset.tensor([[True, False]])
+    assert cresset.masked.prod(x, [], mask=mask).tolist() == [[2.0, 1.0]]
+    assert cresset.masked.prod(x, (), mask=mask).item() == 2.0

@@ -79,6 +79,8 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     unmasked = filled(input, mask, 1)
     if not input.ndim:
         return unmasked.prod(dtype=dtype)
+    if dim == []:  # of no dimension it stays as it is, while () stands for all
+        return unmasked.to(dtype or unmasked.dtype)
     result = _reduce(unmasked, dim, lambda tensor, each: tensor.prod(each, keepdim=True, dtype=dtype))
     return _drop(result, input, dim, keepdim)
 
