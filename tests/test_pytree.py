@@ -138,6 +138,9 @@ def test_the_older_name_of_registering_warns():
     with pytest.warns(FutureWarning, match="_pytree._register_pytree_node is deprecated"):
         pytree._register_pytree_node(Box, lambda box: ([box.content], None), lambda children, context: Box(*children))
     assert pytree.tree_leaves([Box(1), 2]) == [1, 2]
+    with pytest.warns(FutureWarning), pytest.warns(UserWarning, match="already registered.*Overwriting"):
+        pytree._register_pytree_node(Box, lambda box: ([], box.content), lambda children, context: Box(context))
+    assert pytree.tree_leaves([Box(1), 2]) == [2]
 
 
 def test_named_results_go_through_pickle_and_are_struct_sequences():

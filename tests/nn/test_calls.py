@@ -339,6 +339,7 @@ def test_an_exception_with_a_note_can_be_pickled():
         ),
         (lambda: nn.LSTM(3, 5, bias=0), TypeError, "bias should be of type bool, got: int"),
         (lambda: nn.GRU(3, 5, batch_first="yes"), TypeError, "batch_first should be of type bool, got: str"),
+        (lambda: nn.LSTM(0, 5), ValueError, "input_size must be greater than zero"),
         (lambda: nn.RNN(3.5, 5), TypeError, "input_size should be of type int, got: float"),
         (
             lambda: cresset.gru_cell(

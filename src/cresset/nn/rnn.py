@@ -62,6 +62,8 @@ class RNNBase(Module):
         ):
             if not isinstance(value, kind):
                 raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+        if input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         if hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if num_layers <= 0:

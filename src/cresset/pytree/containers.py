@@ -158,6 +158,11 @@ def _register_pytree_node(cls, flatten_fn, unflatten_fn, **kwargs):
         FutureWarning,
         stacklevel=2,
     )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls!r} is already registered as pytree node. Overwriting the previous registration.", stacklevel=2
+        )
+        _deregister_pytree_node(cls)
     register_pytree_node(cls, flatten_fn, unflatten_fn, **kwargs)
 
 
