@@ -90,6 +90,9 @@ def circumstances(libraries, steps, why, operands):
         and behind_backward(libraries, steps)
     ):
         return BEHIND
+    if "nan_to_num_(" in steps[-1] and " bool " in operands:
+        text = re.sub(r"(\S+)[.]nan_to_num_\(\)", r"\1.copy_(\1.clone())", steps[-1])
+        return AS_APART if agrees_with(libraries, steps, text) else ""
     if "median(" in steps[-1] and re.match(r"v\d+: \S+ instead of \S+ at ", why):
         text = re.sub(r"\b(v\d+)(?=[.]median\()", r"\1.clone(memory_format=t.contiguous_format)", steps[-1])
         return AS_APART if agrees_with(libraries, steps, text) else ""

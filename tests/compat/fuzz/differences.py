@@ -278,6 +278,8 @@ KNOWN = [
     (r"F[.]rms_norm\(", r"^v\d+: strides \([\d, ]+\) instead of \([\d, ]+\); dense instead of dense$", r"",
         "a contiguous result, as that of layer_norm; PyTorch's has the strides of its input"),
     (r"create_graph=True", r"^said [\s\S]*; in flags alone(; of a node of \w+( \w+)?)?$", r"", "which gradients that are constant have a history"),
+    (r"nan_to_num_\(", r"^v\d+: \S+ instead of \S+ at .*; as PyTorch with copies of what is read$", r" bool ",
+        "a bool is 0 or 1 once it was written, also where that changes no number, and seen through other views"),
     (r"", r"^v\d+: 1 instead of ([2-9]|\d\d+) at .* bool$", r" bool ", "a bool is 0 or 1, also when it is copied"),
     (r"", r"^n\d+: \('array', '\w+', \(\), \(\), \S+\) instead of \('array', '\w+', \(\), \(\), \S+\)$", r"",
         "an array of no dimension: asarray and as_tensor share its memory; PyTorch copies it"),
