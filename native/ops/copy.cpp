@@ -89,8 +89,7 @@ struct NamedDtype {
   const char *name, *signature;
   Dtype dtype;
 };
-#define NAMED(name, dtype) \
-  { name, name "(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", Dtype::dtype }
+#define NAMED(name, dtype) {name, name "(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", Dtype::dtype}
 constexpr NamedDtype kNamed[] = {
     NAMED("float", f32),  NAMED("double", f64),   NAMED("half", f16), NAMED("bfloat16", bf16), NAMED("long", i64),
     NAMED("int", i32),    NAMED("short", i16),    NAMED("char", i8),  NAMED("byte", u8),       NAMED("bool", b8),

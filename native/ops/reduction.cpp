@@ -268,9 +268,8 @@ void infer_amax(Call& c) {
 }
 template <bool kLargest>
 void fold_extreme(const Tensor& t, uint64_t reduced, const Tensor& out, const char* who) {
-  visit_ordered(t.dtype(), who, [&]<class T>() {
-    run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1});
-  });
+  visit_ordered(t.dtype(), who,
+                [&]<class T>() { run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1}); });
 }
 template <bool kLargest>
 void run_amax(Call& c) {
