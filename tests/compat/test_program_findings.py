@@ -75,6 +75,12 @@ PROGRAMS = {
         "v2 = t.index_select(t.zeros((0, 2)), 0, t.tensor([0]))",
         "v3 = t.index_select(t.zeros((2, 0)), 0, t.tensor([5]))",
     ],
+    "whole numbers are no data of a view that requires a gradient by its base": [
+        "v0 = t.ones(2, requires_grad=True)",
+        "with t.no_grad(): v1 = v0[:1]",
+        "v1.data = t.arange(4)",
+        "v1.data = t.zeros(3)",
+    ],
     "a bool that an array of other bytes is copied to is 0 or 1": [
         "n0 = np.array([[0, 1, 2, 208]], dtype='uint8').view('bool')",
         "v0 = t.tensor(n0)",
