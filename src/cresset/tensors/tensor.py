@@ -82,8 +82,13 @@ def __complex__(self):
     return complex(self.item())
 
 
+# Names from Python 2, which programs still call. They are not shown: for a slip of the pen Python looks for the nearest
+# name only where there are no more than 750.
+_OF_PYTHON_2 = {"__div__": "__truediv__", "__idiv__": "__itruediv__", "__nonzero__": "__bool__", "__long__": "__int__"}
+
+
 def __dir__(self):
-    names = set(object.__dir__(self))
+    names = set(object.__dir__(self)).difference(_OF_PYTHON_2)
     if self.device.type != "cuda":
         names.discard("__cuda_array_interface__")
     return sorted(names)
@@ -659,9 +664,8 @@ def install(methods):
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.__torch_dispatch__ = _disabled_torch_dispatch
     Tensor.__array_priority__ = 1000
-    # Names from Python 2, which programs still call.
-    Tensor.__div__, Tensor.__idiv__, Tensor.__nonzero__ = Tensor.__truediv__, Tensor.__itruediv__, Tensor.__bool__
-    Tensor.__long__ = Tensor.__int__
+    for older, name in _OF_PYTHON_2.items():
+        setattr(Tensor, older, getattr(Tensor, name))
     for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of
         setattr(Tensor, flag, property(lambda self: False))
     Tensor.names = property(lambda self: (None,) * self.dim())
