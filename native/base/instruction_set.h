@@ -38,12 +38,18 @@ template <class Loop, class... Args>
   Loop::template run<HardwareFma>(args...);
 }
 
+// For processors from before 2013. Cold: compiled to be small.
+template <class Loop, class... Args>
+[[gnu::cold, gnu::noinline]] void run_baseline(Args... args) {
+  Loop::template run<SoftwareFma>(args...);
+}
+
 template <class Loop, class... Args>
 void run_vectorized(Args... args) {
   static const InstructionSet best = detect_instruction_set();
   if (best == InstructionSet::avx512) return run_avx512<Loop>(args...);
   if (best == InstructionSet::avx2) return run_avx2<Loop>(args...);
-  Loop::template run<SoftwareFma>(args...);
+  run_baseline<Loop>(args...);
 }
 
 // The same without the widest level, for loops that wait for memory anyway: a third less code.
@@ -51,7 +57,7 @@ template <class Loop, class... Args>
 void run_vectorized_256(Args... args) {
   static const InstructionSet best = detect_instruction_set();
   if (best != InstructionSet::baseline) return run_avx2<Loop>(args...);
-  Loop::template run<SoftwareFma>(args...);
+  run_baseline<Loop>(args...);
 }
 
 #else
