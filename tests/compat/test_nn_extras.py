@@ -1,4 +1,4 @@
-"""Pruning, flex_attention and nn.grad beside PyTorch's."""
+"""Pruning, flex_attention, affine grids and nn.grad beside PyTorch's."""
 
 import importlib
 import warnings
@@ -58,6 +58,34 @@ def test_flex_attention(score_mod, mask_mod):
         (our_blocks, ours), (their_blocks, theirs) = run(cresset), run(torch)
     assert our_blocks == their_blocks
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def near(b, h, q, kv):
+    return (q >= kv) & (q - kv < 300)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(None, None, 128, 128), (2, 1, 2048, 2048), (2, 3, 300, 300), (1, 1, 4000, 300), (None, None, 8192, 512)]
+)
+def test_a_block_mask_is_drawn(sizes):
+    ours, theirs = (
+        importlib.import_module(t.__name__ + ".nn.attention.flex_attention").create_block_mask(near, *sizes, "cpu")
+        for t in (cresset, torch)
+    )
+    assert str(ours) == str(theirs) and repr(ours) == repr(theirs)
+    for options in ({"limit": 1}, {"grid_size": (2, 3)}, {"grid_size": 5}, {"grid_size": -1}):
+        assert ours.to_string(**options) == theirs.to_string(**options)
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_the_grid_of_the_identity_has_pytorchs_bits(align):
+    """Every place lies between pixels: half a unit aside, grid_sample's gradient is that of other ones."""
+    for count in range(2, 130):
+        ours, theirs = (
+            t.nn.functional.affine_grid(t.eye(2, 3)[None], (1, 1, count, 3), align_corners=align).tolist()
+            for t in (cresset, torch)
+        )
+        assert ours == theirs, count
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

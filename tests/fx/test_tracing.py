@@ -170,6 +170,7 @@ def test_constants_become_attributes_once():
 def test_a_copy_is_a_module_of_its_own(how):
     traced, x = fx.symbolic_trace(Net().eval()), cresset.randn(2, 4)
     other = how(traced)
+    assert (type(traced).__name__, type(other).__name__) == ("Net", "GraphModule")
     assert cresset.equal(other(x)["out"], traced(x)["out"]) and other.code == traced.code
     with cresset.no_grad():
         other.get_parameter("head.0.bias").fill_(50)

@@ -77,11 +77,12 @@ class GraphModule(Module):
     """
 
     def __new__(cls, *_, **__):
-        # Each graph has a class of its own: forward belongs to the class.
+        # Each graph has a class of its own: forward belongs to the class. Copies have the plain name.
         for base in cls.__mro__:
             if base.__qualname__ != "GraphModuleImpl" and not base.__dict__.get("_is_made"):
                 break
         kind = type("GraphModuleImpl", (base,), {"_is_made": True, "__module__": base.__module__})
+        kind.__name__ = "GraphModule"
         return super().__new__(kind)
 
     def __init__(self, root, graph, class_name="GraphModule"):
@@ -263,19 +264,18 @@ class GraphModule(Module):
         made = GraphModule.__new__(type(self))
         memo[id(self)] = made
         Module.__init__(made)
-        type(made).__name__ = type(self).__name__
         state = {name: value for name, value in self._state().items() if name != "_graph"}
         made.__dict__.update(copy.deepcopy(state, memo))
         made.graph = copy.deepcopy(self._graph, memo)
         return made
 
     def __copy__(self):
-        made = GraphModule(self, self.graph, type(self).__name__)
+        made = GraphModule(self, self.graph)
         made.meta = self.meta
         return made
 
     def __reduce__(self):
-        return reduce_graph_module, (self._state(), type(self).__name__)
+        return reduce_graph_module, (self._state(),)
 
     def to_folder(self, folder, module_name="FxModule"):
         """Write the module as Python source beside its tensors: `from folder import FxModule`."""
@@ -313,11 +313,10 @@ class GraphModule(Module):
             file.write("from .module import *\n")
 
 
-def reduce_graph_module(state, class_name="GraphModule"):
+def reduce_graph_module(state):
     """A pickled GraphModule again: its graph is data, and its code is made from it."""
     made = GraphModule.__new__(GraphModule)
     Module.__init__(made)
-    type(made).__name__ = class_name
     graph = state.pop("_graph")
     made.__dict__.update(state)
     made.graph = graph

@@ -161,9 +161,10 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self):
-        """The share of blocks that nobody looks at, in percent."""
-        dense = self.to_dense()
-        return 100 * (1 - dense.sum().item() / dense.numel())
+        """The share of elements in blocks that nobody looks at, in percent. Blocks count as whole, so that where the
+        lengths are no multiples of a block's the share comes out too small, even below zero, as PyTorch's does."""
+        seen = self.to_dense().sum().item() * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
+        return 100 * (1 - seen / self.numel())
 
     def to_dense(self):
         """Ones where a block is seen, in part or wholly: (…, query blocks, key blocks)."""
@@ -202,10 +203,52 @@ class BlockMask:
             *moved, self.BLOCK_SIZE, self.mask_mod, self.seq_lengths, self.q_indices is not None
         )
 
-    def __repr__(self):
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+    def to_string(self, grid_size=(20, 20), limit=4):
+        """A picture of each head: a full square where all blocks are seen, a light one where some are.
 
-    __str__ = __repr__
+        Args:
+            grid_size: the most squares down and across, one number for both; -1 draws every block.
+            limit: how many heads are drawn.
+        """
+        dense = self.to_dense().bool()
+        down, across = grid_size if isinstance(grid_size, tuple) else (grid_size, grid_size)
+        heads = list(itertools.product(*map(range, dense.shape[:-2])))
+        pictures = [f"{head}\n{_picture(dense[head], down, across)}" for head in heads[:limit]]
+        if len(heads) > limit:
+            pictures.append(
+                "...\nTo print out more, set BlockMask.to_string(limit=N)\n"
+                "You can also index (BlockMask[batch, head]) to choose a specific batch or head"
+            )
+        return "\n".join(pictures)
+
+    def __str__(self):
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
+
+    def __repr__(self):
+        lists = [f"{name}={None if (t := getattr(self, name)) is None else t.shape}" for name in _LISTS]
+        rest = [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}", f"sparsity={self.sparsity():.2f}%"]
+        mask_mod = getattr(self.mask_mod, "__name__", self.mask_mod)
+        return "BlockMask(\n    " + ",\n    ".join([*lists, *rest, f"mask_mod={mask_mod}"]) + "\n)"
+
+
+_LISTS = [
+    whole + side + what
+    for side in ("kv_", "q_")
+    for whole in ("", "full_")
+    for what in ("num_blocks", "indices")
+]  # fmt: skip
+
+
+def _picture(dense, down, across):
+    """One head's blocks as lines of squares, several blocks to a square where there are more than `down`, `across`."""
+    rows, columns = dense.shape
+    high, wide = (max(1, -(-size // most)) for size, most in ((rows, down), (columns, across)))
+    seen = {True: "██", False: "  "}
+    lines = []
+    for row in range(0, rows, high):
+        parts = [dense[row : row + high, column : column + wide] for column in range(0, columns, wide)]
+        lines.append("".join(seen[bool(part.any())] if part.all() or not part.any() else "░░" for part in parts))
+    return "\n".join(lines) + "\n"
 
 
 def _dense_to_ordered(dense):
