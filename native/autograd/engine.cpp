@@ -247,37 +247,23 @@ class BackwardRun {
     }
     Grads out;
     out.resize(node.edges.size());
-    bool any = false;
-    for (const Tensor& g : grads) any |= g.defined();
-    if (tasks_[k].needed && (any || node.results.empty() || node.runs_without_gradient())) {
+    const bool hooked = node.hooks && !node.hooks->node.empty();
+    if (tasks_[k].needed && (hooked || has_work(node, grads))) {
       const Profiled whole("autograd::engine::evaluate_function: ", node.name(), ProfileKind::node);
       GradModeGuard mode(request_.create_graph);
-      const bool hooked = node.hooks && !node.hooks->node.empty();
       if (hooked)
         for (auto& hook : std::vector(node.hooks->node)) hook->before(grads);
       Grads before;
       if (hooked) before = grads;
-      try {
-        const Profiled derivative("", node.name(), ProfileKind::node);
-        Expendable expendable;
-        if (computes_late && !request_.keep_graph && !request_.create_graph) {
-          offer_saved(node, expendable);
-          if (!hooked) expendable.offer_gradients({grads.begin(), grads.end()});
-        }
-        node.backward(grads, out);
-        if (modes.anomaly && modes.anomaly_checks_nan) check_nan(node, out);
-      } catch (...) {
-        if (modes.anomaly) python_steps.explain_anomaly(node);
-        throw;
-      }
+      if (!hooked || has_work(node, grads)) run(node, grads, out, hooked);
       for (int64_t i = 0; i < out.size(); ++i)
         if (out[i].defined() && node.edges[i].node) out[i] = fit(node.name(), out[i], target_of(node.edges[i]));
       if (node.hooks && !node.hooks->node.empty()) {
         before.resize(grads.size());  // hooks that came while it ran see no gradients
         for (auto& hook : std::vector(node.hooks->node)) hook->after(out, before);
       }
-      if (!request_.keep_graph) node.release_saved();
     }
+    if (tasks_[k].needed && !request_.keep_graph) node.release_saved();
     for (int64_t i = 0; i < node.edges.size(); ++i) {
       const Edge& e = node.edges[i];
       if (!e.node) continue;
@@ -288,15 +274,45 @@ class BackwardRun {
     running = nullptr;  // what runs at the end of the run belongs to no node
   }
 
+  // Whether a node computes something: most do nothing where no gradient has come.
+  static bool has_work(const Node& node, const Grads& grads) {
+    for (const Tensor& g : grads)
+      if (g.defined()) return true;
+    return node.results.empty() || node.runs_without_gradient();
+  }
+
+  void run(Node& node, Grads& grads, Grads& out, bool hooked) {
+    try {
+      const Profiled derivative("", node.name(), ProfileKind::node);
+      Expendable expendable;
+      if (computes_late && !request_.keep_graph && !request_.create_graph) {
+        offer_saved(node, expendable);
+        if (!hooked) expendable.offer_gradients({grads.begin(), grads.end()});
+      }
+      node.backward(grads, out);
+      if (modes.anomaly && modes.anomaly_checks_nan) check_nan(node, out);
+    } catch (...) {
+      if (modes.anomaly) python_steps.explain_anomaly(node);
+      throw;
+    }
+  }
+
   static ResultInfo target_of(const Edge& e) {
     return e.index < e.node->results.size() ? e.node->results[e.index] : ResultInfo{};
+  }
+
+  // What a hook gives instead of a gradient; nothing: it stays.
+  static void replace(Tensor& grad, Tensor by) {
+    if (!by.defined()) return;
+    check_replaced(grad);
+    grad = std::move(by);
   }
 
   void run_result_hooks(Node& node, Grads& grads) {
     for (auto& h : std::vector(node.hooks->on_results)) {
       if (h.index >= grads.size()) continue;  // a gradient that did not come is None to the hook
       GradModeGuard mode(request_.create_graph);
-      if (Tensor changed = h.hook->call(grads[h.index]); changed.defined()) grads[h.index] = changed;
+      replace(grads[h.index], h.hook->call(grads[h.index]));
     }
     for (auto& r : std::vector(node.hooks->retain)) {
       if (!r.tensor->tensor || r.index >= grads.size() || !grads[r.index].defined()) continue;
@@ -319,10 +335,9 @@ class BackwardRun {
 
   void run_leaf_hooks(AccumulateGrad& leaf, Grads& grads) {
     AutogradState* state = state_of(leaf.variable.get());
-    if (!state || !leaf.variable->requires_grad) return;
+    if (!state) return;
     GradModeGuard mode(request_.create_graph);
-    for (auto& hook : std::vector(state->leaf_hooks))
-      if (Tensor changed = hook->call(grads[0]); changed.defined()) grads[0] = changed;
+    for (auto& hook : std::vector(state->leaf_hooks)) replace(grads[0], hook->call(grads[0]));
   }
 
   const BackwardRequest& request_;

@@ -234,10 +234,17 @@ AccumulateGrad::~AccumulateGrad() {
   if (AutogradState* s = state_of(variable.get()); s && s->accumulator == this) s->accumulator = nullptr;
 }
 
+// The hooks after accumulation are called also where there is nothing to add, or the leaf requires no gradient any
+// more.
 void AccumulateGrad::backward(Grads& grads, Grads&) {
+  if (variable->requires_grad && grads[0].defined()) accumulate(grads);
+  if (AutogradState* state = state_of(variable.get()))
+    for (auto& hook : std::vector(state->post_accumulate)) hook->call(variable);
+}
+
+void AccumulateGrad::accumulate(Grads& grads) {
   static const Operator& add = *Registry::instance().find("add");
   static const Operator& add_ = *Registry::instance().find("add_");
-  if (!variable->requires_grad || !grads[0].defined()) return;
   AutogradState& state = state_for_writing(variable.get());
   Tensor grad = grads[0];
   check(grad->batch_level() == variable->batch_level(),
@@ -280,7 +287,6 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
     note_memory_use(variable, MemoryUse::parameter);
     note_memory_use(state.grad, MemoryUse::gradient);
   }
-  for (auto& hook : std::vector(state.post_accumulate)) hook->call(variable);
 }
 
 }  // namespace cresset

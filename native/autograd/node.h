@@ -33,6 +33,10 @@ class NodeHook : public RefCounted {
   virtual void* object() const { return nullptr; }
 };
 
+inline void check_replaced(const Tensor& grad) {
+  check(grad.defined(), "a hook can't replace a None gradient with a non-None value");
+}
+
 // A tensor that may be gone.
 class WeakTensor : public RefCounted {
  public:
@@ -175,8 +179,12 @@ class AccumulateGrad : public Node {
   ~AccumulateGrad() override;
   const char* name() const override { return "torch::autograd::AccumulateGrad"; }
   bool is_accumulate() const override { return true; }
+  bool runs_without_gradient() const override { return true; }
   void backward(Grads& grads, Grads& out) override;
   Tensor variable;
+
+ private:
+  void accumulate(Grads& grads);
 };
 
 // ---- what autograd keeps with a tensor

@@ -371,6 +371,7 @@ class PythonNodeHook : public NodeHook {
     Ref r(require(result));
     if (r.get() == Py_None) return;
     if (is_tensor(r.get())) {
+      check_replaced(grads[0]);
       grads[0] = unwrap(r.get());
       return;
     }
@@ -383,6 +384,7 @@ class PythonNodeHook : public NodeHook {
       PyObject* g = PyTuple_GET_ITEM(r.get(), i);
       check_type(g == Py_None || is_tensor(g), "a node hook returned a gradient that is no Tensor: expected Tensor or ",
                  "None at place ", i, ", got ", Py_TYPE(g)->tp_name);
+      if (g != Py_None) check_replaced(grads[i]);
       grads[i] = g == Py_None ? Tensor() : unwrap(g);
     }
   }

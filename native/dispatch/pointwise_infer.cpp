@@ -104,6 +104,9 @@ void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype com
   if (def.requirements & kFloating)
     check_implemented(first.kind != Kind::tensor || is_differentiable(dtype), c.op.name(), ": \"", def.name,
                       "_kernel\" not implemented for '", name_of(dtype), "'");
+  if (def.requirements & kOneDtype)  // numbers, too
+    check(common == dtype, c.op.name(), ": expected numbers that dtype ", name_of(dtype),
+          " holds; with these the result would be of dtype ", name_of(common));
   if (def.requirements & kBound) check_bound(c, def);
   if (def.requirements & kCondition)
     check(first.kind != Kind::tensor || dtype == Dtype::b8 || dtype == Dtype::u8, c.op.name(), ": ", def.name,

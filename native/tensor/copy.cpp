@@ -101,18 +101,34 @@ Tensor convert(const Tensor& t, Dtype dtype) {
   return out;
 }
 
+// Whether a byte is neither 0 nor 1, in a tensor of bytes on the CPU.
+static bool has_other_bytes(const Tensor& bytes) {
+  const int64_t count = bytes.numel();
+  const auto any = [](const uint8_t* b, int64_t n) {
+    uint8_t all = 0;
+    for (int64_t i = 0; i < n; ++i) all |= b[i];
+    return all > 1;
+  };
+  if (is_dense(bytes.sizes(), bytes.strides())) return any(bytes.data<uint8_t>(), count);
+  uint8_t block[kBlock];
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t n = std::min(kBlock, count - begin);
+    gather(reinterpret_cast<char*>(block), bytes.bytes(), bytes.sizes(), bytes.strides(), begin, n, 1);
+    if (any(block, n)) return true;
+  }
+  return false;
+}
+
 Tensor readable_bools(const Tensor& t) {
   if (t.dtype() != Dtype::b8 || t.is_meta() || t.numel() == 0 || !t.storage()->has_foreign_bools()) return t;
   const Tensor bytes = view_as_dtype(t, Dtype::u8, t.sizes(), t.strides(), t.offset());
-  if (t.device().is_cpu() && is_dense(t.sizes(), t.strides())) {
-    const uint8_t* b = bytes.data<uint8_t>();
-    uint8_t any = 0;
-    for (int64_t i = 0; i < t.numel(); ++i) any |= b[i];
-    if (any <= 1) return t;
-  }
-  const Tensor out = empty_like_layout(t, Dtype::b8);
-  copy_into(out, bytes);
-  return out;
+  if (t.device().is_cpu() && !has_other_bytes(bytes)) return t;
+  // The copy has the same strides, with what lies between the elements: a result's strides depend on them.
+  int64_t span = 1;
+  for (int64_t d = 0; d < t.dim(); ++d) span += (t.size(d) - 1) * t.stride(d);
+  const Tensor out = empty({{span}}, Dtype::b8, t.device());
+  copy_into(out, view_of(bytes, {{span}}, {{1}}, t.offset()));
+  return view_of(out, t.sizes(), t.strides(), 0);
 }
 
 namespace {

@@ -28,6 +28,46 @@ class Hooks:
         (y * y).sum().backward()
         return seen, x.grad
 
+    def where_no_gradient_comes(lib):
+        class Ended(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return None
+
+        x, seen = leaf(lib, [1.0, 2.0]), []
+        x.register_hook(lambda g: seen.append(("leaf", g)))
+        x.register_post_accumulate_grad_hook(lambda leaf: seen.append(("after", leaf.grad)))
+        y = x * x
+        for node in (y.grad_fn, y.grad_fn.next_functions[0][0]):
+            node.register_prehook(lambda gs: seen.append(("before", gs)))
+            node.register_hook(lambda out, gs: seen.append(("node", out, gs)))
+        Ended.apply(y).sum().backward()
+        seen.append(x.grad)
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            seen.append("a second time" in str(error))
+        return seen
+
+    def that_makes_a_gradient_of_none(lib):
+        class Ended(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return None
+
+        x = leaf(lib, [1.0, 2.0])
+        y = x * x
+        y.grad_fn.register_prehook(lambda gs: (lib.ones(2),))
+        Ended.apply(y).sum().backward()
+
     def removed(lib):
         x = leaf(lib, [1.0])
         handle = x.register_hook(lambda g: g * 10)

@@ -117,13 +117,14 @@ def test_what_is_drawn_after_a_result_was_made_says_nothing_about_its_rounding()
     assert [pair.step(text, compare=text != steps[1]) for text in steps] == [None] * 3
 
 
-def test_changes_of_memory_that_was_given_to_another_tensor_are_told_from_others():
+@pytest.mark.parametrize("change", ["v0.squeeze_()", "grown(v0, lambda: v0.resize_((6,)))"])
+def test_changes_of_memory_that_was_given_to_another_tensor_are_told_from_others(change):
     steps = [
         "v0 = values((2, 2), 'float32')",
         "v1 = values((2, 2), 'float32', 3).requires_grad_()",
         "v2 = v1 @ v1",
         "v0.set_(v1.untyped_storage(), 0, (2, 2))",
-        "v0.squeeze_()",
+        change,
         "v2.sum().backward()",
     ]
     pair = lockstep.Lockstep([torch, cresset])
@@ -146,6 +147,46 @@ def test_a_change_that_only_pytorch_notices_is_known_where_the_gradient_is_right
     assert "left untouched" in programs.judged(pair, [torch, cresset], steps, why)[2]
     monkeypatch.setattr(cresset.Tensor, "sum", lambda x: cresset.sum(x) * 2)
     assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
+
+
+# What PyTorch reads or writes where a user sees no write: the lines, and those without which nothing excuses them.
+UNSEEN = {
+    "a gradient of what was changed behind it": (
+        [
+            "v0 = values((2, 3), 'float32', 6).requires_grad_()",
+            "v1 = v0.data",
+            "v2 = F.scaled_dot_product_attention(v0, v0, v0)",
+            "with t.no_grad(): v1[...] = 2",
+            "(v2 * v2).sum().backward()",
+        ],
+        [3],
+    ),
+    "a gradient that is added to what was given": (
+        [
+            "v0 = t.cat([t.nn.Parameter(values((3,), 'float32')).view(-1)])",
+            "v0.backward(v0, retain_graph=True)",
+            "v0.sum().backward()",
+        ],
+        [1],
+    ),
+    "a view of a result that is one": (
+        ["v0 = values((2, 4), 'float32', 6)", "v1 = t.einsum('ij,kj->ik', v0, v0)", "v2 = v1[:1]",
+            "say(v2._base is v1, v2 is v1)"],
+        [1],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_is_known_is_so_by_its_circumstances(name):
+    steps, needed = UNSEEN[name]
+    pair = lockstep.Lockstep([torch, cresset])
+    why, kept = programs.replay(pair, steps)
+    assert kept == steps
+    assert why
+    assert programs.judged(pair, [torch, cresset], steps, why)[2]
+    plain = ["v1 = v0 * 1" if at in needed else step for at, step in enumerate(steps)]
+    assert programs.judged(pair, [torch, cresset], plain, why)[2] is None
 
 
 # What PyTorch refuses and cresset computes: the lines, and the function of cresset whose mistake must be seen.

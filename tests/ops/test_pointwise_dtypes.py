@@ -205,3 +205,12 @@ def test_out_that_shares_elements_is_refused_before_it_is_resized():
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         cresset.add(cresset.ones(()), 1, out=shared)
     assert shared.shape == (3, 2)
+
+
+def test_numbers_do_not_change_the_one_dtype_that_an_operator_has():
+    whole, flags = cresset.tensor([-1, 0, 2]), cresset.tensor([False, True])
+    assert cresset.heaviside(whole, 3).tolist() == [0, 3, 1]
+    assert cresset.heaviside(flags, True).tolist() == [True, True]
+    for x, number in ((whole, 0.5), (whole.float(), 1j), (flags, 2)):
+        with pytest.raises(RuntimeError, match="heaviside: expected numbers that dtype"):
+            cresset.heaviside(x, number)

@@ -260,6 +260,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     tensor([[1., 2.],
             [3., 4.]])
     """
+    if not (source is None or isinstance(source, Tensor) or hasattr(source, "untyped")):
+        raise TypeError(f"set_: argument 'source' must be Tensor or a storage, not {source.__class__.__name__}")
     if self.requires_grad and self.is_leaf and _native.is_grad_enabled():
         raise RuntimeError("set_: a leaf Variable that requires grad is being used in an in-place operation.")
     if self.requires_grad and _native.is_grad_enabled():
@@ -323,6 +325,8 @@ def _grown(storage, itemsize, offset, size, stride):
 
 def is_set_to(self, tensor):
     """Whether both are the same view of the same memory."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"is_set_to: argument 'tensor' must be Tensor, not {tensor.__class__.__name__}")
     same_view = (self.shape, self.stride(), self.storage_offset()) == (
         tensor.shape,
         tensor.stride(),

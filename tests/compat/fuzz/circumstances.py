@@ -34,6 +34,9 @@ LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_p
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
 GIVEN = re.compile(r"(v\d+)(?:[.]set_\(|[.]data = )")
+WRITTEN = re.compile(
+    r"(?:with t\.no_grad\(\): |grown\(v\d+, lambda: )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )"
+)
 OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
@@ -79,6 +82,8 @@ def circumstances(libraries, steps, why, operands):
     if found := re.fullmatch(r"said \((\d+), False\) instead of \(0, False\)", why):
         layer = maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])
         return f"; made by {maker(steps[:-1], layer)}"
+    if found := re.fullmatch(r"say\((v\d+)\._base is (v\d+), .*\)", steps[-1]):
+        return views(libraries, steps, found[2])
     if re.fullmatch(r"said \(True, (True|False)\) instead of \(True, (True|False)\)", why):
         return f"; made by {maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])}"
     if found := re.fullmatch(r"said \(\(([\d, ]+)\),\) instead of \(\(([\d, ]+)\),\)", why):
@@ -86,10 +91,13 @@ def circumstances(libraries, steps, why, operands):
         return "; signs of zeros" if all(pair == {0, 128} for pair in pairs) else ""
     if (
         GRADIENT.search(steps[-1])
-        and re.match(r"\S+: \S+ instead of \S+ at ", why)
+        and re.match(r"\S+: \S+ instead of \S+ at |only cresset raised RuntimeError: Function \w+ returned an", why)
         and behind_backward(libraries, steps)
     ):
         return BEHIND
+    if re.fullmatch(r"v\d+: version 0 instead of \d+", why) and any("backward(v" in step for step in steps):
+        theirs = [re.sub(r"(backward\()(v\d+)", r"\1\2.clone()", step) for step in steps]
+        return AS_APART if agrees(libraries, steps, theirs, answered=False) else ""
     if "nan_to_num_(" in steps[-1] and " bool " in operands:
         text = re.sub(r"(\S+)[.]nan_to_num_\(\)", r"\1.copy_(\1.clone())", steps[-1])
         return AS_APART if agrees_with(libraries, steps, text) else ""
@@ -139,16 +147,32 @@ def is_known_in_range(libraries, steps, why, operands):
 
 def behind_backward(libraries, steps):
     """Whether a difference is gone when nothing is written through `.data`, which is no change that backward minds."""
-    fewer = [step for step in steps if not DATA_WRITTEN.search(step)]
+    hidden = unminded(libraries[0], steps) if any(".data" in step for step in steps) else ()
+    fewer = [step for step in steps if not DATA_WRITTEN.search(step) and step not in hidden]
     lockstep = Lockstep(libraries)
     return len(fewer) < len(steps) and not any(lockstep.step(step) for step in fewer)
+
+
+def unminded(library, steps):
+    """The lines that write to a tensor while the version of another one, with the same memory, stays."""
+    side, found = Side(library), []
+    for text in steps:
+        before = [(x, asked(lambda x=x: x._version)) for x in side.tensors().values()]
+        side.run(text)
+        now = {
+            (asked(lambda x=x: x.untyped_storage().data_ptr()), asked(lambda x=x: x._version) == version)
+            for x, version in before
+            if x.numel()
+        }
+        found += [text] if any(not same and (start, True) in now for start, same in now) else []
+    return found
 
 
 def counted_together(libraries, steps):
     """Whether a difference is gone without the writes to variables that `set_` or `.data =` gave other memory."""
     given, fewer = set(), []
     for step in steps:
-        changed = re.match(r"(?:with t\.no_grad\(\): )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )", step)
+        changed = WRITTEN.match(step)
         if not (changed and changed[1] in given and not GIVEN.search(step)):
             fewer.append(step)
         given.update(GIVEN.findall(step))

@@ -7,6 +7,7 @@ instead.
 # ruff: noqa: E501 -- a table of patterns: a row a line
 
 import contextlib
+import copy
 import re
 
 from lockstep import Lockstep
@@ -42,7 +43,18 @@ def helpers(t):
         made = [t.view_as_complex(y) if p else y for y, p in zip(tree_flatten(made)[0], paired)]
         return tree_unflatten([y.requires_grad_(x.requires_grad) for x, y in zip(given, made)], form)
 
-    return {"fill": fill, "whole": whole, "clamp": clamp, "carried": carried, "widened": lambda: widened(t)}
+    def owned(value):
+        """Copies of tensors; of a list's, together, so that they share memory again."""
+        return value.clone() if isinstance(value, t.Tensor) else copy.deepcopy(value)
+
+    return {
+        "owned": owned,
+        "fill": fill,
+        "whole": whole,
+        "clamp": clamp,
+        "carried": carried,
+        "widened": lambda: widened(t),
+    }
 
 
 def widened(t):
@@ -126,7 +138,9 @@ def last_call(line):
 
 def in_fresh_memory(steps):
     """A new result that is copied to `out=`, which has memory of its own: not that of a file, or more than it shows."""
-    kept = [re.sub(r"^(v\d+ = (?:F\.\w+_loss|through_\w+)\(.*)", r"\1.clone()", step) for step in steps[:-1]]
+    kept = [
+        re.sub(r"^((?:v\d+, )*v\d+ = )((?:F\.\w+_loss|through_\w+)\(.*)", r"\1owned(\2)", step) for step in steps[:-1]
+    ]
     return steps, [*kept, re.sub(OUT, r"fill(\2, \1))", steps[-1])]
 
 

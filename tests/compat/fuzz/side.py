@@ -96,12 +96,13 @@ class Side:
         return now - first[1]
 
     def sharing(self, tensors):
-        """For each name the first name whose tensor has the same memory."""
+        """For each name the first name whose tensor has the same memory; without memory, that is the same one."""
         first, shared = {}, {}
         for name, tensor in tensors.items():
             storage = tensor.untyped_storage()
             start = asked(storage.data_ptr) if storage.nbytes() and tensor.numel() else ""
-            shared[name] = name if isinstance(start, str) else first.setdefault(start, name)
+            where = ("nowhere", id(tensor)) if isinstance(start, str) else start
+            shared[name] = first.setdefault(where, name)
         return shared
 
 
