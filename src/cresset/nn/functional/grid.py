@@ -130,6 +130,5 @@ def _line(count, align_corners, like):
     if count <= 1:
         return like.new_zeros(count)
     line = cresset.linspace(-1, 1, count, dtype=like.dtype, device=like.device)
-    return (
-        line if align_corners else line * (count - 1) / count
-    )  # rounded twice, as PyTorch: corners of cells are exact
+    # Rounded twice, as PyTorch does: a place at the border of two pixels lies on the same side.
+    return line if align_corners else line * (count - 1) / count
