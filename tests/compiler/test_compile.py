@@ -119,3 +119,8 @@ def test_only_max_autotune_lets_products_change_their_bits():
     cresset.compile(cresset.compile(look), mode="max-autotune-no-cudagraphs")(x)
     look(x)
     assert levels == [1, 2, 2, 1]
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(AssertionError, match="A callable function is expected, but <class 'int'> is provided"):
+        cresset.compile(5)

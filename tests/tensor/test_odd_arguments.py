@@ -43,9 +43,11 @@ class TestArgumentsThatAreRead:
         with pytest.raises(RuntimeError, match="layout"):
             make(cresset.sparse_coo)
 
-    def test_names_of_dimensions_are_refused(self):
-        with pytest.raises(RuntimeError, match="named tensors are not supported"):
+    def test_there_are_no_named_tensors(self):
+        """PyTorch has none since 2.13."""
+        with pytest.raises(TypeError, match="unexpected keyword argument 'names'"):
             cresset.tensor([1.0], names=("N",))
+        assert not hasattr(cresset.ones(1), "names")
 
     def test_type_takes_no_other_keywords(self):
         with pytest.raises(TypeError, match="unexpected keyword argument 'bad'"):

@@ -107,7 +107,7 @@ def compile(
             recompile_limit=recompile_limit, disable=disable,
         )  # fmt: skip
     if not callable(model):
-        raise RuntimeError(f"compile: A callable function is expected, but {type(model)} is provided.")
+        raise AssertionError(f"compile: A callable function is expected, but {type(model)} is provided.")
     if disable or isinstance(model, OptimizedModule):
         return model
     make = functools.partial(

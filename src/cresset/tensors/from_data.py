@@ -10,15 +10,13 @@ from ..storage import TypedStorage, is_storage
 Tensor = _native.Tensor
 
 
-def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False, names=None):
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor with a copy of `data`: numbers, nested lists, arrays.
 
     >>> cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
     tensor([[1., 2.],
             [3., 4.]])
     """
-    if names is not None:
-        raise RuntimeError(f"tensor: names={names!r} was given, and named tensors are not supported")
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "

@@ -672,7 +672,6 @@ def install(methods):
         setattr(Tensor, older, getattr(Tensor, name))
     for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of
         setattr(Tensor, flag, property(lambda self: False))
-    Tensor.names = property(lambda self: (None,) * self.dim())
     Tensor.T, Tensor.mT, Tensor.H, Tensor.mH = property(_T), property(_mT), property(_H), property(_mH)
     operators = _native.operators()
     Tensor.real = property(lambda self: operators["real"](self), _set_real)
