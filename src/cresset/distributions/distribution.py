@@ -67,8 +67,8 @@ class Distribution:
             value = getattr(self, parameter)
             if not condition.check(value).all():
                 raise ValueError(
-                    f"{name}: expected parameter {parameter} ({type(value).__name__} of shape {tuple(value.shape)}) "
-                    f"to satisfy the constraint {condition!r}, but found invalid values:\n{value}"
+                    f"Expected parameter {parameter} ({type(value).__name__} of shape {tuple(value.shape)}) of "
+                    f"distribution {self!r} to satisfy the constraint {condition!r}, but found invalid values:\n{value}"
                 )
 
     # ---------------------------------------------------------------- shapes
@@ -199,17 +199,16 @@ class Distribution:
         """Check the shape and the values of what log_prob, cdf or icdf is given."""
         name = self.__class__.__name__
         if not isinstance(value, cresset.Tensor):
-            raise ValueError(f"{name}: expected the value to be a Tensor, got a {type(value).__name__}")
+            raise ValueError(f"{name}: The value argument to log_prob must be a Tensor, got a {type(value).__name__}")
         shape, expected = value.shape, self._batch_shape + self._event_shape
         if shape[len(shape) - len(self._event_shape) :] != self._event_shape:
             raise ValueError(
-                f"{name}: expected the value to end in event_shape {tuple(self._event_shape)}, got shape {tuple(shape)}"
+                f"{name}: The right-most size of value must match event_shape: {shape} vs {self._event_shape}."
             )
         for given, wanted in zip(reversed(shape), reversed(expected)):
             if given != wanted and given != 1 and wanted != 1:
                 raise ValueError(
-                    f"{name}: the value has shape {tuple(shape)}, which does not broadcast with "
-                    f"batch_shape + event_shape {tuple(expected)}"
+                    f"{name}: Value is not broadcastable with batch_shape+event_shape: {shape} vs {expected}."
                 )
         try:
             support = self.support
@@ -220,8 +219,8 @@ class Distribution:
             return
         if not support.check(value).all():
             raise ValueError(
-                f"{name}: expected the value ({type(value).__name__} of shape {tuple(shape)}) "
-                f"to be within the support {support!r}, but found invalid values:\n{value}"
+                f"Expected value argument ({type(value).__name__} of shape {tuple(shape)}) to be within the support "
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
     def __repr__(self):

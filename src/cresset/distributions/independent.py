@@ -28,8 +28,8 @@ class Independent(Distribution):
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
             raise ValueError(
-                f"Independent: cannot take {reinterpreted_batch_ndims} batch dimensions into the event; "
-                f"the base distribution has batch_shape {tuple(base_distribution.batch_shape)}"
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}"
             )
         shape = base_distribution.batch_shape + base_distribution.event_shape
         cut = len(base_distribution.batch_shape) - reinterpreted_batch_ndims

@@ -105,7 +105,8 @@ def kl_divergence(p, q):
     function = _KL_MEMOIZE[kinds]
     if function is None:
         raise NotImplementedError(
-            f"kl_divergence: no formula for p {kinds[0].__name__} and q {kinds[1].__name__}; register_kl adds one"
+            f"No KL(p || q) is implemented for p type {kinds[0].__name__} and q type {kinds[1].__name__}; "
+            "register_kl adds one"
         )
     return function(p, q)
 
@@ -204,8 +205,8 @@ def _(p, q):
     """F(θq) - F(θp) - (θq - θp)·∇F(θp), the Bregman divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"kl_divergence: no formula for p {type(p).__name__} and q {type(q).__name__}, two different exponential "
-            "families"
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}, two different "
+            "exponential families"
         )
     p_parameters, normalizer, gradients = p._normalizer_and_gradients()
     q_parameters = q._natural_params

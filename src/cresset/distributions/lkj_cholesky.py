@@ -27,7 +27,7 @@ class LKJCholesky(Distribution):
 
     def __init__(self, dim, concentration=1.0, validate_args=None):
         if dim < 2:
-            raise ValueError(f"LKJCholesky: expected dim to be at least 2, got {dim}")
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         # The squared length of row i without its diagonal is Beta(i / 2, concentration + (dim - 1 - i) / 2).

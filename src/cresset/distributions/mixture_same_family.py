@@ -24,7 +24,7 @@ class MixtureSameFamily(Distribution):
     def __init__(self, mixture_distribution, component_distribution, validate_args=None):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
-                "MixtureSameFamily: mixture_distribution must be a Categorical, got a "
+                "The Mixture distribution needs to be an instance of torch.distributions.Categorical, got a "
                 f"{type(mixture_distribution).__name__}"
             )
         if not isinstance(component_distribution, Distribution):

@@ -6,7 +6,7 @@ from .utils import lazy_property, logits_to_probs, probs_to_logits
 def check_one_is_given(distribution, probs, logits):
     if (probs is None) == (logits is None):
         raise ValueError(
-            f"{distribution.__class__.__name__}: expected either probs or logits, got "
+            f"{distribution.__class__.__name__}: Either `probs` or `logits` must be specified, but not both; got "
             f"{'none' if probs is None else 'both'}"
         )
 

@@ -30,7 +30,10 @@ def broadcast_all(*values):
     """
     for value in values:
         if not (is_tensor_like(value) or isinstance(value, _NUMBER)):
-            raise ValueError(f"broadcast_all: expected tensors and numbers, got a {type(value).__name__}")
+            raise ValueError(
+                "Input arguments must all be instances of Number, torch.Tensor or objects implementing "
+                f"__torch_function__, got a {type(value).__name__}"
+            )
     like = next((v for v in values if isinstance(v, cresset.Tensor)), None)
     options = {"dtype": cresset.get_default_dtype()} if like is None else {"dtype": like.dtype, "device": like.device}
     return cresset.broadcast_tensors(*(v if is_tensor_like(v) else cresset.tensor(v, **options) for v in values))

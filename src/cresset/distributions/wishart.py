@@ -55,7 +55,7 @@ class Wishart(ExponentialFamily):
             self.df = df.expand(batch_shape)
         size = matrix.shape[-1]
         if (self.df <= size - 1).any():
-            raise ValueError(f"Wishart: df must be above {size - 1} for {size} x {size} matrices, got {df}")
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
         if (self.df < size).any():
             warnings.warn(f"Wishart: with df below {size}, singular draws are likely", stacklevel=2)
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
