@@ -12,7 +12,7 @@ and write answers, so that nothing a request says or a model does can stop the f
 | `worker.py` | the loop of a worker |
 | `sources.py`, `batches.py`, `handlers.py` | a model from a file or a class; requests run together; TorchServe's handlers |
 | `open_inference.py`, `predictions.py` | the two languages of requests and answers |
-| `management.py`, `guard.py`, `patience.py`, `metrics.py`, `pages.py` | TorchServe's management API, who may ask, how slowly, numbers, what a browser sees |
+| `management.py`, `guard.py`, `protocol.py`, `metrics.py`, `pages.py` | TorchServe's management API, who may ask, how slowly, numbers, what a browser sees |
 | `load.py` | `cresset bench-serve` |
 """  # noqa: E501
 

@@ -9,7 +9,7 @@ import sys
 
 from . import extra
 from .logs import log
-from .patience import patient_protocol
+from .protocol import patient_protocol
 from .settings import ModelSettings, ServerSettings, SettingsError, parse_model, read_config
 
 SERVER_OPTIONS = ("host", "port", "store", "max_request", "max_connections", "grace", "log_requests")
