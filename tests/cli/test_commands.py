@@ -257,7 +257,7 @@ def test_the_help_of_training_tells_the_defaults(model, capsys):
 def test_serving_imports_nothing_of_its_extra_before_it_is_used():
     program = (
         "import sys, cresset.serve, cresset.cli; cresset.cli.make_parser(); cresset.serve.ModelSettings('m', 'm.pt2'); "
-        "print(sorted({'starlette', 'uvicorn', 'httpx', 'anyio', 'orjson'} & set(sys.modules)))"
+        "print(sorted({'starlette', 'uvicorn', 'httpx', 'anyio', 'httptools', 'orjson'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=60
@@ -265,9 +265,9 @@ def test_serving_imports_nothing_of_its_extra_before_it_is_used():
     assert done.stdout == "[]\n", done.stderr
 
 
-@pytest.mark.parametrize("missing", ["starlette", "uvicorn", "orjson"])
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn", "httptools", "orjson"])
 def test_serving_without_its_extra_says_how_to_get_it(missing, monkeypatch, capsys):
-    for name in ("starlette", "uvicorn", "orjson"):  # the others are there, or seem to be
+    for name in ("starlette", "uvicorn", "httptools", "orjson"):  # the others are there, or seem to be
         monkeypatch.setitem(sys.modules, name, None if name == missing else sys.modules[__name__])
     assert cli.main(["serve", "model.pt2"]) == 1
     assert (

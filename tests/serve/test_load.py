@@ -1,9 +1,17 @@
 """`cresset bench-serve`: percentiles, lost and wrong answers."""
 
+import contextlib
+import itertools
 import json
+import socket
+import threading
+import time
+
+import pytest
 
 from cresset import cli
-from cresset.serve.load import Connection, bodies_for, percentile, same
+from cresset.serve.drive import Connection, Drive, LoadError, same
+from cresset.serve.load import bodies_for, doubts, percentile
 
 
 def test_it_drives_load_and_prints_percentiles(server, capsys):
@@ -26,6 +34,7 @@ def test_it_drives_load_and_prints_percentiles(server, capsys):
         times = run["milliseconds"]
         assert 0 < times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
         assert run["lost"] == run["wrong"] == 0 and run["statuses"] == {"200": run["requests"]}
+        assert 0 < run["client"]["cores"] < 1.1 and run["client"]["late_ms"]["p99"] >= 0
     assert found["memory"]["front_mb"][0] > 0 and found["memory"]["workers_mb"][0] > 0
 
 
@@ -56,18 +65,99 @@ def test_requests_are_made_from_what_a_model_says():
     assert entry["shape"] == [1, 2] and len(entry["data"]) == 2
 
 
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b"
+
+
 def test_an_answer_is_read_from_the_pieces_in_which_it_comes():
-    class Drive:
-        seen = []
-
-        def got(self, connection, number, due, status, body):
-            self.seen.append((number, due, status, body))
-
     text = b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nwait!"
     for size in (1, 7, len(text)):
-        connection = Connection(Drive())
-        connection.sent = (3, 0.5)
-        for at in range(0, len(text), size):
-            connection.data_received(text[at : at + size])
-        assert connection.sent is None and Drive.seen.pop() == (3, 0.5, 429, b"wait!")
-    assert not Drive.seen
+        connection = Connection()
+        *before, last = [connection.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert set(before) <= {None} and last == (429, b"wait!", False)
+        assert connection.feed(text) == last
+    assert Connection().feed(text.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))[2]
+    with pytest.raises(LoadError, match="no Content-Length"):
+        Connection().feed(b"HTTP/1.1 200 OK\r\n\r\n")
+
+
+@contextlib.contextmanager
+def answering(answer):
+    """The address of a server of one connection after the other: answer(number) is what request `number` gets."""
+    numbers = itertools.count()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    line, _ = listening.accept()
+                    with line:
+                        while line.recv(1 << 16) and (text := answer(next(numbers))):
+                            line.sendall(text)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listening.getsockname()
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
+def driven(answer, seconds, rate=None, warm=0.0):
+    with answering(answer) as address, contextlib.closing(Drive(address, [b"ask"], [b"yes"], 1)) as drive:
+        drive.run(seconds, rate, warm)
+        return drive
+
+
+def test_requests_that_are_due_while_the_server_stands_still_count_from_when_they_were_due():
+    def answer(number):
+        time.sleep(0.5 if number == 10 else 0)
+        return ANSWER % (3, b"yes")
+
+    drive = driven(answer, 0.4, rate=100)
+    waited = [seconds for seconds in drive.latencies if seconds > 0.25]
+    assert len(drive.latencies) == drive.asked == 40 and drive.lost == drive.wrong == 0
+    assert 20 <= len(waited) <= 30  # not only the tenth, all that were due in the first quarter second behind it
+
+
+def test_what_is_asked_while_warming_up_does_not_count():
+    drive = driven(lambda number: ANSWER % (3, b"yes"), 0.3, rate=100, warm=0.3)
+    assert drive.asked == 60 and drive.counted == len(drive.latencies) == drive.statuses[200] <= 31
+
+
+def test_a_request_whose_connection_is_closed_is_lost_and_the_next_goes_on_another():
+    drive = driven(lambda number: None if number in (3, 7) else ANSWER % (3, b"yes"), 0.3, rate=100)
+    assert drive.lost == 2 and len(drive.latencies) == drive.asked - 2 == 28
+
+
+def test_answers_that_say_something_else_are_wrong():
+    drive = driven(lambda number: ANSWER % ((3, b"yes") if number % 2 else (2, b"no")), 0.1)
+    assert drive.wrong > 0 and abs(2 * drive.wrong - drive.asked) <= 1
+
+
+def test_a_request_larger_than_the_socket_takes_is_sent_in_parts():
+    size, seen = 20 << 20, []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            line, _ = listening.accept()
+            with line:
+                while sum(seen) < size and (data := line.recv(1 << 20)):
+                    seen.append(len(data))
+                line.sendall(ANSWER % (3, b"yes"))
+                line.recv(1)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        drive = Drive(listening.getsockname(), [bytes(size)], [b"yes"], 1)
+        drive.run(0.05, rate=19)
+        drive.close()
+        thread.join(10)
+    assert sum(seen) == size and drive.lost == 0 and len(drive.latencies) == 1
+
+
+def test_it_says_when_the_client_was_the_bottleneck():
+    def found(cores, late, p99):
+        return {"client": {"cores": cores, "late_ms": {"p99": late}}, "milliseconds": {"p99": p99}}
+
+    assert not list(doubts(found(0.3, 0.1, 0.3))) and not list(doubts(found(0.3, 1.0, 20.0)))
+    assert "took 97% of a core" in next(doubts(found(0.97, 0.0, 1.0)))
+    assert "more than 1.50 ms late" in next(doubts(found(0.3, 1.5, 2.0)))

@@ -1,6 +1,7 @@
 """When a batch is sent: at once, unless requests come so fast that it will be full within the delay."""
 
 import asyncio
+import collections
 
 from cresset.serve.pool import Pool
 from cresset.serve.settings import ModelSettings
@@ -12,14 +13,17 @@ class Recorder:
     retiring = False
 
     def __init__(self, pool):
-        self.pool, self.sizes = pool, []
-        pool.wanted = 1
+        self.pool, self.sizes, self.batches = pool, [], collections.deque()
+        pool.wanted += 1
+        pool.workers.append(self)
         pool.became_idle(self)
 
     def send(self, jobs, now):
+        self.batches.append(jobs)
         self.sizes.append(len(jobs))
 
     def answer(self):
+        self.batches.popleft()
         self.pool.became_idle(self)
 
 
@@ -62,14 +66,12 @@ def test_a_request_that_comes_alone_is_not_held_back():
 
 def test_what_arrives_while_the_worker_computes_goes_together():
     async def scene(pool, worker):
-        for _ in range(7):
+        for _ in range(4):
             pool.submit([], b"")
             await rounds()
         assert worker.sizes == [1]
         worker.answer()
-        assert worker.sizes == [1, 4]
-        worker.answer()
-        assert worker.sizes == [1, 4, 2]
+        assert worker.sizes == [1, 3]
 
     played(scene)
 
@@ -113,3 +115,68 @@ def test_a_pause_ends_the_holding_back():
         assert worker.sizes == [1]
 
     played(scene, delay=20)
+
+
+def test_a_client_that_waits_for_its_answers_is_hardly_ever_held_back():
+    async def scene(pool, worker):
+        await hurry(pool, worker)
+        loop, held = asyncio.get_running_loop(), 0
+        for _ in range(200):
+            start = loop.time()
+            pool.gap = 0.0  # as fast as can be, so far
+            pool.submit([], b"")
+            while not worker.batches:
+                await asyncio.sleep(0)
+            held += loop.time() - start > 0.002
+            worker.answer()
+        assert worker.sizes == [1] * 200 and 1 <= held <= 12
+
+    played(scene, delay=5)
+
+
+def test_a_full_batch_is_sent_while_the_only_worker_computes_the_one_before():
+    async def scene(pool, worker):
+        for _ in range(12):
+            pool.submit([], b"")
+        await rounds()
+        assert worker.sizes == [4, 4] and len(pool.queue) == 4
+        worker.answer()
+        assert worker.sizes == [4, 4, 4]
+        for _ in range(3):
+            pool.submit([], b"")
+            await rounds()
+        worker.answer()
+        assert worker.sizes == [4, 4, 4] and len(pool.queue) == 3
+        worker.answer()
+        assert worker.sizes == [4, 4, 4, 3]
+
+    played(scene)
+
+
+def test_with_two_workers_a_full_batch_waits_for_the_one_that_is_free_first():
+    async def scene(pool, worker):
+        other = Recorder(pool)
+        for _ in range(12):
+            pool.submit([], b"")
+        await rounds()
+        assert worker.sizes == other.sizes == [4] and len(pool.queue) == 4
+        other.answer()
+        assert other.sizes == [4, 4]
+
+    played(scene)
+
+
+def test_what_a_worker_that_died_had_not_begun_goes_on_in_its_order():
+    async def scene(pool, worker):
+        for number in range(9):
+            pool.submit([number], b"")
+        await rounds()
+        assert worker.sizes == [4, 4]
+        pool.closing = True  # no new worker
+        worker.reap = rounds
+        pool.ended(worker)
+        assert [job.description for job in pool.queue] == [[number] for number in range(9)]
+        assert [job.alone for job in pool.queue] == [True] * 4 + [False] * 5
+        assert [job.tries for job in pool.queue] == [1] * 4 + [0] * 5
+
+    played(scene)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import json
 import re
@@ -16,6 +17,11 @@ from .metrics import prometheus
 from .problems import Refused
 from .reading import uncompressed
 
+PLAIN_PATH = re.compile(rb"[\w/.@:-]+", re.ASCII)  # nothing escaped, no query
+A_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")  # of a header
+NOT_A_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+FRAMING = (b"content-length", b"transfer-encoding")  # where an answer ends is ours to say
+
 
 async def read_body(scope, receive, settings):
     """The body of a request, within the limits of size and time."""
@@ -28,8 +34,6 @@ async def read_body(scope, receive, settings):
         body = message.get("body", b"")
     else:
         body = await rest_of_body(message["body"], receive, limit)
-    if len(body) > limit:
-        raise Refused(413, f"the body has more than {limit} bytes", [["connection", "close"]])
     return body
 
 
@@ -50,10 +54,7 @@ async def rest_of_body(start, receive, limit):
 
 
 async def respond(send, status, kind, headers, body):
-    found = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-    found += [
-        (name.lower().encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in headers
-    ]
+    found = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *headers]
     await send({"type": "http.response.start", "status": status, "headers": found})
     await send({"type": "http.response.body", "body": body})
 
@@ -65,6 +66,14 @@ class Application:
 
     def __init__(self, inferences, others):
         self.inferences, self.others = inferences, others
+        self.straight = functools.lru_cache(256)(self.straight)
+
+    def straight(self, path):
+        """(Inference, name, version) if the path, as it was sent, is an inference's without further ado; else None."""
+        for inference in self.inferences if PLAIN_PATH.fullmatch(path) else ():
+            if found := inference.path.fullmatch(path.decode()):
+                return inference, *found.groups()
+        return None
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
@@ -87,29 +96,59 @@ class Inference:
         try:
             if scope["method"] not in self.methods:
                 raise Refused(405, f"{scope['method']} is not a way to ask", [["allow", ", ".join(self.methods)]])
-            model = self.registry.model(name)
-            pool = model.choose() if version is None else self.registry.pool(model.name, version)
+            pool = self.pool(name, version)
             body = await read_body(scope, receive, self.settings)
-            answer = await pool.submit(*self.described(scope, body, pool))
+            answer = await self.submit(pool, scope["headers"], body)
         except Refused as problem:
-            answer = problem.status, "application/json", problem.headers, self.error_text(problem)
-        if pool is not None:
-            seconds = time.perf_counter() - start
-            pool.measures.latency.add(seconds)
-            pool.measures.statuses[answer[0]] += 1
-        if self.settings.log_requests or answer[0] >= 500:
-            log(
-                "request",
-                path=scope["path"],
-                status=answer[0],
-                milliseconds=round((time.perf_counter() - start) * 1e3, 3),
-            )
-        await respond(send, *answer)
+            answer = self.refusal(problem)
+        await respond(send, *self.counted(scope["path"], pool, start, answer))
 
-    def described(self, scope, body, pool):
+    def pool(self, name, version):
+        model = self.registry.model(name)
+        return model.choose() if version is None else self.registry.pool(model.name, version)
+
+    def submit(self, pool, headers, body):
+        """The future of the answer."""
+        if len(body) > self.settings.max_bytes:
+            raise Refused(413, f"the body has more than {self.settings.max_bytes} bytes", [["connection", "close"]])
+        return pool.submit(*self.described(headers, body, pool))
+
+    def refusal(self, problem):
+        return problem.status, "application/json", problem.headers, self.error_text(problem)
+
+    def counted(self, path, pool, start, answer):
+        """(status, content type, headers, body) as bytes; the answer is counted, and logged if need be."""
+        status, kind, headers, body = answer
+        if headers or kind != "application/json" or status != 200:
+            status, kind, headers, body = self.sendable(status, kind, headers, body)
+        else:
+            kind = b"application/json"
+        if pool is not None:
+            pool.measures.latency.add(time.perf_counter() - start)
+            pool.measures.statuses[status] += 1
+        if self.settings.log_requests or status >= 500:
+            log("request", path=path, status=status, milliseconds=round((time.perf_counter() - start) * 1e3, 3))
+        return status, kind, headers, body
+
+    def sendable(self, status, kind, headers, body):
+        """A handler decides about status, type and headers: what HTTP does not have becomes 500."""
+        found = [
+            (name.lower().encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in headers
+        ]
+        kind = kind.encode("latin-1", "replace")
+        if not 200 <= status <= 599 or any(map(NOT_A_VALUE.search, (kind, *(value for _, value in found)))):
+            wrong = True
+        else:
+            wrong = any(name in FRAMING or not A_NAME.fullmatch(name) for name, _ in found)
+        if wrong:
+            problem = Refused(500, "the model's answer has a status or a header that cannot be sent")
+            return 500, b"application/json", [], self.error_text(problem)
+        return status, kind, found, b"" if status in (204, 304) else body  # these have none
+
+    def described(self, headers, body, pool):
         """What the worker has to know about the request, and its body."""
         kind, json_length, content_type, encoding, identity = self.kind, None, "", "", None
-        for name, value in scope["headers"]:
+        for name, value in headers:
             if name == b"inference-header-content-length":
                 json_length = value
             elif name == b"content-type":
@@ -124,10 +163,10 @@ class Inference:
             json_length = int(json_length)
         if encoding:
             body = uncompressed(body, encoding, self.settings.max_bytes)
-        headers = None
+        passed = None
         if pool.metadata.get("platform") == "cresset_handler":
-            headers = [[n.decode("latin-1"), v.decode("latin-1")] for n, v in scope["headers"] if n != b"authorization"]
-        return [kind, json_length, content_type, identity or str(next(self.numbers)), headers], body
+            passed = [[n.decode("latin-1"), v.decode("latin-1")] for n, v in headers if n != b"authorization"]
+        return [kind, json_length, content_type, identity or str(next(self.numbers)), passed], body
 
     def error_text(self, problem):
         return error_text(problem, self.kind == "predict")

@@ -9,7 +9,6 @@ import sys
 
 from . import extra
 from .logs import log
-from .protocol import patient_protocol
 from .settings import ModelSettings, ServerSettings, SettingsError, parse_model, read_config
 
 SERVER_OPTIONS = ("host", "port", "store", "max_request", "max_connections", "grace", "log_requests")
@@ -47,6 +46,8 @@ def run(models, settings, splits=None):
         raise SettingsError("serve: Windows is not supported yet; workers are reached by Unix sockets")
     import uvicorn
 
+    from .protocol import FrontProtocol
+
     listening = listen(settings)
     state = {"serving": False}
 
@@ -58,7 +59,7 @@ def run(models, settings, splits=None):
     signal.signal(signal.SIGINT, on_signal)
     config = uvicorn.Config(
         None,
-        http=patient_protocol(settings.head_timeout),
+        http=type("Front", (FrontProtocol,), {"patience": settings.head_timeout}),
         log_config=None,
         log_level="critical",
         access_log=False,

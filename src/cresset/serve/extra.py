@@ -5,7 +5,7 @@ import importlib
 
 def require():
     """Import the packages that the code names, or say how to get them."""
-    for name in ("starlette", "uvicorn", "orjson"):
+    for name in ("starlette", "uvicorn", "httptools", "orjson"):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:

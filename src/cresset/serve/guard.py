@@ -51,6 +51,11 @@ class Guard:
         await send({"type": "http.response.start", "status": status, "headers": found})
         await send({"type": "http.response.body", "body": b'{"error":"' + words + b'"}'})
 
+    def straight(self, path, headers):
+        """(Inference, name, version) if the request is one to a model and welcome, else None."""
+        found = self.application.straight(path)
+        return None if found is None or self.wrong(path, dict(headers)) is not None else found
+
     def wrong(self, path, headers):
         """(status, why) if the request is not welcome."""
         if path in OPEN:

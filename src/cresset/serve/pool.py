@@ -17,6 +17,13 @@ TICK = 0.001  # seconds by which the event loop may wake late: a delay is what a
 # A batch forms by itself while the workers compute: what has arrived goes together. An idle worker gains nothing by
 # letting a few requests wait for a few more; it waits only where they come so fast that the batch will be full within
 # the delay of its first request. So the delay is what a request is held back at most, and few are held back at all.
+# How fast they came is no promise that more will come: a client that asks again once it is answered never fills a
+# batch. Each time one was held back in vain, twice as many go at once before the next is held back.
+
+# Note [The next batch is there already]
+# A worker that has to ask for its next batch stands still until the front has time for it; with small batches that was
+# a third of its time. So a batch that is full, which waiting cannot make better, is sent while the worker computes the
+# one before. With several workers it stays in the queue: another may be free first.
 
 # Note [A worker that dies]
 # Its batch comes back to the head of the queue, each request marked `alone`: if one of them killed the worker, it will
@@ -42,6 +49,7 @@ class Pool:
         self.wanted, self.metadata, self.closing, self.failures = 0, {}, False, 0
         self.pumping, self.timer, self.sweeper, self.restarter = False, None, None, None
         self.rate = 0.0  # answers a second, lately: for Retry-After
+        self.penalty = self.hasty = 0  # batches that go at once after one held back in vain: then, and still
         self.latest, self.gap = -math.inf, settings.delay / 1000  # when a request came; seconds between two, lately
 
     # ---- workers
@@ -59,7 +67,7 @@ class Pool:
         """Change the number of workers, and wait until those that are new are ready."""
         self.wanted = count
         new = [await self.add_worker() for _ in range(count - len(self.active()))]
-        for worker in sorted(self.active(), key=lambda worker: worker.jobs is not None)[: len(self.active()) - count]:
+        for worker in sorted(self.active(), key=lambda worker: bool(worker.batches))[: len(self.active()) - count]:
             self.retire(worker)
         for worker in new:
             self.metadata = await worker.ready
@@ -88,9 +96,10 @@ class Pool:
     def became_idle(self, worker):
         if worker.retiring:
             worker.retire()
-        else:
+            return
+        if not worker.batches:
             self.idle.append(worker)
-            self.pump()
+        self.pump()
 
     def ended(self, worker):
         """A worker's line was closed: by us, or because its process died."""
@@ -98,9 +107,11 @@ class Pool:
             self.idle.remove(worker)
         if worker in self.workers:
             self.workers.remove(worker)
-        jobs, worker.jobs = worker.jobs, None
+        jobs = worker.batches.popleft() if worker.batches else []
+        while worker.batches:  # it had not begun with these
+            self.queue.extendleft(reversed(worker.batches.pop()))
         asyncio.get_running_loop().create_task(worker.reap())
-        for job in reversed(jobs or ()):
+        for job in reversed(jobs):
             if job.future.done():
                 continue
             job.tries += 1
@@ -118,7 +129,7 @@ class Pool:
             model=self.settings.name,
             version=self.settings.version,
             worker=worker.pid,
-            requests=len(jobs or ()),
+            requests=len(jobs),
         )
         if self.restarter is None or self.restarter.done():
             self.restarter = asyncio.get_running_loop().create_task(self.restart())
@@ -167,23 +178,43 @@ class Pool:
         """Give batches to idle workers: at once, unless waiting pays (Note [When a batch is held back])."""
         self.pumping = False
         now = asyncio.get_running_loop().time()
-        while self.idle and self.queue:
+        while self.queue and (worker := self.next_worker()):
             due = self.queue[0].arrived + self.settings.delay / 1000 - TICK
             missing = self.settings.batch - len(self.queue)
             if missing > 0 and now + missing * self.gap < due and not self.queue[0].alone and not self.closing:
-                if self.timer is None or self.timer.cancelled() or self.timer.when() > due:
-                    self.timer = asyncio.get_running_loop().call_at(due, self.wake)
-                return
+                if not self.hasty:
+                    if self.timer is None:
+                        self.timer = asyncio.get_running_loop().call_at(due, self.wake)
+                    return
+                self.hasty -= 1
+            if self.timer is not None:
+                self.timer.cancel()
+                self.held(in_vain=missing > 0)
             if jobs := self.take():
-                worker = self.idle.pop()
+                if worker in self.idle:
+                    self.idle.remove(worker)
                 for job in jobs:
                     self.measures.queued += now - job.arrived
                 self.measures.batch.add(len(jobs))
                 worker.send(jobs, now)
 
+    def next_worker(self):
+        """Who takes the next batch: an idle worker, or the only one if the batch is full."""
+        if self.idle:
+            return self.idle[-1]
+        if len(self.queue) < self.settings.batch or len(self.workers) != 1:
+            return None
+        (worker,) = self.workers
+        return worker if len(worker.batches) == 1 and not worker.retiring else None
+
     def wake(self):
-        self.timer = None
+        self.held(in_vain=True)
         self.pump()
+
+    def held(self, in_vain):
+        """A batch that was held back goes: because it is full, or in vain."""
+        self.timer = None
+        self.hasty = self.penalty = min(2 * self.penalty + 1, 1023) if in_vain else 0
 
     def take(self):
         """The next batch: the oldest requests, or one alone."""
@@ -197,7 +228,7 @@ class Pool:
         return jobs
 
     def answered(self, worker, header, body):
-        jobs, worker.jobs = worker.jobs, None
+        jobs = worker.batches.popleft()
         self.failures = 0
         answers = header["answers"]
         self.measures.computed += header["seconds"]
@@ -227,8 +258,8 @@ class Pool:
             while self.queue and now - self.queue[0].arrived > timeout:
                 self.fail(self.queue.popleft(), Refused(504, f"the request waited for more than {timeout:g} s"))
             for worker in list(self.workers):
-                if worker.jobs is not None and now > worker.deadline:
-                    for job in worker.jobs:
+                if worker.batches and now > worker.deadline:
+                    for job in worker.batches[0]:
                         self.fail(job, Refused(504, f"the model did not answer within {timeout:g} s"))
                     log("worker stuck", model=self.settings.name, version=self.settings.version, worker=worker.pid)
                     worker.kill()
@@ -239,7 +270,7 @@ class Pool:
         self.pump()
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
-        while (self.queue or any(worker.jobs for worker in self.workers)) and loop.time() < end:
+        while (self.queue or any(worker.batches for worker in self.workers)) and loop.time() < end:
             await asyncio.sleep(0.01)
         for task in (self.sweeper, self.restarter):
             if task is not None:
@@ -247,8 +278,9 @@ class Pool:
         while self.queue:
             self.fail(self.queue.popleft(), Refused(503, "the model was unloaded"))
         for worker in list(self.workers):
-            for job in worker.jobs or ():
-                self.fail(job, Refused(503, "the model was unloaded"))
-            worker.jobs = None
+            for jobs in worker.batches:
+                for job in jobs:
+                    self.fail(job, Refused(503, "the model was unloaded"))
+            worker.batches.clear()
             worker.retire()
             await worker.reap()

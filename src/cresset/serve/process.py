@@ -1,6 +1,7 @@
-"""One worker as the front sees it: a process, the line to it, and the batch it is computing."""
+"""One worker as the front sees it: process, line, and its batches, one that it computes and perhaps the next."""
 
 import asyncio
+import collections
 import dataclasses
 import os
 import signal
@@ -25,8 +26,8 @@ class Worker(asyncio.Protocol):
         self.pool, self.number = pool, Worker.last_number
         self.process = self.transport = None
         self.reader = frames.Reader()
-        self.jobs, self.started, self.retiring, self.is_ready = None, time.time(), False, False
-        self.deadline = 0.0
+        self.batches, self.deadline = collections.deque(), 0.0  # the deadline is that of the first
+        self.started, self.retiring, self.is_ready = time.time(), False, False
         self.ready = asyncio.get_running_loop().create_future()  # metadata, or the reason why not
 
     async def start(self, threads):
@@ -54,13 +55,16 @@ class Worker(asyncio.Protocol):
         self.transport = transport
 
     def send(self, jobs, now):
-        self.jobs, self.deadline = jobs, now + self.pool.settings.timeout
+        if not self.batches:
+            self.deadline = now + self.pool.settings.timeout
+        self.batches.append(jobs)
         header = {"id": self.number, "requests": [[*job.description, len(job.body)] for job in jobs]}
         self.transport.write(frames.pack(header, [job.body for job in jobs]))
 
     def data_received(self, data):
         for header, body in self.reader.feed(data):
             if "answers" in header:
+                self.deadline = asyncio.get_running_loop().time() + self.pool.settings.timeout
                 self.pool.answered(self, header, body)
             elif "ready" in header:
                 self.is_ready = True
@@ -81,7 +85,7 @@ class Worker(asyncio.Protocol):
     def retire(self):
         """End the process once it has nothing to do: at the end of its line."""
         self.retiring = True
-        if self.jobs is None and self.transport is not None:
+        if not self.batches and self.transport is not None:
             self.transport.close()
 
     def kill(self):
