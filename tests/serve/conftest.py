@@ -214,6 +214,17 @@ class Odd:
         return [{1: float("inf"), "large": 2**70, "word": "\u00e9"} for _ in data]
 
 
+class Says:
+    """Answers with the status and the headers it is told."""
+
+    def handle(self, data, context):
+        for at, row in enumerate(data):
+            context.set_response_status(row["body"].get("status", 200), idx=at)
+            for name, value in row["body"].get("headers", {}).items():
+                context.set_response_header(at, name, value)
+        return ["said"] * len(data)
+
+
 class Texts:
     """Strings in, strings out, by the Open Inference Protocol."""
 
@@ -242,7 +253,7 @@ def server(store, code):
         "script=" + str(store / "script.pt"),
         f"single={store / 'single.pt2'}",
     ]
-    names = ("summing", "mean", "nan", "Handler", "Whole", "Odd", "Texts", "large")
+    names = ("summing", "mean", "nan", "Handler", "Whole", "Odd", "Says", "Texts", "large")
     models += [f"{name}={code}:{name}" for name in names]
     with running(*models, "--batch", "8", "--max-request", "1", "--memory", "256") as server:
         yield server

@@ -45,11 +45,13 @@ class Guard:
         if problem is None:
             return await self.application(scope, receive, send)
         status, words = problem
+        body = b'{"error":"' + words + b'"}'
         found = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        found.append((b"content-length", str(len(body)).encode()))
         if status == 401:
             found.append((b"www-authenticate", b'Basic realm="cresset serve: any name, the token as the password"'))
         await send({"type": "http.response.start", "status": status, "headers": found})
-        await send({"type": "http.response.body", "body": b'{"error":"' + words + b'"}'})
+        await send({"type": "http.response.body", "body": body})
 
     def straight(self, path, headers):
         """(Inference, name, version) if the request is one to a model and welcome, else None."""
