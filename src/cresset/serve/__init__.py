@@ -12,8 +12,9 @@ and write answers, so that nothing a request says or a model does can stop the f
 | `worker.py` | the loop of a worker |
 | `sources.py`, `batches.py`, `handlers.py` | a model from a file or a class; requests run together; TorchServe's handlers |
 | `open_inference.py`, `predictions.py` | the two languages of requests and answers |
-| `management.py`, `guard.py`, `protocol.py`, `metrics.py`, `pages.py` | TorchServe's management API, who may ask, how slowly, numbers, what a browser sees |
-| `load.py` | `cresset bench-serve` |
+| `protocol.py` | HTTP: how slowly one may ask, and the short way of requests that are all there |
+| `management.py`, `guard.py`, `metrics.py`, `pages.py` | TorchServe's management API, who may ask, numbers, what a browser sees |
+| `load.py`, `drive.py` | `cresset bench-serve`; its client |
 """  # noqa: E501
 
 from .settings import ModelSettings, ServerSettings
