@@ -22,7 +22,6 @@ class RefCounted {
  protected:
   virtual void last_reference_gone() { delete this; }
 
- private:
   mutable std::atomic<uint32_t> count_{0};
 };
 

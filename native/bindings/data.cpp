@@ -463,17 +463,18 @@ PyObject* forbid_resizing(PyObject*, PyObject* self) {
 
 // ---------------------------------------------------------------- storage and raw memory
 
-// storage_info(tensor) -> (address of the Storage, data pointer, bytes, shared)
+// storage_info(tensor or storage) -> (address of the Storage, data pointer, bytes, shared)
 PyObject* storage_info(PyObject*, PyObject* self) {
-  Storage& s = *impl_of(self)->storage;
+  Storage& s = is_tensor(self) ? *impl_of(self)->storage : *unwrap_storage(self);
   before_write(s);
   char* const data = s.plain();
   if (is_accelerator(s.device) && data) backend_of(s.device).settle();
-  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data),
-                       static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
+  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s.root()),
+                       reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes),
+                       s.shared ? Py_True : Py_False);
 }
 // The same for those who only look: nothing is settled for a writer.
-PyObject* storage_address(PyObject*, PyObject* self) { return PyLong_FromVoidPtr(impl_of(self)->storage.get()); }
+PyObject* storage_address(PyObject*, PyObject* self) { return PyLong_FromVoidPtr(&impl_of(self)->storage->root()); }
 PyObject* address_for_readers(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const TensorImpl& t = *impl_of(self);

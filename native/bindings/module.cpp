@@ -33,6 +33,7 @@ NB_MODULE(native_of_the_main_interpreter, m) {
     add_types(m.ptr());
     add_generators(m.ptr());
     add_tensor_type(m.ptr());
+    add_storage_type(m.ptr());
     add_operator_type(m.ptr());
     add_node_type(m.ptr());
     add_derivatives(m.ptr());

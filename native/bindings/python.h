@@ -97,6 +97,9 @@ PyObject* wrap(const Tensor& t);                         // None when undefined
 PyObject* wrap_as(const Tensor& t, PyTypeObject* type);  // a new object of a subclass, for a tensor without one
 bool has_torch_dispatch(PyTypeObject* type);             // whether its tensors answer for themselves (dispatching.cpp)
 
+// ---- storages (storage_type.cpp)
+RefPtr<Storage> unwrap_storage(PyObject* o);  // TypeError when it is none
+
 // ---- small types (types.cpp)
 struct PyDtype {
   PyObject_HEAD Dtype value;
@@ -156,6 +159,7 @@ void clear_node(Node& node);
 void add_types(PyObject* module);
 void add_generators(PyObject* module);
 void add_tensor_type(PyObject* module);
+void add_storage_type(PyObject* module);
 void add_operator_type(PyObject* module);
 void add_node_type(PyObject* module);
 void add_autograd(PyObject* module);

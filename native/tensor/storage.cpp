@@ -15,6 +15,17 @@ namespace cresset {
 
 void (*release_code)(void*) = nullptr;
 
+void (*Storage::hold_object)(const Storage*, bool) = nullptr;
+
+bool Storage::set_object(void* object) {
+  object_ = object;
+  return count_.fetch_or(kHasObject, std::memory_order_acq_rel) > 1;
+}
+bool Storage::forget_object() {
+  object_ = nullptr;
+  return count_.fetch_and(~kHasObject, std::memory_order_acq_rel) > kHasObject + 1;
+}
+
 void* Storage::operator new(size_t bytes) { return allocate_cell(bytes); }
 void Storage::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
 

@@ -34,6 +34,33 @@ class Storage : public RefCounted {
     return data;
   }
 
+  // Note [Objects of storages]
+  // A Storage has at most one Python object, which holds it. As long as anybody else holds it too, it holds the object
+  // in turn, so that what a program put there (an attribute, a class of its own, a weak reference) is there when the
+  // storage is asked for again. The count has a bit for storages with an object: only they tell when the first of the
+  // others comes and when the last goes.
+  void retain() const {
+    if (count_.fetch_add(1, std::memory_order_relaxed) == kHasObject + 1) [[unlikely]]
+      hold_object(this, true);
+  }
+  void release() const {
+    const uint32_t before = count_.fetch_sub(1, std::memory_order_acq_rel);
+    if (before == 1)
+      const_cast<Storage*>(this)->last_reference_gone();
+    else if (before == kHasObject + 2) [[unlikely]]
+      hold_object(this, false);
+  }
+  uint32_t use_count() const { return RefCounted::use_count() & ~kHasObject; }
+  void* object() const { return object_; }
+  // Both are called by who holds a reference for the object; whether others hold the storage.
+  bool set_object(void* object);
+  bool forget_object();
+  static void (*hold_object)(const Storage* storage, bool held);  // set by the bindings
+
+  // The one whose memory it is: `.data` has a storage with a version of its own, but is no other memory.
+  Storage& root() { return is_alias_ ? *parent_ : *this; }
+  const Storage& root() const { return is_alias_ ? *parent_ : *this; }
+
   ~Storage() override;
   static RefPtr<Storage> allocate(int64_t bytes, Device device);
   // Memory that belongs to somebody else; `release` is called when nobody needs it any more.
@@ -79,8 +106,8 @@ class Storage : public RefCounted {
   static void operator delete(void* p, size_t bytes);
 
  private:
-  Storage& root() { return is_alias_ ? *parent_ : *this; }
-  const Storage& root() const { return is_alias_ ? *parent_ : *this; }
+  static constexpr uint32_t kHasObject = uint32_t{1} << 31;
+
   void mark_cut(int64_t whole);
   void mark_foreign_bools();
   void mark_lazy(bool lazy);
@@ -90,6 +117,7 @@ class Storage : public RefCounted {
   RefPtr<Storage> parent_;  // whose memory it is, if it is not its own
   std::function<void()>* release_ = nullptr;
   Storage *first_alias_ = nullptr, *next_alias_ = nullptr;  // of a root: those that follow it
+  void* object_ = nullptr;
   int32_t lent_ = 0;
   bool resizable_ = true, is_alias_ = false;
 };

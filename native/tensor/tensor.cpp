@@ -139,6 +139,11 @@ Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView stri
   return v;
 }
 
+Tensor bytes_of(RefPtr<Storage> storage) {
+  const Dims sizes{storage->bytes}, strides{1};
+  return make(std::move(storage), sizes, strides, 0, Dtype::u8);
+}
+
 Tensor without_memory(DimsView sizes, DimsView strides, int64_t offset, Dtype dtype, Device device) {
   RefPtr<Storage> storage = Storage::without_memory(bytes_needed("storage", sizes, strides, offset, dtype), device);
   return make(std::move(storage), Dims(sizes), Dims(strides), offset, dtype);

@@ -111,6 +111,7 @@ Tensor without_memory(DimsView sizes, DimsView strides, int64_t offset, Dtype dt
 // The same memory seen differently.
 Tensor view_of(const Tensor& t, DimsView sizes, DimsView strides, int64_t offset);
 Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView strides, int64_t offset);
+Tensor bytes_of(RefPtr<Storage> storage);  // all of them
 
 // Note [Tensors of a batch]
 // Inside vmap a function sees one sample, and computes with all: a tensor of level n > 0 has the sizes and strides of a

@@ -8,7 +8,8 @@ from . import _native
 class _StorageBase:
     """What isinstance knows a storage of bytes by; and its bytes as numbers of a dtype."""
 
-    filename = None  # of the file that the memory is shared by: there is none
+    filename = None  # of the file whose memory it is, if writes reach it
+    _checkpoint_offset = None  # of the meta device: where its bytes lie in the file that it was loaded from
 
     def _converted(self, dtype):
         return TypedStorage._of(self._bytes.to(dtype))
@@ -44,7 +45,7 @@ class _StorageBase:
         return self._converted(_native.bool)
 
 
-class UntypedStorage(_StorageBase):
+class UntypedStorage(_native.StorageBase, _StorageBase):
     """A block of bytes that tensors are views of. UntypedStorage(n) makes a new one of n bytes, UntypedStorage([1, 2])
     one with these bytes.
 
@@ -58,32 +59,25 @@ class UntypedStorage(_StorageBase):
         if isinstance(size, int):
             import cresset
 
-            self._memory = cresset.empty(size, dtype=_native.uint8, device=device)
+            memory = cresset.empty(size, dtype=_native.uint8, device=device)
         else:
-            self._memory = _native.make_tensor(size, _native.uint8, device)
+            memory = _native.make_tensor(size, _native.uint8, device)
+        _native.set_memory(self, memory)
 
     @classmethod
     def _of(cls, tensor):
-        storage = cls.__new__(cls)
-        storage._memory = _native.storage_bytes(tensor)
-        return storage
-
-    @property
-    def _bytes(self):
-        """All bytes as a tensor, also after the storage was resized through somebody else."""
-        if self._memory.numel() != _native.storage_info(self._memory)[2]:
-            self._memory = _native.storage_bytes(self._memory)
-        return self._memory
+        """The storage of a tensor: the same object as long as anybody holds the memory."""
+        return _native.storage_of(tensor, cls)
 
     def data_ptr(self):
-        return _native.storage_info(self._memory)[1]
+        return _native.storage_info(self)[1]
 
     @property
     def _cdata(self):
-        return _native.storage_info(self._memory)[0]
+        return _native.storage_info(self)[0]
 
     def nbytes(self):
-        return _native.storage_info(self._memory)[2]
+        return _native.storage_info(self)[2]
 
     size = nbytes
 
@@ -103,7 +97,7 @@ class UntypedStorage(_StorageBase):
         # if that address is one for them, and is a copy otherwise.
         part = self._bytes[start : max(start, stop)]
         shares = part.numel() > 0 and (self.data_ptr() + start) % 16 == 0
-        return UntypedStorage._of(_native.from_buffer(memoryview(part)) if shares else part.clone())
+        return type(self)._of(_native.from_buffer(memoryview(part)) if shares else part.clone())
 
     def __setitem__(self, index, value):
         self._bytes[index] = value
@@ -132,13 +126,13 @@ class UntypedStorage(_StorageBase):
         return 1
 
     def cpu(self):
-        return self if self.device.type == "cpu" else UntypedStorage._of(self._bytes.cpu())
+        return self if self.device.type == "cpu" else type(self)._of(self._bytes.cpu())
 
     def cuda(self, device=None, non_blocking=False):
         return self if self.is_cuda and device is None else UntypedStorage._of(self._bytes.cuda(device, non_blocking))
 
     def clone(self):
-        return UntypedStorage._of(self._bytes.clone())
+        return type(self)._of(self._bytes.clone())
 
     def copy_(self, other, non_blocking=None):
         if self.nbytes() != other.nbytes():
@@ -153,11 +147,11 @@ class UntypedStorage(_StorageBase):
         return self
 
     def resize_(self, size):
-        _native.resize_storage(self._memory, size)
+        _native.resize_storage(self._bytes, size)
         return self
 
     def resizable(self):
-        return _native.storage_is_resizable(self._memory)
+        return _native.storage_is_resizable(self._bytes)
 
     def get_device(self):
         return self._bytes.get_device() if self.is_cuda else None
@@ -177,7 +171,7 @@ class UntypedStorage(_StorageBase):
         return self
 
     def to(self, *, device, non_blocking=False):
-        return UntypedStorage._of(self._bytes.to(device, non_blocking=non_blocking))
+        return type(self)._of(self._bytes.to(device, non_blocking=non_blocking))
 
     def is_shared(self):
         return self._bytes.is_shared()
@@ -217,7 +211,10 @@ class UntypedStorage(_StorageBase):
 
     def _swap_data_ptr_(self, other):
         """Let each storage have the other's memory; the views of both stay views of them."""
-        _native.swap_memory(self._memory, other._memory)
+        _native.swap_memory(self._bytes, other._bytes)
+
+    def _fix_weakref(self):
+        """Let weak references find the storage again: they always do here."""
 
     def is_pinned(self, device=None):
         return self._bytes.is_pinned() and _native.device(device or "cuda").type == "cuda"
@@ -287,7 +284,10 @@ class UntypedStorage(_StorageBase):
             if nbytes == 0:
                 return cls(0)
             flags = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
-            return cls._on(mmap.mmap(file.fileno(), nbytes, flags, mmap.PROT_READ | mmap.PROT_WRITE))
+            made = cls._on(mmap.mmap(file.fileno(), nbytes, flags, mmap.PROT_READ | mmap.PROT_WRITE))
+        if shared:
+            made.filename = filename
+        return made
 
     def __repr__(self):
         return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"

@@ -1,5 +1,6 @@
 """What packages with a loader of their own take from PyTorch's: the iterator's protocol, fetchers, workers, pipes."""
 
+import gc
 import importlib.util
 import os
 import random
@@ -161,3 +162,41 @@ def test_the_end_of_a_worker_is_an_error_unless_it_was_asked_to_end():
             child.wait()
     with pytest.raises(ValueError, match="no worker processes"):
         handling._remove_worker_pids(1)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_end_with_an_iterator_whose_loader_nobody_holds(persistent):
+    iterator = iter(data.DataLoader(range(12), batch_size=2, num_workers=2, persistent_workers=persistent))
+    assert next(iterator).tolist() == [0, 1]
+    workers = [worker.process for worker in iterator._workers]
+    gc.disable()  # nothing may be left for the collector
+    try:
+        del iterator
+        for worker in workers:
+            worker.join(10)
+        assert not any(worker.is_alive() for worker in workers)
+    finally:
+        gc.enable()
+
+
+def test_an_iterator_goes_on_when_its_loader_is_gone():
+    iterator = iter(data.DataLoader(range(12), batch_size=4, num_workers=2))
+    gc.collect()
+    assert [batch.tolist() for batch in iterator] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_a_stream_longer_than_it_said_is_told_of_once_its_length_was_asked_for():
+    class Longer(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(4))
+
+        def __len__(self):
+            return 3
+
+    loader = data.DataLoader(Longer(), batch_size=None)
+    assert list(loader) == [0, 1, 2, 3]
+    assert len(loader) == 3
+    iterator = iter(loader)
+    assert [next(iterator) for _ in range(3)] == [0, 1, 2]
+    with pytest.warns(UserWarning, match="Length of IterableDataset .* was reported to be 3"):
+        next(iterator)

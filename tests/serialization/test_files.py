@@ -149,6 +149,12 @@ class TestPlaces:
         back = cresset.load(self.make(cresset.ones(2, 3)), map_location="meta")
         assert back.is_meta and back.shape == (2, 3)
 
+    def test_meta_knows_where_the_data_lies_in_the_file(self):
+        x = cresset.arange(3.0)
+        file = self.make(x)
+        data, at = file.getvalue(), cresset.load(file, map_location="meta").untyped_storage()._checkpoint_offset
+        assert data[at : at + 12] == x.numpy().tobytes()
+
     def test_a_file_from_a_gpu_says_what_to_do(self):
         pickled = (
             zipfile.ZipFile(self.make(cresset.ones(2)))

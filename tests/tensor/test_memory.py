@@ -297,14 +297,16 @@ class TestCopies:
         assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
 
 
-def test_a_tensor_of_a_storage_reads_its_bytes_as_the_dtype():
+def test_a_tensor_of_a_storage_reads_its_bytes_as_the_dtype_and_shares_them():
     numbers = torch.tensor([1.5, -2.0])
     assert torch.tensor(numbers.untyped_storage(), dtype=torch.float32).tolist() == [1.5, -2.0]
     assert torch.tensor(numbers.untyped_storage(), dtype=torch.int32).tolist() == numbers.view(torch.int32).tolist()
     assert torch.as_tensor(numbers.storage()).tolist() == [1.5, -2.0]
-    copied = torch.tensor(numbers.storage())
-    copied.zero_()
-    assert numbers.tolist() == [1.5, -2.0]
+    assert torch.ones(1).new_tensor(numbers.untyped_storage()).tolist() == [1.5, -2.0]
+    assert torch.tensor(torch.UntypedStorage(0)).dtype == torch.float32
+    shared = torch.tensor(numbers.storage())
+    shared[1] = 4
+    assert numbers.tolist() == [1.5, 4.0]
     with pytest.raises(
         RuntimeError, match="Expected a Storage of type torch.float64 or an UntypedStorage, but got torch.float32"
     ):

@@ -1,8 +1,11 @@
 """Storages: casts, copies, those without memory, and tensors on files."""
 
 import copy
+import gc
 import struct
 import sys
+import threading
+import weakref
 
 import pytest
 
@@ -48,6 +51,7 @@ def test_a_tensor_lies_on_a_file(tmp_path):
     shared.copy_(torch.tensor([1, 2, 3]))
     assert path.read_bytes() == bytes([1, 0, 2, 0, 3, 0])
     own = torch.from_file(path, size=2, dtype=torch.int16)
+    assert shared.untyped_storage().filename == str(path) and own.untyped_storage().filename is None
     own.zero_()
     assert path.read_bytes()[0] == 1
     with pytest.raises(RuntimeError, match="on the CPU"):
@@ -201,3 +205,102 @@ def test_other_sizes_over_a_storage_make_it_as_large_as_they_need():
     assert x.untyped_storage().nbytes() == (2 * 4 + 1 + 1) * 4
     with pytest.raises(RuntimeError, match="out of bounds for storage of size"):  # sizes that stay do not
         x.set_(x.untyped_storage(), 2**20, (3, 2))
+
+
+class Named(torch.UntypedStorage):
+    """A storage with a class of its own, which counts how many ended."""
+
+    ended = 0
+
+    def __del__(self):
+        Named.ended += 1
+
+
+class TestTheObjectOfAStorage:
+    def test_is_one_for_all_tensors_on_the_memory(self):
+        x = torch.zeros(4)
+        storage = x.untyped_storage()
+        for other in (x, x.view(2, 2), x.detach(), x.data, torch.zeros(1).set_(x)):
+            assert other.untyped_storage() is storage
+        assert x.storage().untyped() is storage and x.clone().untyped_storage() is not storage
+
+    def test_is_kept_with_all_that_is_on_it_as_long_as_a_tensor_has_the_memory(self):
+        x = torch.zeros(2)
+        x.untyped_storage().owner = "me"
+        seen = weakref.ref(x.untyped_storage())
+        assert x.untyped_storage().owner == "me" and seen() is x.untyped_storage()
+        storage = x.untyped_storage()
+        del x
+        assert seen() is storage
+        del storage
+        assert seen() is None
+
+    def test_keeps_its_class_and_ends_once(self):
+        Named.ended = 0
+        x = torch.tensor(Named(16))
+        for _ in range(2):
+            assert type(x.untyped_storage()) is Named and type(x[1:].untyped_storage()) is Named
+        assert Named.ended == 0
+        storage = x.untyped_storage()
+        del x
+        assert Named.ended == 0 and type(storage.clone()) is Named
+        Named.ended = 0
+        del storage
+        assert Named.ended == 1
+
+    def test_is_collected_when_it_refers_to_itself(self):
+        storage = torch.UntypedStorage(2)
+        storage.me, seen = storage, weakref.ref(storage)
+        x = torch.tensor(storage, dtype=torch.uint8)
+        del storage
+        gc.collect()
+        assert seen() is x.untyped_storage()
+        del x
+        gc.collect()
+        assert seen() is None
+
+    def test_counts_as_one_that_holds_the_storage(self):
+        x = torch.zeros(2)
+        storage = x.untyped_storage()
+        assert torch._C._storage_Use_Count(storage._cdata) == 2
+        del x
+        assert torch._C._storage_Use_Count(storage._cdata) == 1
+
+    def test_outlives_tensors_that_threads_drop(self):
+        storage = torch.UntypedStorage(64)
+        seen = weakref.ref(storage)
+
+        def use(storage):
+            for _ in range(500):
+                x = torch.tensor(storage, dtype=torch.uint8)
+                (x + x).sum()
+                assert x.untyped_storage() is storage
+
+        threads = [threading.Thread(target=use, args=(storage,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert torch._C._storage_Use_Count(storage._cdata) == 1 and seen() is storage
+        del storage, threads, thread
+        gc.collect()
+        assert seen() is None
+
+    def test_is_made_by_subclasses_of_the_base_alone(self):
+        with pytest.raises(RuntimeError, match="Cannot directly construct StorageBase"):
+            torch._C.StorageBase()
+
+        class Own(torch._C.StorageBase):
+            def __new__(cls, *args):
+                return super().__new__(cls, *args)
+
+        assert isinstance(Own(torch.UntypedStorage(5)), torch._C.StorageBase)
+        assert issubclass(torch.UntypedStorage, torch._C.StorageBase)
+
+    def test_stays_when_its_memory_is_resized(self):
+        x = torch.ones(2)
+        storage = x.untyped_storage()
+        x.resize_(100)
+        assert x.untyped_storage() is storage and storage.nbytes() == 400
+        storage.resize_(8)
+        assert len(storage) == 8 and storage.tolist() == list(struct.pack("ff", 1, 1))

@@ -11,7 +11,17 @@ import sys as _sys
 import weakref as _weakref
 
 from .. import _native
-from .._native import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format  # noqa: F401
+from .._native import (  # noqa: F401
+    Generator,
+    Size,
+    StorageBase,
+    Tensor,
+    default_generator,
+    device,
+    dtype,
+    layout,
+    memory_format,
+)
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
 from ..show import missing_names as _missing_names
 from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard  # noqa: F401
@@ -40,7 +50,7 @@ _LATER = {
     "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records",
     "_AutoDispatchBelowAutograd": "_library.operator",
     "_any_output_is_alias_to_input_or_output": "_library.utils", "_any_requires_grad": "_library.utils",
-    "StorageBase": "storage", "_LinAlgError": "linalg", "Tag": "ops.tags",
+    "_LinAlgError": "linalg", "Tag": "ops.tags",
     "_is_fwd_grad_enabled": "autograd.forward_ad", "_set_fwd_grad_enabled": "autograd.forward_ad",
     "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip
@@ -56,7 +66,6 @@ _SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo",
 _PUBLIC_NAMES = {
     "_LinAlgError": "LinAlgError",
     "_OutOfMemoryError": "OutOfMemoryError",
-    "StorageBase": "UntypedStorage",
 }
 _missing = _missing_names.of(__name__)
 

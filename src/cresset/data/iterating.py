@@ -18,6 +18,14 @@ class _BaseDataLoaderIter:
     """The order, the seed of the epoch, the count of what was given. A subclass writes `_next_data`."""
 
     def __init__(self, loader):
+        self._take_settings(loader)
+        warn_of_no_accelerator(loader)
+        self._start(loader)
+        self._base_seed = drawn_seed(loader.generator)
+        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+
+    def _take_settings(self, loader):
+        """What an iterator needs to know of its loader, which it does not hold: that one holds the iterator."""
         self._world_size, self._rank = among_processes()
         self._dataset, self._dataset_kind = loader.dataset, loader._dataset_kind
         self._auto_collation, self._collate_fn = loader._auto_collation, loader.collate_fn
@@ -26,10 +34,6 @@ class _BaseDataLoaderIter:
         self._timeout, self._pg = loader.timeout, None
         self._pin_memory = loader.pin_memory and cresset.accelerator.is_available()
         self._pin_memory_device = cresset.accelerator.current_accelerator().type if self._pin_memory else None
-        warn_of_no_accelerator(loader)
-        self._start(loader)
-        self._base_seed = drawn_seed(loader.generator)
-        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
     def _start(self, loader):
         self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
@@ -60,11 +64,14 @@ class _BaseDataLoaderIter:
             if self._sampler_iter is None:
                 self._reset(None)
             data = self._next_data()
+        self._count_one()
+        return data
+
+    def _count_one(self):
         self._num_yielded += 1
         expected = self._IterableDataset_len_called
         if expected is not None and self._num_yielded > expected:
             warn_of_length(self._dataset, expected, self._num_yielded)
-        return data
 
     def __getstate__(self):
         raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
@@ -84,8 +91,7 @@ def warn_of_length(dataset, expected, given):
     """A stream gave more than it said it would."""
     warnings.warn(
         f"Length of IterableDataset {dataset} was reported to be {expected} (when accessing len(dataloader)), "
-        f"but {given} "
-        "samples have been fetched. With several workers each one iterates over the whole stream unless it "
-        "takes a share: see get_worker_info.",
-        stacklevel=4,
+        f"but {given} samples have been fetched. For multiprocessing data-loading, this is what comes of workers that "
+        "each iterate over the whole stream instead of taking a share: see get_worker_info.",
+        stacklevel=5,
     )

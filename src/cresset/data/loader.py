@@ -12,6 +12,7 @@ import threading
 import time
 import types
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +23,7 @@ from .arena import Arena
 from .collate import default_collate, default_convert
 from .datasets import IterableDataset, Samples
 from .fetching import IterableFetcher, MapFetcher
-from .iterating import _BaseDataLoaderIter, warn_of_length, warn_of_no_accelerator
+from .iterating import _BaseDataLoaderIter, warn_of_no_accelerator
 from .pinning import pin_memory
 from .pipes import IterDataPipe, MapDataPipe, apply_shuffle_settings, loading
 from .samplers import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
@@ -182,7 +183,7 @@ class DataLoader(Generic[T_co]):
         self._initialized = True
         self.check_worker_number_rationality()
 
-    _IterableDataset_len_called = None  # what PyTorch's iterators warn by; others copy it with the rest
+    _IterableDataset_len_called = None  # what a stream said its length is; its iterators warn if they give more
 
     def __getstate__(self):
         return {
@@ -257,7 +258,7 @@ class DataLoader(Generic[T_co]):
 
     def __len__(self):
         if _is_stream(self):
-            length = len(self.dataset)
+            length = self._IterableDataset_len_called = len(self.dataset)
             if self.batch_size is None:
                 return length
             whole, rest = divmod(length, self.batch_size)
@@ -360,14 +361,16 @@ class _Iterator(_BaseDataLoaderIter):
     """What both ways of iterating share: the order, the seed of the epoch, the count of what was given."""
 
     def __init__(self, loader):
+        self._take_settings(loader)
         warn_of_no_accelerator(loader)
-        self._loader = loader
+        self._loader = weakref.ref(loader)  # to tell it where the epoch stands: the loader may be gone
         self._begin_epoch(loader)
 
     def _begin_epoch(self, loader):
         self._finished, self._num_yielded, self._place, skipped = False, 0, 0, 0
         self._tasks = self._drawn_at_start = 0
         self._order_ended = False
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
         resume, loader._resume = _own(loader, "_resume", None), None
         if resume is not None and resume["start"] is not None:
             self._start, skipped = resume["start"], resume["batches"]
@@ -409,11 +412,8 @@ class _Iterator(_BaseDataLoaderIter):
             raise
         self._tasks += 1
         task = Task(number, indices, self._place)
-        self._place += len(indices) if self._loader._auto_collation else 1
+        self._place += len(indices) if self._auto_collation else 1
         return task
-
-    def __len__(self):
-        return len(self._loader._index_sampler)
 
     def __next__(self):
         if self._finished:
@@ -423,24 +423,15 @@ class _Iterator(_BaseDataLoaderIter):
         except StopIteration:
             self._end_epoch()
             raise
-        self._num_yielded += 1
-        self._warn_if_too_long()
-        if self._loader.pin_memory:
-            batch = pin_memory(batch)
-        return batch
-
-    def _warn_if_too_long(self):
-        loader = self._loader
-        if _is_stream(loader) and hasattr(loader.dataset, "__len__"):
-            with contextlib.suppress(TypeError, NotImplementedError):
-                expected = len(loader)
-                if self._num_yielded == expected + 1:
-                    warn_of_length(loader.dataset, expected, self._num_yielded)
+        self._count_one()
+        return pin_memory(batch) if self._pin_memory else batch
 
     def _end_epoch(self):
         if not self._finished:
             self._finished = True
-            self._loader._epoch = _own(self._loader, "_epoch", 0) + 1
+            loader = self._loader()
+            if loader is not None:
+                loader._epoch = _own(loader, "_epoch", 0) + 1
 
 
 class _SingleProcessDataLoaderIter(_Iterator):
@@ -472,6 +463,8 @@ class _MultiProcessingDataLoaderIter(_Iterator):
 
     def __init__(self, loader):
         self._workers, self._stacks, self._position = [], None, None
+        self._prefetch_factor, self._in_order = loader.prefetch_factor, loader.in_order
+        self._worker_type = _own(loader, "worker_type", "process")
         super().__init__(loader)
         self._start_workers(loader)
         self._fill()
@@ -483,7 +476,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
 
     def _start_workers(self, loader):
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        processes = _own(loader, "worker_type", "process") == "process"
+        processes = self._worker_type == "process"
         forked = processes and context.get_start_method() == "fork"
         fetcher = IterableFetcher if _is_stream(loader) else MapFetcher
         self._replied = threading.Condition()  # of workers that are threads
@@ -545,7 +538,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
     def _fill(self):
         """Give every worker enough to do, in turn."""
         count = len(self._workers)
-        while len(self._waiting) < max(1, self._loader.prefetch_factor * count) and len(self._ended) < count:
+        while len(self._waiting) < max(1, self._prefetch_factor * count) and len(self._ended) < count:
             while self._turn in self._ended:
                 self._turn = (self._turn + 1) % count
             try:
@@ -563,8 +556,8 @@ class _MultiProcessingDataLoaderIter(_Iterator):
             if kind == "error":  # of this batch; who asks goes on with the next
                 self._let_go()
                 what.reraise()
-            if self._position is not None and self._loader._running is self._position:
-                self._loader._running, self._position = self, None
+            if self._position is not None:
+                self._take_up()
             if kind == "end":
                 continue
             if self._skip_in_stream:
@@ -574,16 +567,24 @@ class _MultiProcessingDataLoaderIter(_Iterator):
 
     def _let_go(self):
         """Leave the loader with where this iterator stands, so that the workers end as soon as nobody asks for more."""
-        if _own(self._loader, "_running", None) is self:
+        loader = self._loader()
+        if loader is not None and _own(loader, "_running", None) is self:
             fields = {name: getattr(self, name) for name in ("_finished", "_num_yielded", "_start", "_order_ended")}
             drawn = self._drawn()
-            self._position = self._loader._running = types.SimpleNamespace(**fields, _drawn=lambda: drawn)
+            self._position = loader._running = types.SimpleNamespace(**fields, _drawn=lambda: drawn)
+
+    def _take_up(self):
+        """Somebody asks for more: the loader holds the iterator again, unless another runs by now."""
+        loader = self._loader()
+        if loader is not None and loader._running is self._position:
+            loader._running = self
+        self._position = None
 
     def _next_reply(self):
         if not self._waiting:
             raise StopIteration
         try:
-            at = self._waiting.popleft() if self._loader.in_order else self._first_ready()
+            at = self._waiting.popleft() if self._in_order else self._first_ready()
             _, kind, what = self._workers[at].receive()
             if kind == "end":
                 self._ended.add(at)
@@ -595,17 +596,17 @@ class _MultiProcessingDataLoaderIter(_Iterator):
 
     def _first_ready(self):
         """A worker that has a batch, in whatever order."""
-        if self._loader.worker_type == "thread":
+        if self._worker_type == "thread":
             return self._first_ready_thread()
         busy = {worker.pipe: at for at, worker in enumerate(self._workers) if worker.outstanding}
         sentinels = [worker.process.sentinel for worker in self._workers if worker.outstanding]
-        ready = multiprocessing.connection.wait([*busy, *sentinels], self._loader.timeout or None)
+        ready = multiprocessing.connection.wait([*busy, *sentinels], self._timeout or None)
         at = next((busy[pipe] for pipe in ready if pipe in busy), self._waiting[0])
         self._waiting.remove(at)
         return at
 
     def _first_ready_thread(self):
-        deadline = time.monotonic() + self._loader.timeout if self._loader.timeout > 0 else math.inf
+        deadline = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
         with self._replied:
             while True:
                 at = next(
@@ -616,7 +617,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
                     break
                 if time.monotonic() >= deadline:
                     raise RuntimeError(
-                        f"DataLoader timed out after {self._loader.timeout} seconds: no worker thread has a batch"
+                        f"DataLoader timed out after {self._timeout} seconds: no worker thread has a batch"
                     )
                 self._replied.wait(min(1, deadline - time.monotonic()))
         self._waiting.remove(at)
@@ -629,10 +630,11 @@ class _MultiProcessingDataLoaderIter(_Iterator):
             if isinstance(worker, ProcessWorker):
                 with contextlib.suppress(OSError):
                     worker.pipe.close()
+        loader = self._loader()
         for worker in workers:
             worker.stop()
-            if worker.arena is not None:
-                self._loader._arenas.append(worker.arena)
+            if worker.arena is not None and loader is not None:
+                loader._arenas.append(worker.arena)
         if self._stacks is not None:
             self._stacks.close()
             _open_files.discard(self._stacks)
@@ -641,7 +643,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
 
     def _end_epoch(self):
         super()._end_epoch()
-        if not self._loader.persistent_workers:
+        if not self._persistent_workers:
             self._shut_down()
 
     def __del__(self):

@@ -243,6 +243,8 @@ class ArchiveLoad(Load):
         storage = self.storages.get(key)
         if storage is None:
             storage = self.storages[key] = self.restore(self.fetch(key, count * dtype.itemsize, dtype), location)
+            if storage.device.type == "meta":
+                storage._checkpoint_offset = self.archive.record(f"data/{key}").at
         if count * dtype.itemsize > storage.nbytes():
             raise pickle.UnpicklingError(
                 f"the storage {key!r} has {storage.nbytes()} bytes, {count * dtype.itemsize} are used"

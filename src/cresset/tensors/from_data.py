@@ -27,7 +27,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if hasattr(type(data), "_recorded"):  # sparse or nested: its parts are copied
             copied = data.detach().clone().to(dtype or data.dtype)
             return copied.requires_grad_() if requires_grad else copied
-    made = _made(data, dtype, device)
+    made = made_of(data, dtype, device)
     if pin_memory:
         made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
@@ -63,11 +63,11 @@ def as_tensor(data, dtype=None, device=None):
             else _native.make_tensor(data.tolist(), dtype, device)
         )
         return shared.to(device=device, dtype=dtype)
-    return _made(data, dtype, device)
+    return made_of(data, dtype, device)
 
 
-def _made(data, dtype, device):
-    """A new tensor of numbers, nested sequences of them, or the memory of a storage."""
+def made_of(data, dtype, device):
+    """A new tensor of numbers or nested sequences of them, or one on the memory of a storage."""
     if _native.is_dispatching() and not isinstance(data, Tensor) and not is_storage(data):
         from ..dispatch.handling import lift, without_modes  # upward: a mode sees tensors come into being
 
@@ -82,8 +82,8 @@ def _made(data, dtype, device):
         if data.dtype != dtype:
             raise RuntimeError(f"tensor: Expected a Storage of type {dtype} or an UntypedStorage, but got {data.dtype}")
         data = data.untyped()
-    whole = _native.make_tensor([], dtype or _native.int64, data.device).set_(data)
-    return whole.clone().to(device=device)
+    dtype = dtype or (_native.int64 if data.nbytes() else _native.get_default_dtype())  # as of a list of its bytes
+    return _native.make_tensor([], dtype, data.device).set_(data).to(device=device)
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
@@ -95,10 +95,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
     if isinstance(obj, Tensor):
         made = obj
-    elif is_storage(obj):  # bytes are read as the dtype that is asked for
-        made = _native.make_tensor([], getattr(obj, "dtype", dtype or _native.get_default_dtype()), obj.device).set_(
-            obj
-        )
+    elif is_storage(obj):
+        made = made_of(obj, getattr(obj, "dtype", dtype), None)
     elif hasattr(obj, "__array_interface__") and hasattr(obj, "__setitem__"):  # an array, not one of NumPy's numbers
         made = _native.from_buffer(obj)
     elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":

@@ -403,11 +403,12 @@ def pin_memory(self, device=None):
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
+    """A tensor with a copy of `data`, or on a storage, of this tensor's dtype and device unless said otherwise."""
     from ..ops.check import only_strided
+    from .from_data import made_of
 
     only_strided("new_tensor", layout)
-    made = _native.make_tensor(data, dtype or self.dtype, device or self.device)
+    made = made_of(data, dtype or self.dtype, device or self.device)
     if pin_memory:
         made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
