@@ -117,7 +117,10 @@ def test_what_is_drawn_after_a_result_was_made_says_nothing_about_its_rounding()
     assert [pair.step(text, compare=text != steps[1]) for text in steps] == [None] * 3
 
 
-@pytest.mark.parametrize("change", ["v0.squeeze_()", "grown(v0, lambda: v0.resize_((6,)))"])
+@pytest.mark.parametrize(
+    "change",
+    ["v0.squeeze_()", "grown(v0, lambda: v0.resize_((6,)))", "in_thread(lambda: v0.mul_(2))"],
+)
 def test_changes_of_memory_that_was_given_to_another_tensor_are_told_from_others(change):
     steps = [
         "v0 = values((2, 2), 'float32')",

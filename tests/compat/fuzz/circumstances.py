@@ -19,6 +19,7 @@ from side import Side, asked, fits, memory
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 AS_SAVED = "; as PyTorch with copies of what it saves"
+AS_KEPT = "; as PyTorch where cresset saves copies"
 AS_COPIED = "; as PyTorch with a new result, copied to out="
 CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
@@ -33,7 +34,7 @@ REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
-GIVEN = re.compile(r"(v\d+)(?:[.]set_\(|[.]data = )")
+GIVEN = re.compile(r"(v\d+)(?: = t[.].*\))?(?:[.]set_\(|[.]data = )")
 WRITTEN = re.compile(
     r"(?:with t\.no_grad\(\): |grown\(v\d+, lambda: )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )"
 )
@@ -117,6 +118,9 @@ def circumstances(libraries, steps, why, operands):
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if "modified by an inplace operation" in why and counted_together(libraries, steps):
         return TOGETHER
+    if why.startswith("only cresset") and "that RecurrenceBackward0 needs" in why:
+        with saving_copies(libraries[1]):
+            return AS_KEPT if agrees(libraries, steps, steps) else ""
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):
         return said
     said = past(libraries, steps, why)
@@ -169,11 +173,13 @@ def unminded(library, steps):
 
 
 def counted_together(libraries, steps):
-    """Whether a difference is gone without the writes to variables that `set_` or `.data =` gave other memory."""
-    given, fewer = set(), []
+    """Whether a difference is gone without the writes to variables that `set_` or `.data =` gave other memory, and
+    those that PyTorch counts for one tensor, and not for another with the same memory.
+    """
+    given, fewer, hidden = set(), [], unminded(libraries[0], steps)
     for step in steps:
         changed = WRITTEN.match(step)
-        if not (changed and changed[1] in given and not GIVEN.search(step)):
+        if GIVEN.search(step) or not ((changed and changed[1] in given) or step in hidden):
             fewer.append(step)
         given.update(GIVEN.findall(step))
     lockstep = Lockstep(libraries)

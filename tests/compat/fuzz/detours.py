@@ -47,7 +47,12 @@ def helpers(t):
         """Copies of tensors; of a list's, together, so that they share memory again."""
         return value.clone() if isinstance(value, t.Tensor) else copy.deepcopy(value)
 
+    def shuffled(x, factor):
+        """Without elements."""
+        return x.reshape(*x.shape[:-3], 0, x.shape[-2] * factor, x.shape[-1] * factor)
+
     return {
+        "shuffled": shuffled,
         "owned": owned,
         "fill": fill,
         "whole": whole,
@@ -190,6 +195,7 @@ WAYS = [
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
     (r"Output 0 of \w+ is a view and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(lambda x: x \* 2 \+ 1\)\((v\d+)\)", r"\1 * 2 + 1")),
+    (r"Function PixelShuffleBackward0 returned an invalid", anywhere(r"F\.pixel_shuffle\(", "shuffled(")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
 ]  # fmt: skip
 
