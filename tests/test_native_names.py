@@ -349,8 +349,7 @@ def test_methods_with_an_underscore_do_what_the_public_ones_do():
     assert half.float()._autocast_to_reduced_precision(False, True, None, half.dtype).dtype == torch.bfloat16
     with pytest.raises(RuntimeError, match="MKLDNN"):
         half.to_mkldnn()
-    with pytest.raises(NotImplementedError, match="use neg"):
-        half._neg_view()
+    assert half._neg_view().tolist() == torch._neg_view(half).tolist() == [-1.0] and not half._neg_view().is_neg()
 
 
 def test_an_overload_takes_self_by_name():

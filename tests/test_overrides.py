@@ -257,3 +257,149 @@ def test_gradients_of_a_subclass_are_of_the_subclass():
     x = Asked(cresset.ones(2)).requires_grad_()
     (grad,) = cresset.autograd.grad((x * x).sum(), x)
     assert type(grad) is Asked and grad.tolist() == [2.0, 2.0]
+
+
+# ---- attributes, and methods that compute nothing
+
+
+class Telling(cresset.Tensor):
+    """Keeps the names of what it was asked."""
+
+    told = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.told.append(overrides.resolve_name(func) or func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+QUESTIONS = {
+    "shape.__get__": lambda x: x.shape,
+    "device.__get__": lambda x: x.device,
+    "layout.__get__": lambda x: x.layout,
+    "grad.__get__": lambda x: x.grad,
+    "H.__get__": lambda x: x.H,
+    "real.__get__": lambda x: x.real,
+    "is_maia.__get__": lambda x: x.is_maia,
+    "dim": lambda x: x.dim(),
+    "numel": lambda x: x.nelement(),
+    "size": lambda x: x.size(dim=0),
+    "stride": lambda x: x.stride(),
+    "is_floating_point": lambda x: x.is_floating_point(),
+    "is_contiguous": lambda x: x.is_contiguous(memory_format=cresset.contiguous_format),
+    "item": lambda x: x.item(),
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy(force=True),
+    "retain_grad": lambda x: x.retain_grad(),
+    "__len__": len,
+    "__bool__": bool,
+    "__float__": float,
+    "__int__": int,
+    "__complex__": complex,
+    "__repr__": repr,
+    "__format__": lambda x: f"{x}",
+    "__contains__": lambda x: 1.0 in x,
+    "__deepcopy__": copy.deepcopy,
+    "__dlpack_device__": lambda x: x.__dlpack_device__(),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_subclass_is_asked_about_attributes_and_methods(name):
+    x = cresset.ones(1, 1).as_subclass(Telling).requires_grad_()
+    Telling.told.clear()
+    answer = QUESTIONS[name](x)
+    assert Telling.told == [f"torch.Tensor.{name}"]
+    plain = QUESTIONS[name](cresset.ones(1, 1, requires_grad=True))
+    if isinstance(plain, cresset.Tensor):
+        assert type(answer) is Telling and answer.tolist() == plain.tolist()
+    else:
+        assert str(answer).replace("Telling", "tensor") == str(plain)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_mode_is_asked_about_attributes_and_methods(name):
+    told = []
+
+    class Watching(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            told.append(overrides.resolve_name(func))
+            return func(*args, **(kwargs or {}))
+
+    x = cresset.ones(1, 1, requires_grad=True)
+    with Watching():
+        QUESTIONS[name](x)
+    assert told == [f"torch.Tensor.{name}"]
+
+
+def test_a_subclass_is_asked_before_an_attribute_is_set_or_deleted():
+    x = cresset.ones(2).as_subclass(Telling)
+    Telling.told.clear()
+    x.grad = cresset.ones(2)
+    x.requires_grad = True
+    del x.grad
+    assert Telling.told == ["torch.Tensor.grad.__set__", "torch.Tensor.requires_grad.__set__", "__delete__"]
+    assert x.requires_grad and x.grad is None
+
+
+def test_a_subclass_may_answer_an_attribute_otherwise():
+    class Long(cresset.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func == cresset.Tensor.shape.__get__:
+                return (7,)
+            if func is cresset.Tensor.__len__:
+                return 7
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = cresset.ones(2).as_subclass(Long)
+    assert x.shape == (7,) and len(x) == 7 and x.size() == (2,)
+
+
+def test_an_error_of_a_subclass_that_is_asked_about_an_attribute_comes_out():
+    class Shy(cresset.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise KeyError("no answer")
+
+    x = cresset.ones(2).as_subclass(Shy)
+    for question in (lambda: x.shape, lambda: x.dim(), lambda: len(x), lambda: bool(x), lambda: float(x), lambda: x.T):
+        with pytest.raises(KeyError, match="no answer"):
+            question()
+    with pytest.raises(KeyError, match="no answer"):
+        x.grad = None
+    with pytest.raises(KeyError, match="no answer"):
+        x.real = 1
+
+
+def test_a_mode_that_watches_operators_is_not_asked_about_attributes():
+    told = []
+
+    class Operators(overrides.OperatorMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            told.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Operators():
+        x = cresset.ones(2, 2)
+        assert x.shape == (2, 2) and x.dim() == 2
+        x.T.neg()
+    assert told == ["ones", "t", "neg"]
+
+
+def test_attributes_are_among_what_obeys():
+    listed = overrides.get_overridable_functions()[cresset.Tensor]
+    assert cresset.Tensor.shape.__get__ in listed and cresset.Tensor.size in listed and cresset.Tensor.numpy in listed
+    assert overrides.resolve_name(cresset.Tensor.shape.__get__) == "torch.Tensor.shape.__get__"
+    assert cresset.Tensor.shape.__qualname__ == "TensorBase.shape"
+    assert overrides.get_testing_overrides()[cresset.Tensor.size](cresset.ones(1), 0) == -1
+
+
+def test_what_is_computed_as_an_attribute_can_be_set_only_where_it_is_a_part():
+    x = cresset.zeros(2, dtype=cresset.complex64)
+    x.real = cresset.ones(2)
+    assert x.tolist() == [1, 1]
+    with pytest.raises(AttributeError):
+        x.T = x
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        assert not x.volatile

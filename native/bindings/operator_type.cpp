@@ -12,10 +12,28 @@ namespace cresset {
 PyTypeObject* operator_type = nullptr;
 thread_local bool torch_function_enabled = true;
 thread_local bool has_function_mode = false;
+thread_local bool has_attribute_mode = false;
 
 namespace {
 
-thread_local std::vector<PyObject*> function_modes;  // borrowed from their Python context managers
+struct FunctionMode {
+  PyObject* object;
+  bool sees_attributes;  // not one that only wants to know of operators, as a recorder of programs
+};
+thread_local std::vector<FunctionMode> function_modes;  // the innermost last
+
+void push_mode(FunctionMode mode) {
+  function_modes.push_back(mode);
+  has_function_mode = true;
+  has_attribute_mode = mode.sees_attributes;
+}
+FunctionMode pop_mode() {
+  const FunctionMode mode = function_modes.back();
+  function_modes.pop_back();
+  has_function_mode = !function_modes.empty();
+  has_attribute_mode = has_function_mode && function_modes.back().sees_attributes;
+  return mode;
+}
 
 struct Overload {
   const Operator* op;
@@ -146,13 +164,10 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_i
   for (Py_ssize_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(a.args[i]));
   Ref kwargs(keyword_dict(a));
   if (!function_modes.empty()) {
-    PyObject* mode = function_modes.back();
-    function_modes.pop_back();  // inside, the mode below is the one asked
-    has_function_mode = !function_modes.empty();
-    PyObject* result = PyObject_CallMethodObjArgs(mode, torch_function_name(), function, types.get(), args.get(),
+    const FunctionMode mode = pop_mode();  // inside, the mode below is the one asked
+    PyObject* result = PyObject_CallMethodObjArgs(mode.object, torch_function_name(), function, types.get(), args.get(),
                                                   kwargs.get(), nullptr);
-    function_modes.push_back(mode);
-    has_function_mode = true;
+    push_mode(mode);
     if (!result) raise_python();
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
@@ -452,21 +467,20 @@ PyObject* let_cast_out_py(PyObject*, PyObject* name) {
   Py_RETURN_NONE;
 }
 PyObject* push_function_mode(PyObject*, PyObject* mode) {
-  function_modes.push_back(Py_NewRef(mode));
-  has_function_mode = true;
-  Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* {
+    const Ref sees(require(PyObject_GetAttrString(mode, "_sees_attributes")));
+    push_mode({Py_NewRef(mode), sees.get() == Py_True});
+    Py_RETURN_NONE;
+  });
 }
 PyObject* pop_function_mode(PyObject*, PyObject*) {
   if (function_modes.empty()) return PyErr_Format(PyExc_RuntimeError, "no function mode is active");
-  PyObject* mode = function_modes.back();
-  function_modes.pop_back();
-  has_function_mode = !function_modes.empty();
-  return mode;
+  return pop_mode().object;
 }
 PyObject* function_mode_depth(PyObject*, PyObject*) { return PyLong_FromSize_t(function_modes.size()); }
 PyObject* get_function_modes(PyObject*, PyObject*) {
   PyObject* list = PyList_New(0);
-  for (PyObject* mode : function_modes) PyList_Append(list, mode);
+  for (const FunctionMode& mode : function_modes) PyList_Append(list, mode.object);
   return list;
 }
 PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {

@@ -191,7 +191,8 @@ inline void tell_value_watcher(const char* what, PyObject* tensor) {
   if (value_watcher) Ref(require(PyObject_CallFunction(value_watcher, "sO", what, tensor)));
 }
 extern thread_local bool torch_function_enabled;
-extern thread_local bool has_function_mode;  // somebody watches every call
+extern thread_local bool has_function_mode;   // somebody watches every call
+extern thread_local bool has_attribute_mode;  // and attributes
 bool wants_torch_function(PyObject* o);
 
 }  // namespace cresset

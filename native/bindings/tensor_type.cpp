@@ -1,4 +1,4 @@
-// The Tensor type: object identity, attributes, number slots and the small methods that every program calls.
+// The Tensor type: object identity, number slots and the small methods that every program calls.
 //
 // Note [Who owns whom]
 // A TensorImpl has at most one Python object. As long as Python refers to the object, the object owns the impl. When
@@ -6,7 +6,7 @@
 // __dict__, weak references, a subclass) must not be lost: ownership flips, the impl keeps the object alive, until
 // Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
-#include "bindings/tensor_gradient.h"
+#include "bindings/tensor_attributes.h"
 #include "bindings/wrapper_layout.h"
 #include "cuda/device.h"
 #include "dispatch/profile.h"
@@ -126,155 +126,38 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// ---------------------------------------------------------------- attributes
-
-#define GETTER(name, ...)                 \
-  PyObject* name(PyObject* self, void*) { \
-    return guarded([&]() -> PyObject* {   \
-      TensorImpl* t = impl_of(self);      \
-      (void)t;                            \
-      __VA_ARGS__;                        \
-    });                                   \
-  }
-
-GETTER(get_shape, PyObject* said = t->level == kDispatched ? said_by_class(self, "size") : nullptr;
-       return said ? said : wrap_size(t->sizes))
-GETTER(get_dtype, return wrap(t->dtype))
-GETTER(get_device, return wrap(t->storage->device))
-GETTER(get_layout, return wrap(LayoutKind::strided))
-GETTER(get_ndim, return PyLong_FromLongLong(t->dim()))
-GETTER(get_itemsize, return PyLong_FromLongLong(size_of(t->dtype)))
-GETTER(get_nbytes, return PyLong_FromLongLong(size_of(t->dtype) * t->numel))
-GETTER(get_requires_grad, return PyBool_FromLong(requires_grad(Tensor(t))))
-GETTER(get_is_leaf, return PyBool_FromLong(is_leaf(Tensor(t))))
-GETTER(get_grad_fn, return wrap(t->requires_grad || t->base ? grad_fn(Tensor(t)) : RefPtr<Node>()))
-GETTER(get_output_nr, const AutogradState* s = state_of(t); return PyLong_FromUnsignedLong(s ? s->output_index : 0))
-GETTER(get_version, check(!t->inference, "Inference tensors do not track version counter.");
-       return PyLong_FromUnsignedLong(t->storage->version))
-GETTER(get_base, return t->base ? wrap(Tensor(t->base)) : Py_NewRef(Py_None))
-GETTER(get_retains_grad, const AutogradState* s = state_of(t); return PyBool_FromLong(s && s->retains_grad))
-GETTER(get_is_cuda, return PyBool_FromLong(cuda::is_cuda(t->storage->device)))
-GETTER(get_is_cpu, return PyBool_FromLong(t->storage->device.is_cpu()))
-GETTER(get_is_meta, return PyBool_FromLong(t->storage->device.is_meta()))
-GETTER(get_false, Py_RETURN_FALSE)
-GETTER(get_none, Py_RETURN_NONE)
-GETTER(get_data, if (t->level) return wrap(detach(Tensor(t)));
-       Tensor d = view_of(Tensor(t), t->sizes, t->strides, t->offset); d->storage = Storage::alias(t->storage);
-       return wrap(d))
-GETTER(get_impl_address, return PyLong_FromVoidPtr(t))
-GETTER(get_backward_hooks, const AutogradState* s = state_of(t);
-       return Py_NewRef(s && s->python_hooks ? static_cast<PyObject*>(s->python_hooks) : Py_None))
-
-template <class F>
-int set_guarded(PyObject* value, F&& f) {
-  return guarded([&] { return value ? (f(), 0) : (fail("this attribute of a tensor cannot be deleted"), 0); }, -1);
-}
-int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
-  return set_guarded(value, [&] {
-    check_type(PyBool_Check(value), "requires_grad must be a bool");
-    const Tensor t = unwrap(self);
-    check(value != Py_True || is_leaf(t), "you can only change requires_grad flags of leaf variables.");
-    set_requires_grad(t, value == Py_True);
-  });
-}
-int set_grad_fn(PyObject*, PyObject* value, void*) {
-  return set_guarded(value, [] { check_type(false, "_grad_fn is set by operations; detach_() takes it away"); });
-}
-int set_data(PyObject* self, PyObject* value, void*) {
-  return set_guarded(value, [&] {
-    check_type(is_tensor(value), "Variable data has to be a tensor, but got ", Py_TYPE(value)->tp_name);
-    TensorImpl *t = impl_of(self), *v = unwrap_elements("data: incompatible tensor type", value).get();
-    check(is_differentiable(v->dtype) || !requires_grad(Tensor(t)),
-          "data set to a tensor that requires gradients must be floating point or complex dtype");
-    // The version goes on: saved values of this tensor are no longer what they were.
-    t->storage = v->storage;
-    t->sizes = v->sizes;
-    t->strides = v->strides;
-    t->offset = v->offset;
-    t->dtype = v->dtype;
-    t->update_numel_and_contiguity();
-    if (AutogradState* s = state_of(t); s && s->accumulator) s->accumulator->results[0] = gradient_info(Tensor(t));
-  });
-}
-int set_backward_hooks(PyObject* self, PyObject* value, void*) {
-  return set_guarded(value, [&] {
-    AutogradState& s = state_for_writing(impl_of(self));
-    PyObject* old = static_cast<PyObject*>(s.python_hooks);
-    s.python_hooks = value != Py_None ? Py_NewRef(value) : nullptr;
-    Py_XDECREF(old);
-  });
-}
-
-PyGetSetDef getset[] = {
-    {"shape", get_shape, nullptr, "the sizes", nullptr},
-    {"dtype", get_dtype, nullptr, "the type of the elements", nullptr},
-    {"device", get_device, nullptr, "where the data lives", nullptr},
-    {"layout", get_layout, nullptr, nullptr, nullptr},
-    {"ndim", get_ndim, nullptr, "the number of dimensions", nullptr},
-    {"itemsize", get_itemsize, nullptr, "bytes of one element", nullptr},
-    {"nbytes", get_nbytes, nullptr, "bytes of all elements", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad_attribute, "whether gradients are wanted", nullptr},
-    {"is_leaf", get_is_leaf, nullptr, "whether no recorded operation made it", nullptr},
-    {"grad_fn", get_grad_fn, nullptr, "the node that made it, or None", nullptr},
-    {"_grad_fn", get_grad_fn, set_grad_fn, nullptr, nullptr},
-    {"grad", get_grad, set_grad, "the accumulated gradient, or None", nullptr},
-    {"_grad", get_grad, set_grad, nullptr, nullptr},
-    {"grad_dtype", get_grad_dtype, set_grad_dtype,
-     "the dtype that gradients of this leaf have: its own unless another one is set; None takes them as they come",
-     nullptr},
-    {"data", get_data, set_data, "the same memory without history", nullptr},
-    {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
-    {"_version", get_version, nullptr, "how often it was changed in place", nullptr},
-    {"_base", get_base, nullptr, "the tensor this is a view of, or None", nullptr},
-    {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
-    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
-    {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
-    {"is_meta", get_is_meta, nullptr, nullptr, nullptr},
-    {"is_sparse", get_false, nullptr, nullptr, nullptr},
-    {"is_sparse_csr", get_false, nullptr, nullptr, nullptr},
-    {"is_quantized", get_false, nullptr, nullptr, nullptr},
-    {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
-    {"is_mps", get_false, nullptr, nullptr, nullptr},
-    {"is_xpu", get_false, nullptr, nullptr, nullptr},
-    {"is_xla", get_false, nullptr, nullptr, nullptr},
-    {"is_ipu", get_false, nullptr, nullptr, nullptr},
-    {"is_nested", get_false, nullptr, nullptr, nullptr},
-    {"name", get_none, nullptr, nullptr, nullptr},
-    {"_cdata", get_impl_address, nullptr, nullptr, nullptr},
-    {"_backward_hooks", get_backward_hooks, set_backward_hooks, nullptr, nullptr},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-    {}};
-
 // ---------------------------------------------------------------- small methods
 
-#define METHOD(name, ...)                     \
-  PyObject* name(PyObject* self, PyObject*) { \
-    return guarded([&]() -> PyObject* {       \
-      TensorImpl* t = impl_of(self);          \
-      (void)t;                                \
-      __VA_ARGS__;                            \
-    });                                       \
+#define METHOD(name, called, ...)                                       \
+  PyObject* name(PyObject* self, PyObject*) {                           \
+    return guarded([&]() -> PyObject* {                                 \
+      if (may_answer_for(self)) [[unlikely]]                            \
+        if (PyObject* said = ask_for_method(called, self)) return said; \
+      TensorImpl* t = impl_of(self);                                    \
+      (void)t;                                                          \
+      __VA_ARGS__;                                                      \
+    });                                                                 \
   }
 
-METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
-METHOD(method_numel, return PyLong_FromLongLong(t->numel))
-METHOD(method_item, tell_value_watcher("the number in a tensor", self);
+METHOD(method_dim, "dim", return PyLong_FromLongLong(t->dim()))
+METHOD(method_numel, "numel", return PyLong_FromLongLong(t->numel))
+METHOD(method_item, "item", tell_value_watcher("the number in a tensor", self);
        const Profiled profiled("aten::", "item", ProfileKind::function); return wrap(item(Tensor(t))))
-METHOD(method_data_ptr, check_has_data(Tensor(t)); tell_value_watcher("the address of a tensor", self);
+METHOD(method_data_ptr, "data_ptr", check_has_data(Tensor(t)); tell_value_watcher("the address of a tensor", self);
        return PyLong_FromVoidPtr(t->numel ? address_for_others(Tensor(t)) : nullptr))
-METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
-METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
-METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))
-METHOD(method_is_signed, return PyBool_FromLong(facts(t->dtype).is_signed))
-METHOD(method_is_inference, return PyBool_FromLong(t->inference))
-METHOD(method_is_view, return PyBool_FromLong(static_cast<bool>(t->base)))
+METHOD(method_storage_offset, "storage_offset", return PyLong_FromLongLong(t->offset))
+METHOD(method_is_floating, "is_floating_point", return PyBool_FromLong(is_floating(t->dtype)))
+METHOD(method_is_complex, "is_complex", return PyBool_FromLong(is_complex(t->dtype)))
+METHOD(method_is_signed, "is_signed", return PyBool_FromLong(facts(t->dtype).is_signed))
+METHOD(method_is_inference, "is_inference", return PyBool_FromLong(t->inference))
+METHOD(method_is_view, "_is_view", return PyBool_FromLong(static_cast<bool>(t->base)))
 bool is_pinned(const Storage& s) {
   if (s.pinned) return true;
   if (!s.device.is_cpu()) return false;
   return std::any_of(std::begin(backends), std::end(backends), [&](Backend* b) { return b && b->is_pinned(s.data); });
 }
-METHOD(method_is_pinned, return PyBool_FromLong(is_pinned(*t->storage)))
-METHOD(method_get_device,
+METHOD(method_is_pinned, "_is_pinned", return PyBool_FromLong(is_pinned(*t->storage)))
+METHOD(method_get_device, "get_device",
        return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
 
 // The argument of a method that takes one, by place or by name; null when it is not given.
@@ -296,6 +179,8 @@ PyObject* said_dimension(PyObject* stolen, PyObject* dim) {
 
 PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("size", self, args, n, names)) return said;
     TensorImpl* t = impl_of(self);
     PyObject* dim = n == 0 && !names ? nullptr : only_argument("size", "dim", args, n, names);
     if (t->level == kDispatched)
@@ -309,6 +194,8 @@ PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 }
 PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("stride", self, args, n, names)) return said;
     TensorImpl* t = impl_of(self);
     PyObject* dim = only_argument("stride", "dim", args, n, names);
     if (t->level == kDispatched)
@@ -322,6 +209,8 @@ PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
 }
 PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("is_contiguous", self, args, n, names)) return said;
     MemoryFormat format = MemoryFormat::contiguous;
     if (PyObject* given = only_argument("is_contiguous", "memory_format", args, n, names)) {
       check_type(PyObject_TypeCheck(given, memory_format_type),
@@ -334,6 +223,8 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t
 }
 PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("requires_grad_", self, args, n, names)) return said;
     PyObject* on = only_argument("requires_grad_", "requires_grad", args, n, names);
     check_type(!on || PyBool_Check(on), "requires_grad_(): argument 'requires_grad' must be bool, not ",
                on ? Py_TYPE(on)->tp_name : "");
@@ -342,7 +233,7 @@ PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_
   });
 }
 METHOD(
-    method_detach_, check(!t->base, "Can't detach views in-place. Use detach() instead.");
+    method_detach_, "detach_", check(!t->base, "Can't detach views in-place. Use detach() instead.");
     if (AutogradState* s = state_of(t)) {
       s->grad_fn.reset();
       s->output_index = 0, s->tangents.clear();
@@ -517,9 +408,16 @@ PyObject* number_invert(PyObject* a) {
   });
 }
 
+int truth_of(PyObject* said) {
+  const int truth = PyObject_IsTrue(said);
+  if (truth < 0) raise_python();
+  return truth;
+}
 int number_bool(PyObject* self) {
   return guarded(
       [&] {
+        if (may_answer_for(self)) [[unlikely]]
+          if (Ref said(ask_for_method("__bool__", self)); said.get()) return truth_of(said.get());
         TensorImpl* t = impl_of(self);
         check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous"
                                       : "Boolean value of Tensor with no values is ambiguous");
@@ -540,6 +438,8 @@ Scalar only_element(PyObject* self) {
 }
 PyObject* number_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("__int__", self)) return said;
     const Scalar s = only_element(self);
     if (s.is_integral())
       return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer))
@@ -551,6 +451,8 @@ PyObject* number_int(PyObject* self) {
 }
 PyObject* number_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("__float__", self)) return said;
     const Scalar s = only_element(self);
     check(s.kind != Scalar::Kind::complex || s.imag == 0,
           "value cannot be converted to type double without overflow: it is complex");
@@ -559,6 +461,8 @@ PyObject* number_float(PyObject* self) {
 }
 PyObject* number_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (may_answer_for(self)) [[unlikely]]
+      if (PyObject* said = ask_for_method("__index__", self)) return said;
     TensorImpl* t = impl_of(self);
     check_type(t->numel == 1 && (is_integral(t->dtype) || t->dtype == Dtype::b8),
                "only integer tensors of a single element can be converted to an index");
@@ -587,6 +491,12 @@ Py_hash_t tensor_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpre
 Py_ssize_t tensor_length(PyObject* self) {
   return guarded(
       [&]() -> Py_ssize_t {
+        if (may_answer_for(self)) [[unlikely]]
+          if (Ref said(ask_for_method("__len__", self)); said.get()) {
+            const Py_ssize_t length = PyLong_AsSsize_t(said.get());
+            if (length == -1 && PyErr_Occurred()) raise_python();
+            return length;
+          }
         TensorImpl* t = impl_of(self);
         check_type(t->dim() > 0, "len() of a 0-d tensor");
         return t->sizes[0];
@@ -636,7 +546,7 @@ void add_tensor_type(PyObject* module) {
       {Py_tp_finalize, reinterpret_cast<void*>(tensor_finalize)},
       {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
-      {Py_tp_getset, getset},
+      {Py_tp_getset, tensor_attributes},
       {Py_tp_methods, methods},
       {Py_tp_members, members},
       {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
@@ -685,6 +595,7 @@ void add_tensor_type(PyObject* module) {
   tensor_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
   tensor_type->tp_name = "Tensor";  // what messages call it
   PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type));
+  add_tensor_attributes(module);
 }
 
 }  // namespace cresset

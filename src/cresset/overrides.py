@@ -161,6 +161,8 @@ class TorchFunctionMode:
     2
     """
 
+    _sees_attributes = True  # x.shape and x.dim(), too, and not only functions and operators
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         raise NotImplementedError(f"{self.__class__.__name__} has no __torch_function__")
 
@@ -170,6 +172,12 @@ class TorchFunctionMode:
 
     def __exit__(self, *_):
         _native.pop_function_mode()
+
+
+class OperatorMode(TorchFunctionMode):
+    """A mode that watches what is computed: questions about attributes go past it."""
+
+    _sees_attributes = False
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
@@ -239,12 +247,32 @@ _ARITHMETIC = [
     f"__{form}{name}__"
     for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()
     for form in (("", "r", "i") if name != "matmul" else ("", "r"))
-] + [f"__{name}__" for name in "eq ne lt le gt ge neg abs invert getitem setitem".split()]  # fmt: skip
+] + [
+    f"__{name}__"
+    for name in """eq ne lt le gt ge neg abs invert getitem setitem len bool int float index complex contains reversed
+        format repr dir array array_wrap dlpack dlpack_device deepcopy reduce_ex""".split()
+]  # fmt: skip
+
+_ATTRIBUTE, _METHOD = type(_native.Tensor.shape), type(_native.Tensor.dim)
+
+
+def _of_tensors():
+    """The methods and the parts of attributes of Tensor that obey the protocol, by name."""
+    found = {name: getattr(_native.Tensor, name) for name in _ARITHMETIC}
+    for name, value in vars(_native.Tensor).items():
+        if isinstance(value, (_METHOD, *OBEYING)) and not (name.startswith("__") or name in found):
+            found[name] = value
+        elif isinstance(value, _ATTRIBUTE) and name != "__dict__":
+            found[f"{name}.__get__"] = value.__get__
+            found[f"{name}.__set__"] = value.__set__
+    return found
 
 
 @functools.cache
 def _namespaces():
-    """(public name, what holds the functions, their names) of all namespaces with functions that obey the protocol."""
+    """(public name, what holds the functions, the functions by name) of all namespaces with functions that obey the
+    protocol.
+    """
     import cresset
 
     def listed(holder):
@@ -264,10 +292,12 @@ def _namespaces():
         "torch.fft": cresset.fft,
         "torch.special": cresset.special,
     }
-    names = {prefix: listed(holder) for prefix, holder in holders.items()}
-    names["torch.Tensor"] += _ARITHMETIC
-    names["torch"] = [name for name in names["torch"] if not name.endswith("_") and not hasattr(functional, name)]
-    return [(prefix, holder, names[prefix]) for prefix, holder in holders.items()]
+    found = {prefix: {name: getattr(holder, name) for name in listed(holder)} for prefix, holder in holders.items()}
+    found["torch.Tensor"] = _of_tensors()
+    for name in list(found["torch"]):
+        if name.endswith("_") or hasattr(functional, name):
+            del found["torch"][name]
+    return [(prefix, holder, found[prefix]) for prefix, holder in holders.items()]
 
 
 def get_overridable_functions():
@@ -278,9 +308,8 @@ def get_overridable_functions():
     """
     ignored = get_ignored_functions()
     found = {}
-    for _, holder, names in _namespaces():
-        values = [getattr(holder, name) for name in names]
-        found[holder] = [value for value in values if value not in ignored]
+    for _, holder, functions in _namespaces():
+        found[holder] = [function for function in functions.values() if function not in ignored]
     return found
 
 
@@ -325,7 +354,9 @@ def _stand_in(function):
     try:
         stand_in.__signature__ = inspect.signature(function)
     except (TypeError, ValueError):
-        return stand_in
+        if is_tensor_method_or_property(function):  # written in C, which says nothing of what else they take
+            own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+            stand_in.__signature__ = inspect.Signature(own)
     return stand_in
 
 
@@ -336,7 +367,7 @@ def is_tensor_method_or_property(func):
     True
     """
     name = getattr(func, "__name__", "")
-    return name == "__get__" or getattr(_native.Tensor, name, None) is func
+    return name in ("__get__", "__set__") or getattr(_native.Tensor, name, None) is func
 
 
 def resolve_name(f):
@@ -350,8 +381,8 @@ def resolve_name(f):
 
     if isinstance(f, (OpOverload, OpOverloadPacket)):
         return str(f)
-    for prefix, holder, names in _namespaces():
-        for name in names:
-            if getattr(holder, name, None) is f:
+    for prefix, _, functions in _namespaces():
+        for name, function in functions.items():
+            if function == f:  # the __get__ of an attribute is a new object each time
                 return f"{prefix}.{name}"
     return None

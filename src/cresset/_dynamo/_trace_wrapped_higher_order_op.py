@@ -1,11 +1,11 @@
 """A mode that PyTorch needs for indexing inside vmap."""
 
-from ..overrides import TorchFunctionMode
+from ..overrides import OperatorMode
 
 __all__ = ["TransformGetItemToIndex"]
 
 
-class TransformGetItemToIndex(TorchFunctionMode):
+class TransformGetItemToIndex(OperatorMode):
     """Inside, `x[i]` by a tensor `i` of a vmap indexes instead of asking for its number. That is so without it, too:
     calls go through as they are.
     """

@@ -26,7 +26,7 @@ from .. import _native
 from ..fx import Graph, GraphModule
 from ..graph.places import PACKAGE
 from ..graph.recording import RANDOM, leaves, map_tree
-from ..overrides import TorchFunctionMode
+from ..overrides import OperatorMode
 from ..pytree import tree_flatten
 from . import counting, stances, telling
 from .fullgraph import refuse
@@ -54,7 +54,7 @@ class Segment:
         self.made[key] = (weakref.ref(tensor, lambda _: self.made.pop(key, None)), node)
 
 
-class Capture(TorchFunctionMode):
+class Capture(OperatorMode):
     """Records what runs inside of it, in segments."""
 
     def __init__(self):

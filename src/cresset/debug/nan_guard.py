@@ -115,7 +115,7 @@ def _place(modules):
     return f" in module '{path}' ({kind})" if path else f" in {kind}"
 
 
-class nan_guard(overrides.TorchFunctionMode):
+class nan_guard(overrides.OperatorMode):
     """A context in which the first operation that makes a NaN or Inf, forward or backward, raises NonFiniteError with
     its name, the path of its module, the line that called it and the range of its inputs.
 

@@ -12,7 +12,7 @@ import cresset
 
 from .. import _native
 from ..func import control_flow
-from ..overrides import TorchFunctionMode
+from ..overrides import OperatorMode
 from .places import PACKAGE, Place, asserts
 
 # Operators whose results are no function of their arguments.
@@ -121,7 +121,7 @@ class Front:
         return self.error(f"{self.name}: the operator {operator} cannot be recorded; {place}")
 
 
-class Recorder(TorchFunctionMode):
+class Recorder(OperatorMode):
     """Records what runs inside of it.
 
     Args:

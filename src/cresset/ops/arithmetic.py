@@ -115,6 +115,16 @@ def conj(input):
 
 
 @function(method=True)
+def _neg_view(input):
+    """The tensor negated, in memory of its own: as conjugation, negation is carried out at once.
+
+    >>> cresset._neg_view(cresset.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
+    return cresset.neg(input)
+
+
+@function(method=True)
 def resolve_conj(input):
     """The tensor itself: conjugation is always carried out here, never pending."""
     return input

@@ -105,7 +105,7 @@ def __cuda_array_interface__(self):
     }
 
 
-Tensor.__cuda_array_interface__ = property(__cuda_array_interface__)
+_native.add_attribute("__cuda_array_interface__", __cuda_array_interface__)
 
 
 def __array_namespace__(self, *, api_version=None):

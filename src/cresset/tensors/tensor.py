@@ -88,7 +88,7 @@ _OF_PYTHON_2 = {"__div__": "__truediv__", "__idiv__": "__itruediv__", "__nonzero
 
 
 def __dir__(self):
-    names = set(object.__dir__(self)).difference(_OF_PYTHON_2)
+    names = set(object.__dir__(self)).difference(_OF_PYTHON_2, ["volatile"])
     if self.device.type != "cuda":
         names.discard("__cuda_array_interface__")
     return sorted(names)
@@ -145,6 +145,11 @@ def _set_real(self, value):
 
 def _set_imag(self, value):
     _native.operators()["imag"](self).copy_(value)
+
+
+def _volatile(self):
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
 
 
 # ---------------------------------------------------------------- copying, pickling, storage
@@ -568,7 +573,7 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
             result = func(*args, **(kwargs or {}))
         finally:
             _RUNNING.pop()
-    return _converted(result, cls)
+        return _converted(result, cls)
 
 
 _RUNNING = []  # the functions that __torch_function__ runs now
@@ -650,8 +655,8 @@ METHODS = [
 ]  # fmt: skip
 
 
-# Those of which modes and subclasses are told, by __torch_function__.
-TOLD = {__dlpack_device__, set_, element_size, is_shared, is_pinned, cuda, map_, apply_}
+# Those of which modes and subclasses are not told, by __torch_function__.
+UNTOLD = {_repr_html_, __iter__, __array_namespace__, is_set_to, _typed_storage, as_subclass, new}
 
 
 def install(methods):
@@ -659,7 +664,7 @@ def install(methods):
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for method in (*METHODS, *underscored.METHODS):
-        told = _native.overridable(method, "torch.Tensor", False) if method in TOLD else method
+        told = method if method in UNTOLD else _native.overridable(method, "torch.Tensor", False)
         setattr(Tensor, method.__name__, told)
     Tensor._legacy_new = staticmethod(legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)
@@ -672,9 +677,11 @@ def install(methods):
     for older, name in _OF_PYTHON_2.items():
         setattr(Tensor, older, getattr(Tensor, name))
     for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of
-        setattr(Tensor, flag, property(lambda self: False))
-    Tensor.T, Tensor.mT, Tensor.H, Tensor.mH = property(_T), property(_mT), property(_H), property(_mH)
+        _native.add_attribute(flag, lambda self: False)
+    _native.add_attribute("volatile", _volatile, lambda self, value: _volatile(self))
+    for name, function in (("T", _T), ("mT", _mT), ("H", _H), ("mH", _mH)):
+        _native.add_attribute(name, function)
     operators = _native.operators()
-    Tensor.real = property(lambda self: operators["real"](self), _set_real)
-    Tensor.imag = property(lambda self: operators["imag"](self), _set_imag)
+    _native.add_attribute("real", operators["real"], _set_real)
+    _native.add_attribute("imag", operators["imag"], _set_imag)
     Tensor.__module__ = "torch"

@@ -20,11 +20,6 @@ def _is_zerotensor(self):
     return False
 
 
-def _neg_view(self):
-    """A view that shows each element negated: there are none here, `neg()` computes them."""
-    raise NotImplementedError("_neg_view: tensors that are negated when they are read do not exist here; use neg()")
-
-
 def _fix_weakref(self):
     """Let weak references find the tensor again: they always do here."""
 
@@ -136,7 +131,7 @@ def _philox_only(name):
 
 
 METHODS = [
-    _conj, _conj_physical, _is_zerotensor, _neg_view, _fix_weakref, _dimI, _dimV, _to_dense, _to_sparse, _to_sparse_csr,
+    _conj, _conj_physical, _is_zerotensor, _fix_weakref, _dimI, _dimV, _to_dense, _to_sparse, _to_sparse_csr,
     _to_sparse_csc, _to_sparse_bsr, _to_sparse_bsc, _coalesced_, _sparse_mask_projection, resize_as_sparse_,
     slice_inverse, to_mkldnn, _autocast_to_full_precision, _autocast_to_reduced_precision, _addmm_activation,
     *map(_nested_only, ["_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets"]),

@@ -19,6 +19,7 @@ from cresset import _native
 from cresset._native import Tensor
 from cresset.autograd.function import Function
 from cresset.autograd.graph import saved_tensors_hooks
+from cresset.overrides import OperatorMode
 
 from .selective_checkpoint import (
     CheckpointPolicy,
@@ -400,7 +401,7 @@ class KeepInputs(Function):
         raise AssertionError("checkpoint: nothing flows back here")
 
 
-class OperatorLog:
+class OperatorLog(OperatorMode):
     """A context that writes down the operators that are called, with the shapes of their tensors."""
 
     def __init__(self):
@@ -408,10 +409,7 @@ class OperatorLog:
 
     def __enter__(self):
         self.lines.clear()
-        _native.push_function_mode(self)
-
-    def __exit__(self, *_):
-        _native.pop_function_mode()
+        return super().__enter__()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         shapes = ", ".join(str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a) for a in args)

@@ -4,11 +4,11 @@ them.
 
 import cresset
 
-from ...overrides import TorchFunctionMode
+from ...overrides import OperatorMode
 from ..protobuf import integer, message
 
 
-class _Recorder(TorchFunctionMode):
+class _Recorder(OperatorMode):
     """Notes every call: its name in the module's scope, its inputs, its results."""
 
     def __init__(self, names):
