@@ -13,6 +13,7 @@ PyTypeObject* operator_type = nullptr;
 thread_local bool torch_function_enabled = true;
 thread_local bool has_function_mode = false;
 thread_local bool has_attribute_mode = false;
+std::atomic<int> attribute_modes{0};
 
 namespace {
 
@@ -26,10 +27,12 @@ void push_mode(FunctionMode mode) {
   function_modes.push_back(mode);
   has_function_mode = true;
   has_attribute_mode = mode.sees_attributes;
+  attribute_modes += mode.sees_attributes;
 }
 FunctionMode pop_mode() {
   const FunctionMode mode = function_modes.back();
   function_modes.pop_back();
+  attribute_modes -= mode.sees_attributes;
   has_function_mode = !function_modes.empty();
   has_attribute_mode = has_function_mode && function_modes.back().sees_attributes;
   return mode;

@@ -193,6 +193,7 @@ inline void tell_value_watcher(const char* what, PyObject* tensor) {
 extern thread_local bool torch_function_enabled;
 extern thread_local bool has_function_mode;   // somebody watches every call
 extern thread_local bool has_attribute_mode;  // and attributes
+extern std::atomic<int> attribute_modes;      // how many modes of all threads do: the quick question
 bool wants_torch_function(PyObject* o);
 
 }  // namespace cresset

@@ -9,7 +9,7 @@ void add_tensor_attributes(PyObject* module);
 
 // Whether a mode watches attributes, or the tensor's class has a __torch_function__ of its own.
 inline bool may_answer_for(PyObject* self) {
-  if (is_plain_tensor(self) && !has_attribute_mode) [[likely]]
+  if (is_plain_tensor(self) && !attribute_modes.load(std::memory_order_relaxed)) [[likely]]
     return false;
   return torch_function_enabled && (has_attribute_mode || (!is_interpreted(self) && wants_torch_function(self)));
 }
