@@ -30,6 +30,7 @@ struct PyOverridable {
   PyObject* of;             // what this is another name of; else null
   PyObject *name, *module;  // of a face, else null: those of the function
   bool is_told;             // a profiler is told of calls
+  bool is_attribute;        // a method that computes nothing: modes that watch operators are not asked
 };
 PyOverridable* self_of(PyObject* o) { return reinterpret_cast<PyOverridable*>(o); }
 
@@ -37,7 +38,7 @@ PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged
   if (torch_function_enabled) {
     const Py_ssize_t positional = PyVectorcall_NARGS(flagged),
                      total = positional + (names ? PyTuple_GET_SIZE(names) : 0);
-    bool ask = has_function_mode;
+    bool ask = self_of(self)->is_attribute ? has_attribute_mode : has_function_mode;
     for (Py_ssize_t i = 0; i < total && !ask; ++i) ask = may_answer(args[i]);
     if (ask) {
       PyObject* result = guarded([&] { return ask_torch_function(self, {args, positional, names}, true); });
@@ -99,22 +100,23 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* new_overridable(PyObject* function, PyObject* module, bool is_told = true) {
+PyObject* new_overridable(PyObject* function, PyObject* module, bool is_told = true, bool is_attribute = false) {
   auto* o = reinterpret_cast<PyOverridable*>(function_type->tp_alloc(function_type, 0));
   if (!o) return nullptr;
   o->vectorcall = call_overridable;
   o->function = Py_NewRef(function);
   o->module = Py_XNewRef(module);
   o->is_told = is_told;
+  o->is_attribute = is_attribute;
   return reinterpret_cast<PyObject*>(o);
 }
 
-// overridable(function, module=that of the function, is_told=True)
+// overridable(function, module=that of the function, is_told=True, is_attribute=False)
 PyObject* overridable(PyObject*, PyObject* args) {
   PyObject *function, *module = nullptr;
-  int is_told = 1;
-  if (!PyArg_ParseTuple(args, "O|Up:overridable", &function, &module, &is_told)) return nullptr;
-  return new_overridable(function, module, is_told);
+  int is_told = 1, is_attribute = 0;
+  if (!PyArg_ParseTuple(args, "O|Upp:overridable", &function, &module, &is_told, &is_attribute)) return nullptr;
+  return new_overridable(function, module, is_told, is_attribute);
 }
 
 PyObject* behind(PyObject* o) {

@@ -62,3 +62,14 @@ def test_impossible_amounts_change_nothing(amount, kind):
     with pytest.raises(kind):
         prune.l1_unstructured(made, "weight", amount=amount)
     assert [name for name, _ in made.named_parameters()] == ["weight"] and not made._forward_pre_hooks
+
+
+def test_amounts_are_numbers_of_elements_or_fractions():
+    assert prune._compute_nparams_toprune(amount=0.4, tensor_size=17) == 7
+    assert prune._compute_nparams_toprune(amount=1, tensor_size=17) == 1
+    prune._validate_pruning_amount_init(amount=1.0)
+    prune._validate_pruning_amount(amount=0.3, tensor_size=0)
+    with pytest.raises(ValueError, match="smaller than the number of parameters"):
+        prune._validate_pruning_amount(amount=20, tensor_size=19)
+    with pytest.raises(ValueError, match="non-negative"):
+        prune._validate_pruning_amount_init(amount=-1)

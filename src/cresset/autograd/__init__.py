@@ -97,6 +97,6 @@ def __getattr__(name):
 _native.Tensor.backward = _native.face(_native.overridable(tensor_backward, "torch", False), "backward", "torch.Tensor")
 _native.Tensor.register_hook = _native.overridable(register_hook, "torch.Tensor", False)
 _native.Tensor.register_post_accumulate_grad_hook = _native.overridable(
-    register_post_accumulate_grad_hook, "torch.Tensor", False
+    register_post_accumulate_grad_hook, "torch.Tensor", False, True
 )
-_native.Tensor.retain_grad = _native.overridable(retain_grad, "torch.Tensor", False)
+_native.Tensor.retain_grad = _native.overridable(retain_grad, "torch.Tensor", False, True)

@@ -226,7 +226,10 @@ class Constructors:
             value = held[part]
         from cresset.nn import Module
 
-        if not (isinstance(value, type) and issubclass(value, Module)):
+        of_models = isinstance(value, type) and (
+            issubclass(value, Module) or value.__module__.startswith("cresset.nn.utils.")  # what they keep as hooks
+        )
+        if not of_models:
             raise pickle.UnpicklingError(_advice(title, True))
         if value.__new__ is object.__new__:
             self.added["new", value] = lambda arguments: self.empty_instance(value, arguments)

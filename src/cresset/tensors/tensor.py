@@ -655,8 +655,9 @@ METHODS = [
 ]  # fmt: skip
 
 
-# Those of which modes and subclasses are not told, by __torch_function__.
+# By __torch_function__, nobody is told of these; of those that compute nothing, modes that watch operators are not.
 UNTOLD = {_repr_html_, __iter__, __array_namespace__, is_set_to, _typed_storage, as_subclass, new}
+COMPUTING = {set_, cuda, map_, apply_}
 
 
 def install(methods):
@@ -664,8 +665,9 @@ def install(methods):
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for method in (*METHODS, *underscored.METHODS):
-        told = method if method in UNTOLD else _native.overridable(method, "torch.Tensor", False)
-        setattr(Tensor, method.__name__, told)
+        if method not in UNTOLD:
+            method = _native.overridable(method, "torch.Tensor", False, method not in COMPUTING)
+        setattr(Tensor, method.__name__, method)
     Tensor._legacy_new = staticmethod(legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)
     Tensor.__torch_function__ = classmethod(__torch_function__)

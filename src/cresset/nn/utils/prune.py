@@ -173,11 +173,11 @@ class RandomUnstructured(BasePruningMethod):
     """Single elements at random; `amount` is a number of them or a fraction."""
 
     def __init__(self, amount):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
-        count = _how_many(self.amount, t.nelement())
+        count = _count(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=cresset.contiguous_format)
         if count:
             mask.view(-1)[cresset.rand_like(t).view(-1).topk(count).indices] = 0
@@ -192,11 +192,11 @@ class L1Unstructured(BasePruningMethod):
     """The elements that are smallest in absolute value."""
 
     def __init__(self, amount):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
-        count = _how_many(self.amount, t.nelement())
+        count = _count(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=cresset.contiguous_format)
         if count:
             mask.view(-1)[t.abs().reshape(-1).topk(count, largest=False).indices] = 0
@@ -213,13 +213,14 @@ class RandomStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount, dim=-1):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def compute_mask(self, t, default_mask):
-        _check_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         channels = t.shape[self.dim]
-        count = _how_many(self.amount, channels)
+        count = _count(self.amount, channels)
         chances = cresset.rand(channels)
         if not count:
             return default_mask
@@ -236,13 +237,14 @@ class LnStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount, n, dim=-1):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.n, self.dim = amount, n, dim
 
     def compute_mask(self, t, default_mask):
-        _check_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         channels = t.shape[self.dim]
-        count = _how_many(self.amount, channels)
+        count = _count(self.amount, channels)
         if not count:
             return default_mask
         others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
@@ -372,7 +374,7 @@ def is_pruned(module):
 # ---- amounts
 
 
-def _check_amount(amount):
+def _validate_pruning_amount_init(amount):
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if (isinstance(amount, numbers.Integral) and amount < 0) or (
@@ -381,20 +383,29 @@ def _check_amount(amount):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _how_many(amount, size):
-    if isinstance(amount, numbers.Integral):
-        if amount > size:
-            raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-        return amount
-    return round(amount * size)
+def _validate_pruning_amount(amount, tensor_size):
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
-def _check_structured(t, dim):
+def _compute_nparams_toprune(amount, tensor_size):
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _count(amount, tensor_size):
+    _validate_pruning_amount(amount, tensor_size)
+    return _compute_nparams_toprune(amount, tensor_size)
+
+
+def _validate_structured_pruning(t):
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to a multidimensional tensor (i.e. 2D or higher). Found tensor "
             f"of shape {t.shape} with {t.dim()} dims"
         )
+
+
+def _validate_pruning_dim(t, dim):
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
