@@ -1,5 +1,5 @@
-// DLPack: tensors to and from other array libraries without a copy. The structures are those of the DLPack 0.8
-// interface.
+// DLPack: tensors to and from other array libraries without a copy. The structures are those of the interface of DLPack
+// 0.8 and of version 1, which says its version and whether the memory may be written.
 #include "bindings/python.h"
 #include "tensor/backend.h"
 #include "tensor/requires_grad.h"
@@ -23,9 +23,18 @@ struct DLTensor {
   uint64_t byte_offset;
 };
 struct DLManagedTensor {
+  static constexpr const char *name = "dltensor", *used = "used_dltensor";
   DLTensor tensor;
   void* context;
   void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  static constexpr const char *name = "dltensor_versioned", *used = "used_dltensor_versioned";
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  uint64_t flags;  // 1: the memory may not be written; 2: it is a copy
+  DLTensor tensor;
 };
 enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
 constexpr int32_t kCUDAHost = 3;
@@ -56,43 +65,59 @@ Dtype from_dl(DLDataType t) {
 }
 
 // Note [Memory in other hands]. The storage itself is kept: the tensor may be given another one meanwhile.
+template <class Managed>
 struct Export {
-  DLManagedTensor managed;
+  Managed managed;
   RefPtr<Storage> storage;
   Dims shape, strides;
   ~Export() { storage->give_back(); }
 };
 
+template <class Managed>
 void drop_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // consumed: the consumer calls the deleter
-  auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  if (!PyCapsule_IsValid(capsule, Managed::name)) return;  // consumed: the consumer calls the deleter
+  auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Managed::name));
   m->deleter(m);
 }
 
-PyObject* to_dlpack(PyObject*, PyObject* self) {
+template <class Managed>
+PyObject* export_as(const Tensor& t, Managed head) {
+  const DLDevice device{backend_of(t.device()).dlpack_type(), std::max<int>(t.device().index, 0)};
+  const DLDataType type = dl_type(t.dtype());
+  t->check_in_bounds();
+  auto* e = new Export<Managed>{head, t.storage(), t.sizes(), t.strides()};
+  e->storage->lend();
+  if (t.dtype() == Dtype::b8) e->storage->note_foreign_bools();
+  e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), type, e->shape.data(),
+                       e->strides.data(),     0};
+  e->managed.context = e;
+  e->managed.deleter = [](Managed* m) {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    delete static_cast<Export<Managed>*>(m->context);
+    PyGILState_Release(gil);
+  };
+  return PyCapsule_New(&e->managed, Managed::name, drop_capsule<Managed>);
+}
+
+// to_dlpack(tensor, versioned=False, is_copy=False)
+PyObject* to_dlpack(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
+    PyObject* self;
+    int versioned = 0, is_copy = 0;
+    if (!PyArg_ParseTuple(args, "O|pp:to_dlpack", &self, &versioned, &is_copy)) raise_python();
+    check_type(is_tensor(self), "to_dlpack: expected a tensor, got ", Py_TYPE(self)->tp_name);
     const Tensor t = unwrap(self);
-    check_has_data(unwrap(self));
+    check_has_data(t);
     CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(t),
                        "Can't export tensors that require gradient, use tensor.detach()");
     CRESSET_CHECK_KIND(ErrorKind::buffer, find_backend(t.device()),
                        "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ",
                        t.device());
-    const DLDevice device{backend_of(t.device()).dlpack_type(), std::max<int>(t.device().index, 0)};
-    const DLDataType type = dl_type(t.dtype());
-    t->check_in_bounds();
-    auto* e = new Export{{}, t.storage(), t.sizes(), t.strides()};
-    e->storage->lend();
-    if (t.dtype() == Dtype::b8) e->storage->note_foreign_bools();
-    e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), type, e->shape.data(),
-                         e->strides.data(),     0};
-    e->managed.context = e;
-    e->managed.deleter = [](DLManagedTensor* m) {
-      const PyGILState_STATE gil = PyGILState_Ensure();
-      delete static_cast<Export*>(m->context);
-      PyGILState_Release(gil);
-    };
-    return PyCapsule_New(&e->managed, "dltensor", drop_capsule);
+    if (!versioned) return export_as(t, DLManagedTensor{});
+    DLManagedTensorVersioned head{};
+    head.major = 1;
+    head.flags = is_copy ? 2 : 0;
+    return export_as(t, head);
   });
 }
 
@@ -104,39 +129,49 @@ const Backend* backend_of_dlpack(int type) {
   return found == std::end(backends) ? nullptr : *found;
 }
 
+template <class Managed>
+PyObject* import_from(PyObject* capsule) {
+  auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Managed::name));
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>)
+    CRESSET_CHECK_KIND(ErrorKind::buffer, m->major == 1, "from_dlpack: version ", m->major, ".", m->minor,
+                       " of DLPack is not known, only 1 is");
+  const DLTensor& d = m->tensor;
+  const Backend* const backend = backend_of_dlpack(d.device.type);
+  CRESSET_CHECK_KIND(ErrorKind::buffer, backend, "from_dlpack: the data is on device type ", d.device.type,
+                     ", only the CPU (1) and CUDA (2) are supported");
+  const Device device =
+      is_accelerator({backend->type}) ? resolve({backend->type, static_cast<int8_t>(d.device.id)}) : Device{};
+  const Dtype dtype = from_dl(d.dtype);
+  Dims sizes(d.shape, d.shape + d.ndim),
+      strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
+  const int64_t bytes = bytes_needed("from_dlpack", sizes, strides, 0, dtype);
+  PyCapsule_SetName(capsule, Managed::used);
+  Tensor t = empty(Dims{0}, dtype);
+  t->storage = Storage::borrow(static_cast<char*>(d.data) + d.byte_offset, bytes, device, [m] {
+    if (!m->deleter) return;
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    m->deleter(m);
+    PyGILState_Release(gil);
+  });
+  if (dtype == Dtype::b8) t->storage->note_foreign_bools();
+  t->sizes = sizes;
+  t->strides = strides;
+  t->update_numel_and_contiguity();
+  return wrap(t);
+}
+
 PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* {
-    check(PyCapsule_IsValid(capsule, "dltensor"),
+    if (PyCapsule_IsValid(capsule, DLManagedTensorVersioned::name))
+      return import_from<DLManagedTensorVersioned>(capsule);
+    check(PyCapsule_IsValid(capsule, DLManagedTensor::name),
           "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
           "might have already constructed a tensor from it once.");
-    auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-    const DLTensor& d = m->tensor;
-    const Backend* const backend = backend_of_dlpack(d.device.type);
-    CRESSET_CHECK_KIND(ErrorKind::buffer, backend, "from_dlpack: the data is on device type ", d.device.type,
-                       ", only the CPU (1) and CUDA (2) are supported");
-    const Device device =
-        is_accelerator({backend->type}) ? resolve({backend->type, static_cast<int8_t>(d.device.id)}) : Device{};
-    const Dtype dtype = from_dl(d.dtype);
-    Dims sizes(d.shape, d.shape + d.ndim),
-        strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
-    const int64_t bytes = bytes_needed("from_dlpack", sizes, strides, 0, dtype);
-    PyCapsule_SetName(capsule, "used_dltensor");
-    Tensor t = empty(Dims{0}, dtype);
-    t->storage = Storage::borrow(static_cast<char*>(d.data) + d.byte_offset, bytes, device, [m] {
-      if (!m->deleter) return;
-      const PyGILState_STATE gil = PyGILState_Ensure();
-      m->deleter(m);
-      PyGILState_Release(gil);
-    });
-    if (dtype == Dtype::b8) t->storage->note_foreign_bools();
-    t->sizes = sizes;
-    t->strides = strides;
-    t->update_numel_and_contiguity();
-    return wrap(t);
+    return import_from<DLManagedTensor>(capsule);
   });
 }
 
-PyMethodDef functions[] = {{"to_dlpack", to_dlpack, METH_O, "A DLPack capsule that shares the tensor's memory."},
+PyMethodDef functions[] = {{"to_dlpack", to_dlpack, METH_VARARGS, "A DLPack capsule that shares the tensor's memory."},
                            {"from_dlpack_capsule", from_dlpack, METH_O, nullptr},
                            {}};
 

@@ -1,5 +1,6 @@
 """Storages: the memory behind tensors, as bytes (UntypedStorage) or as elements (TypedStorage)."""
 
+import numbers
 import sys
 
 from . import _native
@@ -56,7 +57,7 @@ class UntypedStorage(_native.StorageBase, _StorageBase):
     _fake_device = None  # where the memory of a fake tensor is said to be
 
     def __init__(self, size=0, *, device=None):
-        if isinstance(size, int):
+        if isinstance(size, numbers.Integral):
             import cresset
 
             memory = cresset.empty(size, dtype=_native.uint8, device=device)
@@ -384,7 +385,7 @@ class TypedStorage:
             given = args[0] if args else 0
             if isinstance(given, (UntypedStorage, TypedStorage)):
                 wrap_storage = getattr(given, "_untyped_storage", given)
-            elif isinstance(given, int):
+            elif isinstance(given, numbers.Integral):
                 wrap_storage = UntypedStorage(given * dtype.itemsize, device=device)
             else:
                 wrap_storage = _native.make_tensor(given, _HELD_AS.get(dtype, dtype), device).untyped_storage()

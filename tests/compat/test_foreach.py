@@ -98,6 +98,10 @@ def test_every_form_is_pytorchs(name):
         lambda lib, a: lib._foreach_lerp(a, a, [0.5]),
         lambda lib, a: lib._foreach_copy_(a, a[:1]),
         lambda lib, a: lib._foreach_max([lib.ones(0)]),
+        lambda lib, a: lib._foreach_norm([lib.ones(0)], float("inf")),
+        lambda lib, a: lib._foreach_norm([lib.ones(0, dtype=lib.int8)], float("inf")),
+        lambda lib, a: lib._foreach_addcmul(a, a, a, lib.tensor(1.0)),
+        lambda lib, a: lib._foreach_addcdiv(a, a, a, lib.ones(1, 1)),
     ],
 )
 def test_refusals_are_pytorchs(call):
@@ -118,3 +122,23 @@ def test_gradients_flow_through_lists():
         sum(t.sum() for t in lib._foreach_mul(lib._foreach_exp(a), 2.0)).backward()
         grads.append([t.grad for t in a])
     close(plain(grads[0]), plain(grads[1]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lib, a: lib._foreach_add_(a, 1),
+        lambda lib, a: lib._foreach_mul_(a, a),
+        lambda lib, a: lib._foreach_sub_(a, a, alpha=2),
+        lambda lib, a: lib._foreach_sqrt_(a),
+        lambda lib, a: lib._foreach_addcmul_(a, a, a),
+        lambda lib, a: lib._foreach_lerp_(a, a, 0.5),
+        lambda lib, a: lib._foreach_zero_(a),
+        lambda lib, a: lib._foreach_copy_(a, a),
+    ],
+)
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_what_changes_tensors_gives_their_list_itself(change, kind):
+    for lib in (cresset, torch):
+        tensors = kind([lib.ones(2), lib.ones(3)])
+        assert change(lib, tensors) is tensors

@@ -38,6 +38,18 @@ torch.to_dlpack(torch.arange(3)) is not None
 c = torch.arange(3).__dlpack__(); torch.from_dlpack(c); torch.from_dlpack(c)
 torch.arange(3).__dlpack_device__()[1]
 torch.arange(3.0, requires_grad=True).__dlpack__()
+repr(torch.arange(3).__dlpack__(max_version=(1, 0)))[:37]
+repr(torch.arange(3).__dlpack__(max_version=(2, 1)))[:37]
+repr(torch.arange(3).__dlpack__(max_version=(0, 8)))[:27]
+torch.from_dlpack(torch.arange(3).__dlpack__(max_version=(1, 0)))
+c = torch.arange(3).__dlpack__(max_version=(1, 0)); torch.from_dlpack(c); torch.from_dlpack(c)
+torch.arange(3).__dlpack__(stream=object())
+torch.arange(3).__dlpack__(stream=0)
+torch.arange(3).__dlpack__(stream=-1) is not None
+torch.ones(2).to_sparse().__dlpack__()
+a = np.arange(3); a.flags.writeable = False; torch.from_dlpack(a)
+torch.tensor(type("Wraps", (), {"__dlpack__": lambda self, **k: torch.ones(2).__dlpack__(**k), "__dlpack_device__": lambda self: (1, 0)})())
+torch.Storage(np.int16(3)).size(), torch.FloatStorage(np.int64(2)).size()
 import pickle; pickle.loads(pickle.dumps(torch.arange(3)))
 import pickle; pickle.loads(pickle.dumps(torch.arange(6).view(2, 3).T))
 import pickle; pickle.loads(pickle.dumps(torch.ones(2, requires_grad=True)))

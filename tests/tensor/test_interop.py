@@ -130,6 +130,30 @@ class TestNumPy:
         with pytest.raises(TypeError, match="(?i)bfloat16"):
             torch.ones(1, dtype=torch.bfloat16).numpy()
 
+    def test_memory_that_may_not_be_written_is_read_by_dlpack(self):
+        array = self.np.arange(3)
+        array.flags.writeable = False
+        assert torch.from_dlpack(array).tolist() == [0, 1, 2]
+
+    def test_the_version_of_dlpack_that_is_asked_for_is_given(self):
+        x = torch.arange(3)
+        assert '"dltensor_versioned"' in repr(x.__dlpack__(max_version=(1, 3)))
+        assert '"dltensor"' in repr(x.__dlpack__(max_version=(0, 8))) and '"dltensor"' in repr(x.__dlpack__())
+        copied = torch.from_dlpack(x.__dlpack__(max_version=(1, 0), copy=True))
+        assert copied.data_ptr() != x.data_ptr() and copied.tolist() == [0, 1, 2]
+
+    def test_a_tensor_is_made_of_what_speaks_dlpack(self):
+        x = torch.ones(2)
+
+        class Before1:  # knows nothing of versions
+            def __dlpack__(self, stream=None):
+                return x.__dlpack__(stream=stream)
+
+        assert torch.from_dlpack(Before1()).data_ptr() == x.data_ptr()
+        made = torch.tensor(Before1(), dtype=torch.float64)
+        assert made.tolist() == [1.0, 1.0] and made.dtype == torch.float64
+        assert torch.tensor(Before1()).data_ptr() != x.data_ptr()
+
     def test_dlpack_both_ways(self):
         array = self.np.from_dlpack(torch.arange(3))
         assert array.tolist() == [0, 1, 2]

@@ -1,11 +1,12 @@
 """torch._foreach_*: one operation on every tensor of a list, made from the tables below.
 
-An in-place form changes the tensors and gives them back as a list, any other form gives a tuple. The second operand is
+An in-place form changes the tensors and gives back the list they came in, any other form a tuple. The second operand is
 a list as long as the first, of tensors or of numbers, or one number for all; where PyTorch has it, also one tensor
 without dimensions. All of that is checked before the first tensor changes.
 """
 
 import itertools
+import math
 
 import cresset
 
@@ -44,7 +45,12 @@ def _at_once(name, in_place, tensors, *others, attributes=()):
     if not tensors[0].is_cuda:
         return None
     done = _native.foreach(name, in_place, (tensors, *others), attributes)
-    return None if done is NotImplemented else done
+    return None if done is NotImplemented else _given(in_place, tensors, done)
+
+
+def _given(in_place, tensors, results):
+    """What a call gives: the tensors themselves, in the list they came in, where they were changed."""
+    return tensors if in_place else tuple(results)
 
 
 def _offer(name, definition, doc):
@@ -117,7 +123,7 @@ def _unary(name):
     def change_each(self):
         _check(name + "_", self)
         done = _at_once(name, True, self)
-        return [in_place(tensor) for tensor in self] if done is None else done
+        return _given(True, self, [in_place(tensor) for tensor in self]) if done is None else done
 
     _offer(name, each, f"`{name}` of each tensor.")
     _offer(name + "_", change_each, f"`{name}` of each tensor, in place.")
@@ -129,7 +135,6 @@ def _binary(name, with_number, argument, one_tensor, scales):
         # maximum has no in-place form of its own: that of a tensor of bounds does the same.
         of_tensors = table.get(name + end) or table[with_number + end]
         of_number = table[with_number + end]
-        gather = list if in_place else tuple
 
         def each(self, other=None, *, alpha=1, scalar=None, scalars=None, exponent=None):
             other = next((v for v in (other, exponent, scalar, scalars) if v is not None), None)
@@ -144,10 +149,10 @@ def _binary(name, with_number, argument, one_tensor, scales):
                 if done is not None:
                     return done
             if scales and alpha != 1:
-                return gather([operation(t, o, alpha=alpha) for t, o in zip(self, others, strict=True)])
+                return _given(in_place, self, [operation(t, o, alpha=alpha) for t, o in zip(self, others, strict=True)])
             if alpha != 1:
                 raise TypeError(f"_foreach_{who}() got an unexpected keyword argument 'alpha'")
-            return gather([operation(t, o) for t, o in zip(self, others, strict=True)])
+            return _given(in_place, self, [operation(t, o) for t, o in zip(self, others, strict=True)])
 
         return each
 
@@ -158,7 +163,6 @@ def _binary(name, with_number, argument, one_tensor, scales):
 def _scaled(name):
     def both(who, in_place):
         operation = methods[name + "_"] if in_place else functions[name]
-        gather = list if in_place else tuple
 
         def each(self, tensor1, tensor2, value=1, *, scalars=None):
             value = value if scalars is None else scalars
@@ -167,7 +171,12 @@ def _scaled(name):
                 _check(who, others, argument, position)
                 _check_length(who, self, others)
             if isinstance(value, cresset.Tensor):
-                if value.dim() != 1 or len(value) != len(self):
+                if value.dim() != 1:
+                    raise RuntimeError(
+                        f"_foreach_{who}: Expected packed scalar Tensor to be of dimension 1. Got {value.dim()} "
+                        "instead."
+                    )
+                if len(value) != len(self):
                     raise RuntimeError(
                         f"_foreach_{who}: Expected length of scalars to match input of length {len(self)} but got "
                         f"{value.numel()} instead."
@@ -181,9 +190,8 @@ def _scaled(name):
             done = _at_once(name, in_place, self, tensor1, tensor2, attributes=(value,))
             if done is not None:
                 return done
-            return gather(
-                [operation(t, a, b, value=v) for t, a, b, v in zip(self, tensor1, tensor2, value, strict=True)]
-            )
+            results = [operation(t, a, b, value=v) for t, a, b, v in zip(self, tensor1, tensor2, value, strict=True)]
+            return _given(in_place, self, results)
 
         return each
 
@@ -191,7 +199,7 @@ def _scaled(name):
     _offer(name + "_", both(name + "_", True), f"`{name}` of each tensor, in place.")
 
 
-def _lerp(who, operation, gather):
+def _lerp(who, operation, in_place):
     def each(self, tensors1, weight=None, *, weights=None):
         weight = weights if weight is None else weight
         _check(who, self)
@@ -199,11 +207,11 @@ def _lerp(who, operation, gather):
         _check_length(who, self, tensors1)
         if isinstance(weight, cresset.Tensor):
             raise TypeError(f"_foreach_{who}(): argument 'weights' (position 3) must be tuple of Tensors, not Tensor")
-        done = _at_once("lerp", gather is list, self, tensors1, weight)
+        done = _at_once("lerp", in_place, self, tensors1, weight)
         if done is not None:
             return done
         weight, _ = _spread(who, self, weight, False)
-        return gather([operation(t, end, w) for t, end, w in zip(self, tensors1, weight, strict=True)])
+        return _given(in_place, self, [operation(t, end, w) for t, end, w in zip(self, tensors1, weight, strict=True)])
 
     return each
 
@@ -214,17 +222,18 @@ for _name, _row in BINARY.items():
     _binary(_name, *_row)
 for _name in SCALED:
     _scaled(_name)
-_offer("lerp", _lerp("lerp", functions["lerp"], tuple), "`lerp` from each tensor to its `tensors1`.")
-_offer("lerp_", _lerp("lerp_", methods["lerp_"], list), "`lerp` from each tensor to its `tensors1`, in place.")
+_offer("lerp", _lerp("lerp", functions["lerp"], False), "`lerp` from each tensor to its `tensors1`.")
+_offer("lerp_", _lerp("lerp_", methods["lerp_"], True), "`lerp` from each tensor to its `tensors1`, in place.")
 
 
 @function
 def _foreach_zero_(self):
     """Set each tensor to zero."""
     _check("zero_", self)
-    if self[0].is_cuda and (done := _native.foreach_copy(self, None)) is not NotImplemented:
-        return done
-    return [tensor.zero_() for tensor in self]
+    if not self[0].is_cuda or _native.foreach_copy(self, None) is NotImplemented:
+        for tensor in self:
+            tensor.zero_()
+    return self
 
 
 @function
@@ -233,9 +242,10 @@ def _foreach_copy_(self, src, non_blocking=False):
     _check("copy_", self)
     _check("copy_", src, "src", 2)
     _check_length("copy_", self, src)
-    if self[0].is_cuda and (done := _native.foreach_copy(self, src)) is not NotImplemented:
-        return done
-    return [tensor.copy_(source, non_blocking) for tensor, source in zip(self, src, strict=True)]
+    if not self[0].is_cuda or _native.foreach_copy(self, src) is NotImplemented:
+        for tensor, source in zip(self, src, strict=True):
+            tensor.copy_(source, non_blocking)
+    return self
 
 
 @function
@@ -257,6 +267,11 @@ def _norms(tensors, ord):
 def _foreach_norm(self, ord=2, dtype=None):
     """The norm of all elements of each tensor."""
     _check("norm", self)
+    if ord == math.inf and any(tensor.numel() == 0 for tensor in self):
+        raise RuntimeError(
+            "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does not have an "
+            "identity"
+        )
     norms = _norms(self, ord) if dtype is None else None
     if norms is not None:
         return norms.unbind()

@@ -53,6 +53,12 @@ def __array_wrap__(self, array, context=None, return_scalar=False):
 def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.layout != _native.strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided; call to_dense() first")
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
+    if not self.is_cuda and stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
     if self.is_cuda and stream is not None and stream != -1:
         from ..cuda.streams import ExternalStream, current_stream
 
@@ -64,7 +70,8 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
             f"__dlpack__: the tensor is on {self.device}, DLPack's {self.__dlpack_device__()}, and cannot be exported "
             f"on {tuple(dl_device)}; move it with .to() first"
         )
-    return _native.to_dlpack(self.clone() if copy else self)
+    versioned = max_version is not None and max_version[0] >= 1
+    return _native.to_dlpack(self.clone() if copy else self, versioned, bool(copy))
 
 
 def __dlpack_device__(self):

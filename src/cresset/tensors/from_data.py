@@ -76,6 +76,8 @@ def made_of(data, dtype, device):
         made = lift(made)
         return made if device is None else made.to(device)
     if not is_storage(data):
+        if hasattr(data, "__dlpack__") and not hasattr(data, "__array_interface__") and not isinstance(data, Tensor):
+            return from_dlpack(data).to(device=device, dtype=dtype, copy=True)
         return _native.make_tensor(data, dtype, device)
     if isinstance(data, TypedStorage):
         dtype = dtype or _native.get_default_dtype()
@@ -223,9 +225,13 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         from ..cuda.streams import current_stream
 
         # 1 is the default stream; what the other library has to do there comes first.
-        capsule = ext_tensor.__dlpack__(stream=current_stream(place[1]).cuda_stream or 1)
+        options = {"stream": current_stream(place[1]).cuda_stream or 1}
     else:
-        capsule = ext_tensor.__dlpack__()
+        options = {}
+    try:
+        capsule = ext_tensor.__dlpack__(**options, max_version=(1, 0))
+    except TypeError:  # from before version 1
+        capsule = ext_tensor.__dlpack__(**options)
     made = _native.from_dlpack_capsule(capsule)
     if device is not None:
         there = made.to(device)

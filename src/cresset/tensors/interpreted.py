@@ -194,7 +194,8 @@ class InterpretedTensor(Tensor):
     __array__ = numpy
 
     def __dlpack__(self, **_):
-        raise BufferError(f"can't export a {self.kind} tensor; call {self.instead} first")
+        why = "layout other than torch.strided" if self.layout != cresset.strided else "types that DLPack does not have"
+        raise BufferError(f"Can't export tensors with {why}: this one is {self.kind}; call {self.instead} first")
 
     def tolist(self):
         """Refused: call `to_dense()` first."""
