@@ -156,8 +156,17 @@ def test_a_request_larger_than_the_socket_takes_is_sent_in_parts():
 
 def test_it_says_when_the_client_was_the_bottleneck():
     def found(cores, late, p99):
-        return {"client": {"cores": cores, "late_ms": {"p99": late}}, "milliseconds": {"p99": p99}}
+        client = {"cores": cores, "late_ms": {"p99": late}}
+        return {"requests": 9, "statuses": {200: 9}, "client": client, "milliseconds": {"p99": p99}}
 
     assert not list(doubts(found(0.3, 0.1, 0.3))) and not list(doubts(found(0.3, 1.0, 20.0)))
     assert "took 97% of a core" in next(doubts(found(0.97, 0.0, 1.0)))
     assert "more than 1.50 ms late" in next(doubts(found(0.3, 1.5, 2.0)))
+    (refused,) = doubts({**found(0.3, 0.1, 0.3), "statuses": {200: 5, 429: 4}})
+    assert refused.startswith("4 of 9 requests were refused")
+
+
+def test_a_refusal_is_no_answer():
+    refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"
+    drive = driven(lambda number: refusal if number % 2 else ANSWER % (3, b"yes"), 0.3, rate=100)
+    assert drive.statuses == {200: 15, 429: 15} and len(drive.latencies) == 15 and drive.lost == 0

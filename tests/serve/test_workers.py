@@ -1,6 +1,8 @@
 """Batches, workers that die or hang, bounds of queue, time and memory, and the end of the server."""
 
 import concurrent.futures
+import contextlib
+import json
 import os
 import signal
 import threading
@@ -8,6 +10,8 @@ import time
 
 import httpx
 import pytest
+
+from cresset.serve.drive import Drive
 
 from .conftest import running
 
@@ -123,6 +127,21 @@ def test_the_server_answers_what_it_has_taken_and_ends_its_workers(code):
         with pytest.raises(httpx.ConnectError):
             server.client.get("/v2/health/live")
     assert [event["event"] for event in server.events()][-2:] == ["stopping", "stopped"]
+
+
+def test_a_server_that_is_told_to_stop_under_load_answers_what_is_on_its_way(store):
+    with running(store / "double.pt2", "--batch", "4") as server:
+        address = server.client.base_url.host, server.client.base_url.port
+        body = json.dumps({"inputs": [{"name": "input", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]})
+        text = f"POST /v2/models/double/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        expected = server.client.post("/v2/models/double/infer", content=body).content
+        with contextlib.closing(Drive(address, [text.encode()], [expected], 8)) as drive:
+            stopping = threading.Timer(0.7, server.process.send_signal, [signal.SIGTERM])
+            stopping.start()
+            drive.run(1.5)
+            stopping.join()
+        assert server.process.wait(20) == 0
+    assert len(drive.latencies) > 50 and drive.lost == drive.wrong == 0 and set(drive.statuses) == {200}
 
 
 def test_workers_end_when_the_front_is_killed(code):

@@ -182,8 +182,9 @@ class Drive:
         status, body, closing = answer
         number, due, connection.number = connection.number, connection.due, None
         if due >= self.since:
-            self.latencies.append(now - due)
             self.statuses[status] += 1
+            if status < 300:  # a refusal is quick, and no answer
+                self.latencies.append(now - due)
         if status == 200 and body not in self.known[number]:
             self.compare(number, body)
         if closing or connection.unsent:

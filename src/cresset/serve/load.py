@@ -117,7 +117,10 @@ def milliseconds(seconds):
 
 
 def doubts(found):
-    """Sentences about what in a run's numbers is the client's and not the server's."""
+    """Sentences about what a run's numbers do not say, or what in them is the client's and not the server's."""
+    refused = sum(count for status, count in found["statuses"].items() if status >= 300)
+    if refused:
+        yield f"{refused} of {found['requests']} requests were refused; rate and latencies are those of the others"
     cores, late, p99 = found["client"]["cores"], found["client"]["late_ms"]["p99"], found["milliseconds"]["p99"]
     if cores > 0.9:
         yield f"the client took {cores:.0%} of a core, all that one thread can: the server may be faster than this"

@@ -21,6 +21,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .problems import Refused
 
+# Note [The last request of a connection]
+# When the server stops, requests may be on their way on connections that seem idle, and would be lost.
+# Such a connection stays open for so many seconds, and what comes in them is answered as its last request.
+LINGER = 0.2
+
 
 class JoiningTransport:
     """A transport on which the head of an answer goes out together with what follows it."""
@@ -111,6 +116,7 @@ class FrontProtocol(HttpToolsProtocol):
 
     patience = None
     waiting = None
+    ending = False
     straight = parts = None  # a request that may go the short way, until it is all there: to whom, and its body
 
     def connection_made(self, transport):
@@ -121,7 +127,7 @@ class FrontProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.straight is not None:
             self.go_the_long_way()
-        incomplete = self.cycle is None or self.cycle.response_complete
+        incomplete = self.is_idle()
         if not incomplete and self.waiting is not None:
             self.waiting.cancel()
             self.waiting = None
@@ -134,6 +140,20 @@ class FrontProtocol(HttpToolsProtocol):
             self.waiting = None
         super().connection_lost(error)
 
+    def is_idle(self):
+        return self.cycle is None or self.cycle.response_complete
+
+    def shutdown(self):
+        self.ending = True  # Note [The last request of a connection]
+        if self.is_idle():
+            self.loop.call_later(LINGER, self.close_if_idle)
+        else:
+            super().shutdown()
+
+    def close_if_idle(self):
+        if self.is_idle():
+            self.transport.close()
+
     # ---- what the parser finds
 
     def on_message_begin(self):
@@ -141,7 +161,7 @@ class FrontProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self):
         if (
-            (self.cycle is None or self.cycle.response_complete)
+            self.is_idle()
             and not self.flow.write_paused
             and len(self.connections) < self.limit_concurrency
             and self.parser.get_method() == b"POST"
@@ -159,6 +179,8 @@ class FrontProtocol(HttpToolsProtocol):
         self.url, self.expect_100_continue = url, expecting
         self.headers += headers
         super().on_headers_complete()
+        if self.ending:
+            self.cycle.keep_alive = False
 
     def go_the_long_way(self):
         """What began as a request for the short way is not all there."""
@@ -181,7 +203,7 @@ class FrontProtocol(HttpToolsProtocol):
         inference, name, version = self.straight
         body, self.straight, self.parts = b"".join(self.parts), None, None
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-        self.cycle = Exchange(self, inference, keep_alive)
+        self.cycle = Exchange(self, inference, keep_alive and not self.ending)
         self.cycle.ask(name, version, self.headers, body)
 
     def on_response_complete(self):
