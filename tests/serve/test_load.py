@@ -101,9 +101,9 @@ def answering(answer):
     thread.join(10)
 
 
-def driven(answer, seconds, rate=None, warm=0.0):
+def driven(answer, seconds, rate=None, warm=0.0, even=True):
     with answering(answer) as address, contextlib.closing(Drive(address, [b"ask"], [b"yes"], 1)) as drive:
-        drive.run(seconds, rate, warm)
+        drive.run(seconds, rate, warm, even)
         return drive
 
 
@@ -121,6 +121,11 @@ def test_requests_that_are_due_while_the_server_stands_still_count_from_when_the
 def test_what_is_asked_while_warming_up_does_not_count():
     drive = driven(lambda number: ANSWER % (3, b"yes"), 0.3, rate=100, warm=0.3)
     assert drive.asked == 60 and drive.counted == len(drive.latencies) == drive.statuses[200] <= 31
+
+
+def test_requests_at_random_are_as_many_on_average():
+    drive = driven(lambda number: ANSWER % (3, b"yes"), 0.5, rate=400, even=False)
+    assert 150 < drive.asked == len(drive.latencies) < 250 and drive.asked != 200
 
 
 def test_a_request_whose_connection_is_closed_is_lost_and_the_next_goes_on_another():

@@ -224,6 +224,12 @@ def add_serve(commands):
     command.add_argument(
         "--rate", type=rate, help="requests a second, or a part of the peak as 80%%; as fast as it goes if not given"
     )
+    command.add_argument(
+        "--arrivals",
+        choices=("even", "random"),
+        default="even",
+        help="with --rate: requests at equal distances, or at random as those of many independent clients",
+    )
     command.add_argument("--different", type=positive, default=16, help="how many different requests")
     command.add_argument(
         "--body", metavar="FILE", help="the body of a request, if the model does not say what it takes"

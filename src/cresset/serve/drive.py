@@ -5,7 +5,7 @@ Note [What the client costs]
 Client and server often share a machine, and then what the client takes is missing to the server. So there is one thread
 and one loop without callbacks: a wake-up sends all that is due and reads all that has come, of an answer only status
 and length are looked at, and an answer is compared number by number only if its bytes were never seen before. Where
-requests come faster than a wake-up is worth, it naps, and is late by so much at most (NAP). That is 8 to 15 µs a
+requests come faster than a wake-up is worth, it naps, and is late by so much at most (NAP). That is 8 to 30 µs a
 request, most of it the kernel's. What the client took, and how late it was, is part of the result.
 """
 
@@ -203,7 +203,9 @@ class Drive:
     # ---- runs
 
     def run(self, seconds, rate=None, warm=0.0, even=True):
-        """Drive for so long, after `warm` seconds that do not count: closed, or at `rate` requests a second."""
+        """Drive for so long, after `warm` seconds that do not count: closed, or at `rate` requests a second, at equal
+        distances or at random.
+        """
         self.reset()
         while len(self.open) < self.connections and (connection := self.connect()):
             self.free.append(connection)

@@ -175,9 +175,9 @@ def run(options):
 def measure(options, server, requests, expected):
     """The numbers of each run, by its title."""
 
-    def driven(connections, seconds, *rate):
+    def driven(connections, seconds, rate=None):
         with contextlib.closing(Drive(server.address, requests, expected, connections)) as drive:
-            drive.run(seconds, *rate, warm=min(WARM, seconds / 4))
+            drive.run(seconds, rate, warm=min(WARM, seconds / 4), even=options.arrivals == "even")
             return describe(drive)
 
     found = {"one at a time": driven(1, min(2.0, options.seconds))}
