@@ -60,11 +60,7 @@ def apply(backend, function, dynamic=None, recompile_limit=None, mode=None):
     made = _made(backend, function, dynamic, recompile_limit, mode)
     forced = {}  # what set_stance(force_backend=...) asked for
 
-    @functools.wraps(function)
-    def compiled(*args, **kwargs):
-        stance = stances.current()
-        if stance is None:
-            return made(*args, **kwargs)
+    def in_stance(stance, args, kwargs):
         if stance.stance == "force_eager":
             return function(*args, **kwargs)
         wanted = stance.force_backend
@@ -74,7 +70,19 @@ def apply(backend, function, dynamic=None, recompile_limit=None, mode=None):
             forced[wanted] = _made(find(wanted), function, dynamic, recompile_limit, mode)
         return forced[wanted](*args, **kwargs)
 
+    if _is_plain_region(backend, mode):
+        return regions.late(function, in_stance)
+
+    @functools.wraps(function)
+    def compiled(*args, **kwargs):
+        stance = stances.current()
+        return made(*args, **kwargs) if stance is None else in_stance(stance, args, kwargs)
+
     return compiled
+
+
+def _is_plain_region(backend, mode):
+    return backend == "inductor" and mode not in TUNED and mode not in REPLAYED
 
 
 def _made(backend, function, dynamic, recompile_limit, mode):

@@ -10,7 +10,7 @@ import os
 import sys
 
 from .. import _native
-from . import telling
+from . import stances, telling
 
 TOPICS = ("segments", "kernels", "fusion")
 
@@ -31,22 +31,34 @@ def _print_group(key):
 _native.set_group_printer(_print_group)
 
 
-def late(function):
-    """`function` as a compiled region."""
-    compute_late, end_region = _native.compute_late, _native.end_region
+def late(function, in_stance=None):
+    """`function` as a compiled region. `in_stance` is called instead while a stance is in force, with the stance, the
+    arguments and the named ones.
+    """
+    compute_late, end_region, stance = _native.compute_late, _native.end_region, stances.in_force
     topics = log_topics()
 
+    # What a region costs is the time of this function: the usual case comes first, and without a call between.
     @functools.wraps(function)
     def compiled(*args, **kwargs):
+        if stance[0] is not None and in_stance is not None:
+            return in_stance(stance[0], args, kwargs)
         if compute_late(True):  # inside of another region, which settles
             return function(*args, **kwargs)
-        report = _Report(function, topics) if topics or telling.logs is not None else None
+        if topics or telling.logs is not None:
+            return told(args, kwargs)
         try:
             return function(*args, **kwargs)
         finally:
             end_region()
-            if report is not None:
-                report.tell()
+
+    def told(args, kwargs):
+        report = _Report(function, topics)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            end_region()
+            report.tell()
 
     return compiled
 

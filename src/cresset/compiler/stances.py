@@ -11,12 +11,12 @@ STANCES = (
     "aot_eager_then_compile",
 )
 
-_current = [None]  # the set_stance in force; None: the default one
+in_force = [None]  # the set_stance in force; None: the default one
 
 
 def current():
     """The stance in force as a `set_stance`, None for the default one."""
-    return _current[0]
+    return in_force[0]
 
 
 class set_stance(contextlib.ContextDecorator):
@@ -43,14 +43,14 @@ class set_stance(contextlib.ContextDecorator):
                 f"set_stance: cannot specify force_backend together with the stance {stance!r}, only with 'default'"
             )
         self.stance, self.force_backend = stance, force_backend
-        self._before = _current[0]
+        self._before = in_force[0]
         self._set()
 
     def _set(self):
-        _current[0] = self if self.stance != "default" or self.force_backend is not None else None
+        in_force[0] = self if self.stance != "default" or self.force_backend is not None else None
 
     def __call__(self, function):
-        _current[0] = self._before  # as a decorator it is in force during the calls alone
+        in_force[0] = self._before  # as a decorator it is in force during the calls alone
         return super().__call__(function)
 
     def __enter__(self):
@@ -58,5 +58,5 @@ class set_stance(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *exception):
-        _current[0] = self._before
+        in_force[0] = self._before
         return False
