@@ -368,6 +368,7 @@ void let_compute_late(const char* name, DeviceType device, bool (*take)(Call& c)
 }
 
 bool compute_rows_late(Call& c) {
+  if (std::none_of(std::begin(group_runners), std::end(group_runners), [](GroupRunner r) { return r; })) return false;
   for (LateForm& form : late_forms()) {
     if (!form.op) form.op = Registry::instance().find(form.name);
     if (form.op != &c.op) continue;

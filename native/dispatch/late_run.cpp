@@ -39,6 +39,7 @@ void unlink(LateValue& v) {
 struct Arrivals {
   std::mutex mutex;
   std::condition_variable changed;
+  std::atomic<int> waiting = 0;  // threads; who changes a state looks here after, who waits counts itself before
 };
 Arrivals& arrivals() {
   static auto* the = new Arrivals;
@@ -50,22 +51,26 @@ void wait_for(const LateValue& v) {
   void* const state = leave_interpreter ? leave_interpreter() : nullptr;
   {
     std::unique_lock guard(arrivals().mutex);
+    ++arrivals().waiting;
     arrivals().changed.wait(guard, [&] { return v.state.load() != LateValue::running; });
+    --arrivals().waiting;
   }
   if (state) enter_interpreter(state);
 }
 
 void set_state(std::span<const RefPtr<LateValue>> values, LateValue::State state) {
+  for (const auto& v : values) v->state = state;
+  if (!arrivals().waiting) return;
   {
     const std::lock_guard guard(arrivals().mutex);
-    for (const auto& v : values) v->state = state;
-  }
+  }  // whoever has seen the old state sleeps by now
   arrivals().changed.notify_all();
 }
 
 // ---------------------------------------------------------------- running a group
 
-using Group = std::vector<RefPtr<LateValue>>;
+// Most groups are short, and a vector that allocates costs as much as a call: they keep their values inside.
+using Group = SmallVector<RefPtr<LateValue>, 8>;
 
 // Whether a value that somebody can see, but that nobody has asked for, is left as it is, though what is computed from
 // it is computed now: the single-precision result of a normalization that is cast at once, as under autocast. A
@@ -101,10 +106,10 @@ class Results {
       const bool read_later = v->use_count() > inside;
       if (v.get() != taken && (v->seen || read_later) && !left.back()) {
         outputs_.push_back({v.get(), allocate_memory(v->numel * size_of(v->dtype), v->device)});
-        tiles.push_back({v.get(), outputs_.back().memory.data});
+        tiles.push_back({v.get(), outputs_.back().memory.data, {}});
         ++kept;
       } else {
-        tiles.push_back({v.get(), nullptr});
+        tiles.push_back({v.get(), nullptr, {}});
       }
       for (int i = 0; i < RowWork::kMostSides; ++i)
         if (v->sides[i] && v->sides[i]->seen) {
@@ -150,8 +155,8 @@ class Results {
     }
   }
 
-  std::vector<TileResult> tiles;
-  std::vector<bool> left;
+  SmallVector<TileResult, 8> tiles;
+  SmallVector<bool, 8> left;
   int64_t kept = 0;
 
  private:
@@ -159,7 +164,7 @@ class Results {
     LateValue* value;
     Memory memory;
   };
-  std::vector<Output> outputs_;
+  SmallVector<Output, 4> outputs_;
   struct Side {
     SideValue* value;
     Memory memory;
@@ -251,7 +256,7 @@ void note_group(const Group& group, std::span<const TileResult> results, int64_t
     g.is_kept.push_back(r.memory != nullptr);
     std::vector<int>& reads = g.reads.emplace_back();
     for (int i = 0; i < r.value->count; ++i)
-      for (size_t k = 0; k < group.size(); ++k)
+      for (int64_t k = 0; k < group.size(); ++k)
         if (r.value->inputs[i].from == group[k]) reads.push_back(static_cast<int>(k));
   }
   g.elements = group[0]->numel;
@@ -291,7 +296,7 @@ void run_group(Group& group, std::span<const RefPtr<LateValue>> roots, const Tak
   }
   results.publish();
   Group over, rest;
-  for (size_t k = 0; k < group.size(); ++k)
+  for (int64_t k = 0; k < group.size(); ++k)
     ((keeps ? !results.left[k] : results.tiles[k].memory != nullptr) ? over : rest).push_back(group[k]);
   finish(over);
   set_state(rest, LateValue::waiting);
@@ -317,7 +322,7 @@ LateValue* find_running(const Group& group) {
 }
 
 void settle_group(std::span<LateValue* const> roots) {
-  std::vector<RefPtr<LateValue>> held(roots.begin(), roots.end());
+  const Group held(roots.begin(), roots.end());
   while (true) {
     Group group;
     const uint64_t visit = next_visit++;

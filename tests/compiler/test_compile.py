@@ -1,5 +1,7 @@
 """torch.compile: PyTorch's shape of results, names and errors."""
 
+import sys
+
 import pytest
 
 import cresset
@@ -67,6 +69,37 @@ def test_answers_about_compilation():
     assert not cresset._dynamo.config.verbose
     with cresset.compiler.set_stance("force_eager"):
         cresset.compiler.reset()
+
+
+def test_a_stance_is_asked_for_at_every_call():
+    late = cresset.compile(lambda: cresset.compiler.is_compiling())
+    graphs = cresset.compile(lambda: cresset.compiler.is_compiling(), mode="reduce-overhead")
+    with cresset.compiler.set_stance("force_eager"):
+        assert not late() and not graphs()
+    with cresset.compiler.set_stance("eager_on_recompile"):
+        assert late() and graphs()
+    with cresset.compiler.set_stance("default", force_backend="eager"):
+        assert not late() and not graphs()
+    with cresset.compiler.set_stance("default", force_backend="inductor"):
+        assert late() and graphs()
+    assert late() and graphs() and not cresset.compiler.is_compiling()
+
+
+def test_a_region_is_one_frame():
+    """What a region costs is time of small models: there is one Python function between the caller and the program."""
+
+    def depth():
+        frame, frames = sys._getframe(), 0
+        while frame := frame.f_back:
+            frames += 1
+        return frames
+
+    class Model(cresset.nn.Module):
+        def forward(self):
+            return depth()
+
+    assert cresset.compile(depth)() == depth() + 1
+    assert cresset.compile(Model())() == Model()() + 1
 
 
 def test_a_backend_is_forced_in_the_default_stance_only():

@@ -354,6 +354,30 @@ def test_many_threads_compute_the_same():
     assert not wrong
 
 
+def test_threads_that_want_one_value_wait_for_who_computes_it():
+    a = values(400_000)  # so many that the interpreter's lock is let go meanwhile
+    expected, found = ((a * 2).sin() + a).exp()[-1].item(), []
+
+    @cresset.compile
+    def region():
+        y = ((a * 2).sin() + a).exp()
+        begin = threading.Barrier(4)
+
+        def look():
+            begin.wait()
+            found.append(y[-1].item())
+
+        threads = [threading.Thread(target=look) for _ in range(3)]
+        [t.start() for t in threads]
+        begin.wait()
+        found.append(y[-1].item())
+        [t.join(60) for t in threads]
+
+    for _ in range(30):
+        region()
+    assert found == [expected] * 120
+
+
 def test_more_values_than_may_wait():
     check(lambda a: [a * k + 1 for k in range(150)][::7], values())
 
