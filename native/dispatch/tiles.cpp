@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kLargeBytes = 2 << 20;  // more than the second-level cache
 constexpr size_t kManySteps = 6;
+constexpr int64_t kShortRow = 256;         // shorter ones are gathered, so that blocks are not cut too small
 constexpr size_t kMostOperands = 48;       // of a printed function
 constexpr int64_t kCacheBytes = 24 << 10;  // of the first-level cache, less what the loops need
 
@@ -67,6 +68,17 @@ Tiles::Place Tiles::number(const LateValue::Input& input) {
   return {Place::constant, static_cast<int32_t>(constants_.size() - 1), nullptr, width};
 }
 
+// Whether the input is one row for all (a bias): it is read where it lies. Of rows of several lengths, the first
+// counts.
+bool Tiles::is_row(const LateValue& value, const LateValue::Input& input) {
+  int64_t length = 1, d = value.sizes.size();
+  for (; d > 0 && input.strides[d - 1] == length; --d) length *= value.sizes[d - 1];
+  const bool repeats = std::all_of(input.strides.begin(), input.strides.begin() + d, [](int64_t s) { return s == 0; });
+  if (!repeats || length < kShortRow || (row_ && row_ != length)) return false;
+  row_ = length;
+  return true;
+}
+
 // Elements from memory as the loop wants them: where they lie, or gathered and converted into a block.
 Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, const char* base) {
   for (const Loaded& l : loaded_)
@@ -76,7 +88,9 @@ Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, 
       return l.place;
   const int64_t width = size_of(input.dtype);
   Place place{Place::memory, 0, const_cast<char*>(base), width};
-  if (!input.linear) {
+  if (!input.linear && is_row(value, input)) {
+    place.kind = Place::row;
+  } else if (!input.linear) {
     Step& gathers = steps_.emplace_back();
     gathers.kind = Step::gather;
     gathers.in[0] = place;
@@ -299,13 +313,21 @@ void Tiles::run_blocks() {
   // A single loop over memory needs no blocks but those that threads share.
   const bool plain = slots_ == 0 && constants_.empty();
   const int64_t most = taker_ ? std::min(elements_, taker_->unit) : elements_;
-  const int64_t block = std::min(most, plain ? 16 * kBlock : std::clamp<int64_t>(fitting, 256, kBlock));
+  int64_t block = std::min(most, plain ? 16 * kBlock : std::clamp<int64_t>(fitting, 256, kBlock));
+  if (row_) {  // a row in parts of one length
+    const int64_t parts = (row_ + block - 1) / block;
+    block = std::min(block, ((row_ + parts - 1) / parts + 63) / 64 * 64);
+  }
   const bool reads_ahead = steps_.size() >= kManySteps && elements_ * width_ >= kLargeBytes;
   const int64_t bytes = block * width_;
   char* const constants = blocks_of_numbers.of(std::max<int64_t>(bytes * static_cast<int64_t>(constants_.size()), 64));
   for (size_t k = 0; k < constants_.size(); ++k)
     repeat(constants + bytes * static_cast<int64_t>(k), constants_[k].bytes, block, constants_[k].width);
-  const int64_t unit = taker_ ? taker_->unit : block, units = (elements_ + unit - 1) / unit;
+  // Threads share out rows where they are not much longer than blocks, so that ends of both do not cut each other.
+  const int64_t unit = taker_                        ? taker_->unit
+                       : row_ && row_ <= 16 * kBlock ? row_
+                                                     : block,
+                units = (elements_ + unit - 1) / unit;
   const int64_t grain = std::max<int64_t>(1, kParallelGrain / unit / calls_);
   const int64_t width = size_of(last_.value->dtype);
   LongWork work(elements_ * calls_);
@@ -316,9 +338,11 @@ void Tiles::run_blocks() {
       const int64_t begin = at / unit * unit;
       end = std::min(begin + unit, elements_);
       n = std::min(block, end - at);
+      if (row_) n = std::min(n, row_ - at % row_);
       const auto find = [&](const Place& p) {
         return p.kind == Place::block    ? space + bytes * p.index
                : p.kind == Place::memory ? p.base + at * p.width
+               : p.kind == Place::row    ? p.base + at % row_ * p.width
                : p.kind == Place::taken  ? space + own + (at - begin) * p.width
                                          : constants + bytes * p.index;
       };

@@ -14,9 +14,9 @@ class Tiles {
 
  private:
   struct Place {  // where a step finds or leaves the elements of a block
-    enum Kind : uint8_t { none, block, memory, constant, taken } kind = none;
+    enum Kind : uint8_t { none, block, memory, row, constant, taken } kind = none;
     int32_t index = 0;     // of the block or constant
-    char* base = nullptr;  // of the memory
+    char* base = nullptr;  // of the memory, or of the row that is read again and again
     int64_t width = 0;
     bool operator==(const Place&) const = default;
   };
@@ -40,6 +40,7 @@ class Tiles {
   Place result_place(const TileResult& result);
   void add_stream(const Place& from, char* memory);
   void run_blocks();
+  bool is_row(const LateValue& value, const LateValue::Input& input);
   Place load(const LateValue& value, const LateValue::Input& input, const char* base);
   Place number(const LateValue::Input& input);
   Place new_block(int64_t width);
@@ -57,6 +58,7 @@ class Tiles {
   std::vector<Loaded> loaded_;
   std::vector<int64_t> virtual_;  // of each block before assignment: its width
   int64_t elements_ = 0, calls_ = 0, slots_ = 0, width_ = 1;
+  int64_t row_ = 0;  // elements: where a row is read again and again, no block goes beyond its end; 0: there is none
   bool streams_ = false;
   const Taker* taker_;
   TileResult last_;                // the value that is taken

@@ -378,6 +378,26 @@ def test_threads_that_want_one_value_wait_for_who_computes_it():
     assert found == [expected] * 120
 
 
+@pytest.mark.parametrize("length", [1, 3, 255, 256, 300, 1000, 1024, 1100, 4096, 20_000])
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64, cresset.bfloat16], ids=str)
+def test_one_row_for_all(length, dtype):
+    """What is broadcast over the first dimensions is read where it lies; blocks end anywhere in its rows."""
+    x, bias = values(max(2, 70_000 // length), length, dtype=dtype), values(length, dtype=dtype, seed=1)
+    check(lambda x, bias: F.gelu(x + bias) * x, x, bias)
+    check(lambda x, bias: ((x + bias) * bias.abs()).square().mean(), x, bias)
+    check(lambda x, bias: (x + bias).exp().sum(-1), x, bias)
+    check(lambda x, bias: (x[1:] + bias) * 2, x, bias)
+    check(lambda x, bias: (x.t() + bias[:, None]) * 2, x, bias)
+
+
+def test_rows_of_several_lengths_in_one_group():
+    x, short, plane, column = values(40, 6, 512), values(512, seed=1), values(6, 512, seed=2), values(40, 1, 1, seed=3)
+    check(lambda x, a, b, c: ((x + a) * b - a) / (c + 9) + b, x, short, plane, column)
+    check(
+        lambda x, a, b, c: (((x * b + a) * c) + b.float()).square().mean(), x, short.bfloat16(), plane.double(), column
+    )
+
+
 def test_more_values_than_may_wait():
     check(lambda a: [a * k + 1 for k in range(150)][::7], values())
 
