@@ -152,7 +152,8 @@ def sparse_rows(grad, indices, size, padding_idx):
     """The gradient of embedding's weight as a sparse tensor: a row for each index, which may repeat."""
     from ..sparse.coo import coo
 
-    index, rows = indices.reshape(1, -1).long(), grad.reshape(-1, size[1])
+    index = indices.reshape(1, -1).to(cresset.int64, copy=True)  # the program may change its indices later
+    rows = grad.reshape(index.size(1), size[1])
     if padding_idx >= 0:
         kept = index[0] != padding_idx
         index, rows = index[:, kept], rows[kept]

@@ -4,6 +4,7 @@ import warnings
 
 import cresset
 
+from ...autograd.forward_ad import _set_fwd_grad_enabled
 from ...ops.batches import all_samples
 
 
@@ -18,13 +19,16 @@ def _row_number(padding_idx, weight):
 
 @cresset.no_grad()
 def _limit_rows(weight, indices, max_norm, norm_type):
-    """Scale the rows of `weight` that `indices` names to a norm of at most `max_norm`, in place."""
+    """Scale the rows of `weight` that `indices` names to a norm of at most `max_norm`, in place. That is not
+    differentiated, in either direction.
+    """
     named = indices.reshape(-1).unique()
-    rows = weight[named]
-    norms = rows.norm(norm_type, 1, keepdim=True)
     max_norm = float(max_norm)
-    scale = cresset.where(norms > max_norm, max_norm / (norms + 1e-7), cresset.ones_like(norms))
-    weight[named] = rows * scale
+    with _set_fwd_grad_enabled(False):
+        rows = weight[named]
+        norms = rows.norm(norm_type, 1, keepdim=True)
+        scale = cresset.where(norms > max_norm, max_norm / (norms + 1e-7), cresset.ones_like(norms))
+        weight[named] = rows * scale
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -121,7 +125,7 @@ def embedding_bag(
                 )
         positions = cresset.arange(input.numel(), dtype=starts.dtype, device=input.device)
         bag = cresset.searchsorted(starts, positions, right=True) - 1
-        if include_last_offset and bags > 0:
+        if include_last_offset:
             inside = positions < offsets[-1]
             input, bag = input[inside], bag[inside]
             if per_sample_weights is not None:
@@ -138,15 +142,32 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}')."
         )
+    if per_sample_weights is not None and weight.device.type == "cpu" and per_sample_weights.dtype != weight.dtype:
+        raise RuntimeError(
+            "embedding_bag: expected weight to have the same type as per_sample_weights, but they have "
+            f"{weight.dtype} and {per_sample_weights.dtype}"
+        )
+    count = weight.size(0)
+    if padding_idx is not None and not -count <= padding_idx < count:
+        raise RuntimeError(
+            f"embedding_bag: padding_idx must be within the number of embeddings, -{count} through {count - 1}, but "
+            f"got {padding_idx}"
+        )
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
     if padding_idx is not None:
-        kept = input != _row_number(padding_idx, weight)
+        kept = input != padding_idx % count
         input, bag = input[kept], bag[kept]
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[kept]
 
-    rows = cresset.embedding(weight, input.long(), -1, scale_grad_by_freq, sparse)
+    try:
+        rows = cresset.embedding(weight, input.long(), -1, scale_grad_by_freq, sparse)
+    except IndexError:
+        wrong = input[(input < 0) | (input >= count)][0]
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong}"
+        ) from None
     if weight.dtype in (cresset.float16, cresset.bfloat16):
         rows = rows.float()
     if per_sample_weights is not None:
