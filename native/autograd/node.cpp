@@ -251,8 +251,9 @@ void AccumulateGrad::accumulate(Grads& grads) {
         "backward: inside vmap the gradient of a leaf from outside has a value for every sample, which .grad cannot "
         "hold; use torch.func.grad or torch.autograd.grad");
   if (is_interpreted(grad) || (state.grad.defined() && is_interpreted(state.grad))) {
-    // A sparse gradient is kept as it is; it is added to a dense one in place, as a dense one would be.
-    const bool in_place = state.grad.defined() && !modes.grad_enabled && !is_interpreted(state.grad);
+    // A sparse gradient is kept as it is, and added in place as a dense one would be. A dense one makes a sum dense.
+    const bool in_place =
+        state.grad.defined() && !modes.grad_enabled && (is_interpreted(grad) || !is_interpreted(state.grad));
     state.grad = state.grad.defined() ? python_steps.interpret(in_place ? "add_" : "add", state.grad, grad) : grad;
   } else if (!state.grad.defined()) {
     if (modes.grad_enabled || grad->level) {

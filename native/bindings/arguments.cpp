@@ -26,6 +26,9 @@ const char* expected(const Parameter& p) {
   }
 }
 
+// Of tensors: whether it may stand for a Python number, as a 0-d one without a gradient may.
+bool is_one_number(PyObject* o) { return !is_tensor(o) || (impl_of(o)->dim() == 0 && !impl_of(o)->requires_grad); }
+
 // One of several integers given as separate arguments: view(2, 3).
 bool fits_varargs(PyObject* o, int64_t* value = nullptr) {
   if (PyBool_Check(o) || PyTuple_Check(o) || PyList_Check(o) || !PyIndex_Check(o)) return false;
@@ -95,13 +98,13 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       return (is_number(o) || is_tensor(o)) && to_scalar(o, v.scalar_);
     case ArgType::integer: {
       int64_t i;
-      if (PyBool_Check(o) || !to_integer(o, i)) return false;
+      if (PyBool_Check(o) || !to_integer(o, i) || (!PyLong_CheckExact(o) && !is_one_number(o))) return false;
       v = Value(Scalar(i));
       return true;
     }
     case ArgType::real: {
       double real;
-      if ((!is_number(o) && !(is_tensor(o) && !impl_of(o)->requires_grad)) || !to_real(o, real)) return false;
+      if ((!is_number(o) && !(is_tensor(o) && is_one_number(o))) || !to_real(o, real)) return false;
       v = Value(Scalar(real));
       return true;
     }
@@ -222,6 +225,15 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
   return false;
 }
 
+// Of an argument that does not fit: its class, or that of the first of several integers that is none.
+std::string what_it_is(const Parameter& p, PyObject* o) {
+  if (p.type == ArgType::integers && (PyTuple_Check(o) || PyList_Check(o)))
+    for (Py_ssize_t i = 0; const Ref item = item_of(o, i); ++i)
+      if (!PyIndex_Check(item.get()))
+        return join("but found element of type ", Py_TYPE(item.get())->tp_name, " at pos ", i);
+  return join("not ", Py_TYPE(o)->tp_name);
+}
+
 // NumPy's names for the same arguments.
 std::string_view canonical(std::string_view name) {
   static const std::pair<std::string_view, std::string_view> table[] = {
@@ -251,7 +263,7 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
   const auto wrong = [&](const Parameter& p, PyObject* o, Py_ssize_t position) {
     if (why) {
       *why = join(op.name(), "(): argument '", p.name, "'", position >= 0 ? join(" (position ", position + 1, ")") : "",
-                  " must be ", expected(p), ", not ", Py_TYPE(o)->tp_name);
+                  " must be ", expected(p), ", ", what_it_is(p, o));
     }
     return false;
   };

@@ -139,8 +139,9 @@ void collect_overriders(PyObject* o, std::vector<Ref>& found, bool skip_interpre
     return;
   }
   if (is_tensor(o) && is_plain_tensor(o)) return;
-  if (Py_TYPE(o) == layout_type && !skip_interpreted && interpreted_type) {
+  if (Py_TYPE(o) == layout_type && !skip_interpreted) {
     if (reinterpret_cast<PyLayout*>(o)->value == LayoutKind::strided || !found.empty()) return;
+    if (!interpreted_type) Ref(require(PyImport_ImportModule("cresset.tensors.interpreted")));  // which sets it
     found.push_back(Ref::borrow(reinterpret_cast<PyObject*>(interpreted_type)));  // it answers for all layouts
     return;
   }

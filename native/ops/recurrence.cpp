@@ -28,8 +28,11 @@ RecurrentLayer::RecurrentLayer(const Tensor& input, const Tensor& h, const Tenso
     : cell(cell_of(mode)) {
   const bool packed = input.dim() == 2;
   check(packed || input.dim() == 3, kName, ": input must have 2 or 3 dimensions, got ", input.dim());
-  check(h.dim() == 2 && w_hh.dim() == 2 && w_hh.size(0) % gates_of(cell) == 0, kName, ": a state of shape ",
-        list(h.sizes()), " and weight_hh of shape ", list(w_hh.sizes()), " do not fit ", mode);
+  // Of an LSTM the state may be projected: then it is narrower than the gates.
+  check(h.dim() == 2 && w_hh.dim() == 2 && w_hh.size(0) % gates_of(cell) == 0 &&
+            (cell == Cell::lstm || w_hh.size(0) == gates_of(cell) * w_hh.size(1)),
+        kName, ": a state of shape ", list(h.sizes()), " and weight_hh of shape ", list(w_hh.sizes()), " do not fit ",
+        mode);
   inputs = input.size(-1), batch = h.size(0), width = h.size(1), gates = w_hh.size(0), hidden = gates / gates_of(cell);
   check(w_hh.size(1) == width, kName, ": hidden has inconsistent hidden_size: got ", width, ", expected ",
         w_hh.size(1));

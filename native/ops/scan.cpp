@@ -159,7 +159,10 @@ struct ExtremeScan {
 template <bool kLargest>
 void infer_cummax(Call& c) {
   const Tensor t = c.tensor(0);
-  wrap_dim(c.integer(1), t.dim());
+  const int64_t dim = c.integer(1);
+  check_index(t.dim() > 0 || dim == 0 || dim == -1, kLargest ? "cummax" : "cummin",
+              "(): Expected reduction dim -1 or 0 for scalar but got ", dim);
+  wrap_dim(dim, t.dim());
   check_implemented(!is_complex(t.dtype()) && t.dtype() != Dtype::u64, kLargest ? "\"cummax_cpu\"" : "\"cummin_cpu\"",
                     " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);

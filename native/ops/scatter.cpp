@@ -443,6 +443,7 @@ void check_masked_fill(Call& c) {
   const Dims sizes = broadcast(c.op.name().c_str(), input.sizes(), mask.sizes());
   check(!c.op.mutates || sizes == input.sizes(), "masked_fill_: output with shape ", list(input.sizes()),
         " doesn't match the broadcast shape ", list(sizes));
+  if (c.op.mutates) check_aliasing("masked_fill_", input, mask, Aliasing::whole);
   c.promise(sizes, input.dtype(), input.device());
 }
 void infer_masked_fill(Call& c) {

@@ -382,3 +382,11 @@ def test_a_grid_over_a_single_element_has_a_gradient_of_zeros(spatial):
     image = cresset.ones(1, 1, *(1,) * spatial)
     F.grid_sample(image, grid, padding_mode="reflection", align_corners=True).sum().backward()
     assert grid.grad.eq(0).all()
+
+
+def test_the_numbers_of_grid_sampler_have_names():
+    image, grid = cresset.rand(1, 1, 3, 3), cresset.rand(1, 2, 2, 2) * 4 - 2
+    for mode, number in F.GRID_SAMPLE_INTERPOLATION_MODES.items():
+        for padding, other in F.GRID_SAMPLE_PADDING_MODES.items():
+            expected = F.grid_sample(image, grid, mode, padding, align_corners=True)
+            assert cresset.grid_sampler(image, grid, number, other, True).equal(expected)

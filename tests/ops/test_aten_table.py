@@ -69,3 +69,35 @@ def test_operators_have_tags():
     assert tag.pointwise not in aten.mm.default.tags and tag.pt2_compliant_tag in aten.mm.default.tags
     assert tag.dynamic_output_shape in aten.nonzero.default.tags
     assert tag.nondeterministic_seeded in aten.bernoulli.default.tags
+
+
+class TestFormsOfPyTorchsKernels:
+    def test_plain_convolutions(self):
+        x, weight = cresset.randn(2, 5, 5, 5), cresset.randn(3, 2, 3, 3, 3)
+        run = cresset.ops.aten.slow_conv_dilated3d
+        assert run(x, weight, [3, 3, 3], None, [1, 1, 1], [0, 0, 0], [2, 2, 2]).equal(
+            cresset.conv3d(x, weight, dilation=2)
+        )
+        assert cresset.ops.aten.slow_conv3d(x, weight, [3, 3, 3], padding=1).equal(cresset.conv3d(x, weight, padding=1))
+        with pytest.raises(RuntimeError, match="kernel_size"):
+            cresset.ops.aten.slow_conv3d(x, weight, [3, 3, 2])
+
+    def test_second_derivatives_of_a_convolution(self):
+        x, weight = cresset.tensor([[[1.0, 2.0, 3.0]]]), cresset.tensor([[[1.0, -1.0]]])
+        grad, second = cresset.tensor([[[1.0, 10.0]]]), cresset.tensor([[[1.0, 0.0, 0.0]]])
+        settings = ([1], [0], [1], False, [0], 1)
+        # dL/dx is [w0 g0, w1 g0 + w0 g1, w1 g1]; its product with `second` is w0 g0
+        by_grad, by_input, by_weight = cresset.ops.aten._convolution_double_backward(
+            second, None, None, grad, weight, x, *settings, [True, True, True]
+        )
+        assert by_grad.tolist() == [[[1.0, 0.0]]] and by_weight.tolist() == [[[1.0, 0.0]]]
+        assert by_input is None or not by_input.any()
+
+    def test_values_that_occur(self):
+        x = cresset.tensor([3, 1, 3])
+        assert [t.tolist() for t in cresset._unique(x, return_inverse=True)] == [[1, 3], [1, 0, 1]]
+        assert [t.tolist() for t in cresset._unique(x)] == [[1, 3], []]
+
+    def test_a_product_and_its_activation(self):
+        a, b = cresset.tensor([[1.0, -1.0]]), cresset.tensor([[1.0, -3.0], [0.0, 1.0]])
+        assert cresset._addmm_activation(cresset.ones(2), a, b).tolist() == [[2.0, 0.0]]

@@ -147,3 +147,11 @@ def test_searchsorted_on_either_side_and_by_rows():
     shuffled, sorter = cresset.tensor([5, 1, 3]), cresset.tensor([1, 2, 0])
     assert cresset.searchsorted(shuffled, cresset.tensor([4]), sorter=sorter).tolist() == [2]
     assert cresset.bucketize(cresset.tensor([3, 4]), cresset.tensor([3, 4]), right=True).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("bound", [cresset.tensor([1.0]), cresset.tensor(1.0, requires_grad=True)], ids=["1-d", "grad"])
+def test_a_bound_is_a_number_or_a_0d_tensor_without_a_gradient(bound):
+    x = cresset.ones(2)
+    assert cresset.isclose(x, x + 0.5, cresset.tensor(0), cresset.tensor(1.0)).all()
+    with pytest.raises(TypeError, match=r"argument 'atol' \(position 4\) must be float, not Tensor"):
+        cresset.isclose(x, x, 1.0, bound)

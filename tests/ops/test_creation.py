@@ -112,6 +112,8 @@ class TestErrors:
             cresset.zeros()
         with pytest.raises(TypeError, match="must be tuple of ints, not float"):
             cresset.zeros(2.5)
+        with pytest.raises(TypeError, match="must be tuple of ints, but found element of type str at pos 1"):
+            cresset.zeros([2, "3"])
 
     def test_an_integer_tensor_wants_no_gradient(self):
         with pytest.raises(RuntimeError, match="floating point and complex"):

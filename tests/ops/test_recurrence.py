@@ -126,3 +126,15 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
         ).stdout
 
     assert run("1") == run("2")
+
+
+@pytest.mark.parametrize(("name", "gates"), [("lstm_cell", 4), ("gru_cell", 3), ("rnn_tanh_cell", 1)])
+def test_the_weight_with_the_wrong_number_of_gates_is_named(name, gates):
+    x, h = cresset.ones(2, 3), cresset.ones(2, 5)
+    state = (h, h) if name == "lstm_cell" else h
+    right, wrong = (cresset.ones(gates * 5, n) for n in (3, 5)), (cresset.ones(gates * 5 + 1, n) for n in (3, 5))
+    (w_ih, w_hh), (longer_ih, longer_hh) = right, wrong
+    with pytest.raises(RuntimeError, match="expected weight_ih"):
+        getattr(cresset, name)(x, state, longer_ih, w_hh)
+    with pytest.raises(RuntimeError, match="weight_hh of shape"):
+        getattr(cresset, name)(x, state, w_ih, longer_hh)

@@ -71,3 +71,11 @@ def test_the_gradient_of_a_cumulative_product_survives_zeros():
     (g,) = cresset.autograd.grad(x.cumprod(0).sum(), x)
     assert g.tolist() == [1.0, 8.0, 0.0, 0.0, 0.0]
     assert gradcheck(lambda t: t.cumprod(0), (x,)) and gradgradcheck(lambda t: t.cumprod(0), (x,))
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_a_0d_tensor_has_dimension_0_alone(name):
+    run = getattr(cresset, name)
+    assert run(cresset.tensor(2.0), -1).values.item() == 2
+    with pytest.raises(IndexError, match=rf"{name}\(\): Expected reduction dim -1 or 0 for scalar but got 100"):
+        run(cresset.tensor(2.0), 100)

@@ -205,3 +205,12 @@ def test_the_second_derivative_of_a_product_of_several_zeros_is_refused():
         assert grad.tolist() == [0, 0]
         with pytest.raises(RuntimeError, match="Double backward is unsupported for src"):
             cresset.autograd.grad(grad.sum(), src)
+
+
+def test_a_mask_that_overlaps_what_is_filled_is_refused():
+    mask = cresset.tensor([True, False, True])
+    for value in (False, cresset.tensor(False)):
+        with pytest.raises(RuntimeError, match="masked_fill_: unsupported operation: some elements of the input"):
+            mask[1:].masked_fill_(mask[:-1], value)
+    assert mask.masked_fill(mask, False).tolist() == [False, False, False]
+    assert mask.masked_fill_(mask, False).tolist() == [False, False, False]

@@ -44,3 +44,11 @@ def test_a_leaf_that_requires_grad_is_refused_and_left_alone():
     assert x.shape == (2, 3)
     with cresset.no_grad():
         assert x.t_().shape == (3, 2)
+
+
+@pytest.mark.parametrize("start", [cresset.tensor(0.0), cresset.tensor([0]), cresset.tensor([0, 1])], ids=str)
+def test_only_a_0d_tensor_stands_for_an_integer(start):
+    x = cresset.arange(9).view(3, 3)
+    assert x.narrow(0, cresset.tensor(1), 1).tolist() == [[3, 4, 5]]
+    with pytest.raises(TypeError, match=r"argument 'start' \(position 3\) must be int, not Tensor"):
+        x.narrow(0, start, 1)

@@ -96,3 +96,21 @@ def test_imitation_gives_what_quantizing_gives_and_lets_gradients_through():
     assert z.flatten().tolist() == [1.0, 0.5]
     z.sum().backward()
     assert w.grad.flatten().tolist() == [1.0, 0.0]
+
+
+def test_a_quantized_tensor_is_resized_in_place():
+    x = cresset.quantize_per_tensor(cresset.tensor([0.0, 1.0, 2.0, 3.0]), 0.5, 3, cresset.qint8)
+    assert x.resize_(2, 1) is x and x.shape == (2, 1) and x.tolist() == [[0.0], [1.0]]
+    assert x.resize_((5,)).int_repr()[:2].tolist() == [3, 5] and x.dequantize().shape == (5,)
+    cresset.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(RuntimeError, match="quantized_resize_cpu_ does not have a deterministic implementation"):
+            x.resize_(8)
+    finally:
+        cresset.use_deterministic_algorithms(False)
+
+
+def test_an_empty_quantized_tensor_has_the_scale_it_is_given():
+    x = cresset._empty_affine_quantized([2, 3], scale=2, zero_point=3, dtype=cresset.quint8)
+    assert (x.shape, x.q_scale(), x.q_zero_point(), x.dtype) == ((2, 3), 2.0, 3, cresset.quint8)
+    assert x.flatten().shape == x.ravel().shape == (6,)

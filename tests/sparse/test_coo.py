@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -392,3 +394,43 @@ def test_real_and_complex_views_say_whose_values_they_show():
     again = cresset.view_as_real(numbers)
     assert again._base is pairs
     assert again._values().data_ptr() == pairs._values().data_ptr()
+
+
+def test_a_layout_that_is_asked_for_is_that_of_the_output():
+    with pytest.raises(RuntimeError, match="layout torch.sparse_coo does not match layout of out parameter"):
+        cresset.zeros(3, layout=cresset.sparse_coo, out=cresset.zeros(3))
+    out = cresset.zeros(2, layout=cresset.sparse_coo)
+    assert cresset.zeros(3, layout=cresset.sparse_coo, out=out) is out and out.shape == (3,)
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0], [2.0]], ids=["as many as elements", "fewer"])
+def test_a_dense_tensor_takes_a_sparse_gradient(values):
+    sparse = cresset.sparse_coo_tensor([[1] * len(values)], values, (2,))
+    x = cresset.ones(2, requires_grad=True)
+    x.backward(sparse)
+    assert x.grad.layout == cresset.sparse_coo and x.grad.to_dense().tolist() == [0.0, 2.0]
+    (gradient,) = cresset.autograd.grad(x * 3, x, sparse)
+    assert gradient.tolist() == [0.0, 6.0]
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        (x[:1] * 3).backward(sparse)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
+def test_a_sparse_gradient_is_added_to_a_sparse_one_in_place():
+    x = cresset.ones(2, requires_grad=True)
+    sparse = cresset.sparse_coo_tensor([[1, 1]], [1.0, 1.0], (2,))
+    x.grad = kept = sparse.clone()
+    x.backward(sparse)
+    assert x.grad is kept and kept.to_dense().tolist() == [0.0, 4.0]
+    x.backward(sparse, create_graph=True)
+    assert x.grad is not kept and kept.to_dense().tolist() == [0.0, 4.0]
+    x.backward(cresset.ones(2))
+    assert x.grad.tolist() == [1.0, 7.0]
+
+
+def test_a_layout_is_understood_before_anything_sparse_was_touched():
+    program = "import cresset; print(cresset.zeros(2, layout=cresset.sparse_coo).to_dense().tolist())"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        == "[0.0, 0.0]\n"
+    )

@@ -201,13 +201,22 @@ def listed(grads, count):
 def start(roots, grads):
     """The roots and their gradients, checked against each other; a missing one becomes 1."""
     grads = [
-        root._backward_start(g) if hasattr(type(root), "_backward_start") else recorded(g)
+        root._backward_start(g) if hasattr(type(root), "_backward_start") else _given(root, g)
         for root, g in zip(roots, grads, strict=True)
     ]
     roots = [recorded(root) for root in roots]
     return tuple(roots), tuple(
         first_grad(place, root, g) for place, (root, g) in enumerate(zip(roots, grads, strict=True))
     )
+
+
+_SPARSE = (_native.sparse_coo, _native.sparse_csr, _native.sparse_csc, _native.sparse_bsr, _native.sparse_bsc)
+
+
+def _given(root, grad):
+    """A gradient as the graph takes it: a sparse one of a dense root is itself, of others the values count."""
+    dense = isinstance(root, Tensor) and not hasattr(type(root), "_recorded")
+    return grad if dense and getattr(grad, "layout", None) in _SPARSE else recorded(grad)
 
 
 def first_grad(place, root, grad):

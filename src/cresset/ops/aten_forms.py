@@ -32,6 +32,55 @@ def _convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     return function(input, weight, bias, stride, padding, dilation, groups)
 
 
+def _windowed(name, *order):
+    """A convolution by the name of PyTorch's plain kernel: `kernel_size` says again what the weight's shape does."""
+
+    def run(input, weight, kernel_size, bias=None, *settings, **named):
+        if tuple(kernel_size) != tuple(weight.shape[2:]):
+            raise RuntimeError(
+                f"{name}: kernel_size is {tuple(kernel_size)}, that of the weight {tuple(weight.shape[2:])}"
+            )
+        named.update(zip(order, settings))
+        return getattr(cresset, name)(input, weight, bias, **named)
+
+    return run
+
+
+def _convolution_double_backward(
+    ggI, ggW, ggb, gO, weight, input, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
+    """The gradients of <ggI, dL/dinput> + <ggW, dL/dweight> + <ggb, dL/dbias> by grad_output, input and weight; None
+    for those that `output_mask` leaves out.
+    """
+    with cresset.enable_grad():
+        sources = [t.detach().requires_grad_() for t in (gO, input, weight)]
+        bias = cresset.zeros(gO.size(1), dtype=gO.dtype, device=gO.device).requires_grad_()
+        settings = (stride, padding, dilation, transposed, output_padding, groups)
+        result = cresset.convolution(*sources[1:], bias, *settings)
+        first = cresset.autograd.grad(result, [*sources[1:], bias], sources[0], create_graph=True)
+        pairs = [(given, found) for given, found in zip((ggI, ggW, ggb), first) if given is not None]
+        wanted = [t for t, asked in zip(sources, output_mask) if asked]
+        found = iter(
+            cresset.autograd.grad([g for _, g in pairs], wanted, [g for g, _ in pairs], allow_unused=True)
+            if pairs and wanted
+            else [None] * len(wanted)
+        )
+    return tuple(next(found) if asked else None for asked in output_mask)
+
+
+def _empty_affine_quantized(size, **settings):
+    """A quantized tensor whose integers are not defined."""
+    from ..tensors.quantized import empty_quantized
+
+    return empty_quantized(size, **settings)
+
+
+def _unique(input, sorted=True, return_inverse=False):
+    """The values that occur and, if asked for, which of them each element is."""
+    values, places = cresset.unique(input, sorted, return_inverse=True)
+    return values, places if return_inverse else places.new_empty(0)
+
+
 def _convolution_backward(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
@@ -481,6 +530,12 @@ forms = {
     **{name: _mean_by_default(name, *names) for name, names in _LOSSES.items()},
     "_convolution": _convolution, "convolution_backward": _convolution_backward,
     "_convolution_mode": _convolution_mode, "_softmax": _softmax,
+    "_convolution_double_backward": _convolution_double_backward,
+    "slow_conv3d": _windowed("conv3d", "stride", "padding"),
+    "slow_conv_dilated2d": _windowed("conv2d", "stride", "padding", "dilation"),
+    "slow_conv_dilated3d": _windowed("conv3d", "stride", "padding", "dilation"),
+    "_addmm_activation": lambda input, *args, **kwargs: input._addmm_activation(*args, **kwargs), "_unique": _unique,
+    "_empty_affine_quantized": _empty_affine_quantized,
     "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax, "_masked_softmax": _masked_softmax,
     "_add_relu": _add_relu, "_add_relu_": _add_relu_, "_nested_tensor_from_mask": _nested_tensor_from_mask,
     "_debug_has_internal_overlap": _debug_has_internal_overlap, "_fft_c2c": _fft_c2c,

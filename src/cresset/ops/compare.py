@@ -30,7 +30,9 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     check_tensors("isclose", input=input, other=other)
     if input.dtype != other.dtype:
         raise RuntimeError(f"isclose: {input.dtype} did not match {other.dtype}")
-    for name, bound in (("rtol", rtol), ("atol", atol)):
+    for position, (name, bound) in enumerate((("rtol", rtol), ("atol", atol)), 3):
+        if isinstance(bound, cresset.Tensor) and (bound.dim() or bound.requires_grad):
+            raise TypeError(f"isclose(): argument '{name}' (position {position}) must be float, not Tensor")
         if not bound >= 0:
             raise RuntimeError(f"isclose: {name} must be greater than or equal to zero, but got {bound}")
     rtol, atol = float(rtol), float(atol)  # integers of any size

@@ -57,6 +57,10 @@ class InterpretedTensor(Tensor):
             cls = cresset.sparse.SparseTensor
             if name not in cls.rules:
                 raise NotImplementedError(f"{name}: not implemented for layout={_layout_in(args, kwargs)}")
+            if out is not None and out.layout != _layout_in(args, kwargs):
+                raise RuntimeError(
+                    f"{name}: layout {_layout_in(args, kwargs)} does not match layout of out parameter ({out.layout})"
+                )
         rule = cls.rules.get(name)
         if isinstance(out, InterpretedTensor) and name in cls.factories:
             result = rule(*args, **{"layout": out.layout, "dtype": out.dtype, **kwargs})
@@ -258,8 +262,8 @@ def make(cls, size, dtype, device):
 
 def resize(tensor, size):
     """Give an interpreted tensor another shape, in place."""
-    one = cresset.empty((), dtype=tensor.dtype)
-    _native.set_storage(tensor, _native.storage_bytes(one), 0, tuple(size), (0,) * len(size))
+    one = cresset.empty(tensor.itemsize, dtype=cresset.uint8)
+    _native.set_storage(tensor, one, 0, tuple(size), (0,) * len(size))
 
 
 def stored(name, out, result):

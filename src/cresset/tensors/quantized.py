@@ -9,7 +9,8 @@ integers; everything else is said in floating point, by `dequantize()`.
 import cresset
 from cresset import _native
 
-from .interpreted import InterpretedTensor, make
+from ..backends.determinism import alert_not_deterministic
+from .interpreted import InterpretedTensor, make, resize
 
 HELD = {"torch.qint8": "int8", "torch.quint8": "uint8", "torch.qint32": "int32"}  # the dtype that holds the integers
 
@@ -132,6 +133,20 @@ class QuantizedTensor(InterpretedTensor):
     def itemsize(self):
         return self._integers.itemsize
 
+    def resize_(self, *size, memory_format=None):
+        """Another shape, in place; what is in new elements is not defined."""
+        self._need("resize_", False)
+        if memory_format not in (None, cresset.contiguous_format, cresset.preserve_format):
+            raise RuntimeError(f"resize_: Unsupported memory format for quantized tensor resize {memory_format}")
+        alert_not_deterministic("quantized_resize_cpu_")
+        size = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+        resize(self, size)
+        resized = cresset.empty(size, dtype=self._integers.dtype, device=self.device).view(-1)
+        kept = self._integers.reshape(-1)[: resized.numel()]
+        resized[: kept.numel()] = kept
+        self._integers = resized.view(size)
+        return self
+
     def tolist(self):
         """The numbers that the integers stand for, as nested lists."""
         return dequantized(self).tolist()
@@ -177,6 +192,16 @@ def quantized(integers, dtype, scale, zero_point, axis=None):
 def rebuild_quantized(integers, dtype, scale, zero_point, axis):
     """The inverse of pickling."""
     return quantized(integers, getattr(_native, dtype), scale, zero_point, axis)
+
+
+def empty_quantized(
+    size, *, dtype=None, layout=None, device=None, pin_memory=None, scale=1.0, zero_point=0, memory_format=None
+):
+    """A quantized tensor whose integers are not defined."""
+    held, _, _ = held_by(dtype, "_empty_affine_quantized")
+    settings = {"layout": layout, "device": device, "pin_memory": bool(pin_memory)}
+    integers = cresset.empty(size, dtype=held, memory_format=memory_format or cresset.contiguous_format, **settings)
+    return quantized(integers, dtype, float(scale), int(zero_point))
 
 
 def held_by(dtype, who):

@@ -88,7 +88,7 @@ from .ctc import ctc_loss
 from .distance import cosine_similarity, pairwise_distance, pdist
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding import embedding, embedding_bag, one_hot
-from .grid import affine_grid, grid_sample
+from .grid import GRID_SAMPLE_INTERPOLATION_MODES, GRID_SAMPLE_PADDING_MODES, affine_grid, grid_sample
 from .grouped import grouped_mm
 from .likelihood import (
     binary_cross_entropy,

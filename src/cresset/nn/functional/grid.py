@@ -12,6 +12,10 @@ _CHANGED = (
     "behavior is desired. See the documentation of grid_sample for details."
 )
 
+# What the numbers of torch.grid_sampler stand for.
+GRID_SAMPLE_INTERPOLATION_MODES = {mode: number for number, mode in enumerate(MODES)}
+GRID_SAMPLE_PADDING_MODES = {padding: number for number, padding in enumerate(PADDINGS)}
+
 
 @autocast(cpu="float32", cuda="promote")
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
