@@ -8,7 +8,7 @@ import sys
 from collections import OrderedDict
 
 from . import _native
-from .storage import TypedStorage
+from .storage import HELD_AS, TypedStorage
 
 __all__ = []
 
@@ -55,6 +55,14 @@ def _rebuild_sparse_tensor(layout, data):
 
     first, second, values, size = data
     return rebuild_compressed(first, second, values, tuple(size), layout)
+
+
+def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks):
+    """The inverse of pickling a quantized tensor; what the parts say is checked."""
+    from .tensors.quantized import rebuild
+
+    held = TypedStorage(wrap_storage=storage._untyped_storage, dtype=HELD_AS.get(storage.dtype, storage.dtype))
+    return rebuild(held, storage.dtype, storage_offset, size, stride, quantizer_params)
 
 
 def _rebuild_nested_tensor(packed, *parts):

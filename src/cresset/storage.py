@@ -388,7 +388,7 @@ class TypedStorage:
             elif isinstance(given, numbers.Integral):
                 wrap_storage = UntypedStorage(given * dtype.itemsize, device=device)
             else:
-                wrap_storage = _native.make_tensor(given, _HELD_AS.get(dtype, dtype), device).untyped_storage()
+                wrap_storage = _native.make_tensor(given, HELD_AS.get(dtype, dtype), device).untyped_storage()
         elif not isinstance(wrap_storage, UntypedStorage):
             raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
         self._untyped_storage, self.dtype = wrap_storage, dtype
@@ -398,7 +398,7 @@ class TypedStorage:
         return cls(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
 
     def _elements(self):
-        return self._untyped_storage._bytes.view(_HELD_AS.get(self.dtype, self.dtype))
+        return self._untyped_storage._bytes.view(HELD_AS.get(self.dtype, self.dtype))
 
     def untyped(self):
         return self._untyped_storage
@@ -617,7 +617,7 @@ class TypedStorage:
 
 
 # What quantized elements are kept as.
-_HELD_AS = {
+HELD_AS = {
     _native.quint8: _native.uint8, _native.qint8: _native.int8, _native.qint32: _native.int32,
     _native.quint4x2: _native.uint8, _native.quint2x4: _native.uint8,
 }  # fmt: skip

@@ -283,6 +283,10 @@ class OpNamespace:
                 packet = aten_table.packet(name)
                 if packet is not None:
                     self._packets[name] = packet
+            elif packet is None and self.name == "quantized":
+                from ..ao.operators import packets  # upward: quantized layers are made of these
+
+                packet = packets().get(name)
             if packet is not None:
                 return packet
         hint = "; module 'cresset' has no operator of that name" if self.name == "aten" else ""
@@ -291,6 +295,10 @@ class OpNamespace:
     def __dir__(self):
         from . import aten_table
 
+        if self.name == "quantized":
+            from ..ao.operators import packets  # upward: quantized layers are made of these
+
+            return sorted({*self._packets, *packets()})
         return sorted({*self._packets, *(aten_table.names() if self.name == "aten" else ())})
 
     def __reduce__(self):

@@ -83,6 +83,9 @@ def _fill_table():
         value = getattr(_native, name)
         if isinstance(value, (_native.dtype, _native.layout, _native.memory_format)):
             TABLE[f"torch.{name}"] = value
+    for name in ("tensor_affine", "tensor_symmetric", "channel_affine", "channel_symmetric"):
+        TABLE[f"torch.per_{name}"] = getattr(cresset, f"per_{name}")
+    TABLE["torch.per_channel_affine_float_qparams"] = cresset.per_channel_affine_float_qparams
     _function("layout", "torch.serialization._get_layout")
     for word, kind in STORAGE_TYPES.items():
         _class(
@@ -98,7 +101,7 @@ def _fill_table():
     _class(
         TypedStorage, "storage_class", "torch.storage.TypedStorage", "torch.TypedStorage", "torch.storage._TypedStorage"
     )
-    for name in ("tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state", "sparse_tensor"):
+    for name in ("tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state", "sparse_tensor", "qtensor"):
         _function("rebuild_" + name, f"torch._utils._rebuild_{name}")
     _function("rebuild_meta_tensor", "torch._utils._rebuild_meta_tensor_no_storage")
     _function("rebuild_from_numpy", "torch._utils._rebuild_device_tensor_from_numpy")
@@ -483,6 +486,18 @@ class Constructors:
         self.dimensions(size)
         self.charge_numbers(*tensors)
         return _utils._rebuild_sparse_tensor(layout, data)
+
+    def rebuild_qtensor(self, arguments):
+        storage, offset, size, stride, parameters, _requires_grad, _hooks = self.exactly(
+            arguments, TypedStorage, int, (tuple, list), (tuple, list), tuple, bool, (dict, type(None))
+        )
+        self.dimensions(size, stride)
+        scheme, *rest = parameters if len(parameters) in (3, 4) else (None,)
+        if scheme is cresset.per_tensor_affine:
+            self.exactly(rest, float, int)
+        else:
+            self.exactly(rest, (Tensor, list), (Tensor, list), int)
+        return _utils._rebuild_qtensor(storage, offset, size, stride, parameters, False, None)
 
     def rebuild_nested_tensor(self, arguments):
         """Packed values with offsets or shapes, or (as PyTorch has it) a buffer with sizes, strides and offsets."""

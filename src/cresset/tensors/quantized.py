@@ -1,22 +1,33 @@
 """Quantized tensors: integers that stand for (integer - zero_point) * scale, with one scale for all or one for each
 channel.
 
-A quantized tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. Rules that
-    only move elements move the
-integers; everything else is said in floating point, by `dequantize()`.
+A quantized tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. What calls
+on it do is in quantized_rules.py.
+
+Note [Rounding of quantized numbers]
+PyTorch's kernels round in three ways, which differ where a number lies (almost) in the middle of two integers, and so
+do ours: `quantize_per_tensor` to 8 bits rounds x / scale + zero_point after one rounding to float32 (a fused
+multiply-add), `quantize_per_channel` and 32 bits after two, and operators on quantized tensors round x / scale and add
+the zero point to the integer. x / scale is always a product with 1 / scale in float32.
 """
+
+from collections import OrderedDict
 
 import cresset
 from cresset import _native
+from cresset.storage import TypedStorage
 
 from ..backends.determinism import alert_not_deterministic
 from .interpreted import InterpretedTensor, make, resize
 
-HELD = {"torch.qint8": "int8", "torch.quint8": "uint8", "torch.qint32": "int32"}  # the dtype that holds the integers
+# The dtype that holds the integers.
+HELD = {"torch.qint8": "int8", "torch.quint8": "uint8", "torch.qint32": "int32", "torch.quint4x2": "uint8"}
 
 
 class qscheme:  # noqa: N801  PyTorch's name
     """How integers stand for numbers: torch.per_tensor_affine and its relatives."""
+
+    __module__ = "cresset"  # where each is found by its name, in pickles as well
 
     def __init__(self, name):
         self.name = name
@@ -25,11 +36,7 @@ class qscheme:  # noqa: N801  PyTorch's name
         return f"torch.{self.name}"
 
     def __reduce__(self):
-        return _scheme, (self.name,)
-
-
-def _scheme(name):
-    return schemes[name]
+        return self.name
 
 
 schemes = {
@@ -74,12 +81,14 @@ class QuantizedTensor(InterpretedTensor):
         return dequantized(self)
 
     def int_repr(self):
-        """The integers."""
-        return self._integers.clone()
+        """The integers; of torch.quint4x2 two in a byte, the first in the lower half."""
+        return packed_in_halves(self._integers) if self._dtype == _native.quint4x2 else self._integers.clone()
 
     def qscheme(self):
         """Whether there is one scale for all or one for each channel."""
-        return schemes["per_tensor_affine" if self._axis is None else "per_channel_affine"]
+        if self._axis is None:
+            return schemes["per_tensor_affine"]
+        return schemes[f"per_channel_affine{'_float_qparams' if self._zero_point.is_floating_point() else ''}"]
 
     def _need(self, name, per_channel):
         if (self._axis is not None) != per_channel:
@@ -179,7 +188,14 @@ class QuantizedTensor(InterpretedTensor):
         return memo.setdefault(id(self), self._with(self._integers.clone()))
 
     def __reduce_ex__(self, protocol):
-        return rebuild_quantized, (self._integers, str(self._dtype)[6:], self._scale, self._zero_point, self._axis)
+        from .._utils import _rebuild_qtensor
+
+        integers = self.int_repr() if self._dtype == _native.quint4x2 else self._integers
+        storage = TypedStorage(wrap_storage=integers.untyped_storage(), dtype=self._dtype)
+        stride = self.stride() if integers is self._integers else self._integers.contiguous().stride()
+        parameters = (self._scale, self._zero_point) if self._axis is None else (self._scale, self._zero_point, self._axis)
+        place = (storage, integers.storage_offset(), tuple(self.shape), stride)
+        return _rebuild_qtensor, (*place, (self.qscheme(), *parameters), False, OrderedDict())
 
 
 def quantized(integers, dtype, scale, zero_point, axis=None):
@@ -189,9 +205,36 @@ def quantized(integers, dtype, scale, zero_point, axis=None):
     return new
 
 
-def rebuild_quantized(integers, dtype, scale, zero_point, axis):
-    """The inverse of pickling."""
-    return quantized(integers, getattr(_native, dtype), scale, zero_point, axis)
+def rebuild(storage, dtype, offset, size, stride, parameters):
+    """The inverse of pickling, of integers in a typed storage."""
+    from .._utils import _rebuild_tensor
+
+    scheme, scale, zero_point, *axis = parameters
+    held, low, high = held_by(dtype, "rebuild")
+    if scheme not in schemes.values() or (scheme is schemes["per_tensor_affine"]) != (not axis):
+        raise RuntimeError(f"rebuild: expected a scheme with its scale, zero point and axis, got {parameters!r}")
+    if dtype == _native.quint4x2:
+        halves = _rebuild_tensor(storage, offset, ((cresset.Size(size).numel() + 1) // 2,), (1,))
+        integers = unpacked_from_halves(halves, tuple(size))
+    else:
+        integers = _rebuild_tensor(storage, offset, size, stride)
+    if axis:
+        scale, zero_point = (cresset.tensor(x) if isinstance(x, list) else x for x in (scale, zero_point))
+        if not -len(size) <= axis[0] < len(size) or not scale.numel() == zero_point.numel() == size[axis[0]]:
+            raise RuntimeError(f"rebuild: {scale.numel()} scales and {zero_point.numel()} zero points do not fit {size}")
+    return quantized(integers, dtype, scale, zero_point, *axis)
+
+
+def packed_in_halves(integers):
+    """Numbers below 16, two in a byte."""
+    flat = cresset.nn.functional.pad(integers.reshape(-1), (0, integers.numel() % 2)).reshape(-1, 2)
+    return flat[:, 0] | flat[:, 1] << 4
+
+
+def unpacked_from_halves(halves, size):
+    """The inverse of `packed_in_halves`."""
+    count = cresset.Size(size).numel()
+    return cresset.stack([halves & 15, halves >> 4], 1).reshape(-1)[:count].reshape(size)
 
 
 def empty_quantized(
@@ -208,6 +251,8 @@ def held_by(dtype, who):
     """The dtype that holds the integers of a quantized one, with its bounds."""
     if str(dtype) not in HELD:
         raise RuntimeError(f"{who}: expected torch.qint8, torch.quint8 or torch.qint32, got {dtype}")
+    if dtype == _native.quint4x2:
+        return cresset.uint8, 0, 15
     held = getattr(cresset, HELD[str(dtype)])
     bounds = cresset.iinfo(held)
     return held, bounds.min, bounds.max
@@ -220,11 +265,16 @@ def along(parameter, rank, axis):
     return parameter.reshape(shape)
 
 
-def to_integers(input, scale, zero_point, low, high, held):
-    """round(x / scale) + zero_point, within bounds. The division is a product with 1 / scale, as PyTorch's kernels do
-    it.
-    """
-    return (cresset.round(input * (1.0 / scale)) + zero_point).clamp(low, high).to(held)
+def inverse_of(scale):
+    """1 / scale in float32, which kernels multiply by, as a number."""
+    return float(1.0 / cresset.tensor(scale, dtype=cresset.float32))
+
+
+def rounded(numbers, scale, zero_point, dtype):
+    """A quantized tensor of float32 numbers as operators round: round(x / scale) + zero_point, within bounds."""
+    held, low, high = held_by(dtype, "quantize")
+    integers = cresset.round(numbers * inverse_of(scale)) + zero_point
+    return quantized(integers.clamp(low, high).to(held), dtype, float(scale), int(zero_point))
 
 
 def quantize_per_tensor(input, scale, zero_point, dtype):
@@ -242,9 +292,12 @@ def quantize_per_tensor(input, scale, zero_point, dtype):
         raise RuntimeError(
             f"quantize_per_tensor: zero_point {zero_point} is out of bounds for {dtype}, [{low}, {high}]"
         )
-    work = cresset.float64 if held == cresset.int32 else cresset.float32
-    inverse = (cresset.ones((), dtype=cresset.float32) / cresset.tensor(scale, dtype=cresset.float32)).to(work)
-    integers = (cresset.round(input.detach().to(work) * inverse) + zero_point).clamp(low, high).to(held)
+    inverse, input = inverse_of(scale), input.detach()
+    if held == cresset.int32:
+        shifted = (input * inverse + float(zero_point)).double()
+    else:
+        shifted = (input.double() * inverse + zero_point).float()  # products of two floats are exact in double
+    integers = cresset.round(shifted).clamp(low, high).to(held)
     return quantized(integers, dtype, scale, zero_point)
 
 
@@ -270,7 +323,10 @@ def quantize_per_channel(input, scales, zero_points, axis, dtype):
             f"{scales.numel()} and {zero_points.numel()}"
         )
     spread = (along(1.0 / scales.float(), input.dim(), axis), along(zero_points.float(), input.dim(), axis))
-    integers = (cresset.round(input.detach() * spread[0]) + spread[1]).clamp(low, high).to(held)
+    shifted = cresset.round(input.detach() * spread[0] + spread[1])
+    integers = (shifted.double() if held == cresset.int32 else shifted).clamp(low, high).to(held)
+    if zero_points.is_floating_point():  # then it is where zero lies, which need not be an integer
+        return quantized(integers, dtype, scales.detach().float(), zero_points.detach().float(), axis)
     return quantized(integers, dtype, scales.detach().double(), zero_points.detach().long(), axis)
 
 
@@ -287,20 +343,33 @@ def dequantized(tensor):
     )
 
 
+LEAST_SCALE = float(cresset.tensor(6.1e-5, dtype=cresset.float32))  # a smaller one is taken for noise
+
+
 def choose_parameters(least, greatest, low, high):
     """The scale and the zero point with which the integers from `low` to `high` cover the numbers from `least` to
-    `greatest`, and zero.
+    `greatest`, and zero: those of PyTorch's dynamic quantization.
     """
-    least, greatest = min(float(least), 0.0), max(float(greatest), 0.0)
+    if not least <= greatest:
+        raise RuntimeError(f"quantize: the least number must be at most the greatest, got {least} and {greatest}")
+    least, greatest = min(least, 0.0), max(greatest, 0.0)
     scale = (greatest - least) / (high - low)
-    single = float(cresset.tensor(scale, dtype=cresset.float32))
-    if single == 0.0 or single < 1e-38:
+    single = cresset.tensor(scale, dtype=cresset.float32)
+    if not cresset.isfinite(1.0 / single):
         scale = 0.1
+    if scale < LEAST_SCALE:
+        if least == 0.0:
+            greatest = LEAST_SCALE * (high - low)
+        elif greatest == 0.0:
+            least = -LEAST_SCALE * (high - low)
+        else:
+            least, greatest = least * (LEAST_SCALE / float(single)), greatest * (LEAST_SCALE / float(single))
+        scale = LEAST_SCALE
     # Take the zero point from the end whose rounding error is smaller.
     from_least, from_greatest = low - least / scale, high - greatest / scale
-    error_least, error_greatest = abs(low) + abs(least / scale), abs(high) + abs(greatest / scale)
+    error_least, error_greatest = abs(low) - abs(least / scale), abs(high) - abs(greatest / scale)
     zero = from_least if error_least < error_greatest else from_greatest
-    return scale, int(min(max(round(zero), low), high))
+    return scale, int(min(max(round(zero), low), high)) if zero == zero else low
 
 
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
@@ -311,90 +380,13 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     check_float("quantize_per_tensor_dynamic", input)
     if reduce_range:
         low, high = low // 2, high // 2
-    least, greatest = (float(input.min()), float(input.max())) if input.numel() else (0.0, 0.0)
-    scale, zero_point = choose_parameters(least, greatest, low, high)
+    scale, zero_point = choose_parameters(*extremes(input), low, high)
     return quantize_per_tensor(input, scale, zero_point, dtype)
 
 
-# ---- rules: what moves elements moves the integers
+def extremes(input):
+    """The least and the greatest number of a tensor; zeros of an empty one."""
+    return tuple(map(float, input.aminmax())) if input.numel() else (0.0, 0.0)
 
 
-def _moving(name):
-    function = _native.operators()[name]
-
-    def apply(input, *args, **kwargs):
-        if input._axis is not None and name not in ("clone", "detach", "contiguous"):
-            raise RuntimeError(
-                f"{name}: not implemented for tensors with one scale for each channel; call dequantize() first"
-            )
-        return input._with(function(input._integers, *args, **kwargs))
-
-    return apply
-
-
-for _name in ("clone", "detach", "contiguous", "reshape", "view", "transpose", "permute", "t", "select", "narrow",
-    "squeeze", "unsqueeze", "flatten", "index_select",
-              "expand", "repeat", "flip", "cpu"):  # fmt: skip
-    if _name in _native.operators():
-        rules[_name] = _moving(_name)
-
-
-def _compared(name):
-    function = _native.operators()[name]
-    return lambda *args: function(*(dequantized(a) if isinstance(a, QuantizedTensor) else a for a in args))
-
-
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "mean", "amax", "amin", "argmax", "argmin", "isnan"):
-    rules[_name] = _compared(_name)
-
-
-def _relu(input):
-    return input._with(
-        input._integers.clamp(min=input._zero_point)
-        if input._axis is None
-        else cresset.maximum(
-            input._integers, along(input._zero_point, input.dim(), input._axis).to(input._integers.dtype)
-        )
-    )
-
-
-rules["relu"] = _relu
-
-
-def _to(input, *args, **kwargs):
-    wanted = [a for a in (*args, *kwargs.values()) if isinstance(a, cresset.dtype)]
-    if any(dtype != input.dtype for dtype in wanted):
-        raise RuntimeError(f"to: a quantized tensor stays {input.dtype}; call dequantize() and convert the result")
-    return input
-
-
-rules["to"] = _to
-rules["float"] = dequantized
-
-
-def _copy_(input, other, non_blocking=False):
-    if not isinstance(input, QuantizedTensor):
-        return input.copy_(dequantized(other))
-    if isinstance(other, QuantizedTensor):
-        other = dequantized(other)
-    same = (
-        quantize_per_tensor(other, input._scale, input._zero_point, input._dtype)
-        if input._axis is None
-        else quantize_per_channel(other, input._scale, input._zero_point, input._axis, input._dtype)
-    )
-    input._become(same)
-    return input
-
-
-rules["copy_"] = _copy_
-
-
-def _cat(tensors, dim=0):
-    first = tensors[0]
-    if any(t._axis is not None for t in tensors):
-        raise RuntimeError("cat: not implemented for tensors with one scale for each channel; call dequantize() first")
-    joined = cresset.cat([dequantized(t) for t in tensors], dim)
-    return quantize_per_tensor(joined, first._scale, first._zero_point, first._dtype)
-
-
-rules["cat"] = _cat
+from . import quantized_rules  # noqa: E402, F401  (fills `rules` by being loaded)

@@ -1,0 +1,51 @@
+"""torch.ops.quantized: the operators of quantized layers, each with PyTorch's schema and PyTorch's rounding.
+
+A file holds a topic; `packet` is asked by `torch.ops.quantized` for an operator by name.
+"""
+
+import functools
+
+from cresset.ops.namespaces import OpOverload, OpOverloadPacket, Schema
+
+PACKETS = {}
+
+
+class QuantizedOverload(OpOverload):
+    """`torch.ops.quantized.<name>.<overload>`: a Python function with a schema."""
+
+    def __init__(self, packet, schema, run):
+        super().__init__(schema)
+        self.overloadpacket, self._run = packet, run
+
+    def __call__(self, /, *args, **kwargs):
+        return self._run(*self._schema.bind(args, kwargs))
+
+
+def operator(*schemas):
+    """Make a function an operator of torch.ops.quantized under these schemas; its own name stays the function."""
+
+    def register(run):
+        for text in schemas:
+            schema = Schema("quantized::" + text.replace("Packed ", "__torch__.torch.classes.quantized.PackedParams "))
+            packet = PACKETS.setdefault(schema.op, OpOverloadPacket(f"quantized::{schema.op}"))
+            packet._overloads[schema.overload_name or "default"] = QuantizedOverload(packet, schema, run)
+        return run
+
+    return register
+
+
+@functools.cache
+def packets():
+    """All operators by name."""
+    from . import activation, arithmetic, convolution, embedding, linear, normalization, recurrence  # noqa: F401
+
+    return PACKETS
+
+
+def needs_quantized(who, *tensors):
+    """Refuse a floating-point tensor where a quantized one belongs."""
+    for tensor in tensors:
+        if not tensor.is_quantized:
+            raise NotImplementedError(
+                f"quantized::{who}: expected a quantized tensor, got {tensor.dtype}; put a QuantStub before it"
+            )

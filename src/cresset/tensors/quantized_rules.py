@@ -1,0 +1,120 @@
+"""What calls of operators on quantized tensors do: those that only move elements move the integers."""
+
+import cresset
+from cresset import _native
+
+from .quantized import QuantizedTensor, along, dequantized, quantize_per_channel, quantize_per_tensor, rounded, rules
+
+
+def _moving(name):
+    function = _native.operators()[name]
+
+    def apply(input, *args, **kwargs):
+        if input._axis is not None and name not in ("clone", "detach", "contiguous"):
+            raise RuntimeError(
+                f"{name}: not implemented for tensors with one scale for each channel; call dequantize() first"
+            )
+        return input._with(function(input._integers, *args, **kwargs))
+
+    return apply
+
+
+for _name in ("clone", "detach", "contiguous", "reshape", "view", "transpose", "permute", "t", "select", "narrow",
+    "squeeze", "unsqueeze", "flatten", "index_select",
+              "expand", "repeat", "flip", "cpu"):  # fmt: skip
+    if _name in _native.operators():
+        rules[_name] = _moving(_name)
+
+
+def _compared(name):
+    function = _native.operators()[name]
+    return lambda *args: function(*(dequantized(a) if isinstance(a, QuantizedTensor) else a for a in args))
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "mean", "amax", "amin", "argmax", "argmin", "isnan"):
+    rules[_name] = _compared(_name)
+
+
+def _relu(input):
+    return input._with(
+        input._integers.clamp(min=input._zero_point)
+        if input._axis is None
+        else cresset.maximum(
+            input._integers, along(input._zero_point, input.dim(), input._axis).to(input._integers.dtype)
+        )
+    )
+
+
+rules["relu"] = _relu
+rules["relu6"] = lambda input: _clamp(input, 0.0, 6.0)
+
+
+def _in_numbers(name, scale=None, zero_of_unsigned=0):
+    """A rule by the numbers that the integers stand for; the result has a fixed scale, or that of the input."""
+    function = _native.operators()[name]
+
+    def apply(input, *args, **kwargs):
+        numbers = function(dequantized(input), *args, **kwargs)
+        if scale is None:
+            return rounded(numbers, input._scale, input._zero_point, input._dtype)
+        low = -128 if input._dtype == _native.qint8 else 0
+        return rounded(numbers, scale, low + zero_of_unsigned, input._dtype)
+
+    return apply
+
+
+for _name, _range in {"sigmoid": (1 / 256,), "hardsigmoid": (1 / 256,), "tanh": (2 / 256, 128)}.items():
+    if _name in _native.operators():
+        rules[_name] = _in_numbers(_name, *_range)
+
+
+def _clamp(input, min=None, max=None):
+    """The bounds become integers, and the integers are clamped."""
+    bounds = [
+        None if bound is None else int(quantize_per_tensor(
+            cresset.tensor([float(bound)]), input._scale, input._zero_point, input._dtype)._integers)
+        for bound in (min, max)
+    ]  # fmt: skip
+    return input._with(input._integers.clamp(*bounds))
+
+
+rules["clamp"] = rules["hardtanh"] = _clamp
+
+
+def _to(input, *args, **kwargs):
+    wanted = [a for a in (*args, *kwargs.values()) if isinstance(a, cresset.dtype)]
+    if any(dtype != input.dtype for dtype in wanted):
+        raise RuntimeError(f"to: a quantized tensor stays {input.dtype}; call dequantize() and convert the result")
+    return input
+
+
+rules["to"] = _to
+rules["float"] = dequantized
+
+
+def _copy_(input, other, non_blocking=False):
+    if not isinstance(input, QuantizedTensor):
+        return input.copy_(dequantized(other))
+    if isinstance(other, QuantizedTensor):
+        other = dequantized(other)
+    same = (
+        quantize_per_tensor(other, input._scale, input._zero_point, input._dtype)
+        if input._axis is None
+        else quantize_per_channel(other, input._scale, input._zero_point, input._axis, input._dtype)
+    )
+    input._become(same)
+    return input
+
+
+rules["copy_"] = _copy_
+
+
+def _cat(tensors, dim=0):
+    first = tensors[0]
+    if any(t._axis is not None for t in tensors):
+        raise RuntimeError("cat: not implemented for tensors with one scale for each channel; call dequantize() first")
+    joined = cresset.cat([dequantized(t) for t in tensors], dim)
+    return quantize_per_tensor(joined, first._scale, first._zero_point, first._dtype)
+
+
+rules["cat"] = _cat
