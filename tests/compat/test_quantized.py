@@ -1,5 +1,6 @@
-"""Quantized tensors and models agree with PyTorch's: integers exactly, dynamic layers within a step of quantization."""
+"""Quantized tensors, operators, models and checkpoints agree with PyTorch's: integers exactly."""
 
+import io
 import warnings
 
 import pytest
@@ -134,3 +135,240 @@ def test_static_models_agree_within_a_step():
         and ours.module[2].zero_point == theirs.module[2].zero_point
     )
     assert (torch.tensor(got) - torch.tensor(expected)).abs().max().item() <= theirs.module[2].scale * 1.01
+
+
+OPERATORS = {
+    "add": lambda o, a, b, z: o.add(a, b, 0.05, z + 77),
+    "add_relu": lambda o, a, b, z: o.add_relu(a, b, 0.05, z + 77),
+    "mul": lambda o, a, b, z: o.mul(a, b, 0.05, z + 77),
+    "mul_relu": lambda o, a, b, z: o.mul_relu(a, b, 0.05, z + 77),
+    "matmul": lambda o, a, b, z: o.matmul(a, b.t().contiguous(), 0.5, z + 77),
+    "cat": lambda o, a, b, z: o.cat([a, b], 0, 0.05, z + 77),
+    "cat of the first's scale": lambda o, a, b, z: o.cat([a, b], 1, None, None),
+    "add_scalar": lambda o, a, b, z: o.add_scalar(a, 0.7),
+    "add_scalar far up": lambda o, a, b, z: o.add_scalar(a, 30.0),
+    "add_scalar far down": lambda o, a, b, z: o.add_scalar(a, -100.5),
+    "mul_scalar": lambda o, a, b, z: o.mul_scalar(a, 0.7),
+    "mul_scalar below zero": lambda o, a, b, z: o.mul_scalar(a, -3.2),
+    "mul_scalar zero": lambda o, a, b, z: o.mul_scalar(a, 0.0),
+    "sigmoid": lambda o, a, b, z: o.sigmoid(a, 1 / 256, z),
+    "softmax": lambda o, a, b, z: o.softmax(a, -1, 1 / 256, z),
+    "hardswish": lambda o, a, b, z: o.hardswish(a, 0.05, z + 77),
+    "elu": lambda o, a, b, z: o.elu(a, 0.05, z + 77, 0.7),
+    "celu": lambda o, a, b, z: o.celu(a, 0.05, z + 77, 0.7),
+    "leaky_relu": lambda o, a, b, z: o.leaky_relu(a, 0.01, False, 0.05, z + 77),
+    "relu6": lambda o, a, b, z: o.relu6(a),
+    "clamp": lambda o, a, b, z: o.clamp(a, -1.0, 2.0),
+    "threshold": lambda o, a, b, z: o.threshold(a, 0.3, 0.1),
+    "layer_norm": lambda o, a, b, z: o.layer_norm(a, [64], None, None, 1e-5, 0.05, z + 77),
+}
+
+
+def grid(t, scale, zero_point, signed, step):
+    """All integers of a dtype, in an order of its own; 64 in a row, as PyTorch's vectors are at most that long."""
+    integers = (t.arange(64 * 64) * step) % 256 - (128 if signed else 0)
+    kind = t.int8 if signed else t.uint8
+    return t._make_per_tensor_quantized_tensor(integers.to(kind).reshape(64, 64), scale, zero_point)
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["quint8", "qint8"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_are_the_same(name, signed):
+    def program(t):
+        low = -128 if signed else 0
+        a, b = grid(t, 0.037, low + 60, signed, 1), grid(t, 0.0213, low + 130, signed, 37)
+        r = OPERATORS[name](t.ops.quantized, a, b, low)
+        return r.int_repr().tolist(), r.q_scale(), r.q_zero_point(), str(r.dtype)
+
+    assert program(cresset) == program(torch)
+
+
+CALLS = {
+    "max_pool1d": lambda f, x: f.max_pool1d(x[0], 2),
+    "max_pool2d": lambda f, x: f.max_pool2d(x, 3, 2, 1),
+    "avg_pool2d": lambda f, x: f.avg_pool2d(x, 2),
+    "avg_pool2d of what is there": lambda f, x: f.avg_pool2d(x, 3, 2, 1, False, False),
+    "adaptive_avg_pool2d": lambda f, x: f.adaptive_avg_pool2d(x, (3, 5)),
+    "mean": lambda f, x: x.mean((2, 3)),
+    "relu": lambda f, x: f.relu(x),
+    "relu6": lambda f, x: f.relu6(x),
+    "hardtanh": lambda f, x: f.hardtanh(x, -1.0, 0.5),
+    "sigmoid": lambda f, x: x.sigmoid(),
+    "tanh": lambda f, x: x.tanh(),
+    "hardsigmoid": lambda f, x: f.hardsigmoid(x),
+    "leaky_relu": lambda f, x: f.leaky_relu(x, 0.1),
+    "threshold": lambda f, x: f.threshold(x, 0.1, 0.2),
+    "chunk": lambda f, x: x.chunk(2, 1)[1],
+    "unbind": lambda f, x: x.unbind(0)[0],
+    "pad": lambda f, x: f.pad(x, (1, 2, 0, 1)),
+    "sort": lambda f, x: x.sort(-1)[0],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functions_of_quantized_tensors_are_the_same(name):
+    def program(t):
+        x = grid(t, 0.037, 61, False, 7).reshape(2, 8, 16, 16)
+        r = CALLS[name](t.nn.functional, x)
+        return r.int_repr().tolist(), r.q_scale(), r.q_zero_point()
+
+    assert program(cresset) == program(torch)
+
+
+def weight_of(t, shape, per_channel):
+    w = numbers(t, *shape, seed=0.7)
+    if not per_channel:
+        return t.quantize_per_tensor(w, 0.024, 0, t.qint8)
+    scales = w.abs().reshape(shape[0], -1).max(1)[0] / 127.5
+    return t.quantize_per_channel(w, scales, t.zeros(shape[0], dtype=t.int64), 0, t.qint8)
+
+
+@pytest.mark.parametrize("per_channel", [False, True], ids=["one scale", "channels"])
+@pytest.mark.parametrize("relu", ["", "_relu"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear_maps_are_the_same(per_channel, relu, bias):
+    def program(t):
+        o = t.ops.quantized
+        packed = o.linear_prepack(weight_of(t, (24, 50), per_channel), numbers(t, 24) if bias else None)
+        x = numbers(t, 3, 7, 50, seed=0.3)
+        given = getattr(o, "linear" + relu)(t.quantize_per_tensor(x, 0.0531, 63, t.quint8), packed, 0.2, 60)
+        dynamic = [o.linear_dynamic(x, packed, reduced).tolist() for reduced in (True, False)]
+        return given.int_repr().tolist(), dynamic, o.linear_dynamic(x * 1e-7, packed, True).tolist()
+
+    assert program(cresset) == program(torch)
+
+
+@pytest.mark.parametrize("per_channel", [False, True], ids=["one scale", "channels"])
+@pytest.mark.parametrize("relu", ["", "_relu"])
+@pytest.mark.parametrize(
+    "input, weight, how",
+    [
+        ((2, 16, 30), (8, 16, 3), ([2], [1], [1], 1)),
+        ((2, 16, 13, 12), (8, 16, 3, 3), ([2, 1], [1, 2], [1, 2], 1)),
+        ((2, 16, 9, 9), (8, 4, 3, 3), ([1, 1], [1, 1], [1, 1], 4)),
+        ((2, 16, 9, 9), (16, 1, 3, 3), ([1, 1], [1, 1], [1, 1], 16)),
+        ((1, 4, 7, 6, 5), (8, 4, 3, 3, 3), ([1, 1, 1], [1, 1, 1], [1, 1, 1], 1)),
+    ],
+    ids=["1d", "2d", "groups", "depthwise", "3d"],
+)
+def test_convolutions_are_the_same(input, weight, how, relu, per_channel):
+    def program(t):
+        o, name = t.ops.quantized, f"conv{len(input) - 2}d"
+        packed = getattr(o, name + "_prepack")(weight_of(t, weight, per_channel), numbers(t, weight[0]), *how)
+        x = t.quantize_per_tensor(numbers(t, *input, seed=0.3), 0.05, 61, t.quint8)
+        return getattr(o, name + relu)(x, packed, 0.2, 60).int_repr().tolist()
+
+    assert program(cresset) == program(torch)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"reduce_range": True},
+        {"dtype": "qint8", "qscheme": "per_tensor_symmetric"},
+        {"quant_max": 127, "bins": 100},
+    ],
+    ids=["plain", "reduced", "symmetric", "few"],
+)
+def test_histograms_are_the_same(options):
+    def program(t, seed):
+        given = {k: getattr(t, v) if isinstance(v, str) else v for k, v in options.items()}
+        observer = t.ao.quantization.HistogramObserver(**given, **({"quant_min": 0} if "quant_max" in given else {}))
+        for step in range(3):
+            x = numbers(t, 700, seed=seed) * (step + 1)
+            observer(x.relu() if seed % 2 else x**3)
+        return [p.tolist() for p in observer.calculate_qparams()], repr(observer), observer.histogram.tolist()
+
+    for seed in range(4):
+        assert program(cresset, seed) == program(torch, seed)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("Linear", {}), ("Linear", {"bias": False}), ("LSTM", {}), ("LSTM", {"num_layers": 2, "bidirectional": True}),
+        ("GRU", {"batch_first": True}), ("LSTMCell", {}), ("GRUCell", {}), ("RNNCell", {"nonlinearity": "relu"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["qint8", "float16"])
+def test_dynamic_layers_are_the_same(name, options, dtype):
+    def program(t):
+        layer = getattr(t.nn, name)(16, 8, **options)
+        for seed, parameter in enumerate(layer.parameters()):
+            parameter.data.copy_(numbers(t, *parameter.shape, seed=seed) / 8)
+        small = t.ao.quantization.quantize_dynamic(t.nn.Sequential(layer), {type(layer)}, dtype=getattr(t, dtype))
+        x = numbers(t, 3, 16, seed=0.1) if "Cell" in name else numbers(t, 5, 3, 16, seed=0.1)
+        result = small(x)
+        while isinstance(result, tuple):
+            result = result[0]
+        return repr(small), result
+
+    (ours, got), (theirs, expected) = program(cresset), program(torch)
+    assert ours == theirs
+    if name == "Linear" and dtype == "qint8":
+        assert got.tolist() == expected.tolist()
+    torch.testing.assert_close(torch.tensor(got.tolist()), expected, rtol=0, atol=3e-7)  # the gates' last bits
+
+
+class Program:
+    """The same network of both libraries: layers of every kind that has a quantized form."""
+
+    def __init__(self, t):
+        q, nn = t.ao.quantization, t.nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.quant, self.dequant = q.QuantStub(), q.DeQuantStub()
+                self.conv, self.norm, self.relu = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()
+                self.add, self.cat = t.ao.nn.quantized.FloatFunctional(), t.ao.nn.quantized.FloatFunctional()
+                self.pool, self.linear = nn.MaxPool2d(2), nn.Linear(32, 3)
+
+            def forward(self, x):
+                x = self.relu(self.norm(self.conv(self.quant(x))))
+                x = self.cat.cat([self.pool(self.add.add(x, x)), self.pool(x)], 1)
+                return self.dequant(self.linear(x.flatten(1)))
+
+        self.t, self.net = t, Net().eval()
+        for seed, parameter in enumerate(self.net.parameters()):
+            parameter.data.copy_((numbers(t, *parameter.shape, seed=seed) * 4).round() / 16)  # so that sums are exact
+        self.net.qconfig = q.get_default_qconfig("x86")
+        ready = q.prepare(q.fuse_modules(self.net, ["conv", "norm", "relu"]))
+        self.x = (numbers(t, 4, 1, 4, 4, seed=0.2) * 4).round() / 4
+        ready(self.x)
+        self.small = q.convert(ready)
+
+
+def handed_over(state, to):
+    file = io.BytesIO()
+    (torch if to is cresset else cresset).save(state, file)
+    file.seek(0)
+    return to.load(file, weights_only=True)
+
+
+def test_quantized_checkpoints_go_both_ways():
+    ours, theirs = Program(cresset), Program(torch)
+    state = theirs.small.state_dict()
+    assert list(ours.small.state_dict()) == list(state) and ours.small.state_dict()._metadata == state._metadata
+    ours.small.load_state_dict(handed_over(state, cresset))
+    assert repr(ours.small) == repr(theirs.small) and repr(ours.small.state_dict()) == repr(state)
+    assert ours.small(ours.x).tolist() == theirs.small(theirs.x).tolist()
+    back = Program(torch).small
+    back.load_state_dict(handed_over(ours.small.state_dict(), torch))
+    assert back(theirs.x).tolist() == theirs.small(theirs.x).tolist()
+
+
+@pytest.mark.parametrize("kind", ["one", "channels", "floating", "halves"])
+def test_quantized_tensors_go_both_ways(kind):
+    x, zeros = numbers(torch, 3, 5), torch.tensor([1, 2, 3])
+    q = {
+        "one": lambda: torch.quantize_per_tensor(x, 0.1, 3, torch.qint32).t(),
+        "channels": lambda: torch.quantize_per_channel(x, zeros * 0.1, zeros, 0, torch.qint8),
+        "floating": lambda: torch.quantize_per_channel(x, zeros * 0.1, zeros * 1.5, 0, torch.quint8),
+        "halves": lambda: torch.quantize_per_channel(x, zeros * 0.5, zeros * 1.5, 0, torch.quint4x2),
+    }[kind]()
+    ours = handed_over(q, cresset)
+    assert repr(ours) == repr(q) and ours.int_repr().tolist() == q.int_repr().tolist() and ours.stride() == q.stride()
+    back = handed_over(ours, torch)
+    assert repr(back) == repr(q) and back.int_repr().tolist() == q.int_repr().tolist()

@@ -43,6 +43,31 @@ def test_a_scale_from_the_extremes():
     assert q.q_scale() == 1.0 and q.q_zero_point() in (127, 128)
 
 
+def test_a_tiny_range_is_taken_for_noise():
+    q = cresset.quantize_per_tensor_dynamic(cresset.tensor([0.0, 1e-30]), cresset.quint8, False)
+    assert q.q_scale() == pytest.approx(6.1e-5) and q.int_repr().tolist() == [0, 0]
+
+
+def test_the_middle_of_two_integers_goes_to_the_even_one_with_the_zero_point():
+    x = cresset.tensor([0.5, 1.5, 2.5])
+    assert cresset.quantize_per_tensor(x, 1.0, 1, cresset.quint8).int_repr().tolist() == [2, 2, 4]
+    one = cresset.quantize_per_tensor(x * 2, 1.0, 0, cresset.quint8)
+    zero = cresset.quantize_per_tensor(x * 0, 1.0, 0, cresset.quint8)
+    assert cresset.ops.quantized.add(one, zero, 2.0, 1).int_repr().tolist() == [1, 3, 3]  # operators add it afterwards
+
+
+def test_operators_have_schemas():
+    assert str(cresset.ops.quantized.cat.default) == "quantized.cat.default" and "mul" in dir(cresset.ops.quantized)
+    with pytest.raises(AttributeError):
+        cresset.ops.quantized.nothing  # noqa: B018
+    with pytest.raises(NotImplementedError, match="expected a quantized tensor"):
+        cresset.ops.quantized.add(cresset.ones(1), cresset.ones(1), 1.0, 0)
+    q = cresset.quantize_per_tensor(cresset.tensor([2.0, -1.0]), 1.0, 10, cresset.quint8)
+    more, turned = cresset.ops.quantized.add_scalar(q, 300), cresset.ops.quantized.mul_scalar(q, -2)
+    assert more.q_zero_point() == 0 and more.dequantize().tolist() == pytest.approx([302, 299], abs=2.2)
+    assert turned.dequantize().tolist() == [-4.0, 2.0]
+
+
 def test_it_prints_its_scale():
     q = cresset.quantize_per_tensor(cresset.tensor([1.0]), 0.5, 0, cresset.qint8)
     assert (
@@ -61,6 +86,16 @@ def test_what_moves_elements_moves_integers():
         NotImplementedError, match=r"add: not implemented for quantized tensors; call dequantize\(\) first"
     ):
         q + q
+
+
+def test_pools_and_parts_are_quantized():
+    q = cresset.quantize_per_tensor(cresset.arange(16.0).reshape(1, 1, 4, 4), 1.0, 3, cresset.quint8)
+    functional = cresset.nn.functional
+    assert functional.max_pool2d(q, 2).dequantize().flatten().tolist() == [5.0, 7.0, 13.0, 15.0]
+    assert functional.adaptive_avg_pool2d(q, 1).int_repr().item() == 10  # 7.5 + 3, to even
+    assert [t.shape[3] for t in q.split(3, 3)] == [3, 1] and cresset.stack([q, q]).is_quantized
+    assert functional.pad(q, (1, 0)).int_repr()[0, 0, 0].tolist() == [3, 3, 4, 5, 6]
+    assert q.clamp(2.0, 4.0).dequantize().max().item() == 4.0 and functional.relu6(q).dequantize().max().item() == 6.0
 
 
 @pytest.mark.parametrize(

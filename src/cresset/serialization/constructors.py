@@ -15,6 +15,7 @@ import types
 import cresset
 from cresset import Tensor, _native
 from cresset.storage import STORAGE_TYPES, TypedStorage, UntypedStorage
+from cresset.tensors.quantized import schemes
 
 from .. import _utils
 from .quoting import printable
@@ -83,9 +84,7 @@ def _fill_table():
         value = getattr(_native, name)
         if isinstance(value, (_native.dtype, _native.layout, _native.memory_format)):
             TABLE[f"torch.{name}"] = value
-    for name in ("tensor_affine", "tensor_symmetric", "channel_affine", "channel_symmetric"):
-        TABLE[f"torch.per_{name}"] = getattr(cresset, f"per_{name}")
-    TABLE["torch.per_channel_affine_float_qparams"] = cresset.per_channel_affine_float_qparams
+    TABLE.update({f"torch.{name}": scheme for name, scheme in schemes.items()})
     _function("layout", "torch.serialization._get_layout")
     for word, kind in STORAGE_TYPES.items():
         _class(
@@ -488,16 +487,9 @@ class Constructors:
         return _utils._rebuild_sparse_tensor(layout, data)
 
     def rebuild_qtensor(self, arguments):
-        storage, offset, size, stride, parameters, _requires_grad, _hooks = self.exactly(
-            arguments, TypedStorage, int, (tuple, list), (tuple, list), tuple, bool, (dict, type(None))
-        )
-        self.dimensions(size, stride)
-        scheme, *rest = parameters if len(parameters) in (3, 4) else (None,)
-        if scheme is cresset.per_tensor_affine:
-            self.exactly(rest, float, int)
-        else:
-            self.exactly(rest, (Tensor, list), (Tensor, list), int)
-        return _utils._rebuild_qtensor(storage, offset, size, stride, parameters, False, None)
+        self.exactly(arguments, TypedStorage, int, (tuple, list), (tuple, list), tuple, bool, (dict, type(None)))
+        self.dimensions(*arguments[2:4])
+        return _utils._rebuild_qtensor(*arguments)
 
     def rebuild_nested_tensor(self, arguments):
         """Packed values with offsets or shapes, or (as PyTorch has it) a buffer with sizes, strides and offsets."""

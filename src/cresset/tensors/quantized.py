@@ -193,7 +193,9 @@ class QuantizedTensor(InterpretedTensor):
         integers = self.int_repr() if self._dtype == _native.quint4x2 else self._integers
         storage = TypedStorage(wrap_storage=integers.untyped_storage(), dtype=self._dtype)
         stride = self.stride() if integers is self._integers else self._integers.contiguous().stride()
-        parameters = (self._scale, self._zero_point) if self._axis is None else (self._scale, self._zero_point, self._axis)
+        parameters = (
+            (self._scale, self._zero_point) if self._axis is None else (self._scale, self._zero_point, self._axis)
+        )
         place = (storage, integers.storage_offset(), tuple(self.shape), stride)
         return _rebuild_qtensor, (*place, (self.qscheme(), *parameters), False, OrderedDict())
 
@@ -210,8 +212,13 @@ def rebuild(storage, dtype, offset, size, stride, parameters):
     from .._utils import _rebuild_tensor
 
     scheme, scale, zero_point, *axis = parameters
-    held, low, high = held_by(dtype, "rebuild")
-    if scheme not in schemes.values() or (scheme is schemes["per_tensor_affine"]) != (not axis):
+    held_by(dtype, "rebuild")
+    kinds = [type(part) for part in (scale, zero_point, *axis)]
+    one, lists = schemes["per_tensor_affine"], (list, _native.Tensor)
+    if kinds != [float, int] if scheme is one else not (
+        scheme in schemes.values() and len(axis) == 1 and kinds[2] is int
+        and isinstance(scale, lists) and isinstance(zero_point, lists)
+    ):  # fmt: skip
         raise RuntimeError(f"rebuild: expected a scheme with its scale, zero point and axis, got {parameters!r}")
     if dtype == _native.quint4x2:
         halves = _rebuild_tensor(storage, offset, ((cresset.Size(size).numel() + 1) // 2,), (1,))
@@ -221,13 +228,15 @@ def rebuild(storage, dtype, offset, size, stride, parameters):
     if axis:
         scale, zero_point = (cresset.tensor(x) if isinstance(x, list) else x for x in (scale, zero_point))
         if not -len(size) <= axis[0] < len(size) or not scale.numel() == zero_point.numel() == size[axis[0]]:
-            raise RuntimeError(f"rebuild: {scale.numel()} scales and {zero_point.numel()} zero points do not fit {size}")
+            raise RuntimeError(
+                f"rebuild: {scale.numel()} scales and {zero_point.numel()} zero points do not fit {size}"
+            )
     return quantized(integers, dtype, scale, zero_point, *axis)
 
 
 def packed_in_halves(integers):
     """Numbers below 16, two in a byte."""
-    flat = cresset.nn.functional.pad(integers.reshape(-1), (0, integers.numel() % 2)).reshape(-1, 2)
+    flat = cresset.cat([integers.reshape(-1), integers.new_zeros(integers.numel() % 2)]).reshape(-1, 2)
     return flat[:, 0] | flat[:, 1] << 4
 
 
@@ -341,6 +350,12 @@ def dequantized(tensor):
     return (integers.float() - along(tensor._zero_point.float(), rank, tensor._axis)) * along(
         tensor._scale.float(), rank, tensor._axis
     )
+
+
+def fused_numbers(tensor):
+    """The same as PyTorch's loops over many elements have it: integer * scale - zero_point * scale, rounded once."""
+    scale = cresset.tensor(tensor._scale, dtype=cresset.float32)
+    return (tensor._integers.double() * scale.double() + (-tensor._zero_point * scale).double()).float()
 
 
 LEAST_SCALE = float(cresset.tensor(6.1e-5, dtype=cresset.float32))  # a smaller one is taken for noise

@@ -3,7 +3,16 @@
 import cresset
 from cresset import _native
 
-from .quantized import QuantizedTensor, along, dequantized, quantize_per_channel, quantize_per_tensor, rounded, rules
+from .quantized import (
+    QuantizedTensor,
+    along,
+    dequantized,
+    fused_numbers,
+    quantize_per_channel,
+    quantize_per_tensor,
+    rounded,
+    rules,
+)
 
 
 def _moving(name):
@@ -26,12 +35,76 @@ for _name in ("clone", "detach", "contiguous", "reshape", "view", "transpose", "
         rules[_name] = _moving(_name)
 
 
+def _parted(name):
+    function = _native.operators()[name]
+    return lambda input, *args, **kwargs: tuple(input._with(p) for p in function(input._integers, *args, **kwargs))
+
+
+for _name in ("chunk", "split", "unbind"):
+    rules[_name] = _parted(_name)
+
+
+def _ordered(name):
+    """Operators that give elements and where they were."""
+    function = _native.operators()[name]
+
+    def apply(input, *args, **kwargs):
+        values, places = function(input._integers.float(), *args, **kwargs)
+        return input._with(values.to(input._integers.dtype)), places
+
+    return apply
+
+
+for _name in ("_max_pool1d", "_max_pool2d", "_max_pool3d", "sort", "topk"):
+    rules[_name] = _ordered(_name)
+
+
+def _averaged(name):
+    """Averages of integers, in their own units."""
+    function = _native.operators()[name]
+
+    def apply(input, *args, **kwargs):
+        average = function(input._integers.double() - input._zero_point, *args, **kwargs)
+        return input._with(cresset.round(average + input._zero_point).to(input._integers.dtype))
+
+    return apply
+
+
+for _name in ("avg_pool1d", "avg_pool2d", "avg_pool3d"):
+    rules["_" + _name], rules["_adaptive_" + _name] = _averaged("_" + _name), _averaged("_adaptive_" + _name)
+
+
+def _mean(input, *args, **kwargs):
+    means = cresset.mean(dequantized(input), *args, **kwargs)
+    return quantize_per_tensor(means, input._scale, input._zero_point, input._dtype)
+
+
+rules["mean"] = _mean
+
+
+def _leaky_relu(input, *args, **kwargs):
+    numbers = _native.operators()["leaky_relu"](fused_numbers(input), *args, **kwargs)
+    return rounded(numbers, input._scale, input._zero_point, input._dtype)
+
+
+rules["leaky_relu"] = _leaky_relu
+
+
+def _pad(input, sides, mode, value, back):
+    """What is added stands for zero; other numbers cannot be told from an integer."""
+    padded = _native.operators()["_pad"](input._integers.float() - input._zero_point, sides, mode, value, back)
+    return input._with((padded + input._zero_point).to(input._integers.dtype))
+
+
+rules["_pad"] = _pad
+
+
 def _compared(name):
     function = _native.operators()[name]
     return lambda *args: function(*(dequantized(a) if isinstance(a, QuantizedTensor) else a for a in args))
 
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "mean", "amax", "amin", "argmax", "argmin", "isnan"):
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "amax", "amin", "argmax", "argmin", "isnan"):
     rules[_name] = _compared(_name)
 
 
@@ -63,6 +136,7 @@ def _in_numbers(name, scale=None, zero_of_unsigned=0):
     return apply
 
 
+rules["threshold"] = _in_numbers("threshold")
 for _name, _range in {"sigmoid": (1 / 256,), "hardsigmoid": (1 / 256,), "tanh": (2 / 256, 128)}.items():
     if _name in _native.operators():
         rules[_name] = _in_numbers(_name, *_range)
@@ -118,3 +192,10 @@ def _cat(tensors, dim=0):
 
 
 rules["cat"] = _cat
+
+
+def _stack(tensors, dim=0):
+    return _cat([t.unsqueeze(dim) for t in tensors], dim)
+
+
+rules["stack"] = _stack

@@ -37,7 +37,7 @@ def operator(*schemas):
 @functools.cache
 def packets():
     """All operators by name."""
-    from . import activation, arithmetic, convolution, embedding, linear, normalization, recurrence  # noqa: F401
+    from . import activation, arithmetic, convolution, linear, normalization  # noqa: F401
 
     return PACKETS
 

@@ -1,5 +1,7 @@
 """Activation functions of quantized tensors, with a scale for the result."""
 
+import warnings
+
 import cresset
 from cresset.nn import functional
 from cresset.tensors.quantized import rounded
@@ -44,6 +46,8 @@ def celu(input, scale, zero_point, alpha=1.0):
 
 @operator(f"leaky_relu(Tensor qx, Scalar negative_slope, bool inplace, {_RESULT}) -> Tensor")
 def leaky_relu(input, negative_slope, inplace, scale, zero_point):
+    if inplace:
+        warnings.warn("quantized::leaky_relu: inplace=True is not supported: the result is a new tensor", stacklevel=2)
     return _apply("leaky_relu", input, lambda x: functional.leaky_relu(x, negative_slope), scale, zero_point)
 
 
@@ -55,7 +59,11 @@ def prelu(input, weight, scale, zero_point):
 
 @operator("relu6(Tensor qx, bool inplace=False) -> Tensor")
 def relu6(input, inplace=False):
-    return clamp(input, 0, 6)
+    result = clamp(input, 0, 6)
+    if not inplace:
+        return result
+    input._become(result)
+    return input
 
 
 @operator("clamp(Tensor qx, Scalar? min=None, Scalar? max=None) -> Tensor qy")

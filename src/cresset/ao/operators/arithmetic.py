@@ -1,7 +1,7 @@
 """Sums, products and joins of quantized tensors: the numbers they stand for in float32, rounded as operators round."""
 
 import cresset
-from cresset.tensors.quantized import held_by, quantize_per_tensor, quantized, rounded
+from cresset.tensors.quantized import fused_numbers, held_by, quantize_per_tensor, quantized, rounded
 
 from . import needs_quantized, operator
 
@@ -16,13 +16,8 @@ def _pair(who, a, b):
 
 
 def _terms(who, a, b):
-    """The numbers as PyTorch's sum has them: integer * scale + (-zero_point * scale) by a fused multiply-add."""
     _pair(who, a, b)
-    return (_fused(t._integers, cresset.tensor(t.q_scale(), dtype=cresset.float32), t.q_zero_point()) for t in (a, b))
-
-
-def _fused(integers, scale, zero_point):
-    return (integers.double() * scale.double() + (-zero_point * scale).double()).float()
+    return fused_numbers(a), fused_numbers(b)
 
 
 @operator("add" + _BINARY)
@@ -84,9 +79,7 @@ def mul_scalar(a, number):
     if number == 0:
         return quantized(cresset.zeros_like(a._integers), a.dtype, 1.0, 0)
     turned = (low + high) - a._integers.int()
-    return quantized(
-        turned.to(a._integers.dtype), a.dtype, a.q_scale() * abs(number), low + high - a.q_zero_point()
-    )
+    return quantized(turned.to(a._integers.dtype), a.dtype, a.q_scale() * abs(number), low + high - a.q_zero_point())
 
 
 @operator("add_relu.Scalar(Tensor qa, Scalar b) -> Tensor qc", "add_scalar_relu(Tensor qa, Scalar b) -> Tensor qc")

@@ -1,6 +1,7 @@
 """Observers: modules that look at the tensors that pass and find the scale and the zero point which suit them."""
 
 import functools
+import warnings
 
 import cresset
 from cresset import nn
@@ -60,6 +61,8 @@ class UniformQuantizationObserverBase(ObserverBase):
         quant_min, quant_max: the integers to use, if not all.
     """
 
+    _version = 3
+
     def __init__(
         self, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, reduce_range=False, quant_min=None,
         quant_max=None, factory_kwargs=None, eps=EPS,
@@ -86,12 +89,17 @@ class UniformQuantizationObserverBase(ObserverBase):
     def _parameters_of(self, least, greatest):
         """Scale and zero point of the range from `least` to `greatest` (tensors, one entry for each channel)."""
         low, high = self.quant_min, self.quant_max
+        seen = least, greatest
         least, greatest = least.clamp(max=0.0), greatest.clamp(min=0.0)
         eps = self.eps.to(least.dtype)
         if self.qscheme in (cresset.per_tensor_symmetric, cresset.per_channel_symmetric):
             scale = cresset.maximum(cresset.maximum(-least, greatest) / ((high - low) / 2), eps)
             middle = ((low + high) // 2 if self.has_customized_qrange else 128) if self.dtype == cresset.quint8 else 0
             zero = cresset.full(scale.shape, middle, dtype=cresset.int64)
+        elif self.qscheme == cresset.per_channel_affine_float_qparams:  # from end to end, whether zero is inside or not
+            scale = (seen[1] - seen[0]) / (high - low)
+            scale = cresset.where(scale > eps, scale, 1.0)
+            zero = -seen[0] / scale
         else:
             scale = cresset.maximum((greatest - least) / (high - low), eps)
             zero = (low - cresset.round(least / scale)).clamp(low, high).long()
@@ -100,6 +108,10 @@ class UniformQuantizationObserverBase(ObserverBase):
     def reset_min_max_vals(self):
         """Forget what was seen."""
         raise NotImplementedError("Cannot reset min/max values in the given observer.")
+
+    def _parameters_of_nothing(self):
+        warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=3)
+        return cresset.tensor([1.0]), cresset.tensor([0])
 
 
 class MinMaxObserver(UniformQuantizationObserverBase):
@@ -136,10 +148,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
     def calculate_qparams(self):
         """(scale, zero_point) of what was seen."""
         if not self._has_seen:
-            import warnings
-
-            warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
-            return cresset.tensor([1.0]), cresset.tensor([0])
+            return self._parameters_of_nothing()
         return self._parameters_of(self.min_val.reshape(-1), self.max_val.reshape(-1))
 
     def extra_repr(self):
@@ -209,92 +218,6 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         else:
             self.min_val += self.averaging_constant * (least - self.min_val)
             self.max_val += self.averaging_constant * (greatest - self.max_val)
-
-
-class HistogramObserver(UniformQuantizationObserverBase):
-    """Keeps a histogram, and takes the range with the least squared error of quantization, which may cut off rare
-    extremes.
-
-    Args:
-        bins: of the histogram.
-    """
-
-    def __init__(self, bins=2048, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.bins = bins
-        self.register_buffer("histogram", cresset.zeros(bins))
-        self.register_buffer("min_val", self.eps.new_tensor(float("inf")))
-        self.register_buffer("max_val", self.eps.new_tensor(float("-inf")))
-
-    def forward(self, x_orig):
-        if x_orig.numel() == 0:
-            return x_orig
-        x = x_orig.detach().float()
-        x = x[cresset.isfinite(x)]
-        if x.numel() == 0:
-            return x_orig
-        least, greatest = min(float(x.min()), float(self.min_val)), max(float(x.max()), float(self.max_val))
-        if float(self.min_val) > float(self.max_val):
-            counts = self._count(x, least, greatest)
-        else:
-            counts = self._count(x, least, greatest) + self._spread(least, greatest)
-        self.histogram.copy_(counts)
-        self.min_val.fill_(least)
-        self.max_val.fill_(greatest)
-        return x_orig
-
-    def _count(self, x, least, greatest):
-        return (
-            cresset.histc(x, self.bins, min=least, max=greatest)
-            if least < greatest
-            else cresset.zeros(self.bins).index_fill(0, cresset.tensor([0]), float(x.numel()))
-        )
-
-    def _spread(self, least, greatest):
-        """The old counts in the bins of a wider range: each goes where the middle of its bin lies."""
-        if least == float(self.min_val) and greatest == float(self.max_val):
-            return self.histogram
-        width = (float(self.max_val) - float(self.min_val)) / self.bins
-        middles = float(self.min_val) + (cresset.arange(self.bins) + 0.5) * width
-        place = ((middles - least) / (greatest - least) * self.bins).long().clamp(0, self.bins - 1)
-        return cresset.zeros(self.bins).index_add(0, place, self.histogram)
-
-    def _error(self, first, last, middles):
-        """The mean squared error when the bins from `first` to `last` are quantized and the others are cut off."""
-        width = float(self.max_val - self.min_val) / self.bins
-        begin, end = float(self.min_val) + first * width, float(self.min_val) + (last + 1) * width
-        step = max((end - begin) / (self.quant_max - self.quant_min), 1e-30)
-        nearest = begin + cresset.round((middles.clamp(begin, end) - begin) / step) * step
-        # Within a bin elements are spread evenly; what is smaller than a step is missed by step^2 / 12 on average.
-        fine = min(step, width) ** 2 / 12
-        return float((((middles - nearest) ** 2 + fine) * self.histogram).sum())
-
-    def calculate_qparams(self):
-        """(scale, zero_point) of the best range."""
-        if float(self.min_val) > float(self.max_val):
-            import warnings
-
-            warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
-            return cresset.tensor([1.0]), cresset.tensor([0])
-        width = float(self.max_val - self.min_val) / self.bins
-        if width == 0:
-            return self._parameters_of(self.min_val.reshape(-1), self.max_val.reshape(-1))
-        middles = float(self.min_val) + (cresset.arange(self.bins) + 0.5) * width
-        first, last = 0, self.bins - 1
-        best, range_of_best = self._error(first, last, middles), (first, last)
-        step = max(self.bins // 128, 1)
-        while last - first > 2 * step:  # cut off from the end with less in it
-            left, right = (
-                float(self.histogram[first : first + step].sum()),
-                float(self.histogram[last - step + 1 : last + 1].sum()),
-            )
-            first, last = (first + step, last) if left <= right else (first, last - step)
-            error = self._error(first, last, middles)
-            if error < best:
-                best, range_of_best = error, (first, last)
-        low = float(self.min_val) + range_of_best[0] * width
-        high = float(self.min_val) + (range_of_best[1] + 1) * width
-        return self._parameters_of(cresset.tensor([low]), cresset.tensor([high]))
 
 
 class FixedQParamsObserver(ObserverBase):
@@ -385,6 +308,8 @@ class NoopObserver(ObserverBase):
         """Refused: nothing was looked at."""
         raise RuntimeError("calculate_qparams should not be called for NoopObserver")
 
+
+from .histogram import HistogramObserver  # noqa: E402  (an observer of the classes above)
 
 default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_weight_observer = MinMaxObserver.with_args(dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric)

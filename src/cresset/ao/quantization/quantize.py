@@ -22,7 +22,10 @@ _STATIC = {
     qat.Conv3d: quantized.Conv3d, QuantStub: quantized.Quantize, DeQuantStub: quantized.DeQuantize,
     quantized.FloatFunctional: quantized.QFunctional,
 }  # fmt: skip
-_DYNAMIC = {nn.Linear: quantized.dynamic.Linear, nn.LSTM: quantized.dynamic.LSTM}
+_DYNAMIC = {
+    getattr(nn, name): getattr(quantized.dynamic, name)
+    for name in ("GRUCell", "Linear", "LSTM", "GRU", "LSTMCell", "RNNCell")
+}
 _QAT = {nn.Linear: qat.Linear, nn.Conv1d: qat.Conv1d, nn.Conv2d: qat.Conv2d, nn.Conv3d: qat.Conv3d}
 
 
@@ -232,11 +235,11 @@ def quantize_qat(model, run_fn, run_args, inplace=False):
 
 
 def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None, inplace=False):
-    """A copy of the model whose linear and LSTM layers have int8 weights and quantize each input by its own extremes.
+    """A copy of the model whose linear and recurrent layers have int8 weights and quantize each input by its extremes.
 
     Args:
-        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear and nn.LSTM by
-            default.
+        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; by default linear
+            and recurrent ones.
         dtype: torch.qint8, or torch.float16.
 
     >>> model = nn.Sequential(nn.Linear(4, 3))

@@ -3,7 +3,6 @@
 `dynamic` has those that quantize their input by its own extremes; those here take and give quantized tensors.
 """
 
-from . import dynamic
 from .functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from .modules import (
     Conv1d,
@@ -17,6 +16,8 @@ from .modules import (
     LinearReLU,
     Quantize,
 )
+
+from . import dynamic  # isort: skip  (of the static layers)
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "DeQuantize", "FXFloatFunctional",

@@ -3,6 +3,8 @@
 import cresset
 from cresset import nn
 
+from ...operators import arithmetic
+
 
 class FloatFunctional(nn.Module):
     """Operations between tensors in a model that is to be quantized; each result passes the observer of this module.
@@ -71,38 +73,36 @@ class QFunctional(nn.Module):
             "Functional is not intended to use the forward. Please use the underlying operation: add, mul, cat, ..."
         )
 
-    def _given(self, result):
-        return self.activation_post_process(
-            cresset.quantize_per_tensor(result, self.scale, self.zero_point, cresset.quint8)
-        )
+    def _given(self, operator, *operands):
+        return self.activation_post_process(operator(*operands, self.scale, self.zero_point))
 
     def add(self, x, y):
         """x + y."""
-        return self._given(x.dequantize() + y.dequantize())
+        return self._given(arithmetic.add, x, y)
 
     def add_scalar(self, x, y):
         """x + a number."""
-        return cresset.quantize_per_tensor(x.dequantize() + y, x.q_scale(), x.q_zero_point(), x.dtype)
+        return arithmetic.add_scalar(x, y)
 
     def mul(self, x, y):
         """x * y."""
-        return self._given(x.dequantize() * y.dequantize())
+        return self._given(arithmetic.mul, x, y)
 
     def mul_scalar(self, x, y):
         """x * a number, which scales the scale."""
-        return cresset.quantize_per_tensor(x.dequantize() * y, x.q_scale() * abs(y) or 1.0, x.q_zero_point(), x.dtype)
+        return arithmetic.mul_scalar(x, y)
 
     def cat(self, x, dim=0):
         """Tensors joined along a dimension."""
-        return self._given(cresset.cat([t.dequantize() for t in x], dim=dim))
+        return self._given(arithmetic.cat, x, dim)
 
     def add_relu(self, x, y):
         """relu(x + y)."""
-        return self._given((x.dequantize() + y.dequantize()).relu())
+        return self._given(arithmetic.add_relu, x, y)
 
     def matmul(self, x, y):
         """x @ y."""
-        return self._given(x.dequantize() @ y.dequantize())
+        return self._given(arithmetic.matmul, x, y)
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -114,3 +114,19 @@ class QFunctional(nn.Module):
 
     def extra_repr(self):
         return f"scale={self.scale}, zero_point={self.zero_point}"
+
+    def _get_name(self):
+        return "QFunctional"
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "scale"] = cresset.tensor(self.scale)
+        destination[prefix + "zero_point"] = cresset.tensor(self.zero_point)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, *rest):
+        for name, kind in (("scale", float), ("zero_point", int)):
+            if prefix + name in state_dict:
+                setattr(self, name, kind(state_dict.pop(prefix + name)))
+            else:
+                missing_keys.append(prefix + name)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)

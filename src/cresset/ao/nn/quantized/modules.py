@@ -3,7 +3,8 @@
 import cresset
 from cresset import nn
 
-from .packing import integer_linear, quantized_weight
+from ...operators import convolution, linear
+from .packing import LinearPackedParams, quantized_weight
 
 
 def _taken(module, x):
@@ -59,19 +60,14 @@ class _Weighted(nn.Module):
     def __init__(self):
         super().__init__()
         self.scale, self.zero_point = 1.0, 0
-        self._weight = self._bias = None
 
     def weight(self):
         """The weight, quantized."""
-        return self._weight
+        return self._weight_bias()[0]
 
     def bias(self):
         """The bias, in floating point, or None."""
-        return self._bias
-
-    def set_weight_bias(self, w, b):
-        """Use another weight and bias."""
-        self._weight, self._bias = w, None if b is None else b.detach().float()
+        return self._weight_bias()[1]
 
     def _take(self, layer, observed, precomputed):
         """The weight, bias and scale of a floating-point layer and of the observer behind it."""
@@ -81,32 +77,20 @@ class _Weighted(nn.Module):
         self.scale, self.zero_point = float(scale), int(zero_point)
         return self
 
-    def _given(self, result):
-        result = result.relu() if self._relu else result
-        return cresset.quantize_per_tensor(result, self.scale, self.zero_point, cresset.quint8)
-
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"], destination[prefix + "zero_point"] = (
-            cresset.tensor(self.scale),
-            cresset.tensor(self.zero_point),
-        )
-        destination[prefix + "_packed_params"] = (self._weight, self._bias)
+        self._save_weight(destination, prefix)
+        destination[prefix + "scale"] = cresset.tensor(self.scale)
+        destination[prefix + "zero_point"] = cresset.tensor(self.zero_point)
 
-    def _load_from_state_dict(
-        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
-        if prefix + "_packed_params" in state_dict:
-            self.scale, self.zero_point = (
-                float(state_dict.pop(prefix + "scale")),
-                int(state_dict.pop(prefix + "zero_point")),
-            )
-            self.set_weight_bias(*state_dict.pop(prefix + "_packed_params"))
-        else:
-            missing_keys.append(prefix + "_packed_params")
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
-        )
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, *rest):
+        for name, kind in (("scale", float), ("zero_point", int)):
+            if prefix + name in state_dict:
+                setattr(self, name, kind(state_dict.pop(prefix + name)))
+            else:
+                missing_keys.append(prefix + name)
+        self._load_weight(state_dict, prefix, local_metadata, missing_keys)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)
 
 
 def _weight_observer(layer, observed):
@@ -120,19 +104,31 @@ def _weight_observer(layer, observed):
 class Linear(_Weighted):
     """input @ weight.T + bias by integers, with sums in int32."""
 
+    _version = 3
+
     def __init__(self, in_features, out_features, bias_=True, dtype=cresset.qint8):
         super().__init__()
-        if dtype is not cresset.qint8:
-            raise RuntimeError(f"Linear: Unsupported dtype {dtype} of a weight; it is torch.qint8")
+        if dtype not in (cresset.qint8, cresset.float16):
+            raise RuntimeError(f"Linear: Unsupported dtype {dtype} of a weight; it is torch.qint8 or torch.float16")
         self.in_features, self.out_features = in_features, out_features
+        self._packed_params = LinearPackedParams(dtype)
+        weight = cresset.zeros(out_features, in_features)
         self.set_weight_bias(
-            cresset.quantize_per_tensor(cresset.zeros(out_features, in_features), 1.0, 0, cresset.qint8),
+            cresset.quantize_per_tensor(weight, 1.0, 0, dtype) if dtype == cresset.qint8 else weight,
             cresset.zeros(out_features) if bias_ else None,
         )
 
+    def _weight_bias(self):
+        return self._packed_params._weight_bias()
+
+    def set_weight_bias(self, w, b):
+        """Use another weight and bias."""
+        self._packed_params.set_weight_bias(w, b)
+
     def forward(self, x):
-        x = _taken(self, x)
-        return self._given(integer_linear(x._integers, x.q_scale(), x.q_zero_point(), self._weight, self._bias))
+        return linear.requantized_linear(
+            _taken(self, x), self._packed_params._packed_params, self.scale, self.zero_point, self._relu
+        )
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -142,14 +138,26 @@ class Linear(_Weighted):
             layer, mod, use_precomputed_fake_quant
         )
 
+    def _save_weight(self, destination, prefix):
+        """Nothing: the weight is of a module inside."""
+
+    def _load_weight(self, state_dict, prefix, local_metadata, missing_keys):
+        if (local_metadata.get("version") or 1) == 1:  # then the weight was not of a module inside
+            for name in ("weight", "bias"):
+                if prefix + name in state_dict:
+                    state_dict[f"{prefix}_packed_params.{name}"] = state_dict.pop(prefix + name)
+
     def _get_name(self):
         return "Quantized" + type(self).__name__
 
     def extra_repr(self):
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, scale={self.scale}, "
-            f"zero_point={self.zero_point}, qscheme={self._weight.qscheme()}"
+            f"zero_point={self.zero_point}, qscheme={self.weight().qscheme()}"
         )
+
+    def __repr__(self):  # without the holder of the weight, which is no layer
+        return f"{self._get_name()}({self.extra_repr()})"
 
 
 class LinearReLU(Linear):
@@ -159,53 +167,84 @@ class LinearReLU(Linear):
 
 
 class _Conv(_Weighted):
-    """A convolution with an int8 weight. The products are made in float32, where those of 8-bit integers are exact."""
+    """A convolution with an int8 weight; what follows `out_channels` is as in nn's."""
 
-    _function = None
+    _dims = 2
+    transposed = False
 
-    def __init__(self, layer):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+        padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
         super().__init__()
-        self.stride, self.padding, self.dilation, self.groups, self.padding_mode = (
-            layer.stride,
-            layer.padding,
-            layer.dilation,
-            layer.groups,
-            layer.padding_mode,
+        each = _ntuple(self._dims)
+        if padding_mode not in ("zeros", "reflect"):
+            raise ValueError(f"'padding_mode' {padding_mode} is not supported by quantized convolution")
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(f"{in_channels} and {out_channels} channels must be divisible by {groups} groups")
+        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, each(kernel_size)
+        self.stride, self.dilation, self.groups, self.padding_mode = each(stride), each(dilation), groups, padding_mode
+        self.padding = padding if isinstance(padding, str) else each(padding)
+        self.output_padding = each(0)
+        weight = cresset.zeros(out_channels, in_channels // groups, *self.kernel_size, device=device)
+        self.set_weight_bias(
+            cresset.quantize_per_tensor(weight, 1.0, 0, cresset.qint8),
+            cresset.zeros(out_channels, device=device) if bias else None,
         )
-        self.in_channels, self.out_channels, self.kernel_size = layer.in_channels, layer.out_channels, layer.kernel_size
-        if layer.padding_mode != "zeros":
-            raise NotImplementedError(
-                f"{type(self).__name__}: padding_mode={layer.padding_mode!r} is not implemented; it is for 'zeros'"
-            )
+
+    def _weight_bias(self):
+        return self._packed_params.unpack()
+
+    def set_weight_bias(self, w, b):
+        """Use another weight and bias."""
+        padding = self.padding if self.padding_mode == "zeros" else (0,) * self._dims
+        self._packed_params = convolution.PackedConvolution(w, b, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input):
         input = _taken(self, input)
-        convolve = getattr(nn.functional, self._function)
-        result = convolve(
-            input.dequantize(),
-            self._weight.dequantize(),
-            self._bias,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.groups,
+        if self.padding_mode == "reflect":
+            sides = [size for size in reversed(self.padding) for _ in range(2)]
+            input = nn.functional.pad(input, sides, mode="reflect")
+        return convolution.convolved(
+            f"conv{self._dims}d", input, self._packed_params, self.scale, self.zero_point, self._relu
         )
-        return self._given(result)
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed convolution, or of one fused with a relu."""
         layer = mod[0] if isinstance(mod, nn.Sequential) else mod
-        return cls(layer)._take(layer, mod, use_precomputed_fake_quant)
+        new = cls(
+            layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding, layer.dilation,
+            layer.groups, layer.bias is not None, layer.padding_mode,
+        )  # fmt: skip
+        return new._take(layer, mod, use_precomputed_fake_quant)
+
+    def _save_weight(self, destination, prefix):
+        destination[prefix + "weight"], destination[prefix + "bias"] = self._weight_bias()
+
+    def _load_weight(self, state_dict, prefix, local_metadata, missing_keys):
+        missing = [prefix + name for name in ("weight", "bias") if prefix + name not in state_dict]
+        missing_keys.extend(missing)
+        if not missing:
+            self.set_weight_bias(state_dict.pop(prefix + "weight"), state_dict.pop(prefix + "bias"))
 
     def _get_name(self):
         return "Quantized" + type(self).__name__
 
     def extra_repr(self):
-        return (
+        text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"scale={self.scale}, zero_point={self.zero_point}"
         )
+        for name, usual in (("padding", 0), ("dilation", 1)):
+            if getattr(self, name) != (usual,) * self._dims:
+                text += f", {name}={getattr(self, name)}"
+        text += f", groups={self.groups}" if self.groups != 1 else ""
+        return text + (", bias=False" if self.bias() is None else "")
+
+
+def _ntuple(n):
+    return lambda value: tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
 def _kinds(dims):
@@ -213,7 +252,7 @@ def _kinds(dims):
         f"Conv{dims}d",
         (_Conv,),
         {
-            "_function": f"conv{dims}d",
+            "_dims": dims,
             "__module__": __name__,
             "__doc__": f"A {dims}-D convolution of quantized tensors.",
         },

@@ -1,6 +1,9 @@
-"""Weights as integers, and the linear map by integers that both static and dynamic layers use."""
+"""Weights as integers, and the holder of a linear layer's that both static and dynamic layers have."""
 
 import cresset
+from cresset import nn
+
+from ...operators import linear
 
 
 def quantized_weight(weight, observer, precomputed=False):
@@ -14,22 +17,48 @@ def quantized_weight(weight, observer, precomputed=False):
     return cresset.quantize_per_tensor(weight, float(scale), int(zero_point), cresset.qint8)
 
 
-def integer_linear(integers, scale, zero_point, weight, bias):
-    """input @ weight.T + bias, with both as integers and the sums in int32.
+class LinearPackedParams(nn.Module):
+    """The weight and the bias of a quantized linear layer; in a state dictionary they are one entry."""
 
-    sum (x - x0) sx (w - w0) sw = sx sw (sum (x - x0) w - w0 sum (x - x0)); a weight's zero point w0 is 0 as a rule.
-    """
-    rows = integers.reshape(-1, integers.shape[-1])
-    product = _product(rows, weight.int_repr(), zero_point).float()
-    per_channel = weight.qscheme() is cresset.per_channel_affine
-    weight_scale = weight.q_per_channel_scales().float() if per_channel else weight.q_scale()
-    weight_zero = weight.q_per_channel_zero_points() if per_channel else weight.q_zero_point()
-    if bool((weight_zero != 0).any()) if per_channel else weight_zero != 0:
-        product = product - (rows.int() - zero_point).sum(1, keepdim=True).float() * weight_zero
-    result = product * (scale * weight_scale)
-    result = result if bias is None else result + bias
-    return result.reshape(*integers.shape[:-1], weight.shape[0])
+    _version = 3
 
+    def __init__(self, dtype=cresset.qint8):
+        super().__init__()
+        self.dtype = dtype
+        self.set_weight_bias(
+            cresset.quantize_per_tensor(cresset.zeros(1, 1), 1.0, 0, dtype)
+            if dtype == cresset.qint8
+            else cresset.zeros(1, 1),
+            None,
+        )
 
-def _product(rows, weight, zero_point):
-    return cresset._native.operators()["quantized_product"](rows, weight, zero_point)
+    def set_weight_bias(self, weight, bias):
+        """Use another weight and bias."""
+        pack = linear.linear_prepack if self.dtype == cresset.qint8 else linear.linear_prepack_fp16
+        self._packed_params = pack(weight, bias)
+
+    def _weight_bias(self):
+        return self._packed_params.unpack()
+
+    def forward(self, x):
+        return x
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "dtype"] = self.dtype
+        destination[prefix + "_packed_params"] = self._weight_bias()
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, *rest):
+        version = local_metadata.get("version") or (3 if prefix + "_packed_params" in state_dict else 1)
+        names = ["dtype"] * (version > 1) + (["weight", "bias"] if version < 3 else ["_packed_params"])
+        missing = [prefix + name for name in names if prefix + name not in state_dict]
+        if missing:
+            missing_keys.extend(missing)
+        else:
+            self.dtype = state_dict.pop(prefix + "dtype") if version > 1 else cresset.qint8
+            parts = [state_dict.pop(prefix + name) for name in names if name != "dtype"]
+            self.set_weight_bias(*(parts if version < 3 else parts[0]))
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)
+
+    def __repr__(self):
+        return repr(self._weight_bias())

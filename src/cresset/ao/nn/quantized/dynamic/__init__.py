@@ -1,6 +1,6 @@
 """Layers with integer weights that quantize each input by its own extremes."""
 
 from .linear import Linear
-from .lstm import LSTM
+from .rnn import GRU, LSTM, GRUCell, LSTMCell, RNNCell
 
-__all__ = ["LSTM", "Linear"]
+__all__ = ["GRU", "LSTM", "GRUCell", "LSTMCell", "Linear", "RNNCell"]

@@ -2,16 +2,17 @@
 
 import cresset
 from cresset import nn
-from cresset.tensors.quantized import choose_parameters
 
-from ..packing import integer_linear, quantized_weight
+from ....operators import linear
+from ..modules import Linear as StaticLinear
+from ..packing import quantized_weight
 
 
-class Linear(nn.Module):
+class Linear(StaticLinear):
     """input @ weight.T + bias with an int8 weight. Each input becomes uint8 by its own extremes; sums are in int32.
 
     Args:
-        dtype: torch.qint8; torch.float16 keeps the weight in float16 and computes in float32.
+        dtype: torch.qint8; torch.float16 rounds the weight to float16 and computes in float32.
 
     >>> layer = cresset.ao.nn.quantized.dynamic.Linear(2, 1)
     >>> layer.set_weight_bias(cresset.quantize_per_tensor(cresset.tensor([[1.0, 2.0]]), 1.0, 0, cresset.qint8), None)
@@ -20,38 +21,18 @@ class Linear(nn.Module):
     """
 
     _FLOAT_MODULE = nn.Linear
+    _version = 4
 
     def __init__(self, in_features, out_features, bias_=True, dtype=cresset.qint8):
-        super().__init__()
-        if dtype not in (cresset.qint8, cresset.float16):
-            raise RuntimeError(f"dynamic.Linear: unsupported dtype {dtype}; it is torch.qint8 or torch.float16")
-        self.in_features, self.out_features, self.dtype = in_features, out_features, dtype
-        weight = cresset.zeros(out_features, in_features)
-        self._weight = (
-            cresset.quantize_per_tensor(weight, 1.0, 0, cresset.qint8) if dtype == cresset.qint8 else weight.half()
-        )
-        self._bias = cresset.zeros(out_features) if bias_ else None
-
-    def weight(self):
-        """The weight, quantized."""
-        return self._weight
-
-    def bias(self):
-        """The bias, in floating point, or None."""
-        return self._bias
-
-    def set_weight_bias(self, w, b):
-        """Use another weight and bias."""
-        self._weight, self._bias = w, None if b is None else b.detach().float()
+        super().__init__(in_features, out_features, bias_, dtype)
+        self.version = self._version
 
     def forward(self, x):
-        if self.dtype == cresset.float16:
-            return nn.functional.linear(x, self._weight.float(), self._bias)
-        x = x.float()
-        least, greatest = (float(x.min()), float(x.max())) if x.numel() else (0.0, 0.0)
-        scale, zero_point = choose_parameters(least, greatest, 0, 255)
-        integers = cresset.quantize_per_tensor(x, scale, zero_point, cresset.quint8)._integers
-        return integer_linear(integers, scale, zero_point, self._weight, self._bias)
+        packed = self._packed_params._packed_params
+        if self._packed_params.dtype == cresset.float16:
+            return linear.linear_dynamic_fp16(x.float(), packed).to(x.dtype)
+        reduced = self.version is None or self.version >= 4  # older files were made for 8 bits
+        return linear.linear_dynamic(x.float(), packed, reduced).to(x.dtype)
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -59,40 +40,25 @@ class Linear(nn.Module):
         from ....quantization.qconfig import default_dynamic_qconfig
 
         config = getattr(mod, "qconfig", None) or default_dynamic_qconfig
+        mod = mod[0] if isinstance(mod, nn.Sequential) else mod
         observer = config.weight()
-        if observer.dtype == cresset.float16:
-            new = cls(mod.in_features, mod.out_features, mod.bias is not None, cresset.float16)
-            new.set_weight_bias(mod.weight.detach().half(), mod.bias)
-        elif observer.dtype == cresset.qint8:
-            new = cls(mod.in_features, mod.out_features, mod.bias is not None)
-            new.set_weight_bias(quantized_weight(mod.weight, observer), mod.bias)
-        else:
+        if observer.dtype not in (cresset.qint8, cresset.float16):
             raise RuntimeError(
                 f"dynamic.Linear: Unsupported dtype {observer.dtype} of a weight; it is torch.qint8 or torch.float16"
             )
+        new = cls(mod.in_features, mod.out_features, mod.bias is not None, observer.dtype)
+        half = observer.dtype == cresset.float16
+        new.set_weight_bias(mod.weight if half else quantized_weight(mod.weight, observer), mod.bias)
         return new.train(mod.training)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+        self.version = local_metadata.get("version")
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def _get_name(self):
         return "DynamicQuantizedLinear"
 
     def extra_repr(self):
-        scheme = f", qscheme={self._weight.qscheme()}" if self.dtype == cresset.qint8 else ""
-        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.dtype}{scheme}"
-
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "_packed_params.dtype"] = self.dtype
-        destination[prefix + "_packed_params._packed_params"] = (self._weight, self._bias)
-
-    def _load_from_state_dict(
-        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
-        self.dtype = state_dict.pop(prefix + "_packed_params.dtype", self.dtype)
-        packed = state_dict.pop(prefix + "_packed_params._packed_params", None)
-        if packed is None:
-            missing_keys.append(prefix + "_packed_params._packed_params")
-        else:
-            self.set_weight_bias(*packed)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
-        )
+        dtype = self._packed_params.dtype
+        scheme = f", qscheme={self.weight().qscheme()}" if dtype == cresset.qint8 else ""
+        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={dtype}{scheme}"
