@@ -62,14 +62,9 @@ def _fill_table():
     _class(collections.Counter, "counter")
     _class(collections.defaultdict, "default_dict")
     for name, kind in {
-        "set": set,
-        "frozenset": frozenset,
-        "list": list,
-        "dict": dict,
-        "tuple": tuple,
-        "bytearray": bytearray,
+        "set": set, "frozenset": frozenset, "list": list, "dict": dict, "tuple": tuple, "bytearray": bytearray,
         "bytes": bytes,
-    }.items():
+    }.items():  # fmt: skip
         _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
     for name, kind in {"complex": complex, "slice": slice, "range": range}.items():
         _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
