@@ -218,3 +218,12 @@ def test_running_statistics_are_updated_by_those_of_a_batch():
     assert mean.tolist() == [1.0] and var.tolist() == [1.5]
     with pytest.raises(RuntimeError, match=r"at least one element, but got input_sizes = \[0, 1\]"):
         cresset.batch_norm_update_stats(cresset.ones(0, 1), mean, var, 0.5)
+
+
+def test_the_statistics_that_batch_norm_is_given_have_no_gradient():
+    x, mean, var = cresset.randn(3, 2), cresset.zeros(2, requires_grad=True), cresset.ones(2)
+    for training in (False, True):
+        with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'running_mean'"):
+            cresset.nn.functional.batch_norm(x, mean, var, training=training)
+    with cresset.no_grad():
+        assert cresset.nn.functional.batch_norm(x, mean, var, eps=0.0).equal(x)

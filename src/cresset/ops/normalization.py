@@ -209,6 +209,12 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     tensor([[-1.],
             [ 1.]])
     """
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if running is not None and running.requires_grad and cresset.is_grad_enabled():
+            raise RuntimeError(
+                f"batch_norm: it is not differentiable with respect to argument '{name}'. This input cannot have "
+                "requires_grad True."
+            )
     if input.numel() == 0:
         out = input.clone() if weight is None else input * weight[0]
         return out if bias is None else out + bias[0]
