@@ -403,3 +403,19 @@ def test_what_is_computed_as_an_attribute_can_be_set_only_where_it_is_a_part():
         x.T = x
     with pytest.warns(UserWarning, match="volatile was removed"):
         assert not x.volatile
+
+
+def test_a_class_is_not_asked_about_an_instance_that_is_not_whole_yet():
+    class Whole(cresset.Tensor):
+        __slots__ = ["mark"]
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            assert all(arg.mark for arg in args if isinstance(arg, Whole))
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+    x = cresset.ones(2).as_subclass(Whole)
+    x.mark = ["a"]
+    back = copy.deepcopy(x)
+    assert back.mark == ["a"] and back.mark is not x.mark
+    assert type(cresset.ones(2, requires_grad=True).as_subclass(Whole)) is Whole

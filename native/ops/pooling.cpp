@@ -451,12 +451,13 @@ void infer_fractional(Call& c) {
              wanted = each(who, "output_size", c.integers(2), static_cast<size_t>(rank));
   Dims sizes = x.sizes();
   const int64_t lead = x.dim() - rank;
+  constexpr const char* sides[] = {"time", "height", "width"};
   for (int64_t d = 0; d < rank; ++d) {
     check(kernel[d] > 0 && wanted[d] > 0, who, ": kernel_size and output_size should be greater than zero, but got ",
           list(kernel), " and ", list(wanted));
-    check(checked_sum(who.c_str(), wanted[d], kernel[d]) - 1 <= x.size(lead + d), who, "(): pool dimension ", d,
-          ": output size ", wanted[d], " and kernel ", kernel[d], " are too large relative to input size ",
-          x.size(lead + d));
+    const char* const side = sides[3 - rank + d];
+    check(checked_sum(who.c_str(), wanted[d], kernel[d]) - 1 <= x.size(lead + d), who, "(): pool ", side, " ",
+          kernel[d], " too large relative to input ", side, " ", x.size(lead + d), " for an output of ", wanted[d]);
     sizes[lead + d] = wanted[d];
   }
   check(samples.dtype() == x.dtype(), who, ": Expect _random_samples to have the same dtype as input");

@@ -49,3 +49,8 @@ def test_gradients(reduce):
 def test_bad_segments_are_named(arguments, said):
     with pytest.raises(RuntimeError, match=said):
         cresset.segment_reduce(DATA, "sum", **arguments)
+
+
+def test_the_older_name_is_the_same_function():
+    x, lengths = cresset.tensor([1.0, 2.0, 3.0]), cresset.tensor([1, 2])
+    assert cresset._segment_reduce(x, "sum", lengths=lengths).tolist() == [1.0, 5.0]

@@ -183,6 +183,11 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _each, _pool = staticmethod(_triple), staticmethod(F.fractional_max_pool3d)
 
+    def __init__(self, kernel_size, *args, **kwargs):
+        if min(self._each(kernel_size)) <= 0:
+            raise ValueError(f"kernel_size must be greater than 0 (got {kernel_size})")
+        super().__init__(kernel_size, *args, **kwargs)
+
 
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]

@@ -390,11 +390,21 @@ def _fractional_max_pool(rank, input, kernel_size, output_size, output_ratio, sa
                 f"{who} requires output_ratio to either be a single Int or tuple of Ints, got {output_ratio}"
             )
         output_size = tuple(int(size * ratio) for size, ratio in zip(input.shape[-rank:], ratios))
+    for name, given in (("kernel_size", kernel_size), ("output_size", output_size)):
+        if not isinstance(given, int) and len(given) != rank:
+            raise RuntimeError(f"{who}: {name} must either be a single Int or tuple of {rank} Ints, got {given}")
+    if input.ndim > rank and 0 in input.shape[-rank - 1 :]:
+        raise RuntimeError(
+            f"{who}: Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}"
+        )
     if samples is None:
         batch = 1 if input.ndim == rank + 1 else input.shape[0]
         samples = cresset.rand(batch, input.shape[-rank - 1], rank, dtype=input.dtype, device=input.device)
-    pool = getattr(cresset, f"_fractional_max_pool{rank}d")
-    return tuple(pool(input, _numbers(kernel_size), _numbers(output_size), samples))
+    pool, output_size = getattr(cresset, f"_fractional_max_pool{rank}d"), _numbers(output_size)
+    if 0 in output_size:  # no window is put anywhere
+        none = input[(..., *(slice(size) for size in (output_size * rank)[:rank]))]
+        return none, none.detach().long()
+    return tuple(pool(input, _numbers(kernel_size), output_size, samples))
 
 
 def fractional_max_pool2d_with_indices(

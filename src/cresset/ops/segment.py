@@ -74,3 +74,6 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     if initial is not None:  # PyTorch adds it to the sum and does not count it; a segment without members keeps it
         return cresset.where(members > 0, reduced / members.clamp_min(1), reduced)
     return reduced / members
+
+
+function(segment_reduce, name="_segment_reduce")  # PyTorch's older name

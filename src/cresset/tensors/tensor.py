@@ -169,17 +169,20 @@ def __deepcopy__(self, memo):
     if _has_no_memory(self) or (self.device.type == "meta" and self.__class__.clone is not Tensor.clone):
         return _copied_by_its_class(self, memo)
     with _no_recording():
-        storage = copy.deepcopy(self.untyped_storage(), memo)
-        new = _native.make_tensor([], self.dtype, None)
-        if self.device.type == "meta":
-            new = self.detach().clone()
-        else:
-            _native.set_storage(new, storage._bytes, self.storage_offset(), tuple(self.shape), self.stride())
-        if self.__class__ is not Tensor:
-            new = _native.make_subclass(self.__class__, new)
-        new.requires_grad_(self.requires_grad)
+        with _without_overrides():  # a class is not asked about an instance that is not whole yet
+            storage = copy.deepcopy(self.untyped_storage(), memo)
+            new = _native.make_tensor([], self.dtype, None)
+            if self.device.type == "meta":
+                new = self.detach().clone()
+            else:
+                _native.set_storage(new, storage._bytes, self.storage_offset(), tuple(self.shape), self.stride())
+            if self.__class__ is not Tensor:
+                new = _native.make_subclass(self.__class__, new)
+            new.requires_grad_(self.requires_grad)
         if self.grad is not None:
-            new.grad = copy.deepcopy(self.grad, memo)
+            grad = copy.deepcopy(self.grad, memo)
+            with _without_overrides():
+                new.grad = grad
         memo[id(self)] = new
         new.__dict__.update(
             copy.deepcopy({k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}, memo)
@@ -442,7 +445,8 @@ def _recorded_subclass(self, cls):
         def backward(ctx, grad):
             return grad
 
-    return AsSubclass.apply(self)
+    with _without_overrides():  # a class is not asked about an instance that is not whole yet
+        return AsSubclass.apply(self)
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
