@@ -16,7 +16,7 @@ class PackedConvolution:
 
     def __init__(self, weight, bias, stride, padding, dilation, groups, output_padding=None):
         self.weight, self.bias = weight, bias
-        self.how = tuple(stride), tuple(padding), tuple(dilation), groups
+        self.stride, self.padding, self.dilation, self.groups = tuple(stride), padding, tuple(dilation), groups
         self.output_padding = None if output_padding is None else tuple(output_padding)  # None: not transposed
 
     @property
@@ -26,8 +26,6 @@ class PackedConvolution:
     def unpack(self):
         """(weight, bias)."""
         return self.weight, self.bias
-
-    stride, padding, dilation, groups = (property(lambda self, i=i: self.how[i]) for i in range(4))
 
 
 def _centered(weight):
@@ -40,7 +38,7 @@ def _centered(weight):
 
 
 def _sums(numbers, packed):
-    stride, padding, dilation, groups = packed.how
+    stride, padding, dilation, groups = packed.stride, packed.padding, packed.dilation, packed.groups
     dims, weight = len(stride), _centered(packed.weight)
     functional = cresset.nn.functional
     if packed.transposed:
