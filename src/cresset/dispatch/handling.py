@@ -47,6 +47,17 @@ class without_modes:
         _native.set_dispatching(bool(self.kept))
 
 
+def below(func, args, kwargs):
+    """`func` on the memory of its arguments, unrecorded, as if their classes did not answer for them."""
+    disabled, recording = _native.set_dispatch_disabled(True), _native.set_grad_mode(False)
+    try:
+        with without_modes():
+            return func(*args, **kwargs)
+    finally:
+        _native.set_dispatch_disabled(disabled)
+        _native.set_grad_mode(recording)
+
+
 def _asked(args, kwargs):
     """The arguments whose classes are asked, one of each class, subclasses before their bases."""
     asked = []

@@ -624,8 +624,10 @@ def __init_subclass__(cls, **options):
 
 
 def _disabled_torch_dispatch(func, types, args=(), kwargs=None):
-    """The __torch_dispatch__ of classes that do not answer for their tensors."""
-    return NotImplemented
+    """The __torch_dispatch__ of classes that do not answer for their tensors: the operator on their memory."""
+    from ..dispatch.handling import below  # upward: a class that leaves an operator to Tensor asks
+
+    return below(func, args, kwargs or {})
 
 
 def _make_wrapper_subclass(cls, size, *places, **options):
