@@ -116,3 +116,10 @@ def test_means_without_nan_are_written_to_out():
     out = cresset.empty(0, dtype=cresset.float64)
     assert cresset.nanmean(x, 0, out=out) is out
     assert out.tolist() == [2.5, 2.0]
+
+
+def test_mvlgamma_of_many_variables_ends_at_once():
+    x = cresset.tensor([4.0])
+    assert abs(cresset.mvlgamma(x, 3).item() - 5.40298) < 1e-4  # lgamma(4) + lgamma(3.5) + lgamma(3) + 1.5 log pi
+    with pytest.raises(RuntimeError):
+        cresset.mvlgamma(cresset.ones(1).expand(2**40), 2**31)  # more elements than there is memory for

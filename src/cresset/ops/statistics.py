@@ -235,4 +235,5 @@ def mvlgamma(input, p):
         raise RuntimeError(f"mvlgamma: not implemented for {input.dtype}")
     if not input.is_floating_point():
         input = input.to(cresset.get_default_dtype())
-    return sum(((input - 0.5 * j).lgamma() for j in range(p)), p * (p - 1) / 4 * math.log(math.pi))
+    steps = cresset.arange(0.5 - p / 2, 0.5, 0.5, dtype=input.dtype, device=input.device)
+    return (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
