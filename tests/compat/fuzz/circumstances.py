@@ -10,7 +10,7 @@ import ast
 import re
 
 import numpy as np
-from detours import ANOTHER_WAY, Uncounted, agrees, another_way, saving_copies
+from detours import ANOTHER_WAY, WRITTEN, Uncounted, agrees, another_way, saving_copies
 from differences import known
 from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import GRADIENT
@@ -35,9 +35,6 @@ LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_p
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
 GIVEN = re.compile(r"(v\d+)(?: = t[.].*\))?(?:[.]set_\(|[.]data = )")
-WRITTEN = re.compile(
-    r"(?:with t\.no_grad\(\): |grown\(v\d+, lambda: )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )"
-)
 OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.

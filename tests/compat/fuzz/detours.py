@@ -16,6 +16,9 @@ from side import Side, asked
 ANOTHER_WAY = "; as PyTorch another way"
 AGAIN = "Trying to backward through the graph a second time"
 NUMBER = r"-?\d+(?:[.]\d+)?(?:e-?\d+)?|True|False|-?\d*j|\([-+.\dj]+\)"
+WRITTEN = re.compile(
+    r"(?:with t\.no_grad\(\): |grown\(v\d+, lambda: )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )"
+)
 OUT = r"(t\.(?!no_grad)\w+\(.*), out=(\S+)\)$"
 
 
@@ -271,8 +274,11 @@ class Uncounted(Side):
         before = [
             (x, x._version) for x in self.tensors().values() if not isinstance(asked(lambda x=x: x._version), str)
         ]
+        target = (written := WRITTEN.match(text)) and self.tensors().get(written[1])
         super().run(text)
-        plain = any(x._version != n and not x._is_view() and not x.requires_grad for x, n in before)
+        plain = any(
+            x._version != n and not (x._is_view() and x is not target) and not x.requires_grad for x, n in before
+        )
         if plain or self.NOT_RECORDED.search(text):
             for x, version in before:
                 self.t._C._autograd._unsafe_set_version_counter((x,), (version,))
