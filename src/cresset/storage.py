@@ -583,8 +583,8 @@ class TypedStorage:
 
     _deepcopy = __deepcopy__
 
-    def __reduce__(self):
-        return _typed_storage, (self._untyped_storage, self.dtype)
+    def __reduce__(self):  # each with bytes of its own, though the untyped storage may be one object
+        return _typed_storage_made, (self.dtype, *self._untyped_storage.__reduce__())
 
     @classmethod
     def from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, dtype=None):
@@ -621,6 +621,10 @@ HELD_AS = {
     _native.quint8: _native.uint8, _native.qint8: _native.int8, _native.qint32: _native.int32,
     _native.quint4x2: _native.uint8, _native.quint2x4: _native.uint8,
 }  # fmt: skip
+
+
+def _typed_storage_made(dtype, make, arguments):
+    return _typed_storage(make(*arguments), dtype)
 
 
 def _typed_storage(untyped, dtype):

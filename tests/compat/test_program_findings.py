@@ -523,6 +523,9 @@ PROGRAMS = {
     ],
     "set_ and is_set_to of what is no tensor": ["v0 = values((3,), 'float32')", "v0.set_(np.zeros(3, 'float32'))",
         "v0.is_set_to(np.zeros(3))", "v0.set_([1.0])", "v0.set_(v0.storage())"],
+    "what is pickled together shares no memory, what is saved together does": ["v0 = values((4,), 'float32')",
+        "v1 = v0[2:]", "v2, v3 = through_pickle([v0, v1])", "v4, v5 = through_file([v0, v1])",
+        "v6, v7 = copy.deepcopy((v0, v1))", "v8, v9 = through_pickle([v0, v0])"],
     "what has no derivative is computed": ["v0 = t.ones(3, requires_grad=True)",
         "v1 = v0.scatter(0, t.tensor([1]), t.tensor([2.0]), reduce='multiply')", "v1.sum().backward()"],
 }  # fmt: skip

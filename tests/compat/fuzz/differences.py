@@ -331,7 +331,7 @@ KNOWN = [
         "PyTorch frees memory that from_dlpack shares"),
     (r"out=", r"only cresset raised RuntimeError: \w+\(\): functions with out=", r"requires_grad",
         "out= that requires a gradient is refused for every function"),
-    (r"t[.](ones|zeros|full|arange|linspace|rand|randn)\(.*out=", r"^\S+: requires_grad True instead of False(; a view whose base requires a gradient)?$",
+    (r"t[.](ones|zeros|full|arange|linspace|rand|randn)\(.*out=", r"^\S+: requires_grad True instead of False(; \S+: bytes -?\d+ instead of -?\d+|; a view whose base requires a gradient)?$",
         r"requires_grad", "out= that PyTorch makes anew"),
     (r"out=", r"^v\d+: bytes -?\d+ instead of -?\d+$", r"", "out= whose memory PyTorch had made larger before"),
     (r"", r"only torch raised RuntimeError: setStorage: .* are out of bounds for storage", r"",

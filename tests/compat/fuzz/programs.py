@@ -13,6 +13,7 @@ import argparse
 import functools
 import gc
 import inspect
+import itertools
 import json
 import os
 import random
@@ -146,8 +147,9 @@ def operands(lockstep, steps):
                 f"{looks['version']} {shown}>"
             )
     named = [name for name in re.findall(r"\bv\d+\b", steps[-1]) if name in tensors]
-    starts = [tensors[name].untyped_storage().data_ptr() for name in named]
-    if len(set(starts)) < len(starts):
+    storages = [tensors[name].untyped_storage() for name in named]
+    places = sorted((s.data_ptr(), s.data_ptr() + s.nbytes()) for s in storages)  # what was lent may begin inside
+    if any(second[0] < max(first[1], first[0] + 1) for first, second in itertools.pairwise(places)):
         said.append("operands share memory")
     if any(0 not in tensors[name].stride() and overlaps(tensors[name]) for name in named):
         said.append("elements overlap")
