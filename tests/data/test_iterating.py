@@ -200,3 +200,12 @@ def test_a_stream_longer_than_it_said_is_told_of_once_its_length_was_asked_for()
     assert [next(iterator) for _ in range(3)] == [0, 1, 2]
     with pytest.warns(UserWarning, match="Length of IterableDataset .* was reported to be 3"):
         next(iterator)
+
+
+def test_a_worker_answers_as_a_process_does():
+    iterator = iter(data.DataLoader(range(4), num_workers=1))
+    (worker,) = iterator._workers
+    assert worker.is_alive() and worker.exitcode is None
+    worker.terminate()
+    worker.join(10)
+    assert not worker.is_alive() and worker.exitcode == -signal.SIGTERM

@@ -215,8 +215,9 @@ _SPARSE = (_native.sparse_coo, _native.sparse_csr, _native.sparse_csc, _native.s
 
 def _given(root, grad):
     """A gradient as the graph takes it: a sparse one of a dense root is itself, of others the values count."""
+    made_of_others = hasattr(type(grad), "_recorded")
     dense = isinstance(root, Tensor) and not hasattr(type(root), "_recorded")
-    return grad if dense and getattr(grad, "layout", None) in _SPARSE else recorded(grad)
+    return grad if made_of_others and dense and grad.layout in _SPARSE else recorded(grad)
 
 
 def first_grad(place, root, grad):

@@ -345,6 +345,9 @@ class ProcessWorker:
     def join(self, timeout=None):
         self.process.join(timeout)
 
+    def terminate(self):
+        self.process.terminate()
+
     @property
     def exitcode(self):
         return self.process.exitcode
