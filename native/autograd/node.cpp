@@ -210,6 +210,9 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
       out[i] = grads[0];
       continue;
     }
+    // The gradient of a complex number's part is real, and nothing else is read that would tell the loop's dtype.
+    if (!def.uses[i] && !op.loops->backward[i][static_cast<int>(compute_of(grads[0].dtype()))])
+      return python_steps.derivative(*this, grads, out);
     Tensor saved_tensors[kMaxPointwiseInputs + 1];
     int count = 0;
     for (int k = 0; k < def.input_count; ++k)

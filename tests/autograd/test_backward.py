@@ -258,3 +258,19 @@ def test_backward_asks_the_classes_of_the_tensors_it_starts_from():
     x = cresset.ones(2, requires_grad=True)
     cresset.autograd.backward((x * 3).as_subclass(Watched), cresset.ones(2))
     assert cresset.autograd.backward in asked and x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("part, expected", [("real_part", 1), ("imaginary_part", 1j)])
+def test_the_gradient_of_a_part_of_a_complex_number_is_complex(part, expected):
+    """No formula of its own reads the number: the gradient, which is real, does not tell the dtype."""
+    z = cresset.tensor([3 + 4j], requires_grad=True)
+    cresset._native.operators()[part](z).backward()
+    assert z.grad.tolist() == [expected]
+
+
+def test_a_third_derivative_that_is_not_recorded():
+    z = cresset.tensor([3 + 4j], dtype=cresset.complex128, requires_grad=True)
+    (first,) = cresset.autograd.grad((z.abs() ** 3).sum(), z, create_graph=True)  # 3 |z| z
+    (second,) = cresset.autograd.grad(first.abs().sum(), z, create_graph=True)  # of 3 |z|²: 6 z
+    second.abs().sum().backward()  # of 6 |z|: 6 z / |z|
+    assert z.grad.item() == pytest.approx(6 * (3 + 4j) / 5)
