@@ -202,10 +202,16 @@ def test_a_stream_longer_than_it_said_is_told_of_once_its_length_was_asked_for()
         next(iterator)
 
 
-def test_a_worker_answers_as_a_process_does():
-    iterator = iter(data.DataLoader(range(4), num_workers=1))
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN], ids=["default", "ignored by the parent"])
+def test_a_worker_answers_as_a_process_does(handler):
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        iterator = iter(data.DataLoader(range(4), num_workers=1))
+    finally:
+        signal.signal(signal.SIGTERM, before)
     (worker,) = iterator._workers
     assert worker.is_alive() and worker.exitcode is None
+    assert next(iterator).tolist() == [0]  # so it has begun
     worker.terminate()
     worker.join(10)
     assert not worker.is_alive() and worker.exitcode == -signal.SIGTERM

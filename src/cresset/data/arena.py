@@ -6,6 +6,7 @@ that nothing stays behind, however the processes end: with `fork` it is anonymou
 whose descriptor goes to the worker.
 """
 
+import collections
 import ctypes
 import mmap
 import multiprocessing.reduction
@@ -29,9 +30,9 @@ class Arena:
 
     def __init__(self, size, descriptor=None):
         self.size, self.descriptor = size, descriptor
-        self.live = {}  # parent: block offset -> weak references to the memory that its tensors hold
+        self.live = {}  # parent: block offset -> leases of the memory that its tensors hold
         self.sizes = {}  # parent: block offset -> size
-        self.freed = []  # parent: blocks to give back with the next task
+        self.ended = collections.deque()  # parent: leases of memory that nobody holds any more
         if descriptor is None:
             self.memory = mmap.mmap(
                 -1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -98,29 +99,39 @@ class Arena:
         lives.
         """
         region = (ctypes.c_char * size).from_buffer(self.memory, offset)
-        arena = weakref.ref(self)
-        self.live.setdefault(block, []).append(weakref.ref(region, lambda gone: _let_go(arena, block, gone)))
+        # What a weak reference calls is no Python: an interrupt that came there would be lost.
+        lease = Lease(region, self.ended.append)
+        lease.block = block
+        self.live.setdefault(block, set()).add(lease)
         return region
 
     def take_freed(self):
-        freed, self.freed = self.freed, []
+        """The blocks that nobody has held any more since the last time, to give back with the next task."""
+        freed = []
+        while self.ended:
+            lease = self.ended.popleft()
+            leases = self.live[lease.block]
+            leases.remove(lease)
+            if not leases:
+                del self.live[lease.block]
+                freed.append(lease.block)
         return freed
+
+
+class Lease(weakref.ref):
+    """A weak reference to memory in a block."""
+
+    __slots__ = ("block",)
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
 
 
 def _received(size, descriptor):
     return Arena(size, descriptor.detach())
-
-
-def _let_go(arena, block, region):
-    arena = arena()
-    if arena is None:
-        return
-    regions = arena.live.get(block)
-    if regions is not None:
-        regions[:] = [other for other in regions if other is not region]
-        if not regions:
-            del arena.live[block]
-            arena.freed.append(block)
 
 
 def _physical_memory():

@@ -215,6 +215,7 @@ def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
     for connection in inherited:  # the parent's ends of other workers' pipes, which a fork copies
         connection.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too and ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever a forked worker's parent does then: `terminate` ends us
     if stacks is not None:
         faulthandler.enable(stacks, all_threads=False)
         if STACK_SIGNAL is not None:
