@@ -98,7 +98,8 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       return (is_number(o) || is_tensor(o)) && to_scalar(o, v.scalar_);
     case ArgType::integer: {
       int64_t i;
-      if (PyBool_Check(o) || !to_integer(o, i) || (!PyLong_CheckExact(o) && !is_one_number(o))) return false;
+      if (PyBool_Check(o) || !to_integer(o, i)) return false;
+      if (!PyLong_CheckExact(o) && !is_one_number(o) && p.name != "index") return false;  // that may be of one element
       v = Value(Scalar(i));
       return true;
     }

@@ -183,10 +183,10 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _each, _pool = staticmethod(_triple), staticmethod(F.fractional_max_pool3d)
 
-    def __init__(self, kernel_size, *args, **kwargs):
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
         if min(self._each(kernel_size)) <= 0:
             raise ValueError(f"kernel_size must be greater than 0 (got {kernel_size})")
-        super().__init__(kernel_size, *args, **kwargs)
+        super().__init__(kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
 class _LPPoolNd(Module):
