@@ -239,7 +239,7 @@ def test_a_device_that_is_not_there_is_said_in_one_line(capsys):
     assert cli.main(["train", "digits", "--device", "toaster"]) == 1
     assert "train: --device toaster" in capsys.readouterr().err
     assert cli.main(["train", "digits", "--device", "meta"]) == 1
-    assert "expected cpu or cuda" in capsys.readouterr().err
+    assert "expected cpu, cuda or cuda:1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["digits", "gpt"])

@@ -32,7 +32,9 @@ class Running:
         self.listening = threading.Event()
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
-        assert self.listening.wait(60), "the server does not start:\n" + "".join(self.lines)
+        if not self.listening.wait(60):
+            self.process.kill()
+            raise AssertionError("the server does not start:\n" + "".join(self.lines))
         assert self.url, "".join(self.lines)
         self.client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
 

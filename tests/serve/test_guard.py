@@ -88,7 +88,8 @@ def test_a_taken_port_is_said_in_one_line(store, capsys):
     "arguments, words",
     [
         ([], "no model is given"),
-        (["none.pt2"], "none cannot be loaded: SettingsError: serve: none: there is no file 'none.pt2'"),
+        (["none.pt2"], "none cannot be loaded: there is no file 'none.pt2'"),
+        (["none.py:Name"], "Name cannot be loaded: there is no file 'none.py'"),
         (["a b=x.pt2"], "letters, digits"),
         (["a=x.pt2", "a=y.pt2"], "version 1 of a is given twice"),
         (["x.pt2", "--host", "0.0.0.0"], "needs a token"),
@@ -101,7 +102,8 @@ def test_a_wrong_setting_is_said_in_one_line(arguments, words, capfd, monkeypatc
     monkeypatch.delenv("CRESSET_SERVE_TOKEN", raising=False)
     assert cli.main(["serve", *arguments, "--port", "0"]) == 1
     shown = capfd.readouterr().err.strip().splitlines()
-    assert words in shown[-1] and shown[-1].startswith("cresset: ")
+    (line,) = shown
+    assert words in line and line.startswith("cresset: ")
 
 
 def test_a_factory_that_fails_is_said_with_its_reason(code, capfd):

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from cresset import cli
+from cresset.serve.capacity import carried, search
 from cresset.serve.drive import Connection, Drive, LoadError, same
 from cresset.serve.load import bodies_for, doubts, percentile
 
@@ -29,12 +30,15 @@ def test_it_drives_load_and_prints_percentiles(server, capsys):
     ]
     assert cli.main([*arguments, "--memory", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    for title in ("one at a time", "as fast as it goes", "at the rate"):
+    for title in ("one at a time", "as fast as it goes", "at 80%"):
         run = found[title]
         times = run["milliseconds"]
         assert 0 < times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
         assert run["lost"] == run["wrong"] == 0 and run["statuses"] == {"200": run["requests"]}
         assert 0 < run["client"]["cores"] < 1.1 and run["client"]["late_ms"]["p99"] >= 0
+    steps = found["capacity"]["steps"]
+    assert {step["per_second"] for step in steps} >= {found["capacity"]["per_second"], found["capacity"]["not_carried"]}
+    assert abs(found["at 80%"]["per_second"] / found["capacity"]["per_second"] - 0.8) < 0.05
     assert found["memory"]["front_mb"][0] > 0 and found["memory"]["workers_mb"][0] > 0
 
 
@@ -45,6 +49,10 @@ def test_it_says_what_is_missing(server, capsys):
     assert "does not say what it takes" in capsys.readouterr().err
     assert cli.main(["bench-serve", "double", "--url", "http://127.0.0.1:9"]) == 1
     assert "cannot be reached" in capsys.readouterr().err
+    for seconds in ("0", "-1", "nan", "long"):
+        with pytest.raises(SystemExit):
+            cli.main(["bench-serve", "double", "--seconds", seconds])
+        assert "expected seconds above zero" in capsys.readouterr().err
 
 
 def test_an_answer_with_other_numbers_is_wrong():
@@ -162,7 +170,7 @@ def test_a_request_larger_than_the_socket_takes_is_sent_in_parts():
 def test_it_says_when_the_client_was_the_bottleneck():
     def found(cores, late, p99):
         client = {"cores": cores, "late_ms": {"p99": late}}
-        return {"requests": 9, "statuses": {200: 9}, "client": client, "milliseconds": {"p99": p99}}
+        return {"requests": 9, "statuses": {200: 9}, "client": client, "milliseconds": {"p99": p99}, "machine": None}
 
     assert not list(doubts(found(0.3, 0.1, 0.3))) and not list(doubts(found(0.3, 1.0, 20.0)))
     assert "took 97% of a core" in next(doubts(found(0.97, 0.0, 1.0)))
@@ -171,7 +179,51 @@ def test_it_says_when_the_client_was_the_bottleneck():
     assert refused.startswith("4 of 9 requests were refused")
 
 
+def test_it_says_when_the_machine_was_the_bottleneck(server, capsys):
+    calm = {"requests": 9, "statuses": {200: 9}, "milliseconds": {"p99": 0.3}}
+    calm["client"] = {"cores": 0.3, "late_ms": {"p99": 0.1}}
+    assert not list(doubts({**calm, "machine": {"cores": 2, "busy": 1.5, "stolen": 0.002}}))
+    (busy,) = doubts({**calm, "machine": {"cores": 2, "busy": 1.98, "stolen": 0.0}})
+    assert "took 1.98 of its 2 cores" in busy
+    (stolen,) = doubts({**calm, "machine": {"cores": 2, "busy": 1.5, "stolen": 0.03}})
+    assert "took 0.03 cores away" in stolen
+    assert cli.main(["bench-serve", "double", "--url", server.url, "--seconds", "0.3", "--rate", "50", "--json"]) == 0
+    machine = json.loads(capsys.readouterr().out)["at 50"]["machine"]
+    assert machine is None or 0 <= machine["busy"] <= machine["cores"]
+
+
 def test_a_refusal_is_no_answer():
     refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"
     drive = driven(lambda number: refusal if number % 2 else ANSWER % (3, b"yes"), 0.3, rate=100)
     assert drive.statuses == {200: 15, 429: 15} and len(drive.latencies) == 15 and drive.lost == 0
+
+
+def test_a_rate_is_carried_if_the_backlog_does_not_grow():
+    def answer(number):
+        time.sleep(0.01)
+        return ANSWER % (3, b"yes")
+
+    slow, fast = driven(answer, 0.6, rate=50), driven(answer, 0.6, rate=150)
+    assert carried(slow.backlog, 50, 1, slow.statuses, slow.lost)
+    assert not carried(fast.backlog, 150, 1, fast.statuses, fast.lost) and fast.backlog[-1] > 20
+    assert len(fast.latencies) == fast.asked == 90  # what waited at the end is answered, too, and counts
+
+
+def test_a_pause_is_no_growth_and_a_refusal_is_not_carried():
+    calm, pause = [2] * 300, [2] * 250 + list(range(2, 42)) + [2] * 10
+    assert carried(pause, 1000, 32, {200: 5}, 0)
+    assert not carried(calm, 1000, 32, {200: 5, 429: 1}, 0) and not carried(calm, 1000, 32, {200: 5}, 1)
+
+
+def test_a_backlog_that_stands_is_not_carried():
+    assert not carried([1900] * 100 + [1100] * 200, 19000, 32, {200: 5}, 0)
+
+
+@pytest.mark.parametrize("start", [10, 995, 1000, 70000])
+def test_the_search_ends_close_below_the_capacity_wherever_it_begins(start):
+    assert 950 <= search(lambda rate: rate <= 1000, start) <= 1000
+
+
+def test_a_server_that_carries_nothing_is_said_to():
+    with pytest.raises(LoadError, match="does not carry 1 request a second"):
+        search(lambda rate: False, 100)

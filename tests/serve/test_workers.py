@@ -136,12 +136,21 @@ def test_a_server_that_is_told_to_stop_under_load_answers_what_is_on_its_way(sto
         text = f"POST /v2/models/double/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}"
         expected = server.client.post("/v2/models/double/infer", content=body).content
         with contextlib.closing(Drive(address, [text.encode()], [expected], 8)) as drive:
-            stopping = threading.Timer(0.7, server.process.send_signal, [signal.SIGTERM])
+            stopping = threading.Thread(target=stop_after, args=(server.process, lambda: len(drive.latencies) > 50))
             stopping.start()
-            drive.run(1.5)
+            drive.run(3)
             stopping.join()
         assert server.process.wait(20) == 0
-    assert len(drive.latencies) > 50 and drive.lost == drive.wrong == 0 and set(drive.statuses) == {200}
+    assert drive.lost == drive.wrong == 0 and set(drive.statuses) == {200}
+
+
+def stop_after(process, happened):
+    """Tell a process to stop once something has happened; not at a time, since the load may begin late."""
+    end = time.monotonic() + 60
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert happened()
+    process.send_signal(signal.SIGTERM)
 
 
 def test_workers_end_when_the_front_is_killed(code):

@@ -28,8 +28,19 @@ def positive(text):
     return number
 
 
+def positive_seconds(text):
+    """An argument that must be a time above zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"expected seconds above zero, got {text!r}")
+    return number
+
+
 def rate(text):
-    """Requests a second, or a part of the peak: 500 or 80%."""
+    """Requests a second, or a part of the capacity: 500 or 80%."""
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
@@ -183,7 +194,7 @@ def add_serve(commands):
         ".pt file (TorchScript), or file.py:Name or package.module:Name (a handler class as TorchServe "
         "has them, or a function that returns a module).",
     )
-    command.add_argument("models", metavar="MODEL", nargs="*")
+    command.add_argument("models", metavar="MODEL", nargs="*", help="[NAME[@VERSION]=]SOURCE")
     command.add_argument("--config", metavar="FILE", help="a TOML file with [server], [[model]] and [split.NAME]")
     command.add_argument("--host", help="the address to listen on (default: 127.0.0.1; others need a token)")
     command.add_argument("--port", type=int, help="0 takes a free one (default: 8080)")
@@ -214,23 +225,42 @@ def add_serve(commands):
         "bench-serve",
         help="drive load against a server and print latency percentiles",
         description="Drive load against a server that speaks the Open Inference Protocol, compare each answer with the "
-        "one its request got alone, and print latency percentiles. Exit status 1 if an answer was lost or wrong.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        "one its request got alone, and print latency percentiles: one request at a time, then as fast as clients that "
+        "wait for their answers ask, or at a --rate. Exit status 1 if an answer was lost or wrong.",
     )
     command.add_argument("model", metavar="MODEL", help="the model's name")
-    command.add_argument("--url", default="http://127.0.0.1:8080")
-    command.add_argument("--seconds", type=float, default=10.0, help="how long to drive")
-    command.add_argument("--connections", type=positive, default=32)
     command.add_argument(
-        "--rate", type=rate, help="requests a second, or a part of the peak as 80%%; as fast as it goes if not given"
+        "--url", default="http://127.0.0.1:8080", help="where the server is (default: http://127.0.0.1:8080)"
+    )
+    command.add_argument(
+        "--seconds", metavar="S", type=positive_seconds, default=10.0, help="how long to drive (default: 10)"
+    )
+    command.add_argument(
+        "--connections", metavar="N", type=positive, default=32, help="that are open at the same time (default: 32)"
+    )
+    command.add_argument(
+        "--rate",
+        type=rate,
+        action="append",
+        help="requests a second, or a part of the capacity as 80%%, each at its time whether or not those before it "
+        "are answered; may be given several times",
+    )
+    command.add_argument(
+        "--capacity",
+        action="store_true",
+        help="find the highest rate at which requests may come for ever: for 10 seconds, or --seconds if less, none is "
+        "refused and the backlog does not grow; takes about a minute",
     )
     command.add_argument(
         "--arrivals",
         choices=("even", "random"),
         default="even",
-        help="with --rate: requests at equal distances, or at random as those of many independent clients",
+        help="requests at a rate come at equal distances, or at random as those of many independent clients (default: "
+        "even)",
     )
-    command.add_argument("--different", type=positive, default=16, help="how many different requests")
+    command.add_argument(
+        "--different", metavar="N", type=positive, default=16, help="how many different requests (default: 16)"
+    )
     command.add_argument(
         "--body", metavar="FILE", help="the body of a request, if the model does not say what it takes"
     )
@@ -286,12 +316,12 @@ def check_device(name):
 
     try:
         device = cresset.device(name)
-    except RuntimeError as error:
-        raise CommandError(f"train: --device {name}: {error}") from None
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise CommandError(f"train: --device {name}: expected cpu, cuda or cuda:1")
     if device.type == "cuda" and not cresset.cuda.is_available():
         raise CommandError(f"train: --device {name}: there is no GPU that can be used; `cresset doctor` says why")
-    if device.type not in ("cpu", "cuda"):
-        raise CommandError(f"train: --device {name}: expected cpu or cuda")
 
 
 def adopt(options):

@@ -14,7 +14,7 @@ and write answers, so that nothing a request says or a model does can stop the f
 | `open_inference.py`, `predictions.py` | the two languages of requests and answers |
 | `protocol.py` | HTTP: how slowly one may ask, and the short way of requests that are all there |
 | `management.py`, `guard.py`, `metrics.py`, `pages.py` | TorchServe's management API, who may ask, numbers, what a browser sees |
-| `load.py`, `drive.py` | `cresset bench-serve`; its client |
+| `load.py`, `drive.py`, `capacity.py` | `cresset bench-serve`; its client; what a server carries |
 """  # noqa: E501
 
 from .settings import ModelSettings, ServerSettings

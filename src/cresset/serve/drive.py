@@ -26,6 +26,7 @@ import time
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)\r\n", re.IGNORECASE)
 CLOSING = re.compile(rb"\r\nconnection:\s*close\r\n", re.IGNORECASE)
 NAP = 1e-4  # seconds between two wake-ups at least
+SAMPLES = 300  # of the backlog, in a run at a rate
 MAX_KNOWN = 256  # forms of one answer that are remembered: sums in another order end in other digits
 
 
@@ -74,6 +75,7 @@ class Drive:
         self.buffer = memoryview(bytearray(1 << 18))  # kept: memory of this size would come from the kernel each time
         self.free, self.open = [], set()
         self.refused_until = 0.0
+        self.machine = None  # what all programs of this machine took during the run, where somebody looked
         self.reset()
 
     def reset(self):
@@ -82,6 +84,7 @@ class Drive:
         self.statuses = collections.Counter()
         self.lost = self.wrong = self.asked = self.counted = 0
         self.waiting = collections.deque()  # (number, due) for which no connection was free
+        self.backlog = []  # requests that were due and not answered, at equal distances of time
         self.since, self.took, self.cores = math.inf, 0.0, 0.0
 
     # ---- connections
@@ -243,10 +246,12 @@ class Drive:
 
     def run_open(self, seconds, warm, gaps):
         end, cpu = self.begin(seconds, warm), None
-        due = self.since - warm
+        due, sample = self.since - warm, self.since
         while (now := time.perf_counter()) < end:
-            if cpu is None and now >= self.since:
-                cpu = time.process_time()
+            if now >= sample:
+                cpu = time.process_time() if cpu is None else cpu
+                self.backlog.append(len(self.waiting) + len(self.open) - len(self.free))
+                sample += seconds / SAMPLES
             # Asked when due, answered or not: slow answers do not slow the asking. And the clock starts when it is
             # due: what this loop sends late is part of the latency, and is told.
             while due <= now:
@@ -255,6 +260,9 @@ class Drive:
             if (rest := now + NAP - time.perf_counter()) > 0:  # Note [What the client costs]
                 time.sleep(rest)
             self.listen(min(due, end) - time.perf_counter())
+        while due < end - 1e-6:  # what was due while this process had no core
+            self.ask(due)
+            due += next(gaps)
         self.note(end - seconds, cpu)
 
     def note(self, start, cpu):

@@ -4,8 +4,10 @@ Requests are made once. Each answer is compared with the one that the same reque
 """
 
 import contextlib
+import functools
 import json
 import math
+import os
 import random
 import sys
 import urllib.error
@@ -14,8 +16,10 @@ import urllib.request
 
 import cresset
 
+from . import capacity
 from .drive import Drive, LoadError
 
+STEP = 10.0  # seconds at most of each rate that is tried
 WARM = 0.5  # seconds at most of each run that do not count: caches, connections and the server's own measures settle
 
 
@@ -94,6 +98,27 @@ def bodies_for(metadata, count, seed=0):
     return found
 
 
+def processor_seconds():
+    """Seconds of this machine's processors since it started: (busy, stolen by the host of a virtual machine, idle)."""
+    with open("/proc/stat") as file:
+        user, nice, system, idle, waiting, interrupts, soft, stolen = map(int, file.readline().split()[1:9])
+    ticks = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + interrupts + soft) / ticks, stolen / ticks, (idle + waiting) / ticks
+
+
+def machine_during(drive, *arguments, **more):
+    """Run; what all programs of this machine together took meanwhile, in cores. None where that cannot be told."""
+    if not os.path.exists("/proc/stat"):
+        drive.run(*arguments, **more)
+        return None
+    before = processor_seconds()
+    drive.run(*arguments, **more)
+    busy, stolen, idle = (after - start for start, after in zip(before, processor_seconds()))
+    whole = max(busy + stolen + idle, 1e-9)
+    cores = os.cpu_count()
+    return {"cores": cores, "busy": round(cores * busy / whole, 2), "stolen": round(cores * stolen / whole, 3)}
+
+
 def describe(drive):
     """The numbers of a run."""
     found = {
@@ -105,6 +130,7 @@ def describe(drive):
         "lost": drive.lost,
         "wrong": drive.wrong,
         "client": {"cores": round(drive.cores, 3), "late_ms": milliseconds(drive.late)},
+        "machine": drive.machine,
     }
     return found
 
@@ -124,6 +150,17 @@ def doubts(found):
     cores, late, p99 = found["client"]["cores"], found["client"]["late_ms"]["p99"], found["milliseconds"]["p99"]
     if cores > 0.9:
         yield f"the client took {cores:.0%} of a core, all that one thread can: the server may be faster than this"
+    machine = found["machine"]
+    if machine and machine["busy"] > 0.95 * machine["cores"]:
+        yield (
+            f"all programs of this machine took {machine['busy']:g} of its {machine['cores']} cores: waiting for one "
+            "is in the latencies"
+        )
+    if machine and machine["stolen"] > 0.005:
+        yield (
+            f"the host of this virtual machine took {machine['stolen']:g} cores away, for milliseconds at a time, and "
+            "that is in the latencies"
+        )
     if late > 0.2 and late > p99 / 4:
         yield f"the client sent 1 % of the requests more than {late:.2f} ms late, and that is in the latencies"
 
@@ -141,6 +178,31 @@ def show(title, found):
     print(
         f"  client: {found['client']['cores']:.0%} of a core; sent late by p50 {late['p50']:.2f}  p99 {late['p99']:.2f}"
     )
+    if machine := found["machine"]:
+        print(f"  this machine: {machine['busy']:g} of {machine['cores']} cores busy, {machine['stolen']:g} stolen")
+
+
+def show_capacity(found):
+    low, high = found["per_second"], found["not_carried"]
+    print(f"capacity: {low:.0f} requests a second are carried, {high:.0f} are not")
+
+
+def show_step(step):
+    first, last = step["backlog"]
+    refused = f" ({step['refused']} were refused)" if step["refused"] else ""
+    print(
+        f"  {step['per_second']:.0f} a second for {step['seconds']:g} s: {first:g} requests waited at first, {last:g} "
+        f"at last: {'carried' if step['carried'] else 'not carried'}{refused}",
+        flush=True,
+    )
+
+
+def show_memory(found):
+    parts = (f"{name.removesuffix('_mb')} {a} -> {b}" for name, (a, b) in found.items())
+    print("memory, MB: " + ", ".join(parts))
+
+
+SHOWN = {"capacity": show_capacity, "memory": show_memory}
 
 
 def run(options):
@@ -157,40 +219,74 @@ def run(options):
         bodies = bodies_for(metadata, options.different)
     expected = [server.get(path, body) for body in bodies]
     requests = [server.request(path, body) for body in bodies]
-    found = measure(options, server, requests, expected)
+    found, failed = {}, False
+    for title, numbers in measure(options, server, requests, expected):
+        found[title] = numbers
+        if not options.json:
+            SHOWN.get(title, functools.partial(show, title))(numbers)
+            sys.stdout.flush()
+        if title not in SHOWN:
+            failed |= numbers["lost"] + numbers["wrong"] > 0
+            for sentence in doubts(numbers):
+                print(f"bench-serve: {title}: {sentence}", file=sys.stderr)
     if options.json:
         print(json.dumps(found, indent=2))
-    runs = {title: numbers for title, numbers in found.items() if title != "memory"}
-    for title, numbers in runs.items():
-        if not options.json:
-            show(title, numbers)
-        for sentence in doubts(numbers):
-            print(f"bench-serve: {title}: {sentence}", file=sys.stderr)
-    if "memory" in found and not options.json:
-        parts = (f"{name.removesuffix('_mb')} {a} -> {b}" for name, (a, b) in found["memory"].items())
-        print("memory, MB: " + ", ".join(parts))
-    return 1 if any(numbers["lost"] or numbers["wrong"] for numbers in runs.values()) else 0
+    return 1 if failed else 0
 
 
 def measure(options, server, requests, expected):
-    """The numbers of each run, by its title."""
+    """(title, numbers) of each run, as they come."""
 
     def driven(connections, seconds, rate=None):
         with contextlib.closing(Drive(server.address, requests, expected, connections)) as drive:
-            drive.run(seconds, rate, warm=min(WARM, seconds / 4), even=options.arrivals == "even")
-            return describe(drive)
+            drive.machine = machine_during(
+                drive, seconds, rate, warm=min(WARM, seconds / 4), even=options.arrivals == "even"
+            )
+            return drive
 
-    found = {"one at a time": driven(1, min(2.0, options.seconds))}
-    rate = options.rate
-    if rate is None or rate.endswith("%"):
-        seconds = options.seconds if rate is None else min(5.0, options.seconds)
-        full = found["as fast as it goes"] = driven(options.connections, seconds)
-        rate = None if rate is None else full["per_second"] * float(rate[:-1]) / 100
-    if rate is not None:
-        before = server.memory(options.model) if options.memory else None
-        found["at the rate"] = driven(options.connections, options.seconds, float(rate))
-        if options.memory:
-            after = server.memory(options.model)
-            found["memory"] = {"front_mb": [round(before[0], 1), round(after[0], 1)],
-                               "workers_mb": [round(before[1], 1), round(after[1], 1)]}  # fmt: skip
-    return found
+    yield "one at a time", describe(driven(1, min(2.0, options.seconds)))
+    rates, peak, found = options.rate or [], None, None
+    searching = options.capacity or any(rate.endswith("%") for rate in rates)
+    if searching or not rates:
+        full = describe(driven(options.connections, min(5.0, options.seconds) if searching else options.seconds))
+        yield "as fast as it goes", full
+        peak = full["per_second"]
+    if searching:
+        found = find_capacity(options, peak, driven)
+        yield "capacity", found
+    before = server.memory(options.model) if options.memory else None
+    for rate in rates:
+        a_second = found["per_second"] * float(rate[:-1]) / 100 if rate.endswith("%") else float(rate)
+        yield f"at {rate}", describe(driven(options.connections, options.seconds, a_second))
+    if options.memory:
+        after = server.memory(options.model)
+        yield "memory", {"front_mb": [round(before[0], 1), round(after[0], 1)],
+                         "workers_mb": [round(before[1], 1), round(after[1], 1)]}  # fmt: skip
+
+
+def find_capacity(options, peak, driven):
+    """The capacity and the rates that were tried, from the rate of clients that wait for their answers."""
+    steps = []
+
+    def carries(rate):
+        seconds = min(STEP, options.seconds)
+        drive = driven(options.connections, seconds, rate)
+        step = {
+            "per_second": round(rate, 1),
+            "seconds": seconds,
+            "carried": capacity.carried(
+                drive.backlog, rate, options.connections, drive.statuses, drive.lost + drive.wrong
+            ),
+            "backlog": capacity.thirds(drive.backlog),
+            "refused": sum(count for status, count in drive.statuses.items() if status >= 300),
+            "milliseconds": milliseconds(drive.latencies),
+            "machine": drive.machine,
+        }
+        steps.append(step)
+        if not options.json:
+            show_step(step)
+        return step["carried"]
+
+    rate = capacity.search(carries, peak)
+    not_carried = min(step["per_second"] for step in steps if not step["carried"] and step["per_second"] > rate)
+    return {"per_second": round(rate, 1), "not_carried": not_carried, "steps": steps}

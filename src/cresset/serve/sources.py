@@ -67,7 +67,7 @@ def load(settings):
         program = _from_factory(found, settings.source)
     else:
         if not os.path.isfile(settings.source):
-            raise SettingsError(f"serve: {settings.name}: there is no file {settings.source!r}")
+            raise SettingsError(f"there is no file {settings.source!r}")
         program = _exported(settings.source) if settings.source.endswith(".pt2") else _torchscript(settings.source)
     if settings.inputs is not None:
         program.inputs = settings.inputs
@@ -110,7 +110,7 @@ def _named_code(source):
     place, _, name = source.rpartition(":")
     if place.endswith(".py"):
         if not os.path.isfile(place):
-            raise SettingsError(f"serve: there is no file {place!r}")
+            raise SettingsError(f"there is no file {place!r}")
         spec = importlib.util.spec_from_file_location(f"served_{os.path.basename(place)[:-3]}", place)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -118,7 +118,7 @@ def _named_code(source):
         module = importlib.import_module(place)
     found = getattr(module, name, None)
     if not callable(found):
-        raise SettingsError(f"serve: {place} has no class or function {name!r}")
+        raise SettingsError(f"{place} has no class or function {name!r}")
     return found
 
 
@@ -127,7 +127,7 @@ def _from_factory(factory, source):
     made = factory()
     module, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not callable(module):
-        raise SettingsError(f"serve: {source} should return a module, got {type(module).__name__}")
+        raise SettingsError(f"{source} should return a module, got {type(module).__name__}")
     if isinstance(module, cresset.nn.Module):
         module.eval()
     forward = module.forward if isinstance(module, cresset.nn.Module) else module

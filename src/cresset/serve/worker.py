@@ -16,7 +16,7 @@ import traceback
 import cresset
 
 from . import frames, sources
-from .settings import ModelSettings
+from .settings import ModelSettings, SettingsError
 
 
 class Request:
@@ -59,6 +59,9 @@ def serve(line):
     cresset.set_num_threads(header["threads"])
     try:
         runner = make_runner(settings)
+    except SettingsError as error:  # a sentence for who started the server
+        line.sendall(frames.pack({"failed": str(error)}))
+        return
     except Exception as error:
         if settings.is_code:
             traceback.print_exc()
