@@ -26,10 +26,18 @@ def test_every_file_is_listed():
         "harness",
         "gpu",
         "compiled_gpu",
-        "operators_gpu",
-        "operators_gpu_cases",
     }  # these have a runner of their own
     assert files == set(harness.FILES)
+
+
+def test_every_case_of_the_operators_runs(capsys):
+    operators, cresset = importlib.import_module("benchmarks.operators.__main__"), importlib.import_module("cresset")
+    threads = cresset.get_num_threads()
+    try:
+        failed = operators.run_once([operators.Library("cresset", "cpu")], operators.CASES, [0])
+    finally:
+        cresset.set_num_threads(threads)
+    assert not failed, capsys.readouterr().out
 
 
 def test_the_time_of_a_call_is_the_time_of_a_call():

@@ -1,28 +1,35 @@
-"""Which operators are slower on a CUDA device than PyTorch's? `python -m benchmarks.operators_gpu [NAME...]`.
+"""Which operators are slower than PyTorch's? `python -m benchmarks.operators [NAME...]`.
 
 Every operator with work of its own is called on three sizes, alone and with its backward, by cresset and by PyTorch in
 turn in one process. What is printed: the cases that are behind by more than 5 %, the geometric mean of the ratios for
-each size, and the operators of the table that no case calls. The calls stand in `operators_gpu_cases.py`.
+each size, and the operators of the table that no case calls. The calls stand in the other files of this folder; a CPU
+is given smaller sizes than a GPU.
 
-The time is the host's, around a batch of calls and the wait for the device after it: of small tensors it is that of
-launching, of large ones that of the kernel. The median of the batches counts.
+The time is the host's, around a batch of calls and, on a GPU, the wait for the device after it: of small tensors it is
+that of the call, of large ones that of the kernel. The median of the batches counts.
 
-    --size NAME  small, medium or large alone
-    --cpu        tiny sizes on the CPU, each call once: whether all cases run
-    --first      call each case of cresset once, in several processes: compiles the kernels that are not on disk yet
-    --json FILE  all figures
+    --device NAME    cpu (the default) or cuda
+    --match PATTERN  the cases whose names have the regular expression; all take some minutes
+    --size NAME      small, medium or large alone
+    --threads N      of each library on the CPU; 1 unless told
+    --once           each call once, at the small size: whether all cases run
+    --first          on a GPU: call each case of cresset once, in several processes, which compiles the kernels that are
+                     not on disk yet
+    --json FILE      all figures
 """
 
 import argparse
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
 import time
 
-from .operators_gpu_cases import CASES, NOT_TIMED, SIZES
+from . import algebra, layers, moving, pointwise, reductions  # noqa: F401 -- each adds its cases
+from .cases import CASES, NOT_TIMED, SIZES
 
 BEHIND = 1.05
 BATCH_SECONDS, BATCHES, PROCESSES = 0.002, 5, 12
@@ -31,9 +38,10 @@ BATCH_SECONDS, BATCHES, PROCESSES = 0.002, 5, 12
 class Library:
     """cresset or PyTorch, and how it makes the tensors of a case."""
 
-    def __init__(self, name, device):
+    def __init__(self, name, device, threads=1):
         self.name, self.device = name, device
         self.lib = __import__(name)
+        self.lib.set_num_threads(threads)
         self.F = __import__(f"{name}.nn.functional", fromlist=["functional"])
         self.lib.manual_seed(0)
         self.wait = self.lib.cuda.synchronize if device == "cuda" else lambda: None
@@ -55,6 +63,7 @@ class Library:
             return (x @ x.mT / shape[-1] + lib.eye(shape[-1], device=self.device)).requires_grad_()
         dtype = {
             "half": lib.bfloat16,
+            "double": lib.float64,
             "complex": lib.complex64,
             "image": lib.float32,
             "normal": lib.float32,
@@ -77,13 +86,24 @@ class Library:
     def window(self, n):
         return self.keep(("window", n), lambda: self.lib.hann_window(n, device=self.device))
 
+    def thinned(self, x, layout):
+        """A sparse tensor with one in a hundred of the elements of `x`."""
+        return self.keep(
+            ("thinned", layout, *x.shape),
+            lambda: getattr((x * (x > 2.326)), f"to_sparse{'_csr' * (layout == 'csr')}")(),
+        )
+
+    def lists(self, tensors, count):
+        n = len(tensors) // count
+        return [list(tensors[k * n : (k + 1) * n]) for k in range(count)]
+
     def module(self, name, *arguments):
         nn = __import__(f"{self.name}.nn", fromlist=["nn"])
         return self.keep((name, *arguments), lambda: getattr(nn, name)(*arguments).to(self.device))
 
     def calls(self, case, size):
         """What is timed: the operator alone, and with its backward where it has one."""
-        specs = case.specs[size]
+        specs = case.specs[self.device][size]
         tensors = [self.tensor(spec) for spec in (specs if isinstance(specs[0], tuple) else [specs])]
         wanted = [t for t in tensors if t.requires_grad]
         lib, call = self.lib, case.call
@@ -133,8 +153,8 @@ def compare(pair):
     return tuple(statistics.median(t) for t in times)
 
 
-def sweep(libraries, cases, sizes, tell):
-    """Rows of (name, way, size, seconds of cresset, seconds of PyTorch); `tell` hears of each, and of errors."""
+def sweep(libraries, cases, sizes):
+    """Rows of (name, way, size, seconds of cresset, seconds of PyTorch), and what failed."""
     rows, errors = [], []
     for case in cases:
         for size in sizes:
@@ -144,7 +164,6 @@ def sweep(libraries, cases, sizes, tell):
                     if way in calls[1]:
                         pair = [(library, call[way]) for library, call in zip(libraries, calls, strict=True)]
                         rows.append([case.name, way, SIZES[size], *compare(pair)])
-                        tell(rows[-1])
             except Exception as error:  # an operator that fails is a line of the report, not the end of the sweep
                 errors.append(
                     f"{case.name} ({SIZES[size]}): {type(error).__name__}: {str(error).splitlines()[0][:150]}"
@@ -190,44 +209,54 @@ def not_called():
     )
 
 
-def compile_first(names, size):
+def compile_first(cases, sizes):
     """Cases of cresset once each, over several processes."""
-    command = [sys.executable, "-m", "benchmarks.operators_gpu", *(["--size", size] if size else []), "--part"]
-    parts = [subprocess.Popen([*command, f"{k}/{PROCESSES}", *names]) for k in range(PROCESSES)]
+    command = [sys.executable, "-m", "benchmarks.operators", "--device", "cuda"]
+    if len(sizes) == 1:
+        command += ["--size", SIZES[sizes[0]]]
+    names = [case.name for case in cases]
+    parts = [subprocess.Popen([*command, "--part", f"{k}/{PROCESSES}", *names]) for k in range(PROCESSES)]
     for part in parts:
         part.wait()
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.operators_gpu", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="cases; all if none is given")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--match", metavar="PATTERN", default="")
     parser.add_argument("--size", choices=SIZES)
-    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--once", action="store_true")
     parser.add_argument("--first", action="store_true")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--json", metavar="FILE")
     chosen = parser.parse_args(arguments)
-    cases = [case for case in CASES if not chosen.names or case.name in chosen.names]
     if unknown := set(chosen.names) - {case.name for case in CASES}:
         parser.error(f"no case named {', '.join(sorted(unknown))}")
-    if chosen.cpu:
-        return run_once([Library(name, "cpu") for name in ("cresset", "torch")], cases, [0])
-    import cresset
+    cases = [
+        case for case in CASES if (not chosen.names or case.name in chosen.names) and re.search(chosen.match, case.name)
+    ]
+    if chosen.device == "cuda":
+        import cresset
 
-    if not cresset.cuda.is_available():
-        sys.exit("there is no CUDA device: " + cresset._native.cuda.problem())
+        if not cresset.cuda.is_available():
+            sys.exit("there is no CUDA device: " + cresset._native.cuda.problem())
     sizes = [SIZES.index(chosen.size)] if chosen.size else list(range(len(SIZES)))
     if chosen.part:
         part, parts = map(int, chosen.part.split("/"))
         return run_once([Library("cresset", "cuda")], cases[part::parts], sizes)
+    libraries = [Library(name, chosen.device, chosen.threads) for name in ("cresset", "torch")]
+    if chosen.once:
+        return run_once(libraries, cases, [0])
     if chosen.first:
-        compile_first(chosen.names, chosen.size)
-    rows, errors = sweep([Library(name, "cuda") for name in ("cresset", "torch")], cases, sizes, lambda row: None)
+        compile_first(cases, sizes)
+    rows, errors = sweep(libraries, cases, sizes)
     if chosen.json:
         with open(chosen.json, "w") as file:
             json.dump({"rows": rows, "errors": errors}, file)
     print("\n".join(report(rows, errors)))
-    if not chosen.names and (missing := not_called()):
+    if len(cases) == len(CASES) and (missing := not_called()):
         print("not called:", " ".join(missing))
     return 0
 
