@@ -73,6 +73,8 @@ def test_it_is_torch_by_every_name(adopted):
         assert b"torch.nn.modules.linear" in pickle.dumps(torch.nn.Linear) and pickle.loads(pickle.dumps(torch.nn.Linear)) is torch.nn.Linear
         import cresset
         assert cresset is torch
+        import functorch, functorch.experimental
+        assert functorch.vmap.__name__ == "vmap" and functorch.experimental.chunk_vmap is torch.func.chunk_vmap
         print("done")
         """  # noqa: E501
     )

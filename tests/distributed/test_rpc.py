@@ -123,3 +123,12 @@ def test_without_workers_rpc_says_what_is_missing():
         rpc.rpc_sync("worker", cresset.add)
     with pytest.raises(ValueError, match="device_maps"):
         rpc.TensorPipeRpcBackendOptions(device_maps={"worker": {0: 0}})
+
+
+def test_a_function_that_needs_rpc_refuses_before_it_is_there():
+    @rpc.api._require_initialized
+    def gather():
+        raise AssertionError("called")
+
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        gather()

@@ -9,7 +9,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "cresset"
 
 # Modules that PyTorch has, under the same names.
 OF_PYTORCH = {
-    "__config__.py", "__future__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py", "_ops.py",
+    "__config__.py", "__future__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py",
+    "_classes.py", "_guards.py", "_ops.py",
     "_tensor.py",
     "_tensor_str.py", "_utils.py", "_VF.py", "_vmap_internals.py",
     "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "mps.py", "mtia.py",

@@ -92,3 +92,12 @@ def test_rates_that_are_tensors_keep_their_identity():
     optimizer.step()
     schedule.step()
     assert optimizer.param_groups[0]["lr"] is rate and rate.item() == 0.5
+
+
+def test_the_older_name_of_the_base_class_can_be_derived_from():
+    class Halved(lr_scheduler._LRScheduler):
+        def get_lr(self):
+            return [base / 2 for base in self.base_lrs]
+
+    assert rates(Halved, 2) == [0.5, 0.5] and issubclass(Halved, lr_scheduler.LRScheduler)
+    assert not issubclass(lr_scheduler.StepLR, lr_scheduler._LRScheduler)  # as in PyTorch

@@ -52,7 +52,7 @@ _LATER = {
     "_any_output_is_alias_to_input_or_output": "_library.utils", "_any_requires_grad": "_library.utils",
     "_LinAlgError": "linalg", "Tag": "ops.tags",
     "_is_fwd_grad_enabled": "autograd.forward_ad", "_set_fwd_grad_enabled": "autograd.forward_ad",
-    "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
+    "Future": "futures", "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip
 # TorchScript's graphs and types.
 _LATER |= dict.fromkeys(
@@ -62,7 +62,7 @@ _LATER |= dict.fromkeys(
     "graph",
 )  # fmt: skip
 _LATER |= {"ScriptModule": "jit", "ScriptFunction": "jit"}
-_SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_nn"}
+_SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_functorch", "_nn"}
 _PUBLIC_NAMES = {
     "_LinAlgError": "LinAlgError",
     "_OutOfMemoryError": "OutOfMemoryError",
@@ -135,6 +135,17 @@ class _WeakTensorRef:
 
     def expired(self):
         return self._reference() is None
+
+
+def _is_alias_of(tensor, other):
+    """Whether two tensors lie in the same storage."""
+    return tensor.untyped_storage() is other.untyped_storage()
+
+
+def _are_functorch_transforms_active():
+    """Whether this thread runs inside a transform of torch.func: vmap, grad, vjp, jvp and what is made of them."""
+    derivatives = _sys.modules.get(__package__.partition(".")[0] + ".func.derivatives")
+    return derivatives is not None and derivatives.inside_a_transform()
 
 
 def is_grad_enabled():

@@ -2,6 +2,12 @@
 
 import importlib
 import importlib.util
+import sys
+
+from ..func import vmapping as vmap
+
+# Packages put functions of their own into PyTorch's file of vmap, so it is the file that vmap is in.
+sys.modules[f"{__name__}.vmap"] = vmap
 
 
 def __getattr__(name):

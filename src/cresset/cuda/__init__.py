@@ -147,6 +147,14 @@ class _StorageTypeOfDevice(type):
 
         return isinstance(instance, TypedStorage) and instance.is_cuda and instance.dtype == cls.dtype
 
+    def from_buffer(cls, *args, **kwargs):
+        raise RuntimeError(f"torch.cuda.{cls.__name__}.from_buffer: Not available for CUDA storage; use .cuda()")
+
+    def _not_shared(cls, *args, **kwargs):
+        raise RuntimeError(f"torch.cuda.{cls.__name__}: Not available for CUDA storage")
+
+    _new_with_weak_ptr = _new_shared_filename = _not_shared
+
 
 def _add_types():
     from ..storage import STORAGE_TYPES

@@ -7,7 +7,15 @@ from bisect import bisect_right
 from collections import Counter
 
 from .cycles import CyclicLR, OneCycleLR
-from .scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, copied, one_for_each_group, set_rate
+from .scheduler import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _LRScheduler,  # noqa: F401
+    check_optimizer,
+    copied,
+    one_for_each_group,
+    set_rate,
+)
 
 __all__ = [
     "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR",

@@ -158,7 +158,8 @@ class LRScheduler:
             )
 
 
-_LRScheduler = LRScheduler
+class _LRScheduler(LRScheduler):
+    """PyTorch's older name of the base class, which other packages still derive from."""
 
 
 def one_for_each_group(value, optimizer, name):

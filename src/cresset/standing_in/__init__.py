@@ -3,7 +3,8 @@ PyTorch's names.
 
 `cresset run` does it for one program, `cresset adopt` for an environment. torchvision and safetensors are the installed
 packages; where they are missing, `torchvision` is cresset.vision and `safetensors.torch` is cresset.safetensors.
-torchtext, which is no longer released, is cresset.text.
+torchtext, which is no longer released, is cresset.text. functorch, which comes with PyTorch, is cresset.func under its
+older names.
 
 Note [Two names for a module]
 A module is loaded once, as cresset.x.y, and is in `sys.modules` under both names. Then `__name__` and the `__module__`
@@ -24,10 +25,12 @@ from .wheel_files import VERSION
 VERSIONS = {"torch": VERSION, "torchvision": "0.28.0+cresset", "torchtext": "0.18.0+cresset"}
 PLACES = {
     "torch": "cresset",
+    "functorch": "cresset._functorch.package",
     "torchvision": "cresset.vision",
     "torchtext": "cresset.text",
     "safetensors.torch": "cresset.safetensors",
 }
+OF_PYTORCH = ("torch", "functorch")  # what its distribution installs, and so is never another's
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STAND_INS = os.path.join(PACKAGE, "cli", "stand_ins")
 OWN = (
@@ -152,7 +155,7 @@ class TorchFinder:
         real = real_name(fullname)
         if (
             real is None
-            or (not fullname.startswith("torch.") and fullname != "torch" and is_installed(fullname.partition(".")[0]))
+            or (fullname.partition(".")[0] not in OF_PYTORCH and is_installed(fullname.partition(".")[0]))
             or not is_there(real)
         ):
             return None

@@ -117,11 +117,13 @@ def remove(files, folder):
         if os.path.exists(file):
             os.remove(file)
             gone.append(file)
-    for name in (os.path.join("torch", "__pycache__"), "torch", INFO):
+    for name in ("torch", "functorch", INFO):
         path = os.path.join(folder, name)
-        if name.endswith("__pycache__") and os.path.isdir(path):
-            for entry in os.scandir(path):
+        compiled = os.path.join(path, "__pycache__")
+        if os.path.isdir(compiled):
+            for entry in os.scandir(compiled):
                 os.remove(entry.path)
+            os.rmdir(compiled)
         if os.path.isdir(path) and not os.listdir(path):
             os.rmdir(path)
     return gone

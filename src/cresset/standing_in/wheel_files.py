@@ -7,6 +7,17 @@ import os
 VERSION = "2.13.0+cresset"
 INFO = f"torch-{VERSION}.dist-info"
 
+# PyTorch brings a second package, whose older names are in cresset._functorch.package.
+FUNCTORCH = '''"""functorch is cresset's here: see torch/__init__.py, which puts cresset in PyTorch's place."""
+
+import importlib
+import sys
+
+import torch  # noqa: F401
+
+sys.modules[__name__] = importlib.import_module("cresset._functorch.package")
+'''
+
 
 def contents():
     """The files but for RECORD: {path: text}. The command torchrun is not among them: cresset itself brings it."""
@@ -24,9 +35,10 @@ def contents():
     wheel = {"Wheel-Version": "1.0", "Generator": "cresset", "Root-Is-Purelib": "true", "Tag": "py3-none-any"}
     return {
         "torch/__init__.py": package,
+        "functorch/__init__.py": FUNCTORCH,
         f"{INFO}/METADATA": _lines(metadata),
         f"{INFO}/WHEEL": _lines(wheel),
-        f"{INFO}/top_level.txt": "torch\n",
+        f"{INFO}/top_level.txt": "functorch\ntorch\n",
     }
 
 

@@ -1,5 +1,6 @@
 """Calling functions in other processes."""
 
+import functools
 import os
 from datetime import timedelta
 
@@ -24,10 +25,21 @@ def _is_current_rpc_agent_set():
     return _state.agent is not None
 
 
-def _require_initialized():
+def _current_agent():
     if _state.agent is None:
         raise RuntimeError("RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.")
     return _state.agent
+
+
+def _require_initialized(func):
+    """`func`, which refuses to run before init_rpc."""
+
+    @functools.wraps(func)
+    def checked(*args, **kwargs):
+        _current_agent()
+        return func(*args, **kwargs)
+
+    return checked
 
 
 def init_rpc(name, backend=None, rank=-1, world_size=None, rpc_backend_options=None):
@@ -66,7 +78,7 @@ def shutdown(graceful=True, timeout=DEFAULT_SHUTDOWN_TIMEOUT):
         graceful: wait until all come here: until then, they can call this one.
         timeout: seconds to wait; 0 is for ever.
     """
-    agent = _require_initialized()
+    agent = _current_agent()
     if graceful:
         limit = timedelta(seconds=timeout) if timeout else timedelta(days=1)
         agent.store.barrier("leaving", agent.size, limit)
@@ -78,7 +90,7 @@ def shutdown(graceful=True, timeout=DEFAULT_SHUTDOWN_TIMEOUT):
 
 def get_worker_info(worker_name=None):
     """A worker by its name; by default this one."""
-    agent = _require_initialized()
+    agent = _current_agent()
     return agent.info if worker_name is None else agent.worker(worker_name)
 
 
@@ -91,7 +103,7 @@ def rpc_async(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
         args, kwargs: its arguments: numbers, text, containers, tensors, RRefs.
         timeout: seconds; 0 is for ever; by default as init_rpc says.
     """
-    agent = _require_initialized()
+    agent = _current_agent()
     name = names.name_of(func)
     data = names.to_bytes([list(args or ()), dict(kwargs or {})], f"rpc: an argument of {name}")
     return agent.ask(agent.worker(to), b"call", name, data, timeout)._followed(
@@ -106,7 +118,7 @@ def rpc_sync(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
 
 def remote(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
     """Run a function in another worker, where the result stays; an RRef of it. The arguments are those of rpc_async."""
-    agent = _require_initialized()
+    agent = _current_agent()
     name, key, worker = names.name_of(func), _key(agent), agent.worker(to)
     data = names.to_bytes([key, list(args or ()), dict(kwargs or {})], f"rpc: an argument of {name}")
     return RRef._of(worker.name, key, agent.ask(worker, b"make", name, data, timeout), agent)
@@ -114,7 +126,7 @@ def remote(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
 
 def _all_gather(obj, worker_names=None, timeout=UNSET_RPC_TIMEOUT):
     """The objects of all workers, by name; every one calls this."""
-    agent = _require_initialized()
+    agent = _current_agent()
     _state.gathered += 1
     who = sorted(agent.workers) if worker_names is None else sorted(worker_names)
     place = PrefixStore(f"gather/{_state.gathered}", agent.store)

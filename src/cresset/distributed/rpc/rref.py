@@ -9,9 +9,9 @@ _numbers = itertools.count()
 
 
 def _agent():
-    from .api import _require_initialized
+    from .api import _current_agent
 
-    return _require_initialized()
+    return _current_agent()
 
 
 class RRef:

@@ -81,6 +81,7 @@ vars(_made["module"])["_EXTRA_STATE_KEY_SUFFIX"] = state.EXTRA_STATE
 for _name in (
     "FORWARD_PRE_HOOKS", "FORWARD_HOOKS", "FORWARD_HOOKS_WITH_KWARGS", "FORWARD_HOOKS_ALWAYS_CALLED",
     "BACKWARD_PRE_HOOKS", "BACKWARD_HOOKS",
+    "BUFFER_REGISTRATION_HOOKS", "MODULE_REGISTRATION_HOOKS", "PARAMETER_REGISTRATION_HOOKS",
 ):  # fmt: skip
     vars(_made["module"])["_global_" + _name.lower()] = getattr(hooks, _name)
 vars(_made["transformer"])["_get_activation_fn"] = transformer._activation
