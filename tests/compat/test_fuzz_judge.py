@@ -72,6 +72,12 @@ ROUNDING = {
         "v0 = F.dropout(values((2,), 'float32'), 0.5)",
         "m0(values((2, 3), 'float32', 8)).pow(2).sum().backward()",
     ],
+    "numbers that are too large for halves, of which one library makes nan on the way": [
+        "v0 = t.arange(16).to(t.float16).reshape((4, 4)).requires_grad_()",
+        "v1 = F.bilinear(v0, v0, t.arange(32).to(t.float16).reshape((2, 4, 4)))",
+        "v2 = F.bilinear(v1, v1, values((2, 2, 2), 'float16', 3))",
+        "v2.abs().sum().backward()",
+    ],
     "a difference that loses digits, of bits of halves": [
         "v0 = values((4, 2), 'float16', 7)",
         "v1 = values((2, 4), 'float32', 8)",
@@ -175,6 +181,15 @@ UNSEEN = {
     "a view of a result that is one": (
         ["v0 = values((2, 4), 'float32', 6)", "v1 = t.einsum('ij,kj->ik', v0, v0)", "v2 = v1[:1]",
             "say(v2._base is v1, v2 is v1)"],
+        [1],
+    ),
+    "a negative number that wraps round in a comparison": (
+        ["v0 = values((3,), 'uint8', 4)", "v1 = t.tensor(-3)", "v2 = v1 < v0"],
+        [2],
+    ),
+    "a factor that wraps round in a gradient": (
+        ["v0 = values((3,), 'float32', 4).requires_grad_()",
+            "v1 = t.addcmul(v0, t.tensor(6, dtype=t.uint8), v0, value=-1)", "v1.sum().backward()"],
         [1],
     ),
 }  # fmt: skip

@@ -526,8 +526,105 @@ PROGRAMS = {
     "what is pickled together shares no memory, what is saved together does": ["v0 = values((4,), 'float32')",
         "v1 = v0[2:]", "v2, v3 = through_pickle([v0, v1])", "v4, v5 = through_file([v0, v1])",
         "v6, v7 = copy.deepcopy((v0, v1))", "v8, v9 = through_pickle([v0, v0])"],
+    "a slice of everything has a gradient that lies as its input": ["v0 = t.ones((2, 3), requires_grad=True)",
+        *(f"v1 = t.autograd.grad(v0[{index}].sum(), v0)[0]" for index in (":", "::1", "0:9", "-2:", ":, :", "...",
+            "..., :", ":, 0:3", ":, -3:", "()", ":, ...", "None, :")),
+        "say([type(x.grad_fn).__name__ for x in (v0[:], v0[:, :], v0[0:2], v0[:, 0:3], v0[...], v0[:, -3:])])"],
+    "an array of no dimension is copied by asarray, and shared by others":
+        ["n0, n1, n2 = np.array(1.0), np.array(2.0), np.array(3.0)",
+        "v0, v1, v2 = t.asarray(n0), t.as_tensor(n1), t.from_numpy(n2)", "n0 += 1", "n1 += 1", "n2 += 1",
+        "v3 = t.from_numpy(np.float32(1))"],
+    "NumPy's integers are integers": ["v0 = values((1, 2, 8, 8), 'float32', 3)", "v8 = v0[0, 0].clone()",
+        *(f"v1 = {call}" for call in ("F.conv2d(v0, t.ones(2, 2, 2, 2), stride={}, padding={}, dilation={})",
+            "F.conv_transpose2d(v0, t.ones(2, 2, 2, 2), stride={}, padding={})", "F.max_pool2d(v0, {}, {}, 0, {})",
+            "F.avg_pool2d(v0, {}, {})", "F.lp_pool2d(v0, 2, {})", "F.adaptive_avg_pool1d(v8, {})",
+            "F.adaptive_max_pool2d(v0, ({}, None))",
+            "F.unfold(v0, {})", "F.fold(t.ones(1, 4, 1), {}, {})", "t.nn.LayerNorm(np.int64(8))(v0)",
+            "v0.movedim(0, {})",
+            "v0.repeat_interleave({})", "t.hann_window({})", "t.tensor_split(v0, {}, 1)[1]", "t.hsplit(v0, {})[0]",
+            "t.histogramdd(v8[:, :2], {})[0]", "t.fft.fftshift(v8, np.int64(1))", "t.matrix_power(v8, {})",
+            "t.quantile(v8, 0.5, np.int64(1))", "F.pad(v0, ({}, 1))", "F.interpolate(v0, {})",
+            "t.broadcast_to(v8, ({}, 8, 8))",
+            ) for call in (call.replace("{}", "np.int64(2)"), call.replace("{}", "np.uint8(2)")))],
+    "what is no integer is refused in its place": ["v0 = values((1, 2, 8, 8), 'float32', 3)",
+        "v1 = F.pad(v0, (1.5, 1))",
+        "v1 = F.pad(v0, '')", "v1 = F.pad(v0, {})", "v1 = F.conv2d(v0, t.ones(2, 2, 2, 2), stride=b'x')",
+        "v1 = F.max_pool2d(v0, 2, '')",
+        "v1 = F.interpolate(v0, scale_factor='2')", "v1 = F.interpolate(v0, scale_factor=float('inf'))",
+        "v1 = F.interpolate(v0, scale_factor=float('nan'))", "v1 = F.adaptive_avg_pool2d(v0, True)",
+        "v1 = F.max_pool2d(v0, True)"],
+    "a mode is a bool": [*(f"t.set_grad_enabled({mode})" for mode in ("None", "0", "'no'", "1.5")),
+        "v0 = t.ones(2, requires_grad=True) * 2"],
     "what has no derivative is computed": ["v0 = t.ones(3, requires_grad=True)",
         "v1 = v0.scatter(0, t.tensor([1]), t.tensor([2.0]), reduce='multiply')", "v1.sum().backward()"],
+    "a power keeps its base for backward, whatever computes it": [
+        "v0 = t.tensor([0.25, 1.0, 4.0, 0.0]).requires_grad_()",
+        *(
+            line
+            for power in (*(f"v0 ** {n}" for n in (0.5, -0.5, -1, -2, 3)), "v0.pow(0.5)", "(v0 * 1).pow_(-1)")
+            for line in (f"v1 = {power}", "say(v1.grad_fn.name())", "v1 += 1", "v1.sum().backward()")
+        ),
+        "v2 = t.autograd.grad((v0 ** 0.5).sum(), v0, create_graph=True)[0]",
+        "v2.mul_(2)",
+        "v2.sum().backward()",
+    ],
+    "a bound of half precision is the same for the gradient as for the result": [
+        "v0 = t.tensor([0.0999755859375, 0.7001953125, 0.0], dtype=t.float16).requires_grad_()",
+        *(
+            line
+            for call in ("v0.clamp_min(0.1)", "v0.clamp_max(0.7)", "v0.clamp(0.1, 0.7)", "(v0 * 1).clamp_(0.1, 0.7)",
+                "v0.clamp_min(1e-12)", "t.clamp(v0, t.tensor(0.1), t.tensor(0.7))", "t.maximum(v0, t.tensor(0.1))",
+                "t.fmin(v0, t.tensor(0.7))", "F.normalize(v0 * 0, dim=0)")
+            for line in (f"v1 = {call}", "v2 = t.autograd.grad(v1.sum(), v0)[0]")
+        ),
+        "v3 = t.tensor([0.10009765625, 2.0], dtype=t.bfloat16).requires_grad_()",
+        "v3.clamp(0.1, 2).sum().backward()",
+    ],
+    "factors of matrices lie in columns, and what is made of them in rows": [
+        "v0 = t.tensor([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.0, 2.0]], dtype=t.float64).expand(2, 3, 3)",
+        "v1 = values((3, 2), 'float64', 3)",
+        *(
+            f"say([x.stride() for x in ({call})])"
+            for call in ("*t.linalg.qr(v0), *t.linalg.qr(v1), *t.linalg.qr(v1, mode='complete')",
+                "*t.linalg.qr(v1.mT), t.linalg.qr(v1, mode='r')[1]", "*t.linalg.lu(v0), *t.linalg.lu(v1)",
+                "t.linalg.matrix_exp(v0), t.linalg.matrix_exp(v0[0] / 64), *t.linalg.eig(v0)",
+                "t.renorm(v0.mT, 2, 0, 0.5), t.renorm(v1.mT, 1, 1, 8.0)")
+        ),
+    ],
+    "of many tensors none is written to where one is refused": [
+        "v0 = values((2, 3), 'float32', 5)",
+        "v1 = values((2,), 'float32', 7).requires_grad_()",
+        *(f"t._foreach_{call}" for call in ("clamp_min_([v0, v1], 0)", "add_([v0, v1], 0.5)", "zero_([v0, v1])",
+            "sqrt_([v0, v1])", "copy_([v0, v1], [v0 + 1, v1])", "addcmul_([v0, v1], [v0, v1], [v0, v1])")),
+        "with t.no_grad(): t._foreach_add_([v0, v1], 1)",
+    ],
+    "an instance of a subclass is a view": [
+        "v0 = t.ones(3, requires_grad=True)",
+        "v1 = v0 * 2",
+        "v2 = v1.as_subclass(Tagged)",
+        "say(v2._base is v1, v2.grad_fn.name(), type(v2).__name__)",
+        "v6 = t.ones(2).as_subclass(Tagged).clone().detach().requires_grad_()",
+        "(v6 * 3).sum().backward()",
+        "say(v6.grad is v6.grad, type(v6.grad).__name__, type(v6.T).__name__)",
+        "v2.mul_(3)",
+        "v1.sum().backward()",
+        "v3 = values((3,), 'float32', 2)",
+        "v4 = v3.as_subclass(Tagged)[:2]",
+        "say(v4._base is v3, v4._version)",
+        "v3.add_(1)",
+        "v0.as_subclass(Tagged).mul_(2)",
+        "v5 = v0.as_subclass(int)",
+    ],
+    "what cannot be saved is refused as by pickle": ["v0 = t.ones(2)", "v1 = through_file(v0.as_subclass(Tagged))",
+        "v2 = through_pickle(v0.as_subclass(Tagged))", "v3 = through_file([v0, lambda: 0])",
+        "v4 = through_file(hook('h'))"],
+    "the gradient of a complex number is not asked for without one": [
+        "v0 = values((3, 2), 'complex64', 2)",
+        "v1 = t.func.grad(lambda x: (x * x).sum())(v0)",
+        "v2 = t.func.vmap(t.func.grad(lambda x: (x * x).sum()))(v0)",
+        "v3 = t.func.vmap(t.func.grad(lambda x: (x * x.conj()).real.sum()))(v0).resolve_conj()",
+        "v4 = t.func.grad(lambda x: t.ones(()) * 1j)(v0)",
+    ],
 }  # fmt: skip
 
 

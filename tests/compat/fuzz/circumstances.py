@@ -10,7 +10,7 @@ import ast
 import re
 
 import numpy as np
-from detours import ANOTHER_WAY, WRITTEN, Uncounted, agrees, another_way, saving_copies
+from detours import ANOTHER_WAY, WRITTEN, Uncounted, agrees, another_way, saving_copies, with_wide_comparisons
 from differences import known
 from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import GRADIENT
@@ -27,6 +27,8 @@ TOGETHER = "; not without changes in place of what was given the memory of anoth
 BASED = "; a view whose base requires a gradient"
 HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 AS_BOUNDED = "; as PyTorch with a bound of zero"
+AS_WIDE = "; as PyTorch with comparisons of wider integers"
+AS_FACTORS = "; as PyTorch with wider factors of addcmul"
 AS_PARTS = "; as PyTorch with each part by itself"
 IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
@@ -36,6 +38,7 @@ OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
 GIVEN = re.compile(r"(v\d+)(?: = t[.].*\))?(?:[.]set_\(|[.]data = )")
 OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
+COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.](eq|ne|lt|le|gt|ge|greater|less)(_equal)?_?\(")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(r"\b(digamma|hardsigmoid|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
@@ -46,11 +49,17 @@ def circumstances(libraries, steps, why, operands):
     if why.startswith("raised") and is_known_in_range(libraries, steps, why, operands):
         return IN_RANGE
     if not why.startswith("raised") and "; both raised" in why:
-        return NOTHING_CHANGED if changes_nothing(libraries[-1], steps) else "; cresset changed something"
+        if changes_nothing(libraries[-1], steps):
+            return NOTHING_CHANGED
+        anew = GRADIENT.search(steps[-1]) and remade(libraries, steps[:-1])
+        return "; cresset changed something" + (REMADE + uncounted(libraries, steps) if anew else "")
     bounded = re.sub(r"([(,] ?)-\d+(?=[,)])", r"\g<1>0", steps[-1])
     wraps = "clamp" in steps[-1] and bounded != steps[-1] and " uint8 " in operands
     if wraps and agrees_with(libraries, steps, bounded):
         return AS_BOUNDED
+    compared = COMPARED.search(steps[-1]) and re.search(r" u?int(8|16|32) ", operands) and not why.startswith("only")
+    if compared and agrees(libraries, steps, with_wide_comparisons(steps), answered=False):
+        return AS_WIDE
     if "operands share memory" in operands:
         text = with_copies(steps[-1])
         if text and agrees_with(libraries, steps, text):
@@ -108,6 +117,10 @@ def circumstances(libraries, steps, why, operands):
             r"t[.]mean\((v\d+), (.*), out=(.*)\)$", r"\3.copy_(t.complex(\1.real.mean(\2), \1.imag.mean(\2)))", text
         )
         return AS_PARTS if agrees_with(libraries, steps, text) else ""
+    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
+        theirs = [step.replace("t.addcmul(", "addcmul(") for step in steps]
+        if theirs != steps and agrees(libraries, steps, theirs, answered=False):
+            return AS_FACTORS
     found = re.match(r"v\d+: (-?\d+) instead of (-?\d+) at .* u?int\d+$", why)
     if found and "linspace(" in steps[-1]:
         return "; by one" if abs(int(found[1]) - int(found[2])) == 1 else ""
@@ -286,8 +299,11 @@ def remade(libraries, steps):
 
 
 def uncounted(libraries, steps):
-    """The words where cresset ends as PyTorch does when writes that are not recorded do not count there."""
-    return ANOTHER_WAY if agrees(libraries, steps, steps, answered=False, side=Uncounted(libraries[0])) else ""
+    """The words where cresset ends as PyTorch does when writes that are not recorded, or those of them that make a
+    history anew, do not count there.
+    """
+    sides = (Uncounted(libraries[0], of) for of in (lambda x: True, lambda x: x._is_view() and x.requires_grad))
+    return ANOTHER_WAY if any(agrees(libraries, steps, steps, answered=False, side=side) for side in sides) else ""
 
 
 def after(library, steps):

@@ -32,6 +32,12 @@ def helpers(t):
     def whole(x):
         return x.to(t.int64) if x.dtype == t.bool else x
 
+    def wide(x):
+        return x if x.is_floating_point() or x.is_complex() else x.to(t.int64)
+
+    def addcmul(x, one, other, value):
+        return t.addcmul(x, wide(one), wide(other), value=value)
+
     def clamp(x, *bounds):
         x, *spread = t.broadcast_tensors(x, *(t.as_tensor(x if b is None else b) for b in bounds))
         return t.clamp(x, *(None if b is None else s for b, s in zip(bounds, spread, strict=True)))
@@ -59,9 +65,11 @@ def helpers(t):
         "owned": owned,
         "fill": fill,
         "whole": whole,
+        "addcmul": addcmul,
         "clamp": clamp,
         "carried": carried,
         "widened": lambda: widened(t),
+        "comparing_widely": lambda: comparing_widely(t),
     }
 
 
@@ -104,6 +112,25 @@ def widened(t):
             return tree_map_only(t.Tensor, lambda x: originals.get(id(x), x), result)
 
     return Widened()
+
+
+def comparing_widely(t):
+    """A block in which PyTorch compares integers as int64, so that no number wraps round in a narrower dtype."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_map_only
+
+    class ComparingWidely(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            name, in_place = re.fullmatch(r"(\w+?)(_?)", function.overloadpacket.__name__).groups()
+            if name not in ("eq", "ne", "lt", "le", "gt", "ge"):
+                return function(*args, **(kwargs or {}))
+            is_whole = lambda x: not (x.is_floating_point() or x.is_complex())  # noqa: E731
+            given = tree_map_only(t.Tensor, lambda x: x.to(t.int64) if is_whole(x) else x, args)
+            if in_place:
+                return args[0].copy_(getattr(t, name)(*given))
+            return function(*given, **(kwargs or {}))
+
+    return ComparingWidely()
 
 
 # ---- lines that PyTorch runs instead
@@ -157,6 +184,11 @@ def in_single_precision(steps):
     return [*steps[:-1], f"with widened():\n    {steps[-1]}"]
 
 
+def with_wide_comparisons(steps):
+    """Integers of the last line are compared as int64."""
+    return [*steps[:-1], f"with comparing_widely():\n    {steps[-1]}"]
+
+
 # ---- lines that both run instead
 
 
@@ -196,7 +228,7 @@ WAYS = [
     (r"does not support automatic differentiation for outputs with complex dtype|Autograd not support dtype", without_recording),
     (r"out != nullptr INTERNAL ASSERT FAILED", without(r"[.]retain_grad\(")),
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
-    (r"Output 0 of \w+ is a view and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
+    (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(lambda x: x \* 2 \+ 1\)\((v\d+)\)", r"\1 * 2 + 1")),
     (r"Function PixelShuffleBackward0 returned an invalid", anywhere(r"F\.pixel_shuffle\(", "shuffled(")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
@@ -266,9 +298,15 @@ def keeping_graphs(library):
 
 
 class Uncounted(Side):
-    """A side on which writes that are not recorded do not count, so that no history is made anew after them."""
+    """A side on which writes that are not recorded do not count (`of`: those to tensors of which this holds), so that no
+    history is made anew after them.
+    """
 
     NOT_RECORDED = re.compile(r"^with t\.no_grad\(\): |[.]step\(|'step'")
+
+    def __init__(self, library, of=lambda x: True):
+        self.of = of
+        super().__init__(library)
 
     def run(self, text):
         before = [
@@ -279,8 +317,8 @@ class Uncounted(Side):
         plain = any(
             x._version != n and not (x._is_view() and x is not target) and not x.requires_grad for x, n in before
         )
-        if plain or self.NOT_RECORDED.search(text):
-            for x, version in before:
+        if plain or self.error or self.NOT_RECORDED.search(text):  # what is refused is not recorded either
+            for x, version in (pair for pair in before if self.of(pair[0])):
                 self.t._C._autograd._unsafe_set_version_counter((x,), (version,))
 
 

@@ -28,6 +28,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import steps_autograd  # noqa: E402, F401
 import steps_memory  # noqa: E402, F401
+import steps_training  # noqa: E402, F401
 import steps_values  # noqa: E402, F401
 import vocabulary  # noqa: E402
 from children import MOST_MEMORY, RECORD, fork, note, watch  # noqa: E402

@@ -38,6 +38,7 @@ SMALLEST = {
     "complex64": 1e-37,
     "complex128": 1e-307,
 }
+LARGEST = {"float16": 65504.0, "bfloat16": 2.0**128 * (1 - 2.0**-8), "float32": 2.0**128 * (1 - 2.0**-24)}
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}  # of the parts
 DOUBLE = ("float64", "complex128")
 UNITS = 8
@@ -195,7 +196,7 @@ class Rounding:
         with np.errstate(all="ignore"):
             again = (rounded == theirs) | ((rounded != rounded) & (theirs != theirs))  # the same program indeed
             nearer = NEARER * np.abs(ours - exact) <= np.abs(theirs - exact)
-            return again & np.isfinite(exact) & (nearer | ~away(exact, ours, dtype))
+            return again & np.isfinite(exact) & (nearer | ~away(exact, ours, dtype) | (ours == overflown(exact, dtype)))
 
     def beside_double(self, read, seed, narrowed, whole=False):
         """The result and that in double precision, both of the same operands, which are moved (seed 0: which are not);
@@ -370,6 +371,13 @@ def moved(value, unit, rng, by):
     units = np.array([rng.choice(by) for _ in range(value.size)], float).reshape(value.shape)
     with np.errstate(all="ignore"):
         return np.where(value == 0, value, value * (1 + units * unit))
+
+
+def overflown(value, dtype):
+    """Real numbers, infinite where they are larger than those of the dtype."""
+    if dtype not in LARGEST:
+        return value
+    return np.where(np.abs(value) > LARGEST[dtype], np.copysign(np.inf, value), value)
 
 
 def write(array, dtype, value):

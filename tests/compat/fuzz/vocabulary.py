@@ -206,6 +206,98 @@ def vocabulary(t):
             say("Two", first, second)
             return first * y + second, first * x + second
 
+    def module_hook(name, does=None):
+        """A hook for modules, before or after a call or its gradients, that writes down what it was given."""
+
+        def run(module, *given):
+            say(name, type(module).__name__, given)
+            return given[-1] * 2 if does == "double" and isinstance(given[-1], t.Tensor) else None
+
+        return run
+
+    def descend(optimizer):
+        """One step towards zero of all parameters."""
+
+        def loss():
+            optimizer.zero_grad()
+            squares = [(p * p).sum().float() for group in optimizer.param_groups for p in group["params"]]
+            total = sum(squares[1:], squares[0])
+            total.backward()
+            return total
+
+        say(optimizer.step(loss))
+
+    def forward_mode(function, x, tangent):
+        """The tangent of function(x)."""
+        with t.autograd.forward_ad.dual_level():
+            dual = t.autograd.forward_ad.make_dual(x, tangent)
+            return t.autograd.forward_ad.unpack_dual(function(dual)).tangent
+
+    class Tagged(t.Tensor):
+        """A subclass without rules of its own."""
+
+        def new_empty(self, *given, **named):  # copy.deepcopy asks for it
+            return super().new_empty(*given, **named).as_subclass(Tagged)
+
+    class Viewed(t.autograd.Function):
+        """A view of what was given."""
+
+        @staticmethod
+        def forward(ctx, x):
+            return x.view(-1)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.sum().expand(grad.shape)
+
+    class Itself(t.autograd.Function):
+        """What was given, with a derivative of its own."""
+
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            say("Itself", grad)
+            return grad * 3
+
+    class Once(t.autograd.Function):
+        """A square whose derivative has none."""
+
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs, output)
+
+        @staticmethod
+        @t.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            x, _ = ctx.saved_tensors
+            return 2 * x * grad
+
+    class Sparing(t.autograd.Function):
+        """Two results: one without a gradient, and gradients that are None where there are none."""
+
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x * 2, x > 0
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output[1])
+            ctx.set_materialize_grads(False)
+
+        @staticmethod
+        def backward(ctx, first, second):
+            say("Sparing", first is None, second is None, ctx.needs_input_grad)
+            return None if first is None else first * 2
+
     names = dict(locals())
     names.update(copy=copy, gc=gc, np=np, nan=float("nan"), inf=float("inf"))
     return names
