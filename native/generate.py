@@ -6,8 +6,8 @@ Reads the formulas in src/cresset/ops/pointwise (pure Python; nothing needs to b
   pointwise_loops.cpp     kPointwiseLoops_<level>: the loops in the order of the table; compiled once per level
   updates.cpp             kUpdates_<level>: the steps of the optimizers; compiled once per level
   printed_for_cuda.cpp    kPrintedForCuda: the same formulas and steps as text for NVRTC; compiled once
-A loop over floating-point numbers that vectorizes exists at every level. Loops over integers and complex numbers, and
-those that call the C library, exist at the baseline level only, and the other levels refer to them. `--list` prints the
+A loop that vectorizes exists at every level. Loops that divide integers, those of most functions of complex numbers and
+those that call the C library exist at the baseline level only, and the other levels refer to them. `--list` prints the
 names of the files.
 """
 
@@ -55,6 +55,8 @@ def family_file(name, operators, loops):
 // A choice stays a choice of two values: threading it into others would cost vectorized loops a sixth of their speed.
 #pragma GCC optimize("no-thread-jumps")
 
+#include "base/complex_arithmetic.h"
+#include "base/integer_math.h"
 #include "base/polynomials.h"
 #include "base/vector_math.h"
 #include "dispatch/pointwise.h"

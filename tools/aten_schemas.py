@@ -16,7 +16,7 @@ SKIPPED = re.compile(
     r"_foreach_|_fused_|cudnn|miopen|mkldnn|_mps|mps_|_test_|_nested_|_sparse_|sparse_resize|fbgemm|quantized_|_cslt|_triton|_flash|_efficient|_philox"
     r"|.*_backward|.*_backward_|.*backward_data|.*_copy$|.*_jvp$|.*_for_mps$"
 )
-KEPT = {"lift_fresh_copy", "_to_copy", "index_copy"}
+KEPT = {"lift_fresh_copy", "_to_copy", "index_copy", "_sparse_addmm"}
 # In branches of PyTorch's own functions; nothing here runs them.
 NAMED = {
     "_upsample_lanczos2d_aa",

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/engine.h"
+#include "dispatch/pointwise_call.h"
 #include "dispatch/profile_memory.h"
 #include "tensor/allocator.h"
 
@@ -186,6 +187,22 @@ static bool passes_gradient_on(const OperatorNode& node, int input, const Tensor
   return !std::memcmp(number, product, sizeof number);
 }
 
+// What a formula's backward reads for input k. A number among those of half precision is rounded as it was for the
+// result (is_rounded), so that both find it on the same side of another number.
+static Tensor operand_of(const OperatorNode& node, int k, Dtype common) {
+  const PointwiseDefinition& def = *node.op.pointwise;
+  const bool rounds = is_rounded(def, k, common) && def.inputs[k] != 'b';
+  if (node.is_number & (1 << k)) {
+    const Scalar& number = node.pointwise_numbers[k];
+    return wrapped_number(rounds ? rounded(number, common) : number);
+  }
+  const Tensor saved = node.pointwise_inputs[k].unpack(node);
+  if (!rounds || saved.dim() > 0 || saved.dtype() == common) return saved;
+  const Tensor converted = empty_like_layout(saved, common);
+  copy_into(converted, saved);
+  return converted;
+}
+
 void OperatorNode::backward(Grads& grads, Grads& out) {
   check(!released,
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -216,9 +233,7 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
     Tensor saved_tensors[kMaxPointwiseInputs + 1];
     int count = 0;
     for (int k = 0; k < def.input_count; ++k)
-      if (def.uses[i] & (1 << k))
-        saved_tensors[count++] =
-            is_number & (1 << k) ? wrapped_number(pointwise_numbers[k]) : pointwise_inputs[k].unpack(*this);
+      if (def.uses[i] & (1 << k)) saved_tensors[count++] = operand_of(*this, k, grads[0].dtype());
     if (def.uses[i] & kUsesOutput) saved_tensors[count++] = pointwise_output.unpack(*this);
     out[i] = pointwise_backward(op, i, grads[0], {saved_tensors, static_cast<size_t>(count)}, attributes);
   }
@@ -245,6 +260,10 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
     for (auto& hook : std::vector(state->post_accumulate)) hook->call(variable);
 }
 
+Tensor AccumulateGrad::empty_like_variable(Dtype dtype) const {
+  return empty(TensorInfo{variable.sizes(), variable.strides(), dtype, variable.device()});
+}
+
 void AccumulateGrad::accumulate(Grads& grads) {
   static const Operator& add = *Registry::instance().find("add");
   static const Operator& add_ = *Registry::instance().find("add_");
@@ -260,8 +279,11 @@ void AccumulateGrad::accumulate(Grads& grads) {
     state.grad = state.grad.defined() ? python_steps.interpret(in_place ? "add_" : "add", state.grad, grad) : grad;
   } else if (!state.grad.defined()) {
     if (modes.grad_enabled || grad->level) {
-      static const Operator& clone_op = *Registry::instance().find("clone");
-      state.grad = call_operator(clone_op, grad);
+      static const Operator &clone_op = *Registry::instance().find("clone"),
+                            &copy_op = *Registry::instance().find("copy_");
+      const bool in_its_layout = !grad->level && keeps_grad_layout && is_dense(variable.sizes(), variable.strides());
+      state.grad = in_its_layout ? call_operator(copy_op, empty_like_variable(grad.dtype()), grad)
+                                 : call_operator(clone_op, grad);
     } else {
       // The gradient may be kept as it is when nobody else holds it, but for the hooks after this node, and its
       // layout is the variable's.
@@ -276,7 +298,7 @@ void AccumulateGrad::accumulate(Grads& grads) {
         state.grad = clone(grad, MemoryFormat::preserve);
       } else {
         Tensor copy = is_dense(variable.sizes(), variable.strides())
-                          ? empty(TensorInfo{variable.sizes(), variable.strides(), grad.dtype(), variable.device()})
+                          ? empty_like_variable(grad.dtype())
                           : empty(variable.sizes(), grad.dtype(), variable.device());
         copy_into(copy, grad);
         state.grad = copy;

@@ -185,6 +185,7 @@ class AccumulateGrad : public Node {
 
  private:
   void accumulate(Grads& grads);
+  Tensor empty_like_variable(Dtype dtype) const;
 };
 
 // ---- what autograd keeps with a tensor

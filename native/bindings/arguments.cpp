@@ -29,6 +29,9 @@ const char* expected(const Parameter& p) {
 // Of tensors: whether it may stand for a Python number, as a 0-d one without a gradient may.
 bool is_one_number(PyObject* o) { return !is_tensor(o) || (impl_of(o)->dim() == 0 && !impl_of(o)->requires_grad); }
 
+// The same for an integer, which a bool is not.
+bool is_one_integer(PyObject* o) { return is_one_number(o) && !(is_tensor(o) && impl_of(o)->dtype == Dtype::b8); }
+
 // One of several integers given as separate arguments: view(2, 3).
 bool fits_varargs(PyObject* o, int64_t* value = nullptr) {
   if (PyBool_Check(o) || PyTuple_Check(o) || PyList_Check(o) || !PyIndex_Check(o)) return false;
@@ -99,7 +102,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     case ArgType::integer: {
       int64_t i;
       if (PyBool_Check(o) || !to_integer(o, i)) return false;
-      if (!PyLong_CheckExact(o) && !is_one_number(o) && p.name != "index") return false;  // that may be of one element
+      if (!PyLong_CheckExact(o) && !p.one_element && !is_one_integer(o)) return false;
       v = Value(Scalar(i));
       return true;
     }

@@ -2,6 +2,7 @@
 // for themselves, as a call of an operator does. When there are none, all that happens is a look at the arguments'
 // types.
 #include <map>
+#include <vector>
 
 #include "bindings/arguments.h"
 #include "dispatch/profile.h"
@@ -56,6 +57,18 @@ PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged
   return PyObject_Vectorcall(function, args, flagged, names);
 }
 
+// einsum(equation, [a, b]) is einsum(equation, a, b), also for those who are asked.
+PyObject* call_with_operands(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names) {
+  if (PyVectorcall_NARGS(flagged) != 2 || names || !PyUnicode_Check(args[0]) ||
+      !(PyList_Check(args[1]) || PyTuple_Check(args[1])))
+    return call_overridable(self, args, flagged, names);
+  const Ref operands(PySequence_Tuple(args[1]));
+  if (!operands) return nullptr;
+  std::vector<PyObject*> all{args[0]};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands.get()); ++i) all.push_back(PyTuple_GET_ITEM(operands.get(), i));
+  return call_overridable(self, all.data(), all.size(), nullptr);
+}
+
 PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
   return !object || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
 }
@@ -100,10 +113,11 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* new_overridable(PyObject* function, PyObject* module, bool is_told = true, bool is_attribute = false) {
+PyObject* new_overridable(PyObject* function, PyObject* module, bool is_told = true, bool is_attribute = false,
+                          bool takes_list = false) {
   auto* o = reinterpret_cast<PyOverridable*>(function_type->tp_alloc(function_type, 0));
   if (!o) return nullptr;
-  o->vectorcall = call_overridable;
+  o->vectorcall = takes_list ? call_with_operands : call_overridable;
   o->function = Py_NewRef(function);
   o->module = Py_XNewRef(module);
   o->is_told = is_told;
@@ -111,12 +125,13 @@ PyObject* new_overridable(PyObject* function, PyObject* module, bool is_told = t
   return reinterpret_cast<PyObject*>(o);
 }
 
-// overridable(function, module=that of the function, is_told=True, is_attribute=False)
+// overridable(function, module=that of the function, is_told=True, is_attribute=False, takes_list=False)
 PyObject* overridable(PyObject*, PyObject* args) {
   PyObject *function, *module = nullptr;
-  int is_told = 1, is_attribute = 0;
-  if (!PyArg_ParseTuple(args, "O|Upp:overridable", &function, &module, &is_told, &is_attribute)) return nullptr;
-  return new_overridable(function, module, is_told, is_attribute);
+  int is_told = 1, is_attribute = 0, takes_list = 0;
+  if (!PyArg_ParseTuple(args, "O|Uppp:overridable", &function, &module, &is_told, &is_attribute, &takes_list))
+    return nullptr;
+  return new_overridable(function, module, is_told, is_attribute, takes_list);
 }
 
 PyObject* behind(PyObject* o) {

@@ -46,7 +46,9 @@ struct Indexed {
   std::vector<Tensor> indices;  // empty: the view is all
 };
 
-Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
+// A slice of everything among several items changes nothing; one that stands alone is a view with a node of its own
+// (`alone`), as x[:] is in PyTorch.
+Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n, bool alone = false) {
   static const Operator &slice_op = op("slice"), &unsqueeze_op = op("unsqueeze");
   int64_t used = 0;
   for (Py_ssize_t i = 0; i < n; ++i) used += dims_used(items[i]);
@@ -75,11 +77,12 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       auto* s = reinterpret_cast<PySliceObject*>(o);
       const int64_t step = s->step == Py_None ? 1 : slice_end(s->step, "step");
       check_value(step > 0, "step must be greater than zero");
-      if (s->start != Py_None || s->stop != Py_None || step != 1) {
+      const int64_t start = s->start == Py_None ? 0 : slice_end(s->start, "start");
+      const int64_t stop = s->stop == Py_None ? INT64_MAX : slice_end(s->stop, "stop");
+      if (alone || start != 0 || step != 1 || stop < r.view.size(dim)) {
         Value none;
-        r.view = call_operator(slice_op, r.view, Scalar(dim),
-                               s->start == Py_None ? none : Value(Scalar(slice_end(s->start, "start"))),
-                               s->stop == Py_None ? none : Value(Scalar(slice_end(s->stop, "stop"))), Scalar(step));
+        r.view = call_operator(slice_op, r.view, Scalar(dim), s->start == Py_None ? none : Value(Scalar(start)),
+                               s->stop == Py_None ? none : Value(Scalar(stop)), Scalar(step));
       }
       ++dim;
     } else if (o == Py_Ellipsis) {
@@ -191,7 +194,8 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index) {
           "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number");
       return wrap(select(t, 0, i));
     }
-    Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
+    const bool alone = PySlice_Check(index);
+    Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n, alone); });
     if (r.indices.empty()) {
       static const Operator& alias = op("alias");
       return wrap(r.view.get() == t.get() ? call_operator(alias, t) : r.view);

@@ -198,20 +198,40 @@ namespace {
 // The older orders of arguments (ops/older_overload.h) are not what a caller should be told of.
 bool is_of_today(const Overload& o) { return o.op->signature.overload.rfind("older", 0) != 0; }
 
+// Whether this form takes out=: bindings/arguments.cpp decides by the same facts.
+bool takes_out(const Operator& op) {
+  return op.signature.index_of("out") < 0 && !op.inplace && !op.mutates && !op.view && !op.signature.results_are_list &&
+         !op.signature.results.empty();
+}
+
+// Whether a call of so many arguments may mean this overload.
+bool takes_as_many(const Overload& o, Py_ssize_t count) {
+  Py_ssize_t least = 0, most = takes_out(*o.op) ? 1 : 0;
+  for (const Parameter& p : o.op->signature.parameters) {
+    if (p.varargs) return true;
+    ++most;
+    if (!p.has_default) ++least;
+  }
+  return least <= count && count <= most;
+}
+
 [[noreturn]] void no_overload(PyOperator* self, const Arguments& a) {
-  const Overload* only = nullptr;
-  int forms = 0;
-  for (const Overload& o : *self->overloads)
-    if (is_of_today(o)) only = &o, ++forms;
-  if (forms == 1) {
+  const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
+  const Overload *of_today = nullptr, *meant = nullptr;
+  int forms = 0, fitting = 0;
+  for (const Overload& o : *self->overloads) {
+    if (!is_of_today(o)) continue;
+    of_today = &o, ++forms;
+    if (takes_as_many(o, total)) meant = &o, ++fitting;
+  }
+  if (const Overload* only = forms == 1 ? of_today : fitting == 1 ? meant : nullptr) {
     Call c(*only->op);
     Arena arena;
     std::string why;
     bind(*only->op, a, c, arena, &why);
-    throw Error(ErrorKind::type, why);
+    if (!why.empty()) throw Error(ErrorKind::type, why);
   }
   std::string got;
-  const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) {
     got += i ? ", " : "";
     if (i >= a.positional) got += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(a.names, i - a.positional))) + "=";
@@ -220,8 +240,9 @@ bool is_of_today(const Overload& o) { return o.op->signature.overload.rfind("old
   std::string expected;
   for (const Overload& o : *self->overloads) {
     if (!is_of_today(o)) continue;
-    const std::string& text = o.op->signature.text;
-    expected += "\n * " + text.substr(text.find('('));
+    std::string text = o.op->signature.text.substr(o.op->signature.text.find('('));
+    for (size_t at; (at = text.find("SymInt")) != std::string::npos;) text.replace(at, 6, "int");
+    expected += "\n * " + text;
   }
   fail(ErrorKind::type, PyUnicode_AsUTF8(self->name), "() received an invalid combination of arguments - got (", got,
        "), but expected one of:", expected);
@@ -278,12 +299,9 @@ PyObject* operator_signatures(PyObject* self, void*) {
   }
   return list;
 }
-// Whether some form takes out=: bindings/arguments.cpp decides by the same facts.
 PyObject* operator_takes_out(PyObject* self, void*) {
   for (const Overload& o : *self_of(self)->overloads)
-    if (o.op->signature.index_of("out") < 0 && !o.op->inplace && !o.op->mutates && !o.op->view &&
-        !o.op->signature.results_are_list && !o.op->signature.results.empty())
-      Py_RETURN_TRUE;
+    if (takes_out(*o.op)) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
 // The form in place of a formula of one tensor that gives floating numbers of the dtype it got, or None.
@@ -514,6 +532,27 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
     return o;
   });
 }
+// A view of all of a tensor, as an instance of a subclass. Nobody who handles calls is asked: it is not whole yet.
+PyObject* as_subclass(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *type, *data;
+    if (!PyArg_ParseTuple(args, "OO!", &type, tensor_type, &data)) raise_python();
+    check_type(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
+               "Creating a Tensor subclass from a class that does not inherit from Tensor: ",
+               PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : Py_TYPE(type)->tp_name);
+    static const Operator* alias = Registry::instance().find("alias");
+    struct Unhandled {
+      const bool dispatching = modes.dispatching, disabled = modes.dispatch_disabled;
+      Unhandled() { modes.dispatching = false, modes.dispatch_disabled = true; }
+      ~Unhandled() { modes.dispatching = dispatching, modes.dispatch_disabled = disabled; }
+    } unhandled;
+    const Tensor t = unwrap_elements("as_subclass", data);
+    Call c(*alias);
+    c.args[0] = Value(t);
+    call(c);
+    return wrap_as(c.outputs[0], reinterpret_cast<PyTypeObject*>(type));
+  });
+}
 // named_results(name, fields): for functions that are made of others.
 PyObject* named_results(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -544,6 +583,7 @@ PyMethodDef functions[] = {
     {"set_interpreted_type", set_interpreted_type, METH_O, nullptr},
     {"named_results", named_results, METH_VARARGS, "A type of named results."},
     {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},
+    {"as_subclass", as_subclass, METH_VARARGS, "A view of a tensor that is an instance of a subclass."},
     {}};
 
 }  // namespace

@@ -80,9 +80,9 @@ bool casts_out(const Operator& op) {
 }
 void let_cast_out(const Operator& op) { casting_operators().insert(&op); }
 
-void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
+void resize_out(const char* who, const Tensor& out, const TensorInfo& info, bool quiet) {
   if (out.sizes() == info.sizes) return;
-  if (out.numel() != 0 && warn)
+  if (out.numel() != 0 && warn && !quiet)
     warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()),
               ", which does not match the required output shape ", list(info.sizes),
               ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
@@ -365,7 +365,9 @@ void execute_on(Call& c, Device device) {
   for (int64_t i = 0; i < targets.size() && i < c.outputs.size(); ++i) {
     if (c.outputs[i].get() == targets[i].get()) continue;
     if (!op.infer && shares_memory(targets[i], c.outputs[i])) c.outputs[i] = clone(c.outputs[i]);
-    if (!op.inplace) resize_out(op.name().c_str(), targets[i], c.promised[i]);
+    // zeros, rand and their like give any out= the size that was asked for.
+    const bool is_asked_for = op.signature.index_of("pin_memory") >= 0;
+    if (!op.inplace) resize_out(op.name().c_str(), targets[i], c.promised[i], is_asked_for);
     copy_into(targets[i], c.outputs[i]);
     c.outputs[i] = targets[i];
   }

@@ -123,7 +123,7 @@ Dims result_strides(DimsView sizes, std::span<const Dims> operand_strides);
 // Whether `out` can take what is promised; then, give it the promised sizes, as out= does. Nobody may read its memory
 // for the same call any more.
 void check_out(const char* who, const Tensor& out, const TensorInfo& info);
-void resize_out(const char* who, const Tensor& out, const TensorInfo& info);
+void resize_out(const char* who, const Tensor& out, const TensorInfo& info, bool quiet = false);
 extern void (*warn)(const std::string& message);  // a Python UserWarning
 
 // Calls an operator from C++ through the whole path (recorded when grad mode is on).

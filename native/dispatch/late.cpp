@@ -104,6 +104,15 @@ class Builder {
     return true;
   }
 
+  // The result lies as images in private layout do.
+  void lie_as_images() {
+    LateValue& v = *value_;
+    v.images = result_.sizes[0];
+    v.channels = result_.sizes[1];
+    v.points = v.numel / std::max<int64_t>(v.images * v.channels, 1);
+    v.sizes = {v.numel};
+  }
+
   // The tensor of the result.
   Tensor finish() {
     LateValue& v = *value_;
@@ -145,7 +154,6 @@ class Builder {
 
   // Images in private layout go together in the order in which they lie.
   bool add_image(const Tensor& t, LateValue* from, Dtype wanted) {
-    LateValue& v = *value_;
     if (plain_ || !(t.sizes() == result_.sizes)) return false;
     if (from && from->state != LateValue::waiting) {
       from->settle();
@@ -156,10 +164,7 @@ class Builder {
       lying = physical(t);
       if (!lying.defined()) return false;
     }
-    v.images = t.size(0);
-    v.channels = t.size(1);
-    v.points = t.numel() / std::max<int64_t>(v.images * v.channels, 1);
-    v.sizes = {v.numel};
+    lie_as_images();
     Input& in = next(wanted);
     in.dtype = t.dtype();
     if (from) {
@@ -350,36 +355,59 @@ Tensor rows_late(const Operator& op, std::span<const Tensor> inputs, const Tenso
   return builder.finish();
 }
 
+Tensor placed_late(const Operator& op, std::span<const Tensor> inputs, const TensorInfo& result,
+                   RefPtr<PlacedWork> work) {
+  Builder builder(op, -1, result);
+  builder.value().made = result.dtype;
+  builder.lie_as_images();
+  for (const Tensor& t : inputs) builder.add_tensor(t, t.dtype(), t.strides());
+  builder.value().placed = std::move(work);
+  return builder.finish();
+}
+
+bool has_plain_tensors(const Call& c) {
+  for (size_t i = 0; i < c.op.signature.parameters.size(); ++i) {
+    if (c.args[i].kind != Kind::tensor) continue;
+    const TensorImpl& t = *c.args[i].tensor_;
+    if (t.level || !t.storage->device.is_cpu() || t.storage->was_cut()) return false;
+  }
+  return true;
+}
+
 namespace {
 struct LateForm {
-  const char* name;
-  DeviceType device;
+  const Operator* op;
   bool (*take)(Call& c);
-  const Operator* op = nullptr;
 };
-std::vector<LateForm>& late_forms() {
-  static auto* the = new std::vector<LateForm>;
-  return *the;
+std::vector<LateForm>& late_forms(DeviceType device) {
+  static auto* the = new std::vector<LateForm>[kDeviceTypes];
+  return the[static_cast<int>(device)];
 }
 }  // namespace
 
 void let_compute_late(const char* name, DeviceType device, bool (*take)(Call& c)) {
-  late_forms().push_back({name, device, take});
+  late_forms(device).push_back({Registry::instance().find(name), take});
 }
 
 bool compute_rows_late(Call& c) {
-  if (std::none_of(std::begin(group_runners), std::end(group_runners), [](GroupRunner r) { return r; })) return false;
-  for (LateForm& form : late_forms()) {
-    if (!form.op) form.op = Registry::instance().find(form.name);
-    if (form.op != &c.op) continue;
-    for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
-      const TensorImpl* const t = c.args[i].kind == Kind::tensor                           ? c.args[i].tensor_
-                                  : c.args[i].kind == Kind::tensors && c.args[i].count > 0 ? c.tensors(i)[0].get()
-                                                                                           : nullptr;
-      if (!t) continue;
-      if (t->storage->device.type != form.device || t->level) break;
-      if (is_late_place(t->storage->device, t->numel)) return form.take(c);
-    }
+  if (c.given_out) return false;
+  const TensorImpl* first = nullptr;
+  for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
+    const TensorImpl* const t = c.args[i].kind == Kind::tensor                           ? c.args[i].tensor_
+                                : c.args[i].kind == Kind::tensors && c.args[i].count > 0 ? c.tensors(i)[0].get()
+                                                                                         : nullptr;
+    if (!t) continue;
+    const Device device = t->storage->device;
+    if (t->level || (first && device.type != first->storage->device.type)) return false;
+    if (!first) first = t;
+    if (!is_late_place(device, t->numel)) continue;
+    const std::vector<LateForm>& forms = late_forms(device.type);
+    const auto form = std::find_if(forms.begin(), forms.end(), [&](const LateForm& f) { return f.op == &c.op; });
+    if (form == forms.end()) return false;
+    const char* const before = std::exchange(settle_reason, c.op.name().c_str());
+    const bool taken = form->take(c);
+    settle_reason = before;
+    return taken;
   }
   return false;
 }

@@ -38,6 +38,14 @@ class RowWork : public RefCounted {
   SmallVector<RefPtr<Storage>, 4> reads;  // beside its inputs
 };
 
+// An operator on images in a group of the CPU whose elements depend on where they lie, as those of a channel do: it
+// makes elements [at, at + n) of the result, in the order of memory, from the same elements of its inputs.
+class PlacedWork : public RefCounted {
+ public:
+  virtual void run(char* result, char* const* inputs, int64_t at, int64_t n) const = 0;
+  SmallVector<RefPtr<Storage>, 4> reads;  // beside its inputs
+};
+
 class LateValue;
 // The storage of a side waits for the value that it comes with.
 class SideValue final : public Pending {
@@ -71,8 +79,9 @@ class LateValue final : public Pending {
   const Operator* op = nullptr;
   int which = -1;  // the input whose gradient it is; -1: the operator itself
   Compute compute = Compute::f32;
-  Loop loop = nullptr;  // null: the input in another dtype, or `rows`
+  Loop loop = nullptr;  // null: the input in another dtype, or `rows`, or `placed`
   RefPtr<RowWork> rows;
+  RefPtr<PlacedWork> placed;
   SideValue* sides[RowWork::kMostSides] = {};  // those that somebody can see
   ScalarAttribute attributes[kMaxPointwiseInputs] = {};
   int count = 0;
@@ -120,6 +129,8 @@ struct Taker {
   int64_t unit;
   void (*take)(void* self, const char* elements, int64_t begin, int64_t n);
   void* self;
+  bool images = false;  // they come as those of images in private layout lie, otherwise in the plain order
+  bool again = false;   // `t` is read after that, too: they are written in any case
 };
 // Computes what `t` waits for and hands its elements over; they are written only where somebody else can see them.
 // False: t does not wait, or not as a whole, and nothing was done.
@@ -143,6 +154,12 @@ Tensor cast_late(const Tensor& t, Dtype dtype);
 // given tensors. Undefined: it has to run now.
 Tensor rows_late(const Operator& op, std::span<const Tensor> inputs, const TensorInfo& result, RefPtr<RowWork> work,
                  std::span<const TensorInfo> side_infos, std::span<Tensor> sides);
+// An operator on images in private layout, on the CPU: its inputs lie so, or will, and all have the result's sizes.
+Tensor placed_late(const Operator& op, std::span<const Tensor> inputs, const TensorInfo& result,
+                   RefPtr<PlacedWork> work);
+// Whether the call's tensors are ordinary ones of the CPU, as the forms below want them. What they wait for is
+// computed.
+bool has_plain_tensors(const Call& c);
 // Operators that are no formulas and can be computed late on a device: `take` gives the results, or says false.
 void let_compute_late(const char* name, DeviceType device, bool (*take)(Call& c));
 bool compute_rows_late(Call& c);

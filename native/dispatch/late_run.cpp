@@ -86,7 +86,7 @@ bool is_left(const LateValue& v, const Group& group, std::span<const RefPtr<Late
   for (const auto& other : group)
     for (int i = 0; i < other->count; ++i)
       if (other->inputs[i].from.get() == &v) {
-        if (other->loop || other->rows) return false;
+        if (other->loop || other->rows || other->placed) return false;
         is_cast = true;
       }
   return is_cast;
@@ -186,7 +186,7 @@ class Results {
 };
 
 std::string name_of_call(const LateValue& v) {
-  if (v.rows) return v.op->name();
+  if (v.rows || v.placed) return v.op->name();
   if (!v.loop) return std::string("to ") + name_of(v.dtype);
   return v.which < 0 ? v.op->name() : v.op->name() + " backward of input " + std::to_string(v.which);
 }
@@ -271,6 +271,7 @@ void finish(const Group& group) {
   for (const auto& v : group) {
     for (int i = 0; i < v->count; ++i) v->inputs[i].from.reset(), v->inputs[i].storage.reset();
     v->rows.reset();
+    v->placed.reset();
   }
 }
 
@@ -367,14 +368,16 @@ void LateValue::settle() {
 bool take_late(const Tensor& t, const Taker& taker) {
   const RefPtr<Pending> holder = pending_of(*t.storage());
   LateValue* const v = dynamic_cast<LateValue*>(holder.get());
-  if (!v || t->level || v->state != LateValue::waiting || !v->device.is_cpu() || v->images || !t.is_contiguous() ||
+  if (!v || t->level || v->state != LateValue::waiting || !v->device.is_cpu() || !t.is_contiguous() ||
       t.offset() != 0 || t.numel() != v->numel || t.dtype() != v->dtype)
     return false;
+  if (taker.images ? t.dim() < 3 || v->images != t.size(0) || v->channels != t.size(1) : v->images) return false;
   Group group;
   collect(*v, group, next_visit++);
   if (find_running(group)) return false;
   sort(group);
-  run_group(group, {}, &taker, !(t.storage()->use_count() == 1 && is_temporary && is_temporary(*t)));
+  const bool temporary = !taker.again && t.storage()->use_count() == 1 && is_temporary && is_temporary(*t);
+  run_group(group, {}, &taker, !temporary);
   return true;
 }
 
@@ -450,6 +453,8 @@ void settle_readers_of(const Storage& what) {
     }
     if (v->rows)
       for (const RefPtr<Storage>& s : v->rows->reads) found |= reads(s.get());
+    if (v->placed)
+      for (const RefPtr<Storage>& s : v->placed->reads) found |= reads(s.get());
     if (found) roots.push_back(v);
   }
   if (roots.empty()) return;

@@ -86,7 +86,7 @@ Operator& Registry::add_inplace_form(Operator& of) {
   op.inplace = true;
   op.knows_layout = of.knows_layout;
   op.differentiable = of.differentiable;
-  op.is_method = true;
+  op.is_method = of.is_method || !of.pointwise;
   op.is_function = of.is_function;
   op.node_name = of.node_name;
   op.doc = "In-place form of `" + of.signature.name + "`.";

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "dispatch/overlap.h"
 #include "dispatch/pointwise_call.h"
 
 namespace cresset {
@@ -22,6 +23,14 @@ double largest(Dtype d) {
 
 [[noreturn]] void unsupported(const Operator& op, Dtype d) {
   fail(ErrorKind::not_implemented, op.name(), ": \"", op.name(), "_cpu\" not implemented for '", name_of(d), "'");
+}
+
+// Memory that is written and read in parts is refused before a dtype is.
+void check_memory_in_place(const Call& c, const PointwiseDefinition& def) {
+  const char* who = c.op.name().c_str();
+  check_no_internal_overlap(who, c.tensor(0));
+  for (int i = 1; i < def.input_count; ++i)
+    if (c.args[i].is_tensor()) check_aliasing(who, c.tensor(0), c.tensor(i), Aliasing::whole);
 }
 
 Dtype result_dtype(Promotion promotion, Dtype common) {
@@ -312,6 +321,7 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   if (common == Dtype::b8 && def.inputs[0] == 'n') common = Dtype::i64;
   check_requirements(c, def, common);
   check_real_attributes(c, def, common);
+  if (c.op.inplace && !c.op.loops->forward[static_cast<int>(compute_of(common))]) check_memory_in_place(c, def);
   pick_loop(c.op, c.op.loops->forward, common, plan.compute);
   plan.common = common;
   plan.result.dtype = result_dtype(def.promotion, common);

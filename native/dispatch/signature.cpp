@@ -30,22 +30,16 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 ArgType parse_type(const std::string& t) {
-  static const std::pair<const char*, ArgType> table[] = {{"Tensor", ArgType::tensor},
-                                                          {"Tensor[]", ArgType::tensors},
-                                                          {"Tensor?[]", ArgType::tensors},
-                                                          {"Operand", ArgType::tensor_or_scalar},
-                                                          {"Scalar", ArgType::scalar},
-                                                          {"int", ArgType::integer},
-                                                          {"float", ArgType::real},
-                                                          {"bool", ArgType::boolean},
-                                                          {"float[]", ArgType::reals},
-                                                          {"ScalarType", ArgType::dtype},
-                                                          {"Device", ArgType::device},
-                                                          {"Layout", ArgType::layout},
-                                                          {"MemoryFormat", ArgType::memory_format},
-                                                          {"str", ArgType::text},
-                                                          {"Generator", ArgType::generator},
-                                                          {"object", ArgType::object}};
+  static const std::pair<const char*, ArgType> table[] = {
+      {"Tensor", ArgType::tensor},     {"Tensor[]", ArgType::tensors},
+      {"Tensor?[]", ArgType::tensors}, {"Operand", ArgType::tensor_or_scalar},
+      {"Scalar", ArgType::scalar},     {"int", ArgType::integer},
+      {"SymInt", ArgType::integer},    {"float", ArgType::real},
+      {"bool", ArgType::boolean},      {"float[]", ArgType::reals},
+      {"ScalarType", ArgType::dtype},  {"Device", ArgType::device},
+      {"Layout", ArgType::layout},     {"MemoryFormat", ArgType::memory_format},
+      {"str", ArgType::text},          {"Generator", ArgType::generator},
+      {"object", ArgType::object}};
   for (auto& [name, type] : table)
     if (t == name) return type;
   if (t.starts_with("int[")) return ArgType::integers;
@@ -114,6 +108,7 @@ Signature Signature::parse(const std::string& text) {
     }
     p.varargs = type == "int[...]";
     p.single = type.starts_with("int[") && type != "int[]" && type != "int[...]";
+    p.one_element = type == "SymInt";
     p.type = parse_type(type);
     if (p.has_default) parse_default(p);
     s.parameters.push_back(std::move(p));

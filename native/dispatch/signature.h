@@ -34,8 +34,9 @@ struct Parameter {
   bool optional = false;  // None is allowed (written with ?)
   bool has_default = false;
   bool keyword_only = false;
-  bool varargs = false;  // int[...]: view(2, 3) as well as view((2, 3))
-  bool single = false;   // int[1]: one integer will do
+  bool varargs = false;      // int[...]: view(2, 3) as well as view((2, 3))
+  bool single = false;       // int[1]: one integer will do
+  bool one_element = false;  // SymInt: a tensor of one integer will do, whatever its shape
   std::string default_text;
   Value default_value;
   Dims default_integers;  // keeps the list of default_value alive

@@ -236,7 +236,12 @@ void Tiles::add_loops(std::span<const TileResult> results) {
         if (input.dtype != input.wanted) in = convert(in, input.dtype, input.wanted, new_block(size_of(input.wanted)));
       }
     }
-    if (!v.loop) {
+    if (v.placed) {
+      runs.kind = Step::placed;
+      runs.work = v.placed.get();
+      runs.out = at[k] = result_place(results[k]);
+      steps_.push_back(runs);
+    } else if (!v.loop) {
       at[k] = convert(runs.in[0], v.inputs[0].dtype, v.dtype, result_place(results[k]));
     } else {
       const bool converts = v.made != v.dtype;
@@ -354,6 +359,12 @@ void Tiles::run_blocks() {
             p[0] = find(s.out);
             for (int i = 0; i < s.count; ++i) p[1 + i] = find(s.in[i]);
             s.function(p, s.attributes, n);
+            break;
+          }
+          case Step::placed: {
+            char* p[kMaxOperands];
+            for (int i = 0; i < s.count; ++i) p[i] = find(s.in[i]);
+            s.work->run(find(s.out), p, at, n);
             break;
           }
           case Step::gather: gather(find(s.out), s.in[0].base, s.sizes, s.strides, at, n, s.in[0].width); break;

@@ -21,11 +21,12 @@ class Tiles {
     bool operator==(const Place&) const = default;
   };
   struct Step {
-    enum Kind : uint8_t { loop, gather, convert, stream, printed } kind = loop;
+    enum Kind : uint8_t { loop, placed, gather, convert, stream, printed } kind = loop;
     Place out, in[kMaxOperands];
     int count = 0;
     Loop function = nullptr;
     const ScalarAttribute* attributes = nullptr;
+    const PlacedWork* work = nullptr;
     Dtype from = Dtype::f32, to = Dtype::f32;
     DimsView sizes, strides;
   };

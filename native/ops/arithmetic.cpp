@@ -62,8 +62,9 @@ const Operator* simple_power(const Call& c) {
   static const auto power = [](double value, bool only_real, const std::string& name) -> Power {
     return {value, only_real, Registry::instance().find(name), Registry::instance().find(name + "_")};
   };
-  static const Power powers[] = {power(2, false, "square"), power(3, true, "cube"), power(0.5, true, "sqrt"),
-                                 power(-0.5, true, "rsqrt"), power(-1, true, "reciprocal")};
+  static const Power powers[] = {power(2, false, "square"),          power(3, true, "cube"),
+                                 power(0.5, true, "power_half"),     power(-0.5, true, "power_minus_half"),
+                                 power(-1, true, "power_minus_one"), power(-2, true, "power_minus_two")};
   for (const Power& p : powers) {
     if (p.exponent != exponent.scalar_.real || (p.only_real && !is_floating(d))) continue;
     // As in PyTorch, float16 has no roots here: -0.0 ** -0.5 is inf, the power, and not -inf, the root.

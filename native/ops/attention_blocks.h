@@ -161,8 +161,14 @@ struct AttentionBlocks : Kernels<C> {
   static void load_mask(const Problem& p, int64_t head, int64_t query, int64_t first, int64_t n, C* to) {
     const char* from = p.mask.at(head, query) + first * p.mask.step * size_of(p.mask.dtype);
     if (p.mask.dtype == Dtype::b8) {
-      const bool* seen = reinterpret_cast<const bool*>(from);
-      for (int64_t j = 0; j < n; ++j) to[j] = seen[j * p.mask.step] ? C(0) : -kInfinity;
+      // Told apart by vectors where they are neighbors: a branch for each, which cannot be guessed, would take longer
+      // than all the rest.
+      const auto* seen = reinterpret_cast<const uint8_t*>(from);
+      const C hidden[2] = {-kInfinity, C(0)};
+      if (p.mask.step == 1)
+        for (int64_t j = 0; j < n; ++j) to[j] = seen[j] != 0 ? C(0) : -kInfinity;
+      else
+        for (int64_t j = 0; j < n; ++j) to[j] = hidden[seen[j * p.mask.step] != 0];
     } else {
       const auto as = p.mask.dtype == Dtype::f32    ? load_as<float>
                       : p.mask.dtype == Dtype::f64  ? load_as<double>

@@ -1,10 +1,12 @@
 #include "ops/channel_sums.h"
 
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "base/instruction_set.h"
 #include "base/parallel.h"
+#include "dispatch/late.h"
 
 #pragma GCC diagnostic ignored \
     "-Wpsabi"  // vectors wider than the baseline's are passed only between functions that are inlined
@@ -22,11 +24,11 @@ struct Vectors {
 template <class T>
 using Channels = typename Vectors<T>::Channels;
 
-// Neighbors in a row of channels; only `left` elements of memory are there.
-template <class T>
-CRESSET_INLINE Channels<T> load(const T* from, int64_t left) {
+// Neighbors in a row of channels; unless it `is_whole`, only `left` elements of memory are there.
+template <class T, bool kWhole>
+CRESSET_INLINE Channels<T> load(const T* from, int64_t left, std::bool_constant<kWhole>) {
   Channels<T> v{};
-  if (left >= kChannels)
+  if (kWhole || left >= kChannels)
     std::memcpy(&v, from, sizeof v);
   else
     std::memcpy(&v, from, static_cast<size_t>(left) * sizeof(T));
@@ -38,41 +40,51 @@ CRESSET_INLINE V meet(const V* lanes) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
+// f(lane, row) for all rows. Where nobody asks what is left of the memory, lanes stay in registers: half the time.
+template <class F>
+CRESSET_INLINE void for_lanes(int64_t rows, const F& f) {
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+#pragma GCC unroll 8
+    for (int64_t l = 0; l < kLanes; ++l) f(l, r + l);
+  }
+#pragma GCC unroll 8
+  for (int64_t l = 0; l < kLanes; ++l)
+    if (r + l < rows) f(l, r + l);
+}
+
+#define CRESSET_LANE __attribute__((always_inline))
+
 // A block, channels innermost: `step` elements from row to row, `left` from its first element to the end of the memory.
 template <class T>
 struct MomentsInside {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, int64_t rows, int64_t step, int64_t left, int64_t channels, double* sums,
                           T* centers, double* squares) {
+    if ((rows - 1) * step + kChannels <= left)
+      fold(x, rows, step, left, channels, sums, centers, squares, std::true_type());
+    else
+      fold(x, rows, step, left, channels, sums, centers, squares, std::false_type());
+  }
+
+ private:
+  template <class Whole>
+  CRESSET_INLINE void fold(const T* x, int64_t rows, int64_t step, int64_t left, int64_t channels, double* sums,
+                           T* centers, double* squares, Whole is_whole) {
     using V = Channels<T>;
+    const auto at = [&](int64_t row) CRESSET_LANE { return load(x + row * step, left - row * step, is_whole); };
     V lanes[kLanes] = {};
-    int64_t r = 0;
-    for (; r + kLanes <= rows; r += kLanes) {
-#pragma GCC unroll 8
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] += load(x + (r + l) * step, left - (r + l) * step);
-    }
-#pragma GCC unroll 8
-    for (int64_t l = 0; l < kLanes; ++l)
-      if (r + l < rows) lanes[l] += load(x + (r + l) * step, left - (r + l) * step);
+    for_lanes(rows, [&](int64_t l, int64_t row) CRESSET_LANE { lanes[l] += at(row); });
     const V total = meet(lanes);
     V center{};
     for (int64_t c = 0; c < kChannels; ++c)
       center[c] = static_cast<T>(static_cast<double>(total[c]) / static_cast<double>(rows));
 #pragma GCC unroll 8
     for (int64_t l = 0; l < kLanes; ++l) lanes[l] = V{};
-    for (r = 0; r + kLanes <= rows; r += kLanes) {
-#pragma GCC unroll 8
-      for (int64_t l = 0; l < kLanes; ++l) {
-        const V d = load(x + (r + l) * step, left - (r + l) * step) - center;
-        lanes[l] += d * d;
-      }
-    }
-#pragma GCC unroll 8
-    for (int64_t l = 0; l < kLanes; ++l)
-      if (r + l < rows) {
-        const V d = load(x + (r + l) * step, left - (r + l) * step) - center;
-        lanes[l] += d * d;
-      }
+    for_lanes(rows, [&](int64_t l, int64_t row) CRESSET_LANE {
+      const V d = at(row) - center;
+      lanes[l] += d * d;
+    });
     const V around = meet(lanes);
     for (int64_t c = 0; c < channels; ++c) {
       sums[c] = static_cast<double>(total[c]);
@@ -87,22 +99,29 @@ struct SumsInside {
   template <class Fma>
   CRESSET_INLINE void run(const T* g, const T* x, const T* mean, int64_t rows, int64_t step, int64_t left,
                           int64_t channels, double* level, double* slope) {
+    if ((rows - 1) * step + kChannels <= left)
+      fold(g, x, mean, rows, step, left, channels, level, slope, std::true_type());
+    else
+      fold(g, x, mean, rows, step, left, channels, level, slope, std::false_type());
+  }
+
+ private:
+  template <class Whole>
+  CRESSET_INLINE void fold(const T* g, const T* x, const T* mean, int64_t rows, int64_t step, int64_t left,
+                           int64_t channels, double* level, double* slope, Whole is_whole) {
     using V = Channels<T>;
     V lanes[kLanes] = {}, products[kLanes] = {};
-    const V center = x ? load(mean, channels) : V{};
-    const auto add = [&](int64_t l, int64_t row) __attribute__((always_inline)) {
-      const V v = load(g + row * step, left - row * step);
-      lanes[l] += v;
-      if (x) products[l] += v * (load(x + row * step, left - row * step) - center);
-    };
-    int64_t r = 0;
-    for (; r + kLanes <= rows; r += kLanes) {
-#pragma GCC unroll 8
-      for (int64_t l = 0; l < kLanes; ++l) add(l, r + l);
+    if (x) {
+      const V center = load(mean, channels, std::false_type());
+      for_lanes(rows, [&](int64_t l, int64_t row) CRESSET_LANE {
+        const V v = load(g + row * step, left - row * step, is_whole);
+        lanes[l] += v;
+        products[l] += v * (load(x + row * step, left - row * step, is_whole) - center);
+      });
+    } else {
+      for_lanes(rows, [&](int64_t l, int64_t row)
+                          CRESSET_LANE { lanes[l] += load(g + row * step, left - row * step, is_whole); });
     }
-#pragma GCC unroll 8
-    for (int64_t l = 0; l < kLanes; ++l)
-      if (r + l < rows) add(l, r + l);
     const V total = meet(lanes), moment = meet(products);
     for (int64_t c = 0; c < channels; ++c) {
       level[c] = static_cast<double>(total[c]);
@@ -218,34 +237,78 @@ void channel_moments(const ChannelImages& s, const T* x, double* mean, double* s
   }
 }
 
+namespace {
+
+// The sums of each block.
+template <class T>
+class BlockSums {
+ public:
+  BlockSums(const ChannelImages& s, const T* x, const T* mean) : s_(s), x_(x), mean_(mean) {
+    const size_t places = static_cast<size_t>(blocks_of(s) * s.channels);
+    levels_.resize(places);
+    slopes_.resize(x ? places : 0);
+  }
+
+  int64_t channels() const { return s_.channels; }
+  // Channels from `c` on; g is the block's first row.
+  void inside(const T* g, int64_t block, int64_t c, int64_t count) {
+    const int64_t rows = rows_at(s_, block), start = block * kBlockRows * s_.channels + c, at = block * s_.channels + c;
+    run_vectorized<SumsInside<T>>(g + c, x_ ? x_ + start : nullptr, x_ ? mean_ + c : nullptr, rows, s_.channels,
+                                  rows * s_.channels - c, count, levels_.data() + at,
+                                  x_ ? slopes_.data() + at : nullptr);
+  }
+  void outside(const T* g, int64_t block, int64_t c) {
+    T first[kBlockRows], second[kBlockRows];
+    const int64_t rows = rows_at(s_, block), begin = block * kBlockRows, at = block * s_.channels + c;
+    run_vectorized<SumsOfBlock<T>>(rows_of_channel(s_, g, c, begin, rows, first),
+                                   x_ ? rows_of_channel(s_, x_, c, begin, rows, second) : nullptr, x_ ? mean_[c] : T(0),
+                                   rows, levels_.data() + at, x_ ? slopes_.data() + at : nullptr);
+  }
+  void add_up(double* level, double* slope) const {
+    const int64_t blocks = blocks_of(s_);
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      level[c] = 0;
+      if (x_) slope[c] = 0;
+      for (int64_t b = 0; b < blocks; ++b) {
+        level[c] += levels_[static_cast<size_t>(b * s_.channels + c)];
+        if (x_) slope[c] += slopes_[static_cast<size_t>(b * s_.channels + c)];
+      }
+    }
+  }
+
+ private:
+  const ChannelImages& s_;
+  const T *x_, *mean_;
+  std::vector<double> levels_, slopes_;
+};
+
+}  // namespace
+
 template <class T>
 void channel_sums(const ChannelImages& s, const T* g, const T* x, const T* mean, double* level, double* slope) {
-  const int64_t blocks = blocks_of(s), total = s.each() * s.channels;
-  const size_t places = static_cast<size_t>(blocks * s.channels);
-  std::vector<double> levels(places), slopes(x ? places : 0);
+  BlockSums<T> sums(s, x, mean);
   for_blocks(
       s,
       [&](int64_t block, int64_t c, int64_t count) {
-        const int64_t start = block * kBlockRows * s.channels + c, at = block * s.channels + c;
-        run_vectorized<SumsInside<T>>(g + start, x ? x + start : nullptr, x ? mean + c : nullptr, rows_at(s, block),
-                                      s.channels, total - start, count, levels.data() + at,
-                                      x ? slopes.data() + at : nullptr);
+        sums.inside(g + block * kBlockRows * s.channels, block, c, count);
       },
-      [&](int64_t block, int64_t c) {
-        T first[kBlockRows], second[kBlockRows];
-        const int64_t rows = rows_at(s, block), begin = block * kBlockRows, at = block * s.channels + c;
-        run_vectorized<SumsOfBlock<T>>(rows_of_channel(s, g, c, begin, rows, first),
-                                       x ? rows_of_channel(s, x, c, begin, rows, second) : nullptr, x ? mean[c] : T(0),
-                                       rows, levels.data() + at, x ? slopes.data() + at : nullptr);
-      });
-  for (int64_t c = 0; c < s.channels; ++c) {
-    level[c] = 0;
-    if (x) slope[c] = 0;
-    for (int64_t b = 0; b < blocks; ++b) {
-      level[c] += levels[static_cast<size_t>(b * s.channels + c)];
-      if (x) slope[c] += slopes[static_cast<size_t>(b * s.channels + c)];
-    }
-  }
+      [&](int64_t block, int64_t c) { sums.outside(g, block, c); });
+  sums.add_up(level, slope);
+}
+
+bool channel_sums_late(const ChannelImages& s, const Tensor& g, const float* x, const float* mean, double* level,
+                       double* slope) {
+  BlockSums<float> sums(s, x, mean);
+  const auto take = [](void* self, const char* elements, int64_t begin, int64_t) {
+    auto& to = *static_cast<BlockSums<float>*>(self);
+    const int64_t channels = to.channels(), block = begin / (kBlockRows * channels);
+    for (int64_t c = 0; c < channels; c += kChannels)
+      to.inside(reinterpret_cast<const float*>(elements), block, c, std::min(kChannels, channels - c));
+  };
+  const Taker taker{kBlockRows * s.channels, take, &sums, true, true};
+  if (!take_late(g, taker)) return false;
+  sums.add_up(level, slope);
+  return true;
 }
 
 template void channel_moments<float>(const ChannelImages&, const float*, double*, double*);

@@ -8,6 +8,8 @@
 #pragma once
 #include <cstdint>
 
+#include "tensor/tensor.h"
+
 namespace cresset {
 
 struct ChannelImages {
@@ -22,5 +24,9 @@ void channel_moments(const ChannelImages& s, const T* x, double* mean, double* s
 // The sum of g, and with x of g times the distance of x from `mean`.
 template <class T>
 void channel_sums(const ChannelImages& s, const T* g, const T* x, const T* mean, double* level, double* slope);
+// The same of images in private layout that are still to be computed (dispatch/late.h), which are then there; false:
+// they are not, and nothing was done.
+bool channel_sums_late(const ChannelImages& s, const Tensor& g, const float* x, const float* mean, double* level,
+                       double* slope);
 
 }  // namespace cresset

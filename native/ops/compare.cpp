@@ -45,13 +45,15 @@ struct Groups {
     int64_t* first = firsts.data<int64_t>();
     int64_t* start = starts.defined() ? starts.data<int64_t>() : nullptr;
     int64_t* group = inverse.defined() ? inverse.data<int64_t>() : nullptr;
+    int64_t found = 0;  // in a register: from memory each step would wait for the one before
     for (int64_t i = 0; i < n; ++i) {
       // Written in any case, and kept if the group begins here: there is no telling beforehand.
-      first[count] = position(i);
-      if (start) start[count] = i;
-      count += begins(i) ? 1 : 0;
-      if (group) group[position(i)] = count - 1;
+      first[found] = position(i);
+      if (start) start[found] = i;
+      found += begins(i) ? 1 : 0;
+      if (group) group[position(i)] = found - 1;
     }
+    count = found;
     if (start) start[count] = n;
   }
   void give(Call& c, const Tensor& values) const {
@@ -104,7 +106,10 @@ void run_unique(Call& c) {
     sort_items(items, scratch.data(), n);
     const bool nan = is_floating(input.dtype());
     groups.walk(
-        n, [&](int64_t i) { return i == 0 || items[i].key() != items[i - 1].key() || (nan && is_nan(items[i])); },
+        n,
+        [&](int64_t i) {  // without branches, which could only be guessed
+          return int{i == 0} | int{items[i].key() != items[i - (i > 0)].key()} | int{nan && is_nan(items[i])};
+        },
         [&](int64_t i) { return items[i].position(); });
   });
   give_distinct(c, groups, input);
@@ -124,7 +129,8 @@ void run_unique_consecutive(Call& c) {
         return a != b;
     };
     groups.walk(
-        input.numel(), [&](int64_t i) { return i == 0 || differ(v[i], v[i - 1]); }, [](int64_t i) { return i; });
+        input.numel(), [&](int64_t i) { return int{i == 0} | int{differ(v[i], v[i - (i > 0)])}; },
+        [](int64_t i) { return i; });
   });
   give_distinct(c, groups, input);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dispatch/call.h"
+#include "dispatch/late.h"
 #include "dispatch/registration.h"
 #include "ops/channel_sums.h"
 #include "ops/convolution_patches.h"
@@ -263,13 +264,26 @@ void run_bias_gradient(Call& c) {
   c.out().dtype() == Dtype::f64 ? sum_channels<double>(c.tensor(0), c.out())
                                 : sum_channels<float>(c.tensor(0), c.out());
 }
+// Of a gradient that is still to be computed: see dispatch/late.h.
+bool bias_gradient_late(Call& c) {
+  const Tensor grad = c.tensor(0);
+  if (grad.dtype() != Dtype::f32 || grad.dim() < 3 || !has_plain_tensors(c)) return false;
+  const int64_t images = grad.size(0), channels = grad.size(1);
+  const ChannelImages sizes{images, channels, grad.numel() / (images * channels), true};
+  std::vector<double> sums(static_cast<size_t>(channels));
+  if (!channel_sums_late(sizes, grad, nullptr, nullptr, sums.data(), nullptr)) return false;
+  const Tensor out = empty(Dims{channels}, Dtype::f32);
+  for (int64_t i = 0; i < channels; ++i) out.data<float>()[i] = static_cast<float>(sums[static_cast<size_t>(i)]);
+  c.give(out);
+  return true;
+}
 
 }  // namespace
 
 REGISTER(convolution) {
   r.add(
       "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
-      "transposed, int[] output_padding, int groups) -> Tensor",
+      "transposed, int[] output_padding, SymInt groups) -> Tensor",
       infer_convolution, run_convolution, kFunctionOnly | kKnowsLayout);
   r.add(
       "_convolution_input_gradient(Tensor grad_output, Tensor weight, int[] input_size, int[] stride, int[] padding, "
@@ -281,6 +295,7 @@ REGISTER(convolution) {
       infer_weight_gradient, run_weight_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
   r.add("_convolution_bias_gradient(Tensor grad_output) -> Tensor", infer_bias_gradient, run_bias_gradient,
         kKnowsLayout, "ConvolutionBackwardBackward0");
+  let_compute_late("_convolution_bias_gradient", DeviceType::cpu, bias_gradient_late);
 }
 
 }  // namespace cresset

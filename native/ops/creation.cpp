@@ -258,6 +258,14 @@ void promise_line(Call& c, int64_t count, const NewOptions& o) {
   c.promise(fits ? c.target->sizes() : Dims{count}, o.dtype, o.device);
 }
 
+// The same, where it is the step that decides how many there are.
+void promise_range(Call& c, int64_t count, const NewOptions& o) {
+  if (warn && c.given_out && c.target && c.target->numel() != 0 && c.target->numel() != count)
+    warn(join("arange: there are ", count, " elements and out= has shape ", list(c.target->sizes()),
+              "; a step that is rounded may be the reason. The out tensor will be resized to shape [", count, ']'));
+  promise_line(c, count, o);
+}
+
 // Said before an out= is resized.
 void check_range_dtype(const Call& c, const NewOptions& o) {
   const Dtype dtype = c.target ? c.target->dtype() : o.dtype;
@@ -269,14 +277,14 @@ void infer_arange_to(Call& c) {
   const Scalar zero(0), one(1), end = c.scalar(0);
   const NewOptions o = new_options(c, 1, range_dtype({&end}));
   check_range_dtype(c, o);
-  promise_line(c, count_steps("arange", zero, end, one, o.dtype, false), o);
+  promise_range(c, count_steps("arange", zero, end, one, o.dtype, false), o);
 }
 void run_arange_to(Call& c) { count_up(c.out(), "arange_cpu", Scalar(0), Scalar(1)); }
 void infer_arange(Call& c) {
   const Scalar start = c.scalar(0), end = c.scalar(1), step = c.scalar(2);
   const NewOptions o = new_options(c, 3, range_dtype({&start, &end, &step}));
   check_range_dtype(c, o);
-  promise_line(c, count_steps("arange", start, end, step, o.dtype, false), o);
+  promise_range(c, count_steps("arange", start, end, step, o.dtype, false), o);
 }
 void infer_range(Call& c) {
   const NewOptions o = new_options(c, 3, default_dtype());
@@ -613,7 +621,7 @@ REGISTER(creation) {
   r.add("logspace(Operand start, Operand end, int steps, float base=10.0, *, " CRESSET_NEW ") -> Tensor",
         infer_logspace, run_logspace, constant);
 
-  r.add("eye(int n, int? m=None, *, " CRESSET_NEW ") -> Tensor", infer_eye, run_eye, filled);
+  r.add("eye(SymInt n, SymInt? m=None, *, " CRESSET_NEW ") -> Tensor", infer_eye, run_eye, filled);
   r.add("tril_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_tril_indices,
         run_tril_indices, constant);
   r.add("triu_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_triu_indices,

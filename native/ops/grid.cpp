@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
 #include "tensor/convert.h"
@@ -47,56 +48,122 @@ void infer_grid_gradient(Call& c) {
   c.promise({grid.sizes()}, grid.dtype(), grid.device());
 }
 
-template <class T>
-struct Corner {
-  int64_t at;  // in a channel
-  T weight, slopes[3];
-};
-// f(corner) for those that are inside, in a fixed order.
-template <int taps, class T, class F>
-void each_corner(const GridShape& s, const T* coordinates, int32_t padding, bool align_corners, F&& f) {
-  GridTaps<T> t[3];
-  t[0].at[0] = 0, t[0].weight[0] = 1, t[0].slope[0] = 0;
-  for (int d = 0; d < s.rank; ++d)  // the grid counts from the last dimension
-    t[2 - d] = grid_taps<taps>(coordinates[d], s.sizes[2 - d], padding, align_corners);
-  for (int z = 0; z < (s.rank == 2 ? 1 : taps); ++z)
-    for (int y = 0; y < taps; ++y)
-      for (int x = 0; x < taps; ++x) {
-        if (t[0].at[z] < 0 || t[1].at[y] < 0 || t[2].at[x] < 0) continue;
-        const T depth = t[0].weight[z], height = t[1].weight[y], width = t[2].weight[x];
-        f(Corner<T>{(int64_t{t[0].at[z]} * s.sizes[1] + t[1].at[y]) * s.sizes[2] + t[2].at[x],
-                    depth * height * width,
-                    {t[0].slope[z] * height * width, t[1].slope[y] * depth * width, t[2].slope[x] * depth * height}});
-      }
-}
-
 enum Way { kRead, kInputGradient, kGridGradient };
 
-// `channels_of` is the input, or its gradient; `values` the samples, or their gradients.
-template <Way way, int taps, class T>
-void walk_grid(const GridShape& s, int32_t padding, bool align_corners, T* channels_of, const T* grid, T* values,
-               T* grid_grad) {
-  parallel_for(s.samples, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      for (int64_t p = 0; p < s.places; ++p) {
-        T* const image = channels_of + n * s.channels * s.elements;
-        T* const value = values + n * s.channels * s.places + p;
-        T sums[3] = {};
-        each_corner<taps>(s, grid + (n * s.places + p) * s.rank, padding, align_corners, [&](const Corner<T>& corner) {
-          T dot = 0;
-          for (int64_t k = 0; k < s.channels; ++k) {
-            T& element = image[k * s.elements + corner.at];
-            T& given = value[k * s.places];
-            if (way == kRead) given += corner.weight * element;
-            if (way == kInputGradient) element += corner.weight * given;
-            if (way == kGridGradient) dot += given * element;
+// Which elements some places are read from, how they count, and how that changes with the coordinates.
+template <int taps, class T>
+struct PlaceBlock {
+  static constexpr int64_t kPlaces = 64;
+  static constexpr int kMostCorners = taps == 4 ? 16 : taps * taps * taps;
+  int corners = 0, places = 0;
+  alignas(64) int32_t at[kMostCorners][kPlaces];  // in a channel; -1: outside
+  alignas(64) T weight[kMostCorners][kPlaces];
+  alignas(64) T slopes[3][kMostCorners][kPlaces];
+
+  CRESSET_INLINE void fill(PlaceBlock& b, const GridShape& s, const T* coordinates, int64_t count, int32_t padding,
+                           bool align_corners, bool with_slopes) {
+    b.places = static_cast<int>(count);
+    b.corners = s.rank == 2 ? taps * taps : taps * taps * taps;
+    for (int64_t p = 0; p < count; ++p, coordinates += s.rank) {
+      GridTaps<T> t[3];
+      t[0].at[0] = 0, t[0].weight[0] = 1, t[0].slope[0] = 0;
+      for (int d = 0; d < s.rank; ++d)  // the grid counts from the last dimension
+        t[2 - d] = grid_taps<taps>(coordinates[d], s.sizes[2 - d], padding, align_corners);
+      int k = 0;
+      for (int z = 0; z < (s.rank == 2 ? 1 : taps); ++z)
+        for (int y = 0; y < taps; ++y)
+          for (int x = 0; x < taps; ++x, ++k) {
+            const bool inside = t[0].at[z] >= 0 && t[1].at[y] >= 0 && t[2].at[x] >= 0;
+            const T depth = t[0].weight[z], height = t[1].weight[y], width = t[2].weight[x];
+            b.at[k][p] = inside ? (t[0].at[z] * s.sizes[1] + t[1].at[y]) * s.sizes[2] + t[2].at[x] : -1;
+            b.weight[k][p] = depth * height * width;
+            if (!with_slopes) continue;
+            b.slopes[0][k][p] = t[0].slope[z] * height * width;
+            b.slopes[1][k][p] = t[1].slope[y] * depth * width;
+            b.slopes[2][k][p] = t[2].slope[x] * depth * height;
           }
-          for (int d = 0; d < 3; ++d) sums[d] += dot * corner.slopes[d];
-        });
-        if (way == kGridGradient)
-          for (int d = 0; d < s.rank; ++d) grid_grad[(n * s.places + p) * s.rank + d] = sums[2 - d];
+    }
+  }
+};
+
+// One block of places of one sample, in some of its channels. Places lie side by side, so that elements are gathered by
+// vectors; what is outside adds nothing, whatever stands in its stead.
+template <Way way, int taps, class T>
+struct GridLoop {
+  using Block = PlaceBlock<taps, T>;
+  // `image` is the first channel of the input, or of its gradient; `values` that of the samples, or of their gradients.
+  template <class Fma>
+  CRESSET_INLINE void run(const GridShape* s, const T* coordinates, int64_t count, int32_t padding, bool align_corners,
+                          T* image, int64_t channels, T* values, T* grid_grad) {
+    Block b;
+    Block::fill(b, *s, coordinates, count, padding, align_corners, way == kGridGradient);
+    alignas(64) T sums[way == kGridGradient ? Block::kMostCorners : 1][Block::kPlaces];
+    if (way == kGridGradient)
+      for (int k = 0; k < b.corners; ++k)
+        for (int p = 0; p < b.places; ++p) sums[k][p] = 0;
+    for (int64_t c = 0; c < channels; ++c, image += s->elements, values += s->places) {
+      if (way == kInputGradient) {
+        for (int p = 0; p < b.places; ++p)
+          for (int k = 0; k < b.corners; ++k)
+            if (b.at[k][p] >= 0) image[b.at[k][p]] += b.weight[k][p] * values[p];
+        continue;
       }
-  });
+      if (way == kRead)
+        for (int p = 0; p < b.places; ++p) sums[0][p] = 0;
+      for (int k = 0; k < b.corners; ++k) {
+        T* const to = sums[way == kRead ? 0 : k];
+        for (int p = 0; p < b.places; ++p) {
+          const int32_t at = b.at[k][p];
+          const T element = image[at > 0 ? at : 0];
+          const T term = way == kRead ? b.weight[k][p] * element : values[p] * element;
+          to[p] += at >= 0 ? term : T(0);
+        }
+      }
+      if (way == kRead)
+        for (int p = 0; p < b.places; ++p) values[p] = sums[0][p];
+    }
+    if (way != kGridGradient) return;
+    for (int p = 0; p < b.places; ++p)
+      for (int d = 0; d < s->rank; ++d) {
+        T total = 0;
+        for (int k = 0; k < b.corners; ++k) total += sums[k][p] * b.slopes[2 - d][k][p];
+        grid_grad[p * s->rank + d] = total;
+      }
+  }
+};
+
+template <Way way, int taps, class T>
+void walk_grid(const GridShape& s, int32_t padding, bool align_corners, T* image, const T* grid, T* values,
+               T* grid_grad) {
+  constexpr int64_t most = PlaceBlock<taps, T>::kPlaces;
+  const auto walk = [&](int64_t n, int64_t first, int64_t count, int64_t channel, int64_t channels) {
+    const int64_t place = n * s.places + first, plane = n * s.channels + channel;
+    run_vectorized_256<GridLoop<way, taps, T>>(&s, grid + place * s.rank, count, padding, align_corners,
+                                               image + plane * s.elements, channels, values + plane * s.places + first,
+                                               grid_grad + place * s.rank);
+  };
+  const int64_t blocks = (s.places + most - 1) / most;
+  if (way != kInputGradient) {
+    parallel_for(s.samples * blocks, std::max<int64_t>(1, kParallelGrain / (most * s.channels)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t first = i % blocks * most;
+                     walk(i / blocks, first, std::min(most, s.places - first), 0, s.channels);
+                   }
+                 });
+    return;
+  }
+  // Places may meet in an element: those of a channel are added by one thread, in their order.
+  parallel_for(s.samples * s.channels, std::max<int64_t>(1, kParallelGrain / s.places),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end;) {
+                   const int64_t n = i / s.channels, channel = i % s.channels;
+                   const int64_t channels = std::min(s.channels - channel, end - i);
+                   for (int64_t first = 0; first < s.places; first += most)
+                     walk(n, first, std::min(most, s.places - first), channel, channels);
+                   i += channels;
+                 }
+               });
 }
 
 // Computes in float32 or float64: `first` and `grid` are read, `more` too where it is given.
@@ -104,11 +171,13 @@ template <Way way>
 void run_walk(Call& c, const GridShape& s, const Tensor& first, const Tensor& grid, const Tensor& more, int modes) {
   const Tensor& out = c.out();
   if (out.numel() == 0) return;
+  check(s.elements <= std::numeric_limits<int32_t>::max(), c.op.name(), ": a channel of ", s.elements,
+        " elements is too large");
   const Dtype computed = out.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
   const auto given = [&](const Tensor& t) { return contiguous(convert(t, computed)); };
   const Tensor a = given(first), g = given(grid), b = more.defined() ? given(more) : Tensor(),
                to = out.dtype() == computed ? out : empty(out.sizes(), computed, out.device());
-  fill(to, Scalar(0));
+  if (way == kInputGradient) fill(to, Scalar(0));
   const auto padding = static_cast<int32_t>(c.integer(modes + 1));
   const bool align = c.boolean(modes + 2);
   const auto run = [&](auto kind) {

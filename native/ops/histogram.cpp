@@ -107,7 +107,7 @@ void run_histc(Call& c) {
 }  // namespace
 
 REGISTER(histogram) {
-  r.add("bincount(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", nullptr, run_bincount);
+  r.add("bincount(Tensor input, Tensor? weights=None, SymInt minlength=0) -> Tensor", nullptr, run_bincount);
   r.add("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", infer_histc, run_histc,
         kNotDifferentiable);
 }

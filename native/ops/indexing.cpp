@@ -293,10 +293,11 @@ REGISTER(indexing) {
   r.add("masked_select(Tensor input, Tensor mask) -> Tensor", nullptr, run_masked_select, kWritesApart);
   r.add("nonzero(Tensor input) -> Tensor", nullptr, run_nonzero, kNotDifferentiable);
   r.add("nonzero_numpy(Tensor input) -> Tensor[]", nullptr, run_nonzero_numpy, kNotDifferentiable | kInternal);
-  r.add("repeat_positions(Tensor repeats, *, int? output_size=None) -> Tensor", nullptr, run_repeat_interleave,
+  r.add("repeat_positions(Tensor repeats, *, SymInt? output_size=None) -> Tensor", nullptr, run_repeat_interleave,
         kNotDifferentiable | kInternal);
   r.add(
-      "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+      "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
+      "sparse=False) "
       "-> Tensor",
       infer_embedding, run_embedding);
   r.add(

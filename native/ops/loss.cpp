@@ -330,7 +330,7 @@ void run_cross_entropy_backward(Call& c) {
 REGISTER(loss) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
   r.add(
-      "_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor "
+      "_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor, Tensor "
       "total_weight)",
       infer_nll, run_nll, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
   r.add(

@@ -1,17 +1,15 @@
-// Group and batch normalization, y = (x - mean) rstd weight + bias, with fused gradients.
-//
-// They work on [batch][channel][space], with a weight for each channel. With the channels innermost in memory
-// (channels_last, or no space at all) batch normalization walks [row][channel] instead.
+// Group normalization, y = (x - mean) rstd weight + bias, with fused gradients. It works on [batch][channel][space],
+// with a weight for each channel. Beside it stands what all normalizations share.
 #include <cmath>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
-#include "ops/channel_sums.h"
 #include "ops/computed.h"
 #include "ops/memory_format.h"
 #include "ops/normalization.h"
+#include "ops/normalization_channels.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
@@ -49,6 +47,12 @@ void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer
   }
 }
 
+void promise_in_order(Call& c, const Tensor& t, bool channels_last) {
+  TensorInfo info{t.sizes(), {}, t.dtype(), t.device()};
+  if (channels_last) info.strides = channels_last_strides(t.sizes());
+  c.promise(std::move(info));
+}
+
 }  // namespace normalization
 
 using namespace normalization;
@@ -59,30 +63,6 @@ constexpr int64_t kCachedGroup = 65536;  // elements that stay in the cache betw
 
 // ---------------------------------------------------------------- channels
 
-// y = (x - mean) scale + shift, with one mean, scale and shift a row; they repeat after `period` rows. Without `mean`
-// it is part of the shift: the same but for the digits that numbers close together have in common, which are lost then.
-template <class T>
-struct ScaleRows {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, const T* mean, const T* scale, const T* shift, int64_t first, int64_t rows,
-                          int64_t period, int64_t n, bool streams) {
-    if (mean && n == 1 && first + rows <= period) {  // side by side: row by row takes a fifth longer
-      const T* __restrict from = x, * __restrict m = mean, * __restrict a = scale, * __restrict b = shift;
-      T* __restrict to = y;
-      for (int64_t r = first; r < first + rows; ++r) to[r] = (from[r] - m[r]) * a[r] + b[r];
-      return;
-    }
-    RowWriter<T> writer(streams);
-    for (int64_t r = first; r < first + rows; ++r) {
-      const T m = mean ? mean[r % period] : T(0), a = scale[r % period], b = shift[r % period];
-      const T* __restrict from = x + r * n;
-      T* __restrict to = writer.place(y + r * n);
-      for (int64_t i = 0; i < n; ++i) to[i] = (from[i] - m) * a + b;
-      writer.write(y + r * n, n);
-    }
-    writer.finish();
-  }
-};
 // The mean and the mean square distance from it.
 template <class T>
 struct MomentsOfRow {
@@ -94,22 +74,6 @@ struct MomentsOfRow {
     *variance = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - m) * (x[i] - m); }) * share;
   }
 };
-template <class T>
-struct ScaleColumns {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, const T* __restrict scale, const T* __restrict shift, int64_t first,
-                          int64_t rows, int64_t columns, bool streams) {
-    RowWriter<T> writer(streams);
-    for (int64_t r = first; r < first + rows; ++r) {
-      const T* __restrict from = x + r * columns;
-      T* __restrict to = writer.place(y + r * columns);
-      for (int64_t c = 0; c < columns; ++c) to[c] = from[c] * scale[c] + shift[c];
-      writer.write(y + r * columns, columns);
-    }
-    writer.finish();
-  }
-};
-
 // Sums of the gradient, and of the gradient times the distance from the mean: what all gradients of a normalization are
 // made of.
 struct GradSums {
@@ -123,55 +87,9 @@ struct GradSumsOfRow {
     out->slope += sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * (x[i] - mean); });
   }
 };
-// dx = a g - p - q (x - mean), with one set of coefficients a row or a column.
-template <class T>
-struct GradCoefficients {
-  std::vector<T> a, p, q, mean;
-  explicit GradCoefficients(int64_t n) : a(static_cast<size_t>(n)), p(a), q(a), mean(a) {}
-};
-template <class T>
-struct GradRows {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, T* dx, const GradCoefficients<T>* k, int64_t first, int64_t rows,
-                          int64_t period, int64_t n, bool streams) {
-    RowWriter<T> writer(streams);
-    for (int64_t r = first; r < first + rows; ++r) {
-      const size_t at = static_cast<size_t>(r % period);
-      const T a = k->a[at], p = k->p[at], q = k->q[at], mean = k->mean[at];
-      const T* __restrict from = x + r * n, * __restrict grad = g + r * n;
-      T* __restrict to = writer.place(dx + r * n);
-      for (int64_t i = 0; i < n; ++i) to[i] = a * grad[i] - p - q * (from[i] - mean);
-      writer.write(dx + r * n, n);
-    }
-    writer.finish();
-  }
-};
-template <class T>
-struct GradColumns {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, T* dx, const T* __restrict a, const T* __restrict p,
-                          const T* __restrict q, const T* __restrict mean, int64_t first, int64_t rows, int64_t columns,
-                          bool streams) {
-    RowWriter<T> writer(streams);
-    for (int64_t r = first; r < first + rows; ++r) {
-      const T* __restrict from = x + r * columns, * __restrict grad = g + r * columns;
-      T* __restrict to = writer.place(dx + r * columns);
-      for (int64_t c = 0; c < columns; ++c) to[c] = a[c] * grad[c] - p[c] - q[c] * (from[c] - mean[c]);
-      writer.write(dx + r * columns, columns);
-    }
-    writer.finish();
-  }
-};
-
 // ---------------------------------------------------------------- group normalization
 
 // (input, weight?, bias?, N, C, HxW, group, eps) -> (output, mean, rstd)
-void promise_in_order(Call& c, const Tensor& t, bool channels_last) {
-  TensorInfo info{t.sizes(), {}, t.dtype(), t.device()};
-  if (channels_last) info.strides = channels_last_strides(t.sizes());
-  c.promise(std::move(info));
-}
-
 void infer_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t batch = c.integer(3), channels = c.integer(4), groups = c.integer(6);
@@ -337,205 +255,19 @@ void run_group_norm_backward(Call& c) {
   });
 }
 
-// ---------------------------------------------------------------- batch normalization
-
-// Whether a result of these images, made row by row, is streamed.
-bool streams_images(const ChannelImages& s, const void* result, int64_t width) {
-  return s.inside ? streams_rows(result, s.each(), s.channels, width)
-                  : streams_rows(result, s.images * s.channels, s.points, width);
-}
-ChannelImages channels_of(const Tensor& t) {
-  ChannelImages s{t.size(0), t.size(1), 1, false};
-  for (int64_t d = 2; d < t.dim(); ++d) s.points *= t.size(d);
-  s.inside = s.points == 1 || is_channels_last_batch(t);
-  return s;
-}
-// In T and in the memory order of the input.
-template <class T>
-Tensor in_layout_of(const Tensor& input, const Tensor& t) {
-  return in_order(convert(t, dtype_of<T>), is_channels_last_batch(input));
-}
-
-// (input, weight?, bias?, running_mean?, running_var?, training, momentum, eps) -> (output, mean, rstd); in evaluation
-// the latter are empty.
-void infer_batch_norm(Call& c) {
-  const Tensor t = c.tensor(0);
-  check_index(t.dim() >= 2, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
-  static constexpr const char* kNames[] = {"", "weight", "bias", "running_mean", "running_var"};
-  const bool training = c.boolean(5);
-  for (int i = 1; i < 5; ++i) {
-    check(!c.has(i) || c.tensor(i).numel() == t.size(1), kNames[i], " should contain ", t.size(1), " elements not ",
-          c.has(i) ? c.tensor(i).numel() : 0);
-    check(i < 3 || training || c.has(i), kNames[i], " must be defined in evaluation mode");
-  }
-  check_implemented(is_floating(t.dtype()), "\"batch_norm\" not implemented for '", legacy_name(t.dtype()), "'");
-  check_parameter_dtypes(c, t, {1, 2, 3, 4});
-  promise_in_order(c, t, is_channels_last_batch(t));
-  const int64_t sizes[] = {training ? t.size(1) : 0};
-  const Dtype dtype = statistics_dtype(c, t, {1, 2, 3});
-  c.promise(sizes, dtype, t.device());
-  c.promise(sizes, dtype, t.device());
-}
-
-// running = (1 - momentum) running + momentum now. Not counted as a change of the tensor: backward never reads it in
-// training.
-template <class T>
-void update_running(const Tensor& running, const std::vector<T>& now, double momentum) {
-  const Tensor before = ready<double>(running), after = empty(running.sizes(), Dtype::f64);
-  for (int64_t i = 0; i < before.numel(); ++i)
-    after.data<double>()[i] =
-        (1 - momentum) * before.data<double>()[i] + momentum * static_cast<double>(now[static_cast<size_t>(i)]);
-  copy_into(running, after);
-}
-
-void run_batch_norm(Call& c) {
-  const Tensor t = c.tensor(0);
-  const ChannelImages s = channels_of(t);
-  const bool training = c.boolean(5);
-  const double momentum = c.real(6), eps = c.real(7);
-  if (training) {
-    fill(c.out(1), Scalar(0));
-    fill(c.out(2), Scalar(0));
-  }
-  if (t.numel() == 0) return;
-  visit_computed(t.dtype(), "batch_norm", [&]<class T>() {
-    const Tensor x = in_layout_of<T>(t, t), y = made<T>(c.out(0));
-    const size_t channels = static_cast<size_t>(s.channels);
-    std::vector<T> mean, rstd(channels);
-    if (training) {
-      const double count = static_cast<double>(s.each());
-      std::vector<double> means(channels), squares(channels);
-      channel_moments(s, static_cast<const T*>(x.data<T>()), means.data(), squares.data());
-      mean.assign(means.begin(), means.end());
-      for (size_t i = 0; i < channels; ++i) {
-        const double variance = squares[i] / count;
-        rstd[i] = static_cast<T>(
-            variance == 0 && eps == 0 ? 0 : 1 / std::sqrt(variance + eps));  // what is constant becomes zero, not nan
-      }
-      if (c.has(3)) update_running(c.tensor(3), mean, momentum);
-      if (c.has(4)) {
-        std::vector<T> unbiased(channels);
-        for (size_t i = 0; i < channels; ++i) unbiased[i] = static_cast<T>(squares[i] / (count - 1));
-        update_running(c.tensor(4), unbiased, momentum);
-      }
-      const Tensor kept_mean = made<T>(c.out(1)), kept_rstd = made<T>(c.out(2));
-      std::copy(mean.begin(), mean.end(), kept_mean.data<T>());
-      std::copy(rstd.begin(), rstd.end(), kept_rstd.data<T>());
-      store(c.out(1), kept_mean);
-      store(c.out(2), kept_rstd);
-      // Kept in half precision, they are used so: backward must see the statistics that forward used.
-      mean = vector_of<T>(c.out(1));
-      rstd = vector_of<T>(c.out(2));
-    } else {
-      mean = vector_or<T>(c, 3, s.channels, T(0));
-      const auto variance = vector_or<T>(c, 4, s.channels, T(1));
-      for (size_t i = 0; i < channels; ++i)
-        rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(variance[i]) + eps));
-    }
-    std::vector<T> scale = vector_or<T>(c, 1, s.channels, T(1)), shift = vector_or<T>(c, 2, s.channels, T(0));
-    for (size_t i = 0; i < channels; ++i) {
-      scale[i] *= rstd[i];
-      shift[i] -= mean[i] * scale[i];
-    }
-    const T *from = x.data<T>(), *a = scale.data(), *b = shift.data();
-    T* to = y.data<T>();
-    const bool streams = streams_images(s, to, sizeof(T));
-    if (s.inside) {
-      parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorized<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels, streams);
-      });
-    } else {
-      parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorized<ScaleRows<T>>(from, to, static_cast<const T*>(nullptr), a, b, begin, end - begin, s.channels,
-                                     s.points, streams);
-      });
-    }
-    store(c.out(0), y);
-  });
-}
-
-// (grad, input, mean, rstd, weight?, training) -> (grad of the input, of the weight, of the bias)
-void infer_batch_norm_backward(Call& c) {
-  const Tensor t = c.tensor(1);
-  check(t.dim() > 1, "batch_norm: expected an input of at least two dimensions, got shape ", list(t.sizes()));
-  check(c.tensor(0).sizes() == t.sizes(), "batch_norm: the gradient has shape ", list(c.tensor(0).sizes()),
-        ", the input ", list(t.sizes()));
-  check_sizes(c, "batch_norm", {{2, t.size(1)}, {3, t.size(1)}, {4, t.size(1)}});
-  promise_in_order(c, t, is_channels_last_batch(t));
-  const int64_t channels[] = {t.size(1)};
-  c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());
-  c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());
-}
-
-void run_batch_norm_backward(Call& c) {
-  const Tensor t = c.tensor(1);
-  const ChannelImages s = channels_of(t);
-  if (t.numel() == 0) {
-    fill(c.out(1), Scalar(0));
-    fill(c.out(2), Scalar(0));
-    return;
-  }
-  visit_computed(t.dtype(), "batch_norm_backward", [&]<class T>() {
-    const Tensor g = in_layout_of<T>(t, c.tensor(0)), x = in_layout_of<T>(t, t), dx = made<T>(c.out(0)),
-                 dw = made<T>(c.out(1)), db = made<T>(c.out(2));
-    const auto mean = vector_or<T>(c, 2, s.channels, T(0)), rstd = vector_or<T>(c, 3, s.channels, T(1)),
-               weight = vector_or<T>(c, 4, s.channels, T(1));
-    std::vector<double> level(mean.size()), slope(mean.size());
-    channel_sums(s, static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), mean.data(), level.data(),
-                 slope.data());
-    GradCoefficients<T> k(s.channels);
-    k.mean = mean;
-    const double share =
-        c.boolean(5) ? 1 / static_cast<double>(s.each()) : 0.0;  // in evaluation the statistics are constants
-    for (size_t i = 0; i < static_cast<size_t>(s.channels); ++i) {
-      const double r = rstd[i], a = r * static_cast<double>(weight[i]);
-      k.a[i] = static_cast<T>(a);
-      k.p[i] = static_cast<T>(a * level[i] * share);
-      k.q[i] = static_cast<T>(a * r * r * slope[i] * share);
-      dw.data<T>()[i] = static_cast<T>(slope[i] * r);
-      db.data<T>()[i] = static_cast<T>(level[i]);
-    }
-    const T *grad = g.data<T>(), *from = x.data<T>();
-    T* to = dx.data<T>();
-    const bool streams = streams_images(s, to, sizeof(T));
-    if (s.inside) {
-      parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorized<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()),
-                                       static_cast<const T*>(k.p.data()), static_cast<const T*>(k.q.data()),
-                                       static_cast<const T*>(k.mean.data()), begin, end - begin, s.channels, streams);
-      });
-    } else {
-      parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorized<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin,
-                                    s.channels, s.points, streams);
-      });
-    }
-    store(c.out(0), dx);
-    store(c.out(1), dw);
-    store(c.out(2), db);
-  });
-}
-
 }  // namespace
 
 REGISTER(normalization) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
   r.add(
-      "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> "
+      "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float "
+      "eps) -> "
       "(Tensor, Tensor mean, Tensor rstd)",
       infer_group_norm, run_group_norm, kFunctionOnly);
   r.add(
       "_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int "
       "HxW, int group) -> (Tensor, Tensor, Tensor)",
       infer_group_norm_backward, run_group_norm_backward, kInternal);
-  r.add(
-      "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
-      "training, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
-      infer_batch_norm, run_batch_norm, kFunctionOnly | kFirstResultOnly | kKnowsLayout);
-  r.add(
-      "_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, bool training) -> "
-      "(Tensor, Tensor, Tensor)",
-      infer_batch_norm_backward, run_batch_norm_backward, kInternal | kKnowsLayout);
 }
 
 }  // namespace cresset

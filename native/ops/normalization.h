@@ -36,6 +36,8 @@ inline int64_t grain(int64_t work) { return std::max<int64_t>(1, kParallelGrain 
 Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list<int> parameters);
 // Weights, biases and running statistics have the input's dtype, or all are float32 beside halves.
 void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer_list<int> parameters);
+// Promises a result like the images, with channels innermost or not.
+void promise_in_order(Call& c, const Tensor& t, bool channels_last);
 // Arguments of a backward that are there have so many elements.
 void check_sizes(const Call& c, const char* who, std::initializer_list<std::pair<int, int64_t>> sizes);
 

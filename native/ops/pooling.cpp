@@ -9,6 +9,7 @@
 #include "dispatch/registration.h"
 #include "ops/memory_format.h"
 #include "ops/pooling_channels.h"
+#include "ops/pooling_planes.h"
 
 namespace cresset {
 namespace {
@@ -28,6 +29,9 @@ int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
 
 Axis sliding(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
   Axis a{in, out, dilation, {}, {}, {}};
+  a.stride = stride, a.taps = kernel;
+  a.first_whole = std::min((padding + stride - 1) / stride, out);
+  a.last_whole = std::clamp((in - 1 - dilation * (kernel - 1) + padding) / stride + 1, a.first_whole, out);
   for (int64_t o = 0; o < out; ++o) {
     const int64_t start = o * stride - padding, stop = start + dilation * (kernel - 1) + 1;
     a.begin.push_back(start >= 0 ? start : start + (-start + dilation - 1) / dilation * dilation);
@@ -64,112 +68,6 @@ void for_planes(const Planes& p, F&& f) {
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) f(i);
                });
-}
-
-// f(row of the result, row of the input) for every pair that meets; `first` is called before the input's rows.
-template <class First, class Rows>
-void for_rows(const Axes& a, First&& first, Rows&& rows) {
-  for (int64_t d = 0; d < a[0].out; ++d)
-    for (int64_t h = 0; h < a[1].out; ++h) {
-      const size_t sd = static_cast<size_t>(d), sh = static_cast<size_t>(h);
-      const int64_t row = d * a[1].out + h;
-      first(row, a[0].begin[sd] * a[1].in + a[1].begin[sh], d, h);
-      for (int64_t i = a[0].begin[sd]; i < a[0].end[sd]; i += a[0].step)
-        for (int64_t j = a[1].begin[sh]; j < a[1].end[sh]; j += a[1].step) rows(row, i * a[1].in + j);
-    }
-}
-
-// ---------------------------------------------------------------- kernels
-
-template <class T>
-void max_plane(const Axes& a, const T* x, T* y, int64_t* indices) {
-  using M = opmath<T>;
-  const Axis& w = a[2];
-  std::vector<M> best(static_cast<size_t>(w.out));
-  int64_t open = -1;
-  const auto close = [&] {
-    if (open >= 0)
-      for (int64_t o = 0; o < w.out; ++o) y[open * w.out + o] = T(best[static_cast<size_t>(o)]);
-  };
-  for_rows(
-      a,
-      [&](int64_t row, int64_t corner, int64_t, int64_t) {
-        close();
-        open = row;
-        for (int64_t o = 0; o < w.out; ++o) {
-          best[static_cast<size_t>(o)] = std::numeric_limits<M>::has_infinity ? -std::numeric_limits<M>::infinity()
-                                                                              : std::numeric_limits<M>::lowest();
-          indices[row * w.out + o] = corner * w.in + w.begin[static_cast<size_t>(o)];
-        }
-      },
-      [&](int64_t row, int64_t from) {
-        const T* line = x + from * w.in;
-        int64_t* index = indices + row * w.out;
-        for (int64_t o = 0; o < w.out; ++o) {
-          M m = best[static_cast<size_t>(o)];
-          int64_t at = index[o];
-          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; i += w.step) {
-            const M v = static_cast<M>(line[i]);
-            const bool take = v > m || v != v;
-            m = take ? v : m;
-            at = take ? from * w.in + i : at;
-          }
-          best[static_cast<size_t>(o)] = m;
-          index[o] = at;
-        }
-      });
-  close();
-}
-
-template <class T>
-void mean_plane(const Axes& a, const Divisor& by, const T* x, T* y) {
-  using M = opmath<T>;
-  const Axis& w = a[2];
-  std::vector<M> sums(static_cast<size_t>(w.out));
-  int64_t open = -1;
-  const auto close = [&] {
-    if (open < 0) return;
-    const int64_t d = open / a[1].out, h = open % a[1].out;
-    for (int64_t o = 0; o < w.out; ++o)
-      y[open * w.out + o] = T(divided(sums[static_cast<size_t>(o)], divisor_of(a, by, d, h, o)));
-  };
-  for_rows(
-      a,
-      [&](int64_t row, int64_t, int64_t, int64_t) {
-        close();
-        open = row;
-        std::fill(sums.begin(), sums.end(), M(0));
-      },
-      [&](int64_t, int64_t from) {
-        const T* line = x + from * w.in;
-        for (int64_t o = 0; o < w.out; ++o) {
-          M s = sums[static_cast<size_t>(o)];
-          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; ++i)
-            s += static_cast<M>(line[i]);
-          sums[static_cast<size_t>(o)] = s;
-        }
-      });
-  close();
-}
-
-template <class T>
-void mean_plane_gradient(const Axes& a, const Divisor& by, const T* dy, T* dx) {
-  using M = opmath<T>;
-  const Axis& w = a[2];
-  std::vector<M> sums(static_cast<size_t>(a[0].in * a[1].in * w.in), M(0)), shares(static_cast<size_t>(w.out));
-  for_rows(
-      a,
-      [&](int64_t row, int64_t, int64_t d, int64_t h) {
-        for (int64_t o = 0; o < w.out; ++o)
-          shares[static_cast<size_t>(o)] = divided(static_cast<M>(dy[row * w.out + o]), divisor_of(a, by, d, h, o));
-      },
-      [&](int64_t, int64_t to) {
-        M* line = sums.data() + to * w.in;
-        for (int64_t o = 0; o < w.out; ++o)
-          for (int64_t i = w.begin[static_cast<size_t>(o)]; i < w.end[static_cast<size_t>(o)]; ++i)
-            line[i] += shares[static_cast<size_t>(o)];
-      });
-  for (size_t i = 0; i < sums.size(); ++i) dx[i] = T(sums[i]);
 }
 
 // ---------------------------------------------------------------- operators
@@ -292,9 +190,14 @@ void max_over(const Call& c, const Axes& axes, size_t rank) {
   const Tensor x = contiguous(c.tensor(0));
   const Planes p = planes_of(x.sizes(), c.out().sizes(), rank);
   visit_real(x.dtype(), c.op.name().c_str() + 1, [&]<class T>() {
-    for_planes(p, [&](int64_t i) {
-      max_plane<T>(axes, x.data<T>() + i * p.in, c.out(0).data<T>() + i * p.out, c.out(1).data<int64_t>() + i * p.out);
-    });
+    if constexpr (!std::is_same_v<T, bool>)  // which no_bool refuses
+      for_planes(p, [&](int64_t i) {
+        // Places are counted in elements as wide as the values, so that both fill vectors alike.
+        const bool narrow = sizeof(opmath<T>) <= 4 && p.in <= INT32_MAX;
+        (narrow ? max_plane<T, int32_t> : max_plane<T, int64_t>)(axes, x.data<T>() + i * p.in,
+                                                                 c.out(0).data<T>() + i * p.out,
+                                                                 c.out(1).data<int64_t>() + i * p.out);
+      });
   });
 }
 
@@ -497,7 +400,11 @@ void run_fractional(Call& c) {
             static_cast<opmath<T>>(samples.data<T>()[i * static_cast<int64_t>(rank) + (rank == 2 ? 1 - k : k)]);
         axes[3 - rank + d] = fractional<opmath<T>>(x.size(at), c.out().size(at), kernel[k], sample);
       }
-      max_plane<T>(axes, x.data<T>() + i * p.in, c.out(0).data<T>() + i * p.out, c.out(1).data<int64_t>() + i * p.out);
+      // Places are counted in elements as wide as the values, so that both fill vectors alike.
+      const bool narrow = sizeof(opmath<T>) <= 4 && p.in <= INT32_MAX;
+      (narrow ? max_plane<T, int32_t> : max_plane<T, int64_t>)(axes, x.data<T>() + i * p.in,
+                                                               c.out(0).data<T>() + i * p.out,
+                                                               c.out(1).data<int64_t>() + i * p.out);
     });
   });
 }

@@ -16,6 +16,8 @@ namespace cresset {
 struct Axis {
   int64_t in = 1, out = 1, step = 1;
   std::vector<int64_t> begin{0}, end{1}, length{1};  // length: with the padding that the window covers
+  // Those from first_whole on, below last_whole, are `taps` elements each, `stride` apart from the next.
+  int64_t stride = 1, taps = 1, first_whole = 0, last_whole = 0;
 };
 using Axes = std::array<Axis, 3>;
 

@@ -590,9 +590,9 @@ REGISTER(random) {
   r.add("randn_like(Tensor input, *, " CRESSET_GENERATOR ", " CRESSET_NEW
         ", MemoryFormat? memory_format=None) -> Tensor",
         infer_randn_like, run_randn, function);
-  r.add("randint(int high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randint_to,
+  r.add("randint(SymInt high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randint_to,
         run_randint_to, constant);
-  r.add("randint.low(int low, int high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor",
+  r.add("randint.low(SymInt low, SymInt high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor",
         infer_randint, run_randint, constant);
   r.add("randint_like(Tensor input, int high, *, " CRESSET_GENERATOR ", " CRESSET_NEW
         ", MemoryFormat? memory_format=None) -> Tensor",
@@ -600,7 +600,8 @@ REGISTER(random) {
   r.add("randint_like.low(Tensor input, int low, int high, *, " CRESSET_GENERATOR ", " CRESSET_NEW
         ", MemoryFormat? memory_format=None) -> Tensor",
         infer_randint_like, run_randint_like, function);
-  r.add("randperm(int n, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randperm, run_randperm, constant);
+  r.add("randperm(SymInt n, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randperm, run_randperm,
+        constant);
 
   // Tensors before numbers: a 0-d tensor would do as a number.
   r.add("normal.tensors(Tensor mean, Tensor std, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_tensors,

@@ -191,7 +191,7 @@ REGISTER(random_sampling) {
   constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly;
   r.add("poisson(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_poisson, run_poisson, kFunctionOnly);
   r.add("binomial(Tensor count, Tensor prob, " CRESSET_GENERATOR ") -> Tensor", infer_binomial, run_binomial);
-  r.add("multinomial(Tensor input, int num_samples, bool replacement=False, *, " CRESSET_GENERATOR ") -> Tensor",
+  r.add("multinomial(Tensor input, SymInt num_samples, bool replacement=False, *, " CRESSET_GENERATOR ") -> Tensor",
         infer_multinomial, run_multinomial, constant);
   r.add("_standard_gamma(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_standard_gamma, run_standard_gamma,
         kFunctionOnly, "StandardGammaBackward0");

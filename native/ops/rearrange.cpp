@@ -207,8 +207,8 @@ REGISTER(rearrange) {
   r.add("flip(Tensor input, int[...] dims) -> Tensor", infer_flip, run_flip);
   r.add("roll(Tensor input, int[1] shifts, int[1]? dims=[]) -> Tensor", infer_roll, run_roll, kAnyDevice);
   r.add("repeat(Tensor input, int[...] repeats) -> Tensor", infer_repeat, run_repeat, kMethodOnly | kAnyDevice);
-  r.add("tril(Tensor input, int diagonal=0) -> Tensor", infer_triangle<true>, run_triangle<true>, kInplace);
-  r.add("triu(Tensor input, int diagonal=0) -> Tensor", infer_triangle<false>, run_triangle<false>, kInplace);
+  r.add("tril(Tensor input, SymInt diagonal=0) -> Tensor", infer_triangle<true>, run_triangle<true>, kInplace);
+  r.add("triu(Tensor input, SymInt diagonal=0) -> Tensor", infer_triangle<false>, run_triangle<false>, kInplace);
 }
 
 }  // namespace cresset

@@ -100,8 +100,8 @@ void scan(const Tensor& input, int64_t dim, const Tensor& out) {
   const Tensor to = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
   const AlongDim l = along(x, dim);
   for_each_strip(l, [&](int64_t offset, int64_t count) {
-    run_loop<ScanLoop<Op, T>, T>(static_cast<const T*>(x.data<T>() + offset), to.data<T>() + offset, l.n, l.inner,
-                                 count);
+    run_vectorized_256<ScanLoop<Op, T>>(static_cast<const T*>(x.data<T>() + offset), to.data<T>() + offset, l.n,
+                                        l.inner, count);
   });
   if (to.get() != out.get()) copy_into(out, to);
 }
@@ -143,12 +143,27 @@ template <class T, bool kLargest>
 struct ExtremeScan {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, T* values, int64_t* indices, int64_t n, int64_t step, int64_t count) {
+    const auto wins = [](T now, T before) __attribute__((always_inline)) {
+      return (now != now) | ((before == before) & (kLargest ? now >= before : now <= before));
+    };
+    if (count == 1 && n > 0) {  // kept in registers: memory would hand it from step to step three times as slowly
+      T best = x[0];
+      int64_t place = 0;
+      for (int64_t r = 0; r < n; ++r) {
+        const T now = x[r * step];
+        const bool takes = wins(now, best);
+        best = takes ? now : best;
+        place = takes ? r : place;
+        values[r * step] = best, indices[r * step] = place;
+      }
+      return;
+    }
     for (int64_t c = 0; c < count && n > 0; ++c) values[c] = x[c], indices[c] = 0;
     for (int64_t r = 1; r < n; ++r) {
       const int64_t at = r * step;
       for (int64_t c = 0; c < count; ++c) {
         const T now = x[at + c], before = values[at - step + c];
-        const bool takes = (now != now) | ((before == before) & (kLargest ? now >= before : now <= before));
+        const bool takes = wins(now, before);
         values[at + c] = takes ? now : before;
         indices[at + c] = takes ? r : indices[at - step + c];
       }
@@ -177,8 +192,9 @@ void run_cummax(Call& c) {
       const Tensor values = t.dtype() == dtype_of<T> ? c.out(0) : empty(t.sizes(), dtype_of<T>);
       const AlongDim l = along(x, c.integer(1));
       for_each_strip(l, [&](int64_t offset, int64_t count) {
-        run_loop<ExtremeScan<T, kLargest>, T>(static_cast<const T*>(x.data<T>() + offset), values.data<T>() + offset,
-                                              c.out(1).data<int64_t>() + offset, l.n, l.inner, count);
+        run_vectorized_256<ExtremeScan<T, kLargest>>(static_cast<const T*>(x.data<T>() + offset),
+                                                     values.data<T>() + offset, c.out(1).data<int64_t>() + offset, l.n,
+                                                     l.inner, count);
       });
       if (values.get() != c.out(0).get()) copy_into(c.out(0), values);
     }

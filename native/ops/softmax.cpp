@@ -3,12 +3,15 @@
 //
 // The tensor is seen as [outer][n][inner]. Along the last dimension a row is contiguous; along another, `inner` rows
 // run side by side. The halves are computed in float.
+#include <array>
+
 #include "base/exponentials.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
 #include "ops/computed.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
+#include "tensor/transpose.h"
 
 namespace cresset {
 namespace {
@@ -113,6 +116,24 @@ struct GradientColumns {
   }
 };
 
+// ---------------------------------------------------------------- short rows
+
+// Rows too short to fill vectors are turned, so that neighboring rows lie side by side: a third of the time for rows of
+// 10 or 16. What a row becomes does not depend on its neighbors.
+constexpr int64_t kShortRow = 32, kRowsTurned = 64;
+
+// columns(turned inputs, turned result, count) for up to kRowsTurned rows at a time.
+template <class T, size_t kInputs, class Columns>
+void turn_rows(const std::array<const T*, kInputs>& inputs, T* out, int64_t rows, int64_t n, Columns&& columns) {
+  alignas(64) T turned[kInputs][kShortRow * kRowsTurned], result[kShortRow * kRowsTurned];
+  for (int64_t r = 0; r < rows; r += kRowsTurned) {
+    const int64_t count = std::min(kRowsTurned, rows - r);
+    for (size_t k = 0; k < kInputs; ++k) transpose_matrix(turned[k], kRowsTurned, inputs[k] + r * n, n, count, n);
+    columns(turned, result, count);
+    transpose_matrix(out + r * n, n, result, kRowsTurned, n, count);
+  }
+}
+
 // ---------------------------------------------------------------- driving
 
 // rows(first row, how many) along the last dimension, columns(offset, how many) along another.
@@ -146,6 +167,10 @@ void run_softmax(Call& c) {
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
+          if (l.n <= kShortRow)
+            return turn_rows<T, 1>({from + row * l.n}, to + row * l.n, rows, l.n, [&](auto& x, T* y, int64_t count) {
+              run_vectorized<SoftmaxColumns<T, kLog>>(static_cast<const T*>(x[0]), y, l.n, kRowsTurned, count);
+            });
           run_vectorized<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n, streams);
         },
         [&](int64_t at, int64_t count) {
@@ -179,6 +204,12 @@ void run_gradient(Call& c) {
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
+          if (l.n <= kShortRow)
+            return turn_rows<T, 2>(
+                {a + row * l.n, b + row * l.n}, to + row * l.n, rows, l.n, [&](auto& x, T* result, int64_t count) {
+                  run_vectorized<GradientColumns<T, kLog>>(static_cast<const T*>(x[0]), static_cast<const T*>(x[1]),
+                                                           result, l.n, kRowsTurned, count);
+                });
           run_vectorized<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n, streams);
         },
         [&](int64_t at, int64_t count) {

@@ -340,9 +340,11 @@ REGISTER(sorting) {
   r.add(
       "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor values, Tensor indices)",
       infer_sort, run_sort, kWritesWhole);
-  r.add("topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-        infer_topk, run_topk, kWritesApart);
-  r.add("kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+  r.add(
+      "topk(Tensor input, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
+      "indices)",
+      infer_topk, run_topk, kWritesApart);
+  r.add("kthvalue(Tensor input, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
         infer_kthvalue, run_kthvalue, kWritesApart);
   r.add("median(Tensor input) -> Tensor", infer_median, run_median<false>);
   r.add("median.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

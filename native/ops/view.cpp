@@ -355,10 +355,11 @@ void run_imag(Call& c) { component(c, 1); }
 REGISTER(view) {
   r.add("detach(Tensor input) -> Tensor", nullptr, run_alias, kView | kNotDifferentiable);
   r.add("alias(Tensor input) -> Tensor", nullptr, run_alias, kView | kFunctionOnly);
-  r.add("select(Tensor input, int dim, int index) -> Tensor", nullptr, run_select, kView);
-  r.add("slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", nullptr, run_slice,
-        kView | kFunctionOnly);
-  r.add("narrow(Tensor input, int dim, int start, int length) -> Tensor", nullptr, run_narrow, kView, "SliceBackward0");
+  r.add("select(Tensor input, int dim, SymInt index) -> Tensor", nullptr, run_select, kView);
+  r.add("slice(Tensor input, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", nullptr,
+        run_slice, kView | kFunctionOnly);
+  r.add("narrow(Tensor input, int dim, int start, SymInt length) -> Tensor", nullptr, run_narrow, kView,
+        "SliceBackward0");
   r.add("unsqueeze(Tensor input, int dim) -> Tensor", nullptr, run_unsqueeze, kView);
   r.add("squeeze(Tensor input) -> Tensor", nullptr, run_squeeze, kView);
   r.add("squeeze.dim(Tensor input, int dim) -> Tensor", nullptr, run_squeeze_dim, kView, "SqueezeBackward1");
@@ -372,12 +373,12 @@ REGISTER(view) {
   r.add("view.dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_view_dtype,
         kView | kMethodOnly | kNotDifferentiable);
   r.add("reshape(Tensor input, int[...] shape) -> Tensor", nullptr, run_reshape, kView, "ViewBackward0");
-  r.add("as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", nullptr,
+  r.add("as_strided(Tensor input, int[] size, int[] stride, SymInt? storage_offset=None) -> Tensor", nullptr,
         run_as_strided, kView);
   r.add("diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor", nullptr, run_diagonal, kView);
   r.add("unfold(Tensor input, int dimension, int size, int step) -> Tensor", nullptr, run_unfold, kView | kMethodOnly);
   r.add("unbind(Tensor input, int dim=0) -> Tensor[]", nullptr, run_unbind, kView | kSharesResults);
-  r.add("split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split, kView | kSharesResults);
+  r.add("split(Tensor input, SymInt split_size, int dim=0) -> Tensor[]", nullptr, run_split, kView | kSharesResults);
   r.add("split.sizes(Tensor input, int[] split_size, int dim=0) -> Tensor[]", nullptr, run_split_sizes,
         kView | kSharesResults, "SplitWithSizesBackward0");
   r.add("split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes,
@@ -386,7 +387,7 @@ REGISTER(view) {
         "SplitBackward0");
   // Pieces that share memory, but are no views to autograd: each may be written to in place, if no other one is used
   // again.
-  r.add("unsafe_split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split,
+  r.add("unsafe_split(Tensor input, SymInt split_size, int dim=0) -> Tensor[]", nullptr, run_split,
         kAnyDevice | kReadsNothing);
   r.add("unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes,
         kAnyDevice | kReadsNothing);

@@ -53,11 +53,19 @@ void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64
 }
 
 // n copies of one element.
+// Written as wide as loops read: narrower pieces would have to reach the cache before they could be read together.
+template <class T>
+struct FillLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(T* to, T value, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  }
+};
 void fill_run(char* to, const char* element, int64_t n, int64_t width) {
   visit_width(width, [&]<class T>() {
     T v;
     std::memcpy(&v, element, sizeof(T));
-    std::fill(reinterpret_cast<T*>(to), reinterpret_cast<T*>(to) + n, v);
+    run_vectorized<FillLoop<T>>(reinterpret_cast<T*>(to), v, n);
   });
 }
 
@@ -223,15 +231,17 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
     if (by_rows) {
       const int64_t inner = sizes.back();
       for (int64_t at = begin; at < end;) {
-        const int64_t column = at % inner, row_end = std::min(end, at - column + inner);
+        const int64_t first_row = at / inner, column = at - first_row * inner;
+        const int64_t row_end = std::min(end, at - column + inner);
         for (int k = 0; k < count; ++k) {
           if (how[k] == How::constant) continue;
           const Operand& o = operands[k];
-          int64_t offset = 0, row = at / inner;
-          for (int64_t d = sizes.size() - 2; d >= 0; --d) {
+          int64_t offset = 0, row = first_row;
+          for (int64_t d = sizes.size() - 2; d > 0; --d) {
             offset += row % sizes[d] * o.strides[d];
             row /= sizes[d];
           }
+          offset += row * o.strides[0];  // of two dimensions no division is left, which takes as long as a short row
           char* start = o.data + (offset + column * o.strides.back()) * size_of(o.dtype);
           pointers[k] = o.strides.back() == 1 ? start : buffers[k];
           if (o.strides.back() == 0) fill_run(buffers[k], start, std::min(block, row_end - at), size_of(o.dtype));

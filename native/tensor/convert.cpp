@@ -59,9 +59,15 @@ constexpr bool is_common =
     std::is_same_v<Other, Half> || std::is_same_v<Other, BFloat16> || std::is_same_v<Other, double> ||
     std::is_same_v<Other, int64_t> || std::is_same_v<Other, int32_t> || std::is_same_v<Other, uint8_t> ||
     std::is_same_v<Other, bool>;
+// All integers are computed as int64.
+template <class Other>
+constexpr bool is_common_integer =
+    std::is_same_v<Other, int32_t> || std::is_same_v<Other, uint8_t> || std::is_same_v<Other, bool>;
 template <class From, class To>
 constexpr bool is_hot =
-    (std::is_same_v<From, float> && is_common<To>) || (std::is_same_v<To, float> && is_common<From>);
+    (std::is_same_v<From, float> && is_common<To>) || (std::is_same_v<To, float> && is_common<From>) ||
+    (std::is_same_v<From, int64_t> && is_common_integer<To>) ||
+    (std::is_same_v<To, int64_t> && is_common_integer<From>);
 
 template <class From, class To>
 void convert_loop(const char* from, char* to, int64_t n) {

@@ -6,8 +6,9 @@
 namespace cresset {
 
 // Four rows of four: the transpose of a 4x4 block of 32-bit elements in registers.
-inline void transpose_quads(uint32_t* to, int64_t to_row, const uint32_t* from, int64_t from_row) {
-  using Quad = uint32_t __attribute__((vector_size(16), aligned(4)));
+template <class T>
+void transpose_quads(T* to, int64_t to_row, const T* from, int64_t from_row) {
+  using Quad = uint32_t __attribute__((vector_size(16), aligned(4), may_alias));
   const auto load = [&](int64_t k) { return *reinterpret_cast<const Quad*>(from + k * from_row); };
   const Quad a = load(0), b = load(1), c = load(2), d = load(3);
   const Quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);

@@ -9,6 +9,7 @@ import cresset
 from .ops import autocast as _autocast
 from .ops import registry as _registry
 from .ops.check import only_strided
+from .ops.dimensions import is_integer
 from .show import missing_names as _missing_names
 
 __all__ = [
@@ -51,14 +52,14 @@ def _real(who, input):
 
 def _listed(s):
     """One length is a list of one, also in a tensor of no dimension."""
-    return [int(s)] if isinstance(s, int) or (isinstance(s, cresset.Tensor) and s.ndim == 0) else s
+    return [int(s)] if is_integer(s) else s
 
 
 def _dims(who, input, s, dim):
     """The transformed dimensions and their lengths, as numpy.fft has them."""
     s = _listed(s)
     if dim is not None:
-        dims = [dim] if isinstance(dim, int) else list(dim)
+        dims = [int(dim)] if is_integer(dim) else list(dim)
         if s is not None and len(s) != len(dims):
             raise RuntimeError(f"{who}: When given, dim and shape arguments must have the same length")
         wrapped = []
@@ -286,13 +287,13 @@ def fftshift(input, dim=None):
     >>> cresset.fft.fftshift(cresset.arange(4))
     tensor([2, 3, 0, 1])
     """
-    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.ndim)) if dim is None else [int(dim)] if is_integer(dim) else list(dim)
     return input.roll([input.shape[d] // 2 for d in dims], dims)
 
 
 def ifftshift(input, dim=None):
     """The inverse of fftshift."""
-    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.ndim)) if dim is None else [int(dim)] if is_integer(dim) else list(dim)
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], dims)
 
 

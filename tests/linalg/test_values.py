@@ -81,6 +81,15 @@ class TestProductsGiveTheMatrixBack:
         assert close(cresset.ormqr(a, tau, R), rectangular)
         assert close(cresset.ormqr(a, tau, rectangular, transpose=True), R)
 
+    def test_ormqr_wants_a_factor_for_each_reflector(self):
+        a, tau, other = cresset.ones(5, 3), cresset.ones(3), cresset.ones(5, 4)
+        with pytest.raises(RuntimeError, match=r"tau.shape\[-1\] must be equal to min"):
+            cresset.ormqr(a, tau[:2], other)
+        with pytest.raises(RuntimeError, match=r"other.shape\[-1\] must be equal to input.shape\[-2\]"):
+            cresset.ormqr(a, tau, other, left=False)
+        with pytest.raises(RuntimeError, match="other must have at least 2 dimensions"):
+            cresset.ormqr(a, tau, other[:, 0])
+
     def test_ldl_solves(self, square):
         A = square + square.mT
         B = cresset.ones(*A.shape[:-1], 2, dtype=A.dtype)

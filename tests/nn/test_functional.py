@@ -390,3 +390,10 @@ def test_the_numbers_of_grid_sampler_have_names():
         for padding, other in F.GRID_SAMPLE_PADDING_MODES.items():
             expected = F.grid_sample(image, grid, mode, padding, align_corners=True)
             assert cresset.grid_sampler(image, grid, number, other, True).equal(expected)
+
+
+def test_batch_norm_of_one_value_a_channel_is_refused_in_training_even_of_no_channels():
+    for shape in [(1, 3), (1, 3, 1), (1, 0), (1,)]:
+        with pytest.raises(ValueError, match="more than 1 value per channel"):
+            F.batch_norm(cresset.ones(shape), None, None, training=True)
+    assert F.batch_norm(cresset.ones(1, 0, 5), None, None, training=True).shape == (1, 0, 5)

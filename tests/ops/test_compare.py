@@ -21,6 +21,7 @@ def test_close_means_within_the_bounds_of_the_second():
 def test_equal_needs_shape_and_elements():
     x = cresset.tensor([1, 2])
     assert x.equal(cresset.tensor([1.0, 2.0])) is True
+    assert cresset.tensor(1.0).equal(cresset.tensor(1.0)) and not cresset.tensor(1.0).equal(cresset.tensor(2.0))
     assert x.equal(cresset.tensor([[1, 2]])) is False
     assert cresset.tensor([NAN]).equal(cresset.tensor([NAN])) is False
 

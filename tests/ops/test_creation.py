@@ -476,3 +476,11 @@ def test_meshgrid_says_once_that_indexing_will_be_required():
     cresset.ops.join._warn_of_indexing.cache_clear()
     with pytest.warns(UserWarning, match="required to pass the indexing"):
         cresset.meshgrid(cresset.ones(1))
+
+
+def test_what_is_made_gets_the_size_that_was_asked_for_whatever_out_had():
+    for made in (cresset.zeros, cresset.rand, cresset.randperm):
+        dtype = cresset.int64 if made is cresset.randperm else None
+        assert made(4, out=cresset.empty(2, 2, dtype=dtype)).shape == (4,)
+    with pytest.warns(UserWarning, match=r"The out tensor will be resized to shape \[4\]"):
+        assert cresset.arange(4, out=cresset.empty(3, dtype=cresset.int64)).tolist() == [0, 1, 2, 3]

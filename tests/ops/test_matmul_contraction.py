@@ -132,3 +132,16 @@ def test_error_says_what_is_wrong(call, message):
 def test_a_chain_of_three_equal_matrices_begins_on_the_left():
     left, right = cresset.tensor([[1e30, 0.0], [0.0, 1.0]]), cresset.tensor([[1e-30, 0.0], [0.0, 1.0]])
     assert cresset.linalg.multi_dot([left, left, right])[0, 0].item() == float("inf")
+
+
+def test_einsum_asks_others_with_its_operands_one_by_one():
+    class Asked(cresset.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, args
+
+    x = cresset.ones(2, 2).as_subclass(Asked)
+    for operands in ([x, x], (x, x)):
+        assert cresset.einsum("ij,jk->ik", operands) == (cresset.einsum, ("ij,jk->ik", x, x))
+    assert cresset.einsum("ij,jk->ik", x, x) == (cresset.einsum, ("ij,jk->ik", x, x))
+    assert cresset.einsum(cresset.ones(2, 3), [0, 1]).shape == (2, 3)  # numbers for letters are no operands

@@ -110,6 +110,23 @@ class TestSquares:
         assert (cresset.tensor([2.0]) ** (2 + 0j)).dtype == cresset.complex64
         assert (2 ** cresset.tensor([2.0])).tolist() == [4.0]
 
+    @pytest.mark.parametrize(
+        ("exponent", "value", "slope", "second"),
+        [(3, 64.0, 48.0, 24.0), (0.5, 2.0, 0.25, -0.03125), (-0.5, 0.5, -0.0625, 0.0234375),
+         (-1, 0.25, -0.0625, 0.03125), (-2, 0.0625, -0.03125, 0.0234375)],
+    )  # fmt: skip
+    def test_a_power_that_a_simpler_function_computes_keeps_its_base_alone(self, exponent, value, slope, second):
+        x = cresset.tensor([4.0], requires_grad=True)
+        for power in (lambda: x**exponent, lambda: x.pow(exponent), lambda: (x * 1).pow_(exponent)):
+            y = power()
+            assert y.tolist() == [value]
+            assert type(y.grad_fn).__name__ == "PowBackward0"
+            if y.grad_fn.next_functions[0][0].name() == "AccumulateGrad":
+                y += 1  # backward does not need it
+            (first,) = cresset.autograd.grad(y, x, create_graph=True)
+            assert first.tolist() == [slope]
+            assert cresset.autograd.grad(first, x)[0].tolist() == [second]
+
 
 @pytest.mark.cpu_only("a device does not look for zeros among divisors")
 def test_a_division_that_fails_leaves_its_operand_as_it_was():

@@ -76,3 +76,29 @@ def test_innermost_channels_give_the_same_maxima_and_places(channels, dtype):
     expected, places = F.max_pool2d(x, 3, 2, 1, return_indices=True)
     got, found = F.max_pool2d(x.contiguous(memory_format=cresset.channels_last), 3, 2, 1, return_indices=True)
     assert found.tolist() == places.tolist() and got.nan_to_num(7).tolist() == expected.nan_to_num(7).tolist()
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_windows_side_by_side_have_the_maxima_of_each(stride, dilation):
+    """Whole windows are compared element by element for many at once, those that reach over an end one by one."""
+    x = cresset.randint(0, 9, (2, 3, 40)).float()  # with ties: the first place counts
+    x[0, 0, 7] = float("nan")
+    values, places = cresset.max_pool1d(x, 4, stride, 2, dilation, return_indices=True)
+    for plane in range(6):
+        line = x.reshape(6, 40)[plane].tolist()
+        for o, (value, place) in enumerate(
+            zip(values.reshape(6, -1)[plane].tolist(), places.reshape(6, -1)[plane].tolist(), strict=True)
+        ):
+            at = [i for k in range(4) if 0 <= (i := o * stride - 2 + k * dilation) < 40]
+            nan = [i for i in at if line[i] != line[i]]
+            best = nan[-1] if nan else max(at, key=lambda i: line[i])
+            assert place == best and (value == line[best] or value != value)
+
+
+def test_one_window_of_all_is_the_mean_and_spreads_its_gradient():
+    x = cresset.randn(3, 5, 31, 17, dtype=cresset.float64, requires_grad=True)
+    y = cresset.nn.functional.adaptive_avg_pool2d(x, 1)
+    assert cresset.allclose(y.flatten(1), x.mean((2, 3)))
+    y.sum().backward()
+    assert cresset.allclose(x.grad, cresset.full_like(x, 1 / (31 * 17)))

@@ -29,3 +29,18 @@ def test_softmax_can_convert_on_the_way():
     assert x.softmax(0).dtype == cresset.float16 and x.softmax(0, dtype=cresset.float64).dtype == cresset.float64
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
         cresset.arange(3).softmax(0)
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 16, 32, 33])
+def test_short_rows_are_apart_from_their_neighbors(n):
+    """Rows that are computed side by side: what is no number in one is in no other, and each is what it is alone."""
+    x = cresset.randn(70, n)
+    x[5, 0] = math.nan
+    x[69] = -INF
+    for function in (cresset.softmax, cresset.log_softmax):
+        together = function(x, 1)
+        for row in range(70):
+            alone = function(x[row : row + 1], 1)
+            assert cresset.equal(alone.isnan(), together[row : row + 1].isnan())
+            assert alone.nan_to_num().tolist() == together[row : row + 1].nan_to_num().tolist()
+        assert together.isnan().any(1).nonzero().flatten().tolist() == [5, 69]

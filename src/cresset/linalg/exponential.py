@@ -57,7 +57,7 @@ class Exponential(BatchFunction):
     def forward(ctx, A):
         ctx.save_for_backward(A)
         wide = _WIDE.get(A.dtype, A.dtype) if A.size(-1) <= _FEW_ROWS else A.dtype
-        return _exponential(A.to(wide)).to(A.dtype)
+        return _exponential(A.to(wide)).to(A.dtype).contiguous()
 
     @staticmethod
     def backward(ctx, grad):

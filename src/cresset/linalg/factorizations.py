@@ -14,6 +14,7 @@ from ..ops.batches import all_samples
 from . import lapack
 from .calling import identity_in_place_of, is_differentiated, with_out
 from .checking import check_info, check_matrix, check_square, is_without_values
+from .columns import column_major
 from .triangular import solve_triangular
 
 
@@ -123,7 +124,7 @@ class LUFactor(BatchFunction):
 def permutation(pivots, m, dtype):
     """The matrix P of the row exchanges `pivots`: exchange i is of rows i and pivots[i], from 1."""
     order = lapack.row_order(pivots, m)
-    return (order.unsqueeze(-1) == cresset.arange(m, device=order.device)).to(dtype).mT
+    return (order.unsqueeze(-2) == cresset.arange(m, device=order.device).unsqueeze(-1)).to(dtype)
 
 
 def _check_pivot(who, A, pivot):
@@ -283,9 +284,9 @@ class QR(BatchFunction):
         a, tau = lapack.geqrf(A)
         ctx.mode = mode
         if mode == "r":
-            return cresset.empty(0, dtype=A.dtype, device=A.device), a[..., : min(m, n), :].triu()
+            return cresset.empty(0, dtype=A.dtype, device=A.device), column_major(a[..., : min(m, n), :].triu())
         columns = m if mode == "complete" else min(m, n)
-        Q, R = lapack.orgqr(a, tau, columns), _top(a, columns).triu()
+        Q, R = lapack.orgqr(a, tau, columns), column_major(_top(a, columns).triu())
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(Q, R)
         return Q, R

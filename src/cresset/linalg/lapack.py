@@ -1,7 +1,8 @@
 """LAPACK for matrices and batches of them, reached with ctypes in the OpenBLAS that NumPy or scipy-openblas64 brings.
 
-Each function takes tensors that its caller has checked, works on column-major copies and loops over the batch. Nothing
-here is recorded for derivatives. `info` is an int32 tensor with LAPACK's number for each matrix: 0 is success.
+Each function takes tensors that its caller has checked, works on column-major copies and calls the routine for the
+whole batch at once. Nothing here is recorded for derivatives. `info` is an int32 tensor with LAPACK's number for each
+matrix: 0 is success.
 """
 
 import ctypes
@@ -19,7 +20,6 @@ from .checking import is_without_values, real_dtype
 from .columns import column_major, uninitialized
 
 _LETTERS = {cresset.float32: "s", cresset.float64: "d", cresset.complex64: "c", cresset.complex128: "z"}
-_ONE_LETTER = ctypes.c_size_t(1)  # Fortran passes the length of each character argument at the end
 
 
 def _candidates():
@@ -38,6 +38,9 @@ def _candidates():
 # calls it without that much room.
 _BUFFER, _STACK, _REST = 32 << 20, 8 << 20, 16 << 20
 _LIBRARY = 64 << 20  # its code and tables, as the loader maps them
+# Matrices of fewer bytes are for one thread: OpenBLAS wakes all of its own for every matrix but tiny ones, and they
+# look out for work for longer than a small one takes. Whatever set_num_threads says, so that no result depends on it.
+_FOR_ONE_THREAD = 128 << 10
 
 
 def _check_room(size):
@@ -59,7 +62,8 @@ def _library():
         except OSError:
             continue
         if hasattr(library, "scipy_dgetrf_64_"):
-            library.room = _BUFFER + library.scipy_openblas_get_num_threads64_() * _STACK + _REST
+            library.threads = library.scipy_openblas_get_num_threads64_()
+            library.room = _BUFFER + library.threads * _STACK + _REST
             return library
     raise RuntimeError(
         "linalg: this function needs LAPACK, which was not found. Install it with `pip install scipy-openblas64` "
@@ -69,31 +73,27 @@ def _library():
 
 @functools.cache
 def _routine(name, letter):
-    routine = getattr(_library(), f"scipy_{letter}{name}_64_")
-    routine.restype = None
-    return routine
+    """The address of a routine."""
+    return ctypes.cast(getattr(_library(), f"scipy_{letter}{name}_64_"), ctypes.c_void_p).value
 
 
-def _call(name, letter, *arguments):
-    """Call a routine with text (options), int, an address given as c_void_p, or a tensor each; give its info."""
-    info = ctypes.c_int64(0)
-    passed, lengths = [], []
-    for argument in arguments:
-        if isinstance(argument, bytes):
-            passed.append(ctypes.c_char_p(argument))
-            lengths.append(_ONE_LETTER)
-        elif isinstance(argument, int):
-            passed.append(ctypes.byref(ctypes.c_int64(argument)))
-        elif isinstance(argument, cresset.Tensor):
-            passed.append(ctypes.c_void_p(argument.data_ptr()))
-        else:
-            passed.append(argument)
-    routine = _routine(name, letter)
-    _check_room(_library().room)
-    routine(*passed, ctypes.byref(info), *lengths)
-    if info.value < 0 and name != "gesdd":  # whose info is -4 when A has a NaN
-        raise AssertionError(f"linalg: {letter}{name} refused argument {-info.value}; this is a mistake in cresset")
-    return info.value
+def _call(name, letter, *arguments, matrices=1):
+    """Call a routine for each of some matrices with text (options), int, or what `_each` and `_same` give; the list of
+    its infos.
+    """
+    routine, library = _routine(name, letter), _library()
+    _check_room(library.room)
+    alone = library.threads > 1 and max(a[1] for a in arguments if type(a) is tuple) < _FOR_ONE_THREAD
+    if alone:
+        library.scipy_openblas_set_num_threads64_(1)
+    try:
+        infos = _native.call_fortran(routine, arguments, matrices)
+    finally:
+        if alone:
+            library.scipy_openblas_set_num_threads64_(library.threads)
+    if name != "gesdd" and any(info < 0 for info in infos):  # gesdd's is -4 when A has a NaN
+        raise AssertionError(f"linalg: {letter}{name} refused argument {-min(infos)}; this is a mistake in cresset")
+    return infos
 
 
 def over_samples(function):
@@ -163,13 +163,19 @@ def _on_cpu(function, args):
 
 
 def _batch(like):
-    return range(math.prod(like.shape[:-2]))
+    """How many matrices there are."""
+    return math.prod(like.shape[:-2])
 
 
-def _at(tensor, place, ndim=2):
-    """The address of matrix (or vector, ndim=1) number `place` of a batch."""
-    items = math.prod(tensor.shape[-ndim:])
-    return ctypes.c_void_p(tensor.data_ptr() + place * items * tensor.dtype.itemsize)
+def _each(tensor, ndim=2, first=0):
+    """To each call its matrix (or vector, ndim=1, or number, 0) of a batch, from the one with the number `first`."""
+    step = math.prod(tensor.shape[tensor.ndim - ndim :]) * tensor.dtype.itemsize
+    return tensor.data_ptr() + first * step, step
+
+
+def _same(tensor):
+    """To all calls the same memory."""
+    return tensor.data_ptr(), 0
 
 
 def _infos(like, numbers):
@@ -199,9 +205,9 @@ def getrf(A, pivot=True):
         raise RuntimeError("linalg.lu: LU without pivoting is not implemented on the CPU")
     lu, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
     pivots = uninitialized(A, min(m, n), dtype=cresset.int64)
-    numbers = [
-        _call("getrf", letter, m, n, _at(lu, i), max(m, 1), _at(pivots, i, 1)) if m and n else 0 for i in _batch(A)
-    ]
+    numbers = [0] * _batch(A)
+    if m and n:
+        numbers = _call("getrf", letter, m, n, _each(lu), m, _each(pivots, 1), matrices=_batch(A))
     return lu, pivots.to(cresset.int32), _infos(A, numbers)
 
 
@@ -211,8 +217,8 @@ def getrs(lu, pivots, B, trans=b"N"):
     n, columns, letter = lu.size(-1), B.size(-1), _LETTERS[lu.dtype]
     lu, X, pivots = column_major(lu), column_major(B), pivots.to(cresset.int64).contiguous()
     if n and columns:
-        for i in _batch(lu):
-            _call("getrs", letter, trans, n, columns, _at(lu, i), n, _at(pivots, i, 1), _at(X, i), n)
+        arguments = (trans, n, columns, _each(lu), n, _each(pivots, 1), _each(X), n)
+        _call("getrs", letter, *arguments, matrices=_batch(lu))
     return X
 
 
@@ -234,7 +240,9 @@ def row_order(pivots, m):
 def potrf(A, upper):
     """Cholesky's factor of A, of which one triangle is read: (factor, the other triangle zero; info)."""
     factor, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
-    numbers = [_call("potrf", letter, b"U" if upper else b"L", n, _at(factor, i), n) if n else 0 for i in _batch(A)]
+    numbers = [0] * _batch(A)
+    if n:
+        numbers = _call("potrf", letter, b"U" if upper else b"L", n, _each(factor), n, matrices=_batch(A))
     return (factor.triu_() if upper else factor.tril_()), _infos(A, numbers)
 
 
@@ -245,10 +253,9 @@ def trsm(A, B, upper, left, unitriangular):
     (m, n), order = X.shape[-2:], A.size(-1)
     one = cresset.ones(1, dtype=B.dtype, device="cpu")
     if m and n:
-        for i in _batch(X):
-            options = (b"L" if left else b"R", b"U" if upper else b"L", b"N", b"U" if unitriangular else b"N")
-            # BLAS gives no info: trsm leaves that argument alone.
-            _call("trsm", letter, *options, m, n, one, _at(A, i), order, _at(X, i), m)
+        options = (b"L" if left else b"R", b"U" if upper else b"L", b"N", b"U" if unitriangular else b"N")
+        # BLAS gives no info: trsm leaves that argument alone.
+        _call("trsm", letter, *options, m, n, _same(one), _each(A), order, _each(X), m, matrices=_batch(X))
     return X
 
 
@@ -258,9 +265,9 @@ def geqrf(A):
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
     tau = uninitialized(A, min(m, n))
     if m and n:
-        work, _ = _workspace(lambda work, _: _call("geqrf", letter, m, n, a, m, tau, work, -1), A.dtype)
-        for i in _batch(A):
-            _call("geqrf", letter, m, n, _at(a, i), m, _at(tau, i, 1), work, work.numel())
+        arguments = (m, n, _each(a), m, _each(tau, 1))
+        work, _ = _workspace(lambda work, _: _call("geqrf", letter, *arguments, _same(work), -1), A.dtype)
+        _call("geqrf", letter, *arguments, _same(work), work.numel(), matrices=_batch(A))
     return a, tau
 
 
@@ -273,9 +280,9 @@ def orgqr(a, tau, columns):
     tau = tau.detach().contiguous().resolve_conj()
     name = "ungqr" if a.is_complex() else "orgqr"
     if m and columns:
-        work, _ = _workspace(lambda work, _: _call(name, letter, m, columns, k, q, m, tau, work, -1), a.dtype)
-        for i in _batch(a):
-            _call(name, letter, m, columns, k, _at(q, i), m, _at(tau, i, 1), work, work.numel())
+        arguments = (m, columns, k, _each(q), m, _each(tau, 1))
+        work, _ = _workspace(lambda work, _: _call(name, letter, *arguments, _same(work), -1), a.dtype)
+        _call(name, letter, *arguments, _same(work), work.numel(), matrices=_batch(a))
     return q
 
 
@@ -290,9 +297,9 @@ def ormqr(a, tau, C, left, adjoint):
         return C
     name, form = ("unmqr", b"C") if a.is_complex() else ("ormqr", b"T")
     options = (b"L" if left else b"R", form if adjoint else b"N", m, n, k)
-    work, _ = _workspace(lambda work, _: _call(name, letter, *options, a, a.size(-2), tau, C, m, work, -1), a.dtype)
-    for i in _batch(a):
-        _call(name, letter, *options, _at(a, i), a.size(-2), _at(tau, i, 1), _at(C, i), m, work, work.numel())
+    arguments = (*options, _each(a), a.size(-2), _each(tau, 1), _each(C), m)
+    work, _ = _workspace(lambda work, _: _call(name, letter, *arguments, _same(work), -1), a.dtype)
+    _call(name, letter, *arguments, _same(work), work.numel(), matrices=_batch(a))
     return C
 
 
@@ -310,7 +317,7 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
         for basis in (U, Vh) if vectors else ():
             basis.zero_()
             basis.diagonal(0, -2, -1).fill_(1)
-        return U, S, Vh, _infos(A, [0] * len(_batch(A)))
+        return U, S, Vh, _infos(A, [0] * _batch(A))
     job = (b"A" if full_matrices else b"S") if vectors else b"N"
     sizes = (m, U.size(-1) if vectors else 1, Vh.size(-2) if vectors else 1)
     nothing = cresset.empty(1, dtype=A.dtype, device="cpu")
@@ -321,21 +328,26 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
         count = max(5 * k * k + 5 * k, 2 * larger * k + 2 * k * k + k) if vectors else 7 * k
         real_work = [cresset.empty(count, dtype=S.dtype, device="cpu")]
 
-    with_infinities = ()  # gesdd may never come back from these: their results are nan
-    if bool(A.isinf().any()):
-        with_infinities = [i for i, has in enumerate(A.isinf().any(-1).any(-1).reshape(-1).tolist()) if has]
-        for part in (U, S, Vh) if vectors else (S,):
-            part.fill_(math.nan)
+    def run(work, size, matrices, first=0):
+        u, vh = (_each(U, 2, first), _each(Vh, 2, first)) if vectors else (_same(nothing), _same(nothing))
+        results = (_each(S, 1, first), u, sizes[0], vh, sizes[2])
+        more = (_same(work), size, *map(_same, real_work), _same(integers))
+        return _call("gesdd", letter, job, m, n, _each(a, 2, first), m, *results, *more, matrices=matrices)
 
-    def run(i, work, size):
-        if i in with_infinities and size != -1:
-            return -4 if bool(A.reshape(-1, m, n)[i].isnan().any()) else 0
-        u, vh = (_at(U, i), _at(Vh, i)) if vectors else (nothing, nothing)
-        arguments = (job, m, n, _at(a, i), m, _at(S, i, 1), u, sizes[0], vh, sizes[2], work, size, *real_work, integers)
-        return _call("gesdd", letter, *arguments)
+    work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype)
 
-    work, _ = _workspace(lambda work, _: run(0, work, -1), A.dtype)
-    return U, S, Vh, _infos(A, [run(i, work, work.numel()) for i in _batch(A)])
+    if not bool(A.isinf().any()):
+        return U, S, Vh, _infos(A, run(work, work.numel(), _batch(A)))
+    # gesdd may never come back from infinities: the results of their matrices are nan.
+    for part in (U, S, Vh) if vectors else (S,):
+        part.fill_(math.nan)
+    numbers = []
+    for i, matrix in enumerate(A.reshape(-1, m, n)):
+        if bool(matrix.isinf().any()):
+            numbers.append(-4 if bool(matrix.isnan().any()) else 0)
+        else:
+            numbers += run(work, work.numel(), 1, i)
+    return U, S, Vh, _infos(A, numbers)
 
 
 @over_samples
@@ -344,23 +356,22 @@ def syevd(A, upper, vectors):
     V, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
     L = uninitialized(A, n, dtype=real_dtype(A.dtype))
     if not n:
-        return L, V, _infos(A, [0] * len(_batch(A)))
+        return L, V, _infos(A, [0] * _batch(A))
     options = (b"V" if vectors else b"N", b"U" if upper else b"L")
+    matrices = (n, _each(V), n, _each(L, 1))
     if A.is_complex():
         count = 1 + 5 * n + 2 * n * n if vectors else n
         real_work = cresset.empty(count, dtype=L.dtype, device="cpu")
-
-        def run(i, work, size, integers, integer_size):
-            arguments = (work, size, real_work, count, integers, integer_size)
-            return _call("heevd", letter, *options, n, _at(V, i), n, _at(L, i, 1), *arguments)
+        name, real_part = "heevd", (_same(real_work), count)
     else:
+        name, real_part = "syevd", ()
 
-        def run(i, work, size, integers, integer_size):
-            return _call("syevd", letter, *options, n, _at(V, i), n, _at(L, i, 1), work, size, integers, integer_size)
+    def run(work, size, integers, integer_size, count):
+        more = (_same(work), size, *real_part, _same(integers), integer_size)
+        return _call(name, letter, *options, *matrices, *more, matrices=count)
 
-    work, integers = _workspace(lambda work, integers: run(0, work, -1, integers, -1), A.dtype)
-    numbers = [run(i, work, work.numel(), integers, integers.numel()) for i in _batch(A)]
-    return L, V, _infos(A, numbers)
+    work, integers = _workspace(lambda work, integers: run(work, -1, integers, -1, 1), A.dtype)
+    return L, V, _infos(A, run(work, work.numel(), integers, integers.numel(), _batch(A)))
 
 
 @over_samples
@@ -371,22 +382,23 @@ def geev(A, vectors):
     parts = [uninitialized(A, n) for _ in range(1 if is_complex else 2)]
     V = uninitialized(A, n, n) if vectors else None
     dtype = A.dtype if is_complex else cresset.complex64 if A.dtype == cresset.float32 else cresset.complex128
-    numbers = [0] * len(_batch(A))
+    numbers = [0] * _batch(A)
     if n:
         nothing = cresset.empty(1, dtype=A.dtype, device="cpu")
         real_work = [cresset.empty(2 * n, dtype=real_dtype(A.dtype), device="cpu")] if is_complex else []
 
-        def run(i, work, size):
-            v = _at(V, i) if vectors else nothing
-            values = [_at(part, i, 1) for part in parts]
+        def run(work, size, matrices):
+            v = _each(V) if vectors else _same(nothing)
+            results = (*(_each(part, 1) for part in parts), _same(nothing), 1, v, n)
+            more = (_same(work), size, *map(_same, real_work))
             job = b"V" if vectors else b"N"
-            return _call("geev", letter, b"N", job, n, _at(a, i), n, *values, nothing, 1, v, n, work, size, *real_work)
+            return _call("geev", letter, b"N", job, n, _each(a), n, *results, *more, matrices=matrices)
 
-        work, _ = _workspace(lambda work, _: run(0, work, -1), A.dtype)
-        numbers = [run(i, work, work.numel()) for i in _batch(A)]
+        work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype)
+        numbers = run(work, work.numel(), _batch(A))
     L = parts[0] if is_complex else cresset.complex(*parts)
     if vectors and not is_complex:
-        V = paired(V, parts[1]).to(dtype)
+        V = column_major(paired(V, parts[1]).to(dtype))
     return L, V, _infos(A, numbers)
 
 
@@ -409,13 +421,11 @@ def sytrf(A, hermitian):
     name = "hetrf" if hermitian and A.is_complex() else "sytrf"
     pivots = uninitialized(A, n, dtype=cresset.int64)
     if not n:
-        return ld, pivots.to(cresset.int32), _infos(A, [0] * len(_batch(A)))
+        return ld, pivots.to(cresset.int32), _infos(A, [0] * _batch(A))
 
-    def run(i, work, size):
-        return _call(name, letter, b"L", n, _at(ld, i), n, _at(pivots, i, 1), work, size)
-
-    work, _ = _workspace(lambda work, _: run(0, work, -1), A.dtype)
-    numbers = [run(i, work, work.numel()) for i in _batch(A)]
+    arguments = (b"L", n, _each(ld), n, _each(pivots, 1))
+    work, _ = _workspace(lambda work, _: _call(name, letter, *arguments, _same(work), -1), A.dtype)
+    numbers = _call(name, letter, *arguments, _same(work), work.numel(), matrices=_batch(A))
     return ld.tril_(), pivots.to(cresset.int32), _infos(A, numbers)
 
 
@@ -426,8 +436,8 @@ def sytrs(ld, pivots, B, hermitian):
     name = "hetrs" if hermitian and ld.is_complex() else "sytrs"
     ld, X, pivots = column_major(ld), column_major(B), pivots.to(cresset.int64).contiguous()
     if n and columns:
-        for i in _batch(ld):
-            _call(name, letter, b"L", n, columns, _at(ld, i), n, _at(pivots, i, 1), _at(X, i), n)
+        arguments = (b"L", n, columns, _each(ld), n, _each(pivots, 1), _each(X), n)
+        _call(name, letter, *arguments, matrices=_batch(ld))
     return X
 
 
@@ -445,13 +455,13 @@ def least_squares(A, B, rcond, driver):
     real = real_dtype(A.dtype)
     values = uninitialized(A, k, dtype=real) if driver in ("gelsd", "gelss") else None
     ranks = None if driver == "gels" else cresset.zeros(A.shape[:-2], dtype=cresset.int64, device="cpu")
-    numbers = [0] * len(_batch(A))
+    numbers = [0] * _batch(A)
     if not (k and columns):
         return X, ranks, values, _infos(A, numbers)
     bound = cresset.full((1,), rcond, dtype=real, device="cpu")
     real_work, integer_work = [], []
     if driver == "gelsy":
-        integer_work = [cresset.zeros(n, dtype=cresset.int64, device="cpu")]
+        order = cresset.zeros((*A.shape[:-2], n), dtype=cresset.int64, device="cpu")  # zeros: any column may move
         real_work = [cresset.empty(2 * n, dtype=real, device="cpu")] if is_complex else []
     elif driver == "gelss":
         real_work = [cresset.empty(5 * k, dtype=real, device="cpu")] if is_complex else []
@@ -465,16 +475,16 @@ def least_squares(A, B, rcond, driver):
                 cresset.empty(count + max(26**2, max(m, n) * (1 + columns) + 2 * columns), dtype=real, device="cpu")
             ]
 
-    def run(i, work, size):
-        matrices = (m, n, columns, _at(a, i), m, _at(X, i), max(m, n))
+    def run(work, size, matrices):
+        arguments = (m, n, columns, _each(a), m, _each(X), max(m, n))
+        more = (_same(work), size, *map(_same, real_work), *map(_same, integer_work))
         if driver == "gels":
-            return _call(driver, letter, b"N", *matrices, work, size)
-        rank = ctypes.c_void_p(ranks.data_ptr() + i * 8)
-        if driver == "gelsy":
-            integer_work[0].zero_()
-            return _call(driver, letter, *matrices, *integer_work, bound, rank, work, size, *real_work)
-        return _call(driver, letter, *matrices, _at(values, i, 1), bound, rank, work, size, *real_work, *integer_work)
+            arguments = (b"N", *arguments)
+        elif driver == "gelsy":
+            arguments = (*arguments, _each(order, 1), _same(bound), _each(ranks, 0))
+        else:
+            arguments = (*arguments, _each(values, 1), _same(bound), _each(ranks, 0))
+        return _call(driver, letter, *arguments, *more, matrices=matrices)
 
-    work, _ = _workspace(lambda work, _: run(0, work, -1), A.dtype)
-    numbers = [run(i, work, work.numel()) for i in _batch(A)]
-    return X, ranks, values, _infos(A, numbers)
+    work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype)
+    return X, ranks, values, _infos(A, run(work, work.numel(), _batch(A)))

@@ -3,6 +3,7 @@
 import cresset
 
 from ..ops.autocast import autocast
+from ..ops.dimensions import is_integer
 from ..ops.matmul_contraction import multi_dot as _chain
 from .calling import identity_in_place_of, with_out, with_tensors
 from .checking import check_square_shape
@@ -78,10 +79,9 @@ def matrix_power(A, n):
             [0, 1]])
     """
     check_square_shape("linalg.matrix_power", A)
-    if isinstance(n, cresset.Tensor) and n.dim() == 0 and not (n.is_floating_point() or n.is_complex()):
-        n = int(n)
-    if not isinstance(n, int):
+    if not is_integer(n):
         raise TypeError(f"linalg_matrix_power(): argument 'n' must be int, not {n.__class__.__name__}")
+    n = int(n)
     if n == 0:
         return identity_in_place_of(A)
     if n < 0:

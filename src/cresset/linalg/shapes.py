@@ -71,9 +71,7 @@ def syevd(A, _upper, _with_vectors):
 def geev(A, vectors):
     double = A.dtype in (cresset.float64, cresset.complex128)
     dtype = cresset.complex128 if double else cresset.complex64
-    V = None
-    if vectors:  # of real matrices, they are put together from two parts each
-        V = _columns(A, *A.shape[-2:]) if A.is_complex() else A.new_empty(A.shape, dtype=dtype)
+    V = _columns(A, *A.shape[-2:], dtype) if vectors else None
     return _vectors(A, A.size(-1), dtype), V, _infos(A)
 
 

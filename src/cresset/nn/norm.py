@@ -4,6 +4,7 @@ import warnings
 
 import cresset
 
+from ..ops.dimensions import is_integer
 from . import functional as F
 from . import init
 from .lazy import LazyModuleMixin
@@ -381,7 +382,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = (int(normalized_shape),) if is_integer(normalized_shape) else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         for name, learned in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
             values = Parameter(cresset.empty(self.normalized_shape, device=device, dtype=dtype)) if learned else None
@@ -461,7 +462,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = (int(normalized_shape),) if is_integer(normalized_shape) else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         values = (
             Parameter(cresset.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None

@@ -571,8 +571,16 @@ forms = {
     "numpy_T": lambda input: input.T,
     "_to_copy": _to_copy, "to": to, "_unsafe_view": lambda input, size: input.reshape(size).clone(),
     "lift_fresh": lambda input: input, "lift": lambda input: input,
-    "lift_fresh_copy": lambda input: input.clone(), "data": lambda input: input.data, "pin_memory": lambda input,
-    device=None: input.pin_memory(),
+    "lift_fresh_copy": lambda input: input.clone(), "data": lambda input: input.data,
+    **dict.fromkeys(["pin_memory", "_pin_memory"], lambda input, device=None: input.pin_memory()),
+    "tensordot": lambda input, other, dims_self, dims_other: cresset.tensordot(input, other, (dims_self, dims_other)),
+    "_conj": lambda input: input.conj(),
+    "_sparse_addmm": lambda input, mat1, mat2, *, beta=1, alpha=1: cresset.sparse.addmm(
+        input, mat1, mat2, beta=beta, alpha=alpha
+    ),
+    "_grouped_mm": lambda input, mat2, offs=None, bias=None, out_dtype=None: _functional().grouped_mm(
+        input, mat2, offs=offs, bias=bias, out_dtype=out_dtype
+    ),
     "_reshape_alias": lambda input, size, stride: input.as_strided(size, stride), "_unsafe_index": lambda input,
     indices: cresset.ops.aten.index(input, indices),
     "scaled_dot_product_attention": scaled_dot_product_attention, "gelu": gelu, "embedding_bag": embedding_bag,

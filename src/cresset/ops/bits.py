@@ -5,6 +5,7 @@ import math
 import cresset
 
 from . import registry
+from .dimensions import is_integer
 from .registry import function, operator
 
 frexp = operator("frexp", """Mantissa and exponent: input = mantissa * 2 ** exponent with 1/2 <= |mantissa| < 1.
@@ -31,7 +32,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
         raise RuntimeError(f"hash_tensor: only mode 0 (exclusive or) is there, got {mode}")
     if input.is_complex():
         raise NotImplementedError(f"hash_tensor: not implemented for {input.dtype}")
-    dims = [dim] if isinstance(dim, int) else list(dim)
+    dims = [int(dim)] if is_integer(dim) else list(dim)
     if input.numel() == 0 and not dims:
         raise RuntimeError(
             f"hash_tensor: a tensor of shape {tuple(input.shape)} has no elements; say which dim to reduce"

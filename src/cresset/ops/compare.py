@@ -17,7 +17,14 @@ def equal(input, other) -> bool:
     True
     """
     check_tensors("equal", input=input, other=other)
-    return input.shape == other.shape and bool((input == other).all())
+    if input.shape != other.shape:
+        return False
+    first = ...
+    if input.numel() > 65536:  # what differs mostly does at its beginning
+        first = (0,) * (input.dim() - 1) + (slice(1024),)
+    if not bool((input[first] == other[first]).all()):
+        return False
+    return input.numel() <= 65536 or bool((input == other).all())
 
 
 @function(method=True)

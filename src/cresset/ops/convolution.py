@@ -4,11 +4,9 @@ forward(x, w), input_gradient(dy, w) and weight_gradient(dy, x) are linear in ea
 are the other two: that is all there is to differentiate, as often as one likes.
 """
 
-from operator import index
-
 import cresset
 
-from .dimensions import spread
+from .dimensions import integers, spread
 from .registry import batch, function, onnx, operator, placement
 
 _input_gradient = operator(
@@ -59,8 +57,10 @@ def _forward(input, weight, like, stride, padding, dilation, groups):
 
 
 @convolution.derivative
-def _(grad, input, weight, stride, padding, dilation, transposed, groups):
+def _(grad, input, weight, stride, padding, dilation, transposed, groups, needs):
     rank = weight.ndim - 2
+    # First, since a gradient that is still to be computed is summed as it is made (native/dispatch/late.h).
+    sums = cresset._convolution_bias_gradient(grad) if needs[2] and grad.is_floating_point() else None
     stride, padding, dilation = _each(stride, rank), _each(padding, rank), _each(dilation, rank)
     if transposed:
         yield lambda: _forward(grad, _conjugate(weight), input.shape, stride, padding, dilation, groups)
@@ -75,7 +75,7 @@ def _(grad, input, weight, stride, padding, dilation, transposed, groups):
             grad, _conjugate(input), weight.shape, stride, padding, dilation, groups
         )
     others = [0, *range(2, grad.ndim)]
-    yield lambda: cresset._convolution_bias_gradient(grad) if grad.is_floating_point() else grad.sum(others)
+    yield lambda: grad.sum(others) if sums is None else sums
 
 
 @_bias_gradient.derivative
@@ -97,18 +97,6 @@ def _(grad, grad_output, input, stride, padding, dilation, groups):
     yield lambda: cresset._convolution_input_gradient(
         _conjugate(grad_output), grad, input.shape, stride, padding, dilation, groups
     )
-
-
-def _numbers(who, name, value):
-    """One number or several, as a tuple."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value,)
-    try:
-        if isinstance(value, cresset.Tensor) and value.ndim == 0:
-            return (index(value),)
-        return tuple(map(index, value))
-    except (TypeError, ValueError):
-        raise TypeError(f"{who}(): argument '{name}' must be tuple of ints, not {type(value).__name__}") from None
 
 
 def _check_rank(who, input, weight, rank):
@@ -147,7 +135,7 @@ def _padded_to_same(who, input, weight, stride, dilation, rank):
 
 def _convolve(who, rank, input, weight, bias, stride, padding, dilation, groups):
     _check_rank(who, input, weight, rank)
-    stride, dilation = _numbers(who, "stride", stride), _numbers(who, "dilation", dilation)
+    stride, dilation = integers(who, "stride", stride), integers(who, "dilation", dilation)
     batched = input.ndim == rank + 2
     if not batched:
         input = input.unsqueeze(0)
@@ -159,15 +147,15 @@ def _convolve(who, rank, input, weight, bias, stride, padding, dilation, groups)
         else:
             raise RuntimeError(f"{who}: Invalid padding string: '{padding}'")
     else:
-        padding = _numbers(who, "padding", padding)
+        padding = integers(who, "padding", padding)
     result = cresset.convolution(input, weight, bias, stride, padding, dilation, False, (0,), groups)
     return result if batched else result.squeeze(0)
 
 
 def _convolve_transposed(who, rank, input, weight, bias, stride, padding, output_padding, groups, dilation):
     _check_rank(who, input, weight, rank)
-    stride, dilation = _numbers(who, "stride", stride), _numbers(who, "dilation", dilation)
-    padding, output_padding = _numbers(who, "padding", padding), _numbers(who, "output_padding", output_padding)
+    stride, dilation = integers(who, "stride", stride), integers(who, "dilation", dilation)
+    padding, output_padding = integers(who, "padding", padding), integers(who, "output_padding", output_padding)
     batched = input.ndim == rank + 2
     if not batched:
         input = input.unsqueeze(0)

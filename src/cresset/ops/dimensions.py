@@ -1,5 +1,11 @@
 """Dimension numbers and sizes as users write them: negative dims, and sizes given as one sequence or one by one."""
 
+from contextlib import suppress
+from numbers import Integral
+from operator import index
+
+import cresset
+
 
 def wrap_dim(dim, ndim, who):
     """`dim` counted from the front. A 0-d tensor has the dims of a 1-d one.
@@ -21,11 +27,41 @@ def wrap_dims(dims, ndim, who):
     >>> wrap_dims((0, -1), 3, "tensordot")
     [0, 2]
     """
-    wrapped = [wrap_dim(dim, ndim, who) for dim in ((dims,) if isinstance(dims, int) else dims)]
+    wrapped = [wrap_dim(dim, ndim, who) for dim in ((dims,) if is_integer(dims) else dims)]
     for dim in wrapped:
         if wrapped.count(dim) > 1:
             raise RuntimeError(f"{who}: dim {dim} appears multiple times in the list of dims {tuple(dims)}")
     return wrapped
+
+
+def is_integer(value):
+    """Whether a value is one integer: an int that is no bool, one of NumPy's, or a tensor of no dimension that is.
+
+    >>> is_integer(2), is_integer(cresset.tensor(2)), is_integer((2,)), is_integer(True)
+    (True, True, False, False)
+    """
+    if type(value) is int:  # nearly always
+        return True
+    if isinstance(value, Integral):
+        return not isinstance(value, bool)
+    if not isinstance(value, cresset.Tensor) or value.ndim:
+        return False
+    return not (value.is_floating_point() or value.is_complex() or value.dtype == cresset.bool)
+
+
+def integers(who, name, value):
+    """One integer or several, as a tuple of ints.
+
+    >>> integers("conv2d", "stride", 2), integers("conv2d", "stride", [2, 1])
+    ((2,), (2, 1))
+    """
+    if type(value) is int:  # nearly always
+        return (value,)
+    several = (value,) if is_integer(value) else value
+    if isinstance(several, (tuple, list, cresset.Tensor)):
+        with suppress(TypeError, ValueError):
+            return tuple(map(index, several))
+    raise TypeError(f"{who}(): argument '{name}' must be tuple of ints, not {value!r}")
 
 
 def sizes(first, more=()):

@@ -203,7 +203,7 @@ def pdist(input, p=2):
     first, second = cresset.triu_indices(input.size(0), input.size(0), 1, device=input.device)
     if input.size(1) == 0:  # points without coordinates
         return input.new_zeros(first.numel())
-    return _length(input.index_select(0, first) - input.index_select(0, second), p)
+    return cresset._cdist(input, input, float(p))[first, second]
 
 
 @function(method=True, inplace=True, out=True, autocast={"cuda": "float32"})
@@ -224,4 +224,4 @@ def renorm(input, p, dim, maxnorm):
     others = [other for other in range(input.ndim) if other != dim]
     norm = cresset.linalg.vector_norm(input, p, others, keepdim=True)
     # The small number keeps the quotient finite and the shrunken norm just below the bound.
-    return input * (maxnorm / (norm + 1e-7)).masked_fill((norm > maxnorm).logical_not(), 1).to(input.dtype)
+    return input.contiguous() * (maxnorm / (norm + 1e-7)).masked_fill((norm > maxnorm).logical_not(), 1).to(input.dtype)

@@ -75,6 +75,13 @@ def _check(who, tensors, argument="self", position=1):
                 f"_foreach_{who}: expected Tensor as element {index} in argument {position - 1}, but got "
                 f"{type(tensor).__name__}"
             )
+    if who.endswith("_") and argument == "self" and cresset.is_grad_enabled():  # before the first one is written to
+        leaf = next((tensor for tensor in tensors if tensor.requires_grad and tensor.is_leaf), None)
+        if leaf is not None:
+            raise RuntimeError(
+                f"_foreach_{who}: a {'view of a ' * leaf._is_view()}leaf Variable that requires grad is being used in "
+                "an in-place operation."
+            )
 
 
 def _check_length(who, tensors, others, kind="tensors"):

@@ -1,5 +1,5 @@
-"""Images and volumes read at the places of a grid: what nn.functional.grid_sample computes, as one kernel on a device,
-and of ordinary operators on the CPU and where it is differentiated twice."""
+"""Images and volumes read at the places of a grid: what nn.functional.grid_sample computes, as one kernel, and of
+ordinary operators where it is differentiated twice."""
 
 from itertools import product
 
@@ -23,7 +23,7 @@ _input_gradient = operator(
     "_grid_sample_input_gradient",
     """To each element of the input is added what the places that were read from it have, by their weights.""",
 )
-operator(
+_grid_gradient_of = operator(
     "_grid_sample_grid_gradient",
     """How the samples, counted by `grad_output`, change with the grid.""",
 )
@@ -43,6 +43,8 @@ def _(grad, grad_output, grid, mode, padding, align_corners):
 
 
 def _grid_gradient(grad, input, grid, mode, padding, align_corners):
+    if MODES[mode] == "nearest":
+        return cresset.zeros_like(grid)
     if not cresset.is_grad_enabled():
         return cresset._grid_sample_grid_gradient(grad, input, grid, mode, padding, align_corners)
     leaf = grid if grid.requires_grad else grid.detach().requires_grad_()
@@ -64,6 +66,18 @@ def _fold(call, places):
 @_grid_sample.batch
 def _(call):
     return call.run(*_fold(call, (0, 1))).unflatten(0, (call.size, -1))
+
+
+@_input_gradient.batch
+def _(call):
+    args = _fold(call, (0, 1))
+    args[2] = (call.size * args[2][0], *args[2][1:])
+    return call.run(*args).unflatten(0, (call.size, -1))
+
+
+@_grid_gradient_of.batch
+def _(call):
+    return call.run(*_fold(call, (0, 1, 2))).unflatten(0, (call.size, -1))
 
 
 def sampled(input, grid, mode, padding_mode, align_corners):

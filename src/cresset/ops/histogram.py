@@ -6,6 +6,7 @@ from typing import Any
 import cresset
 
 from . import return_types
+from .dimensions import is_integer
 from .registry import function, onnx, operator
 
 bincount = operator("bincount", """How often each of 0, 1, 2, … occurs in a vector, or the sum of the weights of its
@@ -97,7 +98,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False) -> Any:
     """
     if input.ndim < 2:
         raise RuntimeError(f"histogramdd: input tensor should have at least 2 dimensions, got {input.ndim}")
-    bins = [bins] * input.size(-1) if isinstance(bins, int) else list(bins)
+    bins = [int(bins)] * input.size(-1) if is_integer(bins) else list(bins)
     if len(bins) != input.size(-1):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input: "

@@ -6,7 +6,7 @@ from typing import Any
 
 import cresset
 
-from .dimensions import sequence, wrap_dim
+from .dimensions import is_integer, sequence, wrap_dim
 from .registry import alias, batch, function, onnx, operator, placement
 
 cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes may differ.
@@ -158,7 +158,9 @@ def _where_to_split(who, indices_or_sections, sections, indices):
             name = where.type().rpartition(".")[2].removesuffix("Tensor")
             raise RuntimeError(f"{who} expected tensor_indices_or_sections to have dtype of long, but got {name}")
         where = where.tolist()
-    if not isinstance(where, (int, tuple, list)):
+    if is_integer(where):
+        return int(where)
+    if not isinstance(where, (tuple, list)):
         raise TypeError(f"{who}: expected an int, a tuple of ints or a Tensor, not {type(where).__name__}")
     return where
 

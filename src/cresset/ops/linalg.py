@@ -6,6 +6,7 @@ from typing import Any
 import cresset
 
 from . import return_types
+from .dimensions import is_integer
 from .registry import function
 
 
@@ -234,14 +235,22 @@ def ormqr(input, tau, other, left=True, transpose=False):
     """
     from cresset.linalg import lapack
     from cresset.linalg.calling import is_differentiated
-    from cresset.linalg.factorizations import check_reflectors, reflectors
+    from cresset.linalg.factorizations import check_matrix, check_reflectors, reflectors
 
-    check_reflectors("ormqr", input, tau)
-    if other.ndim < 2 or other.size(-2 if left else -1) != input.size(-2):
+    check_matrix("ormqr", input, "input")
+    check_matrix("ormqr", other, "other")
+    side = -2 if left else -1
+    if other.size(side) != input.size(-2):
         raise RuntimeError(
-            f"ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2], "
+            f"ormqr: other.shape[{side}] must be equal to input.shape[-2], "
             f"got shapes {tuple(other.shape)} and {tuple(input.shape)}"
         )
+    if tau.ndim and tau.size(-1) != min(other.size(side), input.size(-1)):
+        raise RuntimeError(
+            f"ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1]), "
+            f"got {tau.size(-1)} and {min(other.size(side), input.size(-1))}"
+        )
+    check_reflectors("ormqr", input, tau)
     if input.dtype != other.dtype or input.shape[:-2] != other.shape[:-2]:
         raise RuntimeError(
             "ormqr: Expected other to have the dtype and the batch of input, "
@@ -267,7 +276,7 @@ def frobenius_norm(input, dim=(), keepdim=False):
     >>> cresset.frobenius_norm(cresset.tensor([[3.0, 4.0]]), dim=(0, 1))
     tensor(5.)
     """
-    dims = [dim] if isinstance(dim, int) else list(dim)
+    dims = [int(dim)] if is_integer(dim) else list(dim)
     if len(dims) > 2:
         raise RuntimeError(f"frobenius_norm: Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
     return cresset.linalg.vector_norm(input, 2, dims or None, keepdim)

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import cresset
 
 from .._native import forget_base
-from .dimensions import wrap_dims
+from .dimensions import is_integer, wrap_dims
 from .registry import function, functions, functions_in_place, methods
 
 _LETTERS = ascii_uppercase + ascii_lowercase
 _ELLIPSIS = "..."
 
 
-@function(autocast={"cuda": "lower"})
+@function(autocast={"cuda": "lower"}, takes_list=True)
 def einsum(*args):
     """Sums of products of elements, written with Einstein's convention.
 
@@ -297,14 +297,15 @@ def tensordot(a, b, dims=2):
     """
     if isinstance(dims, cresset.Tensor):
         dims = dims.tolist()
-    if isinstance(dims, int):
+    if is_integer(dims):
+        dims = int(dims)
         if dims < 0:
             raise RuntimeError(f"tensordot: expects dims >= 0, but got dims={dims}")
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(f"tensordot: expects dims < ndim_a or ndim_b, but got dims={dims}")
         of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
-        of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+        of_a, of_b = ([d] if is_integer(d) else list(d) for d in dims)
     if len(of_a) != len(of_b):
         raise RuntimeError(f"tensordot: both dimension lists should have same length, got {of_a} and {of_b}")
     of_a, of_b = wrap_dims(of_a, a.ndim, "tensordot"), wrap_dims(of_b, b.ndim, "tensordot")

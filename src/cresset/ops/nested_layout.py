@@ -91,7 +91,10 @@ def _padded_dense_to_jagged_forward(dense, offsets, total_L=None):
     (begins,) = _one("offsets", offsets)
     which, place = _places(begins)
     if total_L is not None and total_L != which.numel():
-        raise RuntimeError(f"_padded_dense_to_jagged_forward: total_L is {total_L}, the offsets say {which.numel()}")
+        raise RuntimeError(
+            "_padded_dense_to_jagged_forward: final offset should match total_L value: it is "
+            f"{which.numel()}, total_L {total_L}"
+        )
     there = place < dense.shape[1]
     packed = dense.new_zeros((which.numel(), *dense.shape[2:]))
     return packed.index_put((there.nonzero().squeeze(1),), dense[which[there], place[there]])

@@ -5,7 +5,7 @@ import math
 import cresset
 
 from .autocast import autocast
-from .dimensions import spread
+from .dimensions import integers, is_integer, spread
 from .registry import batch, flat, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- derivatives
@@ -113,18 +113,14 @@ def _(grad, grad_output_info, rank):
 # ---------------------------------------------------------------- windows that slide
 
 
-def _numbers(value):
-    """One number or several, as a tuple; None as none."""
-    if value is None:
-        return ()
-    if isinstance(value, int) or isinstance(value, cresset.Tensor) and value.ndim == 0:
-        return (value,)
-    return tuple(value)
+def _numbers(who, **given):
+    """For each argument one number or several, as a tuple; None as none."""
+    return [() if value is None else integers(who, name, value) for name, value in given.items()]
 
 
 def _max_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode):
     pool = getattr(cresset, f"_max_pool{rank}d")
-    window = map(_numbers, (kernel_size, stride, padding, dilation))
+    window = _numbers(f"max_pool{rank}d", kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     return tuple(pool(input, *window, bool(ceil_mode)))
 
 
@@ -192,7 +188,7 @@ def max_pool3d_with_indices(
 
 def _avg_pool(rank, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     pool = getattr(cresset, f"_avg_pool{rank}d")
-    window = map(_numbers, (kernel_size, stride, padding))
+    window = _numbers(f"avg_pool{rank}d", kernel_size=kernel_size, stride=stride, padding=padding)
     return pool(input, *window, bool(ceil_mode), bool(count_include_pad), divisor_override)
 
 
@@ -238,7 +234,8 @@ def avg_pool3d(
 
 
 def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
-    kernel = _each(_numbers(kernel_size), rank)
+    (kernel,) = _numbers(who, kernel_size=kernel_size)
+    kernel = _each(kernel, rank)
     count = 1
     for size in kernel:
         count *= size
@@ -282,8 +279,10 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 def _wanted(who, input, output_size, rank):
     """The output's sizes; None keeps the input's."""
-    if isinstance(output_size, int) or isinstance(output_size, cresset.Tensor) and output_size.ndim == 0:
-        return (output_size,) * rank
+    if is_integer(output_size):
+        return (int(output_size),) * rank
+    if not isinstance(output_size, (tuple, list, cresset.Tensor)):
+        raise TypeError(f"{who}(): argument 'output_size' must be tuple of ints, not {output_size!r}")
     wanted = tuple(output_size)
     if input.ndim <= len(wanted):
         raise ValueError(f"{who}: Input dimension should be at least {len(wanted) + 1}, got {input.ndim}")
@@ -391,7 +390,7 @@ def _fractional_max_pool(rank, input, kernel_size, output_size, output_ratio, sa
             )
         output_size = tuple(int(size * ratio) for size, ratio in zip(input.shape[-rank:], ratios))
     for name, given in (("kernel_size", kernel_size), ("output_size", output_size)):
-        if not isinstance(given, int) and len(given) != rank:
+        if not is_integer(given) and len(given) != rank:
             raise RuntimeError(f"{who}: {name} must either be a single Int or tuple of {rank} Ints, got {given}")
     if input.ndim > rank and 0 in input.shape[-rank - 1 :]:
         raise RuntimeError(
@@ -400,11 +399,12 @@ def _fractional_max_pool(rank, input, kernel_size, output_size, output_ratio, sa
     if samples is None:
         batch = 1 if input.ndim == rank + 1 else input.shape[0]
         samples = cresset.rand(batch, input.shape[-rank - 1], rank, dtype=input.dtype, device=input.device)
-    pool, output_size = getattr(cresset, f"_fractional_max_pool{rank}d"), _numbers(output_size)
+    pool = getattr(cresset, f"_fractional_max_pool{rank}d")
+    kernel_size, output_size = _numbers(who, kernel_size=kernel_size, output_size=output_size)
     if 0 in output_size:  # no window is put anywhere
         none = input[(..., *(slice(size) for size in (output_size * rank)[:rank]))]
         return none, none.detach().long()
-    return tuple(pool(input, _numbers(kernel_size), output_size, samples))
+    return tuple(pool(input, kernel_size, output_size, samples))
 
 
 def fractional_max_pool2d_with_indices(
@@ -476,9 +476,10 @@ def _unpooled_size(input, kernel, stride, padding, output_size, rank):
 
 
 def _unpool(rank, input, indices, kernel_size, stride, padding, output_size):
-    kernel = _each(_numbers(kernel_size), rank)
-    stride = _each(_numbers(stride), rank) or kernel
-    sizes = _unpooled_size(input, kernel, stride, _each(_numbers(padding), rank), output_size, rank)
+    window = _numbers(f"max_unpool{rank}d", kernel_size=kernel_size, stride=stride, padding=padding)
+    kernel, stride, padding = (_each(numbers, rank) for numbers in window)
+    stride = stride or kernel
+    sizes = _unpooled_size(input, kernel, stride, padding, output_size, rank)
     if rank == 1:  # a plane one element wide, which other forms of programs have an operator for
         sizes = (*input.shape[:-1], *sizes, 1)
         return cresset._max_unpool(input.unsqueeze(-1), indices.unsqueeze(-1), sizes, 2).squeeze(-1)

@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from .._native import forget_base
-from .dimensions import sizes, wrap_dim
+from .dimensions import is_integer, sizes, wrap_dim
 from .registry import batch, function, onnx, operator, placement
 
 flip = operator("flip", """The elements in reverse order along `dims`.
@@ -150,9 +150,7 @@ def _whole_numbers(dims):
     """A dim, or several, as ints. A tensor counts if it is one whole number."""
     dims = sizes(dims)
     for dim in dims:
-        is_number = isinstance(dim, int) and not isinstance(dim, bool)
-        is_element = isinstance(dim, cresset.Tensor) and dim.ndim == 0 and not dim.is_floating_point()
-        if not is_number and not (is_element and dim.dtype is not cresset.bool and not dim.is_complex()):
+        if not is_integer(dim):
             raise TypeError(f"movedim(): a dim must be int, not {type(dim).__name__} {dim}")
     return tuple(int(dim) for dim in dims)
 
@@ -327,7 +325,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if dim is None:
         input, dim = input.flatten(), 0
     dim = wrap_dim(dim, input.ndim, "repeat_interleave")
-    if isinstance(repeats, int):
+    if not isinstance(repeats, cresset.Tensor) and is_integer(repeats):
+        repeats = int(repeats)
         if repeats < 0:
             raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
         if output_size is not None and output_size != repeats * input.size(dim):

@@ -145,7 +145,10 @@ def placement(*names):
     return enter
 
 
-def function(definition=None, *, method=False, inplace=False, out=False, name=None, asks_others=True, autocast=None):
+def function(
+    definition=None, *, method=False, inplace=False, out=False, name=None, asks_others=True, takes_list=False,
+    autocast=None,
+):  # fmt: skip
     """Offer a Python function as cresset.<name>.
 
     Args:
@@ -155,6 +158,8 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
             result can be cast to it.
         name: the public name, when it is not the function's.
         asks_others: whether modes and arguments with __torch_function__ may answer in its place.
+        takes_list: whether a list behind a first argument of text stands for its elements, also for those who are
+            asked.
         autocast: what autocast does to it; see autocast.py.
     """
     if definition is None:
@@ -164,6 +169,7 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
             "out": out,
             "name": name,
             "asks_others": asks_others,
+            "takes_list": takes_list,
             "autocast": autocast,
         }
         return functools.partial(function, **options)
@@ -171,6 +177,8 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
     offered = _with_out(definition, public, out == "cast") if out else definition
     if not asks_others:
         _overridable[offered] = offered
+    if takes_list:
+        offered.takes_list = True  # read by let_others_answer, also of what autocast makes of it
     if method != "only":
         functions[public] = offered
     if method:
@@ -197,7 +205,9 @@ def let_others_answer(table, home="torch", prefix="", homes=None):
         ):
             if offered not in _overridable:
                 offered.__name__ = prefix + name if prefix else offered.__name__
-                _overridable[offered] = _native.overridable(offered, (homes or {}).get(name, home))
+                _overridable[offered] = _native.overridable(
+                    offered, (homes or {}).get(name, home), True, False, hasattr(offered, "takes_list")
+                )
             table[name] = _overridable[offered]
 
 
@@ -309,8 +319,8 @@ def alias(name, *others):
 
 
 _KINDS = {
-    "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float",
-    "bool": "bool", "str": "str", "ScalarType": "dtype",
+    "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "SymInt": "int",
+    "float": "float", "bool": "bool", "str": "str", "ScalarType": "dtype",
     "Device": "device", "Layout": "layout", "MemoryFormat": "memory_format", "Generator": "Generator",
 }  # fmt: skip
 

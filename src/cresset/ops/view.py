@@ -35,10 +35,10 @@ slice = operator("slice", """The elements start, start + step, ... before `end` 
 
 @slice.derivative
 def _(grad, input_info, dim, start, end, step):
-    # A slice of everything, x[:], is the input as it is.
+    # A slice of everything, x[:], is the input as it is, but for its strides.
     yield (
         lambda: (
-            grad
+            grad.contiguous()
             if grad.shape == input_info.shape
             else embed(grad, input_info, lambda whole: cresset.slice(whole, dim, start, end, step))
         )

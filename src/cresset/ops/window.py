@@ -10,20 +10,16 @@ import cresset
 from cresset import _native
 
 from .check import only_strided
+from .dimensions import is_integer
 from .registry import function
 
 
 def _window(who, formula, length, periodic, dtype, layout, device, pin_memory, requires_grad):
     """`formula(places, last place)` over the window's places."""
     only_strided(who, layout)
-    if (
-        isinstance(length, cresset.Tensor)
-        and length.ndim == 0
-        and not (length.is_floating_point() or length.is_complex())
-    ):
-        length = int(length)
-    if not isinstance(length, int):
+    if not is_integer(length):
         raise TypeError(f"{who}(): argument 'window_length' must be int, not {type(length).__name__}")
+    length = int(length)
     if length < 0:
         raise RuntimeError(f"{who}: requires non-negative window_length, got window_length={length}")
     dtype = cresset.get_default_dtype() if dtype is None else _native.as_dtype(dtype)

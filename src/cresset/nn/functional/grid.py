@@ -1,5 +1,6 @@
 """Reading images and volumes at places given by a grid, and the grids of affine maps."""
 
+import math
 import warnings
 
 import cresset
@@ -59,8 +60,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"{grid.dtype}"
         )
 
-    by_parts = input.device.type == "cpu" and not (mode == "nearest" and grid.requires_grad)  # a gradient of zeros
-    if by_parts or not input.dtype.is_floating_point:
+    if not input.dtype.is_floating_point or math.prod(input.shape[2:]) >= 2**31:  # the kernels count in 32 bits
         return sampled(input, grid, mode, padding_mode, bool(align_corners))
     return cresset._grid_sample(input, grid, MODES.index(mode), PADDINGS.index(padding_mode), bool(align_corners))
 

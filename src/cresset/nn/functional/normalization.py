@@ -64,7 +64,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         )
     if training:
         shape = input.shape
-        _check_values_per_channel(shape, input.numel() // shape[1] if len(shape) > 1 and shape[1] else 0)
+        _check_values_per_channel(shape, math.prod(shape[2:], start=shape[0]) if shape else 0)
     return cresset.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 

@@ -4,6 +4,7 @@ import cresset
 
 from ..._native import overridable
 from ...ops.autocast import apply, autocast
+from ...ops.dimensions import integers
 from ...ops.padding import CIRCULAR, CONSTANT, REFLECT, REPLICATE
 
 
@@ -19,7 +20,7 @@ def pad(input, pad, mode="constant", value=None):
     >>> F.pad(cresset.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
     tensor([[3., 2., 1., 2., 3.]])
     """
-    pad = [int(amount) for amount in pad]
+    pad = integers("pad", "pad", pad)
     ndim = input.ndim
     if len(pad) % 2:
         raise RuntimeError(f"pad: Padding length must be divisible by 2, got {pad}")

@@ -3,12 +3,13 @@
 import cresset
 
 from ..._native import forget_base
+from ...ops.dimensions import is_integer
 from ...ops.metadata import suggested_format
 from .padding import pad
 
 
 def _pair(value):
-    return (value, value) if isinstance(value, int) else tuple(value)
+    return (int(value),) * 2 if is_integer(value) else tuple(value)
 
 
 def _pairs(who, **values):

@@ -151,7 +151,12 @@ def _target(input, size, scale_factor, recompute, mode):
                 f"but got size with types {[type(s) for s in sizes]}"
             ) from None
         return sizes, [None] * spatial
-    scales = [float(s) for s in (scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial)]
+    scales = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial
+    if any(isinstance(scale, (str, bytes)) for scale in scales):
+        raise TypeError(f"interpolate: expected scale_factor to be one float or several, got {scale_factor!r}")
+    scales = [float(scale) for scale in scales]
+    if not all(map(math.isfinite, scales)):
+        raise RuntimeError(f"interpolate: expected a finite scale_factor, got {scale_factor}")
     sizes = [math.floor(float(n) * s) for n, s in zip(old, scales, strict=True)]
     return sizes, [None] * spatial if recompute or mode == "area" else scales
 

@@ -180,7 +180,14 @@ def _(x):
     return 2 * x
 
 
-@pointwise(types="real", node="PowBackward0", method=False, inplace=True, examples=[(3.0, 27.0), (-2, -8)])
+@pointwise(
+    types="real",
+    node="PowBackward0",
+    method=False,
+    inplace=True,
+    examples=[(3.0, 27.0), (-2, -8)],
+    autocast="float32",
+)
 def cube(x: Number):
     """x * x * x: what `x ** 3` is computed by."""
     return x * x * x

@@ -190,7 +190,8 @@ _libraries = []  # operators hold addresses in them, and live as long as the pro
 def source_of(operator):
     """The C++ text of an operator's loops, with their table."""
     loops = loops_of(operator)
-    includes = ["base/vector_math.h", "base/polynomials.h", "dispatch/pointwise.h", "dispatch/pointwise_loop.h"]
+    includes = ["base/vector_math.h", "base/complex_arithmetic.h", "base/integer_math.h", "base/polynomials.h"]
+    includes += ["dispatch/pointwise.h", "dispatch/pointwise_loop.h"]
     if not all(loop.at_every_level for loop in loops.values()):
         includes += ["base/complex_math.h", "base/special_math.h"]
     return "\n".join([

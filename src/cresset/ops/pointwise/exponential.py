@@ -1,5 +1,6 @@
 """Exponentials, logarithms, powers and roots."""
 
+import functools
 import math
 
 from . import primitives as p
@@ -208,6 +209,55 @@ def rsqrt(x):
 @rsqrt.derivative
 def _(output):
     return -0.5 * (output * output * output)
+
+
+# Powers that are computed by simpler functions (`simple_power` in native/ops/arithmetic.cpp). A power keeps its base
+# for backward and not its result, as these functions do, so that the result may be changed in place.
+_simple_power = functools.partial(pointwise, node="PowBackward0", method=False, inplace=True, autocast="float32")
+
+
+@_simple_power(examples=[(9.0, 3.0)], onnx="Sqrt")
+def power_half(x):
+    """The square root: what `x ** 0.5` is computed by."""
+    return p.sqrt(x)
+
+
+@power_half.derivative
+def _(x):
+    return 0.5 * power_minus_half(x)
+
+
+@_simple_power(examples=[(4.0, 0.5)])
+def power_minus_half(x):
+    """1 / sqrt(x): what `x ** -0.5` is computed by."""
+    return 1 / p.sqrt(x)
+
+
+@power_minus_half.derivative
+def _(x):
+    return -0.5 * pow(x, -1.5)
+
+
+@_simple_power(examples=[(4.0, 0.25)], onnx="Reciprocal")
+def power_minus_one(x):
+    """1 / x: what `x ** -1` is computed by."""
+    return 1 / x
+
+
+@power_minus_one.derivative
+def _(x):
+    return -power_minus_two(x)
+
+
+@_simple_power(examples=[(4.0, 0.0625)])
+def power_minus_two(x):
+    """1 / (x * x): what `x ** -2` is computed by."""
+    return 1 / (x * x)
+
+
+@power_minus_two.derivative
+def _(x):
+    return -2 * pow(x, -3)
 
 
 @pointwise(examples=[(0.0, 0.0, 0.0), (2.0, math.e, 2.0)])

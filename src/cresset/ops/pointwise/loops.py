@@ -31,6 +31,16 @@ OPERATIONS = {
     "literal", "variable",
 }  # fmt: skip
 
+# What vectorizes of other numbers than real ones, beside the operations: not the division of integers, and of complex
+# numbers neither division nor functions, which have branches.
+_COMPLEX = OPERATIONS - {"div"} | {"conj", "real", "imag", "complex"}
+PLAIN = {
+    "i64": OPERATIONS - {"div"} | {"abs", "shl", "shr"},
+    "b8": OPERATIONS,
+    "c64": _COMPLEX,
+    "c128": _COMPLEX,
+}
+
 # The primitives that native/base/polynomials.h has for eight numbers at a time, and what may stand beside them there.
 CHEBYSHEV = ("chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w")
 POLYNOMIALS = {*CHEBYSHEV, "hermite_h", "hermite_he", "laguerre_l", "legendre_p"}
@@ -73,7 +83,7 @@ class Loop:
     def at_every_level(self):
         """Whether it vectorizes and is short: then it is worth the time to compile it for each instruction set."""
         if self.compute not in INLINE or len(nodes(self.expression)) > LONG_FORMULA:
-            return False
+            return self.compute in PLAIN and all(node.op in PLAIN[self.compute] for node in nodes(self.expression))
         if self.in_lanes:
             return True
         # What attributes alone decide is computed before the loop.
