@@ -12,8 +12,8 @@ from .ops.registry import OBEYING
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
-    "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
-    "handle_torch_function", "has_torch_function", "redispatch_function",
+    "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions",
+    "get_testing_overrides", "handle_torch_function", "has_torch_function", "redispatch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
     "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
@@ -331,6 +331,17 @@ def get_ignored_functions():
     import cresset
 
     return {getattr(cresset, name) for name in _IGNORED if hasattr(cresset, name)}
+
+
+def get_default_nowrap_functions():
+    """What gives a tensor that is not made into the class of the one it is asked of: its gradient and its base.
+
+    >>> len(cresset.overrides.get_default_nowrap_functions())
+    3
+    """
+    from .tensors.tensor import own_tensors
+
+    return own_tensors()
 
 
 def get_testing_overrides():

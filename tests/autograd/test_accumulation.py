@@ -121,3 +121,14 @@ class TestGradDtype:
             y.grad_dtype = cresset.float16
         with pytest.raises(RuntimeError, match="must be a torch.dtype or None, but got str"):
             cresset.ones(2).grad_dtype = "float16"
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
+def test_a_gradient_with_history_is_a_copy_in_the_layout_of_its_leaf():
+    x = cresset.ones(2, 3).T.requires_grad_()
+    (x * x).sum().backward(create_graph=True)
+    assert x.grad.stride() == x.stride() == (1, 3)
+    node = x.grad.grad_fn
+    assert type(node).__name__ == "CopyBackwards" and node.next_functions[0][0] is None
+    x.grad.sum().backward()
+    assert x.grad[0, 0] == 4  # 2 x, and 2 from its derivative

@@ -76,9 +76,34 @@ def test_a_backward_that_cannot_take_none_is_found():
         ctx.set_materialize_grads(False)
         return x * 2, x * 3
 
-    with pytest.raises(GradcheckError, match="handle undefined output grads"):
+    with (
+        pytest.raises(GradcheckError, match="handle undefined output grads"),
+        pytest.warns(UserWarning, match="check_undefined_grad=False"),
+    ):
         gradcheck(twice(backward, forward), (real(2),))
     assert gradcheck(twice(backward, forward), (real(2),), check_undefined_grad=False)
+
+
+def test_a_missing_tangent_must_count_as_zeros():
+    class Product(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            ctx.save_for_forward(x, y)
+            return x * y
+
+        @staticmethod
+        def jvp(ctx, x_tangent, y_tangent):
+            x, y = ctx.saved_tensors
+            if y_tangent is None:
+                return x_tangent  # wrong: it is to be multiplied by y
+            return x * y_tangent if x_tangent is None else x_tangent * y + x * y_tangent
+
+    only_forward = {"check_forward_ad": True, "check_backward_ad": False}
+    inputs = real(2), (3 * real(2)).detach().requires_grad_()
+    assert gradcheck(Product.apply, inputs, **only_forward, check_undefined_grad=False)
+    with pytest.raises(GradcheckError, match="whether that of input 1 is undefined or zero"):
+        gradcheck(Product.apply, inputs, **only_forward)
 
 
 def test_inputs_are_looked_at():
@@ -190,4 +215,19 @@ def test_in_forward_mode_all_inputs_have_tangents_and_need_no_gradient():
             assert not x.requires_grad
         return x + y
 
-    assert gradcheck(looks, (real(2), real(2)), check_forward_ad=True)
+    assert gradcheck(looks, (real(2), real(2)), check_forward_ad=True, check_undefined_grad=False)
+
+
+def test_the_two_derivatives_by_a_complex_element_are_held_to_its_size():
+    class Imaginary(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, z):
+            return 1000 * z.imag
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * (0.5 + 1000j)  # the derivative is 1000j
+
+    assert gradcheck(Imaginary.apply, (complex_(2),), rtol=1e-3)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
+        gradcheck(Imaginary.apply, (complex_(2),), rtol=1e-4)

@@ -188,3 +188,14 @@ def test_views_have_the_memory_of_what_they_show():
     assert x.untyped_storage().nbytes() == 48 and x.untyped_storage().device.type == "meta"
     assert torch._subclasses.fake_utils.outputs_alias_inputs(view, [x])
     assert not torch._subclasses.fake_utils.outputs_alias_inputs(other, [x])
+
+
+def test_the_mode_that_is_on_or_that_tensors_are_of_is_found():
+    mode = FakeTensorMode()
+    assert torch._guards.active_fake_mode() is None and torch._guards.detect_fake_mode(torch.ones(1)) is None
+    with mode:
+        assert torch._guards.active_fake_mode() is mode
+        fake = torch.ones(1)
+    assert torch._guards.detect_fake_mode({"x": [fake, torch.ones(1)]}) is mode
+    with pytest.raises(AssertionError, match="several fake modes"):
+        torch._guards.detect_fake_mode([fake, FakeTensorMode().from_tensor(torch.ones(1))])

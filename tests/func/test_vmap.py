@@ -195,3 +195,42 @@ def test_layers_agree_with_a_loop(name, dims):
         [LAYERS[name](*(a[i] if dim == 0 else a for a, dim in zip(args, dims, strict=True))) for i in range(3)]
     )
     assert cresset.allclose(batched, looped, rtol=1e-4, atol=1e-5)
+
+
+def test_arguments_by_name_are_the_same_for_every_sample():
+    assert vmap(lambda x, y: x + y)(cresset.zeros(3), y=cresset.tensor([1.0, 2.0])).tolist() == [[1.0, 2.0]] * 3
+    assert vmap(lambda x, y: x + y, chunk_size=2)(cresset.zeros(3), y=cresset.ones(2)).shape == (3, 2)
+
+
+def test_packages_may_put_their_own_steps_in_the_place_of_ours(monkeypatch):
+    import cresset._functorch.vmap as steps
+
+    def doubled(dims, leaves, level, spec):
+        return [2 * sample for sample in made(dims, leaves, level, spec)]
+
+    made = steps._create_batched_inputs
+    monkeypatch.setattr(steps, "_create_batched_inputs", doubled)
+    assert vmap(cresset.sum)(X).tolist() == [2.0, 10.0, 18.0]
+
+
+def test_what_a_tensor_is_inside_of_vmap_can_be_asked():
+    from cresset._C import _functorch
+
+    def look(x):
+        assert _functorch.is_batchedtensor(x) and _functorch.maybe_get_level(x) == 1
+        assert _functorch.maybe_get_bdim(x) == 0 and _functorch.get_unwrapped(x) is not x
+        return x
+
+    vmap(look)(X)
+    assert not _functorch.is_batchedtensor(X) and _functorch.maybe_get_level(X) == _functorch.maybe_get_bdim(X) == -1
+    with pytest.raises(RuntimeError, match="not one of vmap"):
+        _functorch.get_unwrapped(X)
+
+
+@pytest.mark.parametrize("transform", [vmap, cresset.func.grad, cresset.func.jacfwd])
+def test_whether_a_transform_is_running_can_be_asked(transform):
+    from cresset._C import _are_functorch_transforms_active
+
+    seen = []
+    transform(lambda x: seen.append(_are_functorch_transforms_active()) or x.sum())(cresset.ones(2))
+    assert seen == [True] and not _are_functorch_transforms_active()

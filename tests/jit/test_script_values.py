@@ -1,6 +1,7 @@
 """What scripts take of Python's values: lists of elements, `out=`, numbers out of tensors, dataclasses, inheritance."""
 
 import dataclasses
+import functools
 import io
 from dataclasses import dataclass
 from typing import List, Tuple
@@ -282,3 +283,30 @@ def test_an_overload_that_fits_as_it_is_comes_before_one_that_converts():
     assert (doubled.tolist(), count) == ([0, 2, 4], 6)
     divided, number = cresset.jit.script(halves)(cresset.arange(3))
     assert (divided.tolist(), number) == ([0.0, 0.5, 1.0], 1.5)
+
+
+def test_tensordot_takes_its_dimensions_in_every_form():
+    a, b = cresset.ones(2, 3), cresset.ones(3, 4)
+
+    def pairs(a, b):
+        return cresset.tensordot(a, b, ([1], [0]))
+
+    def lists(a, b):
+        return cresset.tensordot(a, b, [[1], [0]])
+
+    def number(a, b, dims: int):
+        return cresset.tensordot(a, b, dims=dims)
+
+    assert loaded(pairs)(a, b).tolist() == loaded(lists)(a, b).tolist() == [[3.0] * 4] * 2
+    assert loaded(number)(a, b, 1).tolist() == [[3.0] * 4] * 2 and loaded(number)(a, b, 0).shape == (2, 3, 3, 4)
+    with pytest.raises(cresset.jit.Error, match="dims >= 0"):
+        loaded(number)(a, b, -1)
+
+
+def test_a_function_with_some_arguments_given_is_called_with_them():
+    more = functools.partial(cresset.add, other=2, alpha=3)
+
+    def call(x):
+        return more(x)
+
+    assert loaded(call)(cresset.ones(2)).tolist() == [7.0, 7.0]

@@ -281,3 +281,11 @@ def test_batches_of_matrices_that_do_not_fit_are_named():
         with pytest.raises(RuntimeError, match=words):
             first.bmm(second)
     assert [part.shape for part in two.bmm(cresset.ones(2, 4, 5)).unbind()] == [(2, 5), (3, 5)]
+
+
+def test_jagged_tensors_have_the_same_size_by_the_same_offsets():
+    nt = cresset.nested.nested_tensor([cresset.ones(2, 3), cresset.ones(1, 3)], layout=cresset.jagged)
+    same = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets())
+    alike = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets().clone())
+    assert same.shape == nt.shape and nt.is_same_size(same)
+    assert alike.shape != nt.shape and not nt.is_same_size(alike)

@@ -149,3 +149,20 @@ def test_an_empty_quantized_tensor_has_the_scale_it_is_given():
     x = cresset._empty_affine_quantized([2, 3], scale=2, zero_point=3, dtype=cresset.quint8)
     assert (x.shape, x.q_scale(), x.q_zero_point(), x.dtype) == ((2, 3), 2.0, 3, cresset.quint8)
     assert x.flatten().shape == x.ravel().shape == (6,)
+
+
+def test_the_parts_of_a_file_must_fit_each_other():
+    from cresset._utils import _rebuild_qtensor
+
+    storage = cresset.TypedStorage(wrap_storage=cresset.UntypedStorage(12), dtype=cresset.quint8)
+
+    def rebuilt(axis, channels=3):
+        scales = cresset.ones(channels, dtype=cresset.float64), cresset.zeros(channels, dtype=cresset.int64)
+        return _rebuild_qtensor(storage, 0, (3, 4), (4, 1), (cresset.per_channel_affine, *scales, axis), False, None)
+
+    assert rebuilt(0).shape == (3, 4)
+    for axis in (-1, 2):
+        with pytest.raises(ValueError, match=f"axis {axis} is out of range"):
+            rebuilt(axis)
+    with pytest.raises(ValueError, match="scales/zero_points length"):
+        rebuilt(0, channels=4)

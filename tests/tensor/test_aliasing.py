@@ -202,3 +202,11 @@ class TestMutationsThatReadWhatTheyWrite:
         memory = torch.arange(12.0).view(3, 4)
         x = memory[:, :3]
         assert x.add_(x[:1]).tolist() == [[0.0, 2.0, 4.0], [4.0, 6.0, 8.0], [8.0, 10.0, 12.0]]
+
+
+def test_shared_memory_is_refused_before_a_dtype_that_has_no_such_operator():
+    x = torch.rand(3)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        x[:-1].bitwise_left_shift_(x[1:])
+    with pytest.raises(NotImplementedError, match="not implemented for 'float32'"):
+        x.bitwise_left_shift_(x.clone())

@@ -150,3 +150,42 @@ class TestNumbersInOtherThings:
 
     def test_integers_of_any_size_are_true(self):
         assert cresset.tensor([2**63, 0, -(2**70)], dtype=cresset.bool).tolist() == [True, False, True]
+
+
+class TestTensorsForIntegers:
+    """A 0-d tensor may stand for any integer; one of one element, of any shape, for a size or a place."""
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda x, one: x.select(0, one),
+            lambda x, one: x.narrow(0, 0, one),
+            lambda x, one: x.split(one)[0],
+            lambda x, one: x.topk(one).values,
+            lambda x, one: x.kthvalue(one).values,
+            lambda x, one: x.triu(one),
+            lambda x, one: cresset.slice_copy(x, 0, 0, one),
+            lambda x, one: cresset.eye(one),
+            lambda x, one: cresset.randperm(one),
+            lambda x, one: cresset.bincount(cresset.tensor([0]), minlength=one),
+            lambda x, one: x.as_strided((1,), (1,), one),
+        ],
+    )
+    def test_sizes_and_places_take_one_element(self, call):
+        x = cresset.arange(12.0).reshape(3, 4)
+        for one in (cresset.tensor(1), cresset.tensor([1]), cresset.tensor([[1]])):
+            assert call(x, one).equal(call(x, 1))
+
+    def test_dimensions_take_0d_tensors_alone_and_no_bools(self):
+        x = cresset.ones(3, 4)
+        assert x.unsqueeze(cresset.tensor(1)).shape == (3, 1, 4)
+        for other in (cresset.tensor([1]), cresset.tensor(True), cresset.tensor(1.0)):
+            with pytest.raises(TypeError, match="must be int, not Tensor"):
+                x.unsqueeze(other)
+
+
+def test_where_one_form_alone_takes_so_many_arguments_its_own_error_is_told():
+    with pytest.raises(TypeError, match=r"randint\(\): argument 'high' \(position 1\) must be int, not float"):
+        cresset.randint(0.5, (1,))
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        cresset.randint(0.5, 2.5, (1,))

@@ -37,6 +37,7 @@ class TestMemoryInOtherHands:
         lambda x: x.detach().__array__(),
     ])  # fmt: skip
     @pytest.mark.filterwarnings("ignore:.*An output with one or more elements was resized")
+    @pytest.mark.filterwarnings("ignore:.*The out tensor will be resized")
     def test_is_not_resized(self, share, resize):
         pytest.importorskip("numpy")
         x = torch.arange(6.0)

@@ -304,3 +304,9 @@ class TestTheObjectOfAStorage:
         assert x.untyped_storage() is storage and storage.nbytes() == 400
         storage.resize_(8)
         assert len(storage) == 8 and storage.tolist() == list(struct.pack("ff", 1, 1))
+
+
+def test_storages_of_the_gpu_are_not_made_of_a_buffer():
+    for call in (cresset.cuda.ByteStorage.from_buffer, cresset.cuda.FloatStorage.from_buffer):
+        with pytest.raises(RuntimeError, match="Not available for CUDA storage"):
+            call(b"1234", "little")

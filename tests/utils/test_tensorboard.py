@@ -231,3 +231,10 @@ def test_pictures_and_films_in_tensorboards_order():
     assert _convert_np.make_np(3).shape == (1,)
     with pytest.raises(NotImplementedError):
         _convert_np.make_np({})
+    with pytest.raises(NotImplementedError):
+        _convert_np.make_np([1.0])
+
+
+def test_the_values_of_a_histogram_are_a_tensor_or_an_array():
+    with pytest.raises(NotImplementedError, match="as a tensor or an array, got a list"):
+        summary.histogram("h", [1, 2], "auto")

@@ -26,6 +26,7 @@ OF_SCHEMAS = {
     "Operand": "Tensor | _Number",
     "Scalar": "_Number | Tensor",
     "int": "_int",
+    "SymInt": "_int",
     "float": "_float",
     "bool": "_bool",
     "str": "_str",

@@ -181,7 +181,7 @@ def all_at_once(outputs, inputs, given, keep, create_graph):
     with batching.opened(count, "error") as frame:
         roots, grads = start(outputs, [None if g is None else _native.sample_of(g, 0, frame.number) for g in given])
         found = _native.run_backward(roots, grads, keep, create_graph, inputs, False)
-        return tuple(None if g is None else vmapping.gathered(grad, g, 0, frame) for g in found)
+        return tuple(None if g is None else vmapping._remove_batch_dim(g, frame.number, count, 0) for g in found)
 
 
 def as_list(tensors):

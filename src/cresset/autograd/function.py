@@ -492,7 +492,7 @@ def bound(function, args, kwargs):
     arguments = signature.bind(*args, **kwargs)
     arguments.apply_defaults()
     for name, value in arguments.kwargs.items():
-        if _native.level_of(value):
+        if isinstance(value, _native.Tensor) and any(map(_native.level_of, (value, *arguments.args))):
             raise NotImplementedError(
                 f"{function.__name__}: vmap of an autograd.Function with kwarg-only Tensor args is not possible; make "
                 f"{name!r} an argument that has a place"
@@ -533,11 +533,14 @@ class NotTwice(Function):
 
     @staticmethod
     def forward(ctx, *tensors):
-        return tuple(tensor.clone() for tensor in tensors)
+        return tuple(tensor if tensor is None else tensor.clone() for tensor in tensors)
 
     @staticmethod
     def backward(ctx, *grads):
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+NotTwice._backward_cls.__name__ = "Error"  # what PyTorch calls such a node
 
 
 def once_differentiable(fn):
@@ -550,12 +553,9 @@ def once_differentiable(fn):
         if not _native.is_grad_enabled() or not any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
             return results
         one = not isinstance(results, tuple)
-        results = [results] if one else list(results)
-        places = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
-        guarded = NotTwice.apply(*(results[i].detach().requires_grad_() for i in places))
-        for place, result in zip(places, guarded, strict=True):
-            results[place] = result
-        return results[0] if one else tuple(results)
+        results = (results,) if one else results
+        guarded = NotTwice.apply(*(None if result is None else result.detach().requires_grad_() for result in results))
+        return guarded[0] if one else guarded
 
     return backward
 

@@ -135,6 +135,8 @@ class set_grad_enabled(ModeContext):
     """
 
     def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' must be bool, not {type(mode).__name__}")
         self.mode = mode
         self.prev = _native.set_grad_mode(mode)
 

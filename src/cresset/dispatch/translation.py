@@ -144,6 +144,16 @@ def _spread(name, base, args):
     return aten_table.find(f"aten::{base}.correction"), [given["input"], dim, correction, given.get("keepdim", False)]
 
 
+# Powers that we have operators of their own for.
+POWERS = {
+    "square": 2, "cube": 3, "power_half": 0.5, "power_minus_half": -0.5, "power_minus_one": -1, "power_minus_two": -2,
+}  # fmt: skip
+
+
+def _power(aten, exponent):
+    return lambda input: (aten, (input, exponent), {})
+
+
 # Operators of ours that PyTorch takes apart before a handler sees them, into one other: name -> (aten's name, args,
 # kwargs) of the arguments.
 _APART = {
@@ -154,7 +164,7 @@ _APART = {
     "narrow": _narrow,
     "chunk": _chunk,
     "reshape": _reshape,
-    "square": lambda input: ("pow", (input, 2), {}),
+    **{f"{name}{end}": _power(f"pow{end}", exponent) for name, exponent in POWERS.items() for end in ("", "_")},
 }
 _SPREADS = ("var", "std", "var_mean", "std_mean")
 

@@ -6,6 +6,7 @@ nobody outside can differentiate is cut from the graph.
 """
 
 import functools
+import threading
 
 import cresset
 from cresset import _native
@@ -14,8 +15,20 @@ from cresset.autograd import forward_ad
 from cresset.autograd.grad_mode import enable_grad
 from cresset.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from .batching import top_level
+from .batching import frames, top_level
 from .vmapping import check_randomness, vmap
+
+
+class _Running(threading.local):
+    depth = 0  # how many derivatives this thread is inside of
+
+
+_running = _Running()
+
+
+def inside_a_transform():
+    """Whether this thread runs a function that vmap or a derivative of this package calls."""
+    return _running.depth > 0 or bool(frames())
 
 
 def grad(func, argnums=0, has_aux=False):
@@ -60,6 +73,10 @@ def grad_and_value(func, argnums=0, has_aux=False):
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{output.dim()} dims. "
                     "Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            if output.requires_grad and not output.is_floating_point():
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {output.dtype}"
                 )
             leaves, spec = tree_flatten(chosen)
             slopes = tree_unflatten(reverse.pull([output], leaves, [cresset.ones_like(output)]), spec)
@@ -123,9 +140,11 @@ class Reverse:
         self.inference = _native.set_inference_mode(False)  # in which nothing is recorded
         self.mode = enable_grad()
         self.mode.__enter__()
+        _running.depth += 1
         return self
 
     def __exit__(self, *details):
+        _running.depth -= 1
         self.mode.__exit__(*details)
         _native.set_inference_mode(self.inference)
         _native.disable_saved_hooks(self.hooks)
@@ -291,6 +310,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
     inference = _native.set_inference_mode(False)  # in which tangents are not carried along
     forward_ad.enter_nested_level()
     carried, forward_ad.Level.enabled = forward_ad.Level.enabled, True  # whatever holds outside
+    _running.depth += 1
     try:
         duals = tree_unflatten(
             [forward_ad.make_dual(lifted(x), t) for x, t in zip(flat, flat_tangents, strict=True)], spec
@@ -309,6 +329,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
         slopes = [cresset.zeros_like(pair.primal) if pair.tangent is None else pair.tangent for pair in pairs]
         aux = tree_map(lambda x: forward_ad.unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
     finally:
+        _running.depth -= 1
         forward_ad.Level.enabled = carried
         forward_ad.exit_dual_level()
         _native.set_inference_mode(inference)

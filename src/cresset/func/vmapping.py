@@ -19,6 +19,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     Args:
         in_dims: which dimension of each argument counts the samples; None: the argument is the same for all. One for
             all arguments, or a tuple that fits them, nested as they are.
+            Arguments by name are the same for all.
         out_dims: where that dimension stands in the results.
         randomness: what random functions do: "error", the "same" numbers for all samples, or "different" ones.
         chunk_size: how many samples to do at a time; None: all.
@@ -32,24 +33,18 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
     @functools.wraps(func, updated=())
     def batched(*args, **kwargs):
-        leaves, spec = tree_flatten(args)
-        dims = flat_in_dims(func, in_dims, leaves, spec)
-        size = batch_size(leaves, dims)
-        keywords, keyword_spec = tree_flatten(kwargs)
-        dims += [0 if isinstance(value, Tensor) else None for value in keywords]
-        leaves, spec = leaves + keywords, (spec, keyword_spec, len(leaves))
-        batch_size(leaves, dims)
+        size, dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None or chunk_size >= size:
-            results, out_spec = apply(func, leaves, dims, spec, out_dims, randomness, size)
-            return tree_unflatten(results, out_spec)
+            return apply(func, leaves, dims, spec, out_dims, randomness, size, kwargs)
         parts = []
         for start in range(0, size, chunk_size):
             length = min(chunk_size, size - start)
             some = [
                 leaf if dim is None else leaf.narrow(dim, start, length) for leaf, dim in zip(leaves, dims, strict=True)
             ]
-            results, out_spec = apply(func, some, dims, spec, out_dims, randomness, length)
-            parts.append(results)
+            results = apply(func, some, dims, spec, out_dims, randomness, length, kwargs)
+            flat, out_spec = tree_flatten(results)
+            parts.append(flat)
         where = flat_out_dims(func, out_dims, out_spec)
         joined = [
             items[0] if dim is None else cresset.cat(items, dim)
@@ -72,52 +67,93 @@ def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
 
     @functools.wraps(func, updated=())
     def batched(*args, **kwargs):
-        leaves, spec = tree_flatten(args)
-        size = batch_size(leaves, flat_in_dims(func, in_dims, leaves, spec))
+        size = _process_batched_inputs(in_dims, args, func)[0]
         return vmap(func, in_dims, out_dims, randomness, chunk_size=max(-(-size // chunks), 1))(*args, **kwargs)
 
     return batched
 
 
-def apply(func, leaves, dims, spec, out_dims, randomness, size):
-    """The results of one pass: flat, with the batch where out_dims says, and their structure."""
-    args_spec, kwargs_spec, count = spec
+def apply(func, leaves, dims, spec, out_dims, randomness, size, kwargs):
+    """The results of one pass, with the batch where out_dims says. `kwargs` are the same for every sample."""
     with opened(size, randomness) as frame:
-        samples = [
-            leaf if dim is None else sample_of(leaf, dim, frame.number) for leaf, dim in zip(leaves, dims, strict=True)
-        ]
-        args, kwargs = tree_unflatten(samples[:count], args_spec), tree_unflatten(samples[count:], kwargs_spec)
-        outputs, out_spec = tree_flatten(func(*args, **kwargs))
-        where = flat_out_dims(func, out_dims, out_spec)
-        return [gathered(func, output, dim, frame) for output, dim in zip(outputs, where, strict=True)], out_spec
+        args = _create_batched_inputs(dims, leaves, frame.number, spec)
+        return _unwrap_batched(func(*args, **kwargs), out_dims, frame.number, size, func)
 
 
-def gathered(func, output, dim, frame):
-    """The batch that a result stands for."""
-    if not isinstance(output, Tensor):
-        if dim is None:
-            return output
+# The three steps of a call have the names and arguments that PyTorch's have: packages put their own in their place, for
+# collections of tensors that know how to become samples and batches (tensordict).
+
+
+def _process_batched_inputs(in_dims, args, func):
+    """(the batch's size, each leaf's batch dimension, the leaves, their structure) of a call's arguments."""
+    leaves, spec = tree_flatten(args)
+    dims = flat_in_dims(func, in_dims, leaves, spec)
+    return batch_size(leaves, dims), dims, leaves, spec
+
+
+def _create_batched_inputs(flat_in_dims, flat_args, vmap_level, args_spec):
+    """The arguments with samples in the place of batches."""
+    samples = [
+        leaf if dim is None else _add_batch_dim(leaf, dim, vmap_level)
+        for leaf, dim in zip(flat_args, flat_in_dims, strict=True)
+    ]
+    return tree_unflatten(samples, args_spec)
+
+
+def _unwrap_batched(batched_outputs, out_dims, vmap_level, batch_size, func):
+    """The results with batches in the place of samples."""
+    outputs, spec = tree_flatten(batched_outputs)
+    where = flat_out_dims(func, out_dims, spec)
+    results = [
+        _maybe_remove_batch_dim(name_of(func), output, vmap_level, batch_size, dim)
+        for output, dim in zip(outputs, where, strict=True)
+    ]
+    return tree_unflatten(results, spec)
+
+
+def _add_batch_dim(tensor, batch_dim, level):
+    """The sample of `level` that stands for a batch, whose dimension `batch_dim` counts the samples."""
+    return sample_of(tensor, batch_dim, level)
+
+
+def _remove_batch_dim(output, level, batch_size, out_dim):
+    """The batch that a tensor of `level` stands for, with the samples counted by `out_dim`; a tensor that is the same
+    for every sample is repeated.
+    """
+    value, batch_dim = batch_of(output) if level_of(output) == level else (output, None)
+    rank = output.dim() + 1
+    if not -rank <= out_dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {out_dim})"
+        )
+    place = out_dim % rank
+    if batch_dim is None:
+        return value.unsqueeze(place).expand(*value.shape[:place], batch_size, *value.shape[place:])
+    return value if batch_dim == place else to_front(value, batch_dim).movedim(0, place)
+
+
+def _maybe_remove_batch_dim(name, batched_output, vmap_level, batch_size, out_dim):
+    """The batch that a result stands for; with `out_dim` None the result must be the same for every sample."""
+    if out_dim is None:
+        if isinstance(batched_output, Tensor) and level_of(batched_output) == vmap_level:
+            value, batch_dim = batch_of(batched_output)
+            if batch_dim is not None:
+                raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+            return value
+        return batched_output
+    if not isinstance(batched_output, Tensor):
         raise ValueError(
-            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(output)}. Did "
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(batched_output)}. Did "
             "you mean to set out_dims= to None for output?"
         )
-    value, batch_dim = batch_of(output) if level_of(output) == frame.number else (output, None)
-    if dim is None:
-        if batch_dim is not None:
-            raise ValueError(
-                f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None"
-            )
-        return value
-    rank = output.dim() + 1
-    if not -rank <= dim < rank:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
-    if batch_dim is None:
-        return value.unsqueeze(dim).expand(*value.shape[: dim % rank], frame.batch_size, *value.shape[dim % rank :])
-    return value if batch_dim == dim % rank else to_front(value, batch_dim).movedim(0, dim)
+    return _remove_batch_dim(batched_output, vmap_level, batch_size, out_dim)
 
 
 def name_of(func):
     return getattr(func, "__name__", None) or repr(func)
+
+
+_get_name = name_of  # PyTorch's name of it
 
 
 def check_randomness(randomness):

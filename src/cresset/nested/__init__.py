@@ -123,7 +123,6 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
             f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}"
         )
     source = values if values._base is None else values._base
-    offsets = offsets.detach()
     places = offsets.tolist()
     if lengths is None and len(places) > 1:
         _check_lengths([b - a for a, b in zip(places, places[1:], strict=False)], min_seqlen, max_seqlen)

@@ -143,12 +143,14 @@ class NestedTensor(InterpretedTensor):
         return self.stride()
 
     def is_same_size(self, other):
-        """Whether another nested tensor has components of the same shapes."""
+        """Whether another nested tensor has components of the same shapes; if both are jagged, by the same offsets."""
         if not isinstance(other, NestedTensor):
             raise RuntimeError(
                 "is_same_size: Expected both self and other to be nested tensors. Other is not nested. While Self is "
                 "nested."
             )
+        if self._layout == other._layout == cresset.jagged:
+            return self.shape == other.shape
         return component_shapes(self) == component_shapes(other)
 
     def is_contiguous(self, memory_format=None):

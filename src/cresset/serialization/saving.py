@@ -110,7 +110,11 @@ class Pickler(pickle._Pickler):
             module, name = torch_name(module, name or obj.__qualname__)
             if module == "torch.storage" and name in ("UntypedStorage", "TypedStorage") or "." not in name:
                 return self.write_name(obj, module, name)
-        super().save_global(obj, name)
+        try:
+            super().save_global(obj, name)
+        except pickle.PicklingError:
+            pickle.dumps(obj)  # raises what `pickle` itself does: for a local class another error than its Python form
+            raise
 
     dispatch[types.FunctionType] = save_global
 

@@ -35,7 +35,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 def from_numpy(ndarray):
     """A tensor that shares the memory of a NumPy array."""
-    if type(ndarray).__module__.partition(".")[0] != "numpy" and not hasattr(ndarray, "__array_interface__"):
+    if not (hasattr(ndarray, "__array_interface__") and hasattr(ndarray, "__setitem__")):  # or one of NumPy's numbers
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     if not ndarray.flags.writeable:
         warnings.warn(
@@ -101,6 +101,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         made = made_of(obj, getattr(obj, "dtype", dtype), None)
     elif hasattr(obj, "__array_interface__") and hasattr(obj, "__setitem__"):  # an array, not one of NumPy's numbers
         made = _native.from_buffer(obj)
+        copy = True if copy is None and not made.ndim else copy  # a number, which PyTorch copies
     elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         made = from_dlpack(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)) or type(obj).__name__ == "array":

@@ -227,9 +227,12 @@ def rebuild(storage, dtype, offset, size, stride, parameters):
         integers = _rebuild_tensor(storage, offset, size, stride)
     if axis:
         scale, zero_point = (cresset.tensor(x) if isinstance(x, list) else x for x in (scale, zero_point))
-        if not -len(size) <= axis[0] < len(size) or not scale.numel() == zero_point.numel() == size[axis[0]]:
-            raise RuntimeError(
-                f"rebuild: {scale.numel()} scales and {zero_point.numel()} zero points do not fit {size}"
+        if not 0 <= axis[0] < len(size):
+            raise ValueError(f"rebuild: axis {axis[0]} is out of range for the size {tuple(size)}")
+        if not scale.numel() == zero_point.numel() == size[axis[0]]:
+            raise ValueError(
+                f"rebuild: scales/zero_points length: {scale.numel()} scales and {zero_point.numel()} zero points do "
+                f"not fit the {size[axis[0]]} slices of axis {axis[0]}"
             )
     return quantized(integers, dtype, scale, zero_point, *axis)
 

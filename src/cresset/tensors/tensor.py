@@ -5,6 +5,7 @@ Those for other libraries are in exchange.py, the types that came before dtypes 
 Those of autograd are in autograd/engine.py.
 """
 
+import functools
 import math
 import sys
 import warnings
@@ -427,26 +428,8 @@ def _make_subclass(cls, data, require_grad=False):
 
 
 def as_subclass(self, cls):
-    """The same tensor as an instance of a subclass."""
-    if not (isinstance(cls, Tensor.__class__) and issubclass(cls, Tensor)):
-        raise TypeError(f"Creating a Tensor subclass from a class that does not inherit from Tensor: {cls}")
-    return _native.make_subclass(cls, self) if not self.requires_grad else _recorded_subclass(self, cls)
-
-
-def _recorded_subclass(self, cls):
-    from ..autograd.function import Function
-
-    class AsSubclass(Function):
-        @staticmethod
-        def forward(ctx, input):
-            return _native.make_subclass(cls, input)
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad
-
-    with _without_overrides():  # a class is not asked about an instance that is not whole yet
-        return AsSubclass.apply(self)
+    """A view of the whole tensor that is an instance of a subclass."""
+    return _native.as_subclass(cls, self)
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
@@ -577,7 +560,15 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
             result = func(*args, **(kwargs or {}))
         finally:
             _RUNNING.pop()
-        return _converted(result, cls)
+        return result if func in own_tensors() else _converted(result, cls)
+
+
+@functools.cache
+def own_tensors():
+    """The attributes that lead to a tensor that there is, which stays what it is: a gradient is the same one each
+    time.
+    """
+    return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
 
 
 _RUNNING = []  # the functions that __torch_function__ runs now

@@ -1,6 +1,7 @@
 """A Unit: what was compiled, by which names, and what to compile when a program calls a Python object."""
 
 import ast
+import functools
 import inspect
 import itertools
 
@@ -142,6 +143,10 @@ class Unit(Classes, Modules):
         kind = kind_of(thing)
         if kind is not None:
             return emitter.call(sugar.Operator(kind), args, kwargs, tree)
+        if isinstance(thing, functools.partial):
+            given = {name: sugar.Py(value, constant=True) for name, value in thing.keywords.items()}
+            args = [*(sugar.Py(value, constant=True) for value in thing.args), *args]
+            return emitter.call_python(sugar.Py(thing.func), args, given | kwargs, tree)
         if isinstance(thing, types.Type):
             return emitter.make_object(thing, args, kwargs, tree)
         if inspect.isclass(thing):

@@ -11,8 +11,6 @@ def make_np(x):
     """
     import numpy
 
-    if isinstance(x, list):
-        return numpy.array(x)
     if isinstance(x, numpy.ndarray):
         return x
     if numpy.isscalar(x):

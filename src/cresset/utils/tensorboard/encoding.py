@@ -61,6 +61,11 @@ def histogram(name, values, bins, max_bins=None):
     """How often the values lie between the edges `bins`: a list, "tensorflow" (edges that grow by a tenth), or a word
     that NumPy knows.
     """
+    if isinstance(values, (list, tuple)):
+        raise NotImplementedError(
+            f"histogram: expected the values of {name!r} as a tensor or an array, got a {type(values).__name__}; use "
+            "torch.tensor(values)"
+        )
     values = as_tensor(values).to(cresset.float64).flatten()
     if values.numel() == 0:
         raise ValueError(f"histogram: {name!r} has no values")
