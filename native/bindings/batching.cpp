@@ -2,6 +2,7 @@
 // handing the calls they are in to the function that interprets them (cresset/func/batching.py).
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "bindings/python.h"
 
@@ -38,7 +39,10 @@ void interpret(Call& c) {
   }
   Ref level(PyLong_FromLong(c.level));
   PyObject* passed[] = {name_of(c.op), args.get(), level.get(), out.get()};
-  Ref result(require(PyObject_Vectorcall(interpreter, passed, 4, nullptr)));
+  const bool asked = std::exchange(torch_function_enabled, false);  // a sample has no class of its own
+  PyObject* const answer = PyObject_Vectorcall(interpreter, passed, 4, nullptr);
+  torch_function_enabled = asked;
+  Ref result(require(answer));
   c.outputs.clear();
   if (PyTuple_Check(result.get()) || PyList_Check(result.get()))
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result.get()); ++i)

@@ -155,6 +155,31 @@ def test_linearize_runs_the_function_once():
     assert len(calls) == 1
 
 
+def test_what_linearize_gives_depends_on_the_point():
+    x = cresset.tensor([1.0, 2.0], requires_grad=True)
+    slopes = linearize(lambda x: x**3, x)[1](cresset.ones(2))  # 3 x²
+    (second,) = cresset.autograd.grad(slopes.sum(), x)
+    assert second.tolist() == [6.0, 12.0]
+
+
+def test_columns_of_a_jacobian_lie_as_the_argument_does():
+    x = cresset.arange(6.0).reshape(2, 3).t()
+    assert jacfwd(lambda x: x * 2)(x).stride() == (1, 3, 12, 6)
+    assert jacfwd(lambda x: x.t().sin())(x).stride() == (3, 1, 12, 6)
+
+
+class Tagged(cresset.Tensor):
+    """A subclass without rules of its own."""
+
+
+def test_forward_mode_gives_plain_tensors():
+    x = X.clone().as_subclass(Tagged)
+    seen = []
+    output, tangent = jvp(lambda x: seen.append(type(x)) or x * 2, (x,), (x,))
+    assert seen == [type(output)] == [type(tangent)] == [cresset.Tensor]
+    assert tangent.tolist() == [2.0, 4.0, 6.0]
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "phrase"),
     [
@@ -166,6 +191,7 @@ def test_linearize_runs_the_function_once():
         (lambda: jvp(cubes, X, X), RuntimeError, "primals to be a tuple"),
         (lambda: jvp(cubes, (X,), (X, X)), RuntimeError, "same python structure"),
         (lambda: jacrev(cubes, chunk_size=0), ValueError, "chunk_size"),
+        (lambda: linearize(cubes, X)[1](X.double()), RuntimeError, "primal's dtype torch.float32, got torch.float64"),
     ],
 )
 def test_wrong_arguments_raise(call, kind, phrase):

@@ -14,6 +14,29 @@ def test_a_function_of_a_sample_becomes_one_of_a_batch():
     assert vmap(cresset.dot)(X, cresset.ones(3, 2)).tolist() == [1.0, 5.0, 9.0]
 
 
+class Watching(cresset.Tensor):
+    """A subclass that sees the calls it is in."""
+
+    calls = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def test_samples_of_a_subclass_are_plain_tensors_and_so_are_results():
+    batch = X.as_subclass(Watching)
+    Watching.calls.clear()
+    seen = []
+    assert type(vmap(lambda x: seen.append(type(x)) or x * 2)(batch)) is cresset.Tensor
+    assert seen == [cresset.Tensor]
+    assert "mul" not in Watching.calls
+    assert type(vmap(lambda x: x[0])(batch)) is cresset.Tensor
+    assert type(vmap(lambda x: x, out_dims=-1)(batch)) is cresset.Tensor
+    assert vmap(lambda x: x)(batch) is batch  # given back as it is
+
+
 def test_inside_shapes_are_those_of_a_sample():
     seen = []
 

@@ -260,6 +260,7 @@ FAILURES = {
     "cholesky": (lambda: linalg.cholesky(-cresset.eye(2)), "leading minor of order 1 is not positive-definite"),
     "lu_factor": (lambda: linalg.lu_factor(SINGULAR), r"U\[2,2\] is zero"),
     "svd": (lambda: linalg.svd(cresset.full((2, 2), math.nan)), "non-finite values"),
+    "pinv": (lambda: linalg.pinv(cresset.full((2, 2), math.nan)), "linalg.svd: .* non-finite values"),
     "lstsq": (
         lambda: linalg.lstsq(cresset.tensor([[1.0, 1.0], [0.0, 0.0]]), cresset.ones(2, 1), driver="gels"),
         "does not have full rank",

@@ -434,3 +434,14 @@ def test_a_layout_is_understood_before_anything_sparse_was_touched():
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
         == "[0.0, 0.0]\n"
     )
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 2), (2, 2, 2, 2)])
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.bool])
+def test_the_dense_form_is_a_tensor_of_its_own(shape, dtype):
+    whole = (cresset.arange(float(cresset.Size(shape).numel())) % 2).reshape(shape).to(dtype)
+    layouts = [whole.to_sparse(), whole.to_sparse(1), whole.to_sparse_csr()]
+    for sparse in layouts:
+        dense = sparse.to_dense()
+        assert not dense._is_view()
+        assert cresset.equal(dense.detach_(), whole)

@@ -415,7 +415,11 @@ def settled(tangent, output, others):
 
 def laid_out(tangent, primal):
     if _native.level_of(tangent) or _native.level_of(primal):
-        return tangent.clone()
+        if primal.layout != cresset.strided:
+            return tangent.clone()
+        outward = sorted(range(primal.dim()), key=primal.stride, reverse=True)
+        copied = tangent.permute(outward).clone(memory_format=cresset.contiguous_format)
+        return copied.permute([outward.index(dim) for dim in range(primal.dim())])
     if _native.is_dispatched(tangent):
         return tangent.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
     elements = _native.storage_info(primal)[2] // primal.element_size()

@@ -13,6 +13,7 @@ from cresset import _native
 from cresset._native import Tensor, batch_of, detach_raw, level_of, sample_of
 from cresset.autograd import forward_ad
 from cresset.autograd.grad_mode import enable_grad
+from cresset.overrides import DisableTorchFunctionSubclass
 from cresset.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .batching import frames, top_level
@@ -226,6 +227,11 @@ def lifted(tensor):
     return tensor if level_of(tensor) == level else sample_of(tensor, None, level)
 
 
+def plain(tensor):
+    """A tensor without a class of its own, where nobody's rules see the calls."""
+    return tensor if type(tensor) is Tensor or _native.is_dispatched(tensor) else tensor.view_as(tensor)
+
+
 def with_tangents_of(tensor, fresh):
     for number in forward_ad.levels_of([tensor]):
         forward_ad.set_tangent(fresh, forward_ad.tangent_of(tensor, number), number)
@@ -312,9 +318,9 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
     carried, forward_ad.Level.enabled = forward_ad.Level.enabled, True  # whatever holds outside
     _running.depth += 1
     try:
-        duals = tree_unflatten(
-            [forward_ad.make_dual(lifted(x), t) for x, t in zip(flat, flat_tangents, strict=True)], spec
-        )
+        with DisableTorchFunctionSubclass():  # as samples, duals have no class of their own
+            pairs = [(lifted(x), plain(t)) for x, t in zip(flat, flat_tangents, strict=True)]
+            duals = tree_unflatten([forward_ad.make_dual(x, t) for x, t in pairs], spec)
         args = list(primals)
         for place, dual in zip(places, duals, strict=True):
             args[place] = dual
@@ -480,6 +486,10 @@ def linearize(func, *primals):
                 raise RuntimeError(
                     f"linearize: Expected a tangent with the primal's shape {tuple(leaf.shape)}, got "
                     f"{tuple(tangent.shape)}"
+                )
+            if tangent.dtype != leaf.dtype:
+                raise RuntimeError(
+                    f"linearize: Expected a tangent with the primal's dtype {leaf.dtype}, got {tangent.dtype}"
                 )
         with Reverse([*reverse.leaves, *vectors]) as again:
             return again.released(tree_unflatten(again.pull(pulled, vectors, given, retain_graph=True), out_spec))

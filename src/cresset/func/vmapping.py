@@ -4,6 +4,7 @@ import functools
 
 import cresset
 from cresset._native import Tensor, batch_of, level_of, sample_of
+from cresset.overrides import DisableTorchFunctionSubclass
 from cresset.pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 from .batching import opened, to_front
@@ -118,7 +119,7 @@ def _add_batch_dim(tensor, batch_dim, level):
 
 def _remove_batch_dim(output, level, batch_size, out_dim):
     """The batch that a tensor of `level` stands for, with the samples counted by `out_dim`; a tensor that is the same
-    for every sample is repeated.
+    for every sample is repeated. Only a batch that is given back as it is has a class of its own.
     """
     value, batch_dim = batch_of(output) if level_of(output) == level else (output, None)
     rank = output.dim() + 1
@@ -127,9 +128,10 @@ def _remove_batch_dim(output, level, batch_size, out_dim):
             f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {out_dim})"
         )
     place = out_dim % rank
-    if batch_dim is None:
-        return value.unsqueeze(place).expand(*value.shape[:place], batch_size, *value.shape[place:])
-    return value if batch_dim == place else to_front(value, batch_dim).movedim(0, place)
+    with DisableTorchFunctionSubclass():
+        if batch_dim is None:
+            return value.unsqueeze(place).expand(*value.shape[:place], batch_size, *value.shape[place:])
+        return value if batch_dim == place else to_front(value, batch_dim).movedim(0, place)
 
 
 def _maybe_remove_batch_dim(name, batched_output, vmap_level, batch_size, out_dim):

@@ -20,6 +20,7 @@ from .checking import (
     name_of,
     real_dtype,
 )
+from .eigen import check_svd
 from .factorizations import check_pivots, unpack
 from .triangular import broadcast_batches, solve_triangular
 
@@ -233,12 +234,12 @@ class PseudoInverse(BatchFunction):
     def forward(ctx, A, atol, rtol, hermitian):
         if hermitian:
             values, vectors, info = lapack.syevd(A, False, True)
-            _check_values("linalg.pinv", info)
+            check_info("linalg.pinv", info, "The algorithm failed to converge (error code: {}).")
             left, size = vectors, values.abs()
             right = vectors.mH
         else:
             left, values, right, info = lapack.gesdd(A, True)
-            _check_values("linalg.pinv", info)
+            check_svd(info)
             size = values
         kept = size > _bound(size, atol, rtol)
         inverse = cresset.where(kept, 1 / values, values.new_zeros(())).to(A.dtype)
@@ -257,10 +258,6 @@ def gradient_through_pseudo_inverse(grad, A, P):
     first = grad.mH @ P @ P.mH
     second = P.mH @ P @ grad.mH
     return -(P.mH @ grad @ P.mH) + (first - A @ (P @ first)) + (second - (second @ P) @ A)
-
-
-def _check_values(who, info):
-    check_info(who, info, "The algorithm failed to converge (error code: {}).")
 
 
 def _tolerances(who, A, atol, rtol):

@@ -137,7 +137,8 @@ def compressed_to_dense(tensor):
         return to_coo(tensor).to_dense()
     if math.prod(tensor.shape[: tensor.batch_dim]) == 0:
         return cresset.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return cresset.stack([item.to_dense() for item in batch_items(tensor)]).reshape(tensor.shape)
+    dense = cresset.stack([item.to_dense() for item in batch_items(tensor)])
+    return dense if tensor.batch_dim == 1 else dense.reshape(tensor.shape).clone()  # the result is no view
 
 
 def rows_of(tensor):

@@ -188,9 +188,19 @@ def unflattened(flat, size):
 
 def summed_at(count, index, values):
     """The values added up by index, into `count` places."""
+    return summed_into((count, *values.shape[1:]), index, values)
+
+
+def summed_into(shape, index, values):
+    """A tensor of this shape, with the values added up at the places of an index that counts all its sparse
+    dimensions at once.
+    """
     if values.dtype == cresset.bool:
-        return summed_at(count, index, values.to(cresset.uint8)) != 0
-    return values.new_zeros((count, *values.shape[1:])).index_add(0, index, values)
+        return summed_into(shape, index, values.to(cresset.uint8)) != 0
+    whole = values.new_zeros(shape)
+    count = math.prod(shape[: len(shape) - values.dim() + 1])
+    whole.view(count, *values.shape[1:]).index_add_(0, index, values)
+    return whole
 
 
 def coalesced(tensor):
@@ -208,7 +218,7 @@ def to_dense(tensor, dtype=None):
     """The tensor with all its zeros."""
     indices, values = tensor._parts
     sizes = tensor.shape[: tensor.sparse_dim()]
-    dense = summed_at(math.prod(sizes), flattened(indices, sizes), values).reshape(tensor.shape)
+    dense = summed_into(tuple(tensor.shape), flattened(indices, sizes), values)
     return dense if dtype is None else dense.to(dtype)
 
 

@@ -29,6 +29,7 @@ HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 AS_BOUNDED = "; as PyTorch with a bound of zero"
 AS_WIDE = "; as PyTorch with comparisons of wider integers"
 AS_FACTORS = "; as PyTorch with wider factors of addcmul"
+AS_PUSHED = "; as PyTorch with jvp for linearize"
 AS_PARTS = "; as PyTorch with each part by itself"
 IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
@@ -37,7 +38,9 @@ LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_p
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
 GIVEN = re.compile(r"(v\d+)(?: = t[.].*\))?(?:[.]set_\(|[.]data = )")
+HOOKED = re.compile(r"[.]register_\w*hook\(")
 OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
+LINEARIZED = re.compile(r"t[.]func[.]linearize\((lambda x: [^,]+), (v\d+)\)\[1\]\((t[.]ones_like\(v\d+\))\)")
 COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.](eq|ne|lt|le|gt|ge|greater|less)(_equal)?_?\(")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
@@ -124,6 +127,9 @@ def circumstances(libraries, steps, why, operands):
     found = re.match(r"v\d+: (-?\d+) instead of (-?\d+) at .* u?int\d+$", why)
     if found and "linspace(" in steps[-1]:
         return "; by one" if abs(int(found[1]) - int(found[2])) == 1 else ""
+    pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
+    if pushed != steps and agrees(libraries, steps, pushed, answered=False):
+        return AS_PUSHED
     if why.startswith("only torch") and "modified by an inplace operation" in why:
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if "modified by an inplace operation" in why and counted_together(libraries, steps):
@@ -234,6 +240,9 @@ def past(libraries, steps, why):
     if "is a view and is being modified inplace" in why:
         changed = re.findall(VARIABLE, steps[-1].rpartition(" = ")[2] if ".apply(" in steps[-1] else steps[-1])
         said += f"; made by {maker(steps[:-1], changed[0])}" if changed else ""
+    if "One of the differentiated Tensors does not require grad" in why:
+        names = set(re.findall(VARIABLE, steps[-1]))
+        said += BASED if any(is_based(libraries[0], steps[:-1], name) for name in names) else ""
     if "a second time" in why:
         names = sorted({name for step in steps for name in re.findall(r"\b(diag\w*|\w+_scatter|interpolate)\(", step)})
         said += f"; through {' '.join(names)}" if names else ""
@@ -316,7 +325,7 @@ def after(library, steps):
 
 def is_constant(library, steps, name):
     """Whether the variable, which has a history, does not change when any leaf does."""
-    side = after(library, steps)
+    side = after(library, [step for step in steps if not HOOKED.search(step)])  # a hook may refuse
     tensor = side.tensors().get(name)
     leaves = [x for x in side.tensors().values() if asked(lambda x=x: x.requires_grad and x.is_leaf) is True]
     if tensor is None or not tensor.requires_grad or not leaves:
@@ -419,8 +428,11 @@ def with_copies(step):
 
 
 def apart_before(libraries, steps):
-    """The words where cresset ends as PyTorch does when earlier lines that read their `out=` read a copy of it."""
-    theirs = [(OUT_OF_ITSELF.search(step) and with_copies(step)) or step for step in steps]
+    """The words where cresset ends as PyTorch does when earlier lines that read their `out=`, which may share memory by
+    DLPack, read a copy of it.
+    """
+    read = re.compile("out=") if any("from_dlpack" in step for step in steps) else OUT_OF_ITSELF
+    theirs = [(read.search(step) and with_copies(step)) or step for step in steps]
     return AS_APART if theirs != steps and agrees(libraries, steps, theirs, answered=False) else ""
 
 

@@ -60,8 +60,14 @@ def helpers(t):
         """Without elements."""
         return x.reshape(*x.shape[:-3], 0, x.shape[-2] * factor, x.shape[-1] * factor)
 
+    def along_none(function, x, **named):
+        """A function of the last dimension, of none or of some of its rows."""
+        whole = x.new_zeros([*(max(n, 1) for n in x.shape[:-1]), x.shape[-1]])
+        return function(whole, **named)[tuple(map(slice, x.shape[:-1]))].clone()
+
     return {
         "shuffled": shuffled,
+        "along_none": along_none,
         "owned": owned,
         "fill": fill,
         "whole": whole,
@@ -228,8 +234,10 @@ WAYS = [
     (r"does not support automatic differentiation for outputs with complex dtype|Autograd not support dtype", without_recording),
     (r"out != nullptr INTERNAL ASSERT FAILED", without(r"[.]retain_grad\(")),
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
-    (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.jacrev\(.*\)\(v\d+\))", r"\1.clone()")),
+    (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.(?:jacrev|jacfwd|hessian)\(.*\)\(v\d+\))", r"\1.clone()")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(lambda x: x \* 2 \+ 1\)\((v\d+)\)", r"\1 * 2 + 1")),
+    (r"MKL FFT error", last(r"t\.fft\.(\w+)\(", r"along_none(t.fft.\1, ")),
+    (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((.*)\)$", r"t.cat([p.reshape(-1) for p in \1])")),
     (r"Function PixelShuffleBackward0 returned an invalid", anywhere(r"F\.pixel_shuffle\(", "shuffled(")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
 ]  # fmt: skip

@@ -14,7 +14,7 @@ NUMBER_FOR_TENSOR = (
 KNOWN = [
     (rf"[.]({NUMBER_FOR_TENSOR})_?\(", r"instead of TypeError|only torch raised TypeError: \w+\(\): argument '(other|values|tensor1|tensor2)' \(position \d\) must be Tensor, not (int|float|bool|complex); as PyTorch another way$", "", ("a number serves as a tensor of no "
                                                                                                                                                                                                                  "dimension")),
-    (r"[.]clamp\(", r"only torch raised TypeError: clamp\(\) received an invalid combination of arguments - got \((Tensor|Parameter), (int|float|bool|Tensor|Parameter|NoneType), (int|float|bool|Tensor|Parameter|NoneType)\)[\s\S]*; as PyTorch another way$", "", ("one bound may be a number and the other a "
+    (r"[.]clamp\(", r"only torch raised TypeError: clamp\(\) received an invalid combination of arguments - got \((Tensor|Parameter|Tagged), (int|float|bool|Tensor|Parameter|Tagged|NoneType), (int|float|bool|Tensor|Parameter|Tagged|NoneType)\)[\s\S]*; as PyTorch another way$", "", ("one bound may be a number and the other a "
                                                                                                                                                                                                                  "tensor")),
     (r"[.](conj|mH|H|adjoint)\b", r"is_conj False instead of True|is_neg False instead of True", r"complex",
         "conj() computes; PyTorch puts it off"),
@@ -118,6 +118,14 @@ KNOWN = [
     (r"backward\(", r"^\S+[.]grad: inf instead of -?(\d\S*e[+][1-3]\d|\d{12,}[.]0) at[\s\S]*; through .*\bdigamma\b", r"",
         "at a pole of digamma PyTorch divides by a sine that is not quite zero"),
     (r"F[.]scaled_dot_product_attention\(", r"^v\d+: nan instead of 0[.]0 at", r"nan|inf", "nan stays nan"),
+    (r"F[.]multi(label)?_margin_loss\(|t[.]cdist\(.*p=inf", r"^v\d+: nan instead of -?[\d.]+ at", r"nan|inf", "nan stays nan"),
+    (r"t[.]fft[.]\w+\(", r"only torch raised RuntimeError: MKL FFT error[^;]*; as PyTorch another way$", r"<\([^)]*\b0\b",
+        "of nothing: a library that PyTorch calls takes no empty batch"),
+    (r"parameters_to_vector\(", r"only torch raised RuntimeError: view size is not compatible.*; as PyTorch another way$", r"",
+        "parameters that lie in another order are copied"),
+    (r"", r"; as PyTorch with jvp for linearize$", r"requires_grad",
+        "what linearize gives depends on the point, too, as what jvp gives; PyTorch's takes the point for a constant"),
+    (r"^v\d+ = m\d+\(|F[.]conv_transpose", r"^raised RuntimeError instead of NotImplementedError: convolution: expected scalar type Bool but found \w+ [|] .slow_conv_transpose\dd_out_cpu. not implemented for 'Bool'", r" bool ", "two things are wrong"),
     (r"backward\(v\d+", r"^said [\s\S]*; in flags alone(; of a node of \w+( \w+)?)?$", r"requires_grad",
         "a given gradient that requires one: whether views of it that are passed on do"),
     (r"[.]grad\(", r"only torch raised RuntimeError: A leaf node was passed to _will_engine_execute_node.*; as PyTorch another way$", r"",
@@ -349,7 +357,7 @@ KNOWN = [
     (r"untyped_storage\(\)[.]copy_", r"only torch raised RuntimeError: size does not match, self was \d+ bytes", r"<\(\) ",
         "storages of losses, which PyTorch had made larger"),
     (r"scatter_reduce\(|index_reduce", r"only torch raised NotImplementedError: \"(scatter_gather\w+|div_floor_cpu)\" not implemented for 'Bool'", r" bool ", "the mean of truth values"),
-    (r"autograd[.]grad\(", r"only cresset raised RuntimeError: One of the differentiated Tensors does not require grad",
+    (r"autograd[.]grad\(|backward\(.*inputs=", r"only cresset raised RuntimeError: One of the differentiated Tensors does not require grad; a view whose base requires a gradient$",
         r"requires_grad is_leaf", "views made before their base required a gradient have none of their own"),
     (r"cummax|cummin|cumsum_|searchsorted", r"only cresset raised NotImplementedError", r"<\(\) |<\([^)]*\b0\b|<\(\d+,\) bool",
         "of one number or nothing: PyTorch does not look at the dtype"),
