@@ -171,6 +171,7 @@ template <Way way>
 void run_walk(Call& c, const GridShape& s, const Tensor& first, const Tensor& grid, const Tensor& more, int modes) {
   const Tensor& out = c.out();
   if (out.numel() == 0) return;
+  if (s.channels == 0 || s.places == 0) return fill(out, Scalar(0));  // a gradient to which nothing adds
   check(s.elements <= std::numeric_limits<int32_t>::max(), c.op.name(), ": a channel of ", s.elements,
         " elements is too large");
   const Dtype computed = out.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;

@@ -432,3 +432,32 @@ def test_a_function_that_saves_what_it_changed_in_place_may_return_it():
     x = cresset.ones(2, requires_grad=True)
     Doubled.apply(x.clone()).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+class Threefold(Function):
+    """x * 3, with a context that has kept x."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 3, x * 5
+
+    @staticmethod
+    def backward(ctx, grad, unused):
+        (x,) = ctx.saved_tensors
+        assert grad.layout == unused.layout == x.layout and grad.shape == unused.shape == x.shape
+        return grad * 3 + unused * 5
+
+
+@pytest.mark.parametrize("make", [cresset.Tensor.to_sparse, cresset.Tensor.to_sparse_csr, "jagged"])
+def test_a_function_of_a_tensor_that_is_made_of_others_has_its_gradient(make):
+    if make == "jagged":
+        x = cresset.nested.nested_tensor([cresset.ones(1, 2), cresset.ones(3, 2)], layout=cresset.jagged)
+    else:
+        x = make(cresset.eye(3))
+    x.requires_grad_()
+    y, other = Threefold.apply(x)  # the gradient of `other` is zeros of its kind
+    assert y.requires_grad and other.requires_grad and y.layout == x.layout
+    (y.values() if make == "jagged" else y.to_dense()).sum().backward()
+    values = x.grad.coalesce().values() if x.layout == cresset.sparse_coo else x.grad.values()
+    assert values.unique().tolist() == [3.0]

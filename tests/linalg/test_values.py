@@ -89,6 +89,10 @@ class TestProductsGiveTheMatrixBack:
             cresset.ormqr(a, tau, other, left=False)
         with pytest.raises(RuntimeError, match="other must have at least 2 dimensions"):
             cresset.ormqr(a, tau, other[:, 0])
+        with pytest.raises(RuntimeError, match=r"tau.shape\[-1\] must be equal to min"):  # before their dtype
+            cresset.ormqr(a.long(), tau[:2].long(), other.long())
+        with pytest.raises(RuntimeError, match="Expected a floating point or complex tensor"):
+            cresset.ormqr(a.long(), tau.long(), other.long())
 
     def test_ldl_solves(self, square):
         A = square + square.mT

@@ -150,8 +150,16 @@ class TestPaddedRows:
         )
         with pytest.raises(RuntimeError, match="expected 1D offsets"):
             cresset._padded_dense_to_jagged_forward(padded, [offsets.unsqueeze(0)])
+        with pytest.raises(RuntimeError, match="expected padded dim >= 2"):
+            cresset._padded_dense_to_jagged_forward(padded.flatten(), [offsets])
+        with pytest.raises(RuntimeError, match="found batch item of length 2 when max length .* is 1"):
+            cresset._padded_dense_to_jagged_forward(padded[:, :1], [offsets])
         nt = parts.nested_from_padded(padded, offsets, min_seqlen=1)
         assert rows(nt) == [[1.0], [2.0, 3.0]] and nt._metadata_cache == {"min_seqlen": 1}
+
+    def test_the_ragged_dimension_of_packed_values_comes_after_the_batch(self):
+        with pytest.raises(ValueError, match="Expected jagged_dim >=1, but got 0"):
+            cresset.nested.nested_tensor_from_jagged(cresset.ones(3), cresset.tensor([0, 1, 3]), jagged_dim=0)
 
     def test_components_without_elements_cannot_be_filled_up(self):
         with pytest.raises(RuntimeError, match="at least one constituent tensor"):

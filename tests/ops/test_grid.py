@@ -32,6 +32,16 @@ def test_what_is_outside_adds_nothing_even_where_no_number_stands():
     assert cresset.nn.functional.grid_sample(x, far, align_corners=False).tolist() == [[[[0.0, 0.0, 0.0]]]]
 
 
+@pytest.mark.parametrize("channels, places", [(0, 4), (3, 0), (0, 0)])
+def test_nothing_read_gives_gradients_of_zero(channels, places):
+    x = cresset.ones(2, channels, 5, 6, requires_grad=True)
+    grid = cresset.ones(2, 3, places, 2, requires_grad=True)
+    out = cresset.nn.functional.grid_sample(x, grid, align_corners=False)
+    assert out.shape == (2, channels, 3, places)
+    out.sum().backward()
+    assert x.grad.equal(cresset.zeros(2, channels, 5, 6)) and grid.grad.equal(cresset.zeros(2, 3, places, 2))
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_inside_vmap_a_batch_is_more_samples(mode):
     def gradients(x, grid):

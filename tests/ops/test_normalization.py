@@ -4,7 +4,7 @@ import pytest
 
 import cresset
 import cresset.nn.functional as F
-from cresset.autograd import gradcheck, gradgradcheck
+from cresset.autograd import forward_ad, gradcheck, gradgradcheck
 
 NAN, INF = float("nan"), float("inf")
 
@@ -227,3 +227,13 @@ def test_the_statistics_that_batch_norm_is_given_have_no_gradient():
             cresset.nn.functional.batch_norm(x, mean, var, training=training)
     with cresset.no_grad():
         assert cresset.nn.functional.batch_norm(x, mean, var, eps=0.0).equal(x)
+
+
+def test_the_statistics_that_batch_norm_is_given_have_no_tangents_where_the_input_has_one():
+    x, mean, var = cresset.randn(3, 2), cresset.zeros(2), cresset.ones(2)
+    with forward_ad.dual_level():
+        moving = forward_ad.make_dual(mean, cresset.ones(2))
+        assert forward_ad.unpack_dual(cresset.nn.functional.batch_norm(x, moving, var)).tangent is None
+        both = forward_ad.make_dual(x, cresset.ones(3, 2)), moving, var
+        with pytest.raises(RuntimeError, match="not differentiable wrt running_mean and running_var"):
+            cresset.nn.functional.batch_norm(*both)

@@ -25,7 +25,7 @@ import cresset
 from cresset import _native
 from cresset._native import Tensor
 
-from . import forward_ad
+from . import engine, forward_ad
 
 __all__ = [
     "BackwardCFunction",
@@ -121,6 +121,7 @@ class BackwardCFunction(_native.Node, FunctionCtx):
 
     _tensor_places = ()  # which arguments of apply were tensors
     _argument_count = 0
+    _wholes = None  # the outputs that are made of others, None in place of the rest; see Note [Interpreted tensors]
     _result_infos = ()  # shape, dtype and device of each output, None for one that is no tensor
 
     def apply(self, *grads):
@@ -156,6 +157,11 @@ class BackwardCFunction(_native.Node, FunctionCtx):
     def _run_backward(self, *grads):
         if self._freed:
             raise RuntimeError(FREED)
+        if self._wholes is not None:
+            grads = [
+                grad if whole is None else self._gradient_of(whole, grad)
+                for grad, whole in zip(grads, self._wholes, strict=True)
+            ]
         if self.materialize_grads:
             grads = [
                 cresset.zeros(info[0], dtype=info[1], device=info[2]) if grad is None and info is not None else grad
@@ -176,7 +182,12 @@ class BackwardCFunction(_native.Node, FunctionCtx):
                     f"function {self.name()} returned a gradient different from None at position {place + 1}, "
                     "but the corresponding forward input was not a Variable"
                 )
-        return tuple(results[place] for place in self._tensor_places)
+        return tuple(engine.recorded(results[place]) for place in self._tensor_places)
+
+    def _gradient_of(self, whole, grad):
+        if grad is None and self.materialize_grads:
+            grad = cresset.zeros_like(whole._recorded)
+        return None if grad is None else whole._as_gradient(grad)
 
     def _release_saved(self):
         if self._kept:  # what kept nothing can run again
@@ -384,8 +395,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             if not recorded and _native.is_grad_enabled():
                 _native.made_in_function(output)
             results.append(output)
-            attached.append((output, mode))
+            attached.append((engine.recorded(output), mode))
         if recorded:
+            wholes = [None if o is part else o for o, (part, _) in zip(results, attached, strict=True)]
+            if any(whole is not None for whole in wholes):
+                ctx._wholes = [None if whole is None else whole.detach() for whole in wholes]
             ctx._tensor_places = tuple(i for i, arg in enumerate(args) if isinstance(arg, Tensor))
             ctx._argument_count = len(args)
             ctx._result_infos = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in results]
@@ -393,7 +407,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                 for place, (_, mode) in enumerate(attached):
                     if mode == "constant":
                         ctx._result_infos[place] = None
-            _native.attach_function(ctx, cls._backward_cls.__name__, tuple(tensors), tuple(attached))
+            parts = tuple(map(engine.recorded, tensors))
+            _native.attach_function(ctx, cls._backward_cls.__name__, parts, tuple(attached))
             ctx._keep(results)  # last: an output that is saved must know its node
         return tuple(results)
 

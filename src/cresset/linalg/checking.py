@@ -28,13 +28,18 @@ def check_floating(who, tensor, low_precision=False):
 
 def check_matrix(who, tensor, name="A"):
     """Raise unless the tensor is a matrix or a batch of them, with elements that LAPACK knows."""
+    check_matrix_shape(who, tensor, name)
+    check_floating(who, tensor)
+
+
+def check_matrix_shape(who, tensor, name="A"):
+    """Raise unless the tensor is a matrix or a batch of them."""
     if not isinstance(tensor, cresset.Tensor):
         raise TypeError(f"{who}(): argument '{name}' must be Tensor, not {type(tensor).__name__}")
     if tensor.ndim < 2:
         raise RuntimeError(
             f"{who}: The input tensor {name} must have at least 2 dimensions, got shape {tuple(tensor.shape)}."
         )
-    check_floating(who, tensor)
 
 
 def check_square(who, tensor, name="A"):

@@ -118,9 +118,11 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
         offsets, lengths = cresset.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
     ragged = 1 if jagged_dim is None else jagged_dim
-    if not 1 <= ragged <= values.dim():
+    if ragged < 1:
+        raise ValueError(f"nested_tensor_from_jagged(): Expected jagged_dim >=1, but got {ragged}.")
+    if ragged > values.dim():
         raise RuntimeError(
-            f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}"
+            f"nested_tensor_from_jagged(): Expected jagged_dim of at most {values.dim()}, but got {ragged}."
         )
     source = values if values._base is None else values._base
     places = offsets.tolist()

@@ -235,10 +235,11 @@ def ormqr(input, tau, other, left=True, transpose=False):
     """
     from cresset.linalg import lapack
     from cresset.linalg.calling import is_differentiated
-    from cresset.linalg.factorizations import check_matrix, check_reflectors, reflectors
+    from cresset.linalg.checking import check_matrix_shape
+    from cresset.linalg.factorizations import check_reflectors, reflectors
 
-    check_matrix("ormqr", input, "input")
-    check_matrix("ormqr", other, "other")
+    check_matrix_shape("ormqr", input, "input")
+    check_matrix_shape("ormqr", other, "other")
     side = -2 if left else -1
     if other.size(side) != input.size(-2):
         raise RuntimeError(

@@ -83,7 +83,7 @@ def _jagged_to_padded_dense_forward(values, offsets, max_lengths, padding_value=
 
 @function
 def _padded_dense_to_jagged_forward(dense, offsets, total_L=None):
-    """The inverse: the first elements of each row, packed; zeros for those that the rows do not have.
+    """The inverse: the first elements of each row, packed.
 
     >>> cresset._padded_dense_to_jagged_forward(cresset.tensor([[1.0, 0.0], [2.0, 3.0]]), [cresset.tensor([0, 1, 3])])
     tensor([1., 2., 3.])
@@ -95,9 +95,17 @@ def _padded_dense_to_jagged_forward(dense, offsets, total_L=None):
             "_padded_dense_to_jagged_forward: final offset should match total_L value: it is "
             f"{which.numel()}, total_L {total_L}"
         )
-    there = place < dense.shape[1]
-    packed = dense.new_zeros((which.numel(), *dense.shape[2:]))
-    return packed.index_put((there.nonzero().squeeze(1),), dense[which[there], place[there]])
+    if dense.dim() < 2:
+        raise RuntimeError(
+            f"_padded_dense_to_jagged_forward: expected padded dim >= 2, but padded.dim() == {dense.dim()}"
+        )
+    longest = int(begins.diff().max()) if begins.numel() > 1 else 0
+    if longest > dense.shape[1]:
+        raise RuntimeError(
+            f"_padded_dense_to_jagged_forward: found batch item of length {longest} when max length specified by "
+            f"padded input is {dense.shape[1]}"
+        )
+    return dense[which, place]
 
 
 def _one(name, values):

@@ -9,6 +9,7 @@ import math
 
 import cresset
 
+from .. import _native
 from .registry import batch, function, onnx, operator, placement
 
 # --- what all normalizations share ---
@@ -210,10 +211,18 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             [ 1.]])
     """
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
-        if running is not None and running.requires_grad and cresset.is_grad_enabled():
+        if running is None:
+            continue
+        if running.requires_grad and cresset.is_grad_enabled():
             raise RuntimeError(
                 f"batch_norm: it is not differentiable with respect to argument '{name}'. This input cannot have "
                 "requires_grad True."
+            )
+        pushed = not training and _native.get_tangents(running)
+        if pushed and any(_native.get_tangents(t) for t in (input, weight, bias) if t is not None):
+            raise RuntimeError(
+                "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad "
+                f"defined, and {name} has"
             )
     if input.numel() == 0:
         out = input.clone() if weight is None else input * weight[0]
