@@ -14,6 +14,7 @@ int64_t second_level_cache();                // bytes
 inline constexpr int64_t kFewLines = 4;      // so few are never worth packing the other side
 inline constexpr int64_t kSeveralLines = 8;  // nor so many, if the lines are long
 inline constexpr int64_t kMostRows = 8;      // of a tile, in any instruction set
+inline constexpr int64_t kManyColumns = 1024;  // with more, packing rows of a costs less than 1 %
 
 // Serial products. No dimension is zero.
 template <class T>

@@ -220,19 +220,30 @@ struct Kernels {
         for (int64_t i = count; i < W; ++i) panel[p * W + i] = 0;
   }
 
-  // All panels of columns [first, first + count) of b. Rows that are contiguous are read a few panels at a time.
+  // As many panels of W lines as fit [first, first + count), eight at a time, where the lines lie side by side: so that
+  // memory is read in whole rows. Gives the number of lines that were packed.
+  template <int W>
+  static int64_t pack_side_by_side(const Factor<T>& f, T* panels, int64_t first, int64_t count, int64_t k0,
+                                   int64_t length) {
+    if (f.pack || f.line_step != 1) return 0;
+    constexpr int kTogether = 8;
+    int64_t i = 0;
+    for (; i + kTogether * W <= count; i += kTogether * W)
+      for (int64_t p = 0; p < length; ++p)
+        for (int g = 0; g < kTogether; ++g)
+          std::memcpy(panels + (i + g * W) * length + p * W, f.data + first + i + g * W + (k0 + p) * f.k_step,
+                      W * sizeof(T));
+    return i;
+  }
+  // All panels of columns [first, first + count) of b.
   static void pack_columns(const Factor<T>& b, T* panels, int64_t first, int64_t count, int64_t k0, int64_t length) {
-    int64_t j = 0;
-    if (!b.pack && b.line_step == 1) {
-      constexpr int kTogether = 8;
-      for (; j + kTogether * kColumns <= count; j += kTogether * kColumns)
-        for (int64_t p = 0; p < length; ++p)
-          for (int g = 0; g < kTogether; ++g)
-            std::memcpy(panels + (j + g * kColumns) * length + p * kColumns,
-                        b.data + first + j + g * kColumns + (k0 + p) * b.k_step, kColumns * sizeof(T));
-    }
-    for (; j < count; j += kColumns)
+    for (int64_t j = pack_side_by_side<kColumns>(b, panels, first, count, k0, length); j < count; j += kColumns)
       pack_panel(b, panels + j * length, first + j, std::min<int64_t>(kColumns, count - j), k0, length);
+  }
+  // All panels of rows [first, first + count) of a.
+  static void pack_lines(const Factor<T>& a, T* panels, int64_t first, int64_t count, int64_t k0, int64_t length) {
+    for (int64_t i = pack_side_by_side<kRows>(a, panels, first, count, k0, length); i < count; i += kRows)
+      pack<kRows>(a, panels + i * length, first + i, std::min<int64_t>(kRows, count - i), k0, length);
   }
   // A panel of b is as many vectors wide as its columns need.
   static int64_t panel_width(int64_t columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
@@ -408,8 +419,8 @@ struct Kernels {
   static void pack_rows(const Factor<T>& a, int64_t m, int64_t k, T* to) {
     for (int64_t pc = 0; pc < k; pc += kBlockK) {
       const int64_t kc = std::min(kBlockK, k - pc);
-      for (int64_t i = 0; i < m; i += kRows, to += kRows * kc)
-        pack<kRows>(a, to, i, std::min<int64_t>(kRows, m - i), pc, kc);
+      pack_lines(a, to, 0, m, pc, kc);
+      to += (m + kRows - 1) / kRows * kRows * kc;
     }
   }
 
@@ -421,8 +432,9 @@ struct Kernels {
     const int64_t block_m =
         std::min(m, std::max<int64_t>(
                         second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
-    // A factor that is read once, or stays in the cache as it lies, is not worth packing.
-    const bool pack_a = !p.a.packed && (p.a.pack || (n > kColumns && m * block_k > 4096));
+    // A factor that is read once, or stays in the cache as it lies, is not worth packing; nor are rows of a that lie along
+    // k, unless there are so many columns that packing them costs nothing.
+    const bool pack_a = !p.a.packed && (p.a.pack || ((p.a.k_step != 1 || n > kManyColumns) && n > kColumns && m * block_k > 4096));
     const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);
     const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1,
                   panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
@@ -446,9 +458,7 @@ struct Kernels {
         if (pack_b) pack_columns(p.b, packed_b, jc, nc, pc, kc);
         for (int64_t ic = 0; ic < m; ic += block_m) {
           const int64_t mc = std::min(block_m, m - ic);
-          if (pack_a)
-            for (int64_t i = 0; i < mc; i += kRows)
-              pack<kRows>(p.a, packed_a + i * kc, ic + i, std::min<int64_t>(kRows, mc - i), pc, kc);
+          if (pack_a) pack_lines(p.a, packed_a, ic, mc, pc, kc);
           for (int64_t j = 0; j < nc; j += kColumns) {
             const int64_t columns = std::min<int64_t>(kColumns, nc - j);
             t.b = packed_b + j * kc;
