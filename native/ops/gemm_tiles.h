@@ -432,9 +432,10 @@ struct Kernels {
     const int64_t block_m =
         std::min(m, std::max<int64_t>(
                         second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
-    // A factor that is read once, or stays in the cache as it lies, is not worth packing; nor are rows of a that lie along
-    // k, unless there are so many columns that packing them costs nothing.
-    const bool pack_a = !p.a.packed && (p.a.pack || ((p.a.k_step != 1 || n > kManyColumns) && n > kColumns && m * block_k > 4096));
+    // A factor that is read once, or stays in the cache as it lies, is not worth packing; nor are rows of a that lie
+    // along k, unless there are so many columns that packing them costs nothing.
+    const bool pack_a =
+        !p.a.packed && (p.a.pack || ((p.a.k_step != 1 || n > kManyColumns) && n > kColumns && m * block_k > 4096));
     const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);
     const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1,
                   panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;

@@ -5,6 +5,7 @@
 #include "base/instruction_set.h"
 #include "dispatch/late.h"
 #include "dispatch/registration.h"
+#include "ops/memory_format.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
@@ -77,8 +78,10 @@ bool max_pool_gradient_late(Call& c) {
   c.op.infer(c);
   c.promised.clear();
   settle_arguments(c);
-  const Tensor grad = physical(c.tensor(0)), indices = physical(c.tensor(1));
-  if (!grad.defined() || !indices.defined()) return false;
+  const Tensor indices = physical(c.tensor(1));
+  if (!indices.defined()) return false;
+  Tensor grad = physical(c.tensor(0));
+  if (!grad.defined()) grad = in_order(c.tensor(0), true);  // it lies otherwise where no image was read last
   PooledImages images{sizes[2], sizes[3], sizes[1], grad.size(2), grad.size(3), {}, {}, nullptr, nullptr};
   images.down = windows_of(sizes[2], grad.size(2), window[0], window[2], window[4]);
   images.across = windows_of(sizes[3], grad.size(3), window[1], window[3], window[5]);

@@ -176,3 +176,10 @@ def test_it_is_differentiated_twice():
         grad.square().sum().backward()
         results.append([x.grad, *(p.grad for p in m.parameters())])
     assert all(cresset.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_the_gradient_of_a_pooling_may_come_in_the_plain_order():
+    model = nn.Sequential(*block(16), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    check(model, images())
+    groups = cresset.compiler.explain(lambda x: model(x).square().sum().backward())(images()).groups
+    assert ["_max_pool_gradient", "relu backward of input 0"] in [g["calls"] for g in groups]
