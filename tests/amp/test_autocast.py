@@ -75,6 +75,23 @@ def test_backward_inside_the_region_runs_in_the_precision_of_forward():
     assert grad.dtype == cresset.float32
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_takes_what_a_layer_before_it_gave_in_low_precision(kind):
+    first, second = nn.Linear(3, 4), kind(4, 2)
+    with autocast("cpu"):
+        x = first(cresset.ones(5, 1, 3))
+        assert x.dtype == low
+        output = second(x)[0]
+    assert output.dtype == low
+    cresset.testing.assert_close(output.float(), second(x.float())[0], atol=0.02, rtol=0.02)
+    output.float().sum().backward()
+    assert first.weight.grad.dtype == second.weight_ih_l0.grad.dtype == cresset.float32
+    with pytest.raises(ValueError, match="RNN input dtype"):
+        second(x)
+    with autocast("cpu"), pytest.raises(RuntimeError, match="dtype"):
+        second(x.double())
+
+
 class TestKeptCasts:
     def casts(self, body):
         """How many casts of the weight a body makes: the distinct nodes that lead to it."""

@@ -318,6 +318,21 @@ def test_a_formula_that_lacks_a_derivative_is_refused():
             cresset.igamma(dual, dual)
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda y, x: y.exp_(), lambda p: p.exp() * (1 + p)),  # by a formula of the result
+        (lambda y, x: y.mul_(x), lambda p: 4 * p),
+    ],
+)
+@pytest.mark.parametrize("dtype", [cresset.float64, cresset.complex128])
+def test_the_tangent_of_what_was_changed_in_place_has_a_gradient(change, expected, dtype):
+    """With the point as its own direction: of exp(p) p, of 2 p p."""
+    p = cresset.tensor([1.0, 2.0], dtype=dtype, requires_grad=True)
+    push(lambda x: change(x.clone(), x), p, p).abs().sum().backward()
+    cresset.testing.assert_close(p.grad, expected(p.detach()))
+
+
 class Wrapped(cresset.Tensor):
     """A tensor that holds another and lets it do the work."""
 

@@ -159,3 +159,16 @@ def test_a_view_of_a_tensor_of_inference_mode_is_not_recorded():
         x = cresset.ones(2, 3, requires_grad=True)
     view = x.view(-1)
     assert view.is_inference() and not view.requires_grad and view.is_leaf and not view._is_view()
+
+
+def test_of_many_tensors_none_is_written_to_where_one_is_of_inference_mode():
+    with cresset.inference_mode():
+        frozen = cresset.ones(2)
+    plain = cresset.ones(2)
+    for change in (lambda x: cresset._foreach_zero_(x), lambda x: cresset._foreach_add_(x, 1)):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+            change([plain, frozen])
+    assert plain.tolist() == frozen.tolist() == [1.0, 1.0]
+    with cresset.inference_mode():
+        cresset._foreach_zero_([plain, frozen])
+    assert plain.tolist() == frozen.tolist() == [0.0, 0.0]

@@ -192,6 +192,11 @@ def test_forward_mode_gives_plain_tensors():
         (lambda: jvp(cubes, (X,), (X, X)), RuntimeError, "same python structure"),
         (lambda: jacrev(cubes, chunk_size=0), ValueError, "chunk_size"),
         (lambda: linearize(cubes, X)[1](X.double()), RuntimeError, "primal's dtype torch.float32, got torch.float64"),
+        (lambda: jacrev(cubes)(X * 1j), RuntimeError, "jacrev: Expected all inputs to be real .* idx: 0"),
+        (lambda: jacrev(lambda x: (x, x * 1j))(X), RuntimeError, "jacrev: Expected all outputs to be real .* idx: 1"),
+        (lambda: jacfwd(cubes)(X, X * 1j), RuntimeError, "jacfwd: Expected all inputs to be real .* idx: 1"),
+        (lambda: jacfwd(lambda x: x * 1j)(X), RuntimeError, "jacfwd: Expected all outputs to be real .* idx: 0"),
+        (lambda: hessian(cubes)(X * 1j), RuntimeError, "Expected all inputs to be real"),
     ],
 )
 def test_wrong_arguments_raise(call, kind, phrase):

@@ -284,6 +284,8 @@ def propagate_level(number, tensors, target, name, arguments, outputs, node, sou
     """What `propagate` does, for one level."""
     pairs = [(tensor, tangent_of(tensor, number)) for tensor in tensors]
     tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
+    if id(target) in tangents and _native.is_grad_enabled():  # it is about to be written over, and may be kept
+        tangents[id(target)] = tangents[id(target)].clone()
     first = next(iter(arguments.values()))
     views = target is None and id(first) in tangents and is_view(name, outputs[0])
     with paused(tensors, number):

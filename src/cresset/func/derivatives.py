@@ -373,8 +373,10 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
     @functools.wraps(func, updated=())
     def jacobian(*args, **kwargs):
+        _check_real("jacrev", "inputs", args)
         result = _vjp(functools.partial(func, **kwargs), args, has_aux, argnums)
         output, pull = result[:2]
+        _check_real("jacrev", "outputs", output)
         outputs, out_spec = flat_tensors(output, "jacrev(f)(*args)")
         units = unit_tangents(outputs)
         total = len(units[0]) if units else 0
@@ -390,6 +392,15 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         return (jacobians, result[2]) if has_aux else jacobians
 
     return jacobian
+
+
+def _check_real(who, what, tree):
+    """Raise where a tensor is complex: one number is not the derivative by two, and of two."""
+    for place, leaf in enumerate(tree_leaves(tree)):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise RuntimeError(
+                f"{who}: Expected all {what} to be real but received complex tensor at flattened input idx: {place}"
+            )
 
 
 def _in_chunks(function, batches, total, chunk_size):
@@ -411,6 +422,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
     @functools.wraps(func, updated=())
     def jacobian(*args, **kwargs):
+        _check_real("jacfwd", "inputs", args)
         places = checked_argnums(argnums, len(args))
         chosen, in_spec = tree_flatten(tuple(args[place] for place in places))
         for tensor in chosen:
@@ -428,6 +440,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
                 has_aux=has_aux,
                 argnums=tuple(places),
             )
+            _check_real("jacfwd", "outputs", result[0])
             return (result[1], result[2]) if has_aux else result[1]
 
         columns = vmap(push, randomness=randomness, out_dims=(0, None) if has_aux else 0)(*units)

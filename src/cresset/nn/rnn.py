@@ -5,6 +5,7 @@ import numbers
 import warnings
 
 import cresset
+from cresset import _native
 
 from . import init
 from .module import Module
@@ -132,9 +133,9 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
-        """Refuse an input of the wrong dtype or shape."""
+        """Refuse an input of the wrong shape or, where autocast does not bring them together, of the wrong dtype."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype:
+        if input.dtype != weight.dtype and not _native.autocast_mask():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
                 f"Convert input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"

@@ -75,7 +75,15 @@ def _check(who, tensors, argument="self", position=1):
                 f"_foreach_{who}: expected Tensor as element {index} in argument {position - 1}, but got "
                 f"{type(tensor).__name__}"
             )
-    if who.endswith("_") and argument == "self" and cresset.is_grad_enabled():  # before the first one is written to
+    if not (who.endswith("_") and argument == "self"):
+        return
+    # Before the first one is written to.
+    if not cresset.is_inference_mode_enabled() and any(tensor.is_inference() for tensor in tensors):
+        raise RuntimeError(
+            f"_foreach_{who}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
+            "clone to get a normal tensor before doing inplace update."
+        )
+    if cresset.is_grad_enabled():
         leaf = next((tensor for tensor in tensors if tensor.requires_grad and tensor.is_leaf), None)
         if leaf is not None:
             raise RuntimeError(

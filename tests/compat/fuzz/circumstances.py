@@ -21,6 +21,8 @@ AS_APART = "; as PyTorch with copies of what is read"
 AS_SAVED = "; as PyTorch with copies of what it saves"
 AS_KEPT = "; as PyTorch where cresset saves copies"
 AS_COPIED = "; as PyTorch with a new result, copied to out="
+AS_ALONE = "; as PyTorch with each tensor alone"
+VANISHING = "; products on the way overflow and vanish"
 CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
 TOGETHER = "; not without changes in place of what was given the memory of another tensor"
@@ -72,6 +74,9 @@ def circumstances(libraries, steps, why, operands):
         if re.match(r"v\d+: \S+ instead of \S+ at ", why) and agrees_with(libraries, steps, text):
             return AS_COPIED
     if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
+        text = re.sub(r"(t\._foreach_\w+[a-z])\((\[[^]]*\])\)$", r"alone(\1, \2)", steps[-1])
+        if text != steps[-1] and agrees_with(libraries, steps, text):
+            return AS_ALONE
         anew = REMADE + uncounted(libraries, steps) if remade(libraries, steps) else ""
         is_told = anew.endswith(ANOTHER_WAY)
         if not is_told and is_constant(libraries[-1 if found[2] == "True" else 0], steps, found[1]):
@@ -108,6 +113,8 @@ def circumstances(libraries, steps, why, operands):
     if re.fullmatch(r"v\d+: version 0 instead of \d+", why) and any("backward(v" in step for step in steps):
         theirs = [re.sub(r"(backward\()(v\d+)", r"\1\2.clone()", step) for step in steps]
         return AS_APART if agrees(libraries, steps, theirs, answered=False) else ""
+    if found := re.fullmatch(r"v\d+ = (v\d+)[.]prod\(.*\)", steps[-1]):
+        return VANISHING if overflows_and_vanishes(after(libraries[0], steps[:-1]).tensors()[found[1]]) else ""
     if "nan_to_num_(" in steps[-1] and " bool " in operands:
         text = re.sub(r"(\S+)[.]nan_to_num_\(\)", r"\1.copy_(\1.clone())", steps[-1])
         return AS_APART if agrees_with(libraries, steps, text) else ""
@@ -396,6 +403,15 @@ def had(library, steps, name):
         seen += side.tensors().values()
     base = side.tensors()[name]._base
     return any(tensor is base for tensor in seen)
+
+
+def overflows_and_vanishes(tensor):
+    """Whether the large numbers of a tensor have an infinite product, and the small ones one that is zero."""
+    if not tensor.is_floating_point():
+        return False
+    sizes = np.frexp(np.abs(tensor.detach().double().numpy()))[1].astype(float).reshape(-1)
+    most, least = ({"float16": (15, -25), "float64": (1023, -1075)}).get(str(tensor.dtype)[6:], (127, -150))
+    return bool(sizes[sizes > 0].sum() > most and sizes[sizes < 0].sum() < least)
 
 
 def state(side):

@@ -52,6 +52,30 @@ def helpers(t):
         made = [t.view_as_complex(y) if p else y for y, p in zip(tree_flatten(made)[0], paired)]
         return tree_unflatten([y.requires_grad_(x.requires_grad) for x, y in zip(given, made)], form)
 
+    def without_class(way, value):
+        """What a copy makes of a value when its tensors travel as plain ones."""
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
+        given, form = tree_flatten(value)
+        made = tree_flatten(way(tree_unflatten([x.detach().as_subclass(t.Tensor) for x in given], form)))[0]
+        made = [y.as_subclass(type(x)).requires_grad_(x.requires_grad) for x, y in zip(given, made)]
+        return tree_unflatten(made, form)
+
+    def vmap(function, in_dims=0, out_dims=0):
+        """Of a batch of nothing: what a batch of one would have, without it."""
+        from torch.utils._pytree import tree_map
+
+        def mapped(*given):
+            dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(given)
+            one = [x if d is None else x.sum(d, keepdim=True, dtype=x.dtype) for x, d in zip(given, dims, strict=True)]
+            return tree_map(lambda x: x.narrow(out_dims, 0, 0), t.func.vmap(function, in_dims, out_dims)(*one))
+
+        return mapped
+
+    def alone(function, tensors):
+        """A function of many tensors, of one after another."""
+        return tuple(made for x in tensors for made in function([x]))
+
     def owned(value):
         """Copies of tensors; of a list's, together, so that they share memory again."""
         return value.clone() if isinstance(value, t.Tensor) else copy.deepcopy(value)
@@ -69,6 +93,9 @@ def helpers(t):
         "shuffled": shuffled,
         "along_none": along_none,
         "owned": owned,
+        "alone": alone,
+        "vmap": vmap,
+        "without_class": without_class,
         "fill": fill,
         "whole": whole,
         "addcmul": addcmul,
@@ -235,9 +262,11 @@ WAYS = [
     (r"out != nullptr INTERNAL ASSERT FAILED", without(r"[.]retain_grad\(")),
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
     (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.(?:jacrev|jacfwd|hessian)\(.*\)\(v\d+\))", r"\1.clone()")),
-    (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(lambda x: x \* 2 \+ 1\)\((v\d+)\)", r"\1 * 2 + 1")),
     (r"MKL FFT error", last(r"t\.fft\.(\w+)\(", r"along_none(t.fft.\1, ")),
     (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((.*)\)$", r"t.cat([p.reshape(-1) for p in \1])")),
+    (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(", "vmap(")),
+    (r"__deepcopy__\(\) for wrapper subclasses", last(r"copy[.]deepcopy\((.*)\)$", r"without_class(copy.deepcopy, \1)")),
+    (r"bernoulli_scalar_cpu_\" not implemented for 'Complex", last(r"t\.func\.functional_call\((m\d+), .*, \((v\d+),\)\)$", r"\2 * \1(t.ones_like(\2.real))")),
     (r"Function PixelShuffleBackward0 returned an invalid", anywhere(r"F\.pixel_shuffle\(", "shuffled(")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
 ]  # fmt: skip

@@ -35,7 +35,7 @@ from children import MOST_MEMORY, RECORD, fork, note, watch  # noqa: E402
 from circumstances import apart_before, circumstances, through  # noqa: E402
 from differences import known  # noqa: E402
 from lockstep import Lockstep  # noqa: E402
-from side import memory, span  # noqa: E402
+from side import memory, numbers, span  # noqa: E402
 from steps import Maker  # noqa: E402
 
 BATCH = 500  # programs that one child runs
@@ -140,7 +140,7 @@ def operands(lockstep, steps):
     for name in dict.fromkeys(re.findall(r"\bv\d+\b", steps[-1])):
         if name in tensors:
             looks = side.looks(tensors[name])
-            elements = memory(tensors[name], looks)
+            elements = as_fractions(memory(tensors[name], looks), looks["dtype"])
             shown = elements.tolist() if span(looks) <= 24 else "..." + uncommon(elements)
             flags = "".join(f" {word}" for word in ("requires_grad", "is_leaf", "is_conj") if looks[word])
             said.append(
@@ -155,6 +155,12 @@ def operands(lockstep, steps):
     if any(0 not in tensors[name].stride() and overlaps(tensors[name]) for name in named):
         said.append("elements overlap")
     return "; ".join(said)
+
+
+def as_fractions(elements, dtype):
+    """The elements, those of half precision that NumPy does not know as single ones."""
+    kind = {"bfloat16": np.float32, "complex32": np.complex64}.get(dtype)
+    return numbers(elements, dtype).astype(kind) if kind else elements
 
 
 def uncommon(elements):

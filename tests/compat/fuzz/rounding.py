@@ -54,6 +54,7 @@ WIDE = re.compile(r"\b(complex128)\b|\bfloat64\b|(?<=[.])double\(\)")
 BYTES = re.compile(r"(storage\(\)\.resize_\()(\d+)")  # as many as four times wider numbers need
 CALLS = re.compile(r"\bm\d+\(")
 MAKES = re.compile(r"\b(?:values|t\.(?:rand|randn|full|ones|zeros|arange|linspace|tensor))\(")
+LOWERED = re.compile(r"\bautocast\('cpu', dtype=t[.](\w+)\)|[.]float\(\)")
 GRADIENT = re.compile(r"backward\(|[.]grad\(")
 # What draws random numbers while it computes, other ones in another precision; and what keeps them for its derivative.
 DRAWS = re.compile(
@@ -273,9 +274,13 @@ class Rounding:
         return bool(target and names) and not any(name in self.units for name in names)
 
     def unit_of_what_is_read(self, text):
-        """The unit of the operands of a step with out=; 1 of a step through a history; else 0."""
+        """The unit of the operands of a step with out=, or of what they are converted to on the way; 1 of a step through
+        a history; else 0.
+        """
         if GRADIENT.search(text):
             return 1
+        if found := LOWERED.search(text):
+            return EPSILON[found[1] or "float32"]
         read, _, target = text.partition("out=")
         units = [self.units[name] for name in re.findall(r"\b[vw]\d+\b", read) if name in self.units]
         return min(units, default=0) if target else 0
