@@ -15,7 +15,7 @@ from rounding import EPSILON, Rounding, away
 from side import ASSIGNED, BITS, Side, fits, memory, numbers, span
 
 # A tensor has other memory from then on, and with it another version in cresset, or a version of its own in PyTorch.
-REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half|to)\(|vector_to_parameters\(|unsafe_(chunk|split)\(")
+REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half|to)\(|to_parameters\(|unsafe_(chunk|split)\(")
 STORAGE_WRITTEN = re.compile(r"untyped_storage\(\)\.(fill_|copy_)\(")  # counts as a write in cresset alone
 
 

@@ -274,8 +274,8 @@ class Rounding:
         return bool(target and names) and not any(name in self.units for name in names)
 
     def unit_of_what_is_read(self, text):
-        """The unit of the operands of a step with out=, or of what they are converted to on the way; 1 of a step through
-        a history; else 0.
+        """The unit of the operands of a step with out=, or of what they are converted to on the way; 1 of a step
+        through a history; else 0.
         """
         if GRADIENT.search(text):
             return 1
