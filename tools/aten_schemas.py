@@ -1,8 +1,9 @@
 """Print src/cresset/ops/aten_schemas.txt from PyTorch's registry: what programs in TorchScript's files and exported
 programs call.
 
-Left out are forms with out=, backward operators, those of other backends, copies of views, and operators on tensors
-that nothing here runs.
+Left out are forms with out=, backward operators, those of other backends, and operators on tensors that nothing here
+runs.
+
     python tools/aten_schemas.py > src/cresset/ops/aten_schemas.txt
 """
 
@@ -14,9 +15,9 @@ from cresset.ops import aten_table
 
 SKIPPED = re.compile(
     r"_foreach_|_fused_|cudnn|miopen|mkldnn|_mps|mps_|_test_|_nested_|_sparse_|sparse_resize|fbgemm|quantized_|_cslt|_triton|_flash|_efficient|_philox"
-    r"|.*_backward|.*_backward_|.*backward_data|.*_copy$|.*_jvp$|.*_for_mps$"
+    r"|.*_backward|.*_backward_|.*backward_data|.*_jvp$|.*_for_mps$"
 )
-KEPT = {"lift_fresh_copy", "_to_copy", "index_copy", "_sparse_addmm"}
+KEPT = {"_sparse_addmm"}
 # In branches of PyTorch's own functions; nothing here runs them.
 NAMED = {
     "_upsample_lanczos2d_aa",

@@ -154,3 +154,33 @@ def test_results_that_nobody_uses_stay_in_the_graph():
     graph = make_fx(lambda x: functional.layer_norm(x, (4,)))(cresset.ones(2, 4))
     assert operators(graph)[0] == "native_layer_norm.default"
     assert len(operators(graph)) == 4
+
+
+def changed_by_views(x: cresset.Tensor) -> cresset.Tensor:
+    """Adds to a row of x, and doubles the whole by its transpose."""
+    x[0].add_(1)
+    x.t().mul_(2)
+    return x + 1
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_a_functionalized_function_is_recorded_without_writes(remove):
+    given = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    made = make_fx(cresset.func.functionalize(changed_by_views, remove=remove))(given.clone())
+    found = targets(made)
+    assert [name for name in found if name.split(".")[1].endswith("_")] == ["aten.copy_.default"]  # to the input
+    views = {"aten.select.int", "aten.t.default"}
+    copies = {"aten.select_copy.int", "aten.t_copy.default"}
+    assert (views if remove == "mutations" else copies) <= set(found)
+    assert not (copies if remove == "mutations" else views) & set(found)
+    x = given.clone()
+    assert made(x).tolist() == [[5.0, 7.0], [7.0, 9.0]]
+    assert x.tolist() == [[4.0, 6.0], [6.0, 8.0]]
+    plain = given.clone()
+    assert cresset.func.functionalize(changed_by_views, remove=remove)(plain).tolist() == [[5.0, 7.0], [7.0, 9.0]]
+    assert plain.equal(x)
+
+
+def test_a_result_keeps_its_annotation():
+    assert ") -> torch.Tensor:" in make_fx(changed_by_views)(cresset.ones(2, 2)).code
+    assert "->" not in make_fx(lambda x: x.sin())(cresset.ones(2)).code

@@ -23,7 +23,7 @@ class CustomOpDef:
 
     def __init__(self, schema, function, device_types, tags=None):
         self._opoverload = registration.add_operator(schema, replace=True, tags=tags)
-        self._opoverload._checks_aliases = True
+        self._opoverload._checks_aliases, self._opoverload._definition = True, self
         self._init_fn, self._qualname = function, schema.name
         self._namespace, self._name = schema.namespace, schema.op
         self.register_kernel(device_types)(function)

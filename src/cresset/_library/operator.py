@@ -22,6 +22,7 @@ class OpOverload(namespaces.OpOverload):
         super().__init__(schema, tags)
         self._disabled = set()  # device types whose kernels are passed over
         self._dispatch_rules = {}  # class or mode with __torch_dispatch__ -> function called in its place
+        self._definition = None  # what `custom_op` gave, if that made it
         self._fake_source = None  # where the shape rule stands
         self._kernels = {}  # device type, or None for all -> function
         self._autocast_kernels = {}  # device type -> function, called in its place where autocast is on for the device
@@ -164,6 +165,11 @@ class OpOverload(namespaces.OpOverload):
         if self._fake is None and self._shapes_itself:
             with cresset.no_grad():
                 return self._called(self._kernels[None], values)
+        if self._fake is None and self._definition is not None:
+            raise RuntimeError(
+                f"There was no fake impl registered for {self._definition}. This is necessary for torch.compile/export/fx "
+                f"tracing to work. Please use `{self._definition.__name__}.register_fake` to add an fake impl."
+            )
         if self._fake is None:
             raise NotImplementedError(
                 f"There was no fake impl registered for {self} (there is no fake impl or Meta kernel). This is "

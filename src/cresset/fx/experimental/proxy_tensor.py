@@ -1,16 +1,19 @@
 """make_fx: a function as a graph of the aten operators that it calls on example inputs."""
 
+import copy
 import functools
 
 import cresset
 
 from ..._subclasses.fake_tensor import unset_fake_temporarily
 from ...graph.aten_recording import AtenRecorder
+from ...graph.functional_recording import FunctionalRecorder
 from ...graph.merging import merge
-from ...graph.recording import Front
+from ...graph.recording import Call, Front
 from ...graph.recordings import Free, Inputs, kept, record
+from ...ops import aten_table
 from ...pytree import tree_flatten
-from .._symbolic_trace import _PytreeInfo
+from .._symbolic_trace import _annotation, _PytreeInfo
 from ..code import _PyTreeCodeGen
 from ..graph_module import GraphModule
 from ..recorded import Writer
@@ -30,14 +33,15 @@ class MakeFxFront(Front):
 
     name, error, free = "make_fx", MakeFxError, "tracing_mode='symbolic'"
 
-    def __init__(self, decompositions, enters_composites):
+    def __init__(self, decompositions, enters_composites, removes=None):
         self.decompositions, self.enters_composites = decompositions, enters_composites
+        self.removes = removes  # what `functionalize` was asked to leave out
 
     def unsupported(self, operator, place):
         return MakeFxError(f"make_fx: the operator {operator} has no form in aten here; {place}")
 
     def start(self, parameters):
-        recorder = AtenRecorder(self, parameters)
+        recorder = (AtenRecorder if self.removes is None else FunctionalRecorder)(self, parameters)
         written = composites.table(recorder) if self.enters_composites else {}
         recorder.decompositions = {**written, **self.decompositions}
         return recorder
@@ -72,7 +76,7 @@ def make_fx(
 
     @functools.wraps(f if not isinstance(f, cresset.nn.Module) else f.forward)
     def wrapped(*args):
-        return _made(f, args, MakeFxFront(table, not pre_dispatch), tracing_mode)
+        return _made(f, args, MakeFxFront(table, not pre_dispatch, getattr(f, "_removes", None)), tracing_mode)
 
     return wrapped
 
@@ -97,7 +101,37 @@ def _made(f, args, front, mode):
     calls, merged = merge(
         recorders, outputs, lambda k: ", ".join(f"{s} is {n[k]}" for s, n in sizes.items()) or "recorded once more"
     )
+    if front.removes is not None:
+        calls, merged = _with_writes_at_the_end(calls, merged, recorders[0].inputs)
+    if front.removes == "mutations_and_views":
+        calls = list(map(_without_view, calls))
     return _graph_module(inputs, front, recorders[0], calls, merged, results, sizes, free, f)
+
+
+def _with_writes_at_the_end(calls, values, inputs):
+    """The calls, with a copy to each input that was written to, and the values of the outputs alone: behind them are
+    those that the inputs have at the end.
+    """
+    given, after = values[: len(values) - len(inputs)], values[len(values) - len(inputs) :]
+    schema = aten_table.find("aten::copy_")
+    writes = [
+        Call("copy_", schema, (before, value, False), {}, (copy.copy(value),), calls[-1].place)
+        for before, value in zip(inputs, after, strict=True)
+        if value is not before
+    ]
+    return [*calls, *writes], given
+
+
+def _without_view(call):
+    """The call that gives a copy where this one gives a view, if there is one."""
+    schema = call.operator
+    if not schema.returns or schema.returns[0].alias_info is None or schema.is_mutable:
+        return call
+    try:
+        copying = aten_table.find(f"{schema.name}_copy.{schema.overload_name or 'default'}")
+    except KeyError:
+        return call
+    return Call(copying.op, copying, call.args, call.kwargs, call.results, call.place)
 
 
 def _names(inputs):
@@ -106,16 +140,22 @@ def _names(inputs):
 
 def _record(f, inputs, free, front):
     """Record; of sizes that cannot all be free, those that can be alone are."""
-    results = []
+    results, started = [], []
 
     def outputs_of(result):
         leaves, spec = tree_flatten(result)
         results.append((leaves, spec))
-        return [((str(k),), leaf) for k, leaf in enumerate(leaves) if isinstance(leaf, cresset.Tensor)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, cresset.Tensor)]
+        state = [] if front.removes is None else started[-1].input_tensors
+        return [((str(k),), leaf) for k, leaf in enumerate([*tensors, *state])]
+
+    def start(parameters):
+        started.append(front.start(parameters))
+        return started[-1]
 
     def attempt(chosen):
         results.clear()
-        recorders, outputs, sizes, _ = record(f, inputs, chosen, front.start, outputs_of)
+        recorders, outputs, sizes, _ = record(f, inputs, chosen, start, outputs_of)
         return recorders, outputs, sizes, results[-len(recorders) :]
 
     try:
@@ -167,7 +207,8 @@ def _graph_module(inputs, front, recorder, calls, outputs, results, sizes, free,
     tensors = iter(outputs)
     leaves, spec = results[0]
     given = [writer.node(next(tensors)) if isinstance(leaf, cresset.Tensor) else leaf for leaf in leaves]
-    writer.graph.output(spec.unflatten(given))
+    function = f.forward if isinstance(f, cresset.nn.Module) else f
+    writer.graph.output(spec.unflatten(given), _annotation(function, "return"))
     if len(inputs.leaves) != len(inputs.args) or any(
         leaf is not arg for leaf, arg in zip(inputs.leaves, inputs.args, strict=True)
     ):
