@@ -282,3 +282,8 @@ def test_the_native_setting_of_mkldnn_is_that_of_the_backend():
     finally:
         cresset._C._set_mkldnn_enabled(True)
     assert cresset.backends.mkldnn.enabled
+
+
+def test_the_capability_of_the_processor_can_be_asked_for_in_a_script():
+    ask = backends.cpu.get_cpu_capability
+    assert cresset.jit.script(ask)() == ask()

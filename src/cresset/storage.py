@@ -294,6 +294,39 @@ class UntypedStorage(_native.StorageBase, _StorageBase):
         return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"
 
 
+def _refused(name):
+    def method(self, *args, **kwargs):
+        raise RuntimeError(f"Attempted to call {name}() on an invalid python storage.")
+
+    return method
+
+
+class PythonStorage(UntypedStorage):
+    """For the memory of a tensor whose class answers for it with __torch_dispatch__: a size and a device."""
+
+    @classmethod
+    def of(cls, tensor):
+        """The one of a tensor."""
+        found = vars(tensor).get("_python_storage")
+        if found is None:
+            found = cls(tensor.numel() * tensor.element_size(), device="meta")
+            found._said_device = tensor.device
+            vars(tensor)["_python_storage"] = found
+        return found
+
+    @property
+    def device(self):
+        return self._said_device
+
+    def data_ptr(self):
+        raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
+
+    copy_, fill_, resize_, clone, _write_file = map(_refused, ("copy_", "fill_", "resize_", "copy_", "_write_file"))
+    __getitem__, __iter__, tolist, cpu, __reduce__ = map(
+        _refused, ("__getitem__", "__iter__", "tolist", "cpu", "__reduce__")
+    )
+
+
 def _refuse_meta(storage):
     if storage.device.type == "meta":
         raise NotImplementedError("Not available for 'meta' device type: the storage has no memory")

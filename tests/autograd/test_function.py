@@ -137,6 +137,24 @@ def test_once_differentiable_refuses_the_second_time():
         slope.backward()
 
 
+def test_once_differentiable_has_an_edge_for_each_result_of_backward():
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x, factor, y):
+            return x * factor * y
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, grad):
+            return grad * 2, None, grad * 3
+
+    x, y = leaf(1.0), leaf(1.0)
+    slopes = cresset.autograd.grad(Scaled.apply(x, 2, y), [x, y], leaf(1.0), create_graph=True)
+    assert [slope.item() for slope in slopes] == [2, 3]
+    edges = [node for node, _ in slopes[0].grad_fn.next_functions]
+    assert len(edges) == 3 and edges[1] is None and edges[0] is not None
+
+
 def test_forward_and_setup_context_apart():
     class Scale(Function):
         @staticmethod

@@ -61,6 +61,11 @@ def test_a_wrapper_has_the_shape_it_was_given_and_no_memory():
         x.data_ptr()
     with pytest.raises(RuntimeError, match="doesn't have storage"):
         x.tolist()
+    storage = x.untyped_storage()  # its size is known, its bytes are nowhere
+    assert storage is x.untyped_storage() and storage.nbytes() == 48 and storage.device.type == "cpu"
+    for use in (storage.data_ptr, lambda: storage.resize_(0), lambda: storage.fill_(0), storage.clone, storage.tolist):
+        with pytest.raises(RuntimeError, match="on an invalid python storage"):
+            use()
 
 
 def test_a_class_that_does_not_answer_cannot_be_without_memory():

@@ -167,8 +167,8 @@ class OpOverload(namespaces.OpOverload):
                 return self._called(self._kernels[None], values)
         if self._fake is None and self._definition is not None:
             raise RuntimeError(
-                f"There was no fake impl registered for {self._definition}. This is necessary for torch.compile/export/fx "
-                f"tracing to work. Please use `{self._definition.__name__}.register_fake` to add an fake impl."
+                f"There was no fake impl registered for {self._definition}. This is necessary for torch.compile/export/"
+                f"fx tracing to work. Please use `{self._definition.__name__}.register_fake` to add an fake impl."
             )
         if self._fake is None:
             raise NotImplementedError(

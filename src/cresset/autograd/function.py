@@ -548,7 +548,8 @@ class NotTwice(Function):
 
     @staticmethod
     def forward(ctx, *tensors):
-        return tuple(tensor if tensor is None else tensor.clone() for tensor in tensors)
+        ctx.mark_non_differentiable(*(tensor for tensor in tensors if not tensor.requires_grad))
+        return tuple(tensor.clone() for tensor in tensors)
 
     @staticmethod
     def backward(ctx, *grads):
@@ -569,7 +570,10 @@ def once_differentiable(fn):
             return results
         one = not isinstance(results, tuple)
         results = (results,) if one else results
-        guarded = NotTwice.apply(*(None if result is None else result.detach().requires_grad_() for result in results))
+        # A result that is None has an edge, too, which leads nowhere.
+        given = [cresset.empty(0) if result is None else result.detach().requires_grad_() for result in results]
+        guarded = NotTwice.apply(*given)
+        guarded = tuple(None if r is None else g for r, g in zip(results, guarded, strict=True))
         return guarded[0] if one else guarded
 
     return backward

@@ -347,9 +347,14 @@ def is_set_to(self, tensor):
 
 def untyped_storage(self):
     """The memory behind the tensor, as bytes."""
-    from ..storage import UntypedStorage
+    from ..storage import PythonStorage, UntypedStorage
 
-    return UntypedStorage._of(self)
+    try:
+        return UntypedStorage._of(self)
+    except RuntimeError:
+        if not _native.is_dispatched(self):
+            raise
+        return PythonStorage.of(self)
 
 
 def storage(self):
