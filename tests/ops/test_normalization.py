@@ -237,3 +237,17 @@ def test_the_statistics_that_batch_norm_is_given_have_no_tangents_where_the_inpu
         both = forward_ad.make_dual(x, cresset.ones(3, 2)), moving, var
         with pytest.raises(RuntimeError, match="not differentiable wrt running_mean and running_var"):
             cresset.nn.functional.batch_norm(*both)
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16])
+@pytest.mark.parametrize("parameters", [cresset.float32, None])
+def test_instance_norm_of_half_precision_keeps_its_statistics_in_float32(dtype, parameters):
+    mean, var = cresset.zeros(2), cresset.ones(2)
+    weight = None if parameters is None else cresset.ones(2, dtype=parameters, requires_grad=True)
+    x = cresset.tensor([[[1.0, 3.0], [2.0, 6.0]]], dtype=dtype, requires_grad=True)
+    y = F.instance_norm(x, mean, var, weight, use_input_stats=True, momentum=0.5, eps=0.0)
+    assert y.dtype == dtype and y.tolist() == [[[-1.0, 1.0], [-1.0, 1.0]]]
+    assert mean.tolist() == [1.0, 2.0] and mean.dtype == cresset.float32
+    y.square().sum().backward()
+    assert x.grad.dtype == dtype
+    assert weight is None or weight.grad.tolist() == [4.0, 4.0]

@@ -92,3 +92,17 @@ def test_halves_are_summed_in_float_and_rounded_once():
 def test_more_than_there_is_cannot_be_taken_away(size, amounts):
     with pytest.raises(RuntimeError, match="negative padding"):
         F.pad(cresset.ones(size), amounts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "amounts", "padded"), [((0, 5), (1, 1), (0, 7)), ((2, 0, 3, 5), (1, 2, 1, 0), (2, 0, 4, 8))]
+)
+def test_rows_of_no_channel_go_round(shape, amounts, padded):
+    assert tuple(F.pad(cresset.ones(shape), amounts, mode="circular").shape) == padded
+    with pytest.raises(RuntimeError, match="non-zero dimensions"):
+        F.pad(cresset.ones(shape), amounts, mode="reflect")
+
+
+def test_nothing_does_not_go_round():
+    with pytest.raises(RuntimeError, match="wrapping around more than once"):
+        F.pad(cresset.ones(2, 0), (1, 1), mode="circular")

@@ -75,6 +75,13 @@ class TestSubclasses:
         t[0] = 5
         assert data.tolist() == [5, 0, 0] and type(t) is Named and isinstance(t, torch.Tensor)
 
+    def test_the_plain_constructor_gives_a_plain_tensor_that_shares_memory(self):
+        t = torch.zeros(3).as_subclass(Named)
+        for made in (torch.Tensor(t), torch.FloatTensor(t), torch.ones(1).new(t)):
+            made[0] += 1
+            assert type(made) is torch.Tensor
+        assert t.tolist() == [3, 0, 0]
+
     def test_gradients_flow_through_as_subclass(self):
         x = torch.ones(2, requires_grad=True)
         (x.as_subclass(Named) * 3).sum().backward()

@@ -273,7 +273,8 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     samples, channels = input.shape[:2]
-    mean, var = (None if t is None else t.to(input.dtype).repeat(samples) for t in (running_mean, running_var))
+    dtype = input.dtype if weight is None else weight.dtype
+    mean, var = (None if t is None else t.to(dtype).repeat(samples) for t in (running_mean, running_var))
     weight, bias = (None if t is None else t.repeat(samples) for t in (weight, bias))
     flat = input.contiguous().view(1, samples * channels, *input.shape[2:])
     out = cresset.batch_norm(flat, weight, bias, mean, var, use_input_stats, momentum, eps, cudnn_enabled)

@@ -436,6 +436,8 @@ def with_copies(step):
     mode, body = re.fullmatch(r"(with t\.no_grad\(\): )?(.*)", step).groups(default="")
     if found := re.fullmatch(r"(.*)(\bout=.*)", body):
         return mode + copied(found[1]) + found[2]
+    if found := re.fullmatch(r"(t\._foreach_\w+_\(\[[^\]]*\])(.*)", body):
+        return mode + found[1] + copied(found[2])
     if found := re.fullmatch(r"(.*\.\w+_\()(.*)(\))", body):
         return mode + found[1] + copied(found[2]) + found[3]
     if found := re.fullmatch(r"(v\d+.*? (?:[-+*/%&|^@]|//|\*\*)?= )(.*)", body):

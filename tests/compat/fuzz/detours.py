@@ -248,6 +248,7 @@ WAYS = [
     (r"derivative for aten::remainder", anywhere(rf"(?<== )({NUMBER})(?= % v)", r"t.tensor(\1)")),
     (r"output with shape \[\] doesn't match the broadcast shape", anywhere(r"\bt\.clamp\((?!.*out=)", "clamp(")),
     (r"Negation, the `-` operator, on a bool", anywhere(r"\bt\.atan2\((v\d+), (v\d+)\)", r"t.atan2(whole(\1), whole(\2))")),
+    (r"Subtraction, the `-` operator, with a bool", anywhere(r"( \*\* |pow\(v\d+, |[.]pow\()(v\d+)", r"\1whole(\2)")),
     (r"can't be cast to the desired output type", anywhere(r"\bt\.addcdiv\((v\d+), (v\d+), (v\d+)\)", r"t.addcdiv(\1, \2, \3.to(\2.dtype))")),
     (r"tolist\(\) shouldn't be called on a tensor with unallocated storage", without(r"[.]register_\w*hook\(")),
     (r"unsupported operation: some elements", last(r"(backward\()(v\d+)", r"\1\2.clone()")),
