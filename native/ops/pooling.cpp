@@ -115,7 +115,7 @@ Sliding sliding_of(const Call& c, int kernel, int stride, int padding, int dilat
 Dims check_sliding(const Call& c, const Tensor& input, const Sliding& s) {
   const std::string who = public_name(c.op);
   const int64_t rank = static_cast<int64_t>(s.rank);
-  if (rank > 1)
+  if (rank > 1 || who == "avg_pool1d")  // max_pool1d counts in 64 bits
     for (const Dims* all : {&s.kernel, &s.stride, &s.padding, &s.dilation})
       for (int64_t v : *all)
         check(v == static_cast<int32_t>(v), who, ": value cannot be converted to type int without overflow, got ", v);
@@ -288,7 +288,7 @@ Dims check_adaptive(const Call& c) {
   const DimsView wanted = c.integers(1);
   check(static_cast<int64_t>(wanted.size()) == rank, who, "(): internal error: output_size.size() must be ", rank);
   check(x.dim() == rank + 1 || x.dim() == rank + 2, who, "(): Expected ", rank + 1, "D or ", rank + 2,
-        "D tensor, but got ", list(x.sizes()));
+        "D tensor, but got: ", list(x.sizes()));
   // There is nothing to take a mean or maximum of. Samples may be missing, and so may channels under a mean of one or
   // two dimensions.
   const bool channels_may_miss = rank < 3 && who.find("avg") != std::string::npos;

@@ -102,3 +102,33 @@ def test_one_window_of_all_is_the_mean_and_spreads_its_gradient():
     assert cresset.allclose(y.flatten(1), x.mean((2, 3)))
     y.sum().backward()
     assert cresset.allclose(x.grad, cresset.full_like(x, 1 / (31 * 17)))
+
+
+@pytest.mark.parametrize("name", ["adaptive_avg_pool", "adaptive_max_pool"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_no_gradient_flows_through_an_adaptive_pooling_without_windows(name, rank):
+    x = cresset.ones(1, 2, *[4] * rank, requires_grad=True)
+    y = getattr(F, f"{name}{rank}d")(x, 0)
+    assert y.shape == (1, 2, *[0] * rank)
+    with pytest.raises(RuntimeError, match="Expected grad_output to have non-zero size for non-batch dimensions"):
+        y.sum().backward()
+
+
+def test_max_pool3d_keeps_the_layout_of_one_volume():
+    batch = cresset.arange(2.0 * 4 * 4 * 4).reshape(1, 2, 4, 4, 4).contiguous(memory_format=cresset.channels_last_3d)
+    values, places = F.max_pool3d(batch[0], 2, return_indices=True)
+    assert values.stride() == places.stride() == (1, 8, 4, 2)
+    assert values.flatten().tolist() == F.max_pool3d(batch[0].contiguous(), 2).flatten().tolist()
+
+
+@pytest.mark.parametrize("rank, count", [(2, "two"), (3, "three")])
+def test_unpooling_without_a_window_is_named(rank, count):
+    layer, shape = getattr(cresset.nn, f"MaxUnpool{rank}d")(()), (1,) * (rank + 1)
+    with pytest.raises(RuntimeError, match=f"There should be exactly {count} elements"):
+        layer(cresset.ones(shape), cresset.zeros(shape, dtype=cresset.int64))
+
+
+def test_a_mean_over_a_window_longer_than_an_int_is_refused():
+    for pool in (lambda x: F.avg_pool1d(x, 2**40, ceil_mode=True), lambda x: F.lp_pool1d(x, 2, 2**40, ceil_mode=True)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int without overflow"):
+            pool(cresset.ones(3, 15))

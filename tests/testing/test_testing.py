@@ -76,6 +76,64 @@ def test_what_cannot_be_compared_is_refused():
         assert_close(1.0, 1.0, rtol=0.1)
 
 
+COO = cresset.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2))
+
+
+@pytest.mark.parametrize("layout", [cresset.sparse_coo, cresset.sparse_csr, cresset.sparse_csc])
+def test_sparse_tensors_are_compared_by_their_parts(layout):
+    one = COO.to_dense().to_sparse(layout=layout)
+    assert_close(one, one.clone())
+    name = str(layout).rpartition("_")[2].upper()
+    with pytest.raises(AssertionError, match=f"Sparse {name} values are not close!\n\nMismatched elements: 2 / 2"):
+        assert_close(one, (COO * 2).to_dense().to_sparse(layout=layout))
+    with pytest.raises(AssertionError, match=f"Sparse {name} .*indices are not equal!"):
+        assert_close(one, cresset.eye(2).to_sparse(layout=layout))
+    with pytest.raises(AssertionError, match=f"number of specified values in sparse {name} tensors .* 2 != 4"):
+        assert_close(one, cresset.ones(2, 2).to_sparse(layout=layout))
+
+
+def test_blocks_are_compared_like_other_sparse_values():
+    one, other = (cresset.full((4, 4), value).to_sparse_bsr((2, 2)) for value in (1.0, 3.0))
+    assert_close(one, one.clone())
+    with pytest.raises(AssertionError, match="Sparse BSR values are not close!"):
+        assert_close(one, other)
+
+
+def test_layouts_have_to_agree_unless_told_otherwise():
+    dense, compressed = COO.to_dense(), COO.to_sparse_csr()
+    for one, other in ((COO, dense), (COO, compressed), (dense, compressed)):
+        with pytest.raises(AssertionError, match="The values for attribute 'layout' do not match"):
+            assert_close(one, other)
+        assert_close(one, other, check_layout=False)
+    assert_close(COO, COO.coalesce())
+    volume = cresset.ones(2, 2, 2)
+    with pytest.raises(AssertionError, match="number of sparse dimensions in sparse COO tensors .* 3 != 2"):
+        assert_close(volume.to_sparse(), volume.to_sparse(2))
+
+
+def test_quantized_tensors_are_compared_by_what_they_mean():
+    one, other = (cresset.quantize_per_tensor(cresset.tensor([x]), 1.0, 0, cresset.qint32) for x in (1.0, 2.0))
+    assert_close(one, one.clone())
+    with pytest.raises(AssertionError, match="Quantized tensor-likes are not close!"):
+        assert_close(one, other)
+    with pytest.raises(AssertionError, match="attribute 'is_quantized'"):
+        assert_close(cresset.ones(1), one)
+
+
+def test_eight_bit_floats_are_equal_or_not():
+    one, other = (cresset.tensor([1.0, x]).to(cresset.float8_e4m3fn) for x in (2.0, 3.0))
+    assert_close(one, one.clone())
+    with pytest.raises(AssertionError, match=r"1 / 2 \(50.0%\)\nThe first mismatched element is at index \(1,\)"):
+        assert_close(one, other)
+    with pytest.raises(AssertionError, match="Rtol=1 and atol=0 are not supported"):
+        assert_close(one, other, rtol=1, atol=0)
+
+
+def test_quantized_dtypes_are_not_made():
+    with pytest.raises(TypeError, match="requested dtype 'torch.quint8' is not supported"):
+        make_tensor(2, dtype=cresset.quint8, device="cpu")
+
+
 def test_made_tensors_stay_in_their_range():
     made = make_tensor(1000, dtype=cresset.float32, device="cpu", low=2, high=3)
     assert made.min() >= 2 and made.max() < 3
@@ -87,11 +145,12 @@ def test_made_tensors_stay_in_their_range():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"low": 3, "high": 1}, "low must be less than high"),
-        ({"low": float("nan")}, "must not be nan"),
-        ({"requires_grad": True}, "has no gradients"),
-        ({"noncontiguous": True, "memory_format": cresset.channels_last}, "exclude each other"),
-        ({"low": 300, "high": 400}, "no torch.int8 lies in"),
+        ({"low": 3, "high": 1}, "`low` must be less than `high`"),
+        ({"low": float("nan")}, "`low` and `high` cannot be NaN"),
+        ({"requires_grad": True}, "not supported for boolean and integral"),
+        ({"noncontiguous": True, "memory_format": cresset.channels_last}, "are mutually exclusive"),
+        ({"low": 10**400, "high": 10**401}, "only supports"),
+        ({"low": 300, "high": 400}, r"interval .* \[300, 400\), but torch.int8 only supports \[-128, 128\)"),
     ],
 )
 def test_wrong_wishes_are_named(options, words):

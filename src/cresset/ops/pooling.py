@@ -24,6 +24,15 @@ def _each(values, rank):
     return values * rank if len(values) == 1 else values
 
 
+def _refuse_empty_windows(who, grad):
+    """Nothing flows back through an adaptive pooling that gave no windows."""
+    if 0 in grad.shape[1:]:
+        raise RuntimeError(
+            f"{who.lstrip('_')}_backward(): Expected grad_output to have non-zero size for non-batch dimensions, but "
+            f"grad_output has sizes {list(grad.shape)} with dimension {list(grad.shape).index(0, 1)} being empty"
+        )
+
+
 def _differentiate_max(name, rank):
     """The gradient of a maximum goes to the element that was it."""
     op = operator(name, "The maxima over windows, and where in the plane they are.")
@@ -33,6 +42,8 @@ def _differentiate_max(name, rank):
         @op.derivative
         @flat
         def _(grads, input_info, indices):
+            if adaptive:
+                _refuse_empty_windows(name, grads[0])
             sizes, counts = input_info.shape[-rank:], indices.shape[-rank:]
             window = []
             if adaptive and all(count and size % count == 0 for size, count in zip(sizes, counts, strict=True)):
@@ -67,6 +78,7 @@ def _differentiate_mean(rank):
     @adaptive_avg_pool.derivative
     @flat
     def _(grad, input_info):
+        _refuse_empty_windows(f"adaptive_avg_pool{rank}d", grad)
         shape = input_info.shape
         # One mean of each plane: its gradient is a constant. (A kernel has it sooner on the CPU.)
         if all(n == 1 for n in grad.shape[-rank:]) and (grad.device.type != "cpu" or cresset.is_grad_enabled()):
@@ -118,7 +130,19 @@ def _numbers(who, **given):
     return [() if value is None else integers(who, name, value) for name, value in given.items()]
 
 
+def _is_volume_of_channels(input):
+    """Whether one volume (C, D, H, W) has its channels innermost: a layout that max_pool3d keeps."""
+    return (
+        input.ndim == 4
+        and not input.is_contiguous()
+        and input.unsqueeze(0).is_contiguous(memory_format=cresset.channels_last_3d)
+    )
+
+
 def _max_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode):
+    if rank == 3 and _is_volume_of_channels(input):
+        found = _max_pool(3, input.contiguous(), kernel_size, stride, padding, dilation, ceil_mode)
+        return tuple(one.unsqueeze(0).clone(memory_format=cresset.channels_last_3d).squeeze(0) for one in found)
     pool = getattr(cresset, f"_max_pool{rank}d")
     window = _numbers(f"max_pool{rank}d", kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     return tuple(pool(input, *window, bool(ceil_mode)))
@@ -480,6 +504,12 @@ def _unpool(rank, input, indices, kernel_size, stride, padding, output_size):
     kernel, stride, padding = (_each(numbers, rank) for numbers in window)
     stride = stride or kernel
     sizes = _unpooled_size(input, kernel, stride, padding, output_size, rank)
+    if len(sizes) != rank:
+        number, names = ("one", "two", "three")[rank - 1], ", ".join(("depth", "height", "width")[-rank:])
+        raise RuntimeError(
+            f"max_unpool{rank}d: There should be exactly {number} elements ({names}) in output_size, but got {len(sizes)}"
+            " elements."
+        )
     if rank == 1:  # a plane one element wide, which other forms of programs have an operator for
         sizes = (*input.shape[:-1], *sizes, 1)
         return cresset._max_unpool(input.unsqueeze(-1), indices.unsqueeze(-1), sizes, 2).squeeze(-1)

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import cresset
 
+from ..sparse import SparseTensor
+from ..tensors.quantized import QuantizedTensor
+
 __all__ = ["assert_allclose", "assert_close", "default_tolerances"]
 
 _TOLERANCES = {  # dtype: (rtol, atol); exact for all others
@@ -19,8 +22,15 @@ _TOLERANCES = {  # dtype: (rtol, atol); exact for all others
     cresset.complex32: (1e-3, 1e-5),
     cresset.complex64: (1.3e-6, 1e-5),
     cresset.complex128: (1e-7, 1e-7),
+    **dict.fromkeys((cresset.quint8, cresset.quint4x2, cresset.quint2x4, cresset.qint8, cresset.qint32), (1.3e-6, 1e-5)),
 }
 _OLD_TOLERANCES = {cresset.float16: (1e-3, 1e-3), cresset.float32: (1e-4, 1e-5), cresset.float64: (1e-5, 1e-8)}
+_COMPRESSED = {  # layout: its name, and its two lists of places
+    cresset.sparse_csr: ("CSR", "crow_indices", "col_indices"),
+    cresset.sparse_csc: ("CSC", "ccol_indices", "row_indices"),
+    cresset.sparse_bsr: ("BSR", "crow_indices", "col_indices"),
+    cresset.sparse_bsc: ("BSC", "ccol_indices", "row_indices"),
+}
 _OF_PYTHON = {int: cresset.int64, float: cresset.float64, complex: cresset.complex128}
 
 
@@ -164,9 +174,10 @@ class _Comparison:
             raise RuntimeError(f"assert_close: 'rtol' and 'atol' must not be negative, got {self.rtol} and {self.atol}")
 
     def are_related(self, actual, expected):
-        if not self.allow_subclasses and type(actual) is not type(expected):
+        one, other = _type_of(actual), _type_of(expected)
+        if not self.allow_subclasses and one is not other:
             return False
-        return isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+        return issubclass(one, other) or issubclass(other, one)
 
     # ------------------------------------------------------------ numbers
 
@@ -204,18 +215,55 @@ class _Comparison:
         rtol, atol = self.rtol, self.atol
         if rtol is None:
             rtol, atol = default_tolerances(actual, expected)
+        actual, expected = actual.detach(), expected.detach()
+        if actual.layout != expected.layout:
+            actual, expected = (one if one.layout == cresset.strided else one.to_dense() for one in (actual, expected))
+        if actual.is_quantized:
+            self.compare_values(actual.dequantize(), expected.dequantize(), rtol, atol, "Quantized tensor-likes")
+        elif actual.layout == cresset.sparse_coo:
+            self.compare_coo(actual, expected, rtol, atol)
+        elif actual.layout in _COMPRESSED:
+            self.compare_compressed(actual, expected, rtol, atol)
+        else:
+            self.compare_values(actual, expected, rtol, atol)
+
+    def compare_coo(self, actual, expected, rtol, atol):
+        if actual.is_coalesced() != expected.is_coalesced():
+            actual, expected = actual.coalesce(), expected.coalesce()
+        _expect_same_number("sparse dimensions", "COO", actual.sparse_dim(), expected.sparse_dim())
+        _expect_same_number("specified values", "COO", actual._nnz(), expected._nnz())
+        self.compare_values(actual._indices(), expected._indices(), 0, 0, "Sparse COO indices")
+        self.compare_values(actual._values(), expected._values(), rtol, atol, "Sparse COO values")
+
+    def compare_compressed(self, actual, expected, rtol, atol):
+        kind, *indices = _COMPRESSED[actual.layout]
+        _expect_same_number("specified values", kind, actual._nnz(), expected._nnz())
+        for name in indices:
+            places = getattr(actual, name)(), getattr(expected, name)()
+            self.compare_values(*places, 0, 0, f"Sparse {kind} {name}")
+        self.compare_values(actual.values(), expected.values(), rtol, atol, f"Sparse {kind} values")
+
+    def compare_values(self, actual, expected, rtol, atol, who="Tensor-likes"):
         if actual.dtype != expected.dtype:
             common = cresset.promote_types(actual.dtype, expected.dtype)
             actual, expected = actual.to(common), expected.to(common)
-        actual, expected = actual.detach().resolve_conj(), expected.detach().resolve_conj()
-        if actual.dtype.is_floating_point and actual.dtype.itemsize == 1:
+        actual, expected = actual.resolve_conj(), expected.resolve_conj()
+        is_small = actual.dtype.is_floating_point and actual.dtype.itemsize == 1
+        if is_small:
+            if rtol or atol:
+                raise AssertionError(
+                    f"Rtol={rtol} and atol={atol} are not supported for the bitwise comparison of {actual.dtype}. "
+                    "Please use rtol=0.0 and atol=0.0."
+                )
             actual, expected = actual.float(), expected.float()
         matches = cresset.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=self.equal_nan)
         if matches.all():
             return
         if actual.dim() == 0:
             raise AssertionError(_numbers_differ(actual.item(), expected.item(), rtol, atol))
-        raise AssertionError(_tensors_differ(actual, expected, matches, rtol, atol))
+        if is_small:
+            raise AssertionError(_small_floats_differ(matches, who))
+        raise AssertionError(_tensors_differ(actual, expected, matches, rtol, atol, who))
 
     def compare_attributes(self, actual, expected):
         def expect_same(name, ours, theirs):
@@ -223,14 +271,17 @@ class _Comparison:
                 raise AssertionError(f"The values for attribute '{name}' do not match: {ours} != {theirs}.")
 
         expect_same("shape", actual.shape, expected.shape)
+        expect_same("is_quantized", actual.is_quantized, expected.is_quantized)
+        if actual.is_quantized:
+            expect_same("qscheme()", actual.qscheme(), expected.qscheme())
         if self.check_layout:
             expect_same("layout", actual.layout, expected.layout)
+        if self.check_stride and actual.layout == expected.layout == cresset.strided:
+            expect_same("stride()", actual.stride(), expected.stride())
         if self.check_device:
             expect_same("device", actual.device, expected.device)
         if self.check_dtype:
             expect_same("dtype", actual.dtype, expected.dtype)
-        if self.check_stride:
-            expect_same("stride()", actual.stride(), expected.stride())
 
 
 # ---------------------------------------------------------------- what a value is
@@ -251,6 +302,11 @@ def _is_number(value):
 def _plain_number(value):
     """NumPy's scalars as Python's."""
     return value.item() if type(value).__module__ == "numpy" else value
+
+
+def _type_of(value):
+    """The type as users know it: a tensor of another layout is a Tensor to them."""
+    return cresset.Tensor if isinstance(value, (SparseTensor, QuantizedTensor)) else type(value)
 
 
 def _cannot(actual, expected):
@@ -285,7 +341,26 @@ def _numbers_differ(actual, expected, rtol, atol):
     )
 
 
-def _tensors_differ(actual, expected, matches, rtol, atol):
+def _expect_same_number(what, kind, ours, theirs):
+    if ours != theirs:
+        raise AssertionError(f"The number of {what} in sparse {kind} tensors does not match: {ours} != {theirs}")
+
+
+def _index_of(place, shape):
+    return tuple(int(i) for i in cresset.unravel_index(cresset.tensor(place), shape))
+
+
+def _small_floats_differ(matches, who):
+    wrong, total = matches.numel() - int(matches.sum()), matches.numel()
+    first = int((~matches).flatten().int().argmax())
+    return (
+        f"{who} are not equal!\n\n"
+        f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})\n"
+        f"The first mismatched element is at index {_index_of(first, matches.shape)}."
+    )
+
+
+def _tensors_differ(actual, expected, matches, rtol, atol, who):
     exact = rtol == 0 and atol == 0
     total = matches.numel()
     wrong = total - int(matches.sum())
@@ -297,11 +372,11 @@ def _tensors_differ(actual, expected, matches, rtol, atol):
     def greatest(name, values, tolerance):
         flat = values.flatten()
         place = int(flat.argmax())
-        index = tuple(int(i) for i in cresset.unravel_index(cresset.tensor(place), values.shape))
+        index = _index_of(place, values.shape)
         return f"Greatest {name} difference: {flat[place].item()} at index {index}{_allowed(tolerance, exact)}"
 
     return (
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n\n"
+        f"{who} are not {'equal' if exact else 'close'}!\n\n"
         f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})\n"
         f"{greatest('absolute', difference, atol)}\n"
         f"{greatest('relative', relative, rtol)}"

@@ -33,6 +33,8 @@ def make_tensor(
     tensor([[5, 5, 5],
             [5, 5, 5]], dtype=torch.int8)
     """
+    if dtype in (cresset.quint8, cresset.quint4x2, cresset.quint2x4, cresset.qint8, cresset.qint32):
+        raise TypeError(f"make_tensor: The requested dtype '{dtype}' is not supported; quantize a floating one")
     if len(shape) == 1 and isinstance(shape[0], Sequence):
         (shape,) = shape
     shape = tuple(shape)
@@ -40,9 +42,15 @@ def make_tensor(
     is_integral = not (is_real or dtype.is_complex)
     is_small = is_real and dtype.itemsize == 1  # the 8-bit ones, which have no arithmetic and no gradients
     if noncontiguous and memory_format is not None:
-        raise ValueError(f"make_tensor: noncontiguous=True and memory_format={memory_format} exclude each other")
+        raise ValueError(
+            "make_tensor: `noncontiguous` and `memory_format` are mutually exclusive, got noncontiguous=True and "
+            f"memory_format={memory_format}"
+        )
     if requires_grad and is_integral:
-        raise ValueError(f"make_tensor: {dtype} has no gradients; requires_grad=True needs a floating or complex dtype")
+        raise ValueError(
+            "make_tensor: `requires_grad=True` is not supported for boolean and integral dtypes, but got "
+            f"dtype={dtype}"
+        )
     noncontiguous = noncontiguous and math.prod(shape) > 1
     if noncontiguous:
         shape = (*shape[:-1], 2 * shape[-1])
@@ -78,18 +86,22 @@ def _range(dtype, low, high, is_integral):
         least, end, low_default, high_default = info.min, info.max, -9, 9
     low = low_default if low is None else low
     high = high_default if high is None else high
-    if math.isnan(low) or math.isnan(high):
-        raise ValueError(f"make_tensor: low and high must not be nan, got {low} and {high}")
+    if low != low or high != high:
+        raise ValueError(f"make_tensor: `low` and `high` cannot be NaN, but got low={low} and high={high}")
     if low == high and not is_integral and dtype.itemsize > 1:
         warnings.warn(
-            "make_tensor: low equal to high is deprecated for floating and complex dtypes; use full()",
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated; use "
+            "torch.full() for a constant",
             FutureWarning,
             stacklevel=3,
         )
     elif low >= high:
-        raise ValueError(f"make_tensor: low must be less than high, got {low} and {high}")
+        raise ValueError(f"make_tensor: `low` must be less than `high`, but got {low} >= {high}")
     elif high < least or low >= end:
-        raise ValueError(f"make_tensor: no {dtype} lies in [{low}, {high}); it holds [{least}, {end})")
+        raise ValueError(
+            f"make_tensor: The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only "
+            f"supports [{least}, {end})"
+        )
     low, high = (min(max(bound, least), end) for bound in (low, high))
     return (math.ceil(low), math.ceil(high)) if is_integral else (low, high)
 
