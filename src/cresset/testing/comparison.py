@@ -22,7 +22,9 @@ _TOLERANCES = {  # dtype: (rtol, atol); exact for all others
     cresset.complex32: (1e-3, 1e-5),
     cresset.complex64: (1.3e-6, 1e-5),
     cresset.complex128: (1e-7, 1e-7),
-    **dict.fromkeys((cresset.quint8, cresset.quint4x2, cresset.quint2x4, cresset.qint8, cresset.qint32), (1.3e-6, 1e-5)),
+    **dict.fromkeys(
+        (cresset.quint8, cresset.quint4x2, cresset.quint2x4, cresset.qint8, cresset.qint32), (1.3e-6, 1e-5)
+    ),
 }
 _OLD_TOLERANCES = {cresset.float16: (1e-3, 1e-3), cresset.float32: (1e-4, 1e-5), cresset.float64: (1e-5, 1e-8)}
 _COMPRESSED = {  # layout: its name, and its two lists of places
