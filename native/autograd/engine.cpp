@@ -71,10 +71,12 @@ class Tasks {
 
 void check_nan(const Node& node, const Grads& out) {
   for (int64_t i = 0; i < out.size(); ++i) {
-    if (!out[i].defined() || !is_differentiable(out[i].dtype()) || is_interpreted(out[i]) || out[i]->level) continue;
+    Tensor grad = out[i];
+    while (grad.defined() && grad->batch_level()) grad = Tensor(grad->batch);  // of all samples
+    if (!grad.defined() || !is_differentiable(grad.dtype()) || is_interpreted(grad) || grad->level) continue;
     static const Operator &isnan = op("isnan"), &any = op("any");
     GradModeGuard off(false);
-    check(!item(call_operator(any, call_operator(isnan, out[i]))).integer, "Function '", node.name(),
+    check(!item(call_operator(any, call_operator(isnan, grad))).integer, "Function '", node.name(),
           "' returned nan values in its ", i, "th output.");
   }
 }

@@ -13,6 +13,7 @@
 #include "base/thread_data.h"
 #include "bindings/arguments.h"
 #include "bindings/dictionary.h"
+#include "dispatch/casting.h"
 #include "dispatch/late.h"
 #include "ops/creation.h"
 #include "tensor/allocator.h"
@@ -162,6 +163,18 @@ void add_runtime(PyObject* module) {
       "can_cast",
       [](nb::handle a, nb::handle b) { return can_cast(dtype_argument(a, "can_cast"), dtype_argument(b, "can_cast")); },
       "can_cast(from_, to) -> bool");
+  m.def(
+      "check_cast",
+      [](const std::string& who, nb::handle from, nb::handle to, nb::handle result) {
+        const Dtype a = dtype_argument(from, "check_cast"), b = dtype_argument(to, "check_cast");
+        if (result.is_none())
+          check_cast(who, a, b);
+        else
+          check_cast_of(who, nb::cast<std::string>(result), a, b);
+      },
+      nb::arg("who"), nb::arg("from_"), nb::arg("to"), nb::arg("result") = nb::none(),
+      "check_cast(who, from_, to, result=None)\n\nRaise unless a result of dtype `from_` may be written to a tensor of "
+      "dtype `to`; linear algebra has a name for the result.");
   leave_interpreter = []() -> void* {
     if (!PyGILState_Check()) return nullptr;
     late_while_away = std::exchange(computes_late, false);  // late values are made under the lock alone

@@ -2,10 +2,10 @@
 #include "bindings/tensor_gradient.h"
 
 #include "bindings/arguments.h"
+#include "dispatch/casting.h"
 
 namespace cresset {
 
-static const char* alias_of(Dtype d) { return facts(d).alias ? facts(d).alias : name_of(d); }
 
 PyObject* get_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {

@@ -65,7 +65,12 @@ PyObject* dtype_is_signed(PyObject* self, void*) {
 }
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(size_of(dtype_value(self))); }
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap(to_complex(dtype_value(self))); });
+  return guarded([&] {
+    const Dtype d = dtype_value(self);
+    check(is_complex(d) || (is_floating(d) && size_of(d) > 1),
+          "to_complex: Unknown Complex ScalarType for ", facts(d).legacy);
+    return wrap(to_complex(d));
+  });
 }
 PyObject* dtype_to_real(PyObject* self, PyObject*) {
   return guarded([&] { return wrap(to_real(dtype_value(self))); });

@@ -66,8 +66,7 @@ Dtype ResultType::result() const {
 void check_out(const char* who, const Tensor& out, const TensorInfo& info) {
   check(out.device() == info.device || out.is_meta() == info.device.is_meta(), who, ": expected out tensor to be on ",
         info.device, " but it is on ", out.device());
-  check(can_cast(info.dtype, out.dtype()), who, ": result type ", name_of(info.dtype),
-        " can't be cast to the desired output type ", name_of(out.dtype()));
+  check_cast(who, info.dtype, out.dtype());
   if (out.sizes() == info.sizes) check_no_internal_overlap(who, out);
 }
 
@@ -329,8 +328,7 @@ void execute_on(Call& c, Device device) {
         if (op.inplace) {
           check(targets[i].sizes() == info.sizes, op.name(), ": output with shape ", list(targets[i].sizes()),
                 " doesn't match the broadcast shape ", list(info.sizes));
-          check(can_cast(info.dtype, targets[i].dtype()), op.name(), ": result type ", name_of(info.dtype),
-                " can't be cast to the desired output type ", name_of(targets[i].dtype()));
+          check_cast(op.name(), info.dtype, targets[i].dtype());
           check_no_internal_overlap(op.name().c_str(), targets[i]);
         } else {
           if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], info.dtype, name_of_result(op, i));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "dispatch/casting.h"
 #include "dispatch/overlap.h"
 #include "dispatch/pointwise_call.h"
 
@@ -56,7 +57,7 @@ void check_factor(const Call& c, int i, Dtype common) {
   const Scalar::Kind kind = c.args[i].scalar_.kind;
   const std::string& name = name_of_argument(c, i);
   check(common == Dtype::b8 || kind != Scalar::Kind::boolean, c.op.name(), ": Boolean ", name,
-        " only supported for Boolean results; these are ", name_of(common));
+        " only supported for Boolean results. These are ", name_of(common));
   check(is_differentiable(common) || (kind != Scalar::Kind::real && kind != Scalar::Kind::complex), c.op.name(),
         ": For integral input tensors, argument ", name, " must not be a floating point number.");
   check(is_complex(common) || kind != Scalar::Kind::complex, c.op.name(), ": For non-complex input tensors, argument ",
@@ -71,7 +72,7 @@ void check_one_dtype(const Call& c, const PointwiseDefinition& def) {
     if (!first) first = v.tensor_;
     check(v.tensor_->dtype == first->dtype, c.op.name(), ": expected dtype ", name_of(first->dtype),
           " for all operands but got dtype ", name_of(v.tensor_->dtype),
-          "; it is not implemented for tensors with different dtypes");
+          "; ", def.name, " is not yet implemented for tensors with different dtypes.");
   }
 }
 
@@ -124,7 +125,7 @@ void check_requirements(const Call& c, const PointwiseDefinition& def, Dtype com
   if (const Value& power = c.args[1]; def.requirements & kNaturalPower && first.kind == Kind::tensor &&
                                       power.kind == Kind::scalar && (is_integral(dtype) || dtype == Dtype::b8))
     check(!power.scalar_.is_integral() || power.scalar_.integer >= 0, def.name,
-          ": Integers to negative integer powers are not allowed, the ", name_of_argument(c, 1), " is ",
+          ": Integers to negative integer powers are not allowed. The ", name_of_argument(c, 1), " is ",
           power.scalar_.integer);
   if (def.requirements & kFraction) {
     const auto is_whole = [&](int i) {
@@ -340,8 +341,7 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   const TensorImpl& target = *c.args[0].tensor_;
   check(target.sizes == sizes, who, ": output with shape ", list(target.sizes), " doesn't match the broadcast shape ",
         list(sizes));
-  check(can_cast(plan.result.dtype, target.dtype), who, ": result type ", name_of(plan.result.dtype),
-        " can't be cast to the desired output type ", name_of(target.dtype));
+  check_cast(who, plan.result.dtype, target.dtype);
 }
 
 void infer_pointwise(Call& c) {

@@ -107,7 +107,8 @@ void copy_pieces(const Tensor& out, int64_t dim, const Pieces& pieces) {
 
 void check_castable(const Call& c, Dtype dtype) {
   check_type(!c.target || can_cast(dtype, c.target->dtype()), c.op.name(),
-             "(): input types can't be cast to the desired output type ", c.target ? name_of(c.target->dtype()) : "",
+             "(): input types can't be cast to the desired output type ",
+             c.target ? facts(c.target->dtype()).legacy : "",
              "; they are ", name_of(dtype));
 }
 

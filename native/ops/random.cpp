@@ -138,8 +138,8 @@ void check_uniform_dtype(const Call& c, Dtype d) {
   check_implemented((is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(),
                     ": \"check_uniform_bounds\" not implemented for '", facts(d).legacy, "'");
 }
-void check_normal_dtype(const Call& c, Dtype d) {
-  check_implemented((is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(),
+void check_normal_dtype(const Call& c, Dtype d, bool is_empty = false) {
+  check_implemented(is_empty || (is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(),
                     ": \"normal_kernel_cpu\" not implemented for '", facts(d).legacy, "'");
 }
 
@@ -151,10 +151,12 @@ void infer_rand(Call& c) {
 void run_rand(Call& c) { draw_uniform(c.out(), 0, 1, generator(c, 1)); }
 void infer_randn(Call& c) {
   const NewOptions o = new_options(c, 2, default_dtype());
-  check_normal_dtype(c, o.dtype);
+  check_normal_dtype(c, o.dtype, checked_numel(c.integers(0)) == 0);
   promise_random(c, c.integers(0), o);
 }
-void run_randn(Call& c) { draw_normal(c.out(), 0, 1, generator(c, 1), goes_to_strided(c)); }
+void run_randn(Call& c) {
+  if (c.out().numel()) draw_normal(c.out(), 0, 1, generator(c, 1), goes_to_strided(c));
+}
 
 void infer_rand_like(Call& c) {
   const Tensor t = c.tensor(0);

@@ -45,7 +45,8 @@ def _complex(who, input):
 
 def _real(who, input):
     if input.is_complex():
-        raise RuntimeError(f"{who} expects a real input tensor, but got {str(input.dtype)[6:]}")
+        kind = "real-valued" if who == "rfftn" else "real"
+        raise RuntimeError(f"{who} expects a {kind} input tensor, but got {str(input.dtype)[6:]}")
     _check_dtype(who, input)
     return input if input.is_floating_point() else input.to(cresset.get_default_dtype())
 

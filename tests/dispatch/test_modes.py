@@ -193,3 +193,15 @@ def test_a_spread_is_seen_with_the_arguments_of_its_one_form():
         (([0, 1],), {"correction": 0, "keepdim": True}),
         (([1],), {"correction": 2}),
     ]
+
+
+def test_a_mode_answers_with_a_plain_method():
+    class OfTheClass(TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"):
+        with OfTheClass():
+            torch.ones(1)
+    assert _get_current_dispatch_mode() is None

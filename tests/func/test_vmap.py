@@ -257,3 +257,34 @@ def test_whether_a_transform_is_running_can_be_asked(transform):
     seen = []
     transform(lambda x: seen.append(_are_functorch_transforms_active()) or x.sum())(cresset.ones(2))
     assert seen == [True] and not _are_functorch_transforms_active()
+
+
+def test_chunks_of_the_same_randomness_draw_the_same_numbers():
+    drawn = vmap(lambda x: x * 0 + cresset.rand(2), randomness="same", chunk_size=1)(X)
+    assert (drawn == drawn[0]).all()
+
+
+@pytest.mark.parametrize(
+    "product, shapes",
+    [(cresset.mm, [(3, 2, 2, 2), (3, 2)]), (cresset.mv, [(3, 2, 2), (3, 2, 2)]), (cresset.bmm, [(3, 2, 2), (3, 2, 2)])],
+)
+def test_a_product_of_matrices_takes_matrices_inside_vmap_too(product, shapes):
+    with pytest.raises(RuntimeError, match="Shape mismatch"):
+        vmap(product)(*map(cresset.ones, shapes))
+
+
+def test_a_message_inside_vmap_says_what_to_do_instead():
+    with pytest.raises(RuntimeError, match="out-of-place operators instead of scatter_add_"):
+        vmap(lambda src: cresset.zeros(5).scatter_add_(0, cresset.tensor([0, 1]), src))(X)
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode.*rand"):
+        vmap(lambda x: x + cresset.rand(2))(X)
+    with pytest.raises(ValueError, match="at least one Tensor"):
+        vmap(lambda x: cresset.ones(3), (None,))(1)
+
+
+def test_anomaly_detection_looks_at_all_samples():
+    gradient = vmap(cresset.func.grad(lambda x: x.sqrt()))
+    with cresset.autograd.set_detect_anomaly(True):
+        assert gradient(cresset.tensor([1.0, 4.0])).tolist() == [0.5, 0.25]
+        with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
+            gradient(cresset.tensor([1.0, -1.0]))

@@ -364,3 +364,27 @@ def test_the_largest_norm_of_an_empty_matrix_is_zero(sizes):
 def test_the_exponential_of_one_number_is_that_of_the_number():
     x = cresset.tensor([[[3.7192366]], [[5.3437643]]])
     assert (cresset.matrix_exp(x) == x.exp()).all()
+
+
+@pytest.mark.parametrize(
+    "call, name, dtypes",
+    [
+        (lambda out: linalg.cholesky(cresset.eye(2), out=out), "result", "from Float dtype, .* with dtype Int"),
+        (lambda out: linalg.eigvals(cresset.eye(2), out=out), "eigenvalues", "from ComplexFloat dtype"),
+        (lambda out: linalg.eig(cresset.eye(2), out=(out, out)), "eigenvalues", "with dtype Int"),
+        (lambda out: linalg.tensorinv(cresset.eye(4).reshape(2, 2, 4), out=out), "result", "with dtype Int"),
+    ],
+)
+def test_an_out_that_cannot_hold_the_result_is_named(call, name, dtypes):
+    with pytest.raises(RuntimeError, match=f"Expected {name} to be safely castable .*{dtypes}.* but got int instead"):
+        call(cresset.empty(0, dtype=cresset.int32))
+
+
+def test_lstsq_takes_vectors_only_where_they_fit():
+    with pytest.raises(RuntimeError, match=r"input.size\(-2\) should match other.size\(-1\)"):
+        linalg.lstsq(cresset.ones(2, 3), cresset.ones(3))
+    with pytest.raises(RuntimeError, match=r"input.size\(-2\) should match other.size\(-2\)"):
+        linalg.lstsq(cresset.ones(1, 1, 1), cresset.ones(3, 1))  # not three vectors for one matrix
+    with pytest.raises(RuntimeError, match="input must have at least 2 dimensions"):
+        linalg.lstsq(cresset.ones(3), cresset.ones(3))
+    assert linalg.lstsq(cresset.eye(2), cresset.tensor([1.0, 2.0])).solution.tolist() == [1.0, 2.0]

@@ -55,3 +55,26 @@ def test_a_tensor_is_no_factor():
         cresset.add(make(X), make(Y), make(Y))
     with pytest.raises(TypeError, match="addr"):
         cresset.addr(make([[1.0]]), make(X), make(X), make(Y))
+
+
+def test_an_error_about_dtypes_has_the_words_programs_look_for():
+    whole, one = cresset.tensor([1, 2], dtype=cresset.int8), cresset.ones(2)
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Char"):
+        whole.add_(one)
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Char"):
+        cresset.add(one, one, out=whole)
+    with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed\\."):
+        whole**-2
+    with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results\\."):
+        cresset.add(whole, whole, alpha=True)
+    with pytest.raises(RuntimeError, match="heaviside is not yet implemented for tensors with different dtypes\\."):
+        cresset.heaviside(whole, one)
+    with pytest.raises(RuntimeError, match="does not support negative n\\."):
+        cresset.polygamma(-1, one)
+
+
+def test_float_power_writes_to_an_out_of_its_own_dtype():
+    out = cresset.empty(2, dtype=cresset.float64)
+    assert cresset.float_power(cresset.tensor([2, 3]), 2, out=out) is out and out.tolist() == [4.0, 9.0]
+    with pytest.raises(RuntimeError, match="float_power"):
+        cresset.float_power(cresset.tensor([2, 3]), 2, out=cresset.empty(2))

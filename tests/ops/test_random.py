@@ -316,3 +316,9 @@ def test_coins_are_written_to_an_out_of_any_real_dtype(dtype):
 def test_coins_are_not_written_to_complex_numbers():
     with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
         cresset.bernoulli(cresset.ones(2), out=cresset.empty(0, dtype=cresset.complex64))
+
+
+def test_no_normal_numbers_are_drawn_of_any_dtype():
+    assert cresset.randn(0, dtype=cresset.int32).dtype is cresset.int32
+    with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
+        cresset.randn(1, dtype=cresset.int32)

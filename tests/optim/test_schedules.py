@@ -101,3 +101,57 @@ def test_the_older_name_of_the_base_class_can_be_derived_from():
 
     assert rates(Halved, 2) == [0.5, 0.5] and issubclass(Halved, lr_scheduler.LRScheduler)
     assert not issubclass(lr_scheduler.StepLR, lr_scheduler._LRScheduler)  # as in PyTorch
+
+
+def two_groups():
+    return optim.SGD([{"params": [nn.Parameter(cresset.ones(1))]} for _ in range(2)], lr=0.1, momentum=0.5)
+
+
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (lambda o, v: lr_scheduler.CyclicLR(o, v, 1.0), "base_lr"),
+        (lambda o, v: lr_scheduler.OneCycleLR(o, v, 10), "max_lr"),
+        (lambda o, v: optim.swa_utils.SWALR(o, v), "swa_lr"),
+    ],
+)
+def test_a_list_has_a_value_for_each_group(make, name):
+    with pytest.raises(ValueError, match=f"{name} must have the same length as optimizer.param_groups. .* 3 values"):
+        make(two_groups(), [1.0, 0.1, 0.01])
+
+
+@pytest.mark.parametrize("factor", [0.95, [lambda epoch: 1, 0.8]])
+def test_a_factor_that_is_no_function_is_refused(factor):
+    with pytest.raises(TypeError, match="lr_lambda should be a function, but got float"):
+        lr_scheduler.MultiplicativeLR(two_groups(), factor)
+
+
+def test_what_happens_to_a_given_tensor_does_not_change_the_schedule():
+    low, high, swa = cresset.tensor(0.25), cresset.tensor(0.75), cresset.tensor(0.5)
+    cyclic, one = two_groups(), two_groups()
+    lr_scheduler.CyclicLR(cyclic, 0.1, 0.2, base_momentum=low, max_momentum=high)
+    lr_scheduler.OneCycleLR(one, 0.1, 10, base_momentum=low, max_momentum=high)
+    averaged = two_groups()
+    optim.swa_utils.SWALR(averaged, swa)
+    for given in (low, high, swa):
+        given.mul_(0)
+    for optimizer in (cyclic, one):
+        group = optimizer.param_groups[1]
+        assert (group["base_momentum"].item(), group["max_momentum"].item()) == (0.25, 0.75)
+    assert averaged.param_groups[0]["swa_lr"].item() == 0.5
+
+
+def test_chained_schedules_can_be_one_of_several_in_a_row():
+    optimizer = optim.SGD([nn.Parameter(cresset.ones(1))], lr=1.0)
+    chained = lr_scheduler.ChainedScheduler(
+        [lr_scheduler.StepLR(optimizer, 1, 0.5), lr_scheduler.ConstantLR(optimizer, 0.5, total_iters=9)]
+    )
+    following = lr_scheduler.ConstantLR(optimizer, 0.25, 9)
+    with pytest.warns(UserWarning, match="before `optimizer.step"):  # as PyTorch does
+        schedule = lr_scheduler.SequentialLR(optimizer, [chained, following], [2])
+    seen = []
+    for _ in range(4):
+        seen += [optimizer.param_groups[0]["lr"]]
+        optimizer.step()
+        schedule.step()
+    assert seen == [0.5, 0.25, 0.25, 0.25]  # half, halved once more; then a quarter of the start

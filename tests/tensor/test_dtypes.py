@@ -102,3 +102,10 @@ def test_sizes_are_tuples():
     size = torch.zeros(2, 3).shape
     assert size == (2, 3) and isinstance(size, tuple) and repr(size) == "torch.Size([2, 3])" and size.numel() == 6
     assert type(size[:1]) is torch.Size and type(size + (1,)) is torch.Size and hash(size) == hash((2, 3))
+
+
+def test_only_floating_types_have_a_complex_one():
+    assert torch.float16.to_complex() is torch.complex32 and torch.complex64.to_complex() is torch.complex64
+    for dtype in (torch.int64, torch.bool, torch.float8_e5m2):
+        with pytest.raises(RuntimeError, match="Unknown Complex ScalarType"):
+            dtype.to_complex()

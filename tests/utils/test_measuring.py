@@ -5,7 +5,7 @@ import pytest
 import cresset
 from cresset import nn
 from cresset.utils import benchmark
-from cresset.utils.flop_counter import FlopCounterMode
+from cresset.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 
 def measurement(times, **spec):
@@ -46,12 +46,54 @@ def test_flops_by_module_and_backward():
         y = model(cresset.ones(5, 4))
         assert counter.get_total_flops() == 2 * 5 * (4 * 3 + 3 * 2)
         y.sum().backward()
-    counts = counter.get_flop_counts()
-    assert sum(counts["Sequential.0"].values()) == 2 * 5 * 4 * 3 and sum(counts["Sequential"].values()) == 2 * 5 * (
-        12 + 6
-    )
-    assert counter.get_total_flops() == 2 * 5 * (12 + 6) + 2 * 5 * (12 + 6 * 2)  # no gradient of the input
+    counts, aten = counter.get_flop_counts(), cresset.ops.aten
+    assert counts["Sequential.0"] == {aten.addmm: 2 * 5 * 12, aten.mm: 2 * 5 * 12}  # no gradient of the input
+    assert counts["Sequential.2"] == {aten.addmm: 2 * 5 * 6, aten.mm: 2 * 5 * 6 * 2}
+    assert counter.get_total_flops() == 2 * 5 * (12 + 6) + 2 * 5 * (12 + 6 * 2)
     assert "Sequential.0" in counter.get_table()
+
+
+def test_flops_of_convolutions_and_their_gradients_have_operators_of_their_own():
+    for convolve in (nn.functional.conv2d, nn.functional.conv_transpose2d):
+        with FlopCounterMode(display=False) as counter:
+            x, weight = cresset.ones(1, 3, 4, 4, requires_grad=True), cresset.ones(3, 3, 2, 2, requires_grad=True)
+            convolve(x, weight).sum().backward()
+        counts, aten = counter.get_flop_counts()["Global"], cresset.ops.aten
+        assert counts[aten.convolution_backward] == 2 * counts[aten.convolution] > 0
+
+
+def test_flops_by_a_formula_of_ones_own():
+    x = cresset.ones(4, 5)
+    with FlopCounterMode(display=False, custom_mapping={cresset.ops.aten.add: lambda *_, out_shape: 5}) as counter:
+        x + x
+    assert counter.get_flop_counts() == {"Global": {cresset.ops.aten.add: 5}}
+
+    def elements(*args, out_val):
+        return out_val.numel()
+
+    elements._get_raw = True
+    with FlopCounterMode(display=False, custom_mapping={cresset.ops.aten.add: elements}) as counter:
+        x + x
+    assert counter.get_total_flops() == 20
+
+
+def test_flops_of_an_operator_of_ones_own():
+    @cresset.library.custom_op("measuring::double", mutates_args=())
+    def double(x: cresset.Tensor) -> cresset.Tensor:
+        return x * 2
+
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        register_flop_formula(cresset.ops.measuring.double.default)(lambda x, out_shape: 1)
+
+    @register_flop_formula(cresset.ops.measuring.double)
+    def count(x_shape, out_shape=None):
+        return 7 * x_shape.numel()
+
+    with FlopCounterMode(display=False) as counter:
+        double(cresset.ones(3))
+    assert counter.get_total_flops() == 21
+    with pytest.raises(RuntimeError, match="duplicate registrations for measuring.double"):
+        register_flop_formula(cresset.ops.measuring.double)(count)
 
 
 def test_flops_of_convolutions():

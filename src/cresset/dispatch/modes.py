@@ -1,6 +1,7 @@
 """Modes that see every operator of a block, and what handlers of __torch_dispatch__ share."""
 
 import contextlib
+import inspect
 
 from .. import _native
 from .._native import Tensor
@@ -33,6 +34,11 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{self.__class__.__name__} has no __torch_dispatch__")
 
     def __enter__(self):
+        if isinstance(inspect.getattr_static(self, "__torch_dispatch__"), classmethod):
+            raise RuntimeError(
+                f"{type(self).__name__}: __torch_dispatch__ of a mode as a classmethod is not supported, please make it "
+                "a plain method"
+            )
         handling.push(self)
         return self
 
@@ -189,9 +195,8 @@ def make_wrapper_subclass(
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if cls.__torch_dispatch__ is Tensor.__torch_dispatch__:
-        raise RuntimeError(
-            f"{cls.__name__} requires that its class define __torch_dispatch__: a tensor without memory has to be "
-            "answered for"
+        raise TypeError(
+            f"{cls.__name__} must define __torch_dispatch__: a tensor without memory has to be answered for"
         )
     if dispatch_sizes_strides_policy not in (None, "sizes", "strides"):
         raise RuntimeError(f"Unknown dispatch_sizes_strides_policy: {dispatch_sizes_strides_policy}")

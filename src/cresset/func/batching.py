@@ -295,8 +295,7 @@ def refuse_unbatched_target(name):
         f"vmap: {name.partition('.')[0]}: an inplace operation is not possible because the tensor it changes is the "
         "same for all samples while "
         "another argument has a value for every sample (it has more elements). Make the tensor from a batched one, "
-        "for example "
-        "with x.new_zeros(...), or use the form that is not in place"
+        f"for example with x.new_zeros(...), or use out-of-place operators instead of {name.partition('.')[0]}"
     )
 
 

@@ -38,7 +38,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         if chunk_size is None or chunk_size >= size:
             return apply(func, leaves, dims, spec, out_dims, randomness, size, kwargs)
         parts = []
+        state = cresset.get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
+            if state is not None:
+                cresset.set_rng_state(state)  # the same numbers for the samples of all chunks
             length = min(chunk_size, size - start)
             some = [
                 leaf if dim is None else leaf.narrow(dim, start, length) for leaf, dim in zip(leaves, dims, strict=True)
@@ -228,7 +231,7 @@ def flat_out_dims(func, out_dims, spec):
 def batch_size(leaves, dims):
     sizes = [leaf.size(dim) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
-        raise ValueError("vmap: at least one input must be a Tensor with an in_dim that is not None")
+        raise ValueError("vmap: at least one Tensor with an in_dim that is not None must be among the inputs")
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "

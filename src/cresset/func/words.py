@@ -20,9 +20,8 @@ def draw(call):
     frame = call.frame
     if frame.randomness == "error":
         raise RuntimeError(
-            f"vmap: called random operation {call.name} while in randomness error mode. Please either use the 'same' "
-            "or 'different' randomness flags "
-            "on vmap or perform the randomness operation out of vmap"
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+            f"randomness flags on vmap or perform the randomness operation out of vmap: {call.name}"
         )
     tensors = [i for i, value in enumerate(call.given) if isinstance(value, Tensor)]
     with closed_from(frame):

@@ -30,13 +30,13 @@ def with_tensors(definition):
     return checked
 
 
-def with_out(definition=None, *, casts=False):
+def with_out(definition=None, *, casts=False, result="result"):
     """Give a function the keyword out=, and check that tensors are tensors. `casts`: out= may have another dtype, if
-    the result can be cast to it.
+    the result can be cast to it; `result`: what an error calls a single result.
     """
     if definition is None:
-        return functools.partial(with_out, casts=casts)
-    return _with_out(with_tensors(definition), "linalg." + definition.__name__, casts)
+        return functools.partial(with_out, casts=casts, result=result)
+    return _with_out(with_tensors(definition), "linalg." + definition.__name__, casts, result)
 
 
 def is_differentiated(*tensors):

@@ -278,7 +278,7 @@ def eig(A) -> Any:
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(result="eigenvalues")
 def eigvals(A):
     """The eigenvalues of any square matrix, complex, in no order.
 

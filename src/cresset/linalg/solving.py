@@ -393,23 +393,26 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
             [2.]])
     """
     who = "torch.linalg.lstsq"
+    if A.ndim < 2:
+        raise RuntimeError(f"{who}: input must have at least 2 dimensions, got shape {tuple(A.shape)}")
     check_matrix(who, A)
     if not B.ndim:
-        raise RuntimeError(f"{who}: input `B` must have at least 1 dimension.")
-    check_same_dtype(who, A, B)
+        raise RuntimeError(f"{who}: other must have at least 1 dimension.")
+    check_same_dtype(who, A, B, ("input", "other"))
     drivers = ("gels",) if A.is_cuda else ("gelsy", "gels", "gelsd", "gelss")
     driver = drivers[0] if driver is None else driver
     if driver not in drivers:
         raise RuntimeError(
             f"{who}: parameter `driver` should be one of ({', '.join(sorted(drivers))}) on {A.device}, got {driver}"
         )
-    of_vectors = B.ndim == A.ndim - 1
+    of_vectors = B.ndim == 1 or B.shape == A.shape[:-1]
+    if B.size(-1 if of_vectors else -2) != A.size(-2):
+        raise RuntimeError(
+            f"{who}: input.size(-2) should match other.size({-1 if of_vectors else -2}), got shapes {tuple(A.shape)} "
+            f"and {tuple(B.shape)}"
+        )
     if of_vectors:
         B = B.unsqueeze(-1)
-    if B.ndim < 2 or B.size(-2) != A.size(-2):
-        raise RuntimeError(
-            f"{who}: input.size(-2) should match other.size(-2), got shapes {tuple(A.shape)} and {tuple(B.shape)}"
-        )
     batch = cresset.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     m, n = A.shape[-2:]

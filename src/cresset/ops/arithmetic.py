@@ -3,6 +3,7 @@
 import cresset
 from cresset.tensors.tensor import refuse_gradient
 
+from .. import _native
 from .registry import alias, function, functions, functions_in_place, methods, operator
 
 operator(
@@ -58,7 +59,7 @@ def positive(input):
     return input
 
 
-@function(method=True)
+@function(method=True, out=True)
 def float_power(input, exponent):
     """input ** exponent, computed in float64 (or complex128).
 
@@ -202,7 +203,7 @@ def polygamma(n, input):
     tensor([1.6449])
     """
     if n < 0:
-        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+        raise RuntimeError(f"polygamma(n, x) does not support negative n. It is {n}")
     if n < 2:
         return _trigamma(input) if n else cresset.digamma(input)
     return _polygamma(input, n)
@@ -216,10 +217,7 @@ def _polygamma_method(self, n):
 def _polygamma_in_place(self, n):
     """In-place form of `polygamma`."""
     result = polygamma(n, self)
-    if not cresset.can_cast(result.dtype, self.dtype):
-        raise RuntimeError(
-            f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}"
-        )
+    _native.check_cast("polygamma_", result.dtype, self.dtype)
     return self.copy_(result)
 
 

@@ -152,7 +152,7 @@ def stft(
             f"stft: expected a 1D or 2D tensor of floating types, got {input.dtype} of shape {list(input.shape)}"
         )
     if align_to_window is not None and center:
-        raise RuntimeError("stft: align_to_window should only be set when center = false.")
+        raise RuntimeError("stft align_to_window should only be set when center = false.")
     hop_length, win_length = _lengths("stft", n_fft, hop_length, win_length, window)
     signal = input.unsqueeze(0) if input.ndim == 1 else input
     if center:

@@ -319,6 +319,12 @@ def _(call):
 def _check_sizes(call):
     """Names the sizes of a sample, before those of the batch are named."""
     a, b = call.given[:2]
+    ranks = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1)}.get(call.name)
+    if ranks is not None and (a.dim(), b.dim()) != ranks:
+        raise RuntimeError(
+            f"{call.name}: Shape mismatch: expected {ranks[0]}D and {ranks[1]}D arguments, but a sample has "
+            f"{tuple(a.shape)} and {tuple(b.shape)}"
+        )
     if not a.dim() or not b.dim():
         raise RuntimeError(
             f"{call.name}: both arguments need to be at least 1D, but they are {a.dim()}D and {b.dim()}D"

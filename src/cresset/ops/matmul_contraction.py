@@ -118,6 +118,8 @@ def _split_term(term, equation, whose):
             if _ELLIPSIS in labels:
                 raise RuntimeError(f"einsum(): found '.' for {whose} for which an ellipsis was already found")
             labels.append(_ELLIPSIS)
+        elif letter == "." and _ELLIPSIS in labels:
+            raise RuntimeError(f"einsum(): found '.' for {whose} but an ellipsis (...) was already found")
         elif letter == ".":
             raise RuntimeError(f"einsum(): found '.' for {whose} that is not part of any ellipsis (...)")
         elif letter in _LETTERS:

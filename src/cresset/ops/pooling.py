@@ -507,8 +507,8 @@ def _unpool(rank, input, indices, kernel_size, stride, padding, output_size):
     if len(sizes) != rank:
         number, names = ("one", "two", "three")[rank - 1], ", ".join(("depth", "height", "width")[-rank:])
         raise RuntimeError(
-            f"max_unpool{rank}d: There should be exactly {number} elements ({names}) in output_size, but got {len(sizes)}"
-            " elements."
+            f"max_unpool{rank}d: There should be exactly {number} elements ({names}) in output_size, but got "
+            f"{len(sizes)} elements."
         )
     if rank == 1:  # a plane one element wide, which other forms of programs have an operator for
         sizes = (*input.shape[:-1], *sizes, 1)

@@ -227,11 +227,11 @@ def tell_names_apart():
 _overridable = {}  # function -> its form that obeys __torch_function__
 
 
-def _with_out(definition, public, casts):
+def _with_out(definition, public, casts, name=None):
     @functools.wraps(definition)
     def with_out(*args, out=None, **kwargs):
         result = definition(*args, **kwargs)
-        return result if out is None else _store(public, out, result, casts)
+        return result if out is None else _store(public, out, result, casts, name)
 
     signature = inspect.signature(definition)
     parameter = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
@@ -239,18 +239,15 @@ def _with_out(definition, public, casts):
     return with_out
 
 
-def _store(public, out, result, casts):
-    """Copy a result (or several) into out=, as native operators do."""
+def _store(public, out, result, casts, name=None):
+    """Copy a result (or several) into out=, as native operators do. `name`: what an error calls the result."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{public}(): out= must hold {len(result)} tensors")
-        stored = [_store(public, o, r, casts) for o, r in zip(out, result, strict=True)]
+        names = getattr(result, "__match_args__", [name] * len(result)) if name else [None] * len(result)
+        stored = [_store(public, o, r, casts, n) for o, r, n in zip(out, result, names, strict=True)]
         return type(result)(*stored) if hasattr(result, "_fields") else type(result)(stored)
-    if not _native.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(
-            f"{public}: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
-            f"{str(out.dtype)[6:]}"
-        )
+    _native.check_cast(public, result.dtype, out.dtype, name)
     if result.dtype != out.dtype and not casts:
         raise RuntimeError(
             f"{public}: Expected out tensor to have dtype {str(result.dtype)[6:]}, but got {str(out.dtype)[6:]} instead"
@@ -283,11 +280,7 @@ def _in_place(definition, public):
     @functools.wraps(definition)
     def in_place(input, *args, **kwargs):
         result = definition(input, *args, **kwargs)
-        if not _native.can_cast(result.dtype, input.dtype):
-            raise RuntimeError(
-                f"{public}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
-                f"{str(input.dtype)[6:]}"
-            )
+        _native.check_cast(f"{public}_", result.dtype, input.dtype)
         return input.copy_(result)
 
     in_place.__name__ = in_place.__qualname__ = public + "_"

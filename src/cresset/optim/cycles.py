@@ -23,11 +23,11 @@ class CyclicLR(LRScheduler):
     ):  # fmt: skip
         check_optimizer(optimizer)
         self.optimizer = optimizer
-        base_lrs = one_for_each_group(base_lr, optimizer, "values for base_lr")
+        base_lrs = one_for_each_group(base_lr, optimizer, "base_lr")
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 set_rate(group, lr)
-        self.max_lrs = one_for_each_group(max_lr, optimizer, "values for max_lr")
+        self.max_lrs = one_for_each_group(max_lr, optimizer, "max_lr")
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
         self.total_size, self.step_ratio = up + down, up / (up + down)
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
@@ -42,11 +42,14 @@ class CyclicLR(LRScheduler):
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
                 raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
             self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = one_for_each_group(base_momentum, optimizer, "values for base_momentum")
-            self.max_momentums = one_for_each_group(max_momentum, optimizer, "values for max_momentum")
+            self.base_momentums = one_for_each_group(base_momentum, optimizer, "base_momentum")
+            self.max_momentums = one_for_each_group(max_momentum, optimizer, "max_momentum")
             if last_epoch == -1:
-                for value, group in zip(self.max_momentums, optimizer.param_groups, strict=True):
-                    self._set_momentum(group, value)
+                for low, high, group in zip(
+                    self.base_momentums, self.max_momentums, optimizer.param_groups, strict=True
+                ):
+                    self._set_momentum(group, high)
+                    group["max_momentum"], group["base_momentum"] = high, low
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -151,7 +154,7 @@ class OneCycleLR(LRScheduler):
 
         if last_epoch == -1:
             for highest, group in zip(
-                one_for_each_group(max_lr, optimizer, "values for max_lr"), optimizer.param_groups, strict=True
+                one_for_each_group(max_lr, optimizer, "max_lr"), optimizer.param_groups, strict=True
             ):
                 group["initial_lr"] = highest / div_factor
                 group["max_lr"] = highest
@@ -162,8 +165,8 @@ class OneCycleLR(LRScheduler):
                 raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
             self.use_beta1 = "betas" in optimizer.defaults
             if last_epoch == -1:
-                lows = one_for_each_group(base_momentum, optimizer, "values for base_momentum")
-                highs = one_for_each_group(max_momentum, optimizer, "values for max_momentum")
+                lows = one_for_each_group(base_momentum, optimizer, "base_momentum")
+                highs = one_for_each_group(max_momentum, optimizer, "max_momentum")
                 for low, high, group in zip(lows, highs, optimizer.param_groups, strict=True):
                     self._set_momentum(group, high)
                     group["max_momentum"], group["base_momentum"] = high, low

@@ -13,7 +13,6 @@ from .scheduler import (
     _LRScheduler,  # noqa: F401
     check_optimizer,
     copied,
-    one_for_each_group,
     set_rate,
 )
 
@@ -32,7 +31,10 @@ class _ByFunction(LRScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         self.optimizer = optimizer
-        self.lr_lambdas = one_for_each_group(lr_lambda, optimizer, "lr_lambdas")
+        groups = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups:
+            raise ValueError(f"Expected {groups} lr_lambdas, but got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -65,6 +67,12 @@ class LambdaLR(_ByFunction):
 
 class MultiplicativeLR(_ByFunction):
     """The rate times lr_lambda(epoch) at each epoch but the first."""
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self):
         self._check_called_within_step()
@@ -345,7 +353,8 @@ class SequentialLR(LRScheduler):
 
 
 def _undo_first_step(scheduler):
-    scheduler.last_epoch -= 1
+    if not isinstance(scheduler, ChainedScheduler):  # which has no epoch of its own
+        scheduler.last_epoch -= 1
     for inner in getattr(scheduler, "_schedulers", []):
         _undo_first_step(inner)
 

@@ -163,8 +163,11 @@ class _LRScheduler(LRScheduler):
 
 
 def one_for_each_group(value, optimizer, name):
-    if not isinstance(value, (list, tuple)):
-        return [value] * len(optimizer.param_groups)
-    if len(value) != len(optimizer.param_groups):
-        raise ValueError(f"Expected {len(optimizer.param_groups)} {name}, but got {len(value)}")
-    return list(value)
+    """A value of its own for each group: what happens to a tensor that was given does not change it."""
+    groups = len(optimizer.param_groups)
+    if isinstance(value, (list, tuple)) and len(value) != groups:
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+            f"param_groups has {groups}."
+        )
+    return [copied(one) for one in (value if isinstance(value, (list, tuple)) else [value] * groups)]

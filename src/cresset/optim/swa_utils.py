@@ -151,7 +151,7 @@ class SWALR(LRScheduler):
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
         for lr, group in zip(
-            one_for_each_group(swa_lr, optimizer, "values for swa_lr"), optimizer.param_groups, strict=True
+            one_for_each_group(swa_lr, optimizer, "swa_lr"), optimizer.param_groups, strict=True
         ):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):

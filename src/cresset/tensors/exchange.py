@@ -16,6 +16,8 @@ def numpy(self, *, force=False):
             "Numpy is not available: numpy() needs NumPy, which is not installed; pip install numpy brings it"
         ) from None
 
+    if _native.is_dispatched(self) and self.device.type != "meta" and _native.storage_info(self)[2] == 0 < self.numel():
+        raise RuntimeError(f".numpy() is not supported for tensor subclasses. This is a {self.__class__.__name__}")
     if force:
         self = self.detach().cpu()
     elif self.requires_grad and _native.is_grad_enabled():

@@ -198,8 +198,10 @@ class InterpretedTensor(Tensor):
     __array__ = numpy
 
     def __dlpack__(self, **_):
-        why = "layout other than torch.strided" if self.layout != cresset.strided else "types that DLPack does not have"
-        raise BufferError(f"Can't export tensors with {why}: this one is {self.kind}; call {self.instead} first")
+        why = "Can't export tensors with layout other than torch.strided"
+        if self.layout == cresset.strided:
+            why = f"{str(self.dtype)[6:]} types are not supported by dlpack"
+        raise BufferError(f"{why}: this tensor is {self.kind}; call {self.instead} first")
 
     def tolist(self):
         """Refused: call `to_dense()` first."""
@@ -273,11 +275,7 @@ def stored(name, out, result):
             raise RuntimeError(
                 f"{name}: the result is not {out.kind} as the tensor it is to be stored in; call {out.instead} first"
             )
-        if not _native.can_cast(result.dtype, out.dtype):
-            raise RuntimeError(
-                f"{name}: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
-                f"{str(out.dtype)[6:]}"
-            )
+        _native.check_cast(name, result.dtype, out.dtype)
         out._become(result if result.dtype == out.dtype else result.to(out.dtype))
         return out
     if out.shape != result.shape:

@@ -101,6 +101,8 @@ def tolist(self):
     >>> cresset.tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
+    if _has_no_memory(self):
+        raise RuntimeError(f".tolist() is not supported for tensor subclasses. This is a {self.__class__.__name__}")
     return _native.tolist(self)
 
 
@@ -217,8 +219,9 @@ def _copied_by_its_class(self, memo):
     if new.__class__ is not self.__class__:
         raise RuntimeError(
             "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
-            f"properly implement clone(): that of {self.__class__.__name__} gave {new.__class__.__name__}. "
-            "Please correct it, or define __deepcopy__() yourself"
+            "properly implement clone() and for which cloning returns another instance of the same subclass: that of "
+            f"{self.__class__.__name__} gave {new.__class__.__name__}. Please correct it, or define __deepcopy__() "
+            "yourself"
         )
     new.requires_grad_(self.requires_grad)
     memo[id(self)] = new

@@ -81,7 +81,7 @@ KNOWN = [
     (r"[.]pow\(|[*][*]=? (True|False)|pow_\(",
         r"only cresset raised NotImplementedError: pow_?: .* not implemented for 'bool'", r" bool ",
         "bool to the power of bool: PyTorch answers for a number and refuses a tensor"),
-    (r"[.](mean)\(.*out=", r"only cresset raised RuntimeError: mean: result type complex\d+ can't be cast to the desired output type", r"complex", ("PyTorch drops the imaginary "
+    (r"[.](mean)\(.*out=", r"only cresset raised RuntimeError: mean: result type Complex\w+ can't be cast to the desired output type", r"complex", ("PyTorch drops the imaginary "
                                                                                                                                                    "part")),
     (r"t[.](ones|zeros|full|matmul|bmm)\(.*out=|triu_\(|tril_\(|[.](triu|tril)\(.*out=|conj_physical_\(",
         r"only cresset raised RuntimeError: \w+: unsupported operation: more than one element", r"",

@@ -5,6 +5,7 @@ import warnings
 
 import cresset
 
+from ... import _native
 from ...ops.autocast import autocast
 from .reduction import reduce_loss, resolve, weighted_mean
 
@@ -89,10 +90,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
     loss = cresset.huber_elementwise(input, target, delta)
     if loss.dtype != input.dtype:  # unlike other losses, this one has the dtype of the input
-        if not input.is_floating_point():
-            raise RuntimeError(
-                f"huber_loss: result type {loss.dtype} can't be cast to the desired output type {input.dtype}"
-            )
+        _native.check_cast("huber_loss", loss.dtype, input.dtype)
         loss = loss.to(input.dtype)
     if weight is not None:
         _check_weight(input, weight)

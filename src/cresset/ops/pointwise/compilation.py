@@ -224,11 +224,7 @@ def _in_place_by_operations(operator, input, *args, **kwargs):
             f"{operator.name}_: output with shape {list(input.shape)} doesn't match the broadcast shape "
             f"{list(result.shape)}"
         )
-    if not _native.can_cast(result.dtype, input.dtype):
-        raise RuntimeError(
-            f"{operator.name}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type "
-            f"{str(input.dtype)[6:]}"
-        )
+    _native.check_cast(f"{operator.name}_", result.dtype, input.dtype)
     return input.copy_(result)
 
 
