@@ -201,7 +201,6 @@ def test_a_mode_answers_with_a_plain_method():
         def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
             return func(*args, **(kwargs or {}))
 
-    with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"):
-        with OfTheClass():
-            torch.ones(1)
+    with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"), OfTheClass():
+        torch.ones(1)
     assert _get_current_dispatch_mode() is None
