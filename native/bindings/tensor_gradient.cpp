@@ -6,7 +6,6 @@
 
 namespace cresset {
 
-
 PyObject* get_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const AutogradState* const s = state_of(impl_of(self));

@@ -67,8 +67,8 @@ PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(siz
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
   return guarded([&] {
     const Dtype d = dtype_value(self);
-    check(is_complex(d) || (is_floating(d) && size_of(d) > 1),
-          "to_complex: Unknown Complex ScalarType for ", facts(d).legacy);
+    check(is_complex(d) || (is_floating(d) && size_of(d) > 1), "to_complex: Unknown Complex ScalarType for ",
+          facts(d).legacy);
     return wrap(to_complex(d));
   });
 }

@@ -71,8 +71,8 @@ void check_one_dtype(const Call& c, const PointwiseDefinition& def) {
     if (v.kind != Kind::tensor) continue;
     if (!first) first = v.tensor_;
     check(v.tensor_->dtype == first->dtype, c.op.name(), ": expected dtype ", name_of(first->dtype),
-          " for all operands but got dtype ", name_of(v.tensor_->dtype),
-          "; ", def.name, " is not yet implemented for tensors with different dtypes.");
+          " for all operands but got dtype ", name_of(v.tensor_->dtype), "; ", def.name,
+          " is not yet implemented for tensors with different dtypes.");
   }
 }
 

@@ -108,8 +108,7 @@ void copy_pieces(const Tensor& out, int64_t dim, const Pieces& pieces) {
 void check_castable(const Call& c, Dtype dtype) {
   check_type(!c.target || can_cast(dtype, c.target->dtype()), c.op.name(),
              "(): input types can't be cast to the desired output type ",
-             c.target ? facts(c.target->dtype()).legacy : "",
-             "; they are ", name_of(dtype));
+             c.target ? facts(c.target->dtype()).legacy : "", "; they are ", name_of(dtype));
 }
 
 // Then so does the result. Every tensor has a say, also one that is skipped.

@@ -36,8 +36,8 @@ class TorchDispatchMode:
     def __enter__(self):
         if isinstance(inspect.getattr_static(self, "__torch_dispatch__"), classmethod):
             raise RuntimeError(
-                f"{type(self).__name__}: __torch_dispatch__ of a mode as a classmethod is not supported, please make it "
-                "a plain method"
+                f"{type(self).__name__}: __torch_dispatch__ of a mode as a classmethod is not supported, please make "
+                "it a plain method"
             )
         handling.push(self)
         return self

@@ -150,9 +150,7 @@ class SWALR(LRScheduler):
     """The rate from where it is to `swa_lr` in `anneal_epochs` epochs, and then constant."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for lr, group in zip(
-            one_for_each_group(swa_lr, optimizer, "swa_lr"), optimizer.param_groups, strict=True
-        ):
+        for lr, group in zip(one_for_each_group(swa_lr, optimizer, "swa_lr"), optimizer.param_groups, strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must by one of 'cos' or 'linear', instead got {anneal_strategy}")

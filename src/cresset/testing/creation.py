@@ -48,8 +48,7 @@ def make_tensor(
         )
     if requires_grad and is_integral:
         raise ValueError(
-            "make_tensor: `requires_grad=True` is not supported for boolean and integral dtypes, but got "
-            f"dtype={dtype}"
+            f"make_tensor: `requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype}"
         )
     noncontiguous = noncontiguous and math.prod(shape) > 1
     if noncontiguous:
