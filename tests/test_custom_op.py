@@ -166,3 +166,20 @@ def test_what_has_no_kernel_says_so():
         f(cresset.ones(1))
     with pytest.raises(NotImplementedError, match="no fake impl or Meta kernel"):
         f(cresset.ones(1, device="meta"))
+
+
+def test_a_vmap_rule_gets_the_arguments_that_were_given():
+    seen = []
+
+    @cresset.library.custom_op("test_given::scaled", mutates_args=())
+    def scaled(x: cresset.Tensor, factor: float = 1.0) -> cresset.Tensor:
+        return x * factor
+
+    @scaled.register_vmap
+    def _(info, in_dims, x, factor=1.0):
+        seen.append((in_dims, factor))
+        return scaled(x, factor), 0
+
+    assert cresset.vmap(scaled)(cresset.ones(2)).tolist() == [1.0, 1.0]
+    assert cresset.vmap(lambda x: scaled(x, 3.0))(cresset.ones(2)).tolist() == [3.0, 3.0]
+    assert seen == [((0,), 1.0), ((0, None), 3.0)]

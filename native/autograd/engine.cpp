@@ -128,7 +128,7 @@ class BackwardRun {
       // A root may have got other sizes since it was recorded (out= without recording); its node knows the old ones.
       if (grad.defined() && !node->is_accumulate() && index < node->results.size() &&
           !(grad.sizes() == node->results[index].sizes))
-        grad = fit(node->name(), grad, node->results[index]);
+        grad = fit(node->name(), index, grad, node->results[index]);
       receive(tasks_[tasks_.find(node.get())], index, grad);
     }
     for (auto& root : request_.roots) {
@@ -259,7 +259,7 @@ class BackwardRun {
       if (hooked) before = grads;
       if (!hooked || has_work(node, grads)) run(node, grads, out, hooked);
       for (int64_t i = 0; i < out.size(); ++i)
-        if (out[i].defined() && node.edges[i].node) out[i] = fit(node.name(), out[i], target_of(node.edges[i]));
+        if (out[i].defined() && node.edges[i].node) out[i] = fit(node.name(), i, out[i], target_of(node.edges[i]));
       if (node.hooks && !node.hooks->node.empty()) {
         before.resize(grads.size());  // hooks that came while it ran see no gradients
         for (auto& hook : std::vector(node.hooks->node)) hook->after(out, before);
@@ -356,7 +356,7 @@ std::atomic<int64_t> BackwardRun::next_number = 0;
 
 }  // namespace
 
-Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
+Tensor fit(const char* who, size_t index, const Tensor& grad, const ResultInfo& to) {
   Tensor g = grad;
   if (!(g.sizes() == to.sizes)) {
     // Broadcast dimensions are summed; the sizes must agree otherwise.
@@ -370,7 +370,7 @@ Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
       else
         fits = want == g.size(d);
     }
-    check(fits, "Function ", who, " returned an invalid gradient: got ", list(grad.sizes()),
+    check(fits, "Function ", who, " returned an invalid gradient at index ", index, " - got ", list(grad.sizes()),
           " but expected shape compatible with ", list(to.sizes));
     if (!dims.empty()) {
       static const Operator& sum = op("sum");

@@ -27,6 +27,6 @@ bool will_run(const Node* node);                  // whether it computes the gra
 void after_backward(std::function<void()> step);  // at the end of the run
 
 // Sum (and convert) a gradient so that it has the shape and dtype of what it belongs to.
-Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to);
+Tensor fit(const char* who, size_t index, const Tensor& grad, const ResultInfo& to);
 
 }  // namespace cresset

@@ -383,9 +383,9 @@ PyObject* run_node(PyObject*, PyObject* args) {
     Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(out.size()))));
     for (int64_t i = 0; i < out.size(); ++i) {
       const Edge& edge = node->edges[i];
-      PyTuple_SET_ITEM(
-          tuple.get(), i,
-          wrap(out[i].defined() && edge.node ? fit(node->name(), out[i], edge.node->results[edge.index]) : Tensor()));
+      PyTuple_SET_ITEM(tuple.get(), i,
+                       wrap(out[i].defined() && edge.node ? fit(node->name(), i, out[i], edge.node->results[edge.index])
+                                                          : Tensor()));
     }
     return tuple.release();
   });

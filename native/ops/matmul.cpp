@@ -211,7 +211,10 @@ void check_devices(const char* who, const Tensor& a, const Tensor& b) {
 void check_matrices(const char* who, int64_t m, int64_t k, int64_t k2, int64_t n) {
   check(k == k2, who, ": mat1 and mat2 shapes cannot be multiplied (", m, "x", k, " and ", k2, "x", n, ")");
 }
-void check_same_matrix_dtype(const char* who, const Tensor& a, const Tensor& b) {
+// `added`: to a third operand. PyTorch then has other words, which people look for.
+void check_same_matrix_dtype(const char* who, const Tensor& a, const Tensor& b, bool added = false) {
+  check(a.dtype() == b.dtype() || !added, who, ": mat1 and mat2 must have the same dtype, but got ",
+        facts(a.dtype()).legacy, " and ", facts(b.dtype()).legacy);
   check(a.dtype() == b.dtype(), who, ": expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()),
         " != ", cpp_name(b.dtype()));
 }
@@ -353,7 +356,7 @@ void infer_addmm(Call& c) {
   check_devices("addmm", input, a);
   check(input.dtype() == b.dtype(), "addmm: self and mat2 must have the same dtype, but got ",
         facts(input.dtype()).legacy, " and ", facts(b.dtype()).legacy);
-  check_same_matrix_dtype("addmm", a, b);
+  check_same_matrix_dtype("addmm", a, b, true);
   check_matrices("addmm", a.size(0), a.size(1), b.size(0), b.size(1));
   const Dims sizes = {a.size(0), b.size(1)};
   if (c.op.inplace)
@@ -407,7 +410,7 @@ void infer_linear(Call& c) {
   int64_t rows = 1;
   for (int64_t d = 0; d + 1 < input.dim(); ++d) rows *= input.size(d);
   check_matrices("linear", rows, k, weight.size(-1), n);
-  check_same_matrix_dtype("linear", input, weight);
+  check_same_matrix_dtype("linear", input, weight, c.has(2));
   Dims sizes = input.sizes();
   sizes.pop_back();
   if (weight.dim() == 2) sizes.push_back(n);

@@ -355,3 +355,14 @@ def test_a_tangent_keeps_its_class_and_goes_through_views(primal_kind):
         for result, expected in ((dual.select(0, 1), [3.0, 4.0, 5.0]), (dual.select(0, 1) * 2, [6.0, 8.0, 10.0])):
             tangent = fw.unpack_dual(result).tangent
             assert type(tangent) is Wrapped and tangent.held.tolist() == expected
+
+
+def test_the_primal_of_a_result_has_no_tangent():
+    with fw.dual_level():
+        y = fw.make_dual(cresset.tensor([2.0, 3.0]), cresset.ones(2)) * 2
+        for dual in (y, y.view(2, 1), y[0], y[:0]):
+            primal, tangent = fw.unpack_dual(dual)
+            assert tangent is not None and fw.unpack_dual(primal).tangent is None
+            assert fw.unpack_dual(primal * 3).tangent is None
+            assert primal.tolist() == dual.tolist() and primal.stride() == dual.stride()
+            assert primal.data_ptr() == dual.data_ptr()

@@ -184,3 +184,8 @@ def test_older_names():
     assert cresset._dynamo.optimize(counter)(lambda x: x * 2)(cresset.ones(1)).item() == 2 and counter.frame_count == 1
     with pytest.raises(AssertionError, match="the tensor has 1 dimensions, there is none 3"):
         cresset._dynamo.mark_dynamic(cresset.ones(2), 3)
+
+
+def test_a_name_that_no_backend_has():
+    with pytest.raises(cresset._dynamo.exc.InvalidBackend, match="Invalid backend: 'none_such'"):
+        cresset.compile(lambda x: x, backend="none_such")

@@ -684,3 +684,9 @@ def test_a_limit_of_the_address_space_leaves_room_beside_the_workers(tmp_path):
     )
     done = subprocess.run([sys.executable, "-W", "ignore", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_nothing_cannot_be_shuffled():
+    for make in (RandomSampler, lambda data: DataLoader(data, shuffle=True)):
+        with pytest.raises(ValueError, match="num_samples should be a positive integer value, but got num_samples=0"):
+            make([])

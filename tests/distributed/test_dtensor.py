@@ -316,3 +316,26 @@ print("good")
         4,
     )
     assert done.status == 0 and done.out.count("good") == 4, done.err
+
+
+def test_a_dimension_of_length_one_stays_cut(job):
+    done = job(
+        START
+        + """
+mesh = init_device_mesh("cpu", (size,))
+cut = distribute_tensor(torch.tensor([[1.0, 2.0]]), mesh, [Shard(0)])
+whole = distribute_tensor(torch.tensor([[3.0, 4.0]]), mesh, [Replicate()])
+for factor in (torch.tensor(2.0), distribute_tensor(torch.tensor(2.0), mesh, [Replicate()])):
+    assert (cut * factor).placements == (Shard(0),)
+cut.mul_(distribute_tensor(torch.tensor(2.0), mesh, [Replicate()]))
+cut.add_(whole).add_(cut)
+assert cut.placements == (Shard(0),) and cut.full_tensor().tolist() == [[10.0, 16.0]]
+from cresset.distributed.fsdp import fully_shard
+model = fully_shard(nn.Linear(2, 1), mesh=mesh)
+model(torch.ones(3, 2)).sum().backward()
+norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+assert torch.allclose(norm.full_tensor(), torch.tensor(27.0).sqrt())  # three rows: 3, 3 and, for the bias, 3
+print("good")
+"""
+    )
+    assert done.status == 0 and done.out.count("good") == 2, done.err

@@ -203,3 +203,9 @@ def test_the_parts_of_a_jagged_tensor_have_pytorchs_names():
     assert bare._metadata_cache == {} and bare._max_seqlen_tensor is None and bare._max_seqlen == 3
     given = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets(), max_seqlen=8)
     assert given._metadata_cache == {"max_seqlen": 8} and given._max_seqlen == 8 and given._min_seqlen == 2
+
+
+@pytest.mark.parametrize("layout", BOTH, ids=str)
+def test_unbind_gives_a_tuple_as_method_and_as_function(layout):
+    for parts in (batch(layout).unbind(), cresset.unbind(batch(layout))):
+        assert isinstance(parts, tuple) and [part.tolist() for part in parts] == [A, B]

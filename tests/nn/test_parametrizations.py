@@ -213,3 +213,13 @@ def test_an_original_takes_the_class_that_right_inverse_gives(kind):
     assert isinstance(original, nn.Parameter) == (kind is nn.Parameter)
     parametrize.remove_parametrizations(model, "value")
     assert model.value is tensor and type(tensor) is Two and tensor.b.tolist() == [1.0, 2.0]
+
+
+def test_the_parametrized_spectral_norm_improves_the_left_vector_first():
+    layer = nn.Linear(2, 2, bias=False)
+    layer.weight.data = cresset.tensor([[0.0, 2.0], [1.0, 0.0]])
+    norm = parametrizations.spectral_norm(layer).parametrizations.weight[0]
+    norm._u.copy_(cresset.tensor([0.6, 0.8]))
+    norm._v.copy_(cresset.tensor([1.0, 0.0]))
+    assert layer.weight.tolist() == [[0.0, 2.0], [1.0, 0.0]]  # u = W v, v = W' u, and their singular value is 1
+    assert norm._u.tolist() == [0.0, 1.0] and norm._v.tolist() == [1.0, 0.0]

@@ -119,6 +119,14 @@ def test_linear_adds_its_bias_to_every_row():
     [
         (lambda: cresset.ones(2, 3) @ cresset.ones(4, 2), r"shapes cannot be multiplied \(2x3 and 4x2\)"),
         (lambda: cresset.ones(2, 3) @ cresset.ones(3, 2).double(), "to have the same dtype, but got: float != double"),
+        (
+            lambda: cresset.nn.Linear(3, 2)(cresset.ones(4, 3).half()),
+            "linear: mat1 and mat2 must have the same dtype, but got Half and Float",
+        ),
+        (
+            lambda: cresset.addmm(cresset.ones(2).double(), cresset.ones(2, 3), cresset.ones(3, 2).double()),
+            "addmm: mat1 and mat2 must have the same dtype, but got Float and Double",
+        ),
         (lambda: cresset.dot(cresset.ones(2), cresset.ones(3)), r"expected tensor \[2\] and src \[3\]"),
         (lambda: cresset.bmm(cresset.ones(2, 3), cresset.ones(2, 3)), "batch1 must be a 3D tensor"),
         (lambda: cresset.tensor(1.0) @ cresset.ones(2), "both arguments to matmul need to be at least 1D"),

@@ -197,7 +197,7 @@ def test_a_derivative_refuses_the_gradient_of_a_result_that_got_another_size():
     y = F.layer_norm(x, (3,))
     with cresset.no_grad(), pytest.warns(UserWarning, match="resized"):
         cresset.index_select(x, 1, cresset.tensor([0, 1]), out=y)
-    with pytest.raises(RuntimeError, match=r"invalid gradient: got \[2, 2\]"):
+    with pytest.raises(RuntimeError, match=r"invalid gradient at index \d - got \[2, 2\]"):
         y.backward(cresset.ones(2, 2))
 
 

@@ -300,3 +300,26 @@ def test_observers_make_their_numbers_as_they_are_told():
     observer = q.MinMaxObserver(factory_kwargs={"dtype": cresset.float64})
     assert observer.eps.dtype == observer.min_val.dtype == cresset.float64
     assert q.PlaceholderObserver(eps=0.5).eps == 0.5 and q.NoopObserver(custom_op_name="mine").custom_op == "mine"
+
+
+def test_only_what_stands_in_a_module_is_converted():
+    layer = nn.Linear(2, 2)
+    assert type(q.quantize_dynamic(layer, {nn.Linear})) is nn.Linear
+    layer.qconfig = q.default_qconfig
+    prepared = q.prepare(layer)
+    prepared(cresset.ones(1, 2))
+    plain = q.convert(prepared)
+    assert type(plain) is nn.Linear and not list(plain.children()) and not plain._forward_hooks
+    assert list(prepared.children())  # as it was: convert works on a copy
+
+
+def test_zero_points_of_affine_schemes_are_int32_and_of_symmetric_ones_int64():
+    values = cresset.tensor([[-1.0, 1.0], [0.0, 4.0]])
+    for kind, dtype in (
+        (q.MinMaxObserver(), cresset.int32),
+        (q.HistogramObserver(), cresset.int32),
+        (q.PerChannelMinMaxObserver(), cresset.int32),
+        (q.MinMaxObserver(dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric), cresset.int64),
+    ):
+        kind(values)
+        assert kind.calculate_qparams()[1].dtype == dtype

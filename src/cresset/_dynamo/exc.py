@@ -1,8 +1,9 @@
 """What PyTorch's tracer raises."""
 
+from ..compiler.backends import InvalidBackend
 from ..compiler.fullgraph import TorchDynamoException, Unsupported
 
-__all__ = ["TorchDynamoException", "Unsupported", "UserError"]
+__all__ = ["InvalidBackend", "TorchDynamoException", "Unsupported", "UserError"]
 
 
 class UserError(TorchDynamoException):

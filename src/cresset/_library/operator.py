@@ -1,6 +1,5 @@
 """An operator that a program defines: its kernels, and how a call finds the right one."""
 
-import functools
 import sys
 
 import cresset
@@ -298,9 +297,11 @@ def _function_of(op, spec, shape):
     def vmap(info, in_dims, *flat):
         if op._vmap_rule is not None:
             values, dims = tree_unflatten(flat, spec), tree_unflatten(in_dims, spec)
-            by_place = [not argument.keyword_only for argument in op._schema.arguments]
-            dims = tuple(dim for dim, placed in zip(dims, by_place, strict=True) if placed)
-            result, out_dims = op._called(functools.partial(op._vmap_rule, info, dims), values)
+            from ..dispatch import translation  # which needs this module
+
+            by_place = [dim for dim, a in zip(dims, op._schema.arguments, strict=True) if not a.keyword_only]
+            args, kwargs = translation.without_defaults(op._schema, values)
+            result, out_dims = op._vmap_rule(info, tuple(by_place[: len(args)]), *args, **kwargs)
             leaves, result_spec = tree_flatten(result)
             shape[:] = [result_spec]
             dims = tuple(tree_leaves(out_dims))

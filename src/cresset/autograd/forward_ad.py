@@ -166,7 +166,8 @@ def unpack_dual(tensor, *, level=None):
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
     with paused([tensor], Level.open[-1]):
-        return UnpackedDualTensor(tensor.view_as(tensor), tangent)
+        # The same memory, but no view of `tensor`: it would take the tangent of its base again.
+        return UnpackedDualTensor(tensor.unsqueeze(0).unsafe_chunk(1)[0].squeeze(0), tangent)
 
 
 # ---- tangents

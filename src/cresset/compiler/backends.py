@@ -4,6 +4,7 @@ import functools
 
 from . import regions, stances
 from .capture import Backed
+from .fullgraph import TorchDynamoException
 
 # Computes late; PyTorch's name of its code generator means: make it fast.
 LATE = ("inductor", "cudagraphs")
@@ -13,6 +14,10 @@ EAGER = ("eager", "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_
 REPLAYED = ("reduce-overhead", "max-autotune")
 TUNED = ("max-autotune", "max-autotune-no-cudagraphs")
 _own = {}  # name -> (function, tags)
+
+
+class InvalidBackend(TorchDynamoException):
+    """A name that no backend has."""
 
 
 def register(compiler_fn=None, name=None, tags=()):
@@ -49,7 +54,7 @@ def find(backend):
             return backend
         if backend in _own:
             return _own[backend][0]
-        raise RuntimeError(f"compile: Invalid backend: {backend!r}; the names are {', '.join(names(()))}")
+        raise InvalidBackend(f"compile: Invalid backend: {backend!r}; the names are {', '.join(names(()))}")
     if not callable(backend):
         raise RuntimeError(f"compile: backend should be a name or a function, got {type(backend).__name__}")
     return backend

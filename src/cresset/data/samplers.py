@@ -53,14 +53,13 @@ class RandomSampler(Sampler[int]):
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         _check_flag("replacement", replacement)
-        if num_samples is not None:
-            _check_count("num_samples", num_samples)
         self.data_source, self.replacement, self._num_samples, self.generator = (
             data_source,
             replacement,
             num_samples,
             generator,
         )
+        _check_count("num_samples", self.num_samples)
 
     @property
     def num_samples(self):

@@ -432,6 +432,12 @@ for _name in ("softmax", "log_softmax", "narrow", "cumsum", "split", "split_with
         rules[_name] = on_regular_dim(_name)
 
 
+@rule("unbind")
+def unbind(input, dim=0):
+    """The components."""
+    return input.unbind(dim)
+
+
 @rule("select")
 def select(input, dim, index):
     """One place of a dimension, without the dimension."""

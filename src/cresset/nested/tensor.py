@@ -246,7 +246,7 @@ class NestedTensor(InterpretedTensor):
                     "unbind(): nested tensor offsets and lengths do not match ragged_idx dimension "
                     f"{self._ragged - 1}: {self._offsets.tolist()} and {self._lengths.tolist()} go beyond {size}"
                 )
-        return list(items(self))
+        return tuple(items(self))
 
     def __iter__(self):
         return iter(items(self))

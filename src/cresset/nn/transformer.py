@@ -118,6 +118,16 @@ class TransformerEncoderLayer(Module):
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
+def _can_leave_out(layer):
+    """Whether a layer is one of those for which PyTorch skips padding in inference."""
+    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first or not layer.activation_relu_or_gelu:
+        return False
+    attention = layer.self_attn
+    if not attention.batch_first or not attention._qkv_same_embed_dim or attention.in_proj_bias is None:
+        return False
+    return layer.norm1.eps == layer.norm2.eps and attention.num_heads % 2 == 0
+
+
 class TransformerEncoder(Module):
     """Copies of an encoder layer on top of each other.
 
@@ -125,7 +135,9 @@ class TransformerEncoder(Module):
         encoder_layer: the layer that is copied.
         num_layers: how many times.
         norm: a last normalization.
-        enable_nested_tensor, mask_check: accepted for PyTorch's sake; they choose between its kernels.
+        enable_nested_tensor: in inference, what `src_key_padding_mask` hides at the ends of the sequences comes out of
+            the layers as zeros. `use_nested_tensor` says whether the layer is one for which PyTorch does so.
+        mask_check: only where it is known to hide ends alone.
     """
 
     __constants__ = ["norm"]
@@ -134,7 +146,8 @@ class TransformerEncoder(Module):
         super().__init__()
         self.layers = _clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
-        self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, False, mask_check
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        self.use_nested_tensor = bool(enable_nested_tensor) and _can_leave_out(encoder_layer)
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         """Encode `src`; whether `mask` is causal is found out if `is_causal` is None."""
@@ -145,7 +158,22 @@ class TransformerEncoder(Module):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
+        if mask is None and src_key_padding_mask is not None and self._leaves_out(src, src_key_padding_mask != 0):
+            output = output.masked_fill((src_key_padding_mask != 0).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
+
+    def _leaves_out(self, src, hidden):
+        """Whether the padding that is `hidden` has no output: in inference, where PyTorch skips it."""
+        first = self.layers[0]
+        if not self.use_nested_tensor or first.training or src.dim() != 3 or src.is_nested:
+            return False
+        if not cresset.backends.mha.get_fastpath_enabled() or cresset.is_autocast_enabled():
+            return False
+        if cresset.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters())):
+            return False
+        if not self.mask_check:
+            return True
+        return not cresset.compiler.is_compiling() and bool((hidden[:, :-1] <= hidden[:, 1:]).all())
 
 
 class TransformerDecoderLayer(Module):

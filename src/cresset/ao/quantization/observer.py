@@ -102,7 +102,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             zero = -seen[0] / scale
         else:
             scale = cresset.maximum((greatest - least) / (high - low), eps)
-            zero = (low - cresset.round(least / scale)).clamp(low, high).long()
+            zero = (low - cresset.round(least / scale)).clamp(low, high).int()
         return scale, zero
 
     def reset_min_max_vals(self):

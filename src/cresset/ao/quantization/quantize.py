@@ -142,6 +142,14 @@ def _watch(module):
         module.register_forward_hook(_look)
 
 
+def _unwatch(module):
+    """Take away the observer of a module that nothing stands in for."""
+    if isinstance(module._modules.get("activation_post_process"), (ObserverBase, FakeQuantizeBase)):
+        del module.activation_post_process
+        for number in [number for number, hook in module._forward_hooks.items() if hook is _look]:
+            del module._forward_hooks[number]
+
+
 def _look(module, inputs, output):
     return module.activation_post_process(output)
 
@@ -210,13 +218,11 @@ def convert(
             else None
         )
 
-    own = swapped(module)
-    if own is not None:
-        return own
-    _swap_children(module, swapped)
+    _swap_children(module, swapped)  # not the module itself, which has no parent to stand in
     if remove_qconfig:
-        for part in module.modules():
+        for part in list(module.modules()):
             part.__dict__.pop("qconfig", None)
+            _unwatch(part)
     return module
 
 

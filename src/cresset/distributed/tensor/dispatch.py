@@ -155,8 +155,8 @@ def _cost(spec, before, after, n):
     return 1.5 * whole if after.is_shard() else whole + 2.0
 
 
-def _fits(way, specs, mesh, m):
-    """Whether the operands can be cut so."""
+def _fits(way, specs, mesh, m, fixed):
+    """Whether the operands can be cut so; one shorter than the grid only where it is, or follows a `fixed` first."""
     for spec, placement in zip(specs, way.ins, strict=True):
         if not placement.is_shard():
             continue
@@ -164,7 +164,7 @@ def _fits(way, specs, mesh, m):
             return False
         length, n = spec.shape[placement.dim], mesh.shape[m]
         now = spec.placements[m] == placement
-        if length < n and not now:
+        if length < n and not now and not fixed:
             return False
         cuts = math.prod(k for i, k in enumerate(mesh.shape) if i == m or spec.placements[i].is_shard(placement.dim))
         if way.even and length % cuts:
@@ -196,7 +196,7 @@ def _choose(name, specs, ways, mesh, m, fixed, results):
             continue
         if fixed and (way.outs[0] if isinstance(way.outs, tuple) else way.outs) != way.ins[0]:
             continue
-        if way is not none and not _fits(way, specs, mesh, m):
+        if way is not none and not _fits(way, specs, mesh, m, fixed):
             continue
         pairs = zip(specs, way.ins, strict=True)
         cost = sum(_cost(spec, spec.placements[m], after, mesh.shape[m]) for spec, after in pairs)

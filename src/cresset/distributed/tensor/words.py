@@ -50,7 +50,7 @@ def broadcast(call, shape):
         ins = []
         for spec in call.tensors:
             at = d - (len(shape) - spec.ndim)
-            ins.append(Shard(at) if at >= 0 and (spec.shape[at] == shape[d] != 1) else WHOLE)
+            ins.append(Shard(at) if at >= 0 and spec.shape[at] == shape[d] else WHOLE)
         if any(p.is_shard() for p in ins):
             ways.append(Way(tuple(ins), Shard(d)))
     return ways

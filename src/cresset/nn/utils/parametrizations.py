@@ -58,14 +58,14 @@ class _SpectralNorm(Module):
             u, v = (normalize(matrix.new_empty(size).normal_(0, 1), dim=0, eps=eps) for size in matrix.shape)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
-            improve(matrix, u, v, 15, eps)
+            improve(matrix.mH, v, u, 15, eps)  # of the adjoint: `u` first, while the older form begins with `v`
 
     def forward(self, weight):
         if weight.ndim == 1:
             return normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
-            improve(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+            improve(matrix.mH, self._v, self._u, self.n_power_iterations, self.eps)
         return weight / cresset.vdot(self._u.clone(), matrix.mv(self._v.clone()))
 
     def right_inverse(self, value):
