@@ -1,6 +1,7 @@
 """Functions of matrices that PyTorch also has outside `torch.linalg`, mostly under older names and signatures."""
 
 import math
+import sys
 from typing import Any
 
 import cresset
@@ -338,6 +339,50 @@ def pca_lowrank(A, q=None, center=True, niter=2) -> tuple:
     if not 0 <= q <= min(m, n):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+@function
+def lobpcg(
+    A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
+    ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
+) -> tuple:  # fmt: skip
+    """The `k` largest eigenvalues of symmetric matrices A and their eigenvectors, by products with A: (E, X) with
+    A X = B X E. Where a gradient is asked for, the whole decomposition is computed.
+
+    Args:
+        A: dense or sparse, of at least 3 n rows.
+        B: a positive definite matrix; the identity by default.
+        X: vectors to begin with, random ones by default.
+        n: how many vectors are iterated; k by default.
+        iK: a preconditioner, which multiplies the residuals.
+        niter: the most steps; -1 for no limit.
+        tol: the size of residuals, relative to that of A, at which it ends.
+        largest: False for the smallest ones.
+        method: "basic" or "ortho", which are one here: the vectors are orthonormal in each step.
+
+    >>> E, X = cresset.lobpcg(cresset.diag(cresset.tensor([1.0, 5.0, 3.0])), k=1)
+    >>> E
+    tensor([5.])
+    """
+    from cresset.linalg import lobpcg as steps
+
+    for name, value in (("tracker", tracker), ("ortho_iparams", ortho_iparams), ("ortho_fparams", ortho_fparams),
+                        ("ortho_bparams", ortho_bparams)):  # fmt: skip
+        if value is not None:
+            raise NotImplementedError(f"lobpcg: {name} is about PyTorch's own steps, which are others here")
+    k = (1 if X is None else X.size(-1)) if k is None else k
+    n = (k if X is None else X.size(-1)) if n is None else n
+    steps.check(A, B, X, n, method)
+    largest = largest is not False
+    if cresset.is_grad_enabled() and any(t is not None and t.requires_grad for t in (A, B)):
+        if A.layout != cresset.strided:
+            raise ValueError("lobpcg: a sparse A has no gradient here; give it as A.to_dense()")
+        return steps.differentiable_eigenpairs((A + A.mH) / 2, None if B is None else (B + B.mH) / 2, k, largest)
+    tol = steps.DEFAULT_TOLERANCE[A.dtype.to_real()] if tol is None else tol
+    niter = steps.STEPS if niter is None else sys.maxsize if niter < 0 else niter
+    with cresset.no_grad():
+        E, X = steps.eigenpairs(A, B, X, n, iK, niter, tol, largest)
+    return E[..., :k], X[..., :k]
 
 
 def _removed(name, instead):
