@@ -2,6 +2,7 @@
 // for themselves, as a call of an operator does. When there are none, all that happens is a look at the arguments'
 // types.
 #include <map>
+#include <span>
 #include <vector>
 
 #include "bindings/arguments.h"
@@ -35,7 +36,67 @@ struct PyOverridable {
 };
 PyOverridable* self_of(PyObject* o) { return reinterpret_cast<PyOverridable*>(o); }
 
+// NumPy's names for the same arguments, as operators take them. Keywords are interned, so looking is comparing
+// addresses.
+using Names = std::pair<PyObject*, PyObject*>;
+std::span<const Names> numpy_names() {
+  static const auto interned = [](const char* text) { return PyUnicode_InternFromString(text); };
+  static const Names table[] = {{interned("axis"), interned("dim")},  {interned("keepdims"), interned("keepdim")},
+                                {interned("x"), interned("input")},   {interned("a"), interned("input")},
+                                {interned("x1"), interned("input")},  {interned("x2"), interned("other")},
+                                {interned("self"), interned("input")}};
+  return table;
+}
+PyObject* named_otherwise(PyObject* name) {
+  for (const auto& [from, to] : numpy_names())
+    if (name == from) return to;
+  return nullptr;
+}
+bool some_named_otherwise(PyObject* names) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+    if (named_otherwise(PyTuple_GET_ITEM(names, i))) return true;
+  return false;
+}
+
+// The names of the parameters of the function that others are wrapped around; null where it is not written in Python.
+Ref parameters_of(PyObject* function) {
+  Ref at(Py_NewRef(function));
+  while (PyObject* inner = PyObject_GetAttrString(at.get(), "__wrapped__")) at = Ref(inner);
+  PyErr_Clear();
+  if (!PyFunction_Check(at.get())) return Ref(nullptr);
+  PyObject* const code = PyFunction_GET_CODE(at.get());
+  const Ref all(require(PyObject_GetAttrString(code, "co_varnames")));
+  const auto* counts = reinterpret_cast<PyCodeObject*>(code);
+  return Ref(require(PyTuple_GetSlice(all.get(), 0, counts->co_argcount + counts->co_kwonlyargcount)));
+}
+
+PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names);
+
+// A call with NumPy's names, which the function does not have itself.
+PyObject* call_with_numpy_names(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names, bool& is_done) {
+  return guarded([&]() -> PyObject* {
+    PyObject* const home = self_of(self)->module;
+    if (home && PyUnicode_CompareWithASCIIString(home, "torch.nn.functional") == 0) return nullptr;  // as in PyTorch
+    const Ref known = parameters_of(self_of(self)->function);
+    const auto has = [&](PyObject* name) { return known && PySequence_Contains(known.get(), name) == 1; };
+    const Ref renamed(require(PyTuple_New(PyTuple_GET_SIZE(names))));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+      PyObject* const name = PyTuple_GET_ITEM(names, i);
+      PyObject* const other = named_otherwise(name);
+      const bool differs = other && !has(name) && has(other);
+      is_done |= differs;
+      PyTuple_SET_ITEM(renamed.get(), i, Py_NewRef(differs ? other : name));
+    }
+    return is_done ? call_overridable(self, args, flagged, renamed.get()) : nullptr;
+  });
+}
+
 PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names) {
+  if (names && some_named_otherwise(names)) [[unlikely]] {
+    bool is_done = false;
+    PyObject* result = call_with_numpy_names(self, args, flagged, names, is_done);
+    if (is_done || PyErr_Occurred()) return result;
+  }
   if (torch_function_enabled) {
     const Py_ssize_t positional = PyVectorcall_NARGS(flagged),
                      total = positional + (names ? PyTuple_GET_SIZE(names) : 0);

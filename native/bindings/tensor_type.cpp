@@ -486,7 +486,8 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   }
 }
 
-Py_hash_t tensor_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
+// id(tensor), as PyTorch's.
+Py_hash_t tensor_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self)); }
 
 Py_ssize_t tensor_length(PyObject* self) {
   return guarded(

@@ -507,3 +507,14 @@ def test_hooks_that_pack_what_is_saved_are_refused_for_gradients_but_not_for_tan
     with cresset.autograd.graph.save_on_cpu(), pytest.raises(RuntimeError, match="saved tensor hooks"):
         grad(lambda x: x.sin().sum())(x)
     assert jvp(packed, (x,), (x,))[1].item() == pytest.approx(2 * x.cos()[0].item())
+
+
+def test_an_ellipsis_in_parentheses_is_one_dimension():
+    from cresset.func import rearrange
+
+    x = cresset.arange(24).reshape(2, 3, 4)
+    assert rearrange(x, "... -> (...)").tolist() == list(range(24))
+    assert rearrange(x, "a ... -> (...) a").shape == (12, 2)
+    for pattern in ("(...) -> (...)", "a b (...) -> a ... b"):
+        with pytest.raises(ValueError, match="an ellipsis in parentheses on the left"):
+            rearrange(x, pattern)

@@ -288,3 +288,15 @@ def test_anomaly_detection_looks_at_all_samples():
         assert gradient(cresset.tensor([1.0, 4.0])).tolist() == [0.5, 0.25]
         with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
             gradient(cresset.tensor([1.0, -1.0]))
+
+
+def test_the_loop_over_samples_can_be_switched_off():
+    from cresset._C import _functorch
+
+    assert _functorch._is_vmap_fallback_enabled()
+    _functorch._set_vmap_fallback_enabled(False)
+    try:
+        with pytest.raises(RuntimeError, match="Batching rule not implemented for histc"):
+            vmap(lambda x: cresset.histc(x, 2, 0, 6))(X)
+    finally:
+        _functorch._set_vmap_fallback_enabled(True)

@@ -54,3 +54,14 @@ def test_bad_segments_are_named(arguments, said):
 def test_the_older_name_is_the_same_function():
     x, lengths = cresset.tensor([1.0, 2.0, 3.0]), cresset.tensor([1, 2])
     assert cresset._segment_reduce(x, "sum", lengths=lengths).tolist() == [1.0, 5.0]
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_the_gradient_of_a_nan_goes_to_the_nans(reduce):
+    nan = float("nan")
+    x = cresset.tensor([nan, 3.0, 4.0, 5.0, 5.0, nan, nan], requires_grad=True)
+    y = cresset.segment_reduce(x, reduce, lengths=cresset.tensor([2, 3, 2]))
+    assert y.isnan().tolist() == [True, False, True]
+    y.sum().backward()
+    between = [0.0, 0.5, 0.5] if reduce == "max" else [1.0, 0.0, 0.0]
+    assert x.grad.tolist() == [1.0, 0.0, *between, 0.5, 0.5]

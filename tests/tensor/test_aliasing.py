@@ -210,3 +210,8 @@ def test_shared_memory_is_refused_before_a_dtype_that_has_no_such_operator():
         x[:-1].bitwise_left_shift_(x[1:])
     with pytest.raises(NotImplementedError, match="not implemented for 'float32'"):
         x.bitwise_left_shift_(x.clone())
+
+
+def test_a_tensor_is_known_in_sets_by_itself():
+    x, y = torch.ones(1), torch.ones(1)
+    assert hash(x) == id(x) and len({x, y, x}) == 2

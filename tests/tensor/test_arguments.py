@@ -189,3 +189,23 @@ def test_where_one_form_alone_takes_so_many_arguments_its_own_error_is_told():
         cresset.randint(0.5, (1,))
     with pytest.raises(TypeError, match="invalid combination of arguments"):
         cresset.randint(0.5, 2.5, (1,))
+
+
+class TestNumpysNames:
+    """axis, keepdims and x stand for dim, keepdim and input, in operators and in functions made of them."""
+
+    def test_they_stand_for_ours(self):
+        x = cresset.tensor([[3.0, 1.0], [2.0, 4.0]])
+        assert cresset.diff(x, axis=0).tolist() == x.diff(axis=0).tolist() == [[-1.0, 3.0]]
+        assert cresset.argsort(x, axis=0).tolist() == [[1, 0], [0, 1]]
+        assert cresset.nanmean(x, axis=1, keepdims=True).tolist() == [[2.0], [3.0]]
+        assert cresset.trapezoid(x, axis=0).tolist() == [2.5, 2.5]
+        assert cresset.fliplr(x=x).tolist() == [[1.0, 3.0], [4.0, 2.0]]
+
+    def test_they_are_not_given_beside_ours(self):
+        with pytest.raises(TypeError, match="multiple values for argument 'dim'"):
+            cresset.diff(cresset.ones(2), 1, 0, axis=0)
+
+    def test_layers_have_their_own_names(self):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+            nn.functional.normalize(cresset.ones(2, 2), axis=1)

@@ -1,7 +1,18 @@
 """torch._C._functorch: what a tensor is inside of vmap. A tensor of vmap stands for a batch; see func/batching.py."""
 
 from .._native import Tensor, batch_of, level_of
+from ..func.batching import fallback
 from ..func.vmapping import _add_batch_dim, _remove_batch_dim  # noqa: F401
+
+
+def _is_vmap_fallback_enabled():
+    """Whether vmap runs an operator that has no batching rule once for each sample."""
+    return fallback["enabled"]
+
+
+def _set_vmap_fallback_enabled(enabled):
+    """Let vmap run an operator that has no batching rule once for each sample, or refuse it."""
+    fallback["enabled"] = bool(enabled)
 
 
 def is_batchedtensor(tensor):

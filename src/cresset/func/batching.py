@@ -313,9 +313,14 @@ def into_out(name, given, level, out):
     return out
 
 
+fallback = {"enabled": True}  # whether there may be such a loop
+
+
 def sample_by_sample(call):
     """What an operator without a rule does: a loop over the batch."""
     base = call.name.partition(".")[0]
+    if not fallback["enabled"]:
+        raise RuntimeError(f"vmap: Batching rule not implemented for {base}, and the loop over samples is switched off")
     if base not in WITHOUT_RULE_WARNED:
         WITHOUT_RULE_WARNED.add(base)
         warnings.warn(

@@ -27,8 +27,10 @@ def rearrange(tensor, pattern, **axes_lengths):
     if not arrow:
         raise ValueError(f"rearrange: the pattern {pattern!r} has no '->'")
     left, right = _groups(left, pattern), _groups(right, pattern)
-    count = tensor.dim() - sum(group != ["..."] for group in left)
-    if count < 0 or (count and ["..."] not in left):
+    if any(group is not ... and "..." in group for group in left):
+        raise ValueError(f"rearrange: an ellipsis in parentheses on the left of {pattern!r}, where it has no one size")
+    count = tensor.dim() - sum(group is not ... for group in left)
+    if count < 0 or (count and ... not in left):
         raise ValueError(f"rearrange: the left of {pattern!r} has {len(left)} dimensions, the tensor {tensor.dim()}")
     left, right = (_spread(side, count) for side in (left, right))
     names = [name for group in left for name in group]
@@ -47,9 +49,12 @@ def rearrange(tensor, pattern, **axes_lengths):
 
 
 def _groups(side, pattern):
-    """A list of names for each dimension; `1` is an empty list."""
+    """A list of names for each dimension; `1` is an empty list, and `...` on its own the Ellipsis."""
     found = []
     for word in re.findall(r"\([^()]*\)|\.\.\.|[^\s()]+|[()]", side):
+        if word == "...":
+            found.append(...)
+            continue
         inside = word[1:-1].split() if word.startswith("(") and word.endswith(")") else [word]
         for name in inside:
             if not (name.isidentifier() or name in ("1", "...")):
@@ -63,7 +68,7 @@ def _spread(side, count):
     hidden = [f"...{i}" for i in range(count)]
     found = []
     for group in side:
-        if group == ["..."]:
+        if group is ...:
             found += [[name] for name in hidden]
         else:
             found.append([part for name in group for part in (hidden if name == "..." else [name])])

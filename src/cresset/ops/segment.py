@@ -68,12 +68,22 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     begun = data.new_full(shape, _IDENTITY[reduce] if initial is None else initial)
     kind = "sum" if reduce == "mean" else _SCATTERED[reduce]
     reduced = begun.scatter_reduce(axis, index, data, kind, include_self=True).narrow(axis, 0, count)
+    if reduce in ("max", "min") and data.requires_grad:
+        return _with_gradient_of_nan(reduced, data, axis, index, shape)
     if reduce != "mean":
         return reduced
     members = (ends - starts).to(data.dtype).reshape(*ends.shape, *[1] * (data.ndim - axis - 1))
     if initial is not None:  # PyTorch adds it to the sum and does not count it; a segment without members keeps it
         return cresset.where(members > 0, reduced / members.clamp_min(1), reduced)
     return reduced / members
+
+
+def _with_gradient_of_nan(reduced, data, axis, index, shape):
+    """The largest or smallest elements, where a nan is one: the gradient goes to the nans, in equal parts."""
+    is_nan = data.isnan()
+    count = data.new_zeros(shape).scatter_add(axis, index, is_nan.to(data.dtype)).narrow(axis, 0, reduced.size(axis))
+    nans = data.new_zeros(shape).scatter_add(axis, index, cresset.where(is_nan, data, 0))
+    return cresset.where(count > 0, nans.narrow(axis, 0, reduced.size(axis)) / count, reduced)
 
 
 function(segment_reduce, name="_segment_reduce")  # PyTorch's older name
