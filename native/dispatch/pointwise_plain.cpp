@@ -141,7 +141,10 @@ struct Repeated {
   const bool in_place = std::find(l.data + 1, l.data + l.count, l.data[0]) != l.data + l.count;
   const int64_t out_size = size_of(l.dtypes[0]);
   LongWork work(n);
-  const bool streams = n * out_size >= kStreamedBytes && !in_place;
+  int64_t width = 0;
+  for (int i = 0; i < l.count; ++i)
+    if (!(l.on_host >> i & 1)) width += size_of(l.dtypes[i]);
+  const bool streams = !in_place && exceeds_cache(n * width);
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     char* q[kMaxOperands];
     alignas(64) char buffer[kStreamedBlock * 8];

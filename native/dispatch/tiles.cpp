@@ -48,6 +48,23 @@ class Blocks {
 };
 thread_local Blocks blocks_of_numbers, blocks_of_values;
 
+// What a group reads from memory and writes there.
+int64_t bytes_of(std::span<const TileResult> results) {
+  std::vector<const char*> seen;
+  int64_t width = 0;
+  for (const TileResult& r : results) {
+    if (r.memory) width += size_of(r.value->dtype);
+    for (int i = 0; i < r.value->count; ++i) {
+      const LateValue::Input& in = r.value->inputs[i];
+      const char* const base = in.kind == LateValue::Input::number ? nullptr : memory_of(in);
+      if (!base || !in.linear || std::find(seen.begin(), seen.end(), base) != seen.end()) continue;
+      seen.push_back(base);
+      width += size_of(in.dtype);
+    }
+  }
+  return results[0].value->numel * width;
+}
+
 }  // namespace
 
 Tiles::Place Tiles::new_block(int64_t width) {
@@ -115,6 +132,7 @@ Tiles::Place Tiles::load(const LateValue& value, const LateValue::Input& input, 
 
 Tiles::Tiles(std::span<const TileResult> results, const Taker* taker) : taker_(taker), last_(results.back()) {
   elements_ = results[0].value->numel;
+  large_ = exceeds_cache(bytes_of(results));
   steps_.reserve(2 * results.size() + 4);
   const Loop function = describe(results) ? group_->function() : nullptr;
   calls_ = static_cast<int64_t>(results.size());
@@ -124,7 +142,7 @@ Tiles::Tiles(std::span<const TileResult> results, const Taker* taker) : taker_(t
 // Where a result is made: in memory, in a block from which it is streamed, or where it is taken.
 Tiles::Place Tiles::result_place(const TileResult& result) {
   const int64_t width = size_of(result.value->dtype);
-  const bool taken = taker_ && result.value == last_.value, streams = !taken && elements_ * width >= kStreamedBytes;
+  const bool taken = taker_ && result.value == last_.value, streams = !taken && large_;
   if (result.memory && !streams) return {Place::memory, 0, result.memory, width};
   if (!taken) return new_block(width);
   width_ = std::max(width_, width);

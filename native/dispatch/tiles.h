@@ -60,7 +60,7 @@ class Tiles {
   std::vector<int64_t> virtual_;  // of each block before assignment: its width
   int64_t elements_ = 0, calls_ = 0, slots_ = 0, width_ = 1;
   int64_t row_ = 0;  // elements: where a row is read again and again, no block goes beyond its end; 0: there is none
-  bool streams_ = false;
+  bool large_ = false, streams_ = false;  // more than the cache holds; some result is written past it
   const Taker* taker_;
   TileResult last_;                // the value that is taken
   PrintedGroup* group_ = nullptr;  // where it can be printed

@@ -145,7 +145,7 @@ void read_rows(const IndexedWalk& w, const Nest& n, int64_t width) {
   constexpr int64_t kNear = int64_t{256} << 10;                  // bytes that are in the cache after a few indices
   const bool far = w.bound > kNear / std::max<int64_t>(1, w.scale * width);  // the bound may be that of all integers
   const int64_t bytes = n.inner * width, asked = far ? std::min(bytes, kAsked) : 0;
-  const bool streams = streams_rows(w.plain, n.outer * n.along, n.inner, width) && bytes % kLine == 0 &&
+  const bool streams = streams_rows(w.plain, n.outer * n.along, n.inner, width, 1) && bytes % kLine == 0 &&
                        n.plain_along == n.inner && reinterpret_cast<uintptr_t>(w.plain) % kLine == 0;
   parallel_for(n.outer * n.along, std::max<int64_t>(1, kParallelGrain / n.inner), [&](int64_t begin, int64_t end) {
     while (begin < end) {

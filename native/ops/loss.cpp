@@ -291,7 +291,7 @@ void run_cross_entropy_backward(Call& c) {
                  dx = c.out(0).dtype() == dtype_of<T> ? c.out(0) : empty(c.out(0).sizes(), dtype_of<T>);
     const T *largest = statistics.data<T>(), *log_sums = largest + s.count;
     const double share = s.smoothing / static_cast<double>(s.shape.n);
-    const bool streams = s.shape.inner == 1 && streams_rows(dx.data<T>(), s.count, s.shape.n, sizeof(T));
+    const bool streams = s.shape.inner == 1 && streams_rows(dx.data<T>(), s.count, s.shape.n, sizeof(T), 1);
     for_each_stretch(s.shape, [&](int64_t first, int64_t count, int64_t at) {
       T level[kSideBySide], even[kSideBySide], own[kSideBySide];
       for (int64_t k = 0; k < count; ++k) {

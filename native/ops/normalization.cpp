@@ -141,7 +141,7 @@ void run_group_norm(Call& c) {
         shift[row] = bias[channel];
       }
     };
-    const bool streams = streams_rows(y.data<T>(), batch * channels, space, sizeof(T));
+    const bool streams = streams_rows(y.data<T>(), batch * channels, space, sizeof(T), 1);
     const auto scale_rows = [&](int64_t begin, int64_t end) {
       run_vectorized<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(),
                                    static_cast<const T*>(center.data()), static_cast<const T*>(scale.data()),
@@ -220,7 +220,7 @@ void run_group_norm_backward(Call& c) {
         k.mean[at] = mean.data<T>()[i];
       }
     };
-    const bool streams = streams_rows(dx.data<T>(), rows, space, sizeof(T));
+    const bool streams = streams_rows(dx.data<T>(), rows, space, sizeof(T), 2);
     const auto grad_rows = [&](int64_t begin, int64_t end) {
       run_vectorized<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
                                   static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space,

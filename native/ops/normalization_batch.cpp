@@ -58,9 +58,9 @@ struct GradColumns {
 };
 
 // Whether a result of these images, made row by row, is streamed.
-bool streams_images(const ChannelImages& s, const void* result, int64_t width) {
-  return s.inside ? streams_rows(result, s.each(), s.channels, width)
-                  : streams_rows(result, s.images * s.channels, s.points, width);
+bool streams_images(const ChannelImages& s, const void* result, int64_t width, int64_t others) {
+  return s.inside ? streams_rows(result, s.each(), s.channels, width, others)
+                  : streams_rows(result, s.images * s.channels, s.points, width, others);
 }
 ChannelImages channels_of(const Tensor& t) {
   ChannelImages s{t.size(0), t.size(1), 1, false};
@@ -170,7 +170,7 @@ void run_batch_norm(Call& c) {
     const Scaling<T> by = find_scaling(c, s, from);
     const T *a = by.scale.data(), *b = by.shift.data();
     T* to = y.data<T>();
-    const bool streams = streams_images(s, to, sizeof(T));
+    const bool streams = streams_images(s, to, sizeof(T), 1);
     if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
         run_vectorized<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels, streams);
@@ -238,7 +238,7 @@ void run_batch_norm_backward(Call& c) {
     channel_sums(s, grad, from, mean.data(), level.data(), slope.data());
     const GradCoefficients<T> k = find_coefficients(c, s, mean, level, slope);
     T* to = dx.data<T>();
-    const bool streams = streams_images(s, to, sizeof(T));
+    const bool streams = streams_images(s, to, sizeof(T), 2);
     if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
         run_vectorized<GradColumns<T>>(grad, from, to, k.a.data(), k.p.data(), k.q.data(), k.mean.data(), begin,

@@ -164,7 +164,7 @@ void run_normalize(Call& c) {
           static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
           kCentered ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
           affine ? bias.data() : nullptr, end - begin, n, c.real(kCentered ? 4 : 3),
-          streams_rows(y.data<T>(), count, n, sizeof(T)));
+          streams_rows(y.data<T>(), count, n, sizeof(T), 1));
     });
     store(c.out(0), y);
     if (kCentered) store(c.out(1), mean);
@@ -197,7 +197,7 @@ void run_normalize_backward(Call& c) {
     const auto weight = vector_or<T>(c, 5, n, T(1));
     const int64_t chunks = (count + kTileRows - 1) / kTileRows;
     std::vector<T> partial(static_cast<size_t>(parameters ? chunks * 2 * n : 0));
-    const bool streams = streams_rows(dx.data<T>(), count, n, sizeof(T));
+    const bool streams = streams_rows(dx.data<T>(), count, n, sizeof(T), 2);
     parallel_for(chunks, grain(n * kTileRows), [&, count = count, n = n](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         const int64_t row = k * kTileRows, rows = std::min(kTileRows, count - row);

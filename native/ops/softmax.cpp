@@ -163,7 +163,7 @@ void run_softmax(Call& c) {
     const AlongDim l = along(x, c.integer(1));
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T));
+    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T), 1);
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
@@ -200,7 +200,7 @@ void run_gradient(Call& c) {
     const AlongDim l = along(y, c.integer(2));
     const T *a = g.data<T>(), *b = y.data<T>();
     T* to = result.data<T>();
-    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T));
+    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T), 2);
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {

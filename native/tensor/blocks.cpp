@@ -1,6 +1,8 @@
 #include "tensor/blocks.h"
 
+#include <cstdio>
 #include <cstring>
+#include <string>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -134,6 +136,34 @@ int64_t coalesce(Dims& sizes, Dims* const* strides, int count) {
   return kept;
 }
 
+namespace {
+
+// The largest of the first processor's caches, as Linux describes it. (The C library's figure is that of all chips
+// together on some virtual machines.)
+int64_t find_cache_bytes() {
+  int64_t largest = 0;
+  for (int i = 0; i < 8; ++i) {
+    FILE* const file = std::fopen(("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/size").c_str(), "r");
+    if (!file) break;
+    long long size = 0;
+    char unit = 0;
+    if (std::fscanf(file, "%lld%c", &size, &unit) == 2)
+      largest = std::max<int64_t>(largest, size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0));
+    std::fclose(file);
+  }
+  return largest;
+}
+
+constexpr int64_t kLeastCache = int64_t{16} << 20;
+
+}  // namespace
+
+bool exceeds_cache(int64_t bytes) {
+  if (bytes <= kLeastCache) return false;
+  static const int64_t cache = std::max(find_cache_bytes(), kLeastCache);
+  return bytes > cache;
+}
+
 #ifdef __x86_64__
 namespace {
 
@@ -203,7 +233,10 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
   }
 
   const int64_t out_width = size_of(operands[0].dtype);
-  streams = streams && how[0] == How::direct && n * out_width >= kStreamedBytes;
+  int64_t bytes = 0;
+  for (int k = 0; k < count; ++k)
+    if (how[k] != How::constant) bytes += n * size_of(operands[k].dtype);
+  streams = streams && how[0] == How::direct && exceeds_cache(bytes);
   for (int k = 1; k < count; ++k) streams = streams && operands[k].data != operands[0].data;
 
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
