@@ -155,6 +155,8 @@ struct Repeated {
         m = std::min(m, first);
       q[0] = streams ? buffer : p[0] + at * out_size;
       for (int i = 1; i < l.count; ++i) q[i] = p[i] + (l.on_host >> i & 1 ? 0 : at * size_of(l.dtypes[i]));
+      for (int i = 1; streams && i < l.count; ++i)
+        if (!(l.on_host >> i & 1)) read_ahead(q[i], m * size_of(l.dtypes[i]));
       loop(q, l.attributes, m);
       if (streams) stream(p[0] + at * out_size, buffer, m * out_size);
     }

@@ -1,5 +1,8 @@
 // Kernels that compute in float or double: half precision is computed in float.
 #pragma once
+#include <array>
+#include <memory>
+
 #include "ops/reduction.h"
 #include "tensor/convert.h"
 
@@ -21,6 +24,42 @@ void visit_computed(Dtype d, const char* who, F&& f) {
 template <class T>
 Tensor ready(const Tensor& t) {
   return contiguous(convert(t, dtype_of<T>));
+}
+
+// Contiguous rows of n elements as T: where they lie, or converted a few at a time, which stay in the cache. (A softmax
+// of 4 M bfloat16 whose tensors are converted whole takes half as long again.)
+template <class T>
+struct ConvertedRows {
+  const Tensor tensor;
+  const int64_t n;
+
+  bool converts() const { return tensor.dtype() != dtype_of<T>; }
+  // Rows from `first` on; in `space` where they are converted.
+  const T* read(int64_t first, int64_t rows, T* space) const {
+    if (!converts()) return tensor.data<T>() + first * n;
+    converter(tensor.dtype(), dtype_of<T>)(at(first), reinterpret_cast<char*>(space), rows * n);
+    return space;
+  }
+  // Where rows are to be made, and how they get from there to the tensor.
+  T* place(int64_t first, T* space) const { return converts() ? space : tensor.data<T>() + first * n; }
+  void write(int64_t first, int64_t rows, const T* space) const {
+    if (converts()) converter(dtype_of<T>, tensor.dtype())(reinterpret_cast<const char*>(space), at(first), rows * n);
+  }
+
+ private:
+  char* at(int64_t row) const { return tensor.bytes() + row * n * size_of(tensor.dtype()); }
+};
+
+// f(first row, how many, spaces for the rows of each tensor): all rows at once, or with `few` those that fit the cache.
+template <class T, int kTensors, class F>
+void for_converted_rows(int64_t begin, int64_t end, int64_t n, bool few, F&& f) {
+  constexpr int64_t kAtOnce = 8192;  // elements
+  if (!few) return f(begin, end - begin, std::array<T*, kTensors>{});
+  const int64_t step = std::clamp<int64_t>(kAtOnce / std::max<int64_t>(n, 1), 1, std::max<int64_t>(end - begin, 1));
+  const std::unique_ptr<T[]> memory(new T[static_cast<size_t>(kTensors * step * n)]);
+  std::array<T*, kTensors> spaces;
+  for (int k = 0; k < kTensors; ++k) spaces[static_cast<size_t>(k)] = memory.get() + k * step * n;
+  for (int64_t first = begin; first < end; first += step) f(first, std::min(step, end - first), spaces);
 }
 
 }  // namespace cresset

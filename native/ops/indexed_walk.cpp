@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "tensor/backend.h"
 #include "tensor/blocks.h"
@@ -105,17 +106,7 @@ void read_row(const IndexedWalk& w, const IndexedRow& r) {
       std::memcpy(to, from, static_cast<size_t>(r.n) * sizeof(T));
     else
       for (int64_t i = 0; i < r.n; ++i) to[i * r.plain_step] = from[i * r.indexed_step];
-  } else if (r.plain_step == 1 && r.index_step == 1 && r.indexed_step == 0 && w.scale == 1 && w.wrap == 0) {
-    // The commonest row, of gather along the last dimension, without the arithmetic of the general one.
-    const IndexRule rule = w;
-    const uint64_t bound = static_cast<uint64_t>(rule.bound);
-    for (int64_t i = 0; i < r.n; ++i) {
-      const int64_t place = index[i];
-      if (static_cast<uint64_t>(place) >= bound) [[unlikely]]
-        rule.out_of_bounds(place);
-      to[i] = from[place];
-    }
-  } else {
+  } else if (!walk_plain_row(w, r, [=](int64_t i, int64_t place) { to[i] = from[place]; })) {
     for (int64_t i = 0; i < r.n; ++i)
       to[i * r.plain_step] = from[i * r.indexed_step + w.offset(index[i * r.index_step])];
   }
@@ -132,7 +123,7 @@ void write_row(const IndexedWalk& w, const IndexedRow& r) {
       std::memcpy(to, from, static_cast<size_t>(r.n) * sizeof(T));
     else
       for (int64_t i = 0; i < r.n; ++i) to[i * r.indexed_step] = from[i * r.plain_step];
-  } else {
+  } else if (!walk_plain_row(w, r, [=](int64_t i, int64_t place) { to[place] = from[i]; })) {
     for (int64_t i = 0; i < r.n; ++i)
       to[i * r.indexed_step + w.offset(index[i * r.index_step])] = from[i * r.plain_step];
   }
@@ -172,13 +163,21 @@ void read_rows(const IndexedWalk& w, const Nest& n, int64_t width) {
   });
 }
 
+// Whether any index is out of bounds.
+struct FindsWrong {
+  template <class Fma>
+  CRESSET_INLINE void run(const int64_t* index, int64_t n, int64_t wrap, uint64_t bound, bool* wrong) {
+    uint64_t any = 0;
+    for (int64_t i = 0; i < n; ++i) any |= static_cast<uint64_t>(index[i] + (index[i] >> 63 & wrap)) >= bound;
+    *wrong = any != 0;
+  }
+};
+
 void check_row(const IndexedWalk& w, const IndexedRow& r) {
   const int64_t* index = w.index + r.index;
   if (r.index_step == 1) {  // without branches first: almost always all is well
-    const int64_t wrap = w.wrap;
-    const uint64_t bound = static_cast<uint64_t>(w.bound);
     bool wrong = false;
-    for (int64_t i = 0; i < r.n; ++i) wrong |= static_cast<uint64_t>(index[i] + (index[i] >> 63 & wrap)) >= bound;
+    run_vectorized<FindsWrong>(index, r.n, w.wrap, static_cast<uint64_t>(w.bound), &wrong);
     if (!wrong) return;
   }
   for (int64_t i = 0; i < (r.index_step == 0 ? 1 : r.n); ++i) w.offset(index[i * r.index_step]);

@@ -39,6 +39,11 @@ struct Samples {
     const int64_t t = targets.data<int64_t>()[sample];
     return t == ignored ? -1 : t;
   }
+  // Where a sample's score for a class stands. (Two divisions take longer than all else that nll_loss does.)
+  int64_t place(int64_t sample, int64_t target) const {
+    if (shape.inner == 1) return sample * shape.n + target;
+    return (sample / shape.inner * shape.n + target) * shape.inner + sample % shape.inner;
+  }
 };
 
 // Weights of the classes in T; null where all are 1.
@@ -141,10 +146,7 @@ void run_nll(Call& c) {
     const Tensor losses = empty(sizes, dtype_of<T>);
     for (int64_t i = 0; i < s.count; ++i) {
       const int64_t t = s.target(i);
-      losses.data<T>()[i] =
-          t < 0 ? T(0)
-                : -x.data<T>()[(i / s.shape.inner * s.shape.n + t) * s.shape.inner + i % s.shape.inner] *
-                      static_cast<T>(weights.of(t));
+      losses.data<T>()[i] = t < 0 ? T(0) : -x.data<T>()[s.place(i, t)] * static_cast<T>(weights.of(t));
     }
     give_losses(c, s, weights, losses);
   });
@@ -170,8 +172,7 @@ void run_nll_backward(Call& c) {
     for (int64_t i = 0; i < s.count; ++i) {
       const int64_t t = s.target(i);
       if (t < 0) continue;
-      dx.data<T>()[(i / s.shape.inner * s.shape.n + t) * s.shape.inner + i % s.shape.inner] =
-          static_cast<T>(-grads.of(i) * weights.of(t));
+      dx.data<T>()[s.place(i, t)] = static_cast<T>(-grads.of(i) * weights.of(t));
     }
     if (dx.get() != c.out(0).get()) copy_into(c.out(0), dx);
   });

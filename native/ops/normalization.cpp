@@ -117,10 +117,7 @@ void infer_group_norm(Call& c) {
   c.promise(sizes, dtype, t.device());
 }
 
-template <class T>
-Tensor plain_result(const Tensor& out) {
-  return out.dtype() == dtype_of<T> && out.is_contiguous() ? out : empty(out.sizes(), dtype_of<T>);
-}
+Tensor plain_result(const Tensor& out) { return out.is_contiguous() ? out : empty(out.sizes(), out.dtype()); }
 
 void run_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
@@ -128,7 +125,8 @@ void run_group_norm(Call& c) {
                 wide = groups ? channels / groups : 0;
   const double eps = c.real(7);
   visit_computed(t.dtype(), "group_norm", [&]<class T>() {
-    const Tensor x = ready<T>(t), y = plain_result<T>(c.out(0)), mean = made<T>(c.out(1)), rstd = made<T>(c.out(2));
+    const Tensor plain = contiguous(t), y = plain_result(c.out(0)), mean = made<T>(c.out(1)), rstd = made<T>(c.out(2));
+    const bool converts = t.dtype() != dtype_of<T>;
     const auto weight = vector_or<T>(c, 1, channels, T(1)), bias = vector_or<T>(c, 2, channels, T(0));
     std::vector<T> center(static_cast<size_t>(batch * channels)), scale(center), shift(center);
     const auto settle = [&](int64_t i, double variance) {
@@ -141,31 +139,45 @@ void run_group_norm(Call& c) {
         shift[row] = bias[channel];
       }
     };
-    const bool streams = streams_rows(y.data<T>(), batch * channels, space, sizeof(T), 1);
-    const auto scale_rows = [&](int64_t begin, int64_t end) {
-      run_vectorized<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(),
-                                   static_cast<const T*>(center.data()), static_cast<const T*>(scale.data()),
-                                   static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space,
-                                   streams);
+    const bool streams = !converts && streams_rows(y.bytes(), batch * channels, space, sizeof(T), 1);
+    const auto scale_rows = [&](const T* from, T* to, int64_t first, int64_t count) {
+      run_vectorized<ScaleRows<T>>(from, to, static_cast<const T*>(center.data()), static_cast<const T*>(scale.data()),
+                                   static_cast<const T*>(shift.data()), first, count, batch * channels, space, streams);
     };
     if (wide * space <= kCachedGroup) {
+      const ConvertedRows<T> from{plain, wide * space}, result{y, wide * space};
       parallel_for(batch * groups, grain(wide * space), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          double variance;
-          run_vectorized<MomentsOfRow<T>>(static_cast<const T*>(x.data<T>() + i * wide * space), wide * space,
-                                          mean.data<T>() + i, &variance);
-          settle(i, variance);
-          scale_rows(i * wide, (i + 1) * wide);
-        }
+        for_converted_rows<T, 2>(begin, end, wide * space, converts,
+                                 [&](int64_t first, int64_t count, const std::array<T*, 2>& space_of) {
+                                   const T* x = from.read(first, count, space_of[0]);
+                                   T* to = result.place(first, space_of[1]);
+                                   for (int64_t i = 0; i < count; ++i) {
+                                     double variance;
+                                     run_vectorized<MomentsOfRow<T>>(x + i * wide * space, wide * space,
+                                                                     mean.data<T>() + first + i, &variance);
+                                     settle(first + i, variance);
+                                     scale_rows(x + i * wide * space, to + i * wide * space, (first + i) * wide, wide);
+                                   }
+                                   result.write(first, count, to);
+                                 });
       });
     } else {
+      const Tensor x = convert(plain, dtype_of<T>);
+      const ConvertedRows<T> from{plain, space}, result{y, space};
       const int64_t sizes[] = {batch * groups, wide * space}, strides[] = {wide * space, 1},
                     results[] = {batch * groups};
       const Tensor variance = empty(results, dtype_of<T>),
                    flat_mean = view_of(mean, results, contiguous_strides(results), mean.offset());
       variance_and_mean(view_of(x, sizes, strides, x.offset()), 2, 0, variance, flat_mean);
       for (int64_t i = 0; i < batch * groups; ++i) settle(i, static_cast<double>(variance.data<T>()[i]));
-      parallel_for(batch * channels, grain(space), scale_rows);
+      parallel_for(batch * channels, grain(space), [&](int64_t begin, int64_t end) {
+        for_converted_rows<T, 2>(begin, end, space, converts,
+                                 [&](int64_t first, int64_t count, const std::array<T*, 2>& space_of) {
+                                   T* to = result.place(first, space_of[1]);
+                                   scale_rows(from.read(first, count, space_of[0]), to, first, count);
+                                   result.write(first, count, to);
+                                 });
+      });
     }
     store(c.out(0), y);
     store(c.out(1), mean);
@@ -192,16 +204,16 @@ void run_group_norm_backward(Call& c) {
   const int64_t batch = c.integer(5), channels = c.integer(6), space = c.integer(7), groups = c.integer(8),
                 wide = channels / groups;
   visit_computed(t.dtype(), "group_norm_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = ready<T>(c.tensor(2)), rstd = ready<T>(c.tensor(3));
-    const Tensor dx = made<T>(c.out(0)), dw = made<T>(c.out(1)), db = made<T>(c.out(2));
+    const Tensor grads = contiguous(c.tensor(0)), plain = contiguous(t), mean = ready<T>(c.tensor(2)),
+                 rstd = ready<T>(c.tensor(3));
+    const bool converts = grads.dtype() != dtype_of<T> || t.dtype() != dtype_of<T>;
+    const Tensor dw = made<T>(c.out(1)), db = made<T>(c.out(2));
     const auto weight = vector_or<T>(c, 4, channels, T(1));
     const int64_t rows = batch * channels;
     std::vector<GradSums> sums(static_cast<size_t>(rows));
-    const auto sum_rows = [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        run_vectorized<GradSumsOfRow<T>>(static_cast<const T*>(g.data<T>() + r * space),
-                                         static_cast<const T*>(x.data<T>() + r * space), mean.data<T>()[r / wide],
-                                         space, &sums[static_cast<size_t>(r)]);
+    const auto sum_rows = [&](const T* g, const T* x, int64_t first, int64_t count) {
+      for (int64_t r = first; r < first + count; ++r, g += space, x += space)
+        run_vectorized<GradSumsOfRow<T>>(g, x, mean.data<T>()[r / wide], space, &sums[static_cast<size_t>(r)]);
     };
     GradCoefficients<T> k(rows);
     const double share = 1 / static_cast<double>(wide * space);
@@ -220,24 +232,39 @@ void run_group_norm_backward(Call& c) {
         k.mean[at] = mean.data<T>()[i];
       }
     };
-    const bool streams = streams_rows(dx.data<T>(), rows, space, sizeof(T), 2);
-    const auto grad_rows = [&](int64_t begin, int64_t end) {
-      run_vectorized<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
-                                  static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space,
+    const bool streams = !converts && streams_rows(c.out(0).bytes(), rows, space, sizeof(T), 2);
+    const auto grad_rows = [&](const T* g, const T* x, T* dx, int64_t first, int64_t count) {
+      run_vectorized<GradRows<T>>(g, x, dx, static_cast<const GradCoefficients<T>*>(&k), first, count, rows, space,
                                   streams);
     };
+    // f(first row, how many, grad, input, result), of rows of n elements.
+    const auto for_rows = [&](int64_t count, int64_t n, auto&& f) {
+      const ConvertedRows<T> g{grads, n}, x{plain, n}, dx{c.out(0), n};
+      parallel_for(count, grain(n), [&](int64_t begin, int64_t end) {
+        for_converted_rows<T, 3>(
+            begin, end, n, converts, [&](int64_t first, int64_t some, const std::array<T*, 3>& space_of) {
+              T* to = dx.place(first, space_of[2]);
+              f(first, some, g.read(first, some, space_of[0]), x.read(first, some, space_of[1]), to);
+              dx.write(first, some, to);
+            });
+      });
+    };
     if (wide * space <= kCachedGroup) {
-      parallel_for(batch * groups, grain(wide * space), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          sum_rows(i * wide, (i + 1) * wide);
+      for_rows(batch * groups, wide * space, [&](int64_t first, int64_t count, const T* g, const T* x, T* dx) {
+        for (int64_t i = first; i < first + count; ++i, g += wide * space, x += wide * space, dx += wide * space) {
+          sum_rows(g, x, i * wide, wide);
           settle(i);
-          grad_rows(i * wide, (i + 1) * wide);
+          grad_rows(g, x, dx, i * wide, wide);
         }
       });
     } else {
-      parallel_for(rows, grain(space), sum_rows);
+      const ConvertedRows<T> g{convert(grads, dtype_of<T>), space}, x{convert(plain, dtype_of<T>), space};
+      parallel_for(rows, grain(space), [&](int64_t begin, int64_t end) {
+        sum_rows(g.read(begin, end - begin, nullptr), x.read(begin, end - begin, nullptr), begin, end - begin);
+      });
       for (int64_t i = 0; i < batch * groups; ++i) settle(i);
-      parallel_for(rows, grain(space), grad_rows);
+      for_rows(rows, space,
+               [&](int64_t first, int64_t count, const T* g, const T* x, T* dx) { grad_rows(g, x, dx, first, count); });
     }
     for (int64_t channel = 0; channel < channels; ++channel) {
       double w = 0, b = 0;
@@ -249,7 +276,6 @@ void run_group_norm_backward(Call& c) {
       dw.data<T>()[channel] = static_cast<T>(w);
       db.data<T>()[channel] = static_cast<T>(b);
     }
-    store(c.out(0), dx);
     store(c.out(1), dw);
     store(c.out(2), db);
   });

@@ -5,6 +5,7 @@
 // Inside a compiled region, images in private layout are normalized late (dispatch/late.h): the statistics are computed
 // now, the result is computed together with the activation that follows. In backward the gradient is summed as it is
 // made, and that of the input is late as well.
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -57,21 +58,34 @@ struct GradColumns {
   }
 };
 
-// Whether a result of these images, made row by row, is streamed.
-bool streams_images(const ChannelImages& s, const void* result, int64_t width, int64_t others) {
-  return s.inside ? streams_rows(result, s.each(), s.channels, width, others)
-                  : streams_rows(result, s.images * s.channels, s.points, width, others);
-}
 ChannelImages channels_of(const Tensor& t) {
   ChannelImages s{t.size(0), t.size(1), 1, false};
   for (int64_t d = 2; d < t.dim(); ++d) s.points *= t.size(d);
   s.inside = s.points == 1 || is_channels_last_batch(t);
   return s;
 }
-// In T and in the memory order of the input.
-template <class T>
-Tensor in_layout_of(const Tensor& input, const Tensor& t) {
-  return in_order(convert(t, dtype_of<T>), is_channels_last_batch(input));
+// In the memory order of the input.
+Tensor in_layout_of(const Tensor& input, const Tensor& t) { return in_order(t, is_channels_last_batch(input)); }
+
+// A result of these images, made row by row from others: f(first row, how many, rows of the inputs, rows of the result,
+// whether they are streamed). Rows are those of channels where they are innermost, otherwise of points.
+template <class T, size_t kInputs, class F>
+void make_image_rows(const ChannelImages& s, const std::array<Tensor, kInputs>& inputs, const Tensor& out, F&& f) {
+  const int64_t n = s.inside ? s.channels : s.points, rows = s.inside ? s.each() : s.images * s.channels;
+  const ConvertedRows<T> result{out, n};
+  bool converts = result.converts();
+  for (const Tensor& t : inputs) converts |= t.dtype() != dtype_of<T>;
+  const bool streams = !converts && streams_rows(out.bytes(), rows, n, sizeof(T), kInputs);
+  using Space = std::array<T*, kInputs + 1>;
+  parallel_for(rows, grain(n), [&](int64_t begin, int64_t end) {
+    for_converted_rows<T, kInputs + 1>(begin, end, n, converts, [&](int64_t first, int64_t count, const Space& space) {
+      std::array<const T*, kInputs> from;
+      for (size_t k = 0; k < kInputs; ++k) from[k] = ConvertedRows<T>{inputs[k], n}.read(first, count, space[k]);
+      T* to = result.place(first, space[kInputs]);
+      f(first, count, from, to, streams);
+      result.write(first, count, to);
+    });
+  });
 }
 
 // (input, weight?, bias?, running_mean?, running_var?, training, momentum, eps) -> (output, mean, rstd); in evaluation
@@ -165,23 +179,18 @@ void run_batch_norm(Call& c) {
   }
   if (t.numel() == 0) return;
   visit_computed(t.dtype(), "batch_norm", [&]<class T>() {
-    const Tensor x = in_layout_of<T>(t, t), y = made<T>(c.out(0));
-    const T* from = x.data<T>();
-    const Scaling<T> by = find_scaling(c, s, from);
+    const Tensor images = in_layout_of(t, t), x = c.boolean(5) ? convert(images, dtype_of<T>) : Tensor();
+    const Scaling<T> by = find_scaling(c, s, x.defined() ? static_cast<const T*>(x.data<T>()) : nullptr);
     const T *a = by.scale.data(), *b = by.shift.data();
-    T* to = y.data<T>();
-    const bool streams = streams_images(s, to, sizeof(T), 1);
-    if (s.inside) {
-      parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorized<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels, streams);
-      });
-    } else {
-      parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorized<ScaleRows<T>>(from, to, static_cast<const T*>(nullptr), a, b, begin, end - begin, s.channels,
-                                     s.points, streams);
-      });
-    }
-    store(c.out(0), y);
+    make_image_rows<T, 1>(s, {images}, c.out(0),
+                          [&](int64_t first, int64_t count, const std::array<const T*, 1>& from, T* to, bool streams) {
+                            if (s.inside)
+                              run_vectorized<ScaleColumns<T>>(from[0], to, a, b, int64_t{0}, count, s.channels,
+                                                              streams);
+                            else
+                              run_vectorized<ScaleRows<T>>(from[0], to, static_cast<const T*>(nullptr), a, b, first,
+                                                           count, s.channels, s.points, streams);
+                          });
   });
 }
 
@@ -231,25 +240,24 @@ void run_batch_norm_backward(Call& c) {
     return;
   }
   visit_computed(t.dtype(), "batch_norm_backward", [&]<class T>() {
-    const Tensor g = in_layout_of<T>(t, c.tensor(0)), x = in_layout_of<T>(t, t), dx = made<T>(c.out(0));
-    const T *grad = g.data<T>(), *from = x.data<T>();
+    const Tensor grads = in_layout_of(t, c.tensor(0)), images = in_layout_of(t, t);
     const auto mean = vector_or<T>(c, 2, s.channels, T(0));
     std::vector<double> level(mean.size()), slope(mean.size());
-    channel_sums(s, grad, from, mean.data(), level.data(), slope.data());
-    const GradCoefficients<T> k = find_coefficients(c, s, mean, level, slope);
-    T* to = dx.data<T>();
-    const bool streams = streams_images(s, to, sizeof(T), 2);
-    if (s.inside) {
-      parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorized<GradColumns<T>>(grad, from, to, k.a.data(), k.p.data(), k.q.data(), k.mean.data(), begin,
-                                       end - begin, s.channels, streams);
-      });
-    } else {
-      parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorized<GradRows<T>>(grad, from, to, &k, begin, end - begin, s.channels, s.points, streams);
-      });
+    {
+      const Tensor g = convert(grads, dtype_of<T>), x = convert(images, dtype_of<T>);
+      channel_sums(s, static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), mean.data(), level.data(),
+                   slope.data());
     }
-    store(c.out(0), dx);
+    const GradCoefficients<T> k = find_coefficients(c, s, mean, level, slope);
+    make_image_rows<T, 2>(s, {grads, images}, c.out(0),
+                          [&](int64_t first, int64_t count, const std::array<const T*, 2>& from, T* to, bool streams) {
+                            if (s.inside)
+                              run_vectorized<GradColumns<T>>(from[0], from[1], to, k.a.data(), k.p.data(), k.q.data(),
+                                                             k.mean.data(), int64_t{0}, count, s.channels, streams);
+                            else
+                              run_vectorized<GradRows<T>>(from[0], from[1], to, &k, first, count, s.channels, s.points,
+                                                          streams);
+                          });
   });
 }
 

@@ -153,20 +153,24 @@ void run_normalize(Call& c) {
   const auto [count, n] = rows_of(t, c.integers(1));
   const bool affine = c.has(2) || (kCentered && c.has(3));
   visit_computed(t.dtype(), "layer_norm", [&]<class T>() {
-    const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentered ? made<T>(c.out(1)) : Tensor(),
-                 rstd = made<T>(c.out(kCentered ? 2 : 1));
+    const Tensor mean = kCentered ? made<T>(c.out(1)) : Tensor(), rstd = made<T>(c.out(kCentered ? 2 : 1));
+    const ConvertedRows<T> x{contiguous(t), n}, y{c.out(0), n};
     const auto weight = affine ? vector_or<T>(c, 2, n, T(1)) : std::vector<T>();
     const auto bias = !affine     ? std::vector<T>()
                       : kCentered ? vector_or<T>(c, 3, n, T(0))
                                   : std::vector<T>(static_cast<size_t>(n), T(0));
-    parallel_for(count, grain(n), [&, count = count, n = n](int64_t begin, int64_t end) {
-      run_vectorized<NormalizeRows<T, kCentered>>(
-          static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
-          kCentered ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
-          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentered ? 4 : 3),
-          streams_rows(y.data<T>(), count, n, sizeof(T), 1));
+    const bool streams = !y.converts() && streams_rows(c.out(0).bytes(), count, n, sizeof(T), 1);
+    parallel_for(count, grain(n), [&, n = n](int64_t begin, int64_t end) {
+      for_converted_rows<T, 2>(begin, end, n, y.converts(),
+                               [&](int64_t first, int64_t rows, const std::array<T*, 2>& space) {
+                                 T* to = y.place(first, space[1]);
+                                 run_vectorized<NormalizeRows<T, kCentered>>(
+                                     x.read(first, rows, space[0]), to, kCentered ? mean.data<T>() + first : nullptr,
+                                     rstd.data<T>() + first, affine ? weight.data() : nullptr,
+                                     affine ? bias.data() : nullptr, rows, n, c.real(kCentered ? 4 : 3), streams);
+                                 y.write(first, rows, to);
+                               });
     });
-    store(c.out(0), y);
     if (kCentered) store(c.out(1), mean);
     store(c.out(kCentered ? 2 : 1), rstd);
   });

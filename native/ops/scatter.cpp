@@ -102,13 +102,7 @@ void combine_row(const IndexedWalk& w, const IndexedRow& r) {
   const T* __restrict from = reinterpret_cast<const T*>(w.plain) + r.plain;
   T* __restrict to = reinterpret_cast<T*>(w.indexed) + r.indexed;
   const int64_t* index = w.index + r.index;
-  if (r.index_step == 1 && r.plain_step == 1 && r.indexed_step == 0) {
-    for (int64_t i = 0; i < r.n; ++i) {
-      T& t = to[w.offset(index[i])];
-      t = Op::apply(t, from[i]);
-    }
-    return;
-  }
+  if (walk_plain_row(w, r, [=](int64_t i, int64_t place) { to[place] = Op::apply(to[place], from[i]); })) return;
   if (r.index_step != 0) {
     for (int64_t i = 0; i < r.n; ++i) {
       T& t = to[i * r.indexed_step + w.offset(index[i * r.index_step])];

@@ -159,19 +159,32 @@ void run_softmax(Call& c) {
   const Tensor out = c.out();
   if (out.numel() == 0) return;
   visit_computed(out.dtype(), kLog ? "log_softmax" : "softmax", [&]<class T>() {
+    const AlongDim l = along(c.tensor(0), c.integer(1));
+    if (l.inner == 1 && l.n > kShortRow) {
+      const ConvertedRows<T> x{contiguous(c.tensor(0)), l.n}, y{out, l.n};
+      const bool streams = !y.converts() && streams_rows(out.bytes(), l.outer, l.n, sizeof(T), 1);
+      return for_each_part(
+          l,
+          [&](int64_t row, int64_t rows) {
+            for_converted_rows<T, 2>(row, row + rows, l.n, x.converts() || y.converts(),
+                                     [&](int64_t first, int64_t count, const std::array<T*, 2>& space) {
+                                       T* to = y.place(first, space[1]);
+                                       run_vectorized<SoftmaxRows<T, kLog>>(x.read(first, count, space[0]), to, count,
+                                                                            l.n, streams);
+                                       y.write(first, count, to);
+                                     });
+          },
+          [](int64_t, int64_t) {});
+    }
     const Tensor x = ready<T>(c.tensor(0)), y = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
-    const AlongDim l = along(x, c.integer(1));
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T), 1);
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
-          if (l.n <= kShortRow)
-            return turn_rows<T, 1>({from + row * l.n}, to + row * l.n, rows, l.n, [&](auto& x, T* y, int64_t count) {
-              run_vectorized<SoftmaxColumns<T, kLog>>(static_cast<const T*>(x[0]), y, l.n, kRowsTurned, count);
-            });
-          run_vectorized<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n, streams);
+          turn_rows<T, 1>({from + row * l.n}, to + row * l.n, rows, l.n, [&](auto& x, T* y, int64_t count) {
+            run_vectorized<SoftmaxColumns<T, kLog>>(static_cast<const T*>(x[0]), y, l.n, kRowsTurned, count);
+          });
         },
         [&](int64_t at, int64_t count) {
           run_vectorized<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count);
@@ -195,22 +208,36 @@ void run_gradient(Call& c) {
   const Tensor out = c.out();
   if (out.numel() == 0) return;
   visit_computed(c.tensor(1).dtype(), kLog ? "log_softmax_backward" : "softmax_backward", [&]<class T>() {
+    const AlongDim l = along(c.tensor(1), c.integer(2));
+    if (l.inner == 1 && l.n > kShortRow) {
+      const ConvertedRows<T> g{contiguous(c.tensor(0)), l.n}, y{contiguous(c.tensor(1)), l.n}, result{out, l.n};
+      const bool streams = !result.converts() && streams_rows(out.bytes(), l.outer, l.n, sizeof(T), 2);
+      return for_each_part(
+          l,
+          [&](int64_t row, int64_t rows) {
+            for_converted_rows<T, 3>(row, row + rows, l.n, g.converts() || y.converts() || result.converts(),
+                                     [&](int64_t first, int64_t count, const std::array<T*, 3>& space) {
+                                       T* to = result.place(first, space[2]);
+                                       run_vectorized<GradientRows<T, kLog>>(g.read(first, count, space[0]),
+                                                                             y.read(first, count, space[1]), to, count,
+                                                                             l.n, streams);
+                                       result.write(first, count, to);
+                                     });
+          },
+          [](int64_t, int64_t) {});
+    }
     const Tensor g = ready<T>(c.tensor(0)), y = ready<T>(c.tensor(1)),
                  result = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
-    const AlongDim l = along(y, c.integer(2));
     const T *a = g.data<T>(), *b = y.data<T>();
     T* to = result.data<T>();
-    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T), 2);
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
-          if (l.n <= kShortRow)
-            return turn_rows<T, 2>(
-                {a + row * l.n, b + row * l.n}, to + row * l.n, rows, l.n, [&](auto& x, T* result, int64_t count) {
-                  run_vectorized<GradientColumns<T, kLog>>(static_cast<const T*>(x[0]), static_cast<const T*>(x[1]),
-                                                           result, l.n, kRowsTurned, count);
-                });
-          run_vectorized<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n, streams);
+          turn_rows<T, 2>(
+              {a + row * l.n, b + row * l.n}, to + row * l.n, rows, l.n, [&](auto& x, T* result, int64_t count) {
+                run_vectorized<GradientColumns<T, kLog>>(static_cast<const T*>(x[0]), static_cast<const T*>(x[1]),
+                                                         result, l.n, kRowsTurned, count);
+              });
         },
         [&](int64_t at, int64_t count) {
           run_vectorized<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count);

@@ -14,11 +14,12 @@
 namespace cresset {
 namespace {
 
-// Walks runs along the innermost dimension: f(element offset, position in the block, run length).
+// Walks runs along the innermost dimension: f(element offset, position in the block, run length, how many such runs,
+// the distance between them). Several at a time are whole rows of the innermost dimension.
 template <class F>
 void for_each_run(DimsView sizes, DimsView strides, int64_t begin, int64_t n, F&& f) {
   const int64_t rank = static_cast<int64_t>(sizes.size());
-  if (rank == 0) return f(int64_t{0}, int64_t{0}, n);
+  if (rank == 0) return f(int64_t{0}, int64_t{0}, n, int64_t{1}, int64_t{0});
   Dims index(rank, 0);
   int64_t offset = 0, rest = begin;
   for (int64_t d = rank - 1; d >= 0; --d) {
@@ -28,8 +29,21 @@ void for_each_run(DimsView sizes, DimsView strides, int64_t begin, int64_t n, F&
   }
   const int64_t inner = sizes[rank - 1], step = strides[rank - 1];
   for (int64_t done = 0; done < n;) {
+    if (rank > 1 && index[rank - 1] == 0 && n - done >= inner) {
+      const int64_t rows = std::min(sizes[rank - 2] - index[rank - 2], (n - done) / inner), row = strides[rank - 2];
+      f(offset, done, inner, rows, row);
+      done += rows * inner;
+      offset += rows * row;
+      index[rank - 2] += rows;
+      for (int64_t d = rank - 2; d > 0 && index[d] == sizes[d]; --d) {
+        offset += strides[d - 1] - sizes[d] * strides[d];
+        index[d] = 0;
+        ++index[d - 1];
+      }
+      continue;
+    }
     const int64_t run = std::min(inner - index[rank - 1], n - done);
-    f(offset, done, run);
+    f(offset, done, run, int64_t{1}, int64_t{0});
     done += run;
     offset += run * step;
     index[rank - 1] += run;
@@ -47,6 +61,10 @@ void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
   } else if (from_step == 0 && to_step == 1) {
     std::fill(to, to + n, *from);
+  } else if (to_step == 1 && from_step == -1) {  // steps that the compiler knows are taken by whole vectors
+    for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
+  } else if (to_step == 1 && from_step == 2) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
   } else if (to_step == 1) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * from_step];
   } else {
@@ -54,7 +72,25 @@ void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64
   }
 }
 
-// n copies of one element.
+// Rows to where they lie one after the other. Short ones are copied by moves whose width the compiler knows: calling
+// memcpy takes longer than a row of 32 bytes does.
+template <class T>
+void copy_rows(T* __restrict to, const T* __restrict from, int64_t row, int64_t step, int64_t n, int64_t rows) {
+  const auto of_length = [&]<size_t kBytes>() {
+    for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * n, from + r * row, kBytes);
+  };
+  if (step == 1) {
+    switch (static_cast<size_t>(n) * sizeof(T)) {
+      case 8: return of_length.template operator()<8>();
+      case 16: return of_length.template operator()<16>();
+      case 32: return of_length.template operator()<32>();
+      case 64: return of_length.template operator()<64>();
+      case 128: return of_length.template operator()<128>();
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) copy_run(to + r * n, 1, from + r * row, step, n);
+}
+
 // Written as wide as loops read: narrower pieces would have to reach the cache before they could be read together.
 template <class T>
 struct FillLoop {
@@ -63,14 +99,6 @@ struct FillLoop {
     for (int64_t i = 0; i < n; ++i) to[i] = value;
   }
 };
-void fill_run(char* to, const char* element, int64_t n, int64_t width) {
-  visit_width(width, [&]<class T>() {
-    T v;
-    std::memcpy(&v, element, sizeof(T));
-    run_vectorized<FillLoop<T>>(reinterpret_cast<T*>(to), v, n);
-  });
-}
-
 constexpr int64_t kShortestRow = 256;  // elements; shorter rows are gathered into blocks
 
 bool is_linear(DimsView sizes, DimsView strides) { return is_contiguous(sizes, strides); }
@@ -83,11 +111,19 @@ bool is_constant(DimsView sizes, DimsView strides) {
 
 }  // namespace
 
+void fill_run(char* to, const char* element, int64_t n, int64_t width) {
+  visit_width(width, [&]<class T>() {
+    T v;
+    std::memcpy(&v, element, sizeof(T));
+    run_vectorized<FillLoop<T>>(reinterpret_cast<T*>(to), v, n);
+  });
+}
+
 void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width) {
   visit_width(width, [&]<class T>() {
     const int64_t step = sizes.empty() ? 0 : strides.back();
-    for_each_run(sizes, strides, begin, n, [&](int64_t offset, int64_t at, int64_t run) {
-      copy_run(reinterpret_cast<T*>(to) + at, 1, reinterpret_cast<const T*>(from) + offset, step, run);
+    for_each_run(sizes, strides, begin, n, [&](int64_t offset, int64_t at, int64_t run, int64_t rows, int64_t row) {
+      copy_rows(reinterpret_cast<T*>(to) + at, reinterpret_cast<const T*>(from) + offset, row, step, run, rows);
     });
   });
 }
@@ -95,8 +131,10 @@ void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_
 void scatter(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width) {
   visit_width(width, [&]<class T>() {
     const int64_t step = sizes.empty() ? 1 : strides.back();
-    for_each_run(sizes, strides, begin, n, [&](int64_t offset, int64_t at, int64_t run) {
-      copy_run(reinterpret_cast<T*>(to) + offset, step, reinterpret_cast<const T*>(from) + at, 1, run);
+    for_each_run(sizes, strides, begin, n, [&](int64_t offset, int64_t at, int64_t run, int64_t rows, int64_t row) {
+      for (int64_t r = 0; r < rows; ++r)
+        copy_run(reinterpret_cast<T*>(to) + offset + r * row, step, reinterpret_cast<const T*>(from) + at + r * run, 1,
+                 run);
     });
   });
 }
@@ -143,7 +181,8 @@ namespace {
 int64_t find_cache_bytes() {
   int64_t largest = 0;
   for (int i = 0; i < 8; ++i) {
-    FILE* const file = std::fopen(("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/size").c_str(), "r");
+    FILE* const file =
+        std::fopen(("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/size").c_str(), "r");
     if (!file) break;
     long long size = 0;
     char unit = 0;
@@ -191,6 +230,8 @@ const auto stream_lines = [] {
 }  // namespace
 
 void stream(char* to, const char* from, int64_t bytes) {
+  if ((reinterpret_cast<uintptr_t>(to) | static_cast<uintptr_t>(bytes)) % 64 == 0)
+    return stream_lines(to, from, bytes / 64);
   const int64_t head = std::min(bytes, until_line(to, 1)), lines = (bytes - head) / 64, done = head + 64 * lines;
   std::memcpy(to, from, static_cast<size_t>(head));
   stream_lines(to + head, from + head, lines);
@@ -236,8 +277,10 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
   int64_t bytes = 0;
   for (int k = 0; k < count; ++k)
     if (how[k] != How::constant) bytes += n * size_of(operands[k].dtype);
-  streams = streams && how[0] == How::direct && exceeds_cache(bytes);
-  for (int k = 1; k < count; ++k) streams = streams && operands[k].data != operands[0].data;
+  const bool large = exceeds_cache(bytes);
+  bool writes_past = streams && large && is_linear(sizes, operands[0].strides);
+  for (int k = 1; k < count; ++k) writes_past = writes_past && operands[k].data != operands[0].data;
+  streams = writes_past && how[0] == How::direct;  // otherwise after a conversion
 
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     char* pointers[kMaxOperands];
@@ -296,6 +339,13 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
       m = std::min(block, end - at);
       if (const int64_t first = streams ? until_line(operands[0].data + at * out_width, out_width) : 0; first > 0)
         m = std::min(m, first);
+      // What is converted is asked for a block before. (The sum of 8 M bfloat16 on one thread: 1.7 ms instead of 2.5.)
+      for (int k = 1; large && k < count; ++k) {
+        const Operand& o = operands[k];
+        if (how[k] == How::constant || !is_linear(sizes, o.strides)) continue;
+        const int64_t width = size_of(o.dtype), from = streams ? at : at + m;
+        read_ahead(o.data + from * width, m * width);
+      }
       for (int k = 0; k < count; ++k) {
         const Operand& o = operands[k];
         if (how[k] == How::direct) {
@@ -318,7 +368,10 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
       if (streams) stream(operands[0].data + at * out_width, buffers[0], m * out_width);
       if (how[0] == How::gathered) {
         const Operand& o = operands[0];
-        if (is_linear(sizes, o.strides)) {
+        if (writes_past) {
+          converter(o.loop_dtype, o.dtype)(buffers[0], raw, m);
+          stream(o.data + at * out_width, raw, m * out_width);
+        } else if (is_linear(sizes, o.strides)) {
           converter(o.loop_dtype, o.dtype)(buffers[0], o.data + at * size_of(o.dtype), m);
         } else if (o.dtype == o.loop_dtype) {
           scatter(o.data, buffers[0], sizes, o.strides, at, m, size_of(o.dtype));
@@ -328,7 +381,7 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
         }
       }
     }
-    if (streams) end_stream();
+    if (writes_past) end_stream();
   });
 }
 

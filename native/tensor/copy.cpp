@@ -64,6 +64,15 @@ void copy_on_cpu(const Tensor& to, const Tensor& from) {
       convert_run(from.bytes() + begin * size_of(from.dtype()), to.bytes() + begin * size_of(to.dtype()), end - begin);
     });
   }
+  // Where one side lies in the order of the elements, they go there without a block between.
+  if (to.dtype() == from.dtype() && !sizes.empty() && (is_contiguous(sizes, a) || is_contiguous(sizes, b))) {
+    const int64_t bytes = size_of(to.dtype());
+    const bool gathers = is_contiguous(sizes, a);
+    return parallel_for(to.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      gathers ? gather(to.bytes() + begin * bytes, from.bytes(), sizes, b, begin, end - begin, bytes)
+              : scatter(to.bytes(), from.bytes() + begin * bytes, sizes, a, begin, end - begin, bytes);
+    });
+  }
   const size_t width = static_cast<size_t>(size_of(from.dtype()));
   run_blocks(sizes, operands, 2, copy_loop, &width);
 }
@@ -138,11 +147,7 @@ struct FillContext {
 };
 void fill_loop(char* const* p, const void* context, int64_t n) {
   const auto* fill = static_cast<const FillContext*>(context);
-  visit_width(fill->width, [&]<class T>() {
-    T v;
-    std::memcpy(&v, fill->value, sizeof(T));
-    std::fill(reinterpret_cast<T*>(p[0]), reinterpret_cast<T*>(p[0]) + n, v);
-  });
+  fill_run(p[0], fill->value, n, fill->width);
 }
 }  // namespace
 
