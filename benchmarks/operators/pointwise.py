@@ -7,13 +7,17 @@ from .cases import FEWER, FLAT, IMAGES, ROWS, SQUARE, B, C, H, N, U, W, X, Y, ca
 UNARY = """abs neg sign sgn reciprocal square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos
 atan sinh cosh tanh asinh atanh sinc sigmoid logit erf erfc erfinv lgamma digamma i0 floor ceil trunc
 round frac deg2rad rad2deg isnan isinf isfinite isneginf isposinf isreal signbit logical_not nan_to_num
-angle positive conj_physical relu relu6 hardtanh leaky_relu elu celu selu gelu silu mish softplus
-hardsigmoid hardswish hardshrink softshrink tanhshrink softsign logsigmoid erfcx ndtr log_ndtr ndtri entr
-i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1
+angle positive conj_physical erfcx ndtr log_ndtr ndtri entr i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1
+modified_bessel_i0 modified_bessel_i1
 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1
-spherical_bessel_j0 airy_ai rrelu""".split()
+spherical_bessel_j0 airy_ai""".split()
 for name in UNARY:
-    case(name, FLAT, U, of_library(name), name not in ("rrelu",))
+    case(name, FLAT, U, of_library(name))
+# Of both signs, as in a network: where all are positive, elu and its kin have nothing to compute.
+ACTIVATIONS = """relu relu6 hardtanh leaky_relu elu celu selu gelu silu mish softplus hardsigmoid hardswish hardshrink
+softshrink tanhshrink softsign logsigmoid rrelu""".split()
+for name in ACTIVATIONS:
+    case(name, FLAT, N, of_library(name), name != "rrelu")
 case("acosh", FLAT, U, lambda t, x: t.lib.acosh(x + 1))
 case("polygamma", FLAT, U, lambda t, x: t.lib.polygamma(1, x))
 case("mvlgamma", FLAT, U, lambda t, x: t.lib.mvlgamma(x + 1, 2))

@@ -174,10 +174,11 @@ static void check_has_gradients(const OperatorNode& node) {
 // that reads no tensor is a number times the gradient, so one number tells.
 static bool passes_gradient_on(const OperatorNode& node, int input, const Tensor& grad) {
   const PointwiseDefinition& def = *node.op.pointwise;
-  if (def.uses[input] || (grad.dtype() != Dtype::f32 && grad.dtype() != Dtype::f64)) return false;
-  const Loop loop = node.op.loops->backward[input][static_cast<int>(compute_of(grad.dtype()))];
+  const Compute compute = compute_of(grad.dtype());  // half precision is computed in float
+  if (def.uses[input] || (compute != Compute::f32 && compute != Compute::f64)) return false;
+  const Loop loop = node.op.loops->backward[input][static_cast<int>(compute)];
   alignas(8) char number[8] = {}, product[8] = {};
-  if (grad.dtype() == Dtype::f32)
+  if (compute == Compute::f32)
     *reinterpret_cast<float*>(number) = 1.25f;
   else
     *reinterpret_cast<double*>(number) = 1.25;

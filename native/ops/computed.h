@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "ops/reduction.h"
+#include "tensor/blocks.h"
 #include "tensor/convert.h"
 
 namespace cresset {
@@ -38,6 +39,7 @@ struct ConvertedRows {
   const T* read(int64_t first, int64_t rows, T* space) const {
     if (!converts()) return tensor.data<T>() + first * n;
     converter(tensor.dtype(), dtype_of<T>)(at(first), reinterpret_cast<char*>(space), rows * n);
+    if ((first + 2 * rows) * n <= tensor.numel()) read_ahead(at(first + rows), rows * n * size_of(tensor.dtype()));
     return space;
   }
   // Where rows are to be made, and how they get from there to the tensor.

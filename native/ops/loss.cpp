@@ -111,7 +111,13 @@ void promise_losses(Call& c, Dtype dtype) {
 template <class T>
 void give_losses(Call& c, const Samples& s, const ClassWeights<T>& weights, const Tensor& losses) {
   double total = 0;
-  for (int64_t i = 0; i < s.count; ++i) total += weights.of(s.target(i));
+  if (weights.data()) {
+    for (int64_t i = 0; i < s.count; ++i) total += weights.of(s.target(i));
+  } else {
+    int64_t counted = 0;
+    for (int64_t i = 0; i < s.count; ++i) counted += s.target(i) >= 0;
+    total = static_cast<double>(counted);
+  }
   *c.out(1).data<double>() = total;
   if (c.integer(3) == kNone)
     return copy_into(c.out(0), view_of(losses, c.out(0).sizes(), contiguous_strides(c.out(0).sizes()), 0));
@@ -144,9 +150,11 @@ void run_nll(Call& c) {
     const Tensor x = ready<T>(c.tensor(0));
     const int64_t sizes[] = {s.count};
     const Tensor losses = empty(sizes, dtype_of<T>);
+    const T* scores = x.data<T>();
+    T* each = losses.data<T>();
     for (int64_t i = 0; i < s.count; ++i) {
       const int64_t t = s.target(i);
-      losses.data<T>()[i] = t < 0 ? T(0) : -x.data<T>()[s.place(i, t)] * static_cast<T>(weights.of(t));
+      each[i] = t < 0 ? T(0) : -scores[s.place(i, t)] * static_cast<T>(weights.of(t));
     }
     give_losses(c, s, weights, losses);
   });

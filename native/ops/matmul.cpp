@@ -136,7 +136,9 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
     const Tensor wide = empty(out.sizes(), compute);
     if (start.defined()) start = convert(start, compute);
     const bool halves = a.dtype() == Dtype::bf16 && b.dtype() == Dtype::bf16 && out.dtype() == Dtype::bf16;
-    if (halves && multiplies_pairs() && a.size(-1) % 2 == 0 && a.numel() > 0 && b.numel() > 0)
+    // Columns times one vector: putting two and two of their elements side by side takes longer than the product.
+    const bool columns = b.dim() == 1 && a.dim() > 1 && a.stride(-1) != 1;
+    if (halves && !columns && multiplies_pairs() && a.size(-1) % 2 == 0 && a.numel() > 0 && b.numel() > 0)
       product(who, pairs_along(a, true), pairs_along(b, rows_of_b || b.dim() == 1), rows_of_b, start, alpha, beta, wide,
               true);
     else

@@ -67,6 +67,12 @@ ChannelImages channels_of(const Tensor& t) {
 // In the memory order of the input.
 Tensor in_layout_of(const Tensor& input, const Tensor& t) { return in_order(t, is_channels_last_batch(input)); }
 
+// What channel_sums.h reads.
+template <class T>
+Tensor elements_of(const ChannelImages& s, const Tensor& images) {
+  return s.inside ? convert(images, dtype_of<T>) : images;
+}
+
 // A result of these images, made row by row from others: f(first row, how many, rows of the inputs, rows of the result,
 // whether they are streamed). Rows are those of channels where they are innermost, otherwise of points.
 template <class T, size_t kInputs, class F>
@@ -126,16 +132,16 @@ struct Scaling {
   std::vector<T> scale, shift;
 };
 
-// The statistics of x, which is the input in T, in training; they are the call's second and third result.
+// The statistics of x, which is the input, in training; they are the call's second and third result.
 template <class T>
-Scaling<T> find_scaling(const Call& c, const ChannelImages& s, const T* x) {
+Scaling<T> find_scaling(const Call& c, const ChannelImages& s, const ImageElements<T>& x) {
   const double momentum = c.real(6), eps = c.real(7);
   const size_t channels = static_cast<size_t>(s.channels);
   std::vector<T> mean, rstd(channels);
   if (c.boolean(5)) {
     const double count = static_cast<double>(s.each());
     std::vector<double> means(channels), squares(channels);
-    channel_moments(s, x, means.data(), squares.data());
+    channel_moments<T>(s, x, means.data(), squares.data());
     mean.assign(means.begin(), means.end());
     for (size_t i = 0; i < channels; ++i) {
       const double variance = squares[i] / count;
@@ -179,8 +185,8 @@ void run_batch_norm(Call& c) {
   }
   if (t.numel() == 0) return;
   visit_computed(t.dtype(), "batch_norm", [&]<class T>() {
-    const Tensor images = in_layout_of(t, t), x = c.boolean(5) ? convert(images, dtype_of<T>) : Tensor();
-    const Scaling<T> by = find_scaling(c, s, x.defined() ? static_cast<const T*>(x.data<T>()) : nullptr);
+    const Tensor images = in_layout_of(t, t);
+    const Scaling<T> by = find_scaling<T>(c, s, c.boolean(5) ? elements_of<T>(s, images) : Tensor());
     const T *a = by.scale.data(), *b = by.shift.data();
     make_image_rows<T, 1>(s, {images}, c.out(0),
                           [&](int64_t first, int64_t count, const std::array<const T*, 1>& from, T* to, bool streams) {
@@ -243,11 +249,7 @@ void run_batch_norm_backward(Call& c) {
     const Tensor grads = in_layout_of(t, c.tensor(0)), images = in_layout_of(t, t);
     const auto mean = vector_or<T>(c, 2, s.channels, T(0));
     std::vector<double> level(mean.size()), slope(mean.size());
-    {
-      const Tensor g = convert(grads, dtype_of<T>), x = convert(images, dtype_of<T>);
-      channel_sums(s, static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), mean.data(), level.data(),
-                   slope.data());
-    }
+    channel_sums<T>(s, elements_of<T>(s, grads), elements_of<T>(s, images), mean.data(), level.data(), slope.data());
     const GradCoefficients<T> k = find_coefficients(c, s, mean, level, slope);
     make_image_rows<T, 2>(s, {grads, images}, c.out(0),
                           [&](int64_t first, int64_t count, const std::array<const T*, 2>& from, T* to, bool streams) {

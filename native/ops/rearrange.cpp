@@ -21,6 +21,8 @@ void copy_loop(char* const* p, const void* width, int64_t n) {
   std::memcpy(p[0], p[1], static_cast<size_t>(n * *static_cast<const int64_t*>(width)));
 }
 
+constexpr int64_t kForeseen = int64_t{1} << 20;  // bytes: about the second-level cache
+
 // Rows one after the other, each read from its end.
 template <class T>
 void reverse_rows(const T* from, DimsView sizes, DimsView strides, T* out, int64_t row) {
@@ -35,6 +37,10 @@ void reverse_rows(const T* from, DimsView sizes, DimsView strides, T* out, int64
       }
       const T* last = from + offset;
       T* to = out + r * row;
+      // Rows one after the other, each from its end, are no order that the processor foresees.
+      if (rows * row * static_cast<int64_t>(sizeof(T)) > kForeseen &&
+          row * static_cast<int64_t>(sizeof(T)) <= kForeseen)
+        read_ahead(reinterpret_cast<const char*>(last + 1), row * static_cast<int64_t>(sizeof(T)));
       for (int64_t i = 0; i < row; ++i) to[i] = last[-i];
     }
   });

@@ -5,8 +5,9 @@ import pytest
 import cresset
 
 
-def test_leaves_of_a_sum_do_not_share_their_gradients():
-    a, b, given = (cresset.ones(3, requires_grad=needs) for needs in (True, True, False))
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.bfloat16], ids=str)
+def test_leaves_of_a_sum_do_not_share_their_gradients(dtype):
+    a, b, given = (cresset.ones(3, dtype=dtype, requires_grad=needs) for needs in (True, True, False))
     (a + b).backward(given)
     a.grad.add_(1)
     given.mul_(5)
@@ -19,10 +20,19 @@ def test_a_leaf_that_is_added_to_itself_has_twice_the_gradient():
     assert a.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_factor_of_a_sum_counts():
-    a, b = cresset.ones(2, requires_grad=True), cresset.ones(2, requires_grad=True)
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.bfloat16], ids=str)
+def test_a_factor_of_a_sum_counts(dtype):
+    a, b = cresset.ones(2, dtype=dtype, requires_grad=True), cresset.ones(2, dtype=dtype, requires_grad=True)
     cresset.add(a, b, alpha=3).sum().backward()
     assert a.grad.tolist() == [1.0, 1.0] and b.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float16, cresset.bfloat16], ids=str)
+def test_the_gradient_of_a_sum_is_that_of_the_result_itself(dtype):
+    a, b = (cresset.ones(2, dtype=dtype, requires_grad=True) for _ in range(2))
+    given = cresset.tensor([0.5, 2.0], dtype=dtype)
+    by_a, by_b = cresset.autograd.grad(a + b, [a, b], given)
+    assert by_a.data_ptr() == by_b.data_ptr() == given.data_ptr()
 
 
 def test_a_slice_of_everything_passes_its_gradient_on():

@@ -100,7 +100,7 @@ def test_every_nan_becomes_the_same_float16():
 def test_large_results_are_written_whole_wherever_they_begin(offset, dtype):
     """They are streamed past the cache by whole lines, and what lies before the first and after the last line is
     not."""
-    count = 2_200_003
+    count = 6_000_003  # more than most caches hold of two operands and a result
     x = cresset.arange(count, dtype=dtype)
     memory = cresset.full((count + 64,), -1, dtype=dtype)
     cresset.add(x, x, out=memory[offset : offset + count])
@@ -109,3 +109,38 @@ def test_large_results_are_written_whole_wherever_they_begin(offset, dtype):
     cresset.add(x, cresset.ones(1, dtype=cresset.float16), out=memory[offset : offset + count])
     assert memory[offset : offset + count].equal(cresset.arange(1, count + 1, dtype=dtype))
     assert (memory[:offset] == -1).all() and (memory[offset + count :] == -1).all()
+
+
+WIDTHS = [cresset.uint8, cresset.int16, cresset.float32, cresset.float64, cresset.complex128]
+
+
+@pytest.mark.parametrize("dtype", WIDTHS, ids=str)
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 8, 16, 32, 64, 130])
+def test_rows_of_a_view_are_copied_in_its_order(dtype, length):
+    numbers = [[[(35 * i + 7 * j + k) % 251 for k in range(length)] for j in range(5)] for i in range(4)]
+    x = cresset.tensor(numbers, dtype=dtype)
+    assert x.transpose(0, 1).contiguous().tolist() == [[numbers[i][j] for i in range(4)] for j in range(5)]
+    back = cresset.empty(5, 4, length, dtype=dtype).transpose(0, 1)
+    assert back.copy_(x).tolist() == numbers
+
+
+@pytest.mark.parametrize("dtype", WIDTHS, ids=str)
+def test_elements_some_steps_apart_are_copied_in_their_order(dtype):
+    numbers = [[(50 * i + k) % 251 for k in range(50)] for i in range(3)]
+    x = cresset.tensor(numbers, dtype=dtype)
+    for step in (2, 3):
+        assert x[:, ::step].contiguous().tolist() == [row[::step] for row in numbers]
+    assert x.flip(1).tolist() == [row[::-1] for row in numbers]
+    assert x[:, ::2].flip(1).tolist() == [row[::2][::-1] for row in numbers]
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16], ids=str)
+def test_halves_are_broadcast_by_rows_as_floats_are(dtype):
+    cresset.manual_seed(0)
+    x, row, column = (cresset.randn(shape, dtype=dtype) for shape in ((5, 1500), (1500,), (5, 1)))
+    for a, b in ((x, row), (row, x), (x, column), (column, row), (x[:, :700], row[:700])):
+        assert cresset.equal(a + b, (a.float() + b.float()).to(dtype))
+        assert cresset.equal(a * b, (a.float() * b.float()).to(dtype))
+    out = cresset.zeros(5, 1600, dtype=dtype)
+    cresset.add(x, row, out=out[:, 50:1550])
+    assert cresset.equal(out[:, 50:1550], x + row) and out[:, :50].any().item() is out[:, 1550:].any().item() is False

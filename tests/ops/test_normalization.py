@@ -251,3 +251,45 @@ def test_instance_norm_of_half_precision_keeps_its_statistics_in_float32(dtype, 
     y.square().sum().backward()
     assert x.grad.dtype == dtype
     assert weight is None or weight.grad.tolist() == [4.0, 4.0]
+
+
+HALVES_NORMALIZED = {
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "rms_norm": lambda x: F.rms_norm(x, x.shape[-1:]),
+    "softmax": lambda x: F.softmax(x, -1),
+    "log_softmax": lambda x: F.log_softmax(x, -1),
+    "group_norm": lambda x: F.group_norm(x.unflatten(0, (2, 36)), 4),
+    "group_norm of large groups": lambda x: F.group_norm(x.reshape(1, 2, -1), 1),
+    "batch_norm": lambda x: F.batch_norm(
+        x.unflatten(0, (9, 8)), cresset.zeros(8), cresset.ones(8), cresset.arange(8.0), cresset.ones(8), True
+    ),
+    "batch_norm, channels innermost": lambda x: F.batch_norm(
+        x.reshape(2, 36, 50, 6).contiguous(memory_format=cresset.channels_last),
+        cresset.zeros(36), cresset.ones(36), cresset.ones(36), cresset.ones(36), True,
+    ),
+    "batch_norm in evaluation": lambda x: F.batch_norm(
+        x.unflatten(0, (9, 8)), cresset.ones(8), cresset.full((8,), 2.0), cresset.arange(8.0), cresset.ones(8)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HALVES_NORMALIZED)
+def test_halves_are_normalized_in_float(name):
+    """More rows than are converted at once: each has the bits of the float's result, rounded."""
+    cresset.manual_seed(0)
+    x, normalize = cresset.randn(72, 300, dtype=cresset.bfloat16), HALVES_NORMALIZED[name]
+    assert cresset.equal(normalize(x), normalize(x.float()).bfloat16())
+
+
+@pytest.mark.parametrize("points", [8, 100, 700])
+def test_batch_norm_has_the_same_bits_in_either_order_of_memory(points):
+    """Blocks of a channel are summed alone, several together, or channels side by side."""
+    cresset.manual_seed(0)
+    x = cresset.randn(7, 5, points, points // 8)
+    results = []
+    for t in (x, x.contiguous(memory_format=cresset.channels_last)):
+        t = t.detach().requires_grad_()
+        y = F.batch_norm(t, None, None, cresset.arange(5.0), None, True)
+        y.backward(x.cos())
+        results.append((y.detach(), t.grad))
+    assert cresset.equal(results[0][0], results[1][0]) and cresset.equal(results[0][1], results[1][1])
