@@ -92,6 +92,15 @@ def test_a_recurrent_layer_takes_what_a_layer_before_it_gave_in_low_precision(ki
         second(x.double())
 
 
+@pytest.mark.parametrize(("kind", "expected"), [(nn.RNNCell, low), (nn.GRUCell, cresset.float32)])
+def test_a_plain_cell_gives_the_low_precision_of_its_products_and_a_gated_one_that_of_its_state(kind, expected):
+    cell = kind(3, 2)
+    with autocast("cpu"):
+        output = cell(cresset.ones(1, 3))
+    assert output.dtype == expected
+    cresset.testing.assert_close(output.float(), cell(cresset.ones(1, 3)), atol=0.02, rtol=0.02)
+
+
 class TestKeptCasts:
     def casts(self, body):
         """How many casts of the weight a body makes: the distinct nodes that lead to it."""

@@ -74,3 +74,11 @@ def test_an_upscale_factor_has_a_square():
 def test_padding_by_kind_is_found_where_pytorch_has_it():
     padded = cresset._C._nn.reflection_pad1d(cresset.arange(3.0).view(1, 1, 3), [1, 1])
     assert padded.flatten().tolist() == [1.0, 0.0, 1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("other", [0, 1, 2, 3])
+def test_a_bilinear_map_does_not_round_an_operand_of_another_dtype(other):
+    given = [cresset.ones(2, 3), cresset.ones(2, 3), cresset.ones(4, 3, 3), cresset.ones(4)]
+    given[other] = given[other].double()
+    with pytest.raises(RuntimeError, match="All tensors must have the same dtype, got input1: "):
+        F.bilinear(*given)

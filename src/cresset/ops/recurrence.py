@@ -101,7 +101,7 @@ def _cell(mode, input, state, w_ih, w_hh, b_ih, b_hh):
     return step(_share(input, w_ih, b_ih, "input_size", "input"), state)
 
 
-@function(autocast={"cuda": "lower"})
+@function(autocast="lower")
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """tanh(input W_ih^T + b_ih + h W_hh^T + b_hh).
 
@@ -112,7 +112,7 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("RNN_TANH", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@function(autocast={"cuda": "lower"})
+@function(autocast="lower")
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """relu(input W_ih^T + b_ih + h W_hh^T + b_hh).
 

@@ -29,6 +29,10 @@ def bilinear(input1, input2, weight, bias=None):
                 f"bilinear: input{number} size does not match weight size: got {input.size(-1)} but expected "
                 f"{weight.size(number)}"
             )
+    tensors = {"input1": input1, "input2": input2, "weight": weight, **({} if bias is None else {"bias": bias})}
+    if any(tensor.dtype != input1.dtype for tensor in tensors.values()):
+        dtypes = ", ".join(f"{name}: {tensor.dtype}" for name, tensor in tensors.items())
+        raise RuntimeError(f"bilinear: All tensors must have the same dtype, got {dtypes}")
     if bias is not None and bias.size(0) != weight.size(0):
         raise RuntimeError(
             f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}"
