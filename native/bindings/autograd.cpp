@@ -486,6 +486,15 @@ PyObject* become_view_py(PyObject*, PyObject* args) {
     return Py_NewRef(self);
   });
 }
+PyObject* check_change(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const char* who;
+    PyObject* self;
+    if (!PyArg_ParseTuple(args, "sO!", &who, tensor_type, &self)) raise_python();
+    check_inplace(who, unwrap(self), false);
+    Py_RETURN_NONE;
+  });
+}
 PyObject* bump_version(PyObject*, PyObject* self) {
   ++impl_of(self)->storage->version;
   Py_RETURN_NONE;
@@ -559,6 +568,8 @@ PyMethodDef functions[] = {
     {"will_run", will_run_py, METH_O, nullptr},
     {"after_backward", after_backward_py, METH_O, nullptr},
     {"become_view", become_view_py, METH_VARARGS, nullptr},
+    {"check_change", check_change, METH_VARARGS,
+     "check_change(who, tensor)\n\nRaise what a change of the tensor in place would, now."},
     {"bump_version", bump_version, METH_O, nullptr},
     {"set_version", set_version, METH_VARARGS, nullptr},
     {"detach_raw", detach_py, METH_O, nullptr},

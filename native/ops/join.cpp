@@ -171,7 +171,8 @@ void infer_stack(Call& c) {
           " at entry 0 and ", list(tensors[i].sizes()), " at entry ", i);
   const int64_t count = static_cast<int64_t>(tensors.size());
   Dims strides;
-  if (dim < sizes.size() && lie_channels_last(tensors, tensors[0])) {  // as what `cat` joins along it, taken apart
+  // As what `cat` joins along it, taken apart; an out= of another size becomes contiguous.
+  if (!c.given_out && dim < sizes.size() && lie_channels_last(tensors, tensors[0])) {
     Dims joined = sizes;
     joined[dim] = checked_product("stack", joined[dim], count);
     strides = channels_last_strides(joined);

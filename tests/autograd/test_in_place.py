@@ -545,3 +545,16 @@ def test_a_change_of_a_view_that_keeps_its_result_is_differentiated_twice(change
     assert slope.tolist() == pytest.approx(expected.tolist())
     (second,), (also,) = (cresset.autograd.grad(s.sum(), x) for s in (slope, expected))
     assert second.tolist() == pytest.approx(also.tolist())
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [lambda x: x, lambda x: x[0], lambda x: (x * 1).unbind()[0], lambda x: no_grad_view(x * 1)],
+    ids=["leaf", "view of a leaf", "one of many views", "view made without recording"],
+)
+@pytest.mark.parametrize("change", ["zero_", "sqrt_", "neg_"])
+def test_of_many_tensors_none_is_written_to_where_one_is_refused(refused, change):
+    first, last = cresset.full((2,), 4.0), leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="in-place|inplace"):
+        getattr(cresset, "_foreach_" + change)([first, refused(last)])
+    assert first.tolist() == [4.0, 4.0] and first._version == 0

@@ -261,6 +261,10 @@ FAILURES = {
         lambda: linalg.solve(SINGULAR, cresset.ones(2)),
         "linalg.solve: The solver failed because the input matrix is singular",
     ),
+    "cholesky of nan": (
+        lambda: linalg.cholesky(cresset.tensor([[1.0, 0.0], [0.0, float("nan")]])),
+        "leading minor of order 2 is not positive-definite",
+    ),
     "cholesky": (lambda: linalg.cholesky(-cresset.eye(2)), "leading minor of order 1 is not positive-definite"),
     "lu_factor": (lambda: linalg.lu_factor(SINGULAR), r"U\[2,2\] is zero"),
     "svd": (lambda: linalg.svd(cresset.full((2, 2), math.nan)), "non-finite values"),

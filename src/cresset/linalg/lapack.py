@@ -243,6 +243,11 @@ def potrf(A, upper):
     numbers = [0] * _batch(A)
     if n:
         numbers = _call("potrf", letter, b"U" if upper else b"L", n, _each(factor), n, matrices=_batch(A))
+        # A pivot that is nan makes all later ones so, and is not positive; some LAPACKs do not say it.
+        pivots = factor.diagonal(dim1=-2, dim2=-1).reshape(-1, n)
+        if pivots[:, -1].isnan().any():
+            places = ((pivots == pivots).sum(-1) + 1).tolist()
+            numbers = [number or (place if place <= n else 0) for number, place in zip(numbers, places, strict=True)]
     return (factor.triu_() if upper else factor.tril_()), _infos(A, numbers)
 
 

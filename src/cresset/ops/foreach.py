@@ -75,21 +75,10 @@ def _check(who, tensors, argument="self", position=1):
                 f"_foreach_{who}: expected Tensor as element {index} in argument {position - 1}, but got "
                 f"{type(tensor).__name__}"
             )
-    if not (who.endswith("_") and argument == "self"):
-        return
-    # Before the first one is written to.
-    if not cresset.is_inference_mode_enabled() and any(tensor.is_inference() for tensor in tensors):
-        raise RuntimeError(
-            f"_foreach_{who}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
-            "clone to get a normal tensor before doing inplace update."
-        )
-    if cresset.is_grad_enabled():
-        leaf = next((tensor for tensor in tensors if tensor.requires_grad and tensor.is_leaf), None)
-        if leaf is not None:
-            raise RuntimeError(
-                f"_foreach_{who}: a {'view of a ' * leaf._is_view()}leaf Variable that requires grad is being used in "
-                "an in-place operation."
-            )
+    if who.endswith("_") and argument == "self":
+        for tensor in tensors:  # before the first one is written to
+            if not _native.level_of(tensor):
+                _native.check_change("_foreach_" + who, tensor)
 
 
 def _check_length(who, tensors, others, kind="tensors"):
