@@ -392,3 +392,11 @@ def test_lstsq_takes_vectors_only_where_they_fit():
     with pytest.raises(RuntimeError, match="input must have at least 2 dimensions"):
         linalg.lstsq(cresset.ones(3), cresset.ones(3))
     assert linalg.lstsq(cresset.eye(2), cresset.tensor([1.0, 2.0])).solution.tolist() == [1.0, 2.0]
+
+
+def test_cholesky_names_the_matrix_of_a_batch_whose_pivot_is_nan():
+    batch = cresset.eye(3).repeat(3, 1, 1)
+    batch[1, 1, 1] = math.nan
+    assert linalg.cholesky_ex(batch).info.tolist() == [0, 2, 0]
+    with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 1\).*leading minor of order 2"):
+        linalg.cholesky(batch, upper=True)

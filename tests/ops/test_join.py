@@ -155,3 +155,18 @@ def test_unsafe_pieces_of_bools_lie_in_the_memory_of_the_whole():
     x = cresset.full((4,), 255, dtype=cresset.uint8).view(cresset.bool)
     first, _ = cresset.unsafe_chunk(x, 2)
     assert first.data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("split", ["hsplit", "vsplit", "dsplit"])
+def test_places_of_a_split_stand_one_by_one_or_in_one_list(split):
+    x = cresset.arange(64.0).reshape(4, 4, 4)
+    apart, listed = getattr(x, split)(1, 3), getattr(x, split)([1, 3])
+    assert [piece.tolist() for piece in apart] == [piece.tolist() for piece in listed] and len(apart) == 3
+
+
+def test_stack_lies_as_channels_last_images_do_and_an_out_of_another_size_becomes_contiguous():
+    image = cresset.arange(16.0).reshape(2, 2, 2, 2).contiguous(memory_format=cresset.channels_last)
+    out = cresset.empty(0)
+    made, given = cresset.stack([image, image], 1), cresset.stack([image, image], 1, out=out)
+    assert made.stride() == (16, 2, 1, 8, 4) and given is out and out.is_contiguous()
+    assert made.equal(out)

@@ -50,6 +50,14 @@ def test_four_quarter_turns_change_nothing():
     assert cresset.equal(x.rot90(4), x)
 
 
+def test_sizes_stand_one_by_one_or_in_one_tuple():
+    x = cresset.tensor([1, 2])
+    assert x.broadcast_to(2, 2).tolist() == x.broadcast_to((2, 2)).tolist() == [[1, 2], [1, 2]]
+    for change in (x.broadcast_to, x.tile, x.sum_to_size):
+        with pytest.raises(TypeError):
+            change((2, 2), 2)
+
+
 def test_tile_counts_from_the_last_dimension():
     x = cresset.tensor([[1, 2]])
     assert x.tile(2).tolist() == [[1, 2, 1, 2]]

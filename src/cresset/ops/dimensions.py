@@ -70,7 +70,11 @@ def sizes(first, more=()):
     >>> sizes(2, (3,)), sizes([2, 3])
     ((2, 3), (2, 3))
     """
-    return tuple(first) if isinstance(first, (tuple, list)) else (first, *more)
+    if not isinstance(first, (tuple, list)):
+        return (first, *more)
+    if more:
+        raise TypeError(f"expected numbers one by one or one {type(first).__name__} of them, got {(first, *more)}")
+    return tuple(first)
 
 
 def sequence(tensors, who):

@@ -6,7 +6,7 @@ from typing import Any
 
 import cresset
 
-from .dimensions import is_integer, sequence, wrap_dim
+from .dimensions import is_integer, sequence, sizes, wrap_dim
 from .registry import alias, batch, function, onnx, operator, placement
 
 cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes may differ.
@@ -205,14 +205,14 @@ def tensor_split(
     return _split("tensor_split", input, where, wrap_dim(dim, input.ndim, "tensor_split"))
 
 
-def _even_split(who, input, least_ndim, dim, *where):
+def _even_split(who, input, least_ndim, dim, first, more, *named):
     """`tensor_split` for at least `least_ndim` dimensions, into sections of equal size only."""
     if input.ndim < least_ndim:
         raise RuntimeError(
             f"torch.{who} requires a tensor with at least {least_ndim} dimension, "
             f"but got a tensor with {input.ndim} dimensions!"
         )
-    where = _where_to_split(who, *where)
+    where = _where_to_split(who, sizes(first, more) if more else first, *named)
     if isinstance(where, int) and (where == 0 or input.size(dim) % where):
         raise RuntimeError(
             f"torch.{who} attempted to split along dimension {dim}, but the size of the dimension {input.size(dim)} "
@@ -222,34 +222,34 @@ def _even_split(who, input, least_ndim, dim, *where):
 
 
 @function(method=True)
-def hsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> tuple:
+def hsplit(input, indices_or_sections=None, *more_indices, sections=None, indices=None) -> tuple:
     """Split along the columns (a vector: along its only dimension) into equal sections or at indices.
 
     >>> cresset.hsplit(cresset.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
     """
     dim = 0 if input.ndim == 1 else 1
-    return _even_split("hsplit", input, 1, dim, indices_or_sections, sections, indices)
+    return _even_split("hsplit", input, 1, dim, indices_or_sections, more_indices, sections, indices)
 
 
 @function(method=True)
-def vsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> tuple:
+def vsplit(input, indices_or_sections=None, *more_indices, sections=None, indices=None) -> tuple:
     """Split along the rows into equal sections or at indices.
 
     >>> cresset.vsplit(cresset.tensor([[1, 2], [3, 4]]), 2)
     (tensor([[1, 2]]), tensor([[3, 4]]))
     """
-    return _even_split("vsplit", input, 2, 0, indices_or_sections, sections, indices)
+    return _even_split("vsplit", input, 2, 0, indices_or_sections, more_indices, sections, indices)
 
 
 @function(method=True)
-def dsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> tuple:
+def dsplit(input, indices_or_sections=None, *more_indices, sections=None, indices=None) -> tuple:
     """Split along dimension 2 into equal sections or at indices.
 
     >>> [piece.shape for piece in cresset.dsplit(cresset.zeros(1, 2, 4), [1])]
     [torch.Size([1, 2, 1]), torch.Size([1, 2, 3])]
     """
-    return _even_split("dsplit", input, 3, 2, indices_or_sections, sections, indices)
+    return _even_split("dsplit", input, 3, 2, indices_or_sections, more_indices, sections, indices)
 
 
 @functools.cache

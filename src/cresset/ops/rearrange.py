@@ -431,14 +431,14 @@ def broadcast_tensors(*tensors) -> tuple:
 
 
 @function(method=True)
-def broadcast_to(input, size):
+def broadcast_to(input, size, *more_sizes):
     """A view expanded to the shape `size`.
 
     >>> cresset.broadcast_to(cresset.tensor([1, 2]), (2, 2))
     tensor([[1, 2],
             [1, 2]])
     """
-    return input.expand(size)
+    return input.expand(sizes(size, more_sizes))
 
 
 @function(method="only")

@@ -113,7 +113,8 @@ def circumstances(libraries, steps, why, operands):
     if re.fullmatch(r"v\d+: version 0 instead of \d+", why) and any("backward(v" in step for step in steps):
         theirs = [re.sub(r"(backward\()(v\d+)", r"\1\2.clone()", step) for step in steps]
         return AS_APART if agrees(libraries, steps, theirs, answered=False) else ""
-    if found := re.fullmatch(r"v\d+ = (v\d+)[.]prod\(.*\)", steps[-1]):
+    found = re.match(r"v\d+: \S+ instead of \S+ at ", why) and re.fullmatch(r"v\d+ = (v\d+)[.]prod\(.*\)", steps[-1])
+    if found:
         return VANISHING if overflows_and_vanishes(after(libraries[0], steps[:-1]).tensors()[found[1]]) else ""
     if "nan_to_num_(" in steps[-1] and " bool " in operands:
         text = re.sub(r"(\S+)[.]nan_to_num_\(\)", r"\1.copy_(\1.clone())", steps[-1])
@@ -225,6 +226,7 @@ def past(libraries, steps, why):
     """What earlier lines say about the memory, or about the way of a gradient."""
     said = ""
     whose = re.search(r"not resizable|^v\d+ shares the memory|^only cresset .* refer to a single memory", why)
+    whose = whose or (why.startswith("n") and "share_memory_(" in steps[-1])
     if (whose or "is_set_to(" in steps[-1]) and any(LENT.search(step) for step in steps[:-1]):
         said += "; memory was lent"
     if re.match(r"v\d+: \S+ instead of \S+ at|v\d+ shares the memory", why) and any(

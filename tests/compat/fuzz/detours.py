@@ -11,6 +11,7 @@ import copy
 import re
 
 from lockstep import Lockstep
+from rounding import GRADIENT
 from side import Side, asked
 
 ANOTHER_WAY = "; as PyTorch another way"
@@ -207,7 +208,8 @@ def last_call(line):
 def in_fresh_memory(steps):
     """A new result that is copied to `out=`, which has memory of its own: not that of a file, or more than it shows."""
     kept = [
-        re.sub(r"^((?:v\d+, )*v\d+ = )((?:F\.\w+_loss|through_\w+)\(.*)", r"\1owned(\2)", step) for step in steps[:-1]
+        re.sub(r"^((?:with [^:]*: )?(?:v\d+, )*v\d+ = )((?:F\.\w+_loss|through_\w+)\(.*)", r"\1owned(\2)", step)
+        for step in steps[:-1]
     ]
     return steps, [*kept, re.sub(OUT, r"fill(\2, \1))", steps[-1])]
 
@@ -231,6 +233,18 @@ def without_recording(steps):
     return ([*steps[:-1], text],) * 2
 
 
+def detached(steps):
+    """What the call of the last line is given has no history."""
+    call, given = last_call(steps[-1])
+    given = [f"{x}.detach()" if re.fullmatch(r"v\d+", x) else x for x in given]
+    return ([*steps[:-1], f"{call}({', '.join(given)})"],) * 2
+
+
+def of_a_copy(steps):
+    """The last line is given a copy, and so what it makes may lie in another order."""
+    return [*steps[:-1], f"{steps[-1]}.contiguous()"], [*steps[:-1], f"{steps[-1][:-1]}.clone()).contiguous()"]
+
+
 def without(pattern):
     """Lines in which a pattern is found are left out."""
     return lambda steps: ([step for step in steps if not re.search(pattern, step)],) * 2
@@ -241,6 +255,9 @@ WAYS = [
     *((r"must be Tensor, not (int|float|bool|complex)|clamp\(\) received an invalid combination", with_tensors(dtype)) for dtype in ("", ", dtype={}.dtype", ", dtype=t.float32", ", dtype=t.float64")),
     (r"Index put requires the source and destination dtypes match|unsupported operation: some elements of the input", last(r"(v\d+)(\[.*\]) = (.*)", r"\1\2 = t.as_tensor(\3).clone().to(\1.dtype)")),
     (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
+    (r"clamp\(\) received an invalid combination", detached),
+    (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(v\d+)\]\)", r"\1.copy_(\2)")),
+    (r"more than one element of the written-to tensor", of_a_copy),
     (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),
     (r"Found dtype \w+ but expected Byte", last(r"t\.clamp\((v\d+)(.*), out=(\S+)\)$", r"fill(\3, t.clamp(\1.to(t.int64)\2))")),
     (r"not implemented for '(Half|BFloat16|ComplexHalf)'", lambda steps: (steps, steps)),
@@ -264,7 +281,7 @@ WAYS = [
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
     (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.(?:jacrev|jacfwd|hessian)\(.*\)\(v\d+\))", r"\1.clone()")),
     (r"MKL FFT error", last(r"t\.fft\.(\w+)\(", r"along_none(t.fft.\1, ")),
-    (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((.*)\)$", r"t.cat([p.reshape(-1) for p in \1])")),
+    (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((m\d+\.parameters\(\))\)", r"t.cat([p.reshape(-1) for p in \1])")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(", "vmap(")),
     (r"__deepcopy__\(\) for wrapper subclasses", last(r"copy[.]deepcopy\((.*)\)$", r"without_class(copy.deepcopy, \1)")),
     (r"bernoulli_scalar_cpu_\" not implemented for 'Complex", last(r"t\.func\.functional_call\((m\d+), .*, \((v\d+),\)\)$", r"\2 * \1(t.ones_like(\2.real))")),
@@ -283,6 +300,9 @@ def another_way(libraries, steps, why):
                 ours, theirs = way(steps)
                 if agrees(libraries, ours, theirs) or agrees(libraries, ours, in_single_precision(theirs)):
                     return ANOTHER_WAY
+                with saving_copies(libraries[0]):
+                    if GRADIENT.search(steps[-1]) and agrees(libraries, ours, theirs):
+                        return ANOTHER_WAY
     return ""
 
 
