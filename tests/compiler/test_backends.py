@@ -189,3 +189,19 @@ def test_older_names():
 def test_a_name_that_no_backend_has():
     with pytest.raises(cresset._dynamo.exc.InvalidBackend, match="Invalid backend: 'none_such'"):
         cresset.compile(lambda x: x, backend="none_such")
+
+
+def test_one_graph_serves_for_nested_tensors_of_any_lengths():
+    seen = []
+
+    def backend(module, inputs):
+        seen.append(module)
+        return module.forward
+
+    doubled = cresset.compile(lambda x: x * 2, backend=backend)
+    for lengths in ((2, 3), (4, 1), (7, 7)):
+        x = cresset.nested.nested_tensor([cresset.ones(n, 5) for n in lengths], layout=cresset.jagged)
+        assert doubled(x).values().equal(cresset.full((sum(lengths), 5), 2.0))
+    assert len(seen) == 1
+    assert doubled(cresset.eye(2).to_sparse()).to_dense().tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert len(seen) == 2

@@ -201,6 +201,7 @@ def test_the_parts_of_a_jagged_tensor_have_pytorchs_names():
     assert nt._max_seqlen_tensor.shape == (3, 0) and nt._min_seqlen_tensor.shape == (2, 0)
     bare = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets())
     assert bare._metadata_cache == {} and bare._max_seqlen_tensor is None and bare._max_seqlen == 3
+    assert bare._get_max_seqlen() == 3 and bare._get_min_seqlen() == 2 and bare._maybe_max_seqlen is None
     given = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets(), max_seqlen=8)
     assert given._metadata_cache == {"max_seqlen": 8} and given._max_seqlen == 8 and given._min_seqlen == 2
 

@@ -139,8 +139,10 @@ class Capture(OperatorMode):
         segment = self.segments[-1]
         if isinstance(result, cresset.Tensor):
             segment.know(result, node)
-            node.meta["example_value"] = cresset.empty_strided(
-                result.shape, result.stride(), dtype=result.dtype, device="meta"
+            node.meta["example_value"] = (
+                result.detach()  # made of others, which have its strides
+                if hasattr(type(result), "_recorded")
+                else cresset.empty_strided(result.shape, result.stride(), dtype=result.dtype, device="meta")
             )
         elif isinstance(result, (tuple, list)):
             for k, item in enumerate(result):
@@ -282,8 +284,13 @@ class Backed:
 
 
 def _facts(tensor, dynamic):
-    sizes = (tensor.dim(),) if dynamic else (tuple(tensor.shape), tensor.stride())
-    return (*sizes, tensor.dtype, tensor.device, tensor.requires_grad)
+    sizes = (tensor.dim(),) if dynamic else (_numbers(tensor.shape), _numbers(tensor.stride()))
+    return (*sizes, tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
+
+
+def _numbers(sizes):
+    """Sizes, those of ragged dimensions as a word: one graph serves for all."""
+    return tuple(size if type(size) is int else "ragged" for size in sizes)
 
 
 def _differences(made, key):

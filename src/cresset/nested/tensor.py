@@ -223,6 +223,20 @@ class NestedTensor(InterpretedTensor):
         """An upper bound of the lengths: that which was given, or the greatest."""
         return self._metadata_cache["max_seqlen"] if "max_seqlen" in self._metadata_cache else max(lengths_of(self))
 
+    def _get_min_seqlen(self):
+        return self._min_seqlen
+
+    def _get_max_seqlen(self):
+        return self._max_seqlen
+
+    @property
+    def _maybe_min_seqlen(self):
+        return self._metadata_cache.get("min_seqlen")
+
+    @property
+    def _maybe_max_seqlen(self):
+        return self._metadata_cache.get("max_seqlen")
+
     @property
     def _min_seqlen_tensor(self):
         return _size_holder(self._metadata_cache.get("min_seqlen"))

@@ -30,7 +30,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     >>> observer = cresset.ao.quantization.HistogramObserver()
     >>> _ = observer(cresset.linspace(0.0, 255.0, 10000))
     >>> observer.calculate_qparams()
-    (tensor([0.9995]), tensor([0]))
+    (tensor([0.9995]), tensor([0], dtype=torch.int32))
     """
 
     def __init__(

@@ -120,7 +120,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
     >>> observer = cresset.ao.quantization.MinMaxObserver()
     >>> _ = observer(cresset.tensor([0.0, 255.0]))
     >>> observer.calculate_qparams()
-    (tensor([1.]), tensor([0]))
+    (tensor([1.]), tensor([0], dtype=torch.int32))
     """
 
     def __init__(self, *args, **kwargs):
