@@ -467,6 +467,23 @@ class Threefold(Function):
         return grad * 3 + unused * 5
 
 
+def test_a_dense_tensor_may_be_given_a_sparse_gradient():
+    class Given(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return cresset.eye(3).to_sparse() * grad
+
+    x = cresset.ones(3, 3, requires_grad=True)
+    Given.apply(x).backward()
+    assert x.grad.is_sparse and x.grad.to_dense().equal(cresset.eye(3))
+    (Given.apply(x) + x.sum()).backward()
+    assert x.grad.to_dense().equal(2 * cresset.eye(3) + 1)
+
+
 @pytest.mark.parametrize("make", [cresset.Tensor.to_sparse, cresset.Tensor.to_sparse_csr, "jagged"])
 def test_a_function_of_a_tensor_that_is_made_of_others_has_its_gradient(make):
     if make == "jagged":

@@ -121,7 +121,8 @@ class BackwardCFunction(_native.Node, FunctionCtx):
 
     _tensor_places = ()  # which arguments of apply were tensors
     _argument_count = 0
-    _wholes = None  # the outputs that are made of others, None in place of the rest; see Note [Interpreted tensors]
+    _whole_places = ()  # which arguments are made of others; see Note [Interpreted tensors]
+    _wholes = None  # the outputs that are made of others, None in place of the rest
     _result_infos = ()  # shape, dtype and device of each output, None for one that is no tensor
 
     def apply(self, *grads):
@@ -182,7 +183,9 @@ class BackwardCFunction(_native.Node, FunctionCtx):
                     f"function {self.name()} returned a gradient different from None at position {place + 1}, "
                     "but the corresponding forward input was not a Variable"
                 )
-        return tuple(engine.recorded(results[place]) for place in self._tensor_places)
+        if self._whole_places:
+            results = [engine.recorded(r) if k in self._whole_places else r for k, r in enumerate(results)]
+        return tuple(results[place] for place in self._tensor_places)
 
     def _gradient_of(self, whole, grad):
         if grad is None and self.materialize_grads:
@@ -408,6 +411,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                     if mode == "constant":
                         ctx._result_infos[place] = None
             parts = tuple(map(engine.recorded, tensors))
+            if any(part is not tensor for part, tensor in zip(parts, tensors, strict=True)):
+                ctx._whole_places = tuple(i for i, arg in enumerate(args) if engine.recorded(arg) is not arg)
             _native.attach_function(ctx, cls._backward_cls.__name__, parts, tuple(attached))
             ctx._keep(results)  # last: an output that is saved must know its node
         return tuple(results)
