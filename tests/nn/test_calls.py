@@ -315,6 +315,12 @@ def test_an_exception_with_a_note_can_be_pickled():
             ValueError,
             r"Convert input: input\.to\(torch\.float32\), or convert model: model\.to\(torch\.float64\)",
         ),
+        (
+            lambda: nn.GRU(3, 5)(cresset.ones(0, 4, dtype=cresset.float64)),
+            ValueError,
+            r"Convert input: input\.to\(torch\.float32\), or convert model: model\.to\(torch\.float64\)",
+        ),
+        (lambda: nn.GRU(3, 5)(cresset.ones(0, 3)), RuntimeError, "Expected sequence length to be larger than 0 in RNN"),
         (lambda: nn.GRUCell(3, 5)(cresset.ones(2, 3), cresset.ones(2, 4)), RuntimeError, "hidden0 has inconsistent"),
         (
             lambda: nn.LSTMCell(3, 5)(cresset.ones(2, 3), (cresset.ones(2, 5), cresset.ones(3, 5))),

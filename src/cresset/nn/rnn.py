@@ -186,10 +186,7 @@ class RNNBase(Module):
             if batched and hx is not None:
                 self._check_state_dims(hx)
             batch_first = batched and self.batch_first
-            times, samples = (input.size(1), input.size(0)) if batch_first else (input.size(0), input.size(1))
-            if times == 0:
-                raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-            data = input
+            samples, data = input.size(0 if batch_first else 1), input
         self.check_input(data, input.batch_sizes if packed else None)
         state = self._starting_state(hx, samples, data)
         weights = [getattr(self, name) for names in self._all_weights for name in names]

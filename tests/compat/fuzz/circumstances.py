@@ -32,6 +32,9 @@ AS_BOUNDED = "; as PyTorch with a bound of zero"
 AS_WIDE = "; as PyTorch with comparisons of wider integers"
 AS_FACTORS = "; as PyTorch with wider factors of addcmul"
 AS_PUSHED = "; as PyTorch with jvp for linearize"
+AS_STOPPED = "; as PyTorch where a gradient stops at inputs="
+TWICE = "; of a parameter that it has twice"
+UNTOLD = "; PyTorch does not tell whether it is a leaf"
 AS_PARTS = "; as PyTorch with each part by itself"
 IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
@@ -135,6 +138,15 @@ def circumstances(libraries, steps, why, operands):
     found = re.match(r"v\d+: (-?\d+) instead of (-?\d+) at .* u?int\d+$", why)
     if found and "linspace(" in steps[-1]:
         return "; by one" if abs(int(found[1]) - int(found[2])) == 1 else ""
+    stopped = [re.sub(r"^(.*)[.]backward\(inputs=(\[[^\]]*\])\)$", r"accumulated(\1, \2)", step) for step in steps]
+    if stopped != steps and agrees(libraries, steps, stopped, answered=False):
+        return AS_STOPPED
+    if found := re.search(r"descend\((o\d+)\)|(o\d+)[.]step\(", steps[-1]):
+        listed = optimized(libraries[0], steps[:-1], found[1] or found[2])
+        return TWICE if len(listed) > len({id(parameter) for parameter in listed}) else ""
+    if found := re.match(r"(v\d+)[.]requires_grad", steps[-1]):
+        tensor = after(libraries[0], steps[:-1]).tensors()[found[1]]
+        return UNTOLD if asked(lambda: tensor.is_leaf) == "RuntimeError" else ""
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
     if pushed != steps and agrees(libraries, steps, pushed, answered=False):
         return AS_PUSHED
@@ -342,6 +354,11 @@ def is_constant(library, steps, name):
     parts = library.view_as_real if tensor.is_complex() else lambda x: x
     moved = asked(lambda: library.autograd.grad(parts(tensor).sum(), leaves, allow_unused=True))
     return not isinstance(moved, str) and all(g is None or not g.any() for g in moved)
+
+
+def optimized(library, steps, name):
+    """The parameters of an optimizer, each as often as it was given."""
+    return [p for group in after(library, steps).names[name].param_groups for p in group["params"]]
 
 
 def numbers(text):

@@ -85,6 +85,15 @@ def helpers(t):
         """Without elements."""
         return x.reshape(*x.shape[:-3], 0, x.shape[-2] * factor, x.shape[-1] * factor)
 
+    def accumulated(tensor, inputs):
+        """What backward(inputs=) is where it stops at the inputs, and runs no node that made one."""
+        with t._C.DisableTorchFunctionSubclass():
+            found = t.autograd.grad(tensor, inputs, allow_unused=True)
+        for x, grad in zip(inputs, found):
+            if grad is not None and not x.retains_grad:  # else it was added already
+                x.grad = grad.clone() if x.grad is None else x.grad + grad
+            x.retain_grad()
+
     def along_none(function, x, **named):
         """A function of the last dimension, of none or of some of its rows."""
         whole = x.new_zeros([*(max(n, 1) for n in x.shape[:-1]), x.shape[-1]])
@@ -93,6 +102,7 @@ def helpers(t):
     return {
         "shuffled": shuffled,
         "along_none": along_none,
+        "accumulated": accumulated,
         "owned": owned,
         "alone": alone,
         "vmap": vmap,
@@ -268,6 +278,7 @@ WAYS = [
     (r"Subtraction, the `-` operator, with a bool", anywhere(r"( \*\* |pow\(v\d+, |[.]pow\()(v\d+)", r"\1whole(\2)")),
     (r"can't be cast to the desired output type", anywhere(r"\bt\.addcdiv\((v\d+), (v\d+), (v\d+)\)", r"t.addcdiv(\1, \2, \3.to(\2.dtype))")),
     (r"tolist\(\) shouldn't be called on a tensor with unallocated storage", without(r"[.]register_\w*hook\(")),
+    (r"unsupported operation: some elements", in_fresh_memory),
     (r"unsupported operation: some elements", last(r"(backward\()(v\d+)", r"\1\2.clone()")),
     (r"stack expects a non-empty TensorList", last(r"t\.autograd\.functional\.jacobian\(lambda x: x \* x, (v\d+)\)", r"t.zeros((*\1.shape, *\1.shape), dtype=\1.dtype)")),
     (r"Dimension specified as", last(r"t\.take_along_dim\((v\d+), .*", r"t.gather(\1.view(1), 0, t.tensor([0])).view(())")),
