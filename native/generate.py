@@ -26,7 +26,14 @@ for _name in ("cresset", "cresset.ops", "cresset.cuda"):
 
 from cresset.cuda.printing import formula_source, update_source  # noqa: E402
 from cresset.ops.pointwise import FAMILIES, definitions, family_operators, stepping  # noqa: E402, F401
-from cresset.ops.pointwise.loops import MAX_INPUTS, Loop, loops_of, nodes, table_row  # noqa: E402, F401
+from cresset.ops.pointwise.loops import (  # noqa: E402
+    MAX_INPUTS,
+    Loop,  # noqa: F401
+    loops_of,
+    nodes,  # noqa: F401
+    shares_functions,
+    table_row,
+)
 from cresset.ops.pointwise.update import COMPUTES, updates  # noqa: E402
 
 REQUIREMENTS = {
@@ -122,6 +129,7 @@ def table_file():
 #include <cmath>
 
 #include "dispatch/pointwise.h"
+#include "dispatch/slopes.h"
 
 namespace cresset {{
 
@@ -129,6 +137,8 @@ const PointwiseDefinition kPointwiseDefinitions[] = {{
 {"".join(map(table_entry, definitions.values()))}}};
 
 const int kPointwiseCount = {len(definitions)};
+
+const bool kSharesFunctions[] = {{{", ".join(cpp(shares_functions(operator)) for operator in definitions.values())}}};
 
 }}  // namespace cresset
 """

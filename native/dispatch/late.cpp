@@ -270,6 +270,7 @@ bool compute_late(Call& c) {
   }
   if (def.scalar_count > kMaxPointwiseInputs) return false;
   read_attributes(c, plan.common, v.attributes);
+  if (modes.grad_enabled && def.input_count == 1) consider_slope(v, *c.args[0].tensor_);
   c.give(builder.finish());
   return true;
 }
@@ -298,6 +299,16 @@ Tensor backward_late(const Operator& op, int which, const Tensor& grad, std::spa
   strides[0] = expanded_strides(who, grad, info.sizes);
   for (size_t i = 0; i < saved.size(); ++i) strides[1 + i] = expanded_strides(who, saved[i], info.sizes);
   info.strides = result_strides(info.sizes, {strides, 1 + saved.size()});
+  if (const Tensor slope = made_slope(op, which, saved); slope.defined() && compute == Compute::f32) {
+    static const Operator& mul = *Registry::instance().find("mul");
+    Builder product(mul, -1, info);
+    product.value().compute = compute;
+    product.value().loop = mul.loops->forward[static_cast<int>(compute)];
+    product.value().made = loop_dtype;
+    if (grad.dtype() == loop_dtype && product.value().numel && product.add_tensor(grad, loop_dtype, strides[0]) &&
+        product.add_tensor(slope, loop_dtype, strides[1]))
+      return product.finish();
+  }
   Builder builder(op, which, info);
   LateValue& v = builder.value();
   if (v.numel == 0) return {};

@@ -93,6 +93,10 @@ class LateValue final : public Pending {
   int64_t images = 0, channels = 0, points = 0;  // of images in private layout; 0: it is plain
   RefPtr<Storage> kept;                          // once done: the memory, for values that still read it
   bool deferred = false;  // it waits until somebody asks for it: Note [Forgetting] in late_forget.cpp
+  // The function of it whose derivative backward will want, and that derivative once it is made: Note [Slopes] in
+  // late_slopes.cpp.
+  const Operator* sloped = nullptr;
+  RefPtr<LateValue> slope;
   enum State : uint8_t { waiting, running, done };
   std::atomic<State> state = waiting;
   const void* owner = nullptr;  // of whose thread
@@ -107,6 +111,12 @@ int enlist(LateValue& v);
 // A call asks for the tensor, which is to hold the value, and may save it. See Note [Forgetting].
 void consider_forgetting(const Tensor& t, const LateValue& v);
 void forget_candidates(bool last);  // frees what nobody but recorded graphs refers to
+// A call of one function, `v`, is taken up for `x`: whether its derivative is made along with it. See Note [Slopes].
+void consider_slope(const LateValue& v, const TensorImpl& x);
+// The derivative by the operand, to be made with the function `v` of it; null: it is not worth it.
+RefPtr<LateValue> slope_with(const LateValue& v);
+// The derivative that was made for backward; undefined: there is none.
+Tensor made_slope(const Operator& op, int which, std::span<const Tensor> saved);
 // Whether it comes out of an operator on rows that still waits.
 bool has_rows(const LateValue& v);
 

@@ -75,7 +75,9 @@ using Group = SmallVector<RefPtr<LateValue>, 8>;
 // Whether a value that somebody can see, but that nobody has asked for, is left as it is, though what is computed from
 // it is computed now: the single-precision result of a normalization that is cast at once, as under autocast. A
 // program's frame still refers to it, and mostly nobody else ever will; if somebody does, it is computed again.
+// So is one whose slope the group makes: what backward wants is that.
 bool is_left(const LateValue& v, const Group& group, std::span<const RefPtr<LateValue>> roots) {
+  if (v.slope && v.slope->state != LateValue::done) return true;
   if (!v.rows || !v.seen ||
       std::find(roots.begin(), roots.end(), RefPtr<LateValue>(const_cast<LateValue*>(&v))) != roots.end())
     return false;
@@ -275,10 +277,42 @@ void finish(const Group& group) {
   }
 }
 
+// The derivatives that a group makes along with its functions (Note [Slopes] in late_slopes.cpp), which stand before
+// them.
+class Slopes {
+ public:
+  Slopes(Group& group, std::span<const RefPtr<LateValue>> roots) {
+    if (!group[0]->device.is_cpu()) return;
+    Group all;
+    for (const auto& v : group) {
+      LateValue* const x = v->loop && v->which < 0 && v->count == 1 ? v->inputs[0].from.get() : nullptr;
+      if (x && x->sloped == v->op && !x->slope && x->state == LateValue::waiting && x->seen &&
+          std::find(roots.begin(), roots.end(), RefPtr<LateValue>(x)) == roots.end())
+        if (RefPtr<LateValue> slope = slope_with(*v)) {
+          all.push_back(slope);
+          x->slope = std::move(slope);
+          deferred_waiting += !std::exchange(x->deferred, true);
+          values_.push_back(RefPtr<LateValue>(x));
+        }
+      all.push_back(v);
+    }
+    if (!values_.empty()) group = std::move(all);
+  }
+  ~Slopes() {
+    for (const auto& x : values_)
+      if (x->slope->state != LateValue::done) x->slope.reset();  // something failed
+  }
+  Slopes(const Slopes&) = delete;
+
+ private:
+  Group values_;
+};
+
 // With a `taker` the elements of the last value are taken as they are made. If nobody `keeps` them, it and what is not
 // written behind it go on waiting: the tensor is about to go, and whoever should ask after all has them computed anew.
 void run_group(Group& group, std::span<const RefPtr<LateValue>> roots, const Taker* taker = nullptr,
                bool keeps = true) {
+  const Slopes slopes(group, roots);
   Results results(group, roots, keeps ? nullptr : group.back().get());
   if (results.is_needed() || taker) {
     note_group(group, results.tiles, results.kept);
@@ -417,7 +451,7 @@ void settle_arguments(const Call& c) {
 
 void settle_all(const char* reason) {
   const char* const before = std::exchange(settle_reason, reason);
-  while (true) {
+  for (bool last = false; true;) {
     // One group for all of the same length: they may read the same memory.
     std::vector<LateValue*> roots;
     int64_t numel = -1;
@@ -425,14 +459,15 @@ void settle_all(const char* reason) {
     bool rows = false;  // one operator on rows in a group
     for (LateValue* v = first_waiting; v; v = v->after) {
       const bool is_seen = v->seen || std::any_of(v->sides, v->sides + RowWork::kMostSides, [](auto* s) { return s; });
-      if (!is_seen || v->deferred || v->owner != &computes_late ||
+      if (!is_seen || v->deferred || v->owner != &computes_late || (v->sloped && !last) ||
           (numel >= 0 && (v->numel != numel || !(v->device == device))))
         continue;
       if (has_rows(*v) && std::exchange(rows, true)) continue;
       numel = v->numel, device = v->device;
       roots.push_back(v);
     }
-    if (roots.empty()) break;
+    // What a function reads whose derivative is made along with it comes with the function, or last.
+    if (roots.empty() && std::exchange(last, true)) break;
     settle_group(roots);
   }
   settle_reason = before;

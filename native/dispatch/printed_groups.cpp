@@ -28,7 +28,7 @@ void PrintedGroup::note(int64_t nanoseconds, int64_t elements, bool printed) {
 void PrintedGroup::install(Loop function) {
   function_ = function;
   state_ = function ? State::ready : State::refused;
-  if (function) ++printed_statistics.ready;
+  ++(function ? printed_statistics.ready : printed_statistics.refused);
 }
 
 // The interpreter's lock protects it, as it does the late values.

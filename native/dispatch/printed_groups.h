@@ -52,7 +52,7 @@ PrintedGroup& printed_group(const std::string& key);
 extern void (*print_group)(const std::string& key);
 
 struct PrintedStatistics {
-  int64_t asked = 0, ready = 0, runs = 0;
+  int64_t asked = 0, ready = 0, refused = 0, runs = 0;
 };
 extern PrintedStatistics printed_statistics;
 

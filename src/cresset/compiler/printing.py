@@ -8,15 +8,15 @@ says that the result is written to memory, the operator, which gradient it is (-
 and its operands: memory 0, the value of line 2, number 0, each with its type. See Note [Printed groups].
 """
 
+import collections
 import dataclasses
 import re
 
 from ..ops import formulas
 from ..ops.pointwise.expression import LOOK, Expression, variable
-from ..ops.pointwise.loops import MAX_INPUTS, OPERATIONS, QUICK_NODES, Loop, nodes, variables
+from ..ops.pointwise.loops import CHEAP, MAX_INPUTS, OPERATIONS, QUICK_NODES, Loop, is_heavy, nodes, variables
 from ..ops.pointwise.printing import TYPE_NAMES, print_body
 
-CHEAP = OPERATIONS | {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit"}
 STRIP = 512  # elements: what one loop leaves for the next stays in the first-level cache
 STORED = TYPE_NAMES | {"b8": "uint8_t"}  # a byte compared with 0 vectorizes, a bool does not
 
@@ -41,7 +41,7 @@ class Piece:
 
     @property
     def is_heavy(self):
-        return _is_heavy(self.expression)
+        return is_heavy(self.expression)
 
 
 def group_source(key):
@@ -53,7 +53,7 @@ def group_source(key):
         '#pragma GCC optimize("no-thread-jumps")',
         '#include "base/vector_math.h"', '#include "dispatch/pointwise_loop.h"', "",
         "namespace cresset::pointwise::own {", "",
-        *(_function(piece) for number, call in enumerate(calls) for piece in _pieces(number, call)),
+        *map(_function, _pieces(calls)),
         'extern "C" __attribute__((visibility("default"))) void cresset_group(char* const* pointers,',
         "    const ScalarAttribute* scalars, int64_t count) {",
         *_body(calls), "}", "", "}", "",
@@ -80,34 +80,64 @@ def _is_plain(loop):
     )
 
 
-def _is_heavy(expression):
-    return any(node.op not in CHEAP for node in nodes(expression))
+def _pieces(calls):
+    """The calls, cut so that each piece has at most one function that is more than arithmetic. What several calls take of
+    the same numbers is a piece of its own, once.
+    """
+    values = [_values(number, call) for number, call in enumerate(calls)]
+    functions = collections.Counter(
+        function for call, own in zip(calls, values, strict=True) for function in _functions(call, own)
+    )
+    shared = {}  # by a function that several calls take: the name of its piece
+    for number, (call, own) in enumerate(zip(calls, values, strict=True)):
+        yield from _cut(number, call, own, functions, shared)
 
 
-def _pieces(number, call):
-    """A call, cut so that each piece has at most one function that is more than arithmetic."""
+def _values(number, call):
+    """What the variables of a call stand for."""
     values = {}
     for (name, _), (kind, index, type) in zip(call.loop.reads, call.operands, strict=True):
         values[name] = f"{kind}{index}" + ("[i]" + " != 0" * (type == "b8")) * (kind == "m")
-    values |= {attribute.name: f"s{number}_{attribute.name}" for attribute in call.loop.attributes}
-    pieces, new = [], {}
+    return values | {attribute.name: f"s{number}_{attribute.name}" for attribute in call.loop.attributes}
+
+
+def _functions(call, values):
+    """The functions that a call takes, of what its variables stand for."""
+    return {_of_values(node, values) for node in nodes(call.loop.expression) if node.op not in CHEAP}
+
+
+def _of_values(node, values):
+    if node.op == "variable":
+        return variable(values[node.value], node.type)
+    return Expression(node.op, tuple(_of_values(arg, values) for arg in node.args), node.type, node.value)
+
+
+def _cut(number, call, values, functions, shared):
+    pieces, new, all_values = [], {}, dict(values)
 
     def cut(node):
         if node not in new:
             made = Expression(node.op, tuple(map(cut, node.args)), node.type, node.value)
             if node.op not in CHEAP and node is not call.loop.expression:
-                name = f"v{number}_{len(pieces)}"
-                pieces.append(Piece(name, made, dict(values)))
-                values[name] = name
+                function = _of_values(node, values)
+                name = shared.get(function)
+                if name is None:
+                    name = f"v{number}_{len(pieces)}"
+                    pieces.append(Piece(name, made, dict(all_values)))
+                    if functions[function] > 1:
+                        shared[function] = name
+                all_values[name] = name
                 made = variable(name, node.type)
             new[node] = made
         return new[node]
 
     whole = cut(call.loop.expression)
-    if pieces and not _is_heavy(whole):  # the last function stays with what is made of it
-        last = pieces.pop()
+    if call.loop.expression.op not in CHEAP:
+        shared.setdefault(_of_values(call.loop.expression, values), f"v{number}")
+    if pieces and not is_heavy(whole) and pieces[-1].name not in shared.values():
+        last = pieces.pop()  # the last function stays with what is made of it
         whole = _put_back(whole, last)
-    return [*pieces, Piece(f"v{number}", whole, dict(values), f"r{number}" if call.kept else None)]
+    return [*pieces, Piece(f"v{number}", whole, all_values, f"r{number}" if call.kept else None)]
 
 
 def _put_back(node, piece, known=None):
@@ -150,7 +180,7 @@ def _body(calls):
                 type = TYPE_NAMES[attribute.type_in(call.loop.compute)]
                 place = MAX_INPUTS * number + index
                 text.append(f"  const {type} s{number}_{attribute.name} = attribute<{type}>(scalars[{place}]);")
-    pieces = {piece.name: piece for number, call in enumerate(calls) for piece in _pieces(number, call)}
+    pieces = {piece.name: piece for piece in _pieces(calls)}
     loops = _loops(pieces.values())
     crossing = {
         name for loop in loops for piece in loop for name in _read(piece)

@@ -30,6 +30,7 @@ OPERATIONS = {
     "add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor", "not", "where", "cast",
     "literal", "variable",
 }  # fmt: skip
+CHEAP = OPERATIONS | {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit"}
 
 # What vectorizes of other numbers than real ones, beside the operations: not the division of integers, and of complex
 # numbers neither division nor functions, which have branches.
@@ -201,6 +202,26 @@ def nodes(expression):
             seen[id(node)] = node
             pending.extend(node.args)
     return seen.values()
+
+
+def is_heavy(expression):
+    """Whether it calls a function that is more than arithmetic."""
+    return any(node.op not in CHEAP for node in nodes(expression))
+
+
+def shares_functions(operator):
+    """Whether the derivative is a factor of the gradient and calls a function on what the formula calls it on: then it
+    is worth making both at once (Note [Slopes] in native/dispatch/late_slopes.cpp).
+    """
+    if operator.attributes or "f32" not in operator.backward_types or operator.uses() != [operator.inputs[:1]]:
+        return False
+    forward, backward = Loop(operator, "f32"), Loop(operator, "f32", 0)
+    factors = backward.expression.args if backward.expression.op == "mul" else ()
+    if len(factors) != 2 or repr(factors[0]) != "grad" or "grad" in variables(factors[1]):
+        return False
+    shared = {id(node) for node in nodes(forward.expression)} & {id(node) for node in nodes(factors[1])}
+    heavy = [node for node in nodes(forward.expression) if id(node) in shared and node.op not in CHEAP]
+    return bool(heavy) and all(loop.at_every_level and not loop.in_lanes for loop in (forward, backward))
 
 
 def loops_of(operator):
