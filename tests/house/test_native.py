@@ -118,6 +118,7 @@ OTHER_MEANINGS = {
     **dict.fromkeys(["cpu", "cuda"], "a device"),
     "max": "no limit, in the files of a cgroup",
     "to_dtype": "the cast that autocast makes: called, not described",
+    "mul": "the product of a gradient and a slope that was made before: called, not described",
 }  # fmt: skip
 
 

@@ -81,8 +81,8 @@ def _is_plain(loop):
 
 
 def _pieces(calls):
-    """The calls, cut so that each piece has at most one function that is more than arithmetic. What several calls take of
-    the same numbers is a piece of its own, once.
+    """The calls, cut so that each piece has at most one function that is more than arithmetic. A function that several
+    calls take of the same numbers is a piece of its own, once.
     """
     values = [_values(number, call) for number, call in enumerate(calls)]
     functions = collections.Counter(
