@@ -297,7 +297,7 @@ def _function_of(op, spec, shape):
     def vmap(info, in_dims, *flat):
         if op._vmap_rule is not None:
             values, dims = tree_unflatten(flat, spec), tree_unflatten(in_dims, spec)
-            from ..dispatch import translation  # which needs this module
+            from ..dispatch import translation  # upward: which needs this module
 
             by_place = [dim for dim, a in zip(dims, op._schema.arguments, strict=True) if not a.keyword_only]
             args, kwargs = translation.without_defaults(op._schema, values)

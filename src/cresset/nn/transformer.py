@@ -173,7 +173,9 @@ class TransformerEncoder(Module):
             return False
         if not self.mask_check:
             return True
-        return not cresset.compiler.is_compiling() and bool((hidden[:, :-1] <= hidden[:, 1:]).all())
+        from ..compiler import is_compiling  # upward: whether a program is recorded, which asks no values
+
+        return not is_compiling() and bool((hidden[:, :-1] <= hidden[:, 1:]).all())
 
 
 class TransformerDecoderLayer(Module):
