@@ -518,3 +518,17 @@ def test_an_ellipsis_in_parentheses_is_one_dimension():
     for pattern in ("(...) -> (...)", "a b (...) -> a ... b"):
         with pytest.raises(ValueError, match="an ellipsis in parentheses on the left"):
             rearrange(x, pattern)
+
+
+def test_the_gradient_of_a_sparse_or_nested_tensor_is_of_its_kind():
+    sparse = cresset.tensor([[0.0, 3.0], [4.0, 0.0]]).to_sparse()
+    slope = cresset.func.grad(lambda x: (x.coalesce().values() ** 2).sum())(sparse)
+    assert slope.layout == cresset.sparse_coo and slope.to_dense().tolist() == [[0.0, 6.0], [8.0, 0.0]]
+    nested = cresset.nested.nested_tensor([cresset.ones(1, 2), cresset.ones(3, 2)], layout=cresset.jagged)
+    slope, value = cresset.func.grad_and_value(lambda x: (x * x).values().sum())(nested)
+    assert slope.layout == cresset.jagged and slope.values().unique().tolist() == [2.0] and value.item() == 8.0
+    doubled, pull = cresset.func.vjp(lambda x: x * 2, nested)
+    assert doubled.values().unique().tolist() == [2.0] and not doubled.requires_grad
+    assert pull(doubled)[0].values().unique().tolist() == [4.0]
+    unused = cresset.func.grad(lambda x: cresset.ones(()))(nested)
+    assert unused.layout == cresset.jagged and not unused.values().any()

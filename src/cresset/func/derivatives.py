@@ -161,6 +161,8 @@ class Reverse:
         return args, args[places[0]] if isinstance(argnums, int) else tuple(args[place] for place in places)
 
     def tracked(self, tensor):
+        if hasattr(type(tensor), "_recorded"):  # made of others; see Note [Interpreted tensors]
+            return tensor._with(self.tracked(tensor._recorded))
         tensor = lifted(tensor)
         if tensor.requires_grad:
             return tensor.view_as(tensor)
@@ -178,7 +180,7 @@ class Reverse:
                     f"shape of {output.shape}."
                 )
         if not recorded or not inputs:
-            return [cresset.zeros_like(x) for x in map(detach_raw, inputs)]
+            return [zeros_of(x) for x in inputs]
         if create_graph is None:
             create_graph = self.recording and (
                 any(map(level_of, outputs))  # what the samples' batches are made of may be recorded below
@@ -193,10 +195,7 @@ class Reverse:
             create_graph=create_graph,
             allow_unused=True,
         )
-        return [
-            cresset.zeros_like(detach_raw(x)) if slope is None else slope
-            for x, slope in zip(inputs, found, strict=True)
-        ]
+        return [zeros_of(x) if slope is None else slope for x, slope in zip(inputs, found, strict=True)]
 
     def released(self, tree):
         """Results without what only this derivative could use."""
@@ -207,9 +206,15 @@ class Reverse:
             return result
         if not self.recording:
             return result.detach()
+        if hasattr(type(result), "_recorded"):
+            return result._with(self._released(result._recorded)) if result.requires_grad else result
         if not result.requires_grad or not _native.depends_only_on(result, tuple(self.leaves)):
             return result
         return with_tangents_of(result, detach_raw(result))
+
+
+def zeros_of(tensor):
+    return cresset.zeros_like(tensor.detach() if hasattr(type(tensor), "_recorded") else detach_raw(tensor))
 
 
 def is_recorded(tensor):
