@@ -132,3 +132,30 @@ def test_without_room_for_threads_the_caller_does_the_work():
         assert few == many == 2 << 20
         print("well")
     """) == "well"  # fmt: skip  # noqa: E501
+
+
+def test_denormals_are_flushed_in_every_thread_that_helps():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            """
+import cresset
+tiny = cresset.full((1 << 20,), 1e-40)
+cresset.set_num_threads(2)
+for on in (True, False, True, False):
+    supported = cresset.set_flush_denormal(on)
+    kept = int((tiny * 0.5 > 0).sum())
+    cresset.set_flush_denormal(False)
+    assert kept == (0 if on and supported else tiny.numel()), (on, kept)
+try:
+    cresset.set_flush_denormal(1)
+except RuntimeError as error:
+    assert "flush_denormal expects a bool, but got int" in str(error)
+""",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@
 #include <exception>
 #include <thread>
 
+#include "base/denormals.h"
 #include "base/thread_data.h"
 
 namespace cresset {
@@ -84,6 +85,7 @@ struct alignas(64) Region {
   void* work;
   Failure* failure;
   int64_t n, count;
+  bool flush;  // denormals, as in the caller's thread: the result does not depend on who computes it
   alignas(64) std::atomic<uint64_t> open[kWords];
   alignas(64) std::atomic<uint32_t> left{0};  // pieces that have not ended
   std::atomic<bool> caller_sleeps{false};
@@ -162,6 +164,7 @@ void run_piece(Region& r, int64_t k) {
 bool help(Region& r, int seat) {
   bool helped = false;
   for (int k; (k = claim(r, seat)) >= 0; helped = true) {
+    if (r.flush != flushes_denormals()) flush_denormals(r.flush);
     run_piece(r, k);
     if (r.left.fetch_sub(1) == 1 && r.caller_sleeps.load()) r.left.notify_all();
   }
@@ -256,6 +259,7 @@ void run_pieces(int64_t n, int64_t threads, RangeWork piece, void* work) {
   if (!r) return piece(work, 0, n);
   Failure failure;
   r->piece = piece, r->work = work, r->failure = &failure, r->n = n, r->count = pieces;
+  r->flush = flushes_denormals();
   r->left.store(static_cast<uint32_t>(pieces), std::memory_order_relaxed);
   for (int w = 0; 64 * w < pieces; ++w) {
     const int bits = std::min(pieces - 64 * w, 64);

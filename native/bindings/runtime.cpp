@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/denormals.h"
 #include "base/parallel.h"
 #include "base/thread_data.h"
 #include "bindings/arguments.h"
@@ -104,6 +105,17 @@ void add_runtime(PyObject* module) {
         set_thread_count(static_cast<int>(std::min<long long>(n, std::numeric_limits<int>::max())));
       },
       "set_num_threads(int)\n\nHow many threads an operation may use.");
+  m.def(
+      "set_flush_denormal",
+      [](nb::handle mode) {
+        check(PyBool_Check(mode.ptr()), "set_flush_denormal: flush_denormal expects a bool, but got ",
+              Py_TYPE(mode.ptr())->tp_name);
+        flush_denormals(mode.ptr() == Py_True);
+        return kCanFlushDenormals;
+      },
+      nb::arg("mode").none(),
+      "set_flush_denormal(mode) -> bool\n\nLet this thread's operations take numbers for zero that are too small for a "
+      "whole mantissa, or compute with them; False where the processor cannot.");
   m.def("set_fill_uninitialized", set_fill_uninitialized,
         "Fill empty tensors, so that reading them gives the same in every run.");
   m.def(

@@ -31,6 +31,7 @@ from ._native import (  # noqa: F401
     promote_types,
     result_type,
     set_default_dtype,
+    set_flush_denormal,
     set_num_threads,
 )  # fmt: skip
 from .version import __version__  # noqa: F401

@@ -2,6 +2,7 @@
 
 import numbers
 import sys
+from functools import partialmethod
 
 from . import _native
 
@@ -15,35 +16,16 @@ class _StorageBase:
     def _converted(self, dtype):
         return TypedStorage._of(self._bytes.to(dtype))
 
-    def double(self):
-        return self._converted(_native.float64)
-
-    def float(self):
-        return self._converted(_native.float32)
-
-    def half(self):
-        return self._converted(_native.float16)
-
-    def bfloat16(self):
-        return self._converted(_native.bfloat16)
-
-    def long(self):
-        return self._converted(_native.int64)
-
-    def int(self):
-        return self._converted(_native.int32)
-
-    def short(self):
-        return self._converted(_native.int16)
-
-    def char(self):
-        return self._converted(_native.int8)
-
-    def byte(self):
-        return self._converted(_native.uint8)
-
-    def bool(self):
-        return self._converted(_native.bool)
+    double = partialmethod(_converted, _native.float64)
+    float = partialmethod(_converted, _native.float32)
+    half = partialmethod(_converted, _native.float16)
+    bfloat16 = partialmethod(_converted, _native.bfloat16)
+    long = partialmethod(_converted, _native.int64)
+    int = partialmethod(_converted, _native.int32)
+    short = partialmethod(_converted, _native.int16)
+    char = partialmethod(_converted, _native.int8)
+    byte = partialmethod(_converted, _native.uint8)
+    bool = partialmethod(_converted, _native.bool)
 
 
 class UntypedStorage(_native.StorageBase, _StorageBase):
@@ -190,6 +172,12 @@ class UntypedStorage(_native.StorageBase, _StorageBase):
         return shared_memory.share(self._bytes).descriptor, self.nbytes()
 
     @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        """A new storage of `size` bytes in shared memory; of a GPU's, which other processes can open in any case."""
+        made = cls(size, device=device)
+        return made if made.is_cuda else made.share_memory_()
+
+    @classmethod
     def _new_shared_fd_cpu(cls, descriptor, size):
         """A storage on the shared memory behind a file descriptor, which stays the caller's."""
         import os
@@ -291,7 +279,14 @@ class UntypedStorage(_native.StorageBase, _StorageBase):
         return made
 
     def __repr__(self):
-        return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"
+        return _shown(self, f"torch.storage.UntypedStorage(device={self.device})")
+
+
+def _shown(storage, what):
+    """A storage as PyTorch prints it: an element a line, and what it is."""
+    is_there = storage.device.type != "meta" and not isinstance(storage, PythonStorage)
+    elements = " " + "\n ".join(map(str, storage.tolist())) if is_there else "..."
+    return f"{elements}\n[{what} of size {len(storage)}]"
 
 
 def _refused(name):
@@ -493,6 +488,11 @@ class TypedStorage:
 
     _is_shared, _share_memory_ = is_shared, share_memory_
 
+    def _new_shared(self, size, *, device=None):
+        """A new storage of `size` elements of this one's dtype, in shared memory."""
+        bytes_ = UntypedStorage._new_shared(size * self.element_size(), device=device or "cpu")
+        return TypedStorage(wrap_storage=bytes_, dtype=self.dtype)
+
     def _share_fd_cpu_(self):
         return self._untyped_storage._share_fd_cpu_()
 
@@ -646,7 +646,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype)
 
     def __repr__(self):
-        return f"{TypedStorage.__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}"
+        return _shown(self, f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})")
 
 
 # What quantized elements are kept as.

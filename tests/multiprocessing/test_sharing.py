@@ -89,3 +89,12 @@ def test_the_sharing_strategy_reads_back():
         assert mp.get_sharing_strategy() == "file_system"
     finally:
         mp.set_sharing_strategy(before)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_a_batch_is_collated_into_new_shared_memory():
+    row = cresset.tensor([1.0, 2.0])
+    for memory in (row.storage()._new_shared(4), row.untyped_storage()._new_shared(16, device=row.device)):
+        assert memory.is_shared()
+        out = cresset.stack([row, row * 2], out=cresset.empty(0).set_(memory).resize_(2, 2))
+        assert out.is_shared() and out.data_ptr() == memory.data_ptr() and out.tolist() == [[1.0, 2.0], [2.0, 4.0]]

@@ -8,6 +8,7 @@ import pytest
 
 import cresset
 import cresset.nn.functional as F
+from cresset import nn
 from cresset.autograd import gradcheck
 
 
@@ -397,3 +398,23 @@ def test_batch_norm_of_one_value_a_channel_is_refused_in_training_even_of_no_cha
         with pytest.raises(ValueError, match="more than 1 value per channel"):
             F.batch_norm(cresset.ones(shape), None, None, training=True)
     assert F.batch_norm(cresset.ones(1, 0, 5), None, None, training=True).shape == (1, 0, 5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: F.mse_loss(x, x[:, :1]),
+        lambda x: F.kl_div(x, x),
+        lambda x: F.softmax(x),
+        lambda x: nn.Softmax()(x),
+        lambda x: nn.LogSoftmax()(x),
+        lambda x: nn.Softmin()(x),
+        lambda x: F.grid_sample(x[None, None], cresset.zeros(1, 1, 1, 2)),
+        lambda x: F.upsample(x[None, None], scale_factor=2),
+        lambda x: nn.TransformerEncoderLayer(2, 1, 2)(x, cresset.zeros(2, 2), x[0] > 1),
+    ],
+)
+def test_a_warning_names_the_line_of_the_caller(call):
+    with pytest.warns(UserWarning) as caught:
+        call(cresset.ones(2, 2))
+    assert [(w.filename, w.lineno) for w in caught][0] == (__file__, call.__code__.co_firstlineno)

@@ -310,3 +310,13 @@ def test_storages_of_the_gpu_are_not_made_of_a_buffer():
     for call in (cresset.cuda.ByteStorage.from_buffer, cresset.cuda.FloatStorage.from_buffer):
         with pytest.raises(RuntimeError, match="Not available for CUDA storage"):
             call(b"1234", "little")
+
+
+def test_a_storage_is_printed_element_by_element():
+    memory = cresset.tensor([1, 2], dtype=cresset.uint8).untyped_storage()
+    assert repr(memory) == " 1\n 2\n[torch.storage.UntypedStorage(device=cpu) of size 2]"
+    assert (
+        repr(cresset.UntypedStorage(3, device="meta")) == "...\n[torch.storage.UntypedStorage(device=meta) of size 3]"
+    )
+    typed = cresset.TypedStorage([0.5], dtype=cresset.float64)
+    assert repr(typed) == " 0.5\n[torch.storage.TypedStorage(dtype=torch.float64, device=cpu) of size 1]"

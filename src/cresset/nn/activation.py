@@ -371,7 +371,7 @@ class Softmin(_AlongDim):
     """softmax of -x along `dim`."""
 
     def forward(self, input):
-        return F.softmin(input, self.dim, _stacklevel=5)
+        return F.softmin(input, self.dim, _stacklevel=3)
 
     def extra_repr(self):
         return f"dim={self.dim}"
@@ -385,7 +385,7 @@ class Softmax(_AlongDim):
     """
 
     def forward(self, input):
-        return F.softmax(input, self.dim, _stacklevel=5)
+        return F.softmax(input, self.dim, _stacklevel=4)
 
     def extra_repr(self):
         return f"dim={self.dim}"
@@ -397,14 +397,14 @@ class Softmax2d(Module):
     def forward(self, input):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3, _stacklevel=5)
+        return F.softmax(input, -3)
 
 
 class LogSoftmax(_AlongDim):
     """log(softmax(x)) along `dim`."""
 
     def forward(self, input):
-        return F.log_softmax(input, self.dim, _stacklevel=5)
+        return F.log_softmax(input, self.dim, _stacklevel=4)
 
     def extra_repr(self):
         return f"dim={self.dim}"

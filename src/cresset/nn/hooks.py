@@ -183,7 +183,7 @@ class BackwardHook:
                     warnings.warn(
                         "Full backward hook is firing when gradients are computed with respect to module outputs since "
                         "no inputs require gradients.",
-                        stacklevel=2,
+                        stacklevel=3,
                     )
                 for hook in self.hooks:
                     replaced = hook(self.module, inputs, outputs)

@@ -29,9 +29,9 @@ from .state import HasState
 _native.set_module_hooks((FORWARD_HOOKS, FORWARD_PRE_HOOKS, BACKWARD_HOOKS, BACKWARD_PRE_HOOKS))
 
 
-def _indented(text):
+def _indented(text, spaces=2):
     """`text` with all lines but the first moved to the right."""
-    return text.replace("\n", "\n  ")
+    return text.replace("\n", "\n" + " " * spaces)
 
 
 def _kind(value):

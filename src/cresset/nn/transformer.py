@@ -99,7 +99,7 @@ class TransformerEncoderLayer(Module):
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         """Encode `src`; the masks are those of MultiheadAttention."""
-        padding = _as_added(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
+        padding = _as_added(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask", stacklevel=3)
         mask = _as_added(src_mask, "src_mask", src.dtype, check_other=False)
         x = src
         if self.norm_first:
@@ -151,7 +151,9 @@ class TransformerEncoder(Module):
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         """Encode `src`; whether `mask` is causal is found out if `is_causal` is None."""
-        src_key_padding_mask = _as_added(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
+        src_key_padding_mask = _as_added(
+            src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask", stacklevel=3
+        )
         mask = _as_added(mask, "mask", src.dtype, check_other=False)
         batch_first = self.layers[0].self_attn.batch_first
         is_causal = _is_causal(mask, is_causal, _length(src, batch_first))

@@ -95,7 +95,7 @@ def _project(query, key, value, weight, bias):
     return tuple(cresset.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
 
 
-def _as_added(mask, name, dtype, other=None, other_name="", check_other=True):
+def _as_added(mask, name, dtype, other=None, other_name="", check_other=True, stacklevel=4):
     """A mask of True (hidden) and False as numbers to add to the scores."""
     if mask is None:
         return None
@@ -104,7 +104,7 @@ def _as_added(mask, name, dtype, other=None, other_name="", check_other=True):
     if check_other and other is not None and other.dtype != mask.dtype:
         warnings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     if mask.is_floating_point():
         return mask

@@ -43,7 +43,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(_CHANGED.format("grid_sample and affine_grid"), stacklevel=2)
+        warnings.warn(_CHANGED.format("grid_sample and affine_grid"), stacklevel=3)  # beyond autocast
         align_corners = False
     check_places(input, grid)
     spatial = input.ndim - 2

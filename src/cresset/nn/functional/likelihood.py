@@ -262,7 +262,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            stacklevel=3,  # beyond autocast
         )
     loss = cresset.kl_div_elementwise(input, target, log_target)
     if reduction == "batchmean":

@@ -16,7 +16,7 @@ def _broadcast_with_warning(input, target):
         f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
         "This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size.",
-        stacklevel=3,
+        stacklevel=4,  # beyond the loss and its autocast
     )
     return cresset.broadcast_tensors(input, target)
 

@@ -78,6 +78,7 @@ for _name, _sources in _FILES.items():
     globals().update({k: v for k, v in vars(_place).items() if isinstance(v, type) and issubclass(v, Module)})
 
 vars(_made["module"])["_EXTRA_STATE_KEY_SUFFIX"] = state.EXTRA_STATE
+vars(_made["module"])["_addindent"] = module._indented
 for _name in (
     "FORWARD_PRE_HOOKS", "FORWARD_HOOKS", "FORWARD_HOOKS_WITH_KWARGS", "FORWARD_HOOKS_ALWAYS_CALLED",
     "BACKWARD_PRE_HOOKS", "BACKWARD_HOOKS",
