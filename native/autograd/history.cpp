@@ -359,6 +359,7 @@ void become_view(const Tensor& t, const Tensor& view) {
     state.grad_fn = std::move(node);
     t->requires_grad = true;
   }
+  if (t->has_tangent) state_for_writing(t.get()).tangents = state_of(view.get())->tangents;  // the same views of them
   t->sizes = view.sizes();
   t->strides = view.strides();
   t->offset = view.offset();

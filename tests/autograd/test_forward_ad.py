@@ -366,3 +366,21 @@ def test_the_primal_of_a_result_has_no_tangent():
             assert fw.unpack_dual(primal * 3).tangent is None
             assert primal.tolist() == dual.tolist() and primal.stride() == dual.stride()
             assert primal.data_ptr() == dual.data_ptr()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.t_(),
+        lambda x: x.transpose_(0, 1),
+        lambda x: x.unsqueeze_(1),
+        lambda x: x.unsqueeze_(0).squeeze_(),
+        lambda x: x.as_strided_((2, 2), (3, 1)),
+    ],
+)
+def test_the_tangent_follows_a_tensor_that_becomes_a_view_of_itself(change):
+    primal = cresset.arange(6.0).reshape(2, 3)
+    with fw.dual_level():
+        x = fw.make_dual(primal, primal * 10).clone()
+        change(x)
+        assert fw.unpack_dual(x).tangent.equal(x * 10) and fw.unpack_dual(x * 2).tangent.equal(x * 20)

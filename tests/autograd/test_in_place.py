@@ -558,3 +558,26 @@ def test_of_many_tensors_none_is_written_to_where_one_is_refused(refused, change
     with pytest.raises(RuntimeError, match="in-place|inplace"):
         getattr(cresset, "_foreach_" + change)([first, refused(last)])
     assert first.tolist() == [4.0, 4.0] and first._version == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.float_power_(2.5),
+        lambda x: x.float_power_(cresset.full((2, 2), 1.5, dtype=x.dtype)),
+        lambda x: x.polygamma_(1),
+        lambda x: x.mvlgamma_(1),
+        lambda x: x.renorm_(2, 0, 0.5),
+        lambda x: cresset.nn.functional.elu_(x, 1.0, 2.0, 0.5),
+    ],
+    ids=["float_power_", "float_power_ of a tensor", "polygamma_", "mvlgamma_", "renorm_", "elu_ scaled"],
+)
+def test_a_function_of_others_in_place_is_differentiated_at_what_was_there(change):
+    x = cresset.tensor([[0.75, 1.5], [2.25, -0.5]], dtype=cresset.float64).abs().requires_grad_()
+    assert cresset.autograd.gradcheck(lambda x: change(x.clone()), (x,))
+
+
+def test_the_derivative_by_an_operand_is_taken_at_what_was_there():
+    base, power = cresset.tensor([2.0, 3.0], dtype=cresset.float64), leaf(3.0, 2.0).double()
+    (grad,) = cresset.autograd.grad(base.float_power_(power).sum(), power)
+    assert cresset.allclose(grad, cresset.tensor([8.0, 9.0]).double() * cresset.tensor([2.0, 3.0]).double().log())

@@ -4,7 +4,7 @@ import cresset
 from cresset.tensors.tensor import refuse_gradient
 
 from .. import _native
-from .registry import alias, function, functions, functions_in_place, methods, operator
+from .registry import alias, as_it_was, function, functions, functions_in_place, methods, operator
 
 operator(
     "floor_divide",
@@ -83,7 +83,7 @@ def float_power_(input, exponent):
     >>> cresset.tensor([2.0], dtype=cresset.float64).float_power_(3)
     tensor([8.], dtype=torch.float64)
     """
-    result = float_power(input, exponent)
+    result = float_power(as_it_was(input, exponent), exponent)
     if input.dtype != result.dtype:
         raise RuntimeError(
             f"float_power_: the base given to float_power_ has dtype {input.dtype} but the operation's result "
@@ -216,7 +216,7 @@ def _polygamma_method(self, n):
 
 def _polygamma_in_place(self, n):
     """In-place form of `polygamma`."""
-    result = polygamma(n, self)
+    result = polygamma(n, as_it_was(self))
     _native.check_cast("polygamma_", result.dtype, self.dtype)
     return self.copy_(result)
 

@@ -279,13 +279,19 @@ def resize_out(public, out, shape):
 def _in_place(definition, public):
     @functools.wraps(definition)
     def in_place(input, *args, **kwargs):
-        result = definition(input, *args, **kwargs)
+        result = definition(as_it_was(input, *args, *kwargs.values()), *args, **kwargs)
         _native.check_cast(f"{public}_", result.dtype, input.dtype)
         return input.copy_(result)
 
     in_place.__name__ = in_place.__qualname__ = public + "_"
     in_place.__doc__ = f"In-place form of `{public}`."
     return in_place
+
+
+def as_it_was(input, *others):
+    """What the result that will be copied into `input` is computed from: a copy, where backward may ask for it."""
+    recorded = _native.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in (input, *others))
+    return input.clone() if recorded else input
 
 
 def functions_in_place(*names):

@@ -7,6 +7,7 @@ import warnings
 import cresset
 
 from ...ops.autocast import autocast
+from ...ops.registry import as_it_was
 
 
 def relu(input, inplace=False):
@@ -127,7 +128,8 @@ def elu_(input, alpha=1.0, scale=1, input_scale=1):
     """`elu` in place; `scale` multiplies what comes out, `input_scale` the exponent."""
     if scale == 1 and input_scale == 1:
         return cresset.elu_(input, alpha)
-    return input.copy_(cresset.where(input > 0, input * scale, cresset.expm1(input * input_scale) * (alpha * scale)))
+    x = as_it_was(input)
+    return input.copy_(cresset.where(x > 0, x * scale, cresset.expm1(x * input_scale) * (alpha * scale)))
 
 
 def celu(input, alpha=1.0, inplace=False):
