@@ -68,7 +68,7 @@ void check_one_dtype(const Call& c, const PointwiseDefinition& def) {
   const TensorImpl* first = nullptr;
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
-    if (v.kind != Kind::tensor) continue;
+    if (v.kind != Kind::tensor || (i == 2 && v.tensor_->sizes.empty())) continue;  // a 0-d weight counts as a number
     if (!first) first = v.tensor_;
     check(v.tensor_->dtype == first->dtype, c.op.name(), ": expected dtype ", name_of(first->dtype),
           " for all operands but got dtype ", name_of(v.tensor_->dtype), "; ", def.name,

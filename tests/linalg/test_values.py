@@ -400,3 +400,10 @@ def test_cholesky_names_the_matrix_of_a_batch_whose_pivot_is_nan():
     assert linalg.cholesky_ex(batch).info.tolist() == [0, 2, 0]
     with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 1\).*leading minor of order 2"):
         linalg.cholesky(batch, upper=True)
+
+
+def test_eigenvalues_are_cast_to_an_out_that_holds_them():
+    out = cresset.empty(0, dtype=cresset.complex128)
+    assert linalg.eigvals(cresset.eye(2), out=out) is out and out.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="Expected eigenvalues to be safely castable from ComplexFloat dtype"):
+        linalg.eigvals(cresset.eye(2), out=cresset.empty(0))

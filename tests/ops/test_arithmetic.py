@@ -78,3 +78,18 @@ def test_float_power_writes_to_an_out_of_its_own_dtype():
     assert cresset.float_power(cresset.tensor([2, 3]), 2, out=out) is out and out.tolist() == [4.0, 9.0]
     with pytest.raises(RuntimeError, match="float_power"):
         cresset.float_power(cresset.tensor([2, 3]), 2, out=cresset.empty(2))
+
+
+@pytest.mark.parametrize("dtype", [cresset.float64, cresset.float16, cresset.complex64])
+def test_a_0d_weight_of_lerp_counts_as_a_number(dtype):
+    x, weight = cresset.ones(2, dtype=dtype), cresset.tensor(0.5)
+    assert x.lerp(x + 1, weight).tolist() == [1.5, 1.5] and x.lerp(x + 1, weight).dtype is dtype
+    assert x.clone().lerp_(x + 1, weight).tolist() == [1.5, 1.5]
+    with pytest.raises(RuntimeError, match="expected dtype"):
+        x.lerp(x + 1, weight.reshape(1))
+
+
+def test_the_gradient_of_a_0d_weight_of_lerp_has_its_dtype():
+    x, weight = cresset.ones(2, dtype=cresset.float64), cresset.tensor(0.5, requires_grad=True)
+    x.lerp(x + 3, weight).sum().backward()
+    assert weight.grad.dtype is cresset.float32 and weight.grad.item() == 6.0

@@ -65,3 +65,9 @@ def test_the_gradient_of_a_nan_goes_to_the_nans(reduce):
     y.sum().backward()
     between = [0.0, 0.5, 0.5] if reduce == "max" else [1.0, 0.0, 0.0]
     assert x.grad.tolist() == [1.0, 0.0, *between, 0.5, 0.5]
+
+
+def test_the_gradient_of_a_product_with_a_nan_is_known_at_the_nan():
+    x = cresset.tensor([float("nan"), 3.0, 4.0, 5.0], requires_grad=True)
+    cresset.segment_reduce(x, "prod", lengths=cresset.tensor([2, 2]), initial=2).sum().backward()
+    assert x.grad[0] == 6.0 and x.grad[1].isnan() and x.grad[2:].tolist() == [10.0, 8.0]

@@ -265,7 +265,7 @@ def _check_finite(who, A):
 
 
 @autocast(cpu="float32")
-@with_out
+@with_out(casts=True)
 def eig(A) -> Any:
     """A V = V diag(L) for any square A that has enough eigenvectors; L and V are complex, in no order.
 
@@ -278,7 +278,7 @@ def eig(A) -> Any:
 
 
 @autocast(cpu="float32")
-@with_out(result="eigenvalues")
+@with_out(casts=True, result="eigenvalues")
 def eigvals(A):
     """The eigenvalues of any square matrix, complex, in no order.
 

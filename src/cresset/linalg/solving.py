@@ -399,11 +399,11 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
     if not B.ndim:
         raise RuntimeError(f"{who}: other must have at least 1 dimension.")
     check_same_dtype(who, A, B, ("input", "other"))
-    drivers = ("gels",) if A.is_cuda else ("gelsy", "gels", "gelsd", "gelss")
-    driver = drivers[0] if driver is None else driver
+    drivers = ("gels",) if A.is_cuda else ("gels", "gelsy", "gelsd", "gelss")
+    driver = driver or ("gels" if A.is_cuda else "gelsy")
     if driver not in drivers:
         raise RuntimeError(
-            f"{who}: parameter `driver` should be one of ({', '.join(sorted(drivers))}) on {A.device}, got {driver}"
+            f"{who}: parameter `driver` should be one of ({', '.join(drivers)}) on {A.device}, got {driver}"
         )
     of_vectors = B.ndim == 1 or B.shape == A.shape[:-1]
     if B.size(-1 if of_vectors else -2) != A.size(-2):

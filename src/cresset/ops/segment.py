@@ -68,8 +68,8 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     begun = data.new_full(shape, _IDENTITY[reduce] if initial is None else initial)
     kind = "sum" if reduce == "mean" else _SCATTERED[reduce]
     reduced = begun.scatter_reduce(axis, index, data, kind, include_self=True).narrow(axis, 0, count)
-    if reduce in ("max", "min") and data.requires_grad:
-        return _with_gradient_of_nan(reduced, data, axis, index, shape)
+    if reduce in ("max", "min", "prod") and data.requires_grad:
+        return _with_gradient_of_nan(reduce, reduced, begun, data, axis, index)
     if reduce != "mean":
         return reduced
     members = (ends - starts).to(data.dtype).reshape(*ends.shape, *[1] * (data.ndim - axis - 1))
@@ -78,12 +78,18 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     return reduced / members
 
 
-def _with_gradient_of_nan(reduced, data, axis, index, shape):
-    """The largest or smallest elements, where a nan is one: the gradient goes to the nans, in equal parts."""
-    is_nan = data.isnan()
-    count = data.new_zeros(shape).scatter_add(axis, index, is_nan.to(data.dtype)).narrow(axis, 0, reduced.size(axis))
-    nans = data.new_zeros(shape).scatter_add(axis, index, cresset.where(is_nan, data, 0))
-    return cresset.where(count > 0, nans.narrow(axis, 0, reduced.size(axis)) / count, reduced)
+def _with_gradient_of_nan(reduce, reduced, begun, data, axis, index):
+    """The results where a nan is in the segment: the gradient of the largest or smallest element goes to the nans, in
+    equal parts; that of a product to a single nan is the product of the others.
+    """
+    is_nan, segments = data.isnan(), reduced.size(axis)
+    nothing = cresset.zeros_like(begun)
+    count = nothing.scatter_add(axis, index, is_nan.to(data.dtype)).narrow(axis, 0, segments)
+    nans = nothing.scatter_add(axis, index, cresset.where(is_nan, data, 0)).narrow(axis, 0, segments)
+    if reduce == "prod":
+        others = begun.scatter_reduce(axis, index, data.masked_fill(is_nan, 1), "prod").narrow(axis, 0, segments)
+        return cresset.where(count > 0, nans * others.where(count < 2, float("nan")), others)
+    return cresset.where(count > 0, nans / count, reduced)
 
 
 function(segment_reduce, name="_segment_reduce")  # PyTorch's older name
