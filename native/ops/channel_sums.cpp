@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 512, kLanes = 8,
                   kChannels = 16,  // worked on together when they are innermost
-    kTogether = 4;                 // blocks of one channel otherwise: one set of lanes waits for each sum
+    kTogether = 4;  // blocks of one channel otherwise, or half as many: a set of lanes waits for each sum
 
 template <class T>
 struct Vectors {
@@ -157,18 +157,18 @@ CRESSET_INLINE Lanes<T> load_lanes(const T* from) {
   return v;
 }
 
-// kTogether whole blocks of one channel; what is found of them lies `step` apart. (16 x 64 images of 56 x 56: all
+// kCount whole blocks of one channel; what is found of them lies `step` apart. (16 x 64 images of 56 x 56: all
 // moments take 0.5 ms on one thread, block by block 1.1.)
-template <class T>
+template <class T, int64_t kCount>
 struct MomentsOfBlocks {
   template <class Fma>
   CRESSET_INLINE void run(const T* const* x, int64_t step, double* sums, T* centers, double* squares) {
-    Lanes<T> lanes[kTogether] = {}, center[kTogether];
+    Lanes<T> lanes[kCount] = {}, center[kCount];
     for (int64_t r = 0; r < kBlockRows; r += kLanes)
 #pragma GCC unroll 4
-      for (int64_t b = 0; b < kTogether; ++b) lanes[b] += load_lanes(x[b] + r);
+      for (int64_t b = 0; b < kCount; ++b) lanes[b] += load_lanes(x[b] + r);
 #pragma GCC unroll 4
-    for (int64_t b = 0; b < kTogether; ++b) {
+    for (int64_t b = 0; b < kCount; ++b) {
       const T total = meet_lanes<T>(lanes[b]);
       sums[b * step] = static_cast<double>(total);
       centers[b * step] = static_cast<T>(static_cast<double>(total) / static_cast<double>(kBlockRows));
@@ -177,24 +177,24 @@ struct MomentsOfBlocks {
     }
     for (int64_t r = 0; r < kBlockRows; r += kLanes)
 #pragma GCC unroll 4
-      for (int64_t b = 0; b < kTogether; ++b) {
+      for (int64_t b = 0; b < kCount; ++b) {
         const Lanes<T> d = load_lanes(x[b] + r) - center[b];
         lanes[b] += d * d;
       }
 #pragma GCC unroll 4
-    for (int64_t b = 0; b < kTogether; ++b) squares[b * step] = static_cast<double>(meet_lanes<T>(lanes[b]));
+    for (int64_t b = 0; b < kCount; ++b) squares[b * step] = static_cast<double>(meet_lanes<T>(lanes[b]));
   }
 };
-template <class T>
+template <class T, int64_t kCount>
 struct SumsOfBlocks {
   template <class Fma>
   CRESSET_INLINE void run(const T* const* g, const T* const* x, T mean, int64_t step, double* level, double* slope) {
-    Lanes<T> lanes[kTogether] = {}, products[kTogether] = {};
+    Lanes<T> lanes[kCount] = {}, products[kCount] = {};
     if (x) {
       const Lanes<T> center = Lanes<T>{} + mean;
       for (int64_t r = 0; r < kBlockRows; r += kLanes)
 #pragma GCC unroll 4
-        for (int64_t b = 0; b < kTogether; ++b) {
+        for (int64_t b = 0; b < kCount; ++b) {
           const Lanes<T> v = load_lanes(g[b] + r);
           lanes[b] += v;
           products[b] += v * (load_lanes(x[b] + r) - center);
@@ -202,10 +202,10 @@ struct SumsOfBlocks {
     } else {
       for (int64_t r = 0; r < kBlockRows; r += kLanes)
 #pragma GCC unroll 4
-        for (int64_t b = 0; b < kTogether; ++b) lanes[b] += load_lanes(g[b] + r);
+        for (int64_t b = 0; b < kCount; ++b) lanes[b] += load_lanes(g[b] + r);
     }
 #pragma GCC unroll 4
-    for (int64_t b = 0; b < kTogether; ++b) {
+    for (int64_t b = 0; b < kCount; ++b) {
       level[b * step] = static_cast<double>(meet_lanes<T>(lanes[b]));
       if (x) slope[b * step] = static_cast<double>(meet_lanes<T>(products[b]));
     }
@@ -261,8 +261,8 @@ template <class T>
 struct BlocksOfChannel {
   T buffers[kTogether][kBlockRows];
   const T* blocks[kTogether];
-  BlocksOfChannel(const ChannelImages& s, const ImageElements<T>& x, int64_t channel, int64_t block) {
-    for (int64_t b = 0; b < kTogether; ++b)
+  BlocksOfChannel(const ChannelImages& s, const ImageElements<T>& x, int64_t channel, int64_t block, int64_t count) {
+    for (int64_t b = 0; b < count; ++b)
       blocks[b] = rows_of_channel(s, x, channel, (block + b) * kBlockRows, kBlockRows, buffers[b]);
   }
 };
@@ -270,7 +270,8 @@ struct BlocksOfChannel {
 int64_t blocks_of(const ChannelImages& s) { return (s.each() + kBlockRows - 1) / kBlockRows; }
 int64_t rows_at(const ChannelImages& s, int64_t block) { return std::min(kBlockRows, s.each() - block * kBlockRows); }
 
-// f(block, first channel, channels) or f(block, one block or kTogether whole ones, channel), in parallel.
+// f(block, first channel, channels) or f(block, one block or kTogether or half as many whole ones, channel), in
+// parallel.
 template <class Inside, class Outside>
 void for_blocks(const ChannelImages& s, const Inside& inside, const Outside& outside) {
   const int64_t blocks = blocks_of(s),
@@ -281,8 +282,10 @@ void for_blocks(const ChannelImages& s, const Inside& inside, const Outside& out
       if (s.inside)
         for (int64_t c = 0; c < s.channels; c += kChannels) inside(i, c, std::min(kChannels, s.channels - c));
       else
-        for (int64_t b = 0, count; b < blocks; b += count)
-          outside(b, count = (b + kTogether) * kBlockRows <= s.each() ? kTogether : 1, i);
+        for (int64_t b = 0, count; b < blocks; b += count) {
+          const int64_t whole = s.each() / kBlockRows - b;
+          outside(b, count = whole >= kTogether ? kTogether : whole >= kTogether / 2 ? kTogether / 2 : 1, i);
+        }
     }
   });
 }
@@ -304,11 +307,13 @@ void channel_moments(const ChannelImages& s, const ImageElements<T>& x, double* 
       },
       [&](int64_t block, int64_t count, int64_t c) {
         const int64_t at = block * s.channels + c;
-        if (count == kTogether) {
-          const BlocksOfChannel<T> from(s, x, c, block);
-          return run_vectorized<MomentsOfBlocks<T>>(static_cast<const T* const*>(from.blocks), s.channels,
-                                                    sums.data() + at, centers.data() + at, around.data() + at);
-        }
+        const auto together = [&]<int64_t kCount>() {
+          const BlocksOfChannel<T> from(s, x, c, block, kCount);
+          run_vectorized<MomentsOfBlocks<T, kCount>>(static_cast<const T* const*>(from.blocks), s.channels,
+                                                     sums.data() + at, centers.data() + at, around.data() + at);
+        };
+        if (count == kTogether) return together.template operator()<kTogether>();
+        if (count == kTogether / 2) return together.template operator()<kTogether / 2>();
         T buffer[kBlockRows];
         const int64_t rows = rows_at(s, block);
         run_vectorized<MomentsOfBlock<T>>(rows_of_channel(s, x, c, block * kBlockRows, rows, buffer), rows,
@@ -353,14 +358,16 @@ class BlockSums {
   }
   void outside(const ImageElements<T>& g, int64_t block, int64_t count, int64_t c) {
     const int64_t at = block * s_.channels + c;
-    if (count == kTogether) {
-      const BlocksOfChannel<T> grads(s_, g, c, block);
+    const auto together = [&]<int64_t kCount>() {
+      const BlocksOfChannel<T> grads(s_, g, c, block, kCount);
       const auto add = [&](const T* const* x, T mean) {
-        run_vectorized<SumsOfBlocks<T>>(static_cast<const T* const*>(grads.blocks), x, mean, s_.channels,
-                                        levels_.data() + at, x ? slopes_.data() + at : nullptr);
+        run_vectorized<SumsOfBlocks<T, kCount>>(static_cast<const T* const*>(grads.blocks), x, mean, s_.channels,
+                                                levels_.data() + at, x ? slopes_.data() + at : nullptr);
       };
-      return x_ ? add(BlocksOfChannel<T>(s_, x_, c, block).blocks, mean_[c]) : add(nullptr, T(0));
-    }
+      return x_ ? add(BlocksOfChannel<T>(s_, x_, c, block, kCount).blocks, mean_[c]) : add(nullptr, T(0));
+    };
+    if (count == kTogether) return together.template operator()<kTogether>();
+    if (count == kTogether / 2) return together.template operator()<kTogether / 2>();
     T first[kBlockRows], second[kBlockRows];
     const int64_t rows = rows_at(s_, block), begin = block * kBlockRows;
     run_vectorized<SumsOfBlock<T>>(rows_of_channel(s_, g, c, begin, rows, first),

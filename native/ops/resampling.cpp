@@ -164,6 +164,23 @@ struct SpreadTaps {
     }
   }
 };
+// The same of one line of which `each` new elements that follow each other are copies of an old one. (Adding one by one
+// waits for what was just written: three times as long.)
+template <class T>
+struct AddCopies {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* __restrict x, int64_t each, int64_t count, T* __restrict out) {
+    const auto add = [&](auto n) __attribute__((always_inline)) {
+      for (int64_t i = 0; i < count; ++i) {
+        T total = 0;
+        for (int64_t k = 0; k < n; ++k) total += x[i * n + k];
+        out[i] = total;
+      }
+    };
+    if (each == 2) return add(std::integral_constant<int64_t, 2>());
+    add(each);
+  }
+};
 template <class T, int Count>
 void blend_line(const ResampledTaps<T>* taps, int64_t size, const T* x, T* out) {
   for (int64_t j = 0; j < size; ++j) {
@@ -179,11 +196,16 @@ void resample_axis(const ResampledAxis& axis, bool back, const T* x, T* y, int64
   const int64_t old = axis.old_size, size = axis.new_size;
   std::vector<ResampledTaps<T>> taps;
   for (int32_t j = 0; j < axis.new_size; ++j) taps.push_back(taps_of<T>(axis, j));
+  bool copies = size % old == 0;
+  for (int64_t j = 0; copies && j < size; ++j)
+    copies = taps[j].count == 1 && taps[j].weight[0] == T(1) && taps[j].at[0] == j / (size / old);
   const int64_t blocks = (inner + kColumns - 1) / kColumns;
   const auto one = [&](int64_t o, int64_t first, int64_t columns) {
     const T* from = x + o * (back ? size : old) * inner + first;
     T* to = y + o * (back ? old : size) * inner + first;
-    if (back) {
+    if (back && inner == 1 && copies) {
+      run_vectorized<AddCopies<T>>(from, size / old, old, to);
+    } else if (back) {
       for (int64_t j = 0; j < old; ++j) std::fill_n(to + j * inner, columns, T(0));
       for (int64_t j = 0; j < size; ++j) {
         if (inner == 1)

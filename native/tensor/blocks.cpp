@@ -55,12 +55,21 @@ void for_each_run(DimsView sizes, DimsView strides, int64_t begin, int64_t n, F&
   }
 }
 
+// Written as wide as loops read: narrower pieces would have to reach the cache before they could be read together.
+template <class T>
+struct FillLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(T* to, T value, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  }
+};
+
 template <class T>
 void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64_t from_step, int64_t n) {
   if (to_step == 1 && from_step == 1) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
   } else if (from_step == 0 && to_step == 1) {
-    std::fill(to, to + n, *from);
+    run_vectorized<FillLoop<T>>(to, *from, n);
   } else if (to_step == 1 && from_step == -1) {  // steps that the compiler knows are taken by whole vectors
     for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
   } else if (to_step == 1 && from_step == 2) {
@@ -91,17 +100,17 @@ void copy_rows(T* __restrict to, const T* __restrict from, int64_t row, int64_t 
   for (int64_t r = 0; r < rows; ++r) copy_run(to + r * n, 1, from + r * row, step, n);
 }
 
-// Written as wide as loops read: narrower pieces would have to reach the cache before they could be read together.
-template <class T>
-struct FillLoop {
-  template <class Fma>
-  CRESSET_INLINE void run(T* to, T value, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = value;
-  }
-};
 constexpr int64_t kShortestRow = 256;  // elements; shorter rows are gathered into blocks
 
 bool is_linear(DimsView sizes, DimsView strides) { return is_contiguous(sizes, strides); }
+
+// How many elements there are in memory: one that is broadcast counts once.
+int64_t elements_of(DimsView sizes, DimsView strides) {
+  int64_t n = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (strides[d] != 0) n *= sizes[d];
+  return n;
+}
 
 bool is_constant(DimsView sizes, DimsView strides) {
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -274,8 +283,7 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
 
   const int64_t out_width = size_of(operands[0].dtype);
   int64_t bytes = 0;
-  for (int k = 0; k < count; ++k)
-    if (how[k] != How::constant) bytes += n * size_of(operands[k].dtype);
+  for (int k = 0; k < count; ++k) bytes += elements_of(sizes, operands[k].strides) * size_of(operands[k].dtype);
   const bool reads_ahead = exceeds_cache(2 * bytes);
   bool writes_past = streams && exceeds_cache(bytes) && is_linear(sizes, operands[0].strides);
   for (int k = 1; k < count; ++k) writes_past = writes_past && operands[k].data != operands[0].data;
@@ -321,8 +329,9 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
           pointers[k] = o.strides.back() == 1 && o.dtype == o.loop_dtype ? starts[k] : buffers[k];
           if (o.strides.back() != 0) continue;
           char one[16];
-          converter(o.dtype, o.loop_dtype)(starts[k], one, 1);
-          fill_run(buffers[k], one, std::min(block, row_end - at), size_of(o.loop_dtype));
+          const char* element = starts[k];
+          if (o.dtype != o.loop_dtype) converter(o.dtype, o.loop_dtype)(element, one, 1), element = one;
+          fill_run(buffers[k], element, std::min(block, row_end - at), size_of(o.loop_dtype));
         }
         for (int64_t m; at < row_end; at += m) {
           m = std::min(block, row_end - at);

@@ -86,6 +86,17 @@ class TestResampling:
     def test_nearest_repeats(self):
         assert F.interpolate(cresset.tensor([[[1.0, 2.0]]]), scale_factor=2).tolist() == [[[1, 1, 2, 2]]]
 
+    @pytest.mark.parametrize(("size", "wanted"), [
+        (8, [0 + 1, 2 + 3, 4 + 5, 6 + 7]),
+        (12, [0 + 1 + 2, 3 + 4 + 5, 6 + 7 + 8, 9 + 10 + 11]),
+        (6, [0 + 1, 2, 3 + 4, 5]),
+        (2, [0, 0, 1, 0]),
+    ])  # fmt: skip
+    def test_the_gradient_of_nearest_is_the_sum_of_the_copies(self, size, wanted):
+        x = cresset.zeros(1, 1, 4, requires_grad=True)
+        F.interpolate(x, size=size, mode="nearest").backward(cresset.arange(float(size)).reshape(1, 1, size))
+        assert x.grad.flatten().tolist() == wanted
+
     @pytest.mark.parametrize(
         ("mode", "shape"), [("linear", (1, 1, 5)), ("bilinear", (1, 1, 5, 5)), ("trilinear", (1, 1, 5, 5, 5))]
     )
