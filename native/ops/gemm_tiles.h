@@ -76,11 +76,11 @@ struct Kernels {
 
   // ---- tiles
 
-  // R rows by V vectors of c. kPacked: a is a panel of kRows lines.
-  template <int R, int V, bool kPacked>
+  // R rows by V vectors of c. kSideBySide: so lie the lines of a, in a panel or as they are.
+  template <int R, int V, bool kSideBySide>
   static void tile(const Tile<T>& t) {
     Vector sums[R][V] = {};
-    const int64_t line = kPacked ? 1 : t.a_line, step = kPacked ? kRows : t.a_k, b_step = t.b_k;
+    const int64_t line = kSideBySide ? 1 : t.a_line, step = t.a_k, b_step = t.b_k;
     const T *a = t.a, *b = t.b;
     if (t.start)
 #pragma GCC unroll 8
@@ -88,7 +88,7 @@ struct Kernels {
 #pragma GCC unroll 8
         for (int j = 0; j < V; ++j) __builtin_prefetch(t.start + i * t.start_row + j * kLanes);
     for (int64_t p = t.k; p > 0; --p, a += step, b += b_step) {
-      if (kPacked) __builtin_prefetch(a + 16 * kRows);
+      if (kSideBySide) __builtin_prefetch(a + 16 * step);
       Vector row[V];
 #pragma GCC unroll 8
       for (int j = 0; j < V; ++j) row[j] = at(b + j * kLanes);
@@ -120,22 +120,22 @@ struct Kernels {
   }
 
   using TileFunction = void (*)(const Tile<T>&);
-  template <int V, bool kPacked, int... R>
+  template <int V, bool kSideBySide, int... R>
   static TileFunction choose(int64_t rows, std::integer_sequence<int, R...>) {
-    static constexpr TileFunction table[] = {tile<R + 1, V, kPacked>...};
+    static constexpr TileFunction table[] = {tile<R + 1, V, kSideBySide>...};
     return table[rows - 1];
   }
-  template <bool kPacked>
+  template <bool kSideBySide>
   static TileFunction choose(int64_t rows, int64_t columns) {
     constexpr auto all_rows = std::make_integer_sequence<int, kRows>();
-    if (columns > 2 * kLanes) return choose<3, kPacked>(rows, all_rows);
-    if (columns > kLanes) return choose<2, kPacked>(rows, all_rows);
-    return choose<1, kPacked>(rows, all_rows);
+    if (columns > 2 * kLanes) return choose<3, kSideBySide>(rows, all_rows);
+    if (columns > kLanes) return choose<2, kSideBySide>(rows, all_rows);
+    return choose<1, kSideBySide>(rows, all_rows);
   }
 
-  template <bool kPacked>
+  template <bool kSideBySide>
   static void any_tile(const Tile<T>& t, int64_t rows, int64_t columns) {
-    const TileFunction compute = choose<kPacked>(rows, columns);
+    const TileFunction compute = choose<kSideBySide>(rows, columns);
     if (columns % kLanes == 0) return compute(t);
     // Fewer columns than the vectors hold: by way of a buffer. b has been padded.
     alignas(64) T buffer[kRows * kColumns];
@@ -432,11 +432,16 @@ struct Kernels {
     const int64_t block_m =
         std::min(m, std::max<int64_t>(
                         second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
-    // A factor that is read once, or stays in the cache as it lies, is not worth packing; nor are rows of a that lie
-    // along k, unless there are so many columns that packing them costs nothing.
-    const bool pack_a =
-        !p.a.packed && (p.a.pack || ((p.a.k_step != 1 || n > kManyColumns) && n > kColumns && m * block_k > 4096));
-    const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);
+    // A factor that is read once, or stays in the cache as it lies, is not worth packing. Nor are lines along k, or
+    // side by side with less than a page from one k to the next, unless the other factor has so many lines that packing
+    // costs nothing.
+    const auto lies_well = [](const Factor<T>& f, int64_t others, bool along_k) {
+      const bool near = f.line_step == 1 && f.k_step * static_cast<int64_t>(sizeof(T)) < kPage;
+      return !f.pack && others <= kManyLines && (near || (along_k && f.k_step == 1));
+    };
+    const bool pack_a = !p.a.packed && (p.a.pack || (!lies_well(p.a, n, true) && n > kColumns && m * block_k > 4096));
+    const bool pack_b =
+        p.b.pack || p.b.line_step != 1 || (!lies_well(p.b, m, false) && m > 4 * kRows && n * block_k > 4096);
     const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1,
                   panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
     T *packed_b = nullptr, *packed_a = nullptr;
@@ -448,7 +453,7 @@ struct Kernels {
     Tile<T> t;
     t.alpha = p.alpha;
     t.a_line = p.a.line_step;
-    t.a_k = p.a.k_step;
+    t.a_k = pack_a || p.a.packed ? kRows : p.a.k_step;
     t.c_row = p.c_row;
     for (int64_t jc = 0; jc < n; jc += block_n) {
       const int64_t nc = std::min(block_n, n - jc);
@@ -482,7 +487,7 @@ struct Kernels {
                 any_tile<true>(t, rows, columns);
               } else {
                 t.a = p.a.data + (ic + i) * t.a_line + pc * t.a_k;
-                any_tile<false>(t, rows, columns);
+                t.a_line == 1 ? any_tile<true>(t, rows, columns) : any_tile<false>(t, rows, columns);
               }
             }
           }
