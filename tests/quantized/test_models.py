@@ -323,3 +323,25 @@ def test_zero_points_of_affine_schemes_are_int32_and_of_symmetric_ones_int64():
     ):
         kind(values)
         assert kind.calculate_qparams()[1].dtype == dtype
+
+
+@pytest.mark.parametrize("dtype, bounds", [("int8", (-128, 127)), ("uint8", (0, 255)), ("int16", (-32768, 32767))])
+def test_observers_take_plain_integers(dtype, bounds):
+    observer = q.MinMaxObserver(dtype=getattr(cresset, dtype))
+    assert (observer.quant_min, observer.quant_max) == bounds
+    narrow = q.MinMaxObserver(dtype=getattr(cresset, dtype), reduce_range=True)
+    assert narrow.quant_max == (bounds[1] if dtype == "int16" else bounds[1] // 2)
+    with pytest.raises(AssertionError, match="Default Observer only works for"):
+        q.MinMaxObserver(dtype=cresset.float32)
+
+
+def test_the_middle_of_unsigned_integers_stands_for_zero():
+    observer = q.MinMaxObserver(dtype=cresset.uint8, qscheme=cresset.per_tensor_symmetric)
+    observer(cresset.tensor([-1.0, 2.0]))
+    assert observer.calculate_qparams()[1].item() == 128
+
+
+def test_a_synchronized_norm_keeps_how_it_is_quantized():
+    norm = cresset.nn.BatchNorm1d(2)
+    norm.qconfig = q.default_qconfig
+    assert cresset.nn.SyncBatchNorm.convert_sync_batchnorm(norm).qconfig is q.default_qconfig

@@ -166,3 +166,36 @@ def test_the_parts_of_a_file_must_fit_each_other():
             rebuilt(axis)
     with pytest.raises(ValueError, match="scales/zero_points length"):
         rebuilt(0, channels=4)
+
+
+class TestWriting:
+    """What is written to a quantized tensor is rounded to what it can hold."""
+
+    def made(self):
+        return cresset.quantize_per_tensor(cresset.tensor([1.0, 2.0, 3.0]), 0.5, 1, cresset.quint8)
+
+    def test_numbers(self):
+        x = self.made()
+        x[0] = 2.3
+        assert x.tolist() == [2.5, 2.0, 3.0]
+        x[1:] = cresset.tensor([5.0, 6.1])
+        assert x.tolist() == [2.5, 5.0, 6.0]
+        assert x.fill_(1.2).tolist() == [1.0, 1.0, 1.0]
+        assert x.copy_(cresset.tensor([0.3, 0.5, 0.9])).tolist() == [0.5, 0.5, 1.0]
+
+    def test_a_quantized_tensor_brings_its_scale(self):
+        x, other = self.made(), cresset.quantize_per_tensor(cresset.tensor([3.0, 6.0, 9.0]), 3.0, 0, cresset.quint8)
+        assert x.copy_(other).tolist() == [3.0, 6.0, 9.0] and (x.q_scale(), x.q_zero_point()) == (3.0, 0)
+        with pytest.raises(RuntimeError, match="Copying from quantized Tensor to non-quantized Tensor is not allowed"):
+            cresset.zeros(3).copy_(other)
+
+    def test_a_tensor_like_it_has_its_scale(self):
+        like = cresset.empty_like(self.made())
+        assert (like.q_scale(), like.dtype, like.shape) == (0.5, cresset.quint8, (3,))
+
+
+def test_a_channel_of_a_tensor_with_scales_for_each():
+    rows = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    x = cresset.quantize_per_channel(rows, cresset.tensor([0.5, 1.0]), cresset.tensor([0, 1]), 0, cresset.quint8)
+    assert x[1].tolist() == [3.0, 4.0] and (x[1].q_scale(), x[1].q_zero_point()) == (1.0, 1)
+    assert x.unsqueeze(0).q_per_channel_axis() == 1 and x.unsqueeze(2).q_per_channel_axis() == 0

@@ -165,11 +165,21 @@ class QuantizedTensor(InterpretedTensor):
         return dequantized(self).item()
 
     def __getitem__(self, index):
+        if self._axis == 0 and isinstance(index, int):  # one channel, with one scale
+            scale, zero_point = self._scale[index].item(), self._zero_point[index].item()
+            return quantized(self._integers[index], self._dtype, scale, zero_point)
         if self._axis is not None:
             raise RuntimeError(
                 "index: a tensor with one scale for each channel cannot be indexed; call dequantize() first"
             )
         return self._with(self._integers[index])
+
+    def __setitem__(self, index, value):
+        """Numbers are rounded to what the tensor can hold."""
+        if self._axis is not None:
+            raise RuntimeError("index: a tensor with one scale for each channel is not assigned to")
+        value = dequantized(value) if isinstance(value, QuantizedTensor) else cresset.as_tensor(value)
+        self._integers[index] = quantize_per_tensor(value.float(), self._scale, self._zero_point, self._dtype)._integers
 
     def __iter__(self):
         return iter(self[i] for i in range(self.shape[0]))

@@ -10,6 +10,7 @@ from .quantized import (
     fused_numbers,
     quantize_per_channel,
     quantize_per_tensor,
+    quantized,
     rounded,
     rules,
 )
@@ -33,6 +34,50 @@ for _name in ("clone", "detach", "contiguous", "reshape", "view", "transpose", "
               "expand", "repeat", "flip", "cpu"):  # fmt: skip
     if _name in _native.operators():
         rules[_name] = _moving(_name)
+
+
+def _as(input, numbers):
+    """Numbers with the scales and zero points of another tensor."""
+    if input._axis is None:
+        return quantize_per_tensor(numbers, input._scale, input._zero_point, input._dtype)
+    return quantize_per_channel(numbers, input._scale, input._zero_point, input._axis, input._dtype)
+
+
+def _fill_in_place(input, value):
+    input._integers.copy_(_as(input, cresset.full(input.shape, float(value)))._integers)
+    return input
+
+
+def _copy_in_place(input, source, non_blocking=False):
+    """Numbers are rounded; of a quantized tensor the integers are taken over, with what they stand for."""
+    if not isinstance(input, QuantizedTensor):
+        raise RuntimeError(
+            "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
+            "float Tensor from a quantized Tensor"
+        )
+    if not isinstance(source, QuantizedTensor):
+        input._integers.copy_(_as(input, source.float().expand(input.shape))._integers)
+        return input
+    if source._dtype != input._dtype:
+        raise RuntimeError(f"Quantized Copy only works with the same dtype, got {source._dtype} and {input._dtype}")
+    input._integers.copy_(source._integers)
+    input._scale, input._zero_point, input._axis = source._scale, source._zero_point, source._axis
+    return input
+
+
+def _unsqueeze(input, dim):
+    moved = _native.operators()["unsqueeze"](input._integers, dim)
+    axis = input._axis
+    if axis is not None and dim % moved.dim() <= axis:
+        axis += 1
+    return quantized(moved, input._dtype, input._scale, input._zero_point, axis)
+
+
+def _empty_like(input, *, memory_format=cresset.preserve_format):
+    return input._with(cresset.empty_like(input._integers, memory_format=memory_format))
+
+
+rules.update(fill_=_fill_in_place, copy_=_copy_in_place, unsqueeze=_unsqueeze, empty_like=_empty_like)
 
 
 def _parted(name):
@@ -164,23 +209,6 @@ def _to(input, *args, **kwargs):
 
 rules["to"] = _to
 rules["float"] = dequantized
-
-
-def _copy_(input, other, non_blocking=False):
-    if not isinstance(input, QuantizedTensor):
-        return input.copy_(dequantized(other))
-    if isinstance(other, QuantizedTensor):
-        other = dequantized(other)
-    same = (
-        quantize_per_tensor(other, input._scale, input._zero_point, input._dtype)
-        if input._axis is None
-        else quantize_per_channel(other, input._scale, input._zero_point, input._axis, input._dtype)
-    )
-    input._become(same)
-    return input
-
-
-rules["copy_"] = _copy_
 
 
 def _cat(tensors, dim=0):

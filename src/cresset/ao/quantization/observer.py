@@ -8,6 +8,18 @@ from cresset import nn
 from cresset.tensors.quantized import held_by
 
 EPS = cresset.finfo(cresset.float32).eps
+PLAIN = (cresset.int8, cresset.uint8, cresset.int16, cresset.int32, cresset.uint16)  # integers that are no tensor's
+
+
+def _bounds(dtype):
+    """The least and the greatest integer of a dtype that numbers are quantized to."""
+    if dtype in PLAIN:
+        return cresset.iinfo(dtype).min, cresset.iinfo(dtype).max
+    try:
+        return held_by(dtype, "observer")[1:]
+    except RuntimeError:
+        allowed = ("qint8", "quint8", "quint4x2", "qint32", *(str(plain)[6:] for plain in PLAIN))
+        raise AssertionError(f"Default Observer only works for {', '.join(allowed)}, got {dtype}") from None
 
 
 class _Later:
@@ -71,7 +83,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         super().__init__(dtype, is_dynamic)
         self.qscheme, self.reduce_range = qscheme, reduce_range
         self.register_buffer("eps", cresset.tensor([eps], **(factory_kwargs or {})))
-        _, low, high = held_by(dtype, type(self).__name__)
+        low, high = _bounds(dtype)
         self.has_customized_qrange = quant_min is not None and quant_max is not None
         if self.has_customized_qrange:
             if not low <= quant_min < quant_max <= high:
@@ -80,9 +92,7 @@ class UniformQuantizationObserverBase(ObserverBase):
                     f"{quant_min} and {quant_max}"
                 )
             low, high = quant_min, quant_max
-            if reduce_range:
-                low, high = low // 2, high // 2
-        elif reduce_range:
+        if reduce_range and (self.has_customized_qrange or high - low == 255):
             low, high = low // 2, high // 2
         self.quant_min, self.quant_max = low, high
 
@@ -94,7 +104,8 @@ class UniformQuantizationObserverBase(ObserverBase):
         eps = self.eps.to(least.dtype)
         if self.qscheme in (cresset.per_tensor_symmetric, cresset.per_channel_symmetric):
             scale = cresset.maximum(cresset.maximum(-least, greatest) / ((high - low) / 2), eps)
-            middle = ((low + high) // 2 if self.has_customized_qrange else 128) if self.dtype == cresset.quint8 else 0
+            middle = (low + high) // 2 if self.has_customized_qrange else 128
+            middle = middle if self.dtype in (cresset.quint8, cresset.uint8) else 0
             zero = cresset.full(scale.shape, middle, dtype=cresset.int64)
         elif self.qscheme == cresset.per_channel_affine_float_qparams:  # from end to end, whether zero is inside or not
             scale = (seen[1] - seen[0]) / (high - low)
