@@ -345,3 +345,11 @@ def test_a_synchronized_norm_keeps_how_it_is_quantized():
     norm = cresset.nn.BatchNorm1d(2)
     norm.qconfig = q.default_qconfig
     assert cresset.nn.SyncBatchNorm.convert_sync_batchnorm(norm).qconfig is q.default_qconfig
+
+
+@pytest.mark.parametrize("kind", ["PerChannelMinMaxObserver", "MovingAveragePerChannelMinMaxObserver"])
+def test_what_an_observer_saw_stays_in_the_same_buffer(kind):
+    observer = getattr(q, kind)()
+    least = observer.min_val
+    observer(cresset.tensor([[1.0, 3.0], [-2.0, 0.0]]))
+    assert observer.min_val is least and least.tolist() == [1.0, -2.0]

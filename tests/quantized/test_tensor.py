@@ -199,3 +199,20 @@ def test_a_channel_of_a_tensor_with_scales_for_each():
     x = cresset.quantize_per_channel(rows, cresset.tensor([0.5, 1.0]), cresset.tensor([0, 1]), 0, cresset.quint8)
     assert x[1].tolist() == [3.0, 4.0] and (x[1].q_scale(), x[1].q_zero_point()) == (1.0, 1)
     assert x.unsqueeze(0).q_per_channel_axis() == 1 and x.unsqueeze(2).q_per_channel_axis() == 0
+
+
+def test_a_squeezed_tensor_keeps_its_scales():
+    x = cresset.quantize_per_channel(
+        cresset.ones(3, 1, 2), cresset.tensor([0.5, 1.0]), cresset.tensor([0, 1]), 2, cresset.quint8
+    )
+    assert x.squeeze().shape == (3, 2) and x.squeeze().q_per_channel_axis() == 1
+    assert x.squeeze(1).tolist() == [[1.0, 1.0]] * 3 and x.squeeze(0).q_per_channel_axis() == 2
+    one = cresset.quantize_per_channel(cresset.ones(1, 2), cresset.ones(1), cresset.zeros(1), 0, cresset.quint8)
+    with pytest.raises(RuntimeError, match="only possible on non-axis dimension"):
+        one.squeeze(0)
+
+
+@pytest.mark.parametrize("dtype, bounds", [("quint8", (0, 255)), ("qint8", (-128, 127))])
+def test_quantized_dtypes_have_the_bounds_of_their_integers(dtype, bounds):
+    info = cresset.iinfo(getattr(cresset, dtype))
+    assert (info.min, info.max) == bounds

@@ -98,8 +98,9 @@ class iinfo:
         if type == _native.bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         self.bits, self.dtype = 8 * type.itemsize, _name(type)
-        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
-        self.max = 2 ** (self.bits - type.is_signed) - 1
+        is_signed = self.dtype.startswith("qint") if self.dtype.startswith("q") else type.is_signed
+        self.min = -(2 ** (self.bits - 1)) if is_signed else 0
+        self.max = 2 ** (self.bits - is_signed) - 1
 
     def __repr__(self):
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -73,11 +73,23 @@ def _unsqueeze(input, dim):
     return quantized(moved, input._dtype, input._scale, input._zero_point, axis)
 
 
+def _squeeze(input, dim=None):
+    """The dimension that has the scales stays, and keeps them."""
+    shape, axis = input.shape, input._axis
+    dims = range(input.dim()) if dim is None else dim if isinstance(dim, (list, tuple)) else [dim]
+    gone = {one % max(input.dim(), 1) for one in dims if shape and shape[one] == 1}
+    if axis in gone:
+        raise RuntimeError("Squeeze is only possible on non-axis dimension for Per-Channel Quantized Tensors.")
+    squeezed = _native.operators()["squeeze"](input._integers, *([] if dim is None else [dim]))
+    axis = None if axis is None else axis - sum(one < axis for one in gone)
+    return quantized(squeezed, input._dtype, input._scale, input._zero_point, axis)
+
+
 def _empty_like(input, *, memory_format=cresset.preserve_format):
     return input._with(cresset.empty_like(input._integers, memory_format=memory_format))
 
 
-rules.update(fill_=_fill_in_place, copy_=_copy_in_place, unsqueeze=_unsqueeze, empty_like=_empty_like)
+rules.update(fill_=_fill_in_place, copy_=_copy_in_place, unsqueeze=_unsqueeze, squeeze=_squeeze, empty_like=_empty_like)
 
 
 def _parted(name):

@@ -201,7 +201,8 @@ class PerChannelMinMaxObserver(MinMaxObserver):
 
     def _see(self, least, greatest):
         if self.min_val.numel() == 0:
-            self.min_val, self.max_val = least, greatest
+            self.min_val.resize_(least.shape).copy_(least)  # the buffers stay the same tensors
+            self.max_val.resize_(greatest.shape).copy_(greatest)
         else:
             super()._see(least, greatest)
 
@@ -225,7 +226,8 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
 
     def _see(self, least, greatest):
         if self.min_val.numel() == 0:
-            self.min_val, self.max_val = least, greatest
+            self.min_val.resize_(least.shape).copy_(least)  # the buffers stay the same tensors
+            self.max_val.resize_(greatest.shape).copy_(greatest)
         else:
             self.min_val += self.averaging_constant * (least - self.min_val)
             self.max_val += self.averaging_constant * (greatest - self.max_val)
