@@ -13,7 +13,7 @@ import numpy as np
 from detours import ANOTHER_WAY, WRITTEN, Uncounted, agrees, another_way, saving_copies, with_wide_comparisons
 from differences import known
 from lockstep import STORAGE_WRITTEN, Lockstep
-from rounding import GRADIENT
+from rounding import EPSILON, GRADIENT, UNITS
 from side import Side, asked, fits, memory
 
 NOTHING_CHANGED = "; cresset changed nothing"
@@ -22,6 +22,7 @@ AS_SAVED = "; as PyTorch with copies of what it saves"
 AS_KEPT = "; as PyTorch where cresset saves copies"
 AS_COPIED = "; as PyTorch with a new result, copied to out="
 AS_ALONE = "; as PyTorch with each tensor alone"
+OF_THE_LARGEST = "; by some units of the largest"
 VANISHING = "; products on the way overflow and vanish"
 CONSTANT = "; its history moves nothing"
 BEHIND = "; not without what was written through data"
@@ -63,7 +64,7 @@ def circumstances(libraries, steps, why, operands):
         return "; cresset changed something" + (REMADE + uncounted(libraries, steps) if anew else "")
     bounded = re.sub(r"([(,] ?)-\d+(?=[,)])", r"\g<1>0", steps[-1])
     wraps = "clamp" in steps[-1] and bounded != steps[-1] and " uint8 " in operands
-    if wraps and agrees_with(libraries, steps, bounded):
+    if wraps and (agrees_with(libraries, steps, bounded) or agrees_with(libraries, steps, with_copies(bounded))):
         return AS_BOUNDED
     compared = COMPARED.search(steps[-1]) and re.search(r" u?int(8|16|32) ", operands) and not why.startswith("only")
     if compared and agrees(libraries, steps, with_wide_comparisons(steps), answered=False):
@@ -119,6 +120,11 @@ def circumstances(libraries, steps, why, operands):
     found = re.match(r"v\d+: \S+ instead of \S+ at ", why) and re.fullmatch(r"v\d+ = (v\d+)[.]prod\(.*\)", steps[-1])
     if found:
         return VANISHING if overflows_and_vanishes(after(libraries[0], steps[:-1]).tensors()[found[1]]) else ""
+    found = re.match(r"(v\d+): (\S+) instead of (\S+) at .* float(32|64)$", why)
+    if found and re.search(r"linalg[.]svdvals\(", steps[-1]):
+        most = float(after(libraries[0], steps).tensors()[found[1]].abs().max())
+        units = UNITS * EPSILON[f"float{found[4]}"] * most
+        return OF_THE_LARGEST if abs(float(found[2]) - float(found[3])) <= units else ""
     if "nan_to_num_(" in steps[-1] and " bool " in operands:
         text = re.sub(r"(\S+)[.]nan_to_num_\(\)", r"\1.copy_(\1.clone())", steps[-1])
         return AS_APART if agrees_with(libraries, steps, text) else ""

@@ -77,6 +77,11 @@ def helpers(t):
         """A function of many tensors, of one after another."""
         return tuple(made for x in tensors for made in function([x]))
 
+    def pdist(x):
+        """Made of differences."""
+        one, other = t.triu_indices(len(x), len(x), 1)
+        return t.linalg.vector_norm(x[one] - x[other], 2, -1)
+
     def owned(value):
         """Copies of tensors; of a list's, together, so that they share memory again."""
         return value.clone() if isinstance(value, t.Tensor) else copy.deepcopy(value)
@@ -96,7 +101,7 @@ def helpers(t):
 
     def along_none(function, x, **named):
         """A function of the last dimension, of none or of some of its rows."""
-        whole = x.new_zeros([*(max(n, 1) for n in x.shape[:-1]), x.shape[-1]])
+        whole = x.new_zeros([*(max(n, 1) for n in x.shape[:-1]), x.shape[-1]], requires_grad=x.requires_grad)
         return function(whole, **named)[tuple(map(slice, x.shape[:-1]))].clone()
 
     return {
@@ -104,6 +109,7 @@ def helpers(t):
         "along_none": along_none,
         "accumulated": accumulated,
         "owned": owned,
+        "pdist": pdist,
         "alone": alone,
         "vmap": vmap,
         "without_class": without_class,
@@ -266,6 +272,7 @@ WAYS = [
     (r"Index put requires the source and destination dtypes match|unsupported operation: some elements of the input", last(r"(v\d+)(\[.*\]) = (.*)", r"\1\2 = t.as_tensor(\3).clone().to(\1.dtype)")),
     (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
     (r"clamp\(\) received an invalid combination", detached),
+    (r"derivative for '_pdist_backward'", anywhere(r"F\.pdist\(", "pdist(")),
     (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(v\d+)\]\)", r"\1.copy_(\2)")),
     (r"more than one element of the written-to tensor", of_a_copy),
     (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),
