@@ -290,3 +290,13 @@ def test_parts_of_other_dtypes_and_orders_in_memory():
     cresset._validate_compressed_sparse_indices(True, begin, columns, 1, 2, 2)
     with pytest.raises(RuntimeError, match="nrows"):
         cresset._validate_compressed_sparse_indices(False, begin, columns, 1, 1, 2)
+
+
+@pytest.mark.parametrize("layout", [cresset.sparse_bsr, cresset.sparse_bsc])
+@pytest.mark.parametrize("blocksize", [(1, 1), (1, 2), (2, 1)])
+def test_results_have_the_blocks_of_their_operands_also_those_of_one_element(layout, blocksize):
+    a, b = cresset.tensor([[0.0, 2.0], [3.0, 4.0]]), cresset.tensor([[5.0, 6.0], [0.0, 8.0]])
+    x, y = (t.to_sparse(layout=layout, blocksize=blocksize) for t in (a, b))
+    for result, expected in ((x * y, a * b), (x + y, a + b), (x - y, a - b)):
+        assert result.layout == layout and result.values().shape[1:] == blocksize
+        assert result.to_dense().equal(expected)

@@ -8,7 +8,7 @@ import cresset
 from cresset import _native
 
 from ..tensors.interpreted import InterpretedTensor, stored
-from .compressed import CompressedTensor, batch_items, batched
+from .compressed import BLOCKED, CompressedTensor, batch_items, batched
 from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened
 from .tensor import SparseTensor, check_format, rule, rules
@@ -126,7 +126,7 @@ def same_size(name, a, b):
 def like(result, layout_of):
     """A coordinate result in the layout of an operand."""
     if isinstance(layout_of, CompressedTensor):
-        return to_layout(result, layout_of.layout, layout_of.block if layout_of.block != (1, 1) else None)
+        return to_layout(result, layout_of.layout, layout_of.block if layout_of.layout in BLOCKED else None)
     return result
 
 

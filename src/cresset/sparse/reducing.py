@@ -4,6 +4,7 @@ there.
 
 import cresset
 
+from .arithmetic import like
 from .compressed import CompressedTensor
 from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened, summed_at
@@ -30,7 +31,7 @@ def total(input, dim=None, keepdim=False, *, dtype=None):
     if isinstance(input, CompressedTensor):
         if not keepdim:
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
-        return to_layout(total(to_coo(input), dim, True), input.layout, input.block if input.block != (1, 1) else None)
+        return like(total(to_coo(input), dim, True), input)
     k = input.sparse_dim()
     indices, values = input._parts
     over_dense = [d - k + 1 for d in dims if d >= k]
