@@ -37,6 +37,15 @@ def test_a_torchscript_archive_lists_its_tensors_and_methods(tmp_path, capsys):
     assert "method forward" in out and "2 tensors, 8 elements" in out
 
 
+def test_an_exported_program_lists_its_tensors_inputs_and_outputs(tmp_path, capsys):
+    path = tmp_path / "m.pt2"
+    cresset.export.save(cresset.export.export(cresset.nn.PReLU(), (cresset.ones(1, 3),)), path)
+    assert cli.main(["inspect", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["weight", "1", "float32", "4", "B"]
+    assert "inputs = input" in lines and lines[-1].startswith("1 tensor, 1 elements, 4 B of data")
+
+
 def test_safetensors_with_metadata_as_json(tmp_path, capsys):
     path = tmp_path / "a.safetensors"
     cresset.safetensors.save_file({"w": cresset.ones(2, 2, dtype=cresset.bfloat16)}, path, {"made": "here"})
@@ -62,7 +71,7 @@ def test_numpy_files_without_loading_them(tmp_path):
     "data, words",
     [
         (b"", "is empty"),
-        (b"hello, world, this is text", "none of .pt, .safetensors"),
+        (b"hello, world, this is text", "none of .pt, .pt2, .safetensors"),
         (b"PK\x03\x04 and then nothing", "central directory"),
         (b'\x08\0\0\0\0\0\0\0{"a":1}}', "a.file"),
         (b"\x93NUMPY\x01\0\x05\0nope!", "header cannot be read"),

@@ -96,6 +96,22 @@ def of_program(path):
     return found, {"class": program.qualified_name, **methods}
 
 
+def of_exported(path):
+    """The parameters, buffers and constants of a program that `export.save` wrote; its inputs and outputs beside
+    them."""
+    try:
+        program = cresset.export.load(path)
+    except Exception as error:
+        raise CommandError(f"inspect: {path}: {printable(str(error), 1000)}") from None
+    found, others = walk({**program.state_dict, **program.constants})
+    signature = program.graph_signature
+    return found, {
+        **others,
+        "inputs": ", ".join(map(str, signature.user_inputs)),
+        "outputs": ", ".join(map(str, signature.user_outputs)),
+    }
+
+
 def word(key):
     """A key of a dictionary in the name of what lies under it."""
     if isinstance(key, str):
@@ -166,12 +182,14 @@ def read(path):
                     return of_npz(archive)
                 if any(name.partition("/")[2] == "constants.pkl" for name in archive.records):
                     return of_program(path)
+                if any(name.partition("/")[2] == "archive_format" for name in archive.records):
+                    return of_exported(path)
                 return of_checkpoint(path, mapped=True)
         except (ValueError, RuntimeError) as error:
             raise CommandError(f"inspect: {path}: {error}") from None
     if start[:1] == b"\x80":  # the format before archives, which cannot be mapped
         return of_checkpoint(path, mapped=False)
-    raise CommandError(f"inspect: {path}: this is none of .pt, .safetensors, .npz and .npy")
+    raise CommandError(f"inspect: {path}: this is none of .pt, .pt2, .safetensors, .npz and .npy")
 
 
 def run(options):
@@ -203,7 +221,7 @@ def run(options):
     if LISTED in (len(found), len(others)):
         print(f"the file has more than the {LISTED:,} that are listed")
     print(
-        f"{len(found)} tensors, {elements:,} elements, {size_text(total)} of data in a file of "
+        f"{len(found)} tensor{'s' * (len(found) != 1)}, {elements:,} elements, {size_text(total)} of data in a file of "
         f"{size_text(os.path.getsize(options.file))}"
     )
     return 0
