@@ -353,3 +353,11 @@ def test_what_an_observer_saw_stays_in_the_same_buffer(kind):
     least = observer.min_val
     observer(cresset.tensor([[1.0, 3.0], [-2.0, 0.0]]))
     assert observer.min_val is least and least.tolist() == [1.0, -2.0]
+
+
+@pytest.mark.parametrize("observer", [q.MovingAverageMinMaxObserver, q.PerChannelMinMaxObserver])
+def test_an_imitation_keeps_its_buffers_and_may_be_called_twice_before_backward(observer):
+    fake, x = q.FakeQuantize(observer), cresset.tensor([[1.0, 3.0], [-2.0, 0.5]], requires_grad=True)
+    scale, zero_point = fake.scale, fake.zero_point
+    (fake(x) + fake(2 * x)).sum().backward()
+    assert fake.scale is scale and fake.zero_point is zero_point and x.grad.shape == x.shape

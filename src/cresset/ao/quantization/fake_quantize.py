@@ -75,7 +75,8 @@ class FakeQuantize(FakeQuantizeBase):
         if self.observer_enabled[0] == 1:
             self.activation_post_process(X.detach())
             scale, zero_point = self.calculate_qparams()
-            self.scale, self.zero_point = scale.float(), zero_point.int()
+            self.scale.resize_(scale.shape).copy_(scale)  # the buffers stay the same tensors
+            self.zero_point.resize_(zero_point.shape).copy_(zero_point)
         if self.fake_quant_enabled[0] == 1:
             if self.is_per_channel:
                 return cresset.fake_quantize_per_channel_affine(
