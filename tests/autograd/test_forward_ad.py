@@ -384,3 +384,17 @@ def test_the_tangent_follows_a_tensor_that_becomes_a_view_of_itself(change):
         x = fw.make_dual(primal, primal * 10).clone()
         change(x)
         assert fw.unpack_dual(x).tangent.equal(x * 10) and fw.unpack_dual(x * 2).tangent.equal(x * 20)
+
+
+def test_the_tangent_of_a_subclass_is_of_its_class():
+    class Tagged(cresset.Tensor):
+        pass
+
+    x = cresset.tensor([1.0, 2.0]).as_subclass(Tagged)
+    with fw.dual_level():
+        dual = fw.make_dual(x, cresset.ones(2))
+        primal, tangent = fw.unpack_dual(dual * dual)
+        of_parameter = fw.make_dual(cresset.nn.Parameter(cresset.ones(2)), cresset.ones(2))
+        plain = fw.unpack_dual(of_parameter).tangent
+    assert type(primal) is type(tangent) is Tagged and tangent.tolist() == [2.0, 4.0]
+    assert type(plain) is cresset.Tensor

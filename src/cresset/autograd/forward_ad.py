@@ -165,6 +165,8 @@ def unpack_dual(tensor, *, level=None):
     tangent = None if level is not None and level < 0 else tangent_of(tensor)
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
+    if type(tensor) not in (type(tangent), cresset.nn.Parameter) and _native.has_torch_function((tensor,)):
+        tangent = tangent.as_subclass(type(tensor))
     with paused([tensor], Level.open[-1]):
         # The same memory, but no view of `tensor`: it would take the tangent of its base again.
         return UnpackedDualTensor(tensor.unsqueeze(0).unsafe_chunk(1)[0].squeeze(0), tangent)

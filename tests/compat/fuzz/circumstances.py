@@ -149,10 +149,12 @@ def circumstances(libraries, steps, why, operands):
         return AS_STOPPED
     if found := re.search(r"descend\((o\d+)\)|(o\d+)[.]step\(", steps[-1]):
         listed = optimized(libraries[0], steps[:-1], found[1] or found[2])
-        return TWICE if len(listed) > len({id(parameter) for parameter in listed}) else ""
-    if found := re.match(r"(v\d+)[.]requires_grad", steps[-1]):
+        if len(listed) > len({id(parameter) for parameter in listed}):
+            return TWICE
+    if why.startswith("only cresset") and (found := re.match(r"(v\d+)[.]requires_grad", steps[-1])):
         tensor = after(libraries[0], steps[:-1]).tensors()[found[1]]
-        return UNTOLD if asked(lambda: tensor.is_leaf) == "RuntimeError" else ""
+        if asked(lambda: tensor.is_leaf) == "RuntimeError":
+            return UNTOLD
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
     if pushed != steps and agrees(libraries, steps, pushed, answered=False):
         return AS_PUSHED
@@ -216,7 +218,7 @@ def unminded(library, steps):
 
 def counted_together(libraries, steps):
     """Whether a difference is gone without the writes to variables that `set_` or `.data =` gave other memory, and
-    those that PyTorch counts for one tensor, and not for another with the same memory.
+    those that PyTorch counts for one tensor, and not for another with the same memory; or without giving it.
     """
     given, fewer, hidden = set(), [], unminded(libraries[0], steps)
     for step in steps:
@@ -224,8 +226,14 @@ def counted_together(libraries, steps):
         if GIVEN.search(step) or not ((changed and changed[1] in given) or step in hidden):
             fewer.append(step)
         given.update(GIVEN.findall(step))
+    kept = (fewer, [step for step in steps if not GIVEN.search(step)])
+    return any(len(lines) < len(steps) and all_alike(libraries, lines) for lines in kept)
+
+
+def all_alike(libraries, steps):
+    """Whether no step makes a difference."""
     lockstep = Lockstep(libraries)
-    return len(fewer) < len(steps) and not any(lockstep.step(step) for step in fewer)
+    return not any(lockstep.step(step) for step in steps)
 
 
 def resizes(library, steps):

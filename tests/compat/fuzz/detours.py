@@ -302,6 +302,7 @@ WAYS = [
     (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((m\d+\.parameters\(\))\)", r"t.cat([p.reshape(-1) for p in \1])")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(", "vmap(")),
     (r"__deepcopy__\(\) for wrapper subclasses", last(r"copy[.]deepcopy\((.*)\)$", r"without_class(copy.deepcopy, \1)")),
+    (r"bernoulli_scalar_cpu_\" not implemented for 'Complex", last(r"(?<== )(m\d+)\((v\d+)\)$", r"\2 * \1(t.ones_like(\2.real))")),
     (r"bernoulli_scalar_cpu_\" not implemented for 'Complex", last(r"t\.func\.functional_call\((m\d+), .*, \((v\d+),\)\)$", r"\2 * \1(t.ones_like(\2.real))")),
     (r"Function PixelShuffleBackward0 returned an invalid", anywhere(r"F\.pixel_shuffle\(", "shuffled(")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
