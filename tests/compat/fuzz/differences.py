@@ -127,7 +127,7 @@ KNOWN = [
         "of nothing: a library that PyTorch calls takes no empty batch"),
     (r"parameters_to_vector\(", r"only torch raised RuntimeError: view size is not compatible.*; as PyTorch another way$", r"",
         "parameters that lie in another order are copied"),
-    (r"backward\(|[.]grad\(", r"^(only torch (said|raised RuntimeError: Trying to backward through the graph a second time)|said|\S+: )[\s\S]*; as PyTorch where a gradient stops at inputs=$", r"",
+    (r"backward\(|[.]grad\(", r"^(only torch (said|raised RuntimeError: (Trying to backward through the graph a second time|one of the variables needed for gradient computation has been modified))|said|\S+: )[\s\S]*; as PyTorch where a gradient stops at inputs=$", r"",
         "backward(inputs=) stops at the inputs; PyTorch runs the node that made one, too, and throws away what it gives"),
     (r"o\d+[.]step\(|descend\(o\d+\)", r"^\S+: \S+ instead of \S+ at .*; of a parameter that it has twice$", r"",
         "the same parameter twice, of which both warn: its state is made before the first of its updates, or before each"),
