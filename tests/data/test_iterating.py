@@ -179,6 +179,18 @@ def test_workers_end_with_an_iterator_whose_loader_nobody_holds(persistent):
         gc.enable()
 
 
+def test_workers_leave_by_themselves_while_those_of_a_later_loader_live():
+    first = iter(data.DataLoader(range(12), batch_size=2, num_workers=2))
+    second = iter(data.DataLoader(range(12), batch_size=2, num_workers=2))  # forked, with all that is open here
+    assert next(first).tolist() == next(second).tolist() == [0, 1]
+    workers = list(first._workers)
+    del first
+    for worker in workers:
+        worker.join(10)
+    assert [worker.exitcode for worker in workers] == [0, 0]  # nobody had to kill them
+    assert all(worker.is_alive() for worker in second._workers)
+
+
 def test_an_iterator_goes_on_when_its_loader_is_gone():
     iterator = iter(data.DataLoader(range(12), batch_size=4, num_workers=2))
     gc.collect()

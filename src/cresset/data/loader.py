@@ -499,9 +499,7 @@ class _MultiProcessingDataLoaderIter(_Iterator):
                 seed = self._base_seed + number
                 if processes:
                     arena = _arena(loader, number, forked)
-                    self._workers.append(
-                        ProcessWorker(plan, context, arena, seed, loader.timeout, self._workers, stacks)
-                    )
+                    self._workers.append(ProcessWorker(plan, context, arena, seed, loader.timeout, stacks))
                 else:
                     self._workers.append(ThreadWorker(plan, seed, loader.timeout, self._replied))
         except BaseException:

@@ -23,6 +23,7 @@ import threading
 import time
 import traceback
 import warnings
+import weakref
 
 import cresset
 
@@ -212,7 +213,7 @@ def start_thread(run):
 
 def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
     """The main function of a worker process."""
-    for connection in inherited:  # the parent's ends of other workers' pipes, which a fork copies
+    for connection in inherited:
         connection.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too and ends us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever a forked worker's parent does then: `terminate` ends us
@@ -260,12 +261,19 @@ def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
         os._exit(code)
 
 
+# Weak references to this process's ends of the pipes to its workers, of all loaders. A fork copies them, and a worker
+# leaves when the last copy of its pipe's other end is closed: so each new worker closes those it got. (What is done
+# with the set is one step under the interpreter's lock: a lock of its own could be held by another thread at a fork.)
+_pipes = set()
+
+
 class ProcessWorker:
     """The parent's view of a worker process."""
 
-    def __init__(self, plan, context, arena, seed, timeout, others, stacks):
+    def __init__(self, plan, context, arena, seed, timeout, stacks):
         self.plan, self.arena, self.timeout, self.stacks = plan, arena, timeout, stacks
         self.pipe, theirs = context.Pipe(duplex=True)
+        _pipes.add(weakref.ref(self.pipe, _pipes.discard))
         forked = context.get_start_method() == "fork"
         taken = {block: arena.sizes.get(block, 0) for block in arena.live} if arena is not None else {}
         arguments = (
@@ -274,7 +282,7 @@ class ProcessWorker:
             arena,
             taken,
             seed,
-            [w.pipe for w in others] + [self.pipe] if forked else [],
+            [pipe for reference in list(_pipes) if (pipe := reference())] if forked else [],
             stacks if forked else None,
         )
         self.process = context.Process(
