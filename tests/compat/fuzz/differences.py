@@ -141,7 +141,7 @@ KNOWN = [
         "the loss of a class that is nearly certain; PyTorch's is rounded to zero"),
     (r"", r"; as PyTorch with jvp for linearize$", r"requires_grad",
         "what linearize gives depends on the point, too, as what jvp gives; PyTorch's takes the point for a constant"),
-    (r"\bm\d+\(|F[.]conv_transpose", r"^raised RuntimeError instead of NotImplementedError: convolution: expected scalar type Bool but found \w+ [|] .slow_conv\w+_cpu. not implemented for 'Bool'", r"", "two things are wrong"),
+    (r"\bm\d+\(|F[.]conv_transpose", r"^raised RuntimeError instead of NotImplementedError: convolution: expected scalar type (Bool|Byte|Char|Short|Int|Long) but found \w+ [|] .slow_conv\w+_cpu. not implemented for '\1'", r"", "two things are wrong"),
     (r"backward\(v\d+", r"^said [\s\S]*; in flags alone(; of a node of \w+( \w+)?)?$", r"requires_grad",
         "a given gradient that requires one: whether views of it that are passed on do"),
     (r"[.]grad\(", r"only torch raised RuntimeError: A leaf node was passed to _will_engine_execute_node.*; as PyTorch another way$", r"",
