@@ -491,7 +491,7 @@ KNOWN = [
         "of nothing: PyTorch does not look at the dtype"),
     (r"backward\(|[.]grad\(", r"^only torch raised RuntimeError: derivative for _foreach_copy_ is not implemented.*; as PyTorch another way$", r"",
         "a copy to each of many tensors has a derivative"),
-    (r"[.]jacfwd\(", r"^only torch raised RuntimeError: unsupported operation: more than one element of the written-to tensor.*; as PyTorch another way$", r"requires_grad",
+    (r"[.](jacfwd|hessian)\(", r"^only torch raised RuntimeError: unsupported operation: more than one element of the written-to tensor.*; as PyTorch another way$", r"\((\d+, )*0[,)]",
         "of a tensor that shows elements several times: PyTorch writes to one that lies as it does"),
     (r"linalg[.]\w*norm\(", r"^v\d+: requires_grad True instead of False; v\d+: is_leaf False instead of True; its history moves nothing$", r"<\([^)]*\b0\b[^>]* requires_grad",
         "the norm of nothing is zero, and recorded all the same"),
