@@ -104,8 +104,9 @@ Rows rows_of(const Tensor& t, DimsView shape) {
   return rows;
 }
 
+// `by_value`: too few dimensions are a wrong value, as PyTorch has it for RMS normalization alone.
 void check_normalized(const Call& c, const Tensor& t, DimsView shape,
-                      std::initializer_list<std::pair<int, const char*>> parameters) {
+                      std::initializer_list<std::pair<int, const char*>> parameters, bool by_value = false) {
   check(!shape.empty(),
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
         "normalized_shape = []");
@@ -114,6 +115,7 @@ void check_normalized(const Call& c, const Tensor& t, DimsView shape,
           " to be of same shape as normalized_shape, but got ", name, " of shape ",
           list(c.has(i) ? DimsView(c.tensor(i).sizes()) : shape), " and normalized_shape = ", list(shape));
   const int64_t rank = static_cast<int64_t>(shape.size());
+  check_value(!by_value || t.dim() >= rank, "Input tensor must have at least ", rank, " dimensions, but got ", t.dim());
   bool fits = t.dim() >= rank;
   for (int64_t d = 0; fits && d < rank; ++d) fits = t.size(t.dim() - rank + d) == shape[static_cast<size_t>(d)];
   if (fits) return;
@@ -137,7 +139,7 @@ void infer_normalize(Call& c) {
   if (kCentered)
     check_normalized(c, t, shape, {{2, "weight"}, {3, "bias"}});
   else
-    check_normalized(c, t, shape, {{2, "weight"}});
+    check_normalized(c, t, shape, {{2, "weight"}}, true);
   check_implemented(is_floating(t.dtype()), kCentered ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"",
                     " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);

@@ -293,3 +293,8 @@ def test_batch_norm_has_the_same_bits_in_either_order_of_memory(points):
         y.backward(x.cos())
         results.append((y.detach(), t.grad))
     assert cresset.equal(results[0][0], results[1][0]) and cresset.equal(results[0][1], results[1][1])
+
+
+def test_rms_norm_of_too_few_dimensions_is_a_value_error():
+    with pytest.raises(ValueError, match="Input tensor must have at least 2 dimensions, but got 1"):
+        cresset.rms_norm(cresset.ones(4), (2, 4))

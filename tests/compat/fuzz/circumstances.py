@@ -158,6 +158,10 @@ def circumstances(libraries, steps, why, operands):
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
     if pushed != steps and agrees(libraries, steps, pushed, answered=False):
         return AS_PUSHED
+    if why.startswith("only cresset") and "modified by an inplace operation" in why:
+        theirs = [re.sub(r"(t\._foreach_\w+_)\((\[[^]]*\])\)$", r"alone(\1, \2)", step) for step in steps]
+        if theirs != steps and agrees(libraries, steps, theirs, answered=False):
+            return AS_ALONE
     if why.startswith("only torch") and "modified by an inplace operation" in why:
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if "modified by an inplace operation" in why and counted_together(libraries, steps):

@@ -75,7 +75,7 @@ def helpers(t):
 
     def alone(function, tensors):
         """A function of many tensors, of one after another."""
-        return tuple(made for x in tensors for made in function([x]))
+        return tuple(made for x in tensors for made in function([x]) or ())
 
     def pdist(x):
         """Made of differences."""
@@ -196,6 +196,13 @@ def anywhere(pattern, replacement):
     return lambda steps: (steps, [re.sub(pattern, replacement, step) for step in steps])
 
 
+def of_an_array(steps):
+    """The way with an array for a scalar of NumPy's, where what is made can be compared."""
+    pattern = r"t\.(tensor|as_tensor)\((n\d+)\)$"
+    ways = r"t.\1(\2).to(t.int64)", r"t.\1(np.asarray(\2)).to(t.int64)"
+    return tuple([*steps[:-1], re.sub(pattern, way, steps[-1])] for way in ways)
+
+
 def with_tensors(dtype):
     """The way with a tensor for each number that the call of the last line is given."""
 
@@ -274,6 +281,7 @@ WAYS = [
     (r"clamp\(\) received an invalid combination", detached),
     (r"derivative for '_pdist_backward'", anywhere(r"F\.pdist\(", "pdist(")),
     (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(v\d+)\]\)", r"\1.copy_(\2)")),
+    (r"an integer is required", of_an_array),
     (r"more than one element of the written-to tensor", of_a_copy),
     (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),
     (r"Found dtype \w+ but expected Byte", last(r"t\.clamp\((v\d+)(.*), out=(\S+)\)$", r"fill(\3, t.clamp(\1.to(t.int64)\2))")),
