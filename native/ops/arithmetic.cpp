@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/older_overload.h"
+#include "tensor/requires_grad.h"
 
 namespace cresset {
 namespace {
@@ -18,6 +19,43 @@ bool gives_halves(const Call& c) {
   return r.result() == Dtype::f16 || r.result() == Dtype::bf16;
 }
 
+bool is_recorded(const Call& c) {
+  if (!modes.grad_enabled || c.given_out) return false;
+  const auto may_be = [&c](int i) {
+    return c.args[i].is_tensor() && (requires_grad(c.tensor(i)) || c.tensor(i)->batch_level() > 0);
+  };
+  return may_be(0) || may_be(1);
+}
+
+// A quotient of halves that is cut has a derivative of zero, whatever that of the quotient is (of 0 / 0 it is nan): the
+// division that cuts is recorded, and its result written over with that of the halves, as one write.
+template <bool kInPlace>
+void record_cut(Call& c) {
+  const auto of_both = [&c](const char* name) {
+    Call inner(*Registry::instance().find(name));
+    inner.args[0] = c.args[0];
+    inner.args[1] = c.args[1];
+    call(inner);
+    return inner.outputs;
+  };
+  Tensor halves;
+  {
+    const GradModeGuard guard(false);
+    halves = of_both("div")[0];
+    Call cut(*Registry::instance().find("trunc_"));
+    cut.args[0] = Value(halves);
+    call(cut);
+  }
+  c.outputs = of_both(kInPlace ? "div_trunc_" : "div_trunc");
+  const uint32_t version = c.outputs[0].version();
+  const GradModeGuard guard(false);
+  Call copy(*Registry::instance().find("copy_"));
+  copy.args[0] = Value(c.outputs[0]);
+  copy.args[1] = Value(halves);
+  call(copy);
+  c.outputs[0]->storage->version = version;
+}
+
 template <bool kInPlace>
 void run_div(Call& c) {
   const char* name = kInPlace ? "div_" : "div";
@@ -27,6 +65,7 @@ void run_div(Call& c) {
     check(mode == "floor" || mode == "trunc",
           "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
     cuts = mode == "trunc" && c.args[1].is_tensor() && gives_halves(c);
+    if (cuts && is_recorded(c)) return record_cut<kInPlace>(c);
     if (!cuts)
       name = mode == "floor" ? (kInPlace ? "div_floor_" : "div_floor") : (kInPlace ? "div_trunc_" : "div_trunc");
   }

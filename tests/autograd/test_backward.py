@@ -175,6 +175,33 @@ def test_division_that_rounds_has_zero_for_a_derivative_when_it_is_asked_for_by_
     assert x.grad.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16, cresset.float32])
+def test_a_quotient_that_is_cut_has_a_gradient_of_zero_also_where_the_quotient_has_none(dtype):
+    x = cresset.tensor([0.0, 1.0, 7.0], dtype=dtype, requires_grad=True)
+    y = cresset.tensor([0.0, 0.0, -2.0], dtype=dtype, requires_grad=True)
+    quotient = cresset.div(x, y, rounding_mode="trunc")
+    assert str(quotient.tolist()) == "[nan, inf, -3.0]"
+    assert quotient._version == 0
+    quotient.sum().backward()
+    assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
+    x.grad = y.grad = None
+    written = x.clone().div_(y, rounding_mode="trunc")
+    assert str(written.tolist()) == "[nan, inf, -3.0]"
+    assert written._version == 1
+    written.sum().backward()
+    assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
+    x.grad = y.grad = None
+    cresset.vmap(lambda a, b: cresset.div(a, b, rounding_mode="trunc"))(x, y).sum().backward()
+    assert x.grad.tolist() == y.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_quotient_of_halves_is_rounded_before_it_is_cut_also_where_it_is_recorded():
+    x = cresset.tensor([2.99], dtype=cresset.bfloat16)  # 2.984375
+    y = cresset.tensor([0.996], dtype=cresset.bfloat16)  # 0.99609375: the quotient, 2.996, is 3 as a half
+    assert cresset.div(x, y, rounding_mode="trunc").tolist() == [3.0]
+    assert cresset.div(x.requires_grad_(), y, rounding_mode="trunc").tolist() == [3.0]
+
+
 def test_the_number_of_elements_that_are_not_zero_has_no_gradient():
     x = cresset.tensor([1.5, 0.0], requires_grad=True)
     cresset.linalg.vector_norm(x, 0).backward()
