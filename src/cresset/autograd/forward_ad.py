@@ -165,7 +165,7 @@ def unpack_dual(tensor, *, level=None):
     tangent = None if level is not None and level < 0 else tangent_of(tensor)
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
-    if type(tensor) not in (type(tangent), cresset.nn.Parameter) and _native.has_torch_function((tensor,)):
+    if type(tensor) is not type(tangent) and _native.has_torch_function((tensor,)):
         tangent = tangent.as_subclass(type(tensor))
     with paused([tensor], Level.open[-1]):
         # The same memory, but no view of `tensor`: it would take the tangent of its base again.
