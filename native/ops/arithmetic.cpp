@@ -27,8 +27,8 @@ bool is_recorded(const Call& c) {
   return may_be(0) || may_be(1);
 }
 
-// A quotient of halves that is cut has a derivative of zero, whatever that of the quotient is (of 0 / 0 it is nan): the
-// division that cuts is recorded, and its result written over with that of the halves, as one write.
+// A quotient in half precision that is cut has a derivative of zero, whatever that of the quotient is (of 0 / 0 it is
+// nan): the division that cuts is recorded, and its result written over with the rounded one, as one write.
 template <bool kInPlace>
 void record_cut(Call& c) {
   const auto of_both = [&c](const char* name) {
@@ -38,12 +38,12 @@ void record_cut(Call& c) {
     call(inner);
     return inner.outputs;
   };
-  Tensor halves;
+  Tensor rounded;
   {
     const GradModeGuard guard(false);
-    halves = of_both("div")[0];
+    rounded = of_both("div")[0];
     Call cut(*Registry::instance().find("trunc_"));
-    cut.args[0] = Value(halves);
+    cut.args[0] = Value(rounded);
     call(cut);
   }
   c.outputs = of_both(kInPlace ? "div_trunc_" : "div_trunc");
@@ -51,7 +51,7 @@ void record_cut(Call& c) {
   const GradModeGuard guard(false);
   Call copy(*Registry::instance().find("copy_"));
   copy.args[0] = Value(c.outputs[0]);
-  copy.args[1] = Value(halves);
+  copy.args[1] = Value(rounded);
   call(copy);
   c.outputs[0]->storage->version = version;
 }
