@@ -192,9 +192,19 @@ UNSEEN = {
             "v1 = t.addcmul(v0, t.tensor(6, dtype=t.uint8), v0, value=-1)", "v1.sum().backward()"],
         [1],
     ),
+    "a complex number of NumPy": (
+        ["v0 = t.tensor(True)", "n1 = np.complex64(2)", "v2 = v0 + n1"],
+        [1],
+    ),
+    "numbers that were drawn for a call that was refused": (
+        ["v0 = values((2, 3), 'bool')", "v1 = F.dropout(v0, 0.5)",
+            "with t.random.fork_rng(devices=[]): say(t.rand(2))"],
+        [1],
+    ),
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", UNSEEN)
 def test_what_is_known_is_so_by_its_circumstances(name):
     steps, needed = UNSEEN[name]

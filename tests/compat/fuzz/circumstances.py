@@ -36,6 +36,8 @@ AS_PUSHED = "; as PyTorch with jvp for linearize"
 AS_STOPPED = "; as PyTorch where a gradient stops at inputs="
 TWICE = "; of a parameter that it has twice"
 UNTOLD = "; PyTorch does not tell whether it is a leaf"
+AS_UNDRAWN = "; as PyTorch where refused calls draw nothing"
+OF_NUMPY = "; of a NumPy scalar of complex64"
 AS_PARTS = "; as PyTorch with each part by itself"
 IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
@@ -92,6 +94,13 @@ def circumstances(libraries, steps, why, operands):
         said = density(libraries[0], steps, found[1], numbers(found[2]), numbers(found[3]))
         parts = GRADIENT.search(steps[-1]) and said.endswith("repeated instead of dense")
         return said + "; through pad" if parts and any("pad(" in step for step in steps) else said
+    if re.fullmatch(r"v\d+: dtype complex\d+ instead of b?float\d+", why):
+        given = after(libraries[0], steps[:-1]).names
+        found = [given.get(name) for name in re.findall(r"\bn\d+\b", steps[-1])]
+        return OF_NUMPY if any(isinstance(x, np.complex64) for x in found) else ""
+    if why.startswith("said (('tensor', "):
+        fewer = without_what_both_refuse(libraries, steps)
+        return AS_UNDRAWN if fewer != steps and agrees(libraries, fewer, fewer) else ""
     if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
         return views(libraries, steps, found[1])
     if "detach views in-place" in why:
@@ -360,6 +369,22 @@ def after(library, steps):
     for text in steps:
         side.run(text)
     return side
+
+
+def without_what_both_refuse(libraries, steps):
+    """The lines without those, but for the last, that both libraries refuse and after which only PyTorch's generator
+    has gone on.
+    """
+    sides, kept = [Side(library) for library in libraries], []
+    for step in steps[:-1]:
+        went_on = []
+        for side in reversed(sides):  # each has a generator of its own
+            before = side.t.get_rng_state()
+            side.run(step)
+            went_on.append(not side.t.equal(before, side.t.get_rng_state()))
+        if not (all(side.error for side in sides) and went_on == [False, True]):
+            kept.append(step)
+    return [*kept, steps[-1]]
 
 
 def is_constant(library, steps, name):

@@ -524,6 +524,10 @@ KNOWN = [
         "the order of the factors decides"),
     (r"[.]fft[.]", r"^v\d+: \(?(nan|-?inf|\S*(nan|inf)j)\S* instead of \(?(nan|-?inf|\S*(nan|inf)j)\S* at ", r"inf",
         "of infinite numbers: which of the sums on the way is the difference of two"),
+    (r"^v\d+ = (v\d+ [-+*/] n\d+|n\d+ [-+*/] v\d+)$", r"^v\d+: dtype complex(32|64|128) instead of b?float(16|32|64); of a NumPy scalar of complex64$", r"",
+        "a NumPy scalar of complex64 is complex, as one of complex128; PyTorch takes its real part, of which NumPy warns"),
+    (r"", r"^said \(\('tensor', [\s\S]*; as PyTorch where refused calls draw nothing$", r"",
+        "after an error cresset leaves all as it was; PyTorch's dropout draws before it refuses whole numbers"),
 ]  # fmt: skip
 
 
