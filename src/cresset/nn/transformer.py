@@ -175,9 +175,9 @@ class TransformerEncoder(Module):
             return False
         if not self.mask_check:
             return True
-        from ..compiler import is_compiling  # upward: whether a program is recorded, which asks no values
+        from ..compiler import is_exporting  # upward: whether a program is recorded, which asks no values
 
-        return not is_compiling() and bool((hidden[:, :-1] <= hidden[:, 1:]).all())
+        return not is_exporting() and bool((hidden[:, :-1] <= hidden[:, 1:]).all())
 
 
 class TransformerDecoderLayer(Module):
