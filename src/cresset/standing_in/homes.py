@@ -22,6 +22,7 @@ _FILES = {
     "data.pipes.wrapper": "torch.utils.data.datapipes.datapipe",
     "data.samplers": "torch.utils.data.sampler",
     "tensors.data_types": "torch",
+    "dispatch.modes": "torch.utils._python_dispatch",
     "distributions.transform": "torch.distributions.transforms",
     "distributions.vector_transforms": "torch.distributions.transforms",
     "fx.code": "torch.fx.graph",
