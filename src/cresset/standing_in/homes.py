@@ -67,6 +67,7 @@ _CLASSES = {
     "data.pipes.keyed.ZipperMapDataPipe": "torch.utils.data.datapipes.map.combining",
     "data.pipes.pipe.functional_datapipe": "torch.utils.data.datapipes._decorator",
     "data.samplers.DistributedSampler": "torch.utils.data.distributed",
+    "dispatch.modes.no_dispatch": "torch.utils._mode_utils",
     "nn.hooks.BackwardHook": "torch.utils.hooks",
     "nn.loss.LinearCrossEntropyOptions": "torch.nn.modules.linear_cross_entropy_options",
     "onnx.errors.OnnxExporterError": "torch.onnx",
