@@ -4,7 +4,8 @@ conditions that tell more about a type.
 Note [Leaving early]. A graph has no jumps. `return`, `break` and `continue` set flags that are variables like others:
 `$return` the result, `$left` that the rest of this body is skipped, `$broke` that the loop ends, `$returned` that the
 function does. Where a branch always leaves, the statements behind it move into the other branch; elsewhere they are put
-behind `if not $left`. What a branch that has left gives for a variable is never read: prim::Uninitialized.
+behind `if not $left`. What a branch that is GONE (it returns or raises) gives for a variable is never read:
+prim::Uninitialized. What one that has LEFT (break, continue) gives is read by the loop around, which carries it on.
 """
 
 import ast
@@ -18,7 +19,7 @@ from .errors import CompileError
 from .expressions import Expressions
 from .indexing import Indexing
 from .members import Members
-from .statements import Statements
+from .statements import GONE, Statements
 from .sugar import Py, Several, Variable, is_value
 
 _NAMED = re.compile(r"(?!_\d*$|\$)")  # variables whose name is worth keeping for their values
@@ -42,6 +43,7 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         self.variables = {}
         self.outer = [{}]  # for each block we are in, the variables' types before it
         self.loops = 0
+        self.carried = ()  # the variables that the loop around carries from round to round
         self.result_type = result
         self.in_init, self.defined_in = False, None  # whether this is __init__, the class that a method is from
         self.result_values = []  # Values of `$return`, which get the result's type at the end
@@ -196,8 +198,7 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             self.graph.setInsertPoint(point)
 
     def branch(self, condition, refinements, first, second, tree):
-        """An If with these two bodies, functions that write and tell whether they always leave. Gives whether both
-        do."""
+        """An If with these two bodies, functions that write and tell whether they always leave. Gives how both do."""
         place = self.place(tree)
         node = self.graph.insert("prim::If", [condition], 0)
         ends = []
@@ -206,7 +207,7 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             leaves, variables = self.in_block(block, body, refinement)
             ends.append((block, leaves, variables))
         self.join(node, ends, place)
-        return ends[0][1] and ends[1][1]
+        return min(leaves or 0 for _, leaves, _ in ends)
 
     def join(self, node, ends, place):
         """Give the If an output for each variable that its branches changed."""
@@ -241,22 +242,25 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                 if self.variables[name] is None:
                     continue
                 raise AssertionError(f"join: {name} vanished")  # a branch cannot take a variable away
-            if leaves_a and leaves_b:
+            gone_a, gone_b = (
+                leaves == GONE or (leaves and name not in self.carried) for leaves in (leaves_a, leaves_b)
+            )
+            if gone_a and gone_b:
                 continue
             before = self.variables.get(name)
-            alive = [v for v, leaves in ((a, leaves_a), (b, leaves_b)) if not leaves]
+            alive = [v for v, gone in ((a, gone_a), (b, gone_b)) if not gone]
             if before is not None and all(
                 v.root is before.root for v in alive
             ):  # conditions told more of it, nothing more
                 if len(alive) == 1:
                     self.refine({name: alive[0].meaning.type()})
                 continue
-            if leaves_a or leaves_b:
-                lives = b if leaves_a else a
+            if gone_a or gone_b:
+                lives = b if gone_a else a
                 if not is_value(lives.meaning):
                     self.variables[name] = lives
                     continue
-                gone = a if leaves_a else b
+                gone = a if gone_a else b
                 kept = (
                     gone.meaning
                     if gone is not None
@@ -264,7 +268,7 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                     and gone.meaning.type().isSubtypeOf(lives.meaning.type())
                     else None
                 )
-                meanings = [kept, lives.meaning] if leaves_a else [lives.meaning, kept]
+                meanings = [kept, lives.meaning] if gone_a else [lives.meaning, kept]
                 if (
                     kept is None
                     and self._visible(lives.meaning, node)
@@ -356,7 +360,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                 self.variables[name] = Variable(taken, before[name].declared)
             return write(index)
 
+        around, self.carried = self.carried, carried
         go_on, variables = self.in_block(block, body)
+        self.carried = around
         block.registerOutput(go_on)
         for name, type, output in zip(carried, types_, node.outputs(), strict=True):
             last = variables[name].meaning if variables.get(name) is not None else None

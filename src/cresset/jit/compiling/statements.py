@@ -20,6 +20,10 @@ _AUGMENTED = {
 }  # fmt: skip
 
 
+# How statements leave, if no way leads past them: with variables that the loop around reads, or for good.
+LEFT, GONE = 1, 2
+
+
 def exits(statements, in_loop=True):
     """Whether there is a return in the statements, or a break or continue that is theirs."""
     for statement in statements:
@@ -89,42 +93,42 @@ def assigned_names(statements):
 
 class Statements:
     """The part of Emitter that writes statements. Each `emit_X` for a block of statements tells whether it always
-    leaves.
+    leaves: LEFT, GONE, or neither.
     """
 
     def emit_body(self, statements):
-        """Write statements. Gives whether no way leads past them."""
+        """Write statements. Gives LEFT or GONE if no way leads past them."""
         for number, statement in enumerate(statements):
             rest = statements[number + 1 :]
             if isinstance(statement, ast.If):
                 if exits([statement]):
                     return self.emit_leaving_if(statement, rest)
-                if self.emit_if(statement):
-                    return True
+                if left := self.emit_if(statement):
+                    return left
                 continue
             if isinstance(statement, (ast.For, ast.While)):
-                if self.emit_loop(statement):
-                    return True
+                if left := self.emit_loop(statement):
+                    return left
                 if has([statement], (ast.Return,)):
                     return self.skip_if("$returned", rest, statement)
                 continue
             if isinstance(statement, ast.With):
-                if self.emit_with(statement):
-                    return True
+                if left := self.emit_with(statement):
+                    return left
                 if exits(statement.body):
                     return self.skip_if("$left", rest, statement)
                 continue
-            if self.emit_statement(statement):
-                return True
+            if left := self.emit_statement(statement):
+                return left
         return False
 
     def emit_statement(self, tree):
-        """Write one statement that is neither branch nor loop. Gives whether it leaves."""
+        """Write one statement that is neither branch nor loop. Gives LEFT or GONE if it leaves."""
         method = getattr(self, "emit_" + type(tree).__name__, None)
         if method is None:
             raise UnsupportedNodeError(self.source.range_of(tree), tree)
         self.place(tree)
-        return bool(method(tree))
+        return method(tree)
 
     # ---- branches
 
@@ -148,8 +152,8 @@ class Statements:
             orelse, rest = [*orelse, *rest], []
         elif always_leaves(orelse):
             body, rest = [*body, *rest], []
-        if self.branch(value, (yes, no), lambda: self.emit_body(body), lambda: self.emit_body(orelse), tree):
-            return True
+        if left := self.branch(value, (yes, no), lambda: self.emit_body(body), lambda: self.emit_body(orelse), tree):
+            return left
         return self.skip_if("$left", rest, tree) if rest else False
 
     def skip_if(self, flag, rest, tree):
@@ -163,7 +167,7 @@ class Statements:
             return False
 
         def skipped():
-            return True
+            return LEFT if self.loops and flag == "$left" else GONE
 
         return self.branch(left.meaning, ({}, {}), skipped, lambda: self.emit_body(rest), tree)
 
@@ -197,7 +201,7 @@ class Statements:
         self._set("$returned", True, tree)
         if self.loops:
             self._set("$broke", True, tree)
-        return True
+        return GONE
 
     def fit_result(self, value, wanted, tree):
         if value.type().isSubtypeOf(wanted):
@@ -224,13 +228,13 @@ class Statements:
             raise self.error(tree, "'break' statement outside loop")
         self._set("$broke", True, tree)
         self._set("$left", True, tree)
-        return True
+        return LEFT
 
     def emit_Continue(self, tree):
         if not self.loops:
             raise self.error(tree, "'continue' statement outside loop")
         self._set("$left", True, tree)
-        return True
+        return LEFT
 
     def emit_Raise(self, tree):
         message, name = self.constant(""), None
@@ -246,7 +250,7 @@ class Statements:
                 raise self.error(tree, "exceptions must derive from BaseException")
         self.place(tree)
         self.graph.insert("prim::RaiseException", [message, self.constant(name)], 0)
-        return True
+        return GONE
 
     def emit_Assert(self, tree):
         value, yes, no = self.condition(tree.test)
@@ -262,7 +266,7 @@ class Statements:
                 else self.operator("aten::add", [self.constant("AssertionError: "), message], tree)
             )
             self.graph.insert("prim::RaiseException", [message, self.constant("builtins.AssertionError")], 0)
-            return True
+            return GONE
 
         if isinstance(value, bool):
             if not value:
@@ -363,12 +367,12 @@ class Statements:
             if number == items.count:
                 return False
             self.bind(tree.target, items.item(self, number, place), tree)
-            if self.emit_body(tree.body):
-                return True
+            if left := self.emit_body(tree.body):
+                return left
             returned = self.variables.get("$returned")
             if returned is None or returned.meaning.node().kind() == "prim::Constant":
                 return round(number + 1)
-            return self.branch(returned.meaning, ({}, {}), lambda: True, lambda: round(number + 1), tree)
+            return self.branch(returned.meaning, ({}, {}), lambda: GONE, lambda: round(number + 1), tree)
 
         return round(0)
 
