@@ -102,3 +102,28 @@ def test_what_cannot_be_compiled_is_refused_when_the_module_is_made():
 
     with pytest.raises(RuntimeError, match="no attribute or method 'no_such_method'"):
         Wrong()
+
+
+class Heads(torch.nn.Module):
+    """Layers of different shapes, one of which is asked for by its name."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = torch.nn.ModuleDict(
+            {"small": torch.nn.Linear(3, 2), "wide": torch.nn.Linear(3, 4), "plain": torch.nn.Identity()}
+        )
+
+    def forward(self, x, which: str):
+        for name, head in self.heads.items():
+            if name == which:
+                return head(x)
+        raise ValueError("no head " + which)
+
+
+def test_a_loop_over_layers_of_other_types_is_left_by_return():
+    heads = Heads()
+    scripted, x = torch.jit.script(heads), torch.ones(1, 3)
+    for which in heads.heads:
+        assert torch.equal(scripted(x, which), heads(x, which))
+    with pytest.raises(torch.jit.Error, match="no head tall"):
+        scripted(x, "tall")

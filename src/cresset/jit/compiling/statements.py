@@ -362,10 +362,13 @@ class Statements:
                 "break and continue in a loop over modules or a tuple, which is unrolled, aren't supported",
             )
         self._set("$returned", False, tree)
+        targets = [part.id for part in ast.walk(tree.target) if isinstance(part, ast.Name)]
 
         def round(number):
             if number == items.count:
                 return False
+            for name in targets:  # the item of each round has a type of its own
+                self.outer[-1].pop(name, None)
             self.bind(tree.target, items.item(self, number, place), tree)
             if left := self.emit_body(tree.body):
                 return left
