@@ -6,10 +6,12 @@ import json
 import socket
 import threading
 import time
+import types
 
 import pytest
 
 from cresset import cli
+from cresset.serve import load
 from cresset.serve.capacity import carried, search
 from cresset.serve.drive import Connection, Drive, LoadError, same
 from cresset.serve.load import bodies_for, doubts, percentile
@@ -227,3 +229,25 @@ def test_the_search_ends_close_below_the_capacity_wherever_it_begins(start):
 def test_a_server_that_carries_nothing_is_said_to():
     with pytest.raises(LoadError, match="does not carry 1 request a second"):
         search(lambda rate: False, 100)
+
+
+def test_requests_that_come_by_themselves_wait_in_the_server_and_not_for_a_connection(server):
+    path = "/v2/models/double/infer"
+    target = load.Server(server.url)
+    bodies = load.bodies_for(json.loads(target.get("/v2/models/double")), 1)
+    options = types.SimpleNamespace(
+        seconds=0.2, arrivals="even", rate=["50"], capacity=False, connections=2, memory=False, json=True
+    )
+    opened = []
+
+    class Noted(load.Drive):
+        def __init__(self, address, requests, expected, connections):
+            opened.append(connections)
+            super().__init__(address, requests, expected, connections)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(load, "Drive", Noted)
+        requests = [target.request(path, body) for body in bodies]
+        found = dict(load.measure(options, target, requests, [target.get(path, body) for body in bodies]))
+    assert opened == [1, load.LINES]
+    assert found["at 50"]["lost"] == found["at 50"]["wrong"] == 0

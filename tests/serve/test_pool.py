@@ -1,7 +1,9 @@
-"""When a batch is sent: at once, unless requests come so fast that it will be full within the delay."""
+"""When a batch is sent: at once, unless requests come so fast that waiting pays, within the delay."""
 
 import asyncio
 import collections
+import math
+import types
 
 from cresset.serve.pool import Pool
 from cresset.serve.settings import ModelSettings
@@ -36,6 +38,7 @@ async def rounds(count=3):
 def played(scene, **settings):
     async def play():
         pool = Pool(ModelSettings("model", "model.pt2", batch=4, **settings))
+        pool.cost = types.SimpleNamespace(own=math.inf)  # a batch costs much, whatever its size: waiting for more pays
         await scene(pool, Recorder(pool))
 
     asyncio.run(play())
@@ -86,6 +89,22 @@ def test_requests_that_come_fast_are_held_back_until_the_batch_is_full():
         pool.submit([], b"")
         await rounds()
         assert worker.sizes == [4]
+
+    played(scene, delay=60_000)
+
+
+def test_nothing_is_held_back_for_longer_than_a_batch_of_its_own_costs():
+    async def scene(pool, worker):
+        await hurry(pool, worker)
+        for own, sizes in ((0.02, [1]), (0.04, [])):  # three are missing
+            pool.cost.own = own
+            pool.submit([], b"")
+            pool.gap = 0.01
+            await rounds()
+            assert worker.sizes == sizes
+            if sizes:
+                worker.answer()
+                worker.sizes.clear()
 
     played(scene, delay=60_000)
 

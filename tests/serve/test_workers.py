@@ -98,6 +98,25 @@ def test_a_request_that_needs_too_much_memory_is_507_and_the_worker_lives(server
     assert server.workers("large")[0]["pid"] == before["pid"]
 
 
+COUNTING = """
+import cresset
+
+
+class Counting:
+    def handle(self, data, context):
+        return [{"threads": cresset.get_num_threads()} for _ in data]
+"""
+
+
+def test_the_threads_of_a_worker_become_fewer_when_there_are_more_workers(tmp_path):
+    (tmp_path / "counting.py").write_text(COUNTING)
+    with running(f"counting={tmp_path}/counting.py:Counting", OMP_NUM_THREADS="4") as server:
+        assert server.client.post("/predictions/counting", content=b"").json() == {"threads": 4}
+        assert server.client.put("/models/counting?min_worker=2&synchronous=true").status_code == 200
+        for _ in range(4):
+            assert server.client.post("/predictions/counting", content=b"").json() == {"threads": 2}
+
+
 def test_a_model_whose_rows_cannot_be_told_apart_is_run_for_each_request(server):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda value: server.infer("mean", [[float(value)]]).json(), range(8)))

@@ -204,7 +204,9 @@ def add_serve(commands):
     command.add_argument("--store", metavar="DIR", help="models can be loaded from here at run time (default: none)")
     command.add_argument("--workers", type=positive, help="processes of each model (default: 1)")
     command.add_argument(
-        "--threads", type=positive, help="of each worker (default: the processors, divided among them)"
+        "--threads",
+        type=positive,
+        help="of each worker (default: the processors, divided among them, less one while the front is busy)",
     )
     command.add_argument("--batch", type=positive, help="requests computed together (default: 1)")
     command.add_argument("--delay", type=float, metavar="MS", help="milliseconds to hold one back at most (default: 0)")
@@ -236,7 +238,11 @@ def add_serve(commands):
         "--seconds", metavar="S", type=positive_seconds, default=10.0, help="how long to drive (default: 10)"
     )
     command.add_argument(
-        "--connections", metavar="N", type=positive, default=32, help="that are open at the same time (default: 32)"
+        "--connections",
+        metavar="N",
+        type=positive,
+        default=32,
+        help="of clients that wait for their answers; at a rate 256 at least (default: 32)",
     )
     command.add_argument(
         "--rate",

@@ -4,8 +4,8 @@ Note [The rate that is carried]
 Clients that wait for their answers ask as fast as these come, and so can never ask too much: what they reach is no rate
 at which requests may come by themselves. A rate is carried if, for a while, all requests were answered and the backlog
 (requests that are due and not answered) did not grow: in the last third of the time it was, in the middle, at most what
-it was in the first third and what comes in GROWTH seconds, and at most one request for each connection, so that no
-backlog stands either. The capacity is the highest rate that was carried below the
+it was in the first third and what comes in GROWTH seconds, and at most one request for each client that would wait
+for its answer, so that no backlog stands either. The capacity is the highest rate that was carried below the
 lowest that was not, once these differ by less than NEAR. Medians, since a pause of the machine is no growth.
 """
 

@@ -20,6 +20,7 @@ from . import capacity
 from .drive import Drive, LoadError
 
 STEP = 10.0  # seconds at most of each rate that is tried
+LINES = 256  # connections at least where requests come by themselves: they are to wait in the server, not here
 WARM = 0.5  # seconds at most of each run that do not count: caches, connections and the server's own measures settle
 
 
@@ -238,7 +239,8 @@ def measure(options, server, requests, expected):
     """(title, numbers) of each run, as they come."""
 
     def driven(connections, seconds, rate=None):
-        with contextlib.closing(Drive(server.address, requests, expected, connections)) as drive:
+        lines = connections if rate is None else max(connections, LINES)
+        with contextlib.closing(Drive(server.address, requests, expected, lines)) as drive:
             drive.machine = machine_during(
                 drive, seconds, rate, warm=min(WARM, seconds / 4), even=options.arrivals == "even"
             )

@@ -58,7 +58,8 @@ class Worker(asyncio.Protocol):
         if not self.batches:
             self.deadline = now + self.pool.settings.timeout
         self.batches.append(jobs)
-        header = {"id": self.number, "requests": [[*job.description, len(job.body)] for job in jobs]}
+        requests = [[*job.description, len(job.body)] for job in jobs]
+        header = {"id": self.number, "threads": self.pool.threads.of_each(self.pool.wanted), "requests": requests}
         self.transport.write(frames.pack(header, [job.body for job in jobs]))
 
     def data_received(self, data):

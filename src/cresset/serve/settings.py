@@ -28,7 +28,8 @@ class ModelSettings:
         name, version: how requests ask for it.
         source: a .pt2 file (an exported program), a .pt file (a TorchScript archive), or "file.py:Name" or
             "package.module:Name": a handler class with TorchServe's methods, or a function that returns a module.
-        workers: processes that compute; threads: of each (0: the processors, divided among the workers).
+        workers: processes that compute; threads: of each (0: the processors, divided among the workers, without one of
+            them while the front is busy).
         batch: how many requests may be computed together; delay: milliseconds that a request may be held back at most
             so that its batch gets full.
         queue: requests that may wait; one more is answered 429.

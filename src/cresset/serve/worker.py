@@ -56,7 +56,8 @@ def serve(line):
     incoming = line.makefile("rb", buffering=1 << 16)
     header, _ = frames.read(incoming)
     settings = ModelSettings(**header["settings"])
-    cresset.set_num_threads(header["threads"])
+    threads = header["threads"]
+    cresset.set_num_threads(threads)
     try:
         runner = make_runner(settings)
     except SettingsError as error:  # a sentence for who started the server
@@ -73,6 +74,9 @@ def serve(line):
     line.sendall(frames.pack({"ready": runner.metadata(), "pid": os.getpid()}))
     while (message := frames.read(incoming)) is not None:
         header, body = message
+        if header["threads"] != threads:  # else it is what a handler has made of it
+            threads = header["threads"]
+            cresset.set_num_threads(threads)
         entries = header["requests"]
         bodies = frames.split(body, [entry[-1] for entry in entries])
         requests = [Request(*entry[:-1], part) for entry, part in zip(entries, bodies)]
