@@ -10,6 +10,7 @@
 #include "ops/memory_format.h"
 #include "ops/normalization.h"
 #include "ops/normalization_channels.h"
+#include "ops/normalization_moments.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
@@ -69,9 +70,9 @@ struct MomentsOfRow {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, int64_t n, T* mean, double* variance) {
     const double share = n ? 1 / static_cast<double>(n) : 0;
-    const T m = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
-    *mean = m;
-    *variance = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - m) * (x[i] - m); }) * share;
+    const RowMoments<T> moments = moments_of_row(x, n, share);
+    *mean = moments.mean;
+    *variance = moments.squares * share;
   }
 };
 // Sums of the gradient, and of the gradient times the distance from the mean: what all gradients of a normalization are

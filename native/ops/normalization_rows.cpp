@@ -8,6 +8,7 @@
 #include "dispatch/registration.h"
 #include "ops/computed.h"
 #include "ops/normalization.h"
+#include "ops/normalization_moments.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
@@ -30,9 +31,14 @@ struct NormalizeRows {
     for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
       T* y = writer.place(out);
       T mean = 0;
-      if constexpr (kCentered)
-        mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
-      const double squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - mean) * (x[i] - mean); });
+      double squares;
+      if constexpr (kCentered) {
+        const RowMoments<T> moments = moments_of_row(x, n, share);
+        mean = moments.mean;
+        squares = moments.squares;
+      } else {
+        squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i] * x[i]; });
+      }
       // Squares about the mean that overflow say nothing: nan, not a row of zeros.
       const bool told = n && !(kCentered && squares == INFINITY);
       const T rstd = told ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);

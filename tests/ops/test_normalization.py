@@ -51,6 +51,17 @@ def test_group_norm_of_numbers_close_together_keeps_their_difference():
         assert got.flatten().tolist() == pytest.approx(exact.flatten().tolist(), rel=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [cresset.float64, cresset.float32, cresset.float16])
+def test_equal_numbers_are_their_mean_and_nothing_is_left_of_them(dtype):
+    for value in (0.1, 1.7, -9.3, 1e-4):
+        for n in (3, 7, 21, 100, 5000):
+            row = cresset.full((1, 1, n), value, dtype=dtype)
+            assert not F.layer_norm(row, (n,)).any() and not F.group_norm(row, 1).any()
+            assert cresset.native_layer_norm(row, (n,), None, None, 1e-5)[1] == row[0, 0, 0]
+    tiny = cresset.full((3,), 1e-200, dtype=cresset.float64)
+    assert not F.layer_norm(tiny, (3,), eps=1e-300).any()
+
+
 def test_batch_norm_learns_running_statistics_and_uses_them_in_evaluation():
     x, mean, var = cresset.tensor([[1.0], [3.0]]), cresset.zeros(1), cresset.ones(1)
     out = cresset.batch_norm(x, None, None, mean, var, True, 0.5, 0.0, False)
