@@ -58,14 +58,18 @@ void Node::last_reference_gone() {
 
 // ---------------------------------------------------------------- saved tensors
 
-SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
-    : version_(t.version()), output_index_(output_index), is_output_(is_output) {
-  // Without recording it is forward mode that keeps it, during the call.
-  check(!t->inference || t->wrapped_number || !modes.grad_enabled,
+void check_may_be_kept(bool is_so) {
+  check(is_so,
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
         "computation tracked by autograd. "
         "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
         "`torch.no_grad()` instead of `torch.inference_mode()`.");
+}
+
+SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
+    : version_(t.version()), output_index_(output_index), is_output_(is_output) {
+  // Without recording it is forward mode that keeps it, during the call.
+  check_may_be_kept(!t->inference || t->wrapped_number || !modes.grad_enabled || modes.keeps_inference);
   if (packs_saved_tensors && !t->wrapped_number) {
     packed_ = python_steps.pack(is_output ? detach(t) : t);
     if (packed_) {

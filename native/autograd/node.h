@@ -101,6 +101,8 @@ class PackedTensor : public RefCounted {  // saved_tensors_hooks
   Edge edge;  // of the tensor that was packed: what comes back gets its history
 };
 
+void check_may_be_kept(bool is_so);  // no: it is one of inference mode, and recorded
+
 class SavedTensor {
  public:
   SavedTensor() = default;

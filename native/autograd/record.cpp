@@ -1,4 +1,6 @@
 // Recording: turning a call that just ran into a node.
+#include <algorithm>
+
 #include "autograd/node.h"
 #include "dispatch/late.h"
 #include "dispatch/overlap.h"
@@ -111,18 +113,29 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
   return o;
 }
 
+// What of it is kept for the gradients that are needed.
+Derivative::Saved needed(Derivative::Saved saved, const OperatorNode& node) {
+  if (saved.only_for && !needs_one_of(node, saved.only_for)) saved.what = Derivative::Saved::information;
+  return saved;
+}
+
 void save(const Call& c, OperatorNode& node, bool of_node) {
-  for (Derivative::Saved saved : node.op.derivative->saves) {
-    if (saved.only_for && !needs_one_of(node, saved.only_for)) saved.what = Derivative::Saved::information;
-    node.saved.push_back(own(c, saved, of_node));
-  }
+  for (const Derivative::Saved& saved : node.op.derivative->saves)
+    node.saved.push_back(own(c, needed(saved, node), of_node));
+}
+
+// Which operands (bit i: input i), and whether the result, the gradients that are needed read.
+uint8_t used_by_gradients(const OperatorNode& node) {
+  const PointwiseDefinition& def = *node.op.pointwise;
+  uint8_t uses = 0;
+  for (int i = 0; i < def.input_count; ++i)
+    if (node.needs(i) && def.has_gradient[i]) uses |= def.uses[i];
+  return uses;
 }
 
 void save_pointwise(const Call& c, OperatorNode& node, bool of_node) {
   const PointwiseDefinition& def = *c.op.pointwise;
-  uint8_t uses = 0;
-  for (int i = 0; i < def.input_count; ++i)
-    if (node.needs(i) && def.has_gradient[i]) uses |= def.uses[i];
+  const uint8_t uses = used_by_gradients(node);
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     if (v.kind != Kind::tensor) {
@@ -160,7 +173,36 @@ bool reads_what_is_written(const Call& c) {
   return false;
 }
 
-void before_write(Call& c, const Tensor& target, bool record) { check_inplace(c.op.name().c_str(), target, record); }
+// For an in-place call: what backward would keep of the other arguments may be kept. It is asked before the write, so
+// that a refusal leaves the target as it was.
+void check_kept(Call& c) {
+  const auto is_inference = [&](int i) {
+    const Value& v = c.args[i];
+    if (v.kind == Kind::tensor) return v.tensor_->inference && !v.tensor_->wrapped_number;
+    if (v.kind != Kind::tensors) return false;
+    return std::ranges::any_of(c.tensors(i), [](const Tensor& t) { return t.defined() && t->inference; });
+  };
+  const int count = static_cast<int>(c.op.signature.parameters.size());
+  uint32_t refused = 0;
+  for (int i = 1; i < count; ++i) refused |= static_cast<uint32_t>(is_inference(i)) << i;
+  if (!refused || modes.keeps_inference) [[likely]]
+    return;
+  const Operator& op = functional_of(c.op);
+  auto* node = new OperatorNode(op);
+  const RefPtr<Node> holder(node);
+  add_edges(c, *node);
+  if (op.pointwise) {
+    check_may_be_kept(!(used_by_gradients(*node) & refused));
+  } else if (op.derivative) {
+    for (const Derivative::Saved& saved : op.derivative->saves)
+      check_may_be_kept(needed(saved, *node).what != Derivative::Saved::argument || !(refused >> saved.index & 1));
+  }
+}
+
+void before_write(Call& c, const Tensor& target, bool record) {
+  check_inplace(c.op.name().c_str(), target, record);
+  if (record) check_kept(c);
+}
 
 void save_before(Call& c) {
   if (!reads_first(functional_of(c.op)) && !reads_what_is_written(c)) return;
@@ -279,6 +321,7 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
                       "' is not implemented");
   for (const Tensor& t : c.outputs)
     node->results.push_back(t.defined() ? ResultInfo{t.sizes(), t.dtype(), t.device()} : ResultInfo{});
+  const GradModeGuard unrecorded(false);  // tensors of inference mode may be kept, too
   if (op.pointwise) {
     save_pointwise(c, *node, false);
   } else {

@@ -506,8 +506,16 @@ PyObject* set_version(PyObject*, PyObject* args) {
   impl_of(self)->storage->version = version;
   Py_RETURN_NONE;
 }
+// What inference mode made counts as made outside of it then: derivatives of `func` may be taken by it.
+Tensor detach_from_inference(const Tensor& t) {
+  if (t->batch_level() && t->inference)
+    return sample_of(detach_from_inference(Tensor(t->batch)), t->batch_dim, t->level);
+  const Tensor detached = detach(t);
+  detached->inference = false;
+  return detached;
+}
 PyObject* detach_py(PyObject*, PyObject* self) {
-  return guarded([&]() -> PyObject* { return wrap(detach(unwrap(self))); });
+  return guarded([&]() -> PyObject* { return wrap(detach_from_inference(unwrap(self))); });
 }
 // For the result of a function: what it is a view of was made there, and nobody else has it.
 PyObject* forget_base(PyObject*, PyObject* self) {
@@ -555,6 +563,7 @@ PyMethodDef functions[] = {
     {"set_keeps_grad_layout", set_keeps_grad_layout, METH_O, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, "is_inference_mode_enabled() -> bool"},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
+    {"set_keeps_inference", set_mode<&Modes::keeps_inference>, METH_O, nullptr},
     {"is_anomaly_enabled", get_mode<&Modes::anomaly>, METH_NOARGS, "is_anomaly_enabled() -> bool"},
     {"set_anomaly", set_mode<&Modes::anomaly>, METH_O, nullptr},
     {"is_anomaly_check_nan_enabled", get_mode<&Modes::anomaly_checks_nan>, METH_NOARGS,

@@ -346,7 +346,11 @@ Tensor share_buffer(PyObject* owner, const char* who) {
 
 // from_buffer(obj) -> Tensor sharing memory
 PyObject* from_buffer(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* { return wrap(share_buffer(o, "from_numpy")); });
+  return guarded([&]() -> PyObject* {
+    const Tensor t = share_buffer(o, "from_numpy");
+    t->inference = modes.inference;
+    return wrap(t);
+  });
 }
 
 // make_tensor(data, dtype or None, device or None): copies.
@@ -357,8 +361,10 @@ PyObject* make_tensor(PyObject*, PyObject* args) {
     const std::optional<Dtype> named = to_dtype(dtype);
     check_type(dtype == Py_None || named, "tensor(): argument 'dtype' must be torch.dtype, not ",
                Py_TYPE(dtype)->tp_name);
-    return wrap(tensor_from_data(data, named ? static_cast<int>(*named) : -1,
-                                 device == Py_None ? default_device() : parse_device(device)));
+    const Tensor made = tensor_from_data(data, named ? static_cast<int>(*named) : -1,
+                                         device == Py_None ? default_device() : parse_device(device));
+    made->inference = modes.inference;
+    return wrap(made);
   });
 }
 

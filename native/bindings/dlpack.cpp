@@ -157,6 +157,7 @@ PyObject* import_from(PyObject* capsule) {
   t->sizes = sizes;
   t->strides = strides;
   t->update_numel_and_contiguity();
+  t->inference = modes.inference;
   return wrap(t);
 }
 

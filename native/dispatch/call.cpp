@@ -449,7 +449,7 @@ void call(Call& c) {
     if (const Operator* other = op.instead(c)) return call_instead(c, *other);
   const Survey s = survey(c);
   c.level = s.level;
-  const bool record = s.requires_grad && modes.grad_enabled && op.differentiable;
+  const bool record = s.requires_grad && modes.grad_enabled && !modes.inference && op.differentiable;
   const bool writes = op.inplace || op.mutates || c.given_out;
   if (writes) {
     if (c.given_out) {

@@ -10,6 +10,7 @@ namespace cresset {
 struct Modes {
   bool grad_enabled = true;
   bool inference = false;
+  bool keeps_inference = false;  // a derivative of `func` is taken: what inference mode made may be kept for it, too
   bool anomaly = false, anomaly_checks_nan = true;
   uint8_t autocast = 0;  // bit i: on for device type i; see dispatch/autocast.h
   bool autocast_keeps_casts = true;

@@ -161,6 +161,40 @@ def test_a_view_of_a_tensor_of_inference_mode_is_not_recorded():
     assert view.is_inference() and not view.requires_grad and view.is_leaf and not view._is_view()
 
 
+@pytest.mark.parametrize("write", [
+    lambda x, other: x.mul_(other), lambda x, other: x[:1].div_(other[:1]),
+    lambda x, other: x.lerp_(cresset.ones(2), other), lambda x, other: x.masked_fill_(other, 1.0),
+    lambda x, other: x.index_put_((other,), cresset.tensor(1.0)),
+], ids=["mul", "div", "lerp", "masked_fill", "index_put"])  # fmt: skip
+def test_a_write_that_would_keep_a_tensor_of_inference_mode_is_refused_before_it_is_done(write, request):
+    x = cresset.ones(2, requires_grad=True) * 3
+    history = x.grad_fn
+    dtype = {"masked_fill": cresset.bool, "index_put": cresset.int64}.get(request.node.callspec.id, cresset.float32)
+    with cresset.inference_mode():
+        other = cresset.tensor([1, 0], dtype=dtype)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        write(x, other)
+    assert x.tolist() == [3.0, 3.0] and x._version == 0 and x.grad_fn is history
+
+
+def test_all_that_is_made_in_inference_mode_is_a_tensor_of_it():
+    import numpy as np
+
+    shared = np.ones(2)
+    outside = cresset.ones(2)
+    with cresset.inference_mode():
+        made = [cresset.tensor([1]), cresset.as_tensor([1.0]), cresset.Tensor([1]), cresset.from_numpy(shared)]
+        made += [cresset.frombuffer(bytearray(4), dtype=cresset.float32), cresset.from_dlpack(shared)]
+        assert all(x.is_inference() for x in made) and not outside.view(2).is_inference()
+
+
+def test_nothing_is_recorded_in_inference_mode_whatever_enable_grad_says(x):
+    with cresset.inference_mode(), cresset.enable_grad():
+        assert cresset.is_grad_enabled()
+        y = x * x
+        assert not y.requires_grad and y.is_inference()
+
+
 def test_of_many_tensors_none_is_written_to_where_one_is_of_inference_mode():
     with cresset.inference_mode():
         frozen = cresset.ones(2)

@@ -422,6 +422,31 @@ def test_a_gradient_of_a_gradient_in_inference_mode():
         assert jacrev(grad(lambda x: (x**3).sum()))(x).tolist() == [[18.0]]
 
 
+@pytest.mark.parametrize("mode", [cresset.inference_mode, cresset.no_grad])
+def test_a_tangent_of_a_gradient_where_nothing_is_recorded(mode):
+    with mode():
+        x = cresset.full((1,), 3.0)
+        assert jvp(grad(lambda x: (x**3).sum()), (x,), (cresset.ones(1),))[1].tolist() == [18.0]
+        assert hessian(lambda x: (x**3).sum())(x).tolist() == [[18.0]]
+
+
+def test_what_inference_mode_made_has_derivatives_also_outside_of_it():
+    with cresset.inference_mode():
+        x, factor = cresset.arange(6.0).view(2, 3), cresset.full((3,), 2.0)
+    twice = [[0.0, 4.0, 8.0], [12.0, 16.0, 20.0]]
+
+    def f(x):
+        return (x.view(3, 1).transpose(0, 1) * factor * x).sum()
+
+    assert vmap(grad(f))(x).tolist() == twice
+    assert grad(lambda x: vmap(f)(x).sum())(x).tolist() == twice
+    assert grad(lambda x: (x.clone().mul_(factor) * x).sum())(x).tolist() == twice
+    assert vmap(hessian(f))(x)[0].tolist() == [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]]
+    assert jvp(lambda x: x * factor, (cresset.ones(3),), (cresset.ones(3),))[1].tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved"):
+        cresset.ones(3, requires_grad=True) * factor
+
+
 def test_what_vjp_gives_under_no_grad_can_be_pulled_and_differentiated_outside():
     x = cresset.tensor(3.0, requires_grad=True)
     with cresset.no_grad():

@@ -300,3 +300,10 @@ def test_the_loop_over_samples_can_be_switched_off():
             vmap(lambda x: cresset.histc(x, 2, 0, 6))(X)
     finally:
         _functorch._set_vmap_fallback_enabled(True)
+
+
+def test_a_batch_of_one_sample_has_no_say_in_the_order_of_the_result():
+    x, y = cresset.ones(2, 1).mT, cresset.ones(2, 2)  # the stride of the batch is one
+    assert x.stride() == (1, 1)
+    assert vmap(lambda x, y: x * y, in_dims=(0, None))(x, y).stride() == (4, 2, 1)
+    assert vmap(lambda x, y: x * y, in_dims=(0, None))(x, y.mT).stride()[1:] == (1, 2)

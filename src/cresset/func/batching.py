@@ -150,9 +150,9 @@ class Call:
         if self.dims[i] is None:
             return self.args[i]
         value = self.front(i)
-        for _ in range(rank - value.dim() + 1):
-            value = value.unsqueeze(1)
-        return value
+        missing = rank - value.dim() + 1
+        # A view, not unsqueeze: it gives a batch of one sample a stride that tells nothing of the order of dimensions.
+        return value.view(len(value), *(1,) * missing, *value.shape[1:]) if missing > 0 else value
 
     def dim(self, dim, rank=None):
         """The dimension of the batch for one of a sample, or of another tensor of `rank`: checked, from the front,

@@ -139,6 +139,7 @@ class Reverse:
         self.hooks = _native.disable_saved_hooks(NO_HOOKS)
         self.recording = _native.is_grad_enabled()
         self.inference = _native.set_inference_mode(False)  # in which nothing is recorded
+        self.keeps_inference = _native.set_keeps_inference(True)
         self.mode = enable_grad()
         self.mode.__enter__()
         _running.depth += 1
@@ -147,6 +148,7 @@ class Reverse:
     def __exit__(self, *details):
         _running.depth -= 1
         self.mode.__exit__(*details)
+        _native.set_keeps_inference(self.keeps_inference)
         _native.set_inference_mode(self.inference)
         _native.disable_saved_hooks(self.hooks)
 
@@ -204,11 +206,11 @@ class Reverse:
     def _released(self, result):
         if not isinstance(result, Tensor):
             return result
-        if not self.recording:
-            return result.detach()
         if hasattr(type(result), "_recorded"):
             return result._with(self._released(result._recorded)) if result.requires_grad else result
-        if not result.requires_grad or not _native.depends_only_on(result, tuple(self.leaves)):
+        if not result.requires_grad:
+            return result
+        if self.recording and not _native.depends_only_on(result, tuple(self.leaves)):
             return result
         return with_tangents_of(result, detach_raw(result))
 
@@ -228,6 +230,8 @@ def lifted(tensor):
     """A tensor at the level of the innermost vmap, where it counts as an argument of its own."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
+    if tensor.is_inference():
+        tensor = with_tangents_of(tensor, detach_raw(tensor))
     level = top_level()
     return tensor if level_of(tensor) == level else sample_of(tensor, None, level)
 

@@ -387,10 +387,12 @@ class Uncounted(Side):
     history is made anew after them.
     """
 
-    NOT_RECORDED = re.compile(r"^with t\.no_grad\(\): |[.]step\(|'step'")
+    NOT_RECORDED = re.compile(r"^with t\.no_grad\(\): |[.]step\(")
+    WRITING_HOOK = re.compile(r"\bafter\('h\d+', 'step'\)")
 
     def __init__(self, library, of=lambda x: True):
         self.of = of
+        self.hooked = False  # a hook writes to its leaf in backward passes
         super().__init__(library)
 
     def run(self, text):
@@ -402,7 +404,9 @@ class Uncounted(Side):
         plain = any(
             x._version != n and not (x._is_view() and x is not target) and not x.requires_grad for x, n in before
         )
-        if plain or self.error or self.NOT_RECORDED.search(text):  # what is refused is not recorded either
+        self.hooked |= bool(self.WRITING_HOOK.search(text))
+        by_hook = self.hooked and GRADIENT.search(text)
+        if plain or self.error or by_hook or self.NOT_RECORDED.search(text):  # what is refused is not recorded either
             for x, version in (pair for pair in before if self.of(pair[0])):
                 self.t._C._autograd._unsafe_set_version_counter((x,), (version,))
 
