@@ -557,3 +557,14 @@ def test_the_gradient_of_a_sparse_or_nested_tensor_is_of_its_kind():
     assert pull(doubled)[0].values().unique().tolist() == [4.0]
     unused = cresset.func.grad(lambda x: cresset.ones(()))(nested)
     assert unused.layout == cresset.jagged and not unused.values().any()
+
+
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_what_linearize_gives_has_no_class_of_its_own(requires_grad):
+    class Tagged(cresset.Tensor):
+        pass
+
+    x = cresset.ones(2, requires_grad=requires_grad).as_subclass(Tagged)
+    output, push = linearize(lambda x: x * x, x)
+    assert type(output) is cresset.Tensor and type(push(cresset.ones_like(x))) is cresset.Tensor
+    assert push(cresset.ones(2)).tolist() == [2.0, 2.0]

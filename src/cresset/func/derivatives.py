@@ -488,6 +488,8 @@ def linearize(func, *primals):
     tensor([ 2., 40.])
     """
     with Reverse() as reverse:
+        with DisableTorchFunctionSubclass():  # of no class of their own, as those of jvp
+            primals = tree_map(lambda x: plain(x) if isinstance(x, Tensor) else x, primals)
         args, chosen = reverse.tracked_arguments(primals, tuple(range(len(primals))))
         output = func(*args)
         outputs, out_spec = flat_tensors(output, "linearize(f, *primals)")

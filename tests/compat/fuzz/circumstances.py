@@ -10,7 +10,17 @@ import ast
 import re
 
 import numpy as np
-from detours import ANOTHER_WAY, WRITTEN, Uncounted, agrees, another_way, saving_copies, with_wide_comparisons
+from detours import (
+    AGAIN,
+    ANOTHER_WAY,
+    WRITTEN,
+    Uncounted,
+    agrees,
+    agrees_when_kept,
+    another_way,
+    saving_copies,
+    with_wide_comparisons,
+)
 from differences import known
 from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import EPSILON, GRADIENT, UNITS
@@ -41,6 +51,8 @@ OF_NUMPY = "; of a NumPy scalar of complex64"
 AS_PARTS = "; as PyTorch with each part by itself"
 IN_RANGE = "; as PyTorch with a dimension in range"
 SIGNS_OF_NANS = "; bits of nans alone"
+AS_HELD = "; as PyTorch where arrays hold their memory"
+AS_RESOLVED = "; as PyTorch with conjugates that are computed"
 REMADE = "; a view has its history anew in PyTorch alone"
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
@@ -52,7 +64,9 @@ LINEARIZED = re.compile(r"t[.]func[.]linearize\((lambda x: [^,]+), (v\d+)\)\[1\]
 COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.](eq|ne|lt|le|gt|ge|greater|less)(_equal)?_?\(")
 VARIABLE = r"\bv\d+\b"
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
-NOTED = re.compile(r"\b(digamma|hardsigmoid|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\(")
+NOTED = re.compile(
+    r"\b(digamma|hardsigmoid|gelu|GELU|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\("
+)
 
 
 def circumstances(libraries, steps, why, operands):
@@ -98,6 +112,15 @@ def circumstances(libraries, steps, why, operands):
         given = after(libraries[0], steps[:-1]).names
         found = [given.get(name) for name in re.findall(r"\bn\d+\b", steps[-1])]
         return OF_NUMPY if any(isinstance(x, np.complex64) for x in found) else ""
+    if any("share_memory_(" in step for step in steps):
+        theirs = [re.sub(r"\b(v\d+)[.]share_memory_\(\)", r"moved(globals(), \1)", step) for step in steps]
+        if agrees(libraries, steps, theirs, answered=False):
+            return AS_HELD
+    if re.fullmatch(r"(v\d+): strides \([\d, ]*\) instead of \([\d, ]*\); \1: is_conj False instead of True", why):
+        theirs = [*steps[:-1], f"{steps[-1]}.resolve_conj().contiguous()"]
+        return AS_RESOLVED if agrees(libraries, [*steps[:-1], f"{steps[-1]}.contiguous()"], theirs) else ""
+    if why.startswith("raised ValueError instead of RuntimeError: h") and AGAIN in why:
+        return ANOTHER_WAY if agrees_when_kept(libraries, steps, answered=False) else ""
     if why.startswith("said (('tensor', "):
         fewer = without_what_both_refuse(libraries, steps)
         return AS_UNDRAWN if fewer != steps and agrees(libraries, fewer, fewer) else ""
@@ -105,8 +128,9 @@ def circumstances(libraries, steps, why, operands):
         return views(libraries, steps, found[1])
     if "detach views in-place" in why:
         return views(libraries, steps, steps[-1].removesuffix(".detach_()"))
-    if found := re.fullmatch(r"n\d+: (\('array', 'u?int(?:16|32|64)', .*\)) instead of (\('array', .*\))", why):
-        return SIGNS_OF_NANS if are_nans(*map(ast.literal_eval, found.groups())) else ""
+    found = re.fullmatch(r"n\d+: (\('array', 'u?int(?:16|32|64)', .*\)) instead of (\('array', .*\))", why)
+    if found and are_nans(*map(ast.literal_eval, found.groups())):
+        return SIGNS_OF_NANS
     if found := re.fullmatch(r"said \((\d+), False\) instead of \(0, False\)", why):
         layer = maker(steps[:-1], re.findall(VARIABLE, steps[-1])[0])
         return f"; made by {maker(steps[:-1], layer)}"
@@ -265,7 +289,6 @@ def past(libraries, steps, why):
     """What earlier lines say about the memory, or about the way of a gradient."""
     said = ""
     whose = re.search(r"not resizable|^v\d+ shares the memory|^only cresset .* refer to a single memory", why)
-    whose = whose or (why.startswith("n") and "share_memory_(" in steps[-1])
     if (whose or "is_set_to(" in steps[-1]) and any(LENT.search(step) for step in steps[:-1]):
         said += "; memory was lent"
     if re.match(r"v\d+: \S+ instead of \S+ at|v\d+ shares the memory", why) and any(

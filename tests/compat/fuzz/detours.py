@@ -8,8 +8,10 @@ instead.
 
 import contextlib
 import copy
+import ctypes
 import re
 
+import numpy as np
 from lockstep import Lockstep
 from rounding import GRADIENT
 from side import Side, asked
@@ -99,6 +101,18 @@ def helpers(t):
                 x.grad = grad.clone() if x.grad is None else x.grad + grad
             x.retain_grad()
 
+    def moved(names, tensor):
+        """share_memory_, after which arrays of NumPy that look at the tensor's memory look at a copy of it."""
+        storage = tensor.untyped_storage()
+        start, size = storage.data_ptr(), storage.nbytes()
+        copied = np.frombuffer(ctypes.string_at(start, size), np.uint8).copy()
+        for name, array in [x for x in names.items() if isinstance(x[1], np.ndarray)] if size else ():
+            first, last = np.lib.array_utils.byte_bounds(array)
+            if start <= first and last <= start + size and not tensor.is_shared():
+                offset = array.__array_interface__["data"][0] - start
+                names[name] = np.ndarray(array.shape, array.dtype, copied, offset, array.strides)
+        return tensor.share_memory_()
+
     def along_none(function, x, **named):
         """A function of the last dimension, of none or of some of its rows."""
         whole = x.new_zeros([*(max(n, 1) for n in x.shape[:-1]), x.shape[-1]], requires_grad=x.requires_grad)
@@ -107,6 +121,7 @@ def helpers(t):
     return {
         "shuffled": shuffled,
         "along_none": along_none,
+        "moved": moved,
         "accumulated": accumulated,
         "owned": owned,
         "pdist": pdist,
@@ -280,7 +295,7 @@ WAYS = [
     (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
     (r"clamp\(\) received an invalid combination", detached),
     (r"derivative for '_pdist_backward'", anywhere(r"F\.pdist\(", "pdist(")),
-    (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(v\d+)\]\)", r"\1.copy_(\2)")),
+    (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(.*)\]\)$", r"\1.copy_(\2)")),
     (r"an integer is required", of_an_array),
     (r"more than one element of the written-to tensor", of_a_copy),
     (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),
@@ -313,6 +328,7 @@ WAYS = [
     (r"bernoulli_scalar_cpu_\" not implemented for 'Complex", last(r"(?<== )(m\d+)\((v\d+)\)$", r"\2 * \1(t.ones_like(\2.real))")),
     (r"bernoulli_scalar_cpu_\" not implemented for 'Complex", last(r"t\.func\.functional_call\((m\d+), .*, \((v\d+),\)\)$", r"\2 * \1(t.ones_like(\2.real))")),
     (r"Function PixelShuffleBackward0 returned an invalid", anywhere(r"F\.pixel_shuffle\(", "shuffled(")),
+    (r"Unexpected floating ScalarType in at::autocast::prioritize", last(r"(with t\.autocast\([^:]*\): )(.*)\.backward\(\)$", r"\1loss = \2\nloss.backward()")),
     (r"Expected more than 1 value per channel", last(r"F\.batch_norm\((v\d+), .*", r"\1.clone()")),
 ]  # fmt: skip
 
@@ -347,14 +363,14 @@ def agrees(libraries, ours, theirs, answered=True, side=None):
     return not any(found[:-1]) and (not found[-1] or bool(untold)) and not (answered and lockstep.lead.error)
 
 
-def agrees_when_kept(libraries, steps):
+def agrees_when_kept(libraries, steps, answered=True):
     """Whether PyTorch, when it keeps the graphs that it has walked, ends where cresset ends."""
     fewer = without_refused(libraries[0], steps)
     with keeping_graphs(libraries[0]):
-        if agrees(libraries, fewer, fewer):
+        if agrees(libraries, fewer, fewer, answered):
             return True
         with saving_copies(libraries[0]):
-            return agrees(libraries, fewer, fewer)
+            return agrees(libraries, fewer, fewer, answered)
 
 
 def without_refused(library, steps):
