@@ -16,7 +16,7 @@ std::string key(std::string_view name, std::string_view overload) {
   return std::string(name) + "." + std::string(overload);
 }
 
-// index_select -> IndexSelectBackward0
+// index_select -> IndexSelectBackward0, log1p -> Log1PBackward0
 std::string default_node_name(const std::string& name) {
   std::string out;
   bool upper = true;
@@ -26,7 +26,7 @@ std::string default_node_name(const std::string& name) {
       continue;
     }
     out += upper ? static_cast<char>(std::toupper(c)) : c;
-    upper = false;
+    upper = std::isdigit(static_cast<unsigned char>(c));
   }
   return out + "Backward0";
 }

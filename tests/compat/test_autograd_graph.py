@@ -35,6 +35,14 @@ class Graph:
         ]
         return [y.grad_fn.name() for y in ops]
 
+    def of_losses_and_rarer_functions(lib):
+        x, y, f, special = leaf(lib, [0.25, 0.75]), lib.tensor([0.5, 0.5]), lib.nn.functional, lib.special
+        each = [f.mse_loss, f.smooth_l1_loss, f.huber_loss, f.binary_cross_entropy, f.soft_margin_loss]
+        losses = [loss(x, y, reduction="none") for loss in [*each, f.binary_cross_entropy_with_logits]]
+        ops = [special.entr, special.i0e, special.i1, special.ndtri, special.log_ndtr, special.erfcx, lib.log1p]
+        others = [x.clamp(0, 1), x.clamp(min=0), f.relu6(x), f.selu(x), f.logsigmoid(x), f.prelu(x, x[:1])]
+        return [y.grad_fn.name() for y in [*losses, *(op(x) for op in ops), *others, special.xlog1py(x, x)]]
+
     def of_pointwise(lib):
         x = leaf(lib, [0.5, 1.5])
         ops = [-x, x.exp(), x.log(), x.sin(), x.tanh(), x.sigmoid(), x.abs(), x.sqrt(), x - 1, x / 2, x**2]

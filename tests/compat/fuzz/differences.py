@@ -414,7 +414,7 @@ KNOWN = [
         "of no channels"),
     (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation[\s\S]*; as PyTorch with each tensor alone$", r"",
         "the same tensor twice in a list of in-place results: PyTorch keeps what all the writes left for the derivative of each"),
-    (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of shape .* that (NllLoss|L1Elementwise|RmsNorm|MseElementwise|SmoothL1Elementwise)Backward0 needs", r"",
+    (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of shape .* that (NllLoss|L1Elementwise|RmsNorm|MseLoss|SmoothL1Loss)Backward0 needs", r"",
         "losses and rms_norm keep their inputs; PyTorch what it makes of them (a softmax, a difference, a wider copy)"),
     (r"backward\(|[.]grad\(", r"only cresset raised RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of shape .* that (Relu6|Hardtanh|ScaledDotProductFlashAttentionForCpu)Backward0 needs", r"",
         "relu6 and hardtanh keep their result, which tells the slope, attention its operands and result; PyTorch what went in, and the products"),

@@ -38,7 +38,7 @@ def _(output, alpha):
     return kept, kept * alpha
 
 
-@pointwise(types="real", method=False, inplace=True, examples=[(3.0, 3.0), (7.0, 6.0)])
+@pointwise(node="HardtanhBackward0", types="real", method=False, inplace=True, examples=[(3.0, 3.0), (7.0, 6.0)])
 def relu6(x):
     """x clamped to [0, 6]."""
     return clamp(x, 0, 6)
@@ -71,7 +71,7 @@ def _(x, negative_slope):
     return where(x > 0, 1, negative_slope)
 
 
-@pointwise(result="same", method=False, examples=[(2.0, 0.1, 2.0), (-2.0, 0.1, -0.2)])
+@pointwise(node="PreluKernelBackward0", result="same", method=False, examples=[(2.0, 0.1, 2.0), (-2.0, 0.1, -0.2)])
 def prelu_elementwise(x, weight):
     """x where it is positive, else weight * x, with a learned weight."""
     return where(x > 0, x, x * weight)
@@ -95,6 +95,7 @@ def _(x, alpha, scale, input_scale):
 
 
 @pointwise(
+    node="EluBackward0",
     result="same",
     inplace=True,
     method=False,
@@ -278,7 +279,7 @@ def _(x):
     return 1 / (scale * scale)
 
 
-@pointwise(result="same", method=False, examples=[(0.0, -math.log(2)), (-800.0, -800.0)])
+@pointwise(node="LogSigmoidBackward0", result="same", method=False, examples=[(0.0, -math.log(2)), (-800.0, -800.0)])
 def logsigmoid(x):
     """log(sigmoid(x)), without overflow on the way."""
     return where(x < 0, x, p.in_type_of(0, x)) - p.log1p(p.exp(-p.absolute(x)))

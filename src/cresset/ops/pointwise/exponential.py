@@ -271,7 +271,7 @@ def _(grad, x, y):
     return where((x == 0) & (y <= 0), 0, xlogy(grad, y)), grad * x / y
 
 
-@pointwise(method=False, examples=[(0.0, -1.0, 0.0), (2.0, math.e - 1, 2.0)])
+@pointwise(node="SpecialXlog1PyBackward0", method=False, examples=[(0.0, -1.0, 0.0), (2.0, math.e - 1, 2.0)])
 def xlog1py(x, y):
     """x * log1p(y), and 0 where x is 0 unless y is nan."""
     return where((x == 0) & ~isnan(y), 0, x * p.log1p(y))
@@ -282,7 +282,7 @@ def _(grad, x, y):
     return where((x == 0) & (y <= -1), 0, xlog1py(grad, y)), grad * x / (y + 1)
 
 
-@pointwise(method=False, examples=[(0.0, 0.0), (1.0, 0.0), (-1.0, float("-inf"))])
+@pointwise(node="SpecialEntrBackward0", method=False, examples=[(0.0, 0.0), (1.0, 0.0), (-1.0, float("-inf"))])
 def entr(x):
     """-x * log(x): the terms of an entropy; 0 for 0 and -inf for negative x."""
     return where(p.is_nan(x), x, where(x > 0, -x * p.log(x), where(x == 0, 0, -p.INF)))

@@ -10,7 +10,7 @@ from .selection import clamp_min, where
 SMALLEST_VARIANCE = 9.999999960041972e-13
 
 
-@pointwise(types="float complex", result="same", method=False, examples=[(3.0, 1.0, 4.0)])
+@pointwise(node="MseLossBackward0", types="float complex", result="same", method=False, examples=[(3.0, 1.0, 4.0)])
 def mse_elementwise(x, target):
     """(x - target)^2."""
     difference = x - target
@@ -35,7 +35,7 @@ def _(x, target):
     return slope, -slope
 
 
-@pointwise(result="same", method=False, examples=[(1.5, 1.0, 0.125), (3.0, 1.0, 1.5)])
+@pointwise(node="SmoothL1LossBackward0", result="same", method=False, examples=[(1.5, 1.0, 0.125), (3.0, 1.0, 1.5)])
 def smooth_l1_elementwise(x, target, beta=1.0):
     """|x - target| - beta / 2, but a parabola where the difference is below `beta`."""
     distance = p.absolute(x - target)
@@ -49,7 +49,7 @@ def _(x, target, beta):
     return slope, -slope
 
 
-@pointwise(result="same", method=False, examples=[(1.5, 1.0, 0.125), (3.0, 1.0, 1.5)])
+@pointwise(node="HuberLossBackward0", result="same", method=False, examples=[(1.5, 1.0, 0.125), (3.0, 1.0, 1.5)])
 def huber_elementwise(x, target, delta=1.0):
     """A parabola where the difference is at most `delta`, continued by straight lines."""
     distance = p.absolute(x - target)
@@ -63,7 +63,12 @@ def _(x, target, delta):
     return slope, -slope
 
 
-@pointwise(result="same", method=False, examples=[(0.5, 1.0, 0.6931471805599453), (1.0, 0.0, 100.0)])
+@pointwise(
+    node="BinaryCrossEntropyBackward0",
+    result="same",
+    method=False,
+    examples=[(0.5, 1.0, 0.6931471805599453), (1.0, 0.0, 100.0)],
+)
 def binary_cross_entropy_elementwise(x, target):
     """-(target log(x) + (1 - target) log(1 - x)), with the logarithms at least -100."""
     return (target - 1) * clamp_min(p.log1p(-x), -100) - target * clamp_min(p.log(x), -100)
@@ -76,7 +81,12 @@ def _(x, target):
     )
 
 
-@pointwise(result="same", method=False, examples=[(0.0, 1.0, 0.6931471805599453), (-800.0, 1.0, 800.0)])
+@pointwise(
+    node="BinaryCrossEntropyWithLogitsBackward0",
+    result="same",
+    method=False,
+    examples=[(0.0, 1.0, 0.6931471805599453), (-800.0, 1.0, 800.0)],
+)
 def binary_cross_entropy_with_logits_elementwise(x, target):
     """The binary cross entropy of sigmoid(x), without overflow on the way."""
     return (1 - target) * x + _softplus(-x)
@@ -87,7 +97,12 @@ def _(x, target):
     return sigmoid(x) - target, -x
 
 
-@pointwise(result="same", method=False, examples=[(0.0, 1.0, 2.0, 1.3862943611198906)])
+@pointwise(
+    node="BinaryCrossEntropyWithLogitsBackward0",
+    result="same",
+    method=False,
+    examples=[(0.0, 1.0, 2.0, 1.3862943611198906)],
+)
 def weighted_binary_cross_entropy_with_logits_elementwise(x, target, pos_weight):
     """The binary cross entropy of sigmoid(x), in which the positive examples count `pos_weight` times."""
     return (1 - target) * x + (1 + (pos_weight - 1) * target) * _softplus(-x)
@@ -113,7 +128,7 @@ def _(grad, x, target, log_target):
     return -grad * probability, grad * by_target
 
 
-@pointwise(result="same", method=False, examples=[(0.0, 1.0, 0.6931471805599453)])
+@pointwise(node="SoftMarginLossBackward0", result="same", method=False, examples=[(0.0, 1.0, 0.6931471805599453)])
 def soft_margin_elementwise(x, target):
     """log(1 + exp(-target x))."""
     return p.log1p(p.exp(-target * x))

@@ -115,6 +115,7 @@ def _(x, max):
 
 
 @pointwise(
+    node="ClampBackward1",
     types="real",
     examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)],
     requires="a bound",

@@ -45,7 +45,11 @@ def _(x):
     return -TWO_OVER_SQRT_PI * exp(-(x * x))
 
 
-@pointwise(method=False, examples=[(0.0, 1.0), (1.0, 0.427583576155807), (1e10, 5.641895835477563e-11)])
+@pointwise(
+    node="SpecialErfcxBackward0",
+    method=False,
+    examples=[(0.0, 1.0), (1.0, 0.427583576155807), (1e10, 5.641895835477563e-11)],
+)
 def erfcx(x):
     """exp(x^2) erfc(x), which stays a number where erfc(x) is too small to be one."""
     return p.in_type_of(_erfcx(p.in_double(x)), x)
@@ -96,7 +100,7 @@ def _(x):
     return (1 / math.sqrt(2 * math.pi)) * exp(-0.5 * (x * x))
 
 
-@pointwise(method=False, examples=[(0.0, math.log(0.5)), (-50.0, -1254.8313611394194)])
+@pointwise(node="SpecialLogNdtrBackward0", method=False, examples=[(0.0, math.log(0.5)), (-50.0, -1254.8313611394194)])
 def log_ndtr(x):
     """log(ndtr(x)), also where ndtr(x) is too small to be a number."""
     z = p.in_double(x)
@@ -115,7 +119,9 @@ def _(x):
     return math.sqrt(2 / math.pi) / erfcx(x * -SQRT_HALF)
 
 
-@pointwise(method=False, examples=[(0.5, 0.0), (0.975, 1.959963984540054), (0.0, float("-inf"))])
+@pointwise(
+    node="SpecialNdtriBackward0", method=False, examples=[(0.5, 0.0), (0.975, 1.959963984540054), (0.0, float("-inf"))]
+)
 def ndtri(x):
     """The inverse of ndtr: the quantile of a standard normal variable."""
     z = p.in_double(x)
@@ -239,7 +245,7 @@ def _three_steps(z, term):
     return z, above / below
 
 
-@pointwise(method=False)
+@pointwise(node="SpecialZetaBackward0", method=False)
 def zeta(x, y):
     """The Hurwitz zeta function: the sum of (k + y)^-x over k = 0, 1, 2, ..."""
     return p.in_type_of(p.zeta(p.in_double(x), p.in_double(y)), x)
@@ -361,7 +367,7 @@ def _(x):
     return i1(x)
 
 
-@pointwise(method=False, examples=[(0.0, 1.0), (1.0, 0.46575960759364043)])
+@pointwise(node="SpecialI0EBackward0", method=False, examples=[(0.0, 1.0), (1.0, 0.46575960759364043)])
 def i0e(x):
     """exp(-|x|) i0(x)."""
     return p.in_type_of(_i0e(p.absolute(p.in_double(x)), _sum_for(x)), x)
@@ -378,7 +384,9 @@ def _(x, output):
     return i1e(x) - sgn(x) * output
 
 
-@pointwise(method=False, examples=[(0.0, 0.0), (1.0, 0.565159103992485), (-1.0, -0.565159103992485)])
+@pointwise(
+    node="SpecialI1Backward0", method=False, examples=[(0.0, 0.0), (1.0, 0.565159103992485), (-1.0, -0.565159103992485)]
+)
 def i1(x):
     """The modified Bessel function of the first kind of order 1."""
     z = p.in_double(x)
@@ -396,7 +404,7 @@ def _(x, output):
     return where(x == 0, 0.5, i0(x) - output / x)
 
 
-@pointwise(method=False, examples=[(0.0, 0.0), (1.0, 0.2079104153497085)])
+@pointwise(node="SpecialI1EBackward0", method=False, examples=[(0.0, 0.0), (1.0, 0.2079104153497085)])
 def i1e(x):
     """exp(-|x|) i1(x)."""
     z = p.in_double(x)
