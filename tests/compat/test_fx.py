@@ -134,6 +134,13 @@ m = torch.fx.symbolic_trace(f)
 found = torch.fx.replace_pattern(m, lambda a, b: torch.add(a, b).relu(), lambda a, b: torch.mul(a, b).sigmoid())
 (len(found), m.code, m(torch.ones(2), torch.ones(2)))
 """,
+    "replace where it is read": """
+m = torch.fx.symbolic_trace(lambda a, b: torch.relu(a * 2) + b + torch.relu(b) + a)
+torch.fx.replace_pattern(m, lambda x, y: torch.relu(x) + y, lambda x, y: torch.exp(x) - y)
+n = torch.fx.symbolic_trace(lambda a, b: (torch.relu(a), torch.neg(a).exp().tanh(), torch.sin(b))[0])
+torch.fx.replace_pattern(n, lambda x: torch.neg(x).exp(), lambda x: torch.rsqrt(x))
+(m.code, n.code)
+""",
     "branch": "torch.fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)",
     "loop": "torch.fx.symbolic_trace(lambda x: [i for i in x])",
     "length": "torch.fx.symbolic_trace(lambda x: len(x))",

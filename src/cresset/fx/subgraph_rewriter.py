@@ -149,16 +149,17 @@ def _replace(gm, pattern, replacement, filters=(), ignore_literals=False, callba
 
 
 def _insert(graph, new_graph, matcher, found):
-    """Copy the replacement before the place of the pattern's last node."""
+    """Copy the replacement to where the pattern's results are first read, or behind the last of them if nobody reads."""
     inputs = [node for node in new_graph.nodes if node.op == "placeholder"]
     if len(inputs) != len(matcher.inputs):
         raise RuntimeError(
             f"replace_pattern: the pattern has {len(matcher.inputs)} inputs, the replacement {len(inputs)}"
         )
     val_map = {new: found[old] for new, old in zip(inputs, matcher.inputs)}
-    last = max((found[anchor] for anchor in matcher.anchors), key=list(graph.nodes).index)
+    anchors, place_of = [found[anchor] for anchor in matcher.anchors], list(graph.nodes).index
+    readers = {reader for anchor in anchors for reader in anchor.users}
     made = []
-    with graph.inserting_before(last):
+    with graph.inserting_before(min(readers, key=place_of) if readers else max(anchors, key=place_of).next):
         for node in new_graph.nodes:
             if node.op == "output":
                 result = map_arg(node.args[0], lambda n: val_map[n])
