@@ -76,21 +76,33 @@ class Doubles(torch.Tensor):
         return "seen"
 
 
+class Count(torch.overrides.TorchFunctionMode):
+    def __init__(self):
+        self.types = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.types.append(types)
+        return func(*args, **(kwargs or {}))
+
+
 def test_disable_torch_function_hides_calls_from_subclasses_and_modes():
-    class Count(torch.overrides.TorchFunctionMode):
-        calls = 0
-
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            self.calls += 1
-            return func(*args, **(kwargs or {}))
-
     x = torch.ones(2).as_subclass(Doubles)
     with Count() as count:
-        with torch._C.DisableTorchFunction():
-            assert not torch._C._is_torch_function_enabled() and torch._C._len_torch_function_stack() == 0
-            assert torch.add(torch.Tensor.as_subclass(x, torch.Tensor), 1).tolist() == [2.0, 2.0]
-        assert count.calls == 0 and torch._C._len_torch_function_stack() == 1
+        with torch._C.DisableTorchFunction(), torch._C.DisableTorchFunctionSubclass():
+            assert not torch._C._is_torch_function_enabled() and torch._C._is_torch_function_all_disabled()
+            assert torch._C._len_torch_function_stack() == 1 and not torch._C._is_torch_function_mode_enabled()
+            assert torch.add(x, 1).tolist() == [2.0, 2.0]
+        assert count.types == [] and torch._C._is_torch_function_mode_enabled()
     assert torch.add(x, 1) == "seen" and torch._C._is_torch_function_enabled()
+
+
+def test_disable_torch_function_subclass_hides_calls_from_subclasses_alone():
+    x = torch.ones(2).as_subclass(Doubles)
+    with Count() as count, torch._C.DisableTorchFunctionSubclass():
+        results = torch.add(x, 1), x[0], torch.nn.functional.normalize(x, dim=0), x.grad
+        enabled = torch._C._is_torch_function_mode_enabled(), torch._C._is_torch_function_enabled()
+    assert [type(y) for y in results] == [torch.Tensor] * 3 + [type(None)] and results[0].tolist() == [2.0, 2.0]
+    assert count.types == [()] * 4 and enabled == (True, False)
 
 
 def test_excluding_autocasts_key_turns_autocast_off_and_on_again():

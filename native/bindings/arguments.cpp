@@ -67,7 +67,7 @@ void note_override(PyObject* tensor, Arena& arena) {
   if (is_plain_tensor(tensor)) return;
   if (is_interpreted(tensor))
     arena.override_seen = arena.interpreted_seen = true;
-  else if (torch_function_enabled && wants_torch_function(tensor))
+  else if (classes_answer && wants_torch_function(tensor))
     arena.override_seen = true;
 }
 
@@ -88,7 +88,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
         return true;
       }
       if (p.type == ArgType::tensor || !is_number(o)) {  // not a tensor, but perhaps it answers for itself
-        const bool answers = torch_function_enabled && wants_torch_function(o);
+        const bool answers = classes_answer && wants_torch_function(o);
         arena.override_seen |= answers;
         return answers;
       }
@@ -165,7 +165,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
           continue;
         }
         if (!is_tensor(item)) {
-          if (torch_function_enabled && wants_torch_function(item)) {
+          if (classes_answer && wants_torch_function(item)) {
             arena.override_seen = true;
             continue;
           }

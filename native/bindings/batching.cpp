@@ -39,9 +39,9 @@ void interpret(Call& c) {
   }
   Ref level(PyLong_FromLong(c.level));
   PyObject* passed[] = {name_of(c.op), args.get(), level.get(), out.get()};
-  const bool asked = std::exchange(torch_function_enabled, false);  // a sample has no class of its own
+  const Answering before = set_answering(Answering::nobody);  // a sample has no class of its own
   PyObject* const answer = PyObject_Vectorcall(interpreter, passed, 4, nullptr);
-  torch_function_enabled = asked;
+  set_answering(before);
   Ref result(require(answer));
   c.outputs.clear();
   if (PyTuple_Check(result.get()) || PyList_Check(result.get()))

@@ -93,6 +93,26 @@ void lead_on(OperatorNode& node, PyObject* flat, const Grads& grads, Grads& out)
   lead_flatly(out[0], to_output ? edge_of_output(node, 0) : node.edges[0]);
 }
 
+// A gradient may be of a class of its own, which a program gave it. A derivative is no question of the program's: no
+// class that answers for calls is asked on its way.
+struct Unasked {
+  Answering before = Answering::nobody;
+  bool is_changed = false;
+  explicit Unasked(const Grads& grads) {
+    for (const Tensor& grad : grads) is_changed |= grad.defined() && grad->wrapper && answers(grad);
+    if (is_changed) before = set_answering(has_function_mode ? Answering::modes : Answering::nobody);
+  }
+  ~Unasked() {
+    if (is_changed) set_answering(before);
+  }
+  static bool answers(const Tensor& grad) {
+    PyObject* const o = static_cast<PyObject*>(grad->wrapper);
+    if (is_plain_tensor(o) || is_interpreted(o) || has_torch_dispatch(Py_TYPE(o)))
+      return false;  // or it is asked below
+    return wants_torch_function(o);
+  }
+};
+
 PyObject* pointwise_function = nullptr;  // cresset.ops.pointwise: backward by formula, on tensors
 
 void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
@@ -107,6 +127,7 @@ void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
   for (int k = 0; k < def.scalar_count; ++k)
     PyTuple_SET_ITEM(attributes.get(), k, PyFloat_FromDouble(node.attributes[k].real));
   Ref output(wrap_saved(node.pointwise_output, node)), grad(wrap(grads[0])), name(PyUnicode_FromString(def.name));
+  const Unasked unasked(grads);
   Ref result(require(PyObject_CallFunctionObjArgs(pointwise_function, name.get(), grad.get(), inputs.get(),
                                                   output.get(), attributes.get(), needs.get(), nullptr)));
   PyObject *gradients = nullptr, *flat = nullptr;
@@ -136,6 +157,7 @@ void run_derivative(OperatorNode& node, Grads& grads, Grads& out) {
     }
     raw.push_back(args.back().get());
   }
+  const Unasked unasked(grads);
   Ref yielded(require(PyObject_Vectorcall(d.function, raw.data(), raw.size(), nullptr)));
   collect(node, yielded.get(), out);
   if (d.flat) lead_on(node, d.flat, grads, out);

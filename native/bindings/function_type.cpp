@@ -97,11 +97,11 @@ PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged
     PyObject* result = call_with_numpy_names(self, args, flagged, names, is_done);
     if (is_done || PyErr_Occurred()) return result;
   }
-  if (torch_function_enabled) {
+  if (classes_answer || has_function_mode) {
     const Py_ssize_t positional = PyVectorcall_NARGS(flagged),
                      total = positional + (names ? PyTuple_GET_SIZE(names) : 0);
     bool ask = self_of(self)->is_attribute ? has_attribute_mode : has_function_mode;
-    for (Py_ssize_t i = 0; i < total && !ask; ++i) ask = may_answer(args[i]);
+    for (Py_ssize_t i = 0; i < total && !ask && classes_answer; ++i) ask = may_answer(args[i]);
     if (ask) {
       PyObject* result = guarded([&] { return ask_torch_function(self, {args, positional, names}, true); });
       if (result || PyErr_Occurred()) return result;
@@ -225,8 +225,8 @@ PyObject* has_torch_function(PyObject*, PyObject* arguments) {
   if (!PyTuple_Check(arguments) && !PyList_Check(arguments))
     return PyErr_Format(PyExc_TypeError, "has_torch_function: expected a tuple or list of arguments, got %s",
                         Py_TYPE(arguments)->tp_name);
-  bool found = has_function_mode && torch_function_enabled;
-  for (Py_ssize_t i = 0; !found && torch_function_enabled && i < PySequence_Fast_GET_SIZE(arguments); ++i) {
+  bool found = has_function_mode;
+  for (Py_ssize_t i = 0; !found && classes_answer && i < PySequence_Fast_GET_SIZE(arguments); ++i) {
     PyObject* o = PySequence_Fast_GET_ITEM(arguments, i);
     found = !is_plain_tensor(o) && wants_torch_function(o);
   }

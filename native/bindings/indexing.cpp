@@ -167,8 +167,9 @@ auto with_items(PyObject* index, F&& f) {
 }
 
 bool needs_override(PyObject* self, PyObject* index, PyObject* value = nullptr) {
-  if (!torch_function_enabled) return false;
-  if (has_function_mode || (!is_plain_tensor(self) && wants_torch_function(self))) return true;
+  if (has_function_mode) return true;
+  if (!classes_answer) return false;
+  if (!is_plain_tensor(self) && wants_torch_function(self)) return true;
   return (!PyLong_CheckExact(index) && !PySlice_Check(index) && may_answer(index)) ||
          (value && !PyFloat_CheckExact(value) && may_answer(value));
 }

@@ -10,7 +10,7 @@
 namespace cresset {
 
 PyTypeObject* operator_type = nullptr;
-thread_local bool torch_function_enabled = true;
+thread_local bool classes_answer = true;
 thread_local bool has_function_mode = false;
 thread_local bool has_attribute_mode = false;
 std::atomic<int> attribute_modes{0};
@@ -22,19 +22,23 @@ struct FunctionMode {
   bool sees_attributes;  // not one that only wants to know of operators, as a recorder of programs
 };
 thread_local std::vector<FunctionMode> function_modes;  // the innermost last
+thread_local Answering answering = Answering::modes_and_classes;
 
+void note_who_answers() {
+  has_function_mode = !function_modes.empty() && answering != Answering::nobody;
+  has_attribute_mode = has_function_mode && function_modes.back().sees_attributes;
+  classes_answer = answering == Answering::modes_and_classes;
+}
 void push_mode(FunctionMode mode) {
   function_modes.push_back(mode);
-  has_function_mode = true;
-  has_attribute_mode = mode.sees_attributes;
   attribute_modes += mode.sees_attributes;
+  note_who_answers();
 }
 FunctionMode pop_mode() {
   const FunctionMode mode = function_modes.back();
   function_modes.pop_back();
   attribute_modes -= mode.sees_attributes;
-  has_function_mode = !function_modes.empty();
-  has_attribute_mode = has_function_mode && function_modes.back().sees_attributes;
+  note_who_answers();
   return mode;
 }
 
@@ -145,7 +149,7 @@ void collect_overriders(PyObject* o, std::vector<Ref>& found, bool skip_interpre
     found.push_back(Ref::borrow(reinterpret_cast<PyObject*>(interpreted_type)));  // it answers for all layouts
     return;
   }
-  if (!wants_torch_function(o) || (skip_interpreted && is_interpreted(o))) return;
+  if (!wants_torch_function(o) || (is_interpreted(o) ? skip_interpreted : !classes_answer)) return;
   for (const Ref& f : found)
     if (Py_TYPE(f.get()) == Py_TYPE(o)) return;
   // Subclasses before their bases.
@@ -167,7 +171,7 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_i
   Ref args(require(PyTuple_New(a.positional)));
   for (Py_ssize_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(a.args[i]));
   Ref kwargs(keyword_dict(a));
-  if (!function_modes.empty()) {
+  if (has_function_mode) {
     const FunctionMode mode = pop_mode();  // inside, the mode below is the one asked
     PyObject* result = PyObject_CallMethodObjArgs(mode.object, torch_function_name(), function, types.get(), args.get(),
                                                   kwargs.get(), nullptr);
@@ -254,13 +258,13 @@ bool takes_as_many(const Overload& o, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     PyOperator* o = self_of(self);
     const Arguments a{args, PyVectorcall_NARGS(flagged), names};
-    if (has_function_mode && torch_function_enabled) [[unlikely]]
+    if (has_function_mode) [[unlikely]]
       if (PyObject* result = ask_torch_function(self, a)) return result;
     for (const Overload& overload : *o->overloads) {
       Call c(*overload.op);
       Arena arena;
       if (!bind(*overload.op, a, c, arena, nullptr)) continue;
-      if (arena.override_seen && (torch_function_enabled || arena.interpreted_seen)) [[unlikely]]
+      if (arena.override_seen && (classes_answer || arena.interpreted_seen)) [[unlikely]]
         if (PyObject* result = ask_torch_function(self, a)) return result;
       call(c);
       if (overload.requires_grad_at >= 0 && c.boolean(overload.requires_grad_at))
@@ -268,7 +272,7 @@ bool takes_as_many(const Overload& o, Py_ssize_t count) {
       return wrap_results(c, &overload);
     }
     // No form fits: perhaps what stands for a number or a size answers for itself.
-    if (torch_function_enabled)
+    if (classes_answer)
       if (PyObject* result = ask_torch_function(self, a, true)) return result;
     no_overload(o, a);
   });
@@ -505,11 +509,14 @@ PyObject* get_function_modes(PyObject*, PyObject*) {
   for (const FunctionMode& mode : function_modes) PyList_Append(list, mode.object);
   return list;
 }
-PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
-  const bool before = torch_function_enabled;
-  torch_function_enabled = PyObject_IsTrue(on) == 1;
-  return PyBool_FromLong(before);
+PyObject* set_answering_py(PyObject*, PyObject* who) {
+  return guarded([&]() -> PyObject* {
+    const long wanted = PyLong_AsLong(who);
+    check_value(0 <= wanted && wanted <= 2, "set_answering: expected 0, 1 or 2");
+    return PyLong_FromLong(static_cast<long>(set_answering(static_cast<Answering>(wanted))));
+  });
 }
+PyObject* get_answering(PyObject*, PyObject*) { return PyLong_FromLong(static_cast<long>(answering)); }
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   parameter_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
   Py_RETURN_NONE;
@@ -578,7 +585,11 @@ PyMethodDef functions[] = {
     {"pop_function_mode", pop_function_mode, METH_NOARGS, nullptr},
     {"function_mode_depth", function_mode_depth, METH_NOARGS, "How many function modes are active."},
     {"function_modes", get_function_modes, METH_NOARGS, "The active function modes, the innermost last."},
-    {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
+    {"set_answering", set_answering_py, METH_O,
+     "Who answers for calls in this thread: nobody (0), function modes (1), also classes with a __torch_function__ "
+     "(2). "
+     "Returns what it was."},
+    {"answering", get_answering, METH_NOARGS, "Who answers for calls in this thread; see set_answering."},
     {"set_parameter_type", set_parameter_type, METH_O, nullptr},
     {"set_interpreted_type", set_interpreted_type, METH_O, nullptr},
     {"named_results", named_results, METH_VARARGS, "A type of named results."},
@@ -587,6 +598,12 @@ PyMethodDef functions[] = {
     {}};
 
 }  // namespace
+
+Answering set_answering(Answering who) {
+  const Answering before = std::exchange(answering, who);
+  note_who_answers();
+  return before;
+}
 
 bool wants_torch_function(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);

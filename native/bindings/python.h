@@ -191,7 +191,9 @@ extern thread_local PyObject* value_watcher;
 inline void tell_value_watcher(const char* what, PyObject* tensor) {
   if (value_watcher) Ref(require(PyObject_CallFunction(value_watcher, "sO", what, tensor)));
 }
-extern thread_local bool torch_function_enabled;
+enum class Answering : int { nobody, modes, modes_and_classes };
+Answering set_answering(Answering who);       // in this thread; gives what it was
+extern thread_local bool classes_answer;      // subclasses, and other objects with a __torch_function__
 extern thread_local bool has_function_mode;   // somebody watches every call
 extern thread_local bool has_attribute_mode;  // and attributes
 extern std::atomic<int> attribute_modes;      // how many modes of all threads do: the quick question

@@ -11,7 +11,7 @@ void add_tensor_attributes(PyObject* module);
 inline bool may_answer_for(PyObject* self) {
   if (is_plain_tensor(self) && !attribute_modes.load(std::memory_order_relaxed)) [[likely]]
     return false;
-  return torch_function_enabled && (has_attribute_mode || (!is_interpreted(self) && wants_torch_function(self)));
+  return has_attribute_mode || (classes_answer && !is_interpreted(self) && wants_torch_function(self));
 }
 
 // What the mode or the class makes of a call of a method of Tensor; null without an error: nobody answered.

@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 _PLAIN = (_native.Tensor,)
+NOBODY, MODES, MODES_AND_CLASSES = range(3)  # who answers for calls, for _native.set_answering
 
 
 def _overrides(value):
@@ -57,7 +58,7 @@ def has_torch_function_variadic(*values):
 def _overriding(relevant_args):
     """The arguments that are asked, one of each type, subclasses before their bases."""
     asked = []
-    for value in relevant_args:
+    for value in relevant_args if _native.answering() == MODES_AND_CLASSES else ():
         if not _overrides(value) or builtins.any(value.__class__ is other.__class__ for other in asked):
             continue
         place = next((i for i, other in enumerate(asked) if issubclass(value.__class__, other.__class__)), len(asked))
@@ -77,7 +78,7 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     """
     asked = _overriding(relevant_args)
     types = tuple(value.__class__ for value in asked)
-    if _native.function_mode_depth():
+    if _native.function_mode_depth() and _native.answering() != NOBODY:
         with _without_top_mode() as mode:
             result = mode.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
@@ -187,27 +188,28 @@ class BaseTorchFunctionMode(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class DisableTorchFunctionSubclass:
-    """Inside, tensor subclasses do not see the calls."""
+class _Answering:
+    """A block in which others see the calls: a number, as _native.set_answering takes it."""
 
     def __enter__(self):
-        self.before = _native.set_torch_function_enabled(False)
+        self.before = _native.set_answering(self.who())
 
     def __exit__(self, *_):
-        _native.set_torch_function_enabled(self.before)
+        _native.set_answering(self.before)
 
 
-class DisableTorchFunction(DisableTorchFunctionSubclass):
+class DisableTorchFunctionSubclass(_Answering):
+    """Inside, tensor subclasses do not see the calls; function modes do."""
+
+    def who(self):
+        return builtins.min(_native.answering(), MODES)
+
+
+class DisableTorchFunction(_Answering):
     """Inside, neither tensor subclasses nor function modes see the calls."""
 
-    def __enter__(self):
-        super().__enter__()
-        self.modes = [_native.pop_function_mode() for _ in range(_native.function_mode_depth())]
-
-    def __exit__(self, *exception):
-        for mode in reversed(self.modes):
-            _native.push_function_mode(mode)
-        super().__exit__(*exception)
+    def who(self):
+        return NOBODY
 
 
 def _get_current_function_mode():
@@ -221,14 +223,11 @@ def _get_current_function_mode_stack():
     return _native.function_modes()
 
 
-class enable_reentrant_dispatch:
+class enable_reentrant_dispatch(_Answering):
     """Inside a handler, let subclasses see the calls again."""
 
-    def __enter__(self):
-        self.before = _native.set_torch_function_enabled(True)
-
-    def __exit__(self, *_):
-        _native.set_torch_function_enabled(self.before)
+    def who(self):
+        return MODES_AND_CLASSES
 
 
 _enable_torch_function = enable_reentrant_dispatch  # PyTorch's other name for it

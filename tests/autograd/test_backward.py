@@ -287,6 +287,27 @@ def test_backward_asks_the_classes_of_the_tensors_it_starts_from():
     assert cresset.autograd.backward in asked and x.grad.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("function", [cresset.exp, cresset.sum, lambda x: x.view(1, 2), lambda x: x[0]])
+def test_derivatives_do_not_ask_the_class_of_a_gradient(function, create_graph):
+    asked = []
+
+    class Watched(cresset.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = cresset.ones(2, requires_grad=True)
+    y = function(x)
+    given = cresset.ones(y.shape).as_subclass(Watched)
+    with cresset._C.DisableTorchFunctionSubclass():
+        (grad,) = cresset.autograd.grad(y, x, given, create_graph=create_graph)
+    cresset.autograd.backward(y.clone() if create_graph else function(x), given, create_graph=create_graph)
+    assert type(grad) is type(x.grad) is cresset.Tensor
+    assert {func.__name__ for func in asked} <= {"__get__", "is_complex"}  # whether it fits, and nothing else
+
+
 @pytest.mark.parametrize("part, expected", [("real_part", 1), ("imaginary_part", 1j)])
 def test_the_gradient_of_a_part_of_a_complex_number_is_complex(part, expected):
     """No formula of its own reads the number: the gradient, which is real, does not tell the dtype."""

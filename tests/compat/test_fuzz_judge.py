@@ -25,6 +25,12 @@ def difference(steps):
 
 
 ROUNDING = {
+    "a gradient of terms that cancel, after a call of another precision that is refused": [
+        "v1 = values((3, 2, 4), 'bfloat16', 7)",
+        "m2 = t.nn.LSTM(3, 4, num_layers=2, batch_first=True, proj_size=2)",
+        "with t.autocast('cpu', dtype=t.float16): v3 = (v1 @ values((4, 2), 'float64', 6)).sum()",
+        "m2(t.arange(24).to(t.float32).reshape((2, 4, 3)))[1][0].square().mean().backward()",
+    ],
     "a product that its bias cancels": [
         "v0 = values((2,), 'float32', 7)",
         "v1 = F.layer_norm(v0, (2,), t.rand((2,), dtype=t.float32), values((2,), 'float32', 6))",
@@ -158,6 +164,22 @@ def test_a_change_that_only_pytorch_notices_is_known_where_the_gradient_is_right
     assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
 
 
+def test_a_hook_that_refuses_before_a_change_that_only_pytorch_notices_is_known(monkeypatch):
+    steps = [
+        "v0 = t.tensor(3.0).requires_grad_()",
+        "v0.register_hook(hook('h1', 'refuse'))",
+        "v1 = t.cummax(v0, 0)[0]",
+        "v0.detach().log1p_()",
+        "v1.backward()",
+    ]
+    pair = lockstep.Lockstep([torch, cresset])
+    why, kept = programs.replay(pair, steps)
+    assert kept == steps and "raised ValueError instead of RuntimeError" in why
+    assert "two things" in programs.judged(pair, [torch, cresset], steps, why)[2]
+    monkeypatch.setattr(cresset, "cummax", lambda x, dim: (cresset.Tensor.cummax(x, dim)[0] * 2,))
+    assert programs.judged(pair, [torch, cresset], steps, why)[2] is None
+
+
 # What PyTorch reads or writes where a user sees no write: the lines, and those without which nothing excuses them.
 UNSEEN = {
     "a gradient of what was changed behind it": (
@@ -195,6 +217,11 @@ UNSEEN = {
     "a complex number of NumPy": (
         ["v0 = t.tensor(True)", "n1 = np.complex64(2)", "v2 = v0 + n1"],
         [1],
+    ),
+    "numbers that were drawn for a call that was refused, seen in what is drawn": (
+        ["v0 = values((2, 3), 'int16')", "v1 = values((4, 2), 'float32', 4)", "v2 = F.dropout(v0, 0.5)",
+            "v3 = F.dropout(v1, 0.5)"],
+        [2],
     ),
     "numbers that were drawn for a call that was refused": (
         ["v0 = values((2, 3), 'bool')", "v1 = F.dropout(v0, 0.5)",

@@ -180,6 +180,21 @@ def test_forward_mode_gives_plain_tensors():
     assert tangent.tolist() == [2.0, 4.0, 6.0]
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_reverse_mode_gives_plain_tensors(requires_grad):
+    x = X.clone().as_subclass(Tagged).requires_grad_(requires_grad)
+    seen = []
+    output, pull = vjp(lambda x: seen.append(type(x)) or x.exp(), x)
+    (slope,) = pull(cresset.ones_like(x))
+    assert seen == [type(output)] == [type(slope)] == [cresset.Tensor]
+    assert slope.requires_grad is requires_grad
+
+
+def test_an_argument_of_a_class_that_is_given_back_is_itself():
+    x = X.clone().as_subclass(Tagged)
+    assert vjp(lambda x: (x * 2, x), x)[0][1] is x
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "phrase"),
     [

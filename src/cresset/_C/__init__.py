@@ -11,6 +11,7 @@ import sys as _sys
 import weakref as _weakref
 
 from .. import _native
+from .. import overrides as _overrides
 from .._native import (  # noqa: F401
     Generator,
     Size,
@@ -155,9 +156,7 @@ def is_grad_enabled():
 
 def _is_torch_function_enabled():
     """Whether subclasses of Tensor see the calls."""
-    before = _native.set_torch_function_enabled(True)
-    _native.set_torch_function_enabled(before)
-    return before
+    return _native.answering() == _overrides.MODES_AND_CLASSES
 
 
 def _len_torch_function_stack():
@@ -166,8 +165,13 @@ def _len_torch_function_stack():
 
 
 def _is_torch_function_mode_enabled():
-    """Whether a function mode is active."""
-    return _native.function_mode_depth() > 0
+    """Whether a function mode sees the calls."""
+    return _native.function_mode_depth() > 0 and _native.answering() != _overrides.NOBODY
+
+
+def _is_torch_function_all_disabled():
+    """Whether neither subclasses of Tensor nor function modes see the calls."""
+    return _native.answering() == _overrides.NOBODY
 
 
 def _storage_Use_Count(address):  # noqa: N802  (PyTorch's name)

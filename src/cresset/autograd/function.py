@@ -498,9 +498,9 @@ def holds(items, item):
 
 
 def is_differentiable(tensor):
-    enabled = _native.set_torch_function_enabled(False)  # it is no question of the program's
+    before = _native.set_answering(0)  # it is no question of the program's
     found = tensor.is_floating_point() or tensor.is_complex()
-    _native.set_torch_function_enabled(enabled)
+    _native.set_answering(before)
     return found
 
 

@@ -226,7 +226,7 @@ class nan_guard(overrides.OperatorMode):
         name = getattr(func, "__name__", str(func))
         given = [item for item in _floats((args, kwargs)) if item is not result]
         given = [item.detach() if isinstance(item, cresset.Tensor) else item for item in given]
-        with overrides.DisableTorchFunctionSubclass():
+        with overrides.DisableTorchFunction():
             if _has(value, "NaN"):
                 kind, came_in = "NaN", [item for item in given if _has(item, "NaN")]
             elif self.infinities:
@@ -276,7 +276,7 @@ class nan_guard(overrides.OperatorMode):
 
     def _judge_backward(self, name, modules, line, grad, grad_outputs):
         value = grad.detach()
-        with overrides.DisableTorchFunctionSubclass():
+        with overrides.DisableTorchFunction():
             kind = "NaN" if _has(value, "NaN") else "Inf"
             came_in = [item for item in grad_outputs if checkable(item) and not is_all_finite(item.detach())]
             if came_in and not (kind == "NaN" and not any(_has(item.detach(), "NaN") for item in came_in)):

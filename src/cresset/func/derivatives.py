@@ -13,7 +13,7 @@ from cresset import _native
 from cresset._native import Tensor, batch_of, detach_raw, level_of, sample_of
 from cresset.autograd import forward_ad
 from cresset.autograd.grad_mode import enable_grad
-from cresset.overrides import DisableTorchFunctionSubclass
+from cresset.overrides import DisableTorchFunction
 from cresset.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .batching import frames, top_level
@@ -134,6 +134,7 @@ class Reverse:
 
     def __init__(self, leaves=()):
         self.leaves = list(leaves)  # fresh tensors without a history
+        self.classed = {}  # arguments by the fresh tensors in their place, which have no class of their own
 
     def __enter__(self):
         self.hooks = _native.disable_saved_hooks(NO_HOOKS)
@@ -165,11 +166,15 @@ class Reverse:
     def tracked(self, tensor):
         if hasattr(type(tensor), "_recorded"):  # made of others; see Note [Interpreted tensors]
             return tensor._with(self.tracked(tensor._recorded))
-        tensor = lifted(tensor)
+        given, tensor = tensor, lifted(tensor)
         if tensor.requires_grad:
-            return tensor.view_as(tensor)
-        fresh = with_tangents_of(tensor, detach_raw(tensor)).requires_grad_()
-        self.leaves.append(fresh)
+            with DisableTorchFunction():
+                fresh = tensor.view_as(tensor)
+        else:
+            fresh = with_tangents_of(tensor, detach_raw(tensor)).requires_grad_()
+            self.leaves.append(fresh)
+        if type(fresh) is not type(given):
+            self.classed[fresh] = given
         return fresh
 
     def pull(self, outputs, inputs, cotangents, retain_graph=None, create_graph=None):
@@ -200,12 +205,14 @@ class Reverse:
         return [zeros_of(x) if slope is None else slope for x, slope in zip(inputs, found, strict=True)]
 
     def released(self, tree):
-        """Results without what only this derivative could use."""
+        """Results without what only this derivative could use. An argument of a class that is given back is itself."""
         return tree_map(self._released, tree)
 
     def _released(self, result):
         if not isinstance(result, Tensor):
             return result
+        if result in self.classed:
+            return self.classed[result]
         if hasattr(type(result), "_recorded"):
             return result._with(self._released(result._recorded)) if result.requires_grad else result
         if not result.requires_grad:
@@ -327,7 +334,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
     carried, forward_ad.Level.enabled = forward_ad.Level.enabled, True  # whatever holds outside
     _running.depth += 1
     try:
-        with DisableTorchFunctionSubclass():  # as samples, duals have no class of their own
+        with DisableTorchFunction():  # as samples, duals have no class of their own
             pairs = [(lifted(x), plain(t)) for x, t in zip(flat, flat_tangents, strict=True)]
             duals = tree_unflatten([forward_ad.make_dual(x, t) for x, t in pairs], spec)
         args = list(primals)
@@ -488,7 +495,7 @@ def linearize(func, *primals):
     tensor([ 2., 40.])
     """
     with Reverse() as reverse:
-        with DisableTorchFunctionSubclass():  # of no class of their own, as those of jvp
+        with DisableTorchFunction():  # of no class of their own, as those of jvp
             primals = tree_map(lambda x: plain(x) if isinstance(x, Tensor) else x, primals)
         args, chosen = reverse.tracked_arguments(primals, tuple(range(len(primals))))
         output = func(*args)

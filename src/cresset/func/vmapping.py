@@ -4,7 +4,7 @@ import functools
 
 import cresset
 from cresset._native import Tensor, batch_of, level_of, sample_of
-from cresset.overrides import DisableTorchFunctionSubclass
+from cresset.overrides import DisableTorchFunction
 from cresset.pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 from .batching import opened, to_front
@@ -131,7 +131,7 @@ def _remove_batch_dim(output, level, batch_size, out_dim):
             f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {out_dim})"
         )
     place = out_dim % rank
-    with DisableTorchFunctionSubclass():
+    with DisableTorchFunction():
         if batch_dim is None:
             return value.unsqueeze(place).expand(*value.shape[:place], batch_size, *value.shape[place:])
         return value if batch_dim == place else to_front(value, batch_dim).movedim(0, place)

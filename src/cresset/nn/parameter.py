@@ -166,11 +166,11 @@ class UninitializedTensorMixin:
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if name in cls._allowed:
-            before = _native.set_torch_function_enabled(False)
+            before = _native.set_answering(0)
             try:
                 return func(*args, **(kwargs or {}))
             finally:
-                _native.set_torch_function_enabled(before)
+                _native.set_answering(before)
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
             "`LazyModule` or "

@@ -96,7 +96,7 @@ def _(grad, input, output, dim):
 
 
 def _to_where_it_came_from(grad, indices, dim):
-    return cresset.zeros_like(grad).scatter_add(dim, indices, grad) if grad.ndim else grad
+    return cresset.zeros_like(grad).scatter_add(dim, indices, grad)
 
 
 cummax = operator("cummax", """The largest element so far along `dim`, and its index; the last of equal ones.

@@ -48,14 +48,13 @@ def _repr_html_(self):
 
 
 class _without_overrides:
-    """Inside, tensor subclasses do not see the calls."""
+    """Inside, neither tensor subclasses nor function modes see the calls."""
 
     def __enter__(self):
-        self.before = _native.set_torch_function_enabled(False)
-        return self
+        self.before = _native.set_answering(0)
 
     def __exit__(self, *_):
-        _native.set_torch_function_enabled(self.before)
+        _native.set_answering(self.before)
 
 
 # ---------------------------------------------------------------- Python protocols
@@ -558,10 +557,12 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     """
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
-    with _without_overrides() as here:
+    before = _native.answering()
+    _native.set_answering(min(before, 1))  # function modes alone
+    try:
         # Asked again for a function that runs already, though nobody here asks now: it is PyTorch's, which sees
         # __torch_function__ and would ask for ever.
-        if not here.before and func in _RUNNING:
+        if before < 2 and func in _RUNNING:
             func = _ours_for(func)
         _RUNNING.append(func)
         try:
@@ -569,6 +570,8 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
         finally:
             _RUNNING.pop()
         return result if func in own_tensors() else _converted(result, cls)
+    finally:
+        _native.set_answering(before)
 
 
 @functools.cache

@@ -87,11 +87,11 @@ def legacy_new(*args, size=None, device=None, dtype=None, home=None):
             )
         if wanted and data.dtype != wanted:
             raise TypeError(f"expected {wanted} (got {data.dtype}); use .to()")
-        enabled = _native.set_torch_function_enabled(False)  # the result is of the class that was called
+        before = _native.set_answering(0)  # the result is of the class that was called
         try:
             return data.as_strided(data.shape, data.stride())
         finally:
-            _native.set_torch_function_enabled(enabled)
+            _native.set_answering(before)
     if not hasattr(data, "__len__"):
         raise TypeError(f"new(): data must be a sequence (got {data.__class__.__name__})")
     return _native.make_tensor(data, dtype, device)

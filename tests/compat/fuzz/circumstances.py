@@ -23,9 +23,10 @@ from detours import (
 )
 from differences import known
 from lockstep import STORAGE_WRITTEN, Lockstep
-from rounding import EPSILON, GRADIENT, UNITS
+from rounding import DRAWS, EPSILON, GRADIENT, UNITS
 from side import Side, asked, fits, memory
 
+IN_PLACE = "modified by an inplace operation"
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
 AS_SAVED = "; as PyTorch with copies of what it saves"
@@ -121,7 +122,7 @@ def circumstances(libraries, steps, why, operands):
         return AS_RESOLVED if agrees(libraries, [*steps[:-1], f"{steps[-1]}.contiguous()"], theirs) else ""
     if why.startswith("raised ValueError instead of RuntimeError: h") and AGAIN in why:
         return ANOTHER_WAY if agrees_when_kept(libraries, steps, answered=False) else ""
-    if why.startswith("said (('tensor', "):
+    if why.startswith("said (('tensor', ") or (DRAWS.search(steps[-1]) and re.match(r"v\d+: \S+ instead of", why)):
         fewer = without_what_both_refuse(libraries, steps)
         return AS_UNDRAWN if fewer != steps and agrees(libraries, fewer, fewer) else ""
     if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
@@ -191,13 +192,13 @@ def circumstances(libraries, steps, why, operands):
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
     if pushed != steps and agrees(libraries, steps, pushed, answered=False):
         return AS_PUSHED
-    if why.startswith("only cresset") and "modified by an inplace operation" in why:
+    if why.startswith("only cresset") and IN_PLACE in why:
         theirs = [re.sub(r"(t\._foreach_\w+_)\((\[[^]]*\])\)$", r"alone(\1, \2)", step) for step in steps]
         if theirs != steps and agrees(libraries, steps, theirs, answered=False):
             return AS_ALONE
-    if why.startswith("only torch") and "modified by an inplace operation" in why:
+    if re.match(r"only torch|raised ValueError instead of RuntimeError: h\d+ [|]", why) and IN_PLACE in why:
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
-    if "modified by an inplace operation" in why and counted_together(libraries, steps):
+    if IN_PLACE in why and counted_together(libraries, steps):
         return TOGETHER
     if why.startswith("only cresset") and "that RecurrenceBackward0 needs" in why:
         with saving_copies(libraries[1]):
@@ -299,7 +300,7 @@ def past(libraries, steps, why):
         names = re.findall(r"\bv\d+\b", steps[-1].partition(" = ")[2] or steps[-1])
         said += "; after an out= that was read, too" if any(OUT_OF_ITSELF.search(step) for step in steps[:-1]) else ""
         said += "; of a copy with gaps" if any(maker(steps[:-1], x).endswith("_scatter") for x in names) else ""
-    if "modified by an inplace operation" in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
+    if IN_PLACE in why and any(STORAGE_WRITTEN.search(step) for step in steps[:-1]):
         said += "; memory was written through its storage"
     if GRADIENT.search(steps[-1]) and (
         re.match(r"\S+: \S+ instead of \S+ at ", why) or why.endswith("; in the last places alone")

@@ -397,6 +397,8 @@ KNOWN = [
     (r"[.](max|min)\(", r"^raised RuntimeError instead of IndexError: (max|min)\(\): does not support complex input [|] ((max|min)\(\): Expected reduction dim|Dimension out of range)", r"complex", "two things are wrong"),
     (r"backward\(|[.]grad\(", r"only torch raised RuntimeError: one of the variables needed for gradient computation has been modified[\s\S]*; as PyTorch with copies of what it saves$", r"", ("cresset saves less, or what a change in place left "
                                                                                                                                               "untouched")),
+    (r"backward\(|[.]grad\(", r"^raised ValueError instead of RuntimeError: h\d+ [|] one of the variables needed for gradient computation has been modified[\s\S]*; as PyTorch with copies of what it saves$", r"",
+        "two things are wrong: a hook that refuses comes after what PyTorch alone saves"),
     (r"[.]data = ", r"bytes -?\d+ instead of", r"", "memory of losses, which PyTorch had made larger"),
     (r"deepcopy\(", r"only torch raised RuntimeError: The default implementation of __deepcopy__\(\) for wrapper subclasses.*; as PyTorch another way$", r"<\([^)]*\b0\b",
         "of a subclass, without elements: PyTorch takes it for one that holds another tensor"),
@@ -530,7 +532,7 @@ KNOWN = [
         "of infinite numbers: which of the sums on the way is the difference of two"),
     (r"^v\d+ = (v\d+ [-+*/] n\d+|n\d+ [-+*/] v\d+)$", r"^v\d+: dtype complex(32|64|128) instead of b?float(16|32|64); of a NumPy scalar of complex64$", r"",
         "a NumPy scalar of complex64 is complex, as one of complex128; PyTorch takes its real part, of which NumPy warns"),
-    (r"", r"^said \(\('tensor', [\s\S]*; as PyTorch where refused calls draw nothing$", r"",
+    (r"", r"^(said \(\('tensor', |v\d+: \S+ instead of \S+ at )[\s\S]*; as PyTorch where refused calls draw nothing$", r"",
         "after an error cresset leaves all as it was; PyTorch's dropout draws before it refuses whole numbers"),
 ]  # fmt: skip
 

@@ -231,7 +231,7 @@ class Rounding:
         return None if failed or results[0].shape != results[1].shape else results
 
     def both_ways(self, read, seed, narrowed, whole):
-        linked = self.linked() if GRADIENT.search(self.steps[-1][0]) else set()
+        linked, through = self.linked(), GRADIENT.search(self.steps[-1][0])
         rounded, exact = Again(self.library, narrow if narrowed else str), Again(self.library, wide, "float64")
         for at, (text, names) in enumerate(self.steps):
             state = self.library.get_rng_state()
@@ -240,10 +240,10 @@ class Rounding:
             self.library.set_rng_state(state)
             exact.run(text)
             self.library.set_rng_state(after)
-            if (rounded.side.error is None) != (exact.side.error is None):
+            if at in linked and (rounded.side.error is None) != (exact.side.error is None):
                 return None
             last = at == len(self.steps) - 1
-            if DRAWS.search(text) and (last or names == () or (at in linked and KEEPS_DRAWS.search(text))):
+            if DRAWS.search(text) and (last or names == () or (through and at in linked and KEEPS_DRAWS.search(text))):
                 return None
             if not last and names != () and not (whole and names and CALLS.search(text)):
                 rng = random.Random(f"{seed}/{at}") if seed else None
