@@ -120,7 +120,7 @@ void run_dirichlet(Call& c) {
   const Tensor& out = c.out();
   if (out.numel() == 0) return;
   const Tensor samples = empty(out.sizes(), Dtype::f64, out.device());
-  draw_gamma(c, samples, contiguous(c.tensor(0)), 0.0);
+  draw_gamma(c, samples, contiguous(c.tensor(0)), smallest_normal(Dtype::f64));
   const int64_t length = out.dim() ? out.size(-1) : 1, rows = out.numel() / length;
   const double largest =
       out.dtype() == Dtype::f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));

@@ -99,7 +99,8 @@ void infer_dirichlet(Call& c) {
   check_single_or_double(c.tensor(0).dtype(), "dirichlet");
   c.promise_like(c.tensor(0));
 }
-// Gamma samples in double, divided by their sum; kept inside (0, 1).
+// Gamma samples in double, divided by their sum; kept inside (0, 1). Those of small shapes that underflow are the
+// smallest normal number, so that a row of such has shares, not 0/0.
 void run_dirichlet(Call& c) {
   const Tensor& out = c.out();
   const Tensor concentration = contiguous(c.tensor(0));
@@ -112,7 +113,9 @@ void run_dirichlet(Call& c) {
       std::lock_guard lock(g.mutex());
       for (int64_t i = 0; i < n; ++i)
         drawn[static_cast<size_t>(i)] =
-            std::isnan(shape[i]) ? shape[i] : random_detail::gamma(static_cast<double>(shape[i]), g);
+            std::isnan(shape[i])
+                ? static_cast<double>(shape[i])
+                : std::max(std::numeric_limits<double>::min(), random_detail::gamma(static_cast<double>(shape[i]), g));
     }
     T* to = out.data<T>();
     for (int64_t row = 0; row < n; row += last) {

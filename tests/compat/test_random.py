@@ -237,6 +237,10 @@ class TestGammaFamily:
     def test_dirichlet(self, dtype):
         compare(lambda lib: lib._sample_dirichlet(lib.rand(50, 5, dtype=getattr(lib, dtype)) * 4 + 0.01), ulp=16)
 
+    @pytest.mark.parametrize("concentration", [1e-6, 1e-3])
+    def test_dirichlet_of_concentrations_so_small_that_gamma_draws_underflow(self, dtype, concentration):
+        compare(lambda lib: lib._sample_dirichlet(lib.full((200, 3), concentration, dtype=getattr(lib, dtype))), ulp=16)
+
     def test_binomial(self, dtype):
         def program(lib):
             count = lib.arange(300, dtype=getattr(lib, dtype)).reshape(3, 100)

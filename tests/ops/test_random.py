@@ -303,6 +303,11 @@ class TestGradients:
         assert a.grad.mean(0)[1].item() == pytest.approx(-2 / 36, abs=0.003)
 
 
+def test_shares_of_draws_that_all_underflow_are_equal():
+    shares = cresset._sample_dirichlet(cresset.full((50, 4), 1e-8))
+    assert cresset.equal(shares, cresset.full((50, 4), 0.25))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "float64"])
 def test_coins_are_written_to_an_out_of_any_real_dtype(dtype):
     out = cresset.empty(0, dtype=getattr(cresset, dtype))
