@@ -66,6 +66,7 @@ PyObject* sample_of_py(PyObject*, PyObject* const* args, Py_ssize_t n) {
     const long level = PyLong_AsLong(args[2]);
     const int64_t dim = args[1] == Py_None ? -1 : wrap_dim(PyLong_AsLongLong(args[1]), batch.dim());
     if (PyErr_Occurred()) raise_python();
+    check(args[1] == Py_None || batch.dim() > 0, "sample_of: a 0-d tensor has no batch dimension");
     check(level > batch->batch_level() && level < kDispatched, "sample_of: level ", level,
           " is not above the tensor's, ", batch->batch_level());
     return wrap(sample_of(batch, dim, level));

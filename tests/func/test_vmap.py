@@ -282,6 +282,17 @@ def test_a_message_inside_vmap_says_what_to_do_instead():
         vmap(lambda x: cresset.ones(3), (None,))(1)
 
 
+def test_samples_of_no_dimensions_are_no_pairs_of_real_and_imaginary_part():
+    with pytest.raises(RuntimeError, match="must have one or more dimensions"):
+        vmap(cresset.view_as_complex)(cresset.ones(2))
+    assert vmap(cresset.view_as_complex)(cresset.ones(3, 2)).tolist() == [1 + 1j] * 3
+
+
+def test_a_number_is_no_batch():
+    with pytest.raises(RuntimeError, match="a 0-d tensor has no batch dimension"):
+        cresset._native.sample_of(cresset.tensor(1.0), 0, 1)
+
+
 def test_anomaly_detection_looks_at_all_samples():
     gradient = vmap(cresset.func.grad(lambda x: x.sqrt()))
     with cresset.autograd.set_detect_anomaly(True):

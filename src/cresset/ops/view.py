@@ -388,7 +388,14 @@ functions_in_place("as_strided_", "detach_", "resize_as_")
 
 # --- inside vmap ---
 
-batch("alias", "detach", "real", "imag", "view_as_real", "view_as_complex")("leading")
+batch("alias", "detach", "real", "imag", "view_as_real")("leading")
+
+
+@view_as_complex.batch
+def _(call):
+    if not call.rank():
+        raise RuntimeError("view_as_complex: Input tensor must have one or more dimensions")
+    return call.run(call.front())
 
 
 @batch("view.dtype")
