@@ -69,3 +69,16 @@ DIVISIONS = {
 def test_division(program, first, second):
     ours, theirs = (outcome(lib, program, first, second) for lib in (cresset, torch))
     assert ours == theirs
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_hardtanh_gives_no_gradient_beyond_bounds_that_half_precision_rounds(dtype, in_place):
+    def gradient(lib):
+        x = lib.tensor([-2.0, -0.3, 0.1, 0.7, 1.0, 3.0], dtype=getattr(lib, dtype), requires_grad=True)
+        lib.nn.functional.hardtanh(x * 1, -0.3, 0.7, inplace=in_place).sum().backward()
+        return x.grad.tolist()
+
+    ours = gradient(cresset)
+    assert ours == gradient(torch)
+    assert ours[0] == ours[-1] == 0

@@ -56,8 +56,9 @@ def hardtanh(x, min_val=-1, max_val=1):
 
 
 @hardtanh.derivative(flat="input")
-def _(output, min_val, max_val):
-    return where((output <= min_val) | (output >= max_val), 0, 1)
+def _(x, min_val, max_val):
+    # Not by the result: a bound that half precision rounds inward is never reached.
+    return where((x <= min_val) | (x >= max_val), 0, 1)
 
 
 @pointwise(result="same", method=False, inplace=True, examples=[(2.0, 2.0), (-2.0, -0.02)])
