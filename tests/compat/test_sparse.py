@@ -233,6 +233,9 @@ def test_texts(layout):
         lambda t: t.sparse_coo_tensor([[0]], [1.0], (2, 2)),
         lambda t: t.sparse_csr_tensor([0, 3], [0, 1], [1.0, 2.0], (1, 2), check_invariants=True),
         lambda t: bool(matrix(t)),
+        lambda t: t.eye(2, dtype=t.int64).add_(t.eye(2).to_sparse()),
+        lambda t: t.eye(2, dtype=t.int64).sub_(t.eye(2).to_sparse()),
+        lambda t: t.eye(2, dtype=t.int64).to_sparse().add_(t.eye(2).to_sparse()),
     ],
 )
 def test_errors_have_the_same_class(program):

@@ -189,9 +189,17 @@ def add_to_dense(dense, sparse, alpha):
     return flat.index_add(0, flattened(sparse._indices(), dense.shape[:dims]), values).reshape(dense.shape)
 
 
+def _check_holds(input, other):
+    """Refuse to add what the dtype of `input` cannot hold: floats to integers."""
+    dtype = cresset.result_type(*(t._recorded if isinstance(t, SparseTensor) else t for t in (input, other)))
+    if not cresset.can_cast(dtype, input.dtype):
+        raise RuntimeError(f"add_: Can't convert result type {dtype} to output {input.dtype} in add operation")
+
+
 @rule("add_")
 def add_(input, other, *, alpha=1):
     """Added in place. To a dense tensor only the rows that have values are written."""
+    _check_holds(input, other)
     if isinstance(input, SparseTensor):
         if not isinstance(other, SparseTensor):
             raise RuntimeError(
