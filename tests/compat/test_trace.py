@@ -107,3 +107,51 @@ def test_pytorch_loads_what_was_traced_here_and_gives_the_same_numbers(name):
     assert len(got) == len(want)
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+LINALG = {
+    "cholesky": lambda t, x: t.linalg.cholesky(x),
+    "cholesky_ex": lambda t, x: t.linalg.cholesky_ex(x).L,
+    "eig": lambda t, x: t.linalg.eig(x).eigenvalues.real.sort().values,
+    "eigh": lambda t, x: t.linalg.eigh(x).eigenvalues,
+    "eigvalsh": lambda t, x: t.linalg.eigvalsh(x),
+    "ldl_factor": lambda t, x: t.linalg.ldl_factor(x).LD,
+    "lstsq": lambda t, x: t.linalg.lstsq(x, x).solution,
+    "matrix_exp": lambda t, x: t.linalg.matrix_exp(x),
+    "matrix_norm": lambda t, x: t.linalg.matrix_norm(x, "nuc"),
+    "norm": lambda t, x: t.linalg.norm(x),
+    "pinv": lambda t, x: t.linalg.pinv(x),
+    "solve_triangular": lambda t, x: t.linalg.solve_triangular(x, x, upper=True),
+    "tensorinv": lambda t, x: t.linalg.tensorinv(x, 1),
+}
+
+
+def operators_of(t, program):
+    """The operators of a trace, and whether it gives the program's numbers for other elements."""
+    traced = t.jit.trace(lambda x: program(t, x), t.eye(3) * 2)
+    other = t.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
+    assert t.allclose(traced(other), program(t, other), atol=1e-5)
+    return [node.kind() for node in traced.graph.nodes() if node.kind().startswith("aten::linalg")]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", LINALG)
+def test_linear_algebra_is_traced_by_the_operators_of_pytorch(name):
+    ours, theirs = (operators_of(t, LINALG[name]) for t in (cresset, torch))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["MultivariateNormal", "Kumaraswamy"])
+def test_densities_are_traced_whose_shapes_are_broadcast(name):
+    def density(t):
+        def program(value, a, b):
+            return getattr(t.distributions, name)(a, b).log_prob(value)
+
+        b = [[1.0, 0.2], [0.2, 2.0]] if name == "MultivariateNormal" else [2.0, 3.0]
+        example = t.tensor([0.3, 0.6]), t.tensor([1.0, 1.5]), t.tensor(b)
+        traced = t.jit.trace(program, example, check_trace=False)
+        return traced(t.tensor([0.5, 0.2]), *example[1:]).tolist()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # both tell that they checked the arguments' elements
+        assert density(cresset) == pytest.approx(density(torch), rel=1e-5)

@@ -17,6 +17,8 @@ SAME_NAMES = {
     "input": "self",
     "self": "input",
     "x": "self",
+    "A": "self",
+    "B": "b",
     "axis": "dim",
     "keepdims": "keepdim",
     "dims": "dim",

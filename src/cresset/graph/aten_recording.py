@@ -131,6 +131,8 @@ class AtenRecorder(Recorder):
             whole = aten_table.function(schema.op)(*given, **named)
             result = whole[0]
         tensors = [t for t in leaves(whole) if isinstance(t, cresset.Tensor)]
+        if not tensors and schema.returns:  # numbers and shapes: what is computed with them is in the recording
+            return result
         values = [
             self.new_value(t, depends or (id(t) in self.known and self.known[id(t)].value.depends)) for t in tensors
         ]
