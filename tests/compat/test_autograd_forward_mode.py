@@ -19,6 +19,13 @@ class ForwardMode:
             x = fw.make_dual(lib.tensor([1.0, 2.0]), lib.tensor([1.0, 10.0]))
             return list(fw.unpack_dual(x**3 + 2 * x))
 
+    def of_random_draws(lib):
+        fw = lib.autograd.forward_ad
+        with fw.dual_level():
+            x = fw.make_dual(lib.tensor([1.0, 0.0]), lib.tensor([1.0, 10.0]))
+            drawn = [lib.bernoulli(x), lib.poisson(x), lib.normal(x, 1.0)]
+            return [fw.unpack_dual(r).tangent for r in drawn]
+
     def of_a_product(lib):
         fw = lib.autograd.forward_ad
         a, b = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), lib.tensor([[5.0, 6.0], [7.0, 8.0]])

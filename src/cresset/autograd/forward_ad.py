@@ -382,13 +382,16 @@ def transposed(vjp, outputs, smooth, pairs):
             cresset.ones_like(o.detach(), requires_grad=True) if s else None
             for o, s in zip(outputs, smooth, strict=True)
         ]
-        found = [
+        reached = [
             (slope, tangent)
             for slope, (_, tangent) in zip(vjp(u), pairs, strict=True)
-            if tangent is not None and slope is not None and slope.requires_grad
+            if tangent is not None and slope is not None
         ]
-        if not found:
-            return [None] * len(outputs)
+        found = [(slope, tangent) for slope, tangent in reached if slope.requires_grad]
+        if not found:  # a slope that does not depend on u is zero, as that of a random draw
+            return [
+                cresset.zeros_like(o.detach()) if reached and s else None for o, s in zip(outputs, smooth, strict=True)
+            ]
         slopes, given = zip(*found, strict=True)
         create_graph = recording and any(
             t is not None and (t.requires_grad or _native.level_of(t)) for pair in pairs for t in pair
