@@ -23,6 +23,14 @@ def test_signal_comes_back_from_its_spectrogram(options):
     assert cresset.allclose(cresset.istft(spectrum, 16, length=30, **options), signal)
 
 
+def test_a_missing_window_is_told_where_the_program_calls():
+    signal = cresset.ones(8)
+    with pytest.warns(UserWarning, match="A window was not provided") as told:
+        spectrum = cresset.stft(signal, 4, return_complex=True)
+        cresset.istft(spectrum, 4)
+    assert [warning.filename for warning in told] == [__file__, __file__]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

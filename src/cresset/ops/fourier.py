@@ -2,6 +2,8 @@
 in cresset/fft.py.
 """
 
+import warnings
+
 import cresset
 
 from .batches import all_samples
@@ -134,7 +136,7 @@ def stft(
 
     Shape of the result: ([batch,] frequencies, stretches).
 
-    >>> cresset.stft(cresset.ones(8), 4, return_complex=True).shape
+    >>> cresset.stft(cresset.ones(8), 4, window=cresset.ones(4), return_complex=True).shape
     torch.Size([3, 9])
     """
     is_complex = input.is_complex() or (window is not None and window.is_complex())
@@ -166,6 +168,13 @@ def stft(
         samples = signal.size(-1)
     if not 0 < n_fft <= samples:
         raise RuntimeError(f"stft: expected 0 < n_fft < {samples}, but got n_fft={n_fft}")
+    if window is None:
+        warnings.warn(
+            "stft: A window was not provided. A rectangular window will be applied, which smears each frequency over "
+            "its neighbors (spectral leakage); torch.hann_window(win_length) does so less. Give "
+            "window=torch.ones(win_length) to keep the rectangular one",
+            stacklevel=3,
+        )
     stretches = signal.unfold(-1, n_fft, hop_length)
     if window is not None or win_length < n_fft:
         stretches = stretches * _padded_window(window, win_length, n_fft, signal)
@@ -197,7 +206,8 @@ def istft(
         return_complex: the signal is complex.
 
     >>> signal = cresset.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
-    >>> cresset.istft(cresset.stft(signal, 4, return_complex=True), 4)
+    >>> window = cresset.ones(4)
+    >>> cresset.istft(cresset.stft(signal, 4, window=window, return_complex=True), 4, window=window)
     tensor([1., 2., 3., 4., 5., 6., 7., 8.])
     """
     if not input.is_complex():
@@ -208,6 +218,12 @@ def istft(
     if input.ndim not in (2, 3) or input.numel() == 0:
         raise RuntimeError(f"istft: expected a non-empty tensor with 2 or 3 dimensions, got shape {list(input.shape)}")
     hop_length, win_length = _lengths("istft", n_fft, hop_length, win_length, window)
+    if window is None:
+        warnings.warn(
+            "istft: A window was not provided. A rectangular window will be applied. Give the window that was given "
+            "to stft, or window=torch.ones(win_length) where that was none",
+            stacklevel=2,
+        )
     if hop_length > win_length:
         raise RuntimeError(
             f"istft: expected 0 < hop_length <= win_length={win_length}, but got hop_length={hop_length}"
