@@ -191,3 +191,27 @@ def test_second_derivatives():
 def run_with_math(run):
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         return run(torch)
+
+
+@pytest.mark.parametrize("lengths", [None, (3, 2)])
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_operator_of_scripted_layers_takes_nested_tensors_and_gives_weights_when_asked(lengths, need_weights):
+    generator = np.random.default_rng(0)
+    arrays = [generator.normal(size=size).astype("float32") for size in ((12, 4), (12,), (4, 4), (4,))]
+    samples = [generator.normal(size=(length, 4)).astype("float32") for length in lengths or (3, 3)]
+
+    def run(library):
+        parts = [library.tensor(sample) for sample in samples]
+        x = library.stack(parts) if lengths is None else library.nested.nested_tensor(parts)
+        out, weights = library._native_multi_head_attention(
+            x, x, x, 4, 2, *map(library.tensor, arrays), None, need_weights
+        )
+        return list(out.unbind()), weights
+
+    (ours, our_weights), (theirs, their_weights) = run(cresset), run(torch)
+    for a, b in zip(ours, theirs, strict=True):
+        near(a, b, "float32")
+    assert (our_weights is None) == (their_weights is None) == (not need_weights)
+    if need_weights and lengths is None:
+        near(our_weights, their_weights, "float32")
