@@ -92,6 +92,20 @@ def test_other_dtypes_survive():
     assert found[0].tolist() == [2.5, -1.0] and found[1].item() == 8 and found[2].tolist() == [0.0, 0.0, 0.0]
 
 
+def test_numbers_that_are_not_finite_are_words_in_the_file():
+    class Hides(nn.Module):
+        def forward(self, x):
+            hidden = x.masked_fill(x > 1, float("-inf"))
+            return hidden.nan_to_num(nan=float("inf"), neginf=float("nan"), posinf=2.5)
+
+    data = saved(export(Hides(), (cresset.ones(3),)))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("models/model.json"))
+        json.loads(archive.read(name), parse_constant=pytest.fail)  # JSON knows no such numbers
+    found = load(io.BytesIO(data)).module()(cresset.tensor([1.0, 2.0, float("nan")]))
+    assert found[0] == 1 and found[1].isnan() and found[2] == float("inf")
+
+
 def test_what_is_no_program_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="this is no .pt2 file"):
         load(io.BytesIO(b"hello"))
@@ -120,6 +134,8 @@ def _set_target(text):
         (_set_target("torch.ops.load_library.x.y"), "is not there"),
         (lambda m: m["schema_version"].update(major=9), "version 9 of the format"),
         (lambda m: m["graph_module"]["graph"]["nodes"].clear(), "not whole"),
+        (lambda m: m["graph_module"]["graph"]["nodes"][0]["inputs"][0].update(arg={"as_ints": [1, {"a": 2}]}), "stands where int is expected"),  # noqa: E501
+        (lambda m: m["graph_module"]["graph"]["nodes"][0]["inputs"][0].update(arg={"as_float": "much"}), "'much' stands where float is expected"),  # noqa: E501
         (lambda m: m["graph_module"]["graph"]["inputs"].clear() or m["graph_module"]["signature"]["input_specs"].clear(), "not whole"),  # noqa: E501
         (lambda m: m["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0].update({"as_expr": {"expr_str": "__import__('os')", "hint": None}}), "no formula"),  # noqa: E501
     ],

@@ -8,6 +8,7 @@ Nothing of a file is run: operators are looked up by name in a table, sizes are 
 import contextlib
 import io
 import json
+import math
 import operator
 import os
 import re
@@ -436,7 +437,7 @@ class _Serializer:
         if kinds <= {int}:
             return {"as_ints": items}
         if kinds <= {int, float}:
-            return {"as_floats": [float(item) for item in items]}
+            return {"as_floats": [_in_json(float(item)) for item in items]}
         if kinds == {str}:
             return {"as_strings": items}
         raise NotImplementedError(
@@ -448,7 +449,7 @@ class _Serializer:
             return {"as_none": True}
         for kind, tag in ((bool, "as_bool"), (int, "as_int"), (float, "as_float"), (str, "as_string")):
             if isinstance(value, kind):
-                return {tag: value}
+                return {tag: _in_json(value) if kind is float else value}
         if isinstance(value, cresset.dtype):
             return {"as_scalar_type": DTYPES[str(value).removeprefix("torch.")]}
         if isinstance(value, cresset.device):
@@ -458,3 +459,10 @@ class _Serializer:
         if isinstance(value, cresset.layout):
             return {"as_layout": STRIDED}
         raise NotImplementedError(f"export.save: an argument of the class {type(value).__name__} cannot be written")
+
+
+def _in_json(number):
+    """The number, or the word for one that is not finite."""
+    return (
+        number if math.isfinite(number) else "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    )

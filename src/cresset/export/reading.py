@@ -18,8 +18,10 @@ from ..serialization.quoting import printable
 from . import graph_signature as signature
 from .dynamic_shapes import MOST
 from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
-from .schema import ARITHMETIC, DTYPE_NAMES, MEMORY_FORMATS, STRIDED
+from .schema import ARITHMETIC, DTYPE_NAMES, MEMORY_FORMATS, NOT_FINITE, STRIDED
 from .size_text import expression_of, value_of
+
+PLAIN = {"as_int": int, "as_float": float, "as_bool": bool, "as_string": str}
 
 
 class ProgramReader:
@@ -260,8 +262,10 @@ class ProgramReader:
             if value != STRIDED:
                 raise RuntimeError(f"export.load: the layout with number {value} is not there")
             return cresset.strided
-        if tag in ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools", "as_strings"):
-            return value
+        if tag in PLAIN:
+            return _plain(value, PLAIN[tag])
+        if tag[:-1] in PLAIN and tag.endswith("s") and isinstance(value, list):
+            return [_plain(item, PLAIN[tag[:-1]]) for item in value]
         raise RuntimeError(f"export.load: an argument of the kind {tag} cannot be read")
 
     def input_spec(self, spec):
@@ -302,6 +306,15 @@ class ProgramReader:
             return signature.OutputSpec(kinds.USER_OUTPUT, signature.ConstantArgument("", value), None)
         kind = signature.SymIntArgument if "expression" in value.meta else signature.TensorArgument
         return signature.OutputSpec(kinds.USER_OUTPUT, kind(value.name), None)
+
+
+def _plain(value, kind):
+    """A number or word of a kind: what JSON has for it."""
+    if kind is float and isinstance(value, str) and value in NOT_FINITE:
+        return NOT_FINITE[value]
+    if type(value) is kind or (kind is float and type(value) is int):
+        return kind(value)
+    raise RuntimeError(f"export.load: {printable(repr(value), 100)} stands where {kind.__name__} is expected")
 
 
 def _is_path(text):

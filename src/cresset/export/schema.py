@@ -1,4 +1,7 @@
-"""The numbers and words that `.pt2` files have for dtypes, layouts, memory formats and arithmetic."""
+"""The numbers and words that `.pt2` files have for dtypes, layouts, memory formats, arithmetic and numbers that
+JSON lacks."""
+
+import math
 
 DTYPES = {
     "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9,
@@ -32,3 +35,4 @@ ARITHMETIC = (
     "and_",
     "or_",
 )
+NOT_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
