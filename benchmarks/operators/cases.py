@@ -86,5 +86,5 @@ NOT_TIMED = set(
     binary_cross_entropy_with_logits_elementwise weighted_binary_cross_entropy_with_logits_elementwise
     huber_elementwise kl_div_elementwise l1_elementwise mse_elementwise poisson_nll_elementwise
     polygamma_elementwise prelu_elementwise smooth_l1_elementwise soft_margin_elementwise div_floor div_trunc
-    gamma_density gelu_tanh imaginary_part real_part linalg_cross randint_like trigamma""".split()
+    gamma_density gelu_tanh glu_elementwise imaginary_part real_part linalg_cross randint_like trigamma""".split()
 )

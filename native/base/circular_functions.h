@@ -46,18 +46,27 @@ CRESSET_INLINE float sin_of_quarters(float x, uint32_t quarters) {
   return from_bits(bits(value) ^ (turns & 2u) << 30);
 }
 
-// The same in double precision. The products with the first two parts of pi/2, which have 33 bits, are exact.
+// The sum of two numbers, and what rounding it lost.
+CRESSET_INLINE Pair64 exact_sum(double a, double b) {
+  const double sum = a + b, part = sum - a;
+  return {sum, (a - (sum - part)) + (b - part)};
+}
+
+// The same in double precision. The products with the first three parts of pi/2, which have 33 bits, are exact, and r
+// has a second part, so that sin and cos have the last digit that they would have of an exact r.
 CRESSET_INLINE double sin_of_quarters(double x, uint64_t quarters) {
   const double shifted = x * 0.6366197723675814 + kRound64, n = shifted - kRound64;
-  const double r = ((x - n * 1.57079632673412561417) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
-  const double z = r * r;
-  const double s = r + r * z *
-                           polynomial(z, -0.16666666666666664078, 0.0083333333333304282028, -0.00019841269835987067728,
-                                      2.7557315710282533423e-6, -2.5051051702099855346e-8, 1.5912468682933194203e-10);
-  const double c =
-      1.0 - (z * 0.5 - z * z *
-                           polynomial(z, 0.041666666666666665047, -0.0013888888888887071677, 2.4801587298282940773e-5,
-                                      -2.7557317026283304011e-7, 2.0876096123072585332e-9, -1.1379090628335083367e-11));
+  const auto [second, second_rest] = exact_sum(x - n * 1.57079632673412561417, n * -6.07710050630396597660e-11);
+  const auto [third, third_rest] = exact_sum(second, n * -2.02226624871116645580e-21);
+  const double rest = (second_rest + third_rest) - n * 8.47842766036889956997e-32;
+  const double r = third + rest, low = (third - r) + rest;
+  const double z = r * r, cube = r * z, half = z * 0.5, most = 1.0 - half;
+  const double s_tail = polynomial(z, 0.0083333333333304282028, -0.00019841269835987067728, 2.7557315710282533423e-6,
+                                   -2.5051051702099855346e-8, 1.5912468682933194203e-10);
+  const double s = r - ((z * (0.5 * low - cube * s_tail) - low) - cube * -0.16666666666666664078);
+  const double c_tail = z * polynomial(z, 0.041666666666666665047, -0.0013888888888887071677, 2.4801587298282940773e-5,
+                                       -2.7557317026283304011e-7, 2.0876096123072585332e-9, -1.1379090628335083367e-11);
+  const double c = most + (((1.0 - most) - half) + (z * c_tail - r * low));
   const uint64_t turns = bits(shifted) + quarters;
   const double value = (turns & 1u) != 0u ? c : s;
   return from_bits(bits(value) ^ (turns & 2u) << 62);
@@ -105,8 +114,8 @@ CRESSET_INLINE float cos(float x) {
 CRESSET_INLINE float tan(float x) {
   return is_large_angle(x) ? static_cast<float>(::tan(static_cast<double>(x))) : quick::tan(x);
 }
-CRESSET_INLINE double sin(double x) { return ::sin(x); }
-CRESSET_INLINE double cos(double x) { return ::cos(x); }
+CRESSET_INLINE double sin(double x) { return is_large_angle(x) ? ::sin(x) : quick::sin(x); }
+CRESSET_INLINE double cos(double x) { return is_large_angle(x) ? ::cos(x) : quick::cos(x); }
 CRESSET_INLINE double tan(double x) { return ::tan(x); }
 
 // asin of 0 <= x <= 0.6

@@ -20,7 +20,23 @@ CRESSET_INLINE float erf(float x) {
                             7.80569826e-05f, 6.86025032e-06f, -8.50332071e-06f);
   return size < 1.25f ? near : copysign(far, x);
 }
-CRESSET_INLINE double erf(double x) { return ::erf(x); }
+// In double precision the far part is 1 - exp(-x^2) times a polynomial in 1 / (x + 3).
+CRESSET_INLINE double erf(double x) {
+  const double square = x * x;
+  const double slope =
+      long_polynomial(square, 0.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792,
+                      0.0052239776248180145, -0.000854832698083379, 0.0001205533111164271, -1.4925595266831182e-05,
+                      1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
+                      5.957176147748911e-11);
+  const double size = abs(x), near = x + x * slope, clamped = size > 6.0 ? 6.0 : size;
+  const auto [n, r] = reduce_by_ln2(-(clamped * clamped));
+  const double tail =
+      long_polynomial(1.0 / (clamped + 3.0) - 0.2083, 0.27846367895094964, 2.8920337490781707, 14.002752715228628,
+                      51.43972387022219, 136.82784431440146, 228.12451439453358, 92.6277833567867, -524.3216777699429,
+                      -844.6078382384956, 1296.1192724544846, 3700.3598470754446, -5543.305480520321);
+  const double far = 1.0 - (1.0 + (r + r * r * exp_tail(r))) * power_of_two(n) * tail;
+  return size < 1.0 ? near : copysign(far, x);
+}
 CRESSET_INLINE double erfc(double x) { return ::erfc(x); }
 // exp(-x^2) times a polynomial in t = (|x| - 4) / (|x| + 4); beyond 10.2 it is 0.
 CRESSET_INLINE float erfc(float x) {

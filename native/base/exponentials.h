@@ -33,9 +33,10 @@ CRESSET_INLINE float exp_kernel(float r) {
   return Fma::fma(r, Fma::fma(r, exp_tail<Fma>(r), 1.0f), 1.0f);
 }
 CRESSET_INLINE double exp_tail(double r) {
-  return polynomial(r, 0.5000000000000010651, 0.1666666666666640993, 0.04166666666652978020, 0.008333333333495512952,
-                    0.001388888894375726094, 0.0001984126950531575232, 2.480149294597547979e-5, 2.755758675242567968e-6,
-                    2.763030906943137646e-7, 2.500014639539292172e-8);
+  return long_polynomial(r, 0.5000000000000010651, 0.1666666666666640993, 0.04166666666652978020,
+                         0.008333333333495512952, 0.001388888894375726094, 0.0001984126950531575232,
+                         2.480149294597547979e-5, 2.755758675242567968e-6, 2.763030906943137646e-7,
+                         2.500014639539292172e-8);
 }
 // The same to 10 digits: enough for a result in single precision.
 CRESSET_INLINE double exp_tail_short(double r) {
@@ -44,11 +45,17 @@ CRESSET_INLINE double exp_tail_short(double r) {
 }
 
 // x 2^n, given 2^23 1.5 + 254 + n for -150 <= n <= 128, as it comes from rounding: in two steps, whose exponents are
-// each half of n + 254. All results from the smallest denormal to infinity come out right.
+// each half of n + 254. All results from the smallest denormal to infinity come out right. In double precision 2^52 1.5
+// + 2046 + n for -1077 <= n <= 1025.
 inline constexpr float kRoundBiased32 = kRound32 + 254.0f;
+inline constexpr double kRoundBiased64 = kRound64 + 2046.0;
 CRESSET_INLINE float scale_by_biased(float x, float biased) {
   const uint32_t low = bits(biased) >> 1, high = bits(biased) - low;
   return x * from_bits(low << 23) * from_bits(high << 23);
+}
+CRESSET_INLINE double scale_by_biased(double x, double biased) {
+  const uint64_t low = bits(biased) >> 1, high = bits(biased) - low;
+  return x * from_bits(low << 52) * from_bits(high << 52);
 }
 
 template <class Fma = DefaultFma>
@@ -59,10 +66,10 @@ CRESSET_INLINE float exp(float x) {
   return scale_by_biased(exp_kernel<Fma>(r), biased);
 }
 CRESSET_INLINE double exp(double x) {
-  x = x < -746.0 ? -746.0 : x;
-  x = x > 710.0 ? 710.0 : x;
-  const auto [n, r] = reduce_by_ln2(x);
-  return scale_by_power(1.0 + (r + r * r * exp_tail(r)), n);
+  const double above = x < -746.0 ? -746.0 : x, clamped = above > 710.0 ? 710.0 : above;
+  const double biased = clamped * 1.4426950408889634 + kRoundBiased64, n = biased - kRoundBiased64;
+  const double r = (clamped - n * 0.6931471803691238) - n * 1.9082149292705877e-10;
+  return scale_by_biased(1.0 + (r + r * r * exp_tail(r)), biased);
 }
 
 // For loops over both types.
@@ -261,10 +268,6 @@ CRESSET_INLINE float pow(float x, float y) {
   return pow_at_edges(x, y, static_cast<float>(exp_short(clamped)), 16777216.0f);
 }
 
-// A number as a sum of two, of which the second is what rounding took from the first.
-struct Pair64 {
-  double high, low;
-};
 CRESSET_INLINE Pair64 sum_of_ordered(double a, double b) {  // |a| >= |b|, or a is 0
   const double high = a + b;
   return {high, b - (high - a)};

@@ -2,7 +2,7 @@
 //
 // A Loop runs one formula over n contiguous elements. Strides, broadcasting, dtype conversion and threads are the
 // business of the caller (tensor/blocks.h), so there is one loop per formula and compute type. Half types compute in
-// f32, the small integers in i64.
+// f32, the small integers in i64, but for sums and products.
 #pragma once
 #include <cstdint>
 
@@ -51,6 +51,8 @@ struct PointwiseLoops {
   Loop forward[kComputes];                        // null: not defined for that type
   Loop numbers[kComputes];                        // forward, but of all inputs except the first one element is read;
                                                   // null: no such loop
+  Loop narrow[3];                                 // forward of integers of 1, 2 and 4 bytes as they lie, where their
+                                                  // low bits are all that counts; null: computed in i64
   Loop backward[kMaxPointwiseInputs][kComputes];  // grad of input i: p[0] result, p[1] grad, p[2...] what `uses` names,
                                                   // in input order, the output last
 };

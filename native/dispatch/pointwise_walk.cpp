@@ -166,9 +166,27 @@ void run_walk(Call& c, PointwisePlan& plan) {
   copy_into(out, target);
 }
 
+// The loop over narrow integers as they lie, of which the operands are told; null where there is none, or where they
+// are not all of the result's dtype. Of a number, which is stored in 64 bits, the low ones count.
+static Loop narrow_loop(const PointwiseLaunch& l) {
+  const Dtype dtype = l.operands[0].dtype;
+  if (l.which >= 0 || l.compute != Compute::i64 || !is_integral(dtype) || size_of(dtype) > 4) return nullptr;
+  const Loop loop = l.op.loops->narrow[size_of(dtype) / 2];
+  for (int k = 1; loop && k < l.count; ++k) {
+    const Operand& o = l.operands[k];
+    const bool is_number = o.dtype == Dtype::i64 &&
+                           std::all_of(o.strides.begin(), o.strides.end(), [](int64_t stride) { return stride == 0; });
+    if (o.dtype != dtype && !is_number) return nullptr;
+  }
+  for (int k = 0; loop && k < l.count; ++k) l.operands[k].dtype = l.operands[k].loop_dtype = dtype;
+  return loop;
+}
+
 void run_walk_on_cpu(const PointwiseLaunch& l) {
-  LoopContext context{l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)]
-                                  : l.op.loops->backward[l.which][static_cast<int>(l.compute)],
+  const Loop narrow = narrow_loop(l);
+  LoopContext context{narrow        ? narrow
+                      : l.which < 0 ? l.op.loops->forward[static_cast<int>(l.compute)]
+                                    : l.op.loops->backward[l.which][static_cast<int>(l.compute)],
                       l.attributes};
   std::atomic<bool> divides_by_zero = false;
   if (l.which < 0) context.divisor = divisor_of(*l.op.pointwise, l.compute), context.divides_by_zero = &divides_by_zero;

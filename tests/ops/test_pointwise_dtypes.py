@@ -231,3 +231,32 @@ def test_numbers_do_not_change_the_one_dtype_that_an_operator_has():
     for x, number in ((whole, 0.5), (whole.float(), 1j), (flags, 2)):
         with pytest.raises(RuntimeError, match="heaviside: expected numbers that dtype"):
             cresset.heaviside(x, number)
+
+
+NARROW = [cresset.uint8, cresset.int8, cresset.int16, cresset.int32, cresset.uint16, cresset.uint32]
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_narrow_integers_wrap_as_they_do_in_64_bits(dtype):
+    bound = cresset.iinfo(dtype)
+    ends = [bound.min, bound.max, bound.min + 1, bound.max - 1, 0, 1, 100, 77]
+    pairs = [(a, b) for a in ends for b in ends] * 3
+    x, y = (cresset.tensor(column).to(dtype) for column in zip(*pairs, strict=True))
+    wide_x, wide_y = x.long(), y.long()
+    for call in (
+        lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: -x, lambda x, y: x * x,
+        lambda x, y: x & y, lambda x, y: x | y, lambda x, y: x ^ y, lambda x, y: ~x, lambda x, y: x + 200,
+        lambda x, y: 3 - x, lambda x, y: cresset.add(x, y, alpha=5), lambda x, y: cresset.addcmul(x, x, y, value=3),
+    ):  # fmt: skip
+        expected = call(wide_x, wide_y).to(dtype)
+        assert call(x, y).dtype == dtype and call(x, y).tolist() == expected.tolist()
+        assert call(x.view(3, -1).t(), y.view(3, -1).t()).tolist() == expected.view(3, -1).t().tolist()
+        assert call(x[::2], y[::2]).tolist() == expected[::2].tolist()
+
+
+def test_narrow_integers_of_two_dtypes_and_results_of_another_are_converted():
+    x, y = cresset.tensor([250, 3], dtype=cresset.uint8), cresset.tensor([-5, 100], dtype=cresset.int8)
+    assert (x + y).tolist() == [245, 103] and (x + y).dtype == cresset.int16
+    assert cresset.add(x, x, out=cresset.empty(2, dtype=cresset.int32)).tolist() == [244, 6]
+    assert (x + cresset.tensor(300)).tolist() == [38, 47]
+    assert x.clone().add_(y).tolist() == [245, 103]

@@ -65,6 +65,36 @@ def test_a_function_is_right_to_two_units_in_the_last_place(name):
     assert worst[0] <= 2, f"{name}({worst[1]!r}) is off by {worst[0]} units"
 
 
+def double_spread(low, high, count=4000):
+    even = [low + (high - low) * (k + 0.37) / count for k in range(count)]
+    return even + [s * math.exp(-k / 8) for s in (-1, 1) for k in range(400) if low <= s * math.exp(-k / 8) <= high]
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [("exp", -745, 709), ("erf", -7, 7), ("sin", -9e5, 9e5), ("cos", -9e5, 9e5), ("sin", 1e6, 1e9)],
+)  # fmt: skip
+def test_a_function_of_doubles_is_right_to_two_units_in_the_last_place(name, low, high):
+    multiples = [math.nextafter(k * math.pi / 2, INF) for k in (1, 2, 3, 355, 573204) if low <= k * math.pi / 2 <= high]
+    inputs = double_spread(low, high) + multiples
+    function = getattr(math, name)
+    outputs = getattr(cresset, name)(cresset.tensor(inputs, dtype=cresset.float64)).tolist()
+    for x, y in zip(inputs, outputs, strict=True):
+        assert abs(y - function(x)) <= 2 * math.ulp(function(x)), (name, x, y, function(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [("exp", -INF, 0.0), ("exp", INF, INF), ("exp", -745.0, 5e-324), ("exp", 709.8, INF), ("erf", INF, 1.0),
+     ("erf", -INF, -1.0), ("erf", -0.0, -0.0), ("erf", 5e-324, 5e-324), ("sin", -0.0, -0.0), ("sin", INF, NAN),
+     ("cos", -INF, NAN), ("cos", 0.0, 1.0), *((name, NAN, NAN) for name in ("exp", "erf", "sin", "cos"))],
+)  # fmt: skip
+def test_the_ends_of_a_function_of_doubles(name, x, expected):
+    for count in (1, 33):
+        got = getattr(cresset, name)(cresset.full((count,), x, dtype=cresset.float64)).tolist()[-1]
+        assert same_number(got, expected), (name, x, got)
+
+
 @pytest.mark.parametrize(
     ("name", "formula"),
     [("sigmoid", lambda x: 1 / (1 + math.exp(-x))), ("silu", lambda x: x / (1 + math.exp(-x))),
@@ -179,7 +209,8 @@ PROGRAM = """
 import hashlib, cresset, cresset.nn.functional as F
 x = cresset.linspace(-20, 20, 4999)
 calls = [lambda x: (x / 20).erfinv(), lambda x: cresset.fmod(x, 0.7), lambda x: cresset.nextafter(x, -x), cresset.exp, cresset.log, cresset.tanh, cresset.erf, cresset.sin, cresset.log1p, F.gelu, F.silu,
-         lambda x: cresset.softmax(x.view(1, -1), 1), lambda x: cresset.log_softmax(x.view(-1, 1), 0), lambda x: x.to(cresset.float16).float(), lambda x: x.to(cresset.bfloat16).float()]
+         lambda x: cresset.softmax(x.view(1, -1), 1), lambda x: cresset.log_softmax(x.view(-1, 1), 0), lambda x: x.to(cresset.float16).float(), lambda x: x.to(cresset.bfloat16).float(),
+         *(lambda x, f=f: f(x.double()) for f in (cresset.exp, cresset.sin, cresset.cos, cresset.erf, F.gelu))]
 print([hashlib.sha256(bytes(f(x).nan_to_num(7.0).view(cresset.uint8).flatten().tolist())).hexdigest()[:16] for f in calls])
 """  # noqa: E501
 

@@ -245,7 +245,7 @@ def glu(input, dim=-1):
         raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {size}")
     # Pieces of one split: their gradients are joined, where two narrowed tensors' would be filled with zeros and added.
     value, gate = input.split([size // 2, size // 2], dim)
-    return value * gate.sigmoid()
+    return cresset.glu_elementwise(value, gate)
 
 
 def _implicit_dim(name, ndim, stacklevel):

@@ -135,6 +135,18 @@ def _(x):
     return 0.5 * (1 + erf(x * SQRT_HALF)) + x * exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
 
 
+@pointwise(result="same", method=False, node="GluBackward0", examples=[(3.0, 0.0, 1.5)])
+def glu_elementwise(x, gate):
+    """x * sigmoid(gate)."""
+    return x * (1 / (1 + p.exp(-gate)))
+
+
+@glu_elementwise.derivative
+def _(x, gate):
+    opened = sigmoid(gate)
+    return opened, x * (opened * (1 - opened))
+
+
 @pointwise(result="same", method=False, examples=[(0.0, 0.0), (1.0, 0.8411919906082768)])
 def gelu_tanh(x):
     """gelu, with the normal probability approximated by a tanh."""

@@ -75,7 +75,8 @@ def _(x, y):
     whole = p.quotient(x, y)
     if x.type == "u64":
         return whole
-    return where((p.modulo(x, y) != 0) & ((x < 0) != (y < 0)), whole - 1, whole)
+    # The rest by a product: another division would take as long as the first.
+    return where((x - whole * y != 0) & ((x < 0) != (y < 0)), whole - 1, whole)
 
 
 @pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)], exact="y")

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 
 from .expression import LOOK, Expression, choose
-from .printing import TYPE_NAMES, print_body
+from .printing import TYPE_NAMES, WRAPPING, print_body
 
 COMPUTES = ("f32", "f64", "i64", "u64", "b8", "c64", "c128")  # the order of enum Compute
 MAX_INPUTS = 4  # kMaxPointwiseInputs
@@ -15,15 +15,14 @@ MAX_INPUTS = 4  # kMaxPointwiseInputs
 # The primitives that native/base/vector_math.h has as inline code without branches; the others call the C library.
 _INLINE = {
     "abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "exp", "expm1", "log", "log1p", "tanh",
-    "erf_inverse", "nextafter", "pow",
+    "erf", "erf_inverse", "nextafter", "pow",
 }  # fmt: skip
 _INLINE_SINGLE = {
     "exp2", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
-    "acosh", "atanh", "erf", "erfc", "hypot", "fmod",
+    "acosh", "atanh", "erfc", "hypot", "fmod",
 }  # fmt: skip
 INLINE = {"f32": _INLINE | _INLINE_SINGLE, "f64": _INLINE}
-# What is inline only for moderate angles; the plain functions have a branch for large ones. In double precision too,
-# where the result is single: the loops of double precision itself want the C library's last digit.
+# What is inline only for moderate angles; the plain functions have a branch for large ones.
 QUICK = {"sin": "math::quick::sin", "cos": "math::quick::cos", "tan": "math::quick::tan"}
 QUICK_NODES = {("sin", "f32"), ("cos", "f32"), ("tan", "f32"), ("sin", "f64"), ("cos", "f64")}
 OPERATIONS = {
@@ -42,6 +41,11 @@ PLAIN = {
     "c128": _COMPLEX,
 }
 
+# Of these the low bits of the result are made of the low bits of the operands alone: narrow integers are computed as
+# they lie, in elements of 1, 2 and 4 bytes, and not in 64 bits.
+IN_LOW_BITS = {*WRAPPING, "and", "or", "xor", "not", "literal", "variable"}
+NARROW = ("uint8_t", "uint16_t", "uint32_t")
+
 # The primitives that native/base/polynomials.h has for eight numbers at a time, and what may stand beside them there.
 CHEBYSHEV = ("chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w")
 POLYNOMIALS = {*CHEBYSHEV, "hermite_h", "hermite_he", "laguerre_l", "legendre_p"}
@@ -53,15 +57,17 @@ LONG_FORMULA = 450  # nodes
 class Loop:
     """One function of the generated code: a formula, or the gradient by one input, in one compute type.
 
-    With `numbers` the formula reads one element of each input but the first: `x * 2`, `clamp(x, 0, 1)`.
+    With `numbers` the formula reads one element of each input but the first: `x * 2`, `clamp(x, 0, 1)`. With `narrow`,
+    a type of C++, the integers are that wide.
     """
 
-    def __init__(self, operator, compute, input_index=None, numbers=False):
-        self.operator, self.compute = operator, compute
+    def __init__(self, operator, compute, input_index=None, numbers=False, narrow=None):
+        self.operator, self.compute, self.narrow = operator, compute, narrow
+        self.type_names = TYPE_NAMES | ({compute: narrow} if narrow else {})
         self.attributes = operator.attributes
         self.numbers = frozenset(operator.inputs[1:] if numbers else ())
         if input_index is None:
-            self.name = f"{operator.name}{'_numbers' * numbers}_{compute}"
+            self.name = f"{operator.name}{'_numbers' * numbers}_{narrow or compute}"
             self.expression = operator.forward(compute)
             self.result_type = operator.result_type(compute)
             self.wide_expression = operator.forward("f64") if compute in INLINE else None
@@ -102,6 +108,8 @@ class Loop:
         """What primitives are called: a result in single precision has digits to spare for recurrences of higher
         degrees.
         """
+        if self.narrow:
+            return {name: f"math::{name}<{self.narrow}>" for name in WRAPPING}
         return {name: f"math::{name}<float>" for name in CHEBYSHEV} if self.compute == "f32" else {}
 
     @property
@@ -111,7 +119,7 @@ class Loop:
         return bool(ops & POLYNOMIALS) and ops <= IN_LANES and not self.attributes
 
     def _is_quick(self, node):
-        return self.compute == "f32" and (node.op, node.type) in QUICK_NODES
+        return (node.op, node.type) in QUICK_NODES
 
     def text(self):
         used = variables(self.expression)
@@ -119,17 +127,17 @@ class Loop:
         lines = [f"void {self.name}(char* const* pointers, const ScalarAttribute* scalars, int64_t count) {{"]
         for index, attribute in enumerate(self.attributes):
             if attribute.name in used:
-                type = TYPE_NAMES[attribute.type_in(self.compute)]
+                type = self.type_names[attribute.type_in(self.compute)]
                 lines.append(f"  const {type} {attribute.name} = attribute<{type}>(scalars[{index}]);")
-        lines.append(f"  auto* result = reinterpret_cast<{TYPE_NAMES[self.result_type]}*>(pointers[0]);")
+        lines.append(f"  auto* result = reinterpret_cast<{self.type_names[self.result_type]}*>(pointers[0]);")
         for index, (name, type) in enumerate(self.reads, 1):
             if name in used:
                 stored = (
-                    "uint8_t" if type == "b8" else TYPE_NAMES[type]
+                    "uint8_t" if type == "b8" else self.type_names[type]
                 )  # a byte compared with 0 vectorizes, a bool does not
                 lines.append(f"  auto* {name}_ = reinterpret_cast<const {stored}*>(pointers[{index}]);")
                 if name in self.numbers:
-                    lines.append(f"  const {TYPE_NAMES[type]} {name} = *{name}_;")
+                    lines.append(f"  const {self.type_names[type]} {name} = *{name}_;")
         if self.in_lanes:
             return "\n".join([*lines, *self._lanes_loop(), "}", ""])
         lines += self._looking_first(self.expression, constant)
@@ -169,9 +177,9 @@ class Loop:
 
     def _loop(self, results, constant, functions=None):
         used = set().union(*(variables(expression) for _, expression in results))
-        before, body = print_body(results, constant, self.functions | (functions or {}))
+        before, body = print_body(results, constant, self.functions | (functions or {}), type_names=self.type_names)
         loads = [
-            f"const {TYPE_NAMES[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};"
+            f"const {self.type_names[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};"
             for name, type in self.reads
             if name in used - self.numbers
         ]
@@ -225,8 +233,13 @@ def shares_functions(operator):
 
 
 def loops_of(operator):
-    """The loops by their place in the table: ("forward", compute), ("numbers", compute) or (input index, compute)."""
+    """The loops by their place in the table: ("forward", compute), ("numbers", compute), ("narrow", its type) or
+    (input index, compute).
+    """
     loops = {("forward", compute): Loop(operator, compute) for compute in operator.types}
+    whole = loops.get(("forward", "i64"))
+    if whole and whole.expression.args and all(node.op in IN_LOW_BITS for node in nodes(whole.expression)):
+        loops |= {("narrow", type): Loop(operator, "i64", narrow=type) for type in NARROW}
     for compute in INLINE if len(operator.inputs) > 1 and "b" not in operator.kinds else ():
         # Where memory is waited for, not a function, an operand less to read counts.
         loop = loops.get(("forward", compute))
@@ -240,15 +253,20 @@ def loops_of(operator):
 
 
 def table_row(table, inputs, reference):
-    """The members of one PointwiseLoops: forward, with numbers, backward by each input. `reference(loop)` names a
-    loop."""
+    """The members of one PointwiseLoops: forward, with numbers, of narrow integers, backward by each input.
+    `reference(loop)` names a loop.
+    """
 
-    def line(place):
-        found = [table.get((place, compute)) for compute in COMPUTES]
+    def line(place, types=COMPUTES):
+        found = [table.get((place, type)) for type in types]
         return (
             "{" + ", ".join("nullptr" if loop is None else reference(loop) for loop in found) + "}"
             if any(found)
             else "{}"
         )
 
-    return f"{line('forward')},\n     {line('numbers')},\n     {{" + ",\n      ".join(map(line, range(inputs))) + "}"
+    return (
+        f"{line('forward')},\n     {line('numbers')},\n     {line('narrow', NARROW)},\n     {{"
+        + ",\n      ".join(map(line, range(inputs)))
+        + "}"
+    )

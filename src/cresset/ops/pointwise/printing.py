@@ -36,13 +36,14 @@ def print_literal(value, type):
     return repr(float(value)) + ("f" if type == "f32" else "")
 
 
-def print_body(results, constant=frozenset(), functions=None, branches=None, fused=()):
+def print_body(results, constant=frozenset(), functions=None, branches=None, fused=(), type_names=TYPE_NAMES):
     """Statements that compute `results`, a list of (target text, expression); variables keep their names.
 
-    A primitive is printed as `math::name`, or as `functions` says. With `branches`, the names of variables that are the
-    same for all elements, a choice between sides of which one is work is an if: much work, where the choice is each
-    element's own. Products of the types in `fused` are added without being rounded first. Gives two lists of lines:
-    what depends only on the variables named in `constant` (it goes before the loop), and the rest.
+    A primitive is printed as `math::name`, or as `functions` says, a type as `type_names` does. With `branches`, the
+    names of variables that are the same for all elements, a choice between sides of which one is work is an if: much
+    work, where the choice is each element's own. Products of the types in `fused` are added without being rounded
+    first. Gives two lists of lines: what depends only on the variables named in `constant` (it goes before the loop),
+    and the rest.
     """
     if functions is None:
         functions = {}
@@ -70,7 +71,7 @@ def print_body(results, constant=frozenset(), functions=None, branches=None, fus
     def name_text(node, text):
         names[id(node)] = f"t{len(names) + 1}"
         target = before if is_constant(node) else lines
-        target.append(f"const {TYPE_NAMES[node.type]} {names[id(node)]} = {text};")
+        target.append(f"const {type_names[node.type]} {names[id(node)]} = {text};")
         return names[id(node)]
 
     def operand(node, precedence):
@@ -109,7 +110,7 @@ def print_body(results, constant=frozenset(), functions=None, branches=None, fus
                         refer(needed)
         chosen, result, outer = refer(condition)[0], f"t{len(names) + 1}", lines
         names[id(node)] = result
-        outer.append(f"{TYPE_NAMES[node.type]} {result};")
+        outer.append(f"{type_names[node.type]} {result};")
         for opening, part in ((f"if ({chosen}) {{", sides[0]), ("} else {", sides[1])):
             outer.append(opening)
             lines = []
@@ -126,7 +127,8 @@ def print_body(results, constant=frozenset(), functions=None, branches=None, fus
             text = print_literal(node.value, node.type)
             return text, UNARY if text.startswith("-") else ATOM
         if node.type == "i64" and node.op in WRAPPING:
-            return f"math::{node.op}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
+            function = functions.get(node.op, f"math::{node.op}")
+            return f"{function}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
         if node.op in ("add", "sub") and node.type in fused:
             for product, other, turned in ((node.args[0], node.args[1], False), (node.args[1], node.args[0], True)):
                 if product.op == "mul" and uses[id(product)] == 1 and not is_constant(product):
@@ -152,7 +154,7 @@ def print_body(results, constant=frozenset(), functions=None, branches=None, fus
             a, b = side(a), side(b)
             return f"{operand(condition, CONDITIONAL + 1)} ? {a} : {b}", CONDITIONAL
         if node.op == "cast":
-            return f"static_cast<{TYPE_NAMES[node.type]}>({refer(node.args[0])[0]})", ATOM
+            return f"static_cast<{type_names[node.type]}>({refer(node.args[0])[0]})", ATOM
         function = functions.get(node.op, f"math::{node.op}")
         return f"{function}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
 
