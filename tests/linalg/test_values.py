@@ -407,3 +407,18 @@ def test_eigenvalues_are_cast_to_an_out_that_holds_them():
     assert linalg.eigvals(cresset.eye(2), out=out) is out and out.tolist() == [1, 1]
     with pytest.raises(RuntimeError, match="Expected eigenvalues to be safely castable from ComplexFloat dtype"):
         linalg.eigvals(cresset.eye(2), out=cresset.empty(0))
+
+
+@pytest.mark.parametrize("dtype", [cresset.float64, cresset.complex128])
+@pytest.mark.parametrize(
+    "laid", [lambda a: a, lambda a: a.mT, lambda a: a.mH, lambda a: a.conj(), lambda a: a[::2], lambda a: a.flip(-1)]
+)
+def test_a_triangle_is_solved_for_however_it_lies(dtype, laid):
+    a = laid(cresset.randn(4, 5, 5, dtype=dtype) + 4 * cresset.eye(5, dtype=dtype))
+    b, c = cresset.randn(len(a), 5, 2, dtype=dtype), cresset.randn(len(a), 2, 5, dtype=dtype)
+    for upper in (True, False):
+        triangle = a.triu() if upper else a.tril()
+        unit = (a.triu(1) if upper else a.tril(-1)) + cresset.eye(5, dtype=dtype)
+        cresset.testing.assert_close(triangle @ linalg.solve_triangular(a, b, upper=upper), b)
+        cresset.testing.assert_close(linalg.solve_triangular(a, c, upper=upper, left=False) @ triangle, c)
+        cresset.testing.assert_close(unit @ linalg.solve_triangular(a, b, upper=upper, unitriangular=True), b)

@@ -19,6 +19,15 @@ def in_columns(tensor):
     return tensor if tensor.mT.is_contiguous() and not tensor.is_conj() else column_major(tensor)
 
 
+def to_read(tensor):
+    """The same matrices and how a routine has to read them, column after column: as they are ("N"), transposed ("T") or
+    conjugated and transposed ("C"). Copied only where they lie neither by columns nor by rows.
+    """
+    if tensor.is_contiguous():
+        return tensor.detach(), b"C" if tensor.is_conj() else b"T"
+    return in_columns(tensor), b"N"
+
+
 def uninitialized(like, *sizes, dtype=None):
     """Column-major matrices (or, with one size, vectors) for the batch of `like`."""
     dtype = dtype or like.dtype

@@ -17,7 +17,7 @@ import cresset
 from .. import _native
 from . import shapes
 from .checking import is_without_values, real_dtype
-from .columns import column_major, uninitialized
+from .columns import column_major, in_columns, to_read, uninitialized
 
 _LETTERS = {cresset.float32: "s", cresset.float64: "d", cresset.complex64: "c", cresset.complex128: "z"}
 
@@ -215,7 +215,7 @@ def getrf(A, pivot=True):
 def getrs(lu, pivots, B, trans=b"N"):
     """Solve A X = B (trans "T": AᵀX = B, "C": AᴴX = B) from getrf's result. All have the same batch."""
     n, columns, letter = lu.size(-1), B.size(-1), _LETTERS[lu.dtype]
-    lu, X, pivots = column_major(lu), column_major(B), pivots.to(cresset.int64).contiguous()
+    lu, X, pivots = in_columns(lu), column_major(B), pivots.to(cresset.int64).contiguous()
     if n and columns:
         arguments = (trans, n, columns, _each(lu), n, _each(pivots, 1), _each(X), n)
         _call("getrs", letter, *arguments, matrices=_batch(lu))
@@ -254,11 +254,12 @@ def potrf(A, upper):
 @over_samples
 def trsm(A, B, upper, left, unitriangular):
     """Solve A X = B (or X A = B unless `left`) with triangular A of the same batch as B."""
-    A, X, letter = column_major(A), column_major(B), _LETTERS[B.dtype]
+    (A, form), X, letter = to_read(A), column_major(B), _LETTERS[B.dtype]
     (m, n), order = X.shape[-2:], A.size(-1)
     one = cresset.ones(1, dtype=B.dtype, device="cpu")
     if m and n:
-        options = (b"L" if left else b"R", b"U" if upper else b"L", b"N", b"U" if unitriangular else b"N")
+        triangle = b"U" if upper == (form == b"N") else b"L"  # of a transposed matrix it is the other one
+        options = (b"L" if left else b"R", triangle, form, b"U" if unitriangular else b"N")
         # BLAS gives no info: trsm leaves that argument alone.
         _call("trsm", letter, *options, m, n, _same(one), _each(A), order, _each(X), m, matrices=_batch(X))
     return X
@@ -439,7 +440,7 @@ def sytrs(ld, pivots, B, hermitian):
     """Solve A X = B from sytrf's result. All have the same batch."""
     n, columns, letter = ld.size(-1), B.size(-1), _LETTERS[ld.dtype]
     name = "hetrs" if hermitian and ld.is_complex() else "sytrs"
-    ld, X, pivots = column_major(ld), column_major(B), pivots.to(cresset.int64).contiguous()
+    ld, X, pivots = in_columns(ld), column_major(B), pivots.to(cresset.int64).contiguous()
     if n and columns:
         arguments = (b"L", n, columns, _each(ld), n, _each(pivots, 1), _each(X), n)
         _call(name, letter, *arguments, matrices=_batch(ld))
