@@ -12,6 +12,7 @@
 #include "base/levels.h"
 #include "base/parallel.h"
 #include "ops/gemm_kernels.h"
+#include "tensor/blocks.h"
 
 namespace cresset {
 namespace {
@@ -36,10 +37,42 @@ const ProductKernels<T>& the_kernels() {
   return the;
 }
 
+// A column times a row, of which nothing is summed: memory is waited for, so each row is written once, past the cache
+// where it is large. (2048 x 2048 with a start: 0.8 ms instead of 2.1.)
+template <class T>
+struct OuterRow {
+  template <class Fma>
+  CRESSET_INLINE void run(T factor, const T* b, const T* start, T alpha, T beta, T* to, int64_t n) {
+    if (start)
+      for (int64_t j = 0; j < n; ++j) to[j] = alpha * (factor * b[j]) + beta * start[j];
+    else
+      for (int64_t j = 0; j < n; ++j) to[j] = alpha * (factor * b[j]);
+  }
+};
+constexpr int64_t kShortestOuterRow = 32;
+
+template <class T>
+void outer_product(const Product<T>& p) {
+  RowWriter<T> writer(p.c_row == p.n &&
+                      streams_rows(p.c, p.m, p.n, sizeof(T), p.start && p.start_row && p.start != p.c ? 1 : 0));
+  for (int64_t i = 0; i < p.m; ++i) {
+    T* const row = p.c + i * p.c_row;
+    run_vectorized_256<OuterRow<T>>(p.a.data[i * p.a.line_step], p.b.data,
+                                    p.start ? p.start + i * p.start_row : nullptr, p.alpha, p.beta, writer.place(row),
+                                    p.n);
+    writer.write(row, p.n);
+  }
+  writer.finish();
+}
+
 // The way for the shape. It decides the order of the sums, so it is chosen before threads share the work out.
 template <class T>
 Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
   const int64_t few = std::min(p.m, p.n);
+  const bool of_pairs = kernels.tiles != the_kernels<T>().tiles;
+  if (p.k == 1 && !of_pairs && few > 1 && p.n >= kShortestOuterRow && p.b.line_step == 1 && !p.a.pack && !p.a.packed &&
+      !p.b.pack && !p.row_start)
+    return outer_product<T>;
   if (few > kSeveralLines || p.a.pack || p.b.pack || p.row_start) return kernels.tiles;
   if (few > kFewLines)
     return p.a.k_step == 1 && p.b.k_step == 1 && p.k >= 512 && std::max(p.m, p.n) >= 64 ? kernels.few_lines

@@ -182,3 +182,18 @@ def test_a_few_long_rows_are_products_with_each_row(rows):
     out = cresset.nn.functional.linear(x, w, b)
     for i in range(rows):
         assert cresset.allclose(out[i], (x[i] * w).sum(1) + b)
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64, cresset.int64, cresset.bfloat16])
+@pytest.mark.parametrize("width", [33, 1000])
+def test_a_column_times_a_row_is_each_product(dtype, width):
+    column, row = (cresset.arange(n).remainder(7).sub(3).to(dtype) for n in (40, width))
+    start = cresset.arange(40 * width).remainder(5).reshape(40, width).to(dtype)
+    products = [[x * y for y in row.tolist()] for x in column.tolist()]
+    assert (column[:, None] @ row[None]).tolist() == products
+    found = cresset.addmm(start, column[:, None], row[None], beta=2, alpha=3)
+    expected = [[2 * s + 3 * p for s, p in zip(*rows)] for rows in zip(start.tolist(), products, strict=True)]
+    assert found.tolist() == expected
+    assert cresset.addmm(start[0], column[:, None], row[None])[3].tolist() == (start[0] + column[3] * row).tolist()
+    pairs = column.repeat(2).reshape(2, 40).t() @ row.repeat(2).reshape(2, width)
+    assert pairs.tolist() == [[2 * x for x in line] for line in products]
