@@ -23,9 +23,18 @@ constexpr int64_t kSideBySide = 32, kCoordinates = 128;
 CRESSET_INLINE float power(float x, float p) { return math::pow(x, p); }
 CRESSET_INLINE double power(double x, double p) { return std::pow(x, p); }
 
+// A power is long code, and gets fewer copies of it.
+template <template <class, bool> class Loop, class T, class... Args>
+void run_norm(Norm norm, Args... args) {
+  if (norm == kPower)
+    run_vectorized_256<Loop<T, true>>(norm, args...);
+  else
+    run_vectorized<Loop<T, false>>(norm, args...);
+}
+
 // Adds to `totals` (rows of kSideBySide numbers) what `count` coordinates of each point of `x` and of the turned points
 // `others` give. Each distance is summed in the order of the coordinates, on every instruction set and in every thread.
-template <class T>
+template <class T, bool kIsPower>
 struct DistanceLoop {
   template <class Fma>
   CRESSET_INLINE void run(Norm norm, T p, const T* x, int64_t step, int64_t rows, const T* others, int64_t count,
@@ -47,18 +56,19 @@ struct DistanceLoop {
     // nan != 0, and is larger than every number.
     const auto larger = [](T a, T b) __attribute__((always_inline)) { return b > a || b != b ? b : a; };
     const auto size = [](T d) __attribute__((always_inline)) { return math::abs(d); };
+    if constexpr (kIsPower)
+      return sum([p](T d) __attribute__((always_inline)) { return power(math::abs(d), p); }, plus);
     if (norm == kCount)
       sum([](T d) __attribute__((always_inline)) { return d != 0 ? (d != d ? d : T(1)) : T(0); }, plus);
     if (norm == kSum) sum(size, plus);
     if (norm == kRoot) sum([](T d) __attribute__((always_inline)) { return d * d; }, plus);
     if (norm == kLargest) sum(size, larger);
-    if (norm == kPower) sum([p](T d) __attribute__((always_inline)) { return power(math::abs(d), p); }, plus);
   }
 };
 
 // The gradient of one point: over the points of `others` (rows of `n` coordinates), weights[j] times the derivative of
 // the distance to the power of p, or of the largest coordinate.
-template <class T>
+template <class T, bool kIsPower>
 struct GradientLoop {
   template <class Fma>
   CRESSET_INLINE void run(Norm norm, T p, const T* x, const T* others, int64_t rows, int64_t n, const T* weights,
@@ -72,13 +82,13 @@ struct GradientLoop {
       }
     };
     const auto sign = [](T d) __attribute__((always_inline)) { return d != d ? d : T(d > 0) - T(d < 0); };
+    if constexpr (kIsPower)
+      return sum([sign, p](T d, T)
+                     __attribute__((always_inline)) { return d == 0 ? d : sign(d) * power(math::abs(d), p - 1); });
     if (norm == kSum) sum([sign](T d, T) __attribute__((always_inline)) { return sign(d); });
     if (norm == kRoot) sum([](T d, T) __attribute__((always_inline)) { return d; });
     if (norm == kLargest)
       sum([sign](T d, T distance) __attribute__((always_inline)) { return math::abs(d) == distance ? sign(d) : T(0); });
-    if (norm == kPower)
-      sum([sign, p](T d, T)
-              __attribute__((always_inline)) { return d == 0 ? d : sign(d) * power(math::abs(d), p - 1); });
   }
 };
 
@@ -117,11 +127,13 @@ void infer_cdist(Call& c) {
   c.promise(sizes, x1.dtype(), x1.device());
 }
 
+// Of points among themselves a distance is computed once, by the block of rows that comes first, and written twice.
 template <class T>
 void distances(const Points& a, const Points& b, double p, const Tensor& out) {
   const Norm norm = norm_of(p);
   const T *const first = a.tensor.data<T>(), *const second = b.tensor.data<T>();
   T* const to = out.data<T>();
+  const bool mirrors = first == second && a.rows == b.rows;
   const int64_t n = a.n, grain = std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, b.rows * n));
   parallel_for(batch_of(out) * a.rows, grain, [&](int64_t begin, int64_t end) {
     constexpr int64_t kRows = 64;
@@ -130,7 +142,9 @@ void distances(const Points& a, const Points& b, double p, const Tensor& out) {
       const int64_t batch = row / a.rows;
       rows = std::min({end - row, kRows, (batch + 1) * a.rows - row});
       const T* const others = second + batch * b.rows * n;
-      for (int64_t j = 0; j < b.rows; j += kSideBySide) {
+      const int64_t own = mirrors ? row - batch * a.rows : 0, own_end = own + rows;
+      T* const results = to + batch * a.rows * b.rows;
+      for (int64_t j = own / kSideBySide * kSideBySide; j < b.rows; j += kSideBySide) {
         const int64_t width = std::min(kSideBySide, b.rows - j);
         std::fill(totals, totals + rows * kSideBySide, T(0));
         for (int64_t m = 0; m < n; m += kCoordinates) {
@@ -139,16 +153,18 @@ void distances(const Points& a, const Points& b, double p, const Tensor& out) {
             const T* const from = others + (j + std::min(side, width - 1)) * n + m;
             for (int64_t i = 0; i < count; ++i) turned[i * kSideBySide + side] = from[i];
           }
-          run_vectorized_256<DistanceLoop<T>>(norm, static_cast<T>(p), first + row * n + m, n, rows,
-                                              static_cast<const T*>(turned), count, static_cast<T*>(totals));
+          run_norm<DistanceLoop, T>(norm, static_cast<T>(p), first + row * n + m, n, rows,
+                                    static_cast<const T*>(turned), count, static_cast<T*>(totals));
         }
+        if (norm == kRoot)
+          for (int64_t i = 0; i < rows * kSideBySide; ++i) totals[i] = std::sqrt(totals[i]);
+        if (norm == kPower)
+          for (int64_t i = 0; i < rows * kSideBySide; ++i) totals[i] = std::pow(totals[i], static_cast<T>(1 / p));
         for (int64_t i = 0; i < rows; ++i)
-          for (int64_t side = 0; side < width; ++side) {
-            const T total = totals[i * kSideBySide + side];
-            to[(row + i) * b.rows + j + side] = norm == kRoot    ? std::sqrt(total)
-                                                : norm == kPower ? std::pow(total, static_cast<T>(1 / p))
-                                                                 : total;
-          }
+          for (int64_t side = std::max<int64_t>(0, own - j); side < width; ++side)
+            to[(row + i) * b.rows + j + side] = totals[i * kSideBySide + side];
+        for (int64_t side = std::max<int64_t>(0, own_end - j); mirrors && side < width; ++side)
+          for (int64_t i = 0; i < rows; ++i) results[(j + side) * b.rows + own + i] = totals[i * kSideBySide + side];
       }
     }
   });
@@ -197,9 +213,9 @@ void gradients(const Points& a, const Points& b, const Tensor& grad, const Tenso
           weights[i] = norm == kRoot    ? g[i] / d[i]
                        : norm == kPower ? g[i] / std::pow(d[i], static_cast<T>(p - 1))
                                         : g[i];
-        run_vectorized_256<GradientLoop<T>>(norm, static_cast<T>(p), a.tensor.data<T>() + row * n,
-                                            static_cast<const T*>(b.tensor.data<T>() + (row / a.rows * b.rows + j) * n),
-                                            count, n, static_cast<const T*>(weights), d, to);
+        run_norm<GradientLoop, T>(norm, static_cast<T>(p), a.tensor.data<T>() + row * n,
+                                  static_cast<const T*>(b.tensor.data<T>() + (row / a.rows * b.rows + j) * n), count, n,
+                                  static_cast<const T*>(weights), d, to);
       }
     }
   });

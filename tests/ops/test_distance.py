@@ -143,3 +143,14 @@ def test_distances_are_between_real_numbers(dtype):
     ):
         with pytest.raises(RuntimeError, match="only supports floating-point"):
             cresset.cdist(*pair)
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3, float("inf")])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_points_among_themselves_are_as_far_apart_as_from_a_copy(p, threads):
+    x, before = points(2, 151, 5).float(), cresset.get_num_threads()
+    cresset.set_num_threads(threads)
+    try:
+        assert cresset.equal(cresset._cdist(x, x, p), cresset._cdist(x, x.clone(), p))
+    finally:
+        cresset.set_num_threads(before)

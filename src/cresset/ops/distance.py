@@ -203,7 +203,8 @@ def pdist(input, p=2):
     first, second = cresset.triu_indices(input.size(0), input.size(0), 1, device=input.device)
     if input.size(1) == 0:  # points without coordinates
         return input.new_zeros(first.numel())
-    return cresset._cdist(input, input, float(p))[first, second]
+    places = cresset.add(second, first, alpha=input.size(0))
+    return cresset._cdist(input, input, float(p)).reshape(-1).index_select(0, places)
 
 
 @function(method=True, inplace=True, out=True, autocast={"cuda": "float32"})
