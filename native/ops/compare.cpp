@@ -35,20 +35,26 @@ struct Groups {
 
   Groups(bool inverse_wanted, bool counts_wanted, DimsView shape) {
     const int64_t n = checked_numel(shape);
-    firsts = empty({{n + 1}}, Dtype::i64);
     if (counts_wanted) starts = empty({{n + 1}}, Dtype::i64);
     if (inverse_wanted) inverse = empty(shape, Dtype::i64);
   }
   // begins(i): does the i-th element of the walk begin a new group? position(i): where it stands in the input.
   template <class Begins, class Position>
   void walk(int64_t n, Begins begins, Position position) {
-    int64_t* first = firsts.data<int64_t>();
+    firsts = empty({{n + 1}}, Dtype::i64);
+    int64_t* const first = firsts.data<int64_t>();
+    walk(n, begins, position, [=](int64_t found, int64_t i) { first[found] = position(i); });
+  }
+  // keep(group, i) is called with the first element of a group last of all, and before with others of the one before
+  // it.
+  template <class Begins, class Position, class Keep>
+  void walk(int64_t n, Begins begins, Position position, Keep keep) {
     int64_t* start = starts.defined() ? starts.data<int64_t>() : nullptr;
     int64_t* group = inverse.defined() ? inverse.data<int64_t>() : nullptr;
     int64_t found = 0;  // in a register: from memory each step would wait for the one before
     for (int64_t i = 0; i < n; ++i) {
       // Written in any case, and kept if the group begins here: there is no telling beforehand.
-      first[found] = position(i);
+      keep(found, i);
       if (start) start[found] = i;
       found += begins(i) ? 1 : 0;
       if (group) group[position(i)] = found - 1;
@@ -120,8 +126,10 @@ void run_unique_consecutive(Call& c) {
   check_has_data("unique_consecutive", input);
   Groups groups(c.boolean(1), c.boolean(2), input.sizes());
   LongWork work(input.numel());
+  const Tensor values = empty({{input.numel() + 1}}, input.dtype());
   visit_real(input.dtype(), "unique_consecutive", [&]<class T>() {
     const T* v = input.data<T>();
+    T* const kept = values.data<T>();
     const auto differ = [](T a, T b) {
       if constexpr (requires { a.bits; })
         return static_cast<float>(a) != static_cast<float>(b);
@@ -130,9 +138,9 @@ void run_unique_consecutive(Call& c) {
     };
     groups.walk(
         input.numel(), [&](int64_t i) { return int{i == 0} | int{differ(v[i], v[i - (i > 0)])}; },
-        [](int64_t i) { return i; });
+        [](int64_t i) { return i; }, [=](int64_t found, int64_t i) { kept[found] = v[i]; });
   });
-  give_distinct(c, groups, input);
+  groups.give(c, clone(view_of(values, {{groups.count}}, {{1}}, 0), MemoryFormat::contiguous));
 }
 
 // Slices along a dimension are compared element by element. The keys of all elements stand in for them.

@@ -510,13 +510,31 @@ void infer_complex(Call& c) {
          " but got scalar type ", facts(c.target->dtype()).legacy, " for argument 'out'");
   c.promise(broadcast("complex", real.sizes(), imag.sizes()), to_complex(real.dtype()), real.device());
 }
+// An operand with the shape of the result, contiguous.
+Tensor laid_out_as(const Tensor& out, const Tensor& t) {
+  return contiguous(view_of(t, out.sizes(), expanded_strides("complex", t, out.sizes()), t.offset()));
+}
+
+template <class T>
+struct PairLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* real, const T* imag, T* pairs, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      pairs[2 * i] = real[i];
+      pairs[2 * i + 1] = imag[i];
+    }
+  }
+};
 void run_complex(Call& c) {
   const Tensor& out = c.out();
-  Dims strides = out.strides();
-  for (int64_t& s : strides) s *= 2;
-  const Dtype part = to_real(out.dtype());
-  copy_into(view_as_dtype(out, part, out.sizes(), strides, 2 * out.offset()), c.tensor(0));
-  copy_into(view_as_dtype(out, part, out.sizes(), strides, 2 * out.offset() + 1), c.tensor(1));
+  const Tensor real = laid_out_as(out, c.tensor(0)), imag = laid_out_as(out, c.tensor(1));
+  visit_width(size_of(real.dtype()), [&]<class T>() {
+    const T *const re = reinterpret_cast<const T*>(real.bytes()), *const im = reinterpret_cast<const T*>(imag.bytes());
+    T* const pairs = reinterpret_cast<T*>(out.bytes());
+    parallel_for(out.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      run_vectorized_256<PairLoop<T>>(re + begin, im + begin, pairs + 2 * begin, end - begin);
+    });
+  });
 }
 
 // Pairs of abs cos(angle) and abs sin(angle), for angles of which none is large; false where one is.
@@ -543,10 +561,7 @@ void infer_polar(Call& c) {
 }
 void run_polar(Call& c) {
   const Tensor& out = c.out();
-  const auto part = [&](const Tensor& t) {
-    return contiguous(view_of(t, out.sizes(), expanded_strides("polar", t, out.sizes()), t.offset()));
-  };
-  const Tensor first = part(c.tensor(0)), second = part(c.tensor(1));
+  const Tensor first = laid_out_as(out, c.tensor(0)), second = laid_out_as(out, c.tensor(1));
   visit_floating(first.dtype(), "polar", [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>) {
       const T *abs = first.data<T>(), *angle = second.data<T>();
