@@ -235,6 +235,11 @@ class FoldRun {
     const int64_t blocks = (columns + kFoldColumns - 1) / kFoldColumns;
     if (chunks > 1) make_partial(chunks);
     const int64_t work = std::min(n, rows_in_chunk) * std::min(columns, kFoldColumns);
+    // A few rows of a small matrix are read at once: the processor does not see that the next matrix lies behind them.
+    // (The sums of 16384 matrices of 4 x 128 floats: 1.0 ms instead of 2.9.)
+    const int64_t tile_bytes = n * columns * width_;
+    const bool reads_ahead = direct && step == columns && chunks == 1 && blocks == 1 &&
+                             tile_bytes <= kBufferBytes / 4 && tile_bytes * outer.count > kBufferBytes * 16;
     parallel_for(outer.count * chunks * blocks, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(work, 1)),
                  [&](int64_t begin, int64_t end) {
                    alignas(64) char accs[2][kFoldColumns * kLargestAccumulator];
@@ -245,6 +250,7 @@ class FoldRun {
                                    result = o * columns + column;
                      char *to = chunks > 1 ? partial(chunk, result) : accs[0], *more = accs[1];
                      const int64_t offset = outer.offset(o) + column * column_step;
+                     if (reads_ahead && i + 2 < end) read_ahead(data_ + outer.offset(o + 2) * width_, tile_bytes);
                      if (direct)
                        fold_tile(data_ + (offset + row * step) * width_, step, row, rows, width, together, to, more);
                      else

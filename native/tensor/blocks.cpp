@@ -81,6 +81,24 @@ void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64
   }
 }
 
+// Short rows of one element each, or as they lie, without a call for each of them.
+template <class T>
+struct ShortRowsLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(T* __restrict to, const T* __restrict from, int64_t row, bool repeats, int64_t n,
+                          int64_t rows) {
+    if (repeats)
+      for (int64_t r = 0; r < rows; ++r, to += n) {
+        const T value = from[r * row];
+        for (int64_t i = 0; i < n; ++i) to[i] = value;
+      }
+    else
+      for (int64_t r = 0; r < rows; ++r, to += n)
+        for (int64_t i = 0; i < n; ++i) to[i] = from[r * row + i];
+  }
+};
+constexpr size_t kShortRow = 512;  // bytes
+
 // Rows to where they lie one after the other. Short ones are copied by moves whose width the compiler knows: calling
 // memcpy takes longer than a row of 32 bytes does.
 template <class T>
@@ -97,6 +115,8 @@ void copy_rows(T* __restrict to, const T* __restrict from, int64_t row, int64_t 
       case 128: return of_length.template operator()<128>();
     }
   }
+  if ((step == 0 || step == 1) && rows > 1 && static_cast<size_t>(n) * sizeof(T) < kShortRow)
+    return run_vectorized_256<ShortRowsLoop<T>>(to, from, row, step == 0, n, rows);
   for (int64_t r = 0; r < rows; ++r) copy_run(to + r * n, 1, from + r * row, step, n);
 }
 

@@ -90,7 +90,10 @@ def embedding_bag(
                 f"However, found offsets of type {type(offsets)}"
             )
         bags, length = input.shape
-        bag = cresset.arange(bags, device=input.device).repeat_interleave(length)
+        # Where no row is left out all bags are as long, and lie as the rows of a matrix.
+        bag = None
+        if mode == "max" or padding_idx is not None or not length:
+            bag = cresset.arange(bags, device=input.device).repeat_interleave(length)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -176,6 +179,9 @@ def embedding_bag(
 
 
 def _sum_bags(rows, bag, bags, mode):
+    if bag is None:
+        rows = rows.unflatten(0, (bags, -1))
+        return rows.sum(1) if mode == "sum" else rows.mean(1)
     empty = rows.new_zeros(bags, rows.size(1))
     if mode == "max":
         return empty.scatter_reduce(0, bag.unsqueeze(1).expand_as(rows), rows, "amax", include_self=False)

@@ -120,13 +120,13 @@ def affine_grid(theta, size, align_corners=None):
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     lines = [_line(n, align_corners, theta) for n in reversed(size[2:])]  # x, y, (z)
-    shaped = [
-        line.reshape([-1 if d == spatial - 1 - k else 1 for d in range(spatial)]).expand(size[2:])
-        for k, line in enumerate(lines)
-    ]
-    base = cresset.stack([*shaped, cresset.ones_like(shaped[0])], -1)
-    grid = base.reshape(1, -1, spatial + 1) @ theta.mT
-    return grid.reshape(theta.size(0), *size[2:], spatial)
+    # A sum of one term for each direction, and of the shift: only the last sum is as large as the grid.
+    wide = theta.float() if theta.dtype in (cresset.float16, cresset.bfloat16) else theta
+    *directions, grid = (column.reshape(theta.size(0), *[1] * spatial, spatial) for column in wide.unbind(2))
+    for k in reversed(range(spatial)):
+        places = lines[k].reshape([*[1] * (spatial - 1 - k), lines[k].numel(), *[1] * (k + 1)])
+        grid = grid + places * directions[k]
+    return grid.to(theta.dtype)
 
 
 def _line(count, align_corners, like):
