@@ -22,9 +22,7 @@ inline double lgamma(double x) {
 #endif
 
 // The sum of (k + q)^-s over k >= 0: terms one by one until k + q > 9, the rest by the Euler-Maclaurin formula.
-CRESSET_DEVICE inline double zeta(double s, double q) {
-  if (s == 1.0) return INFINITY;
-  if (!(s > 1.0)) return NAN;
+CRESSET_DEVICE inline double zeta_above_one(double s, double q) {
   if (q <= 0.0) {
     if (q == ::floor(q)) return INFINITY;
     if (s != ::floor(s)) return NAN;
@@ -55,6 +53,9 @@ CRESSET_DEVICE inline double zeta(double s, double q) {
     factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (a * a);
   }
   return sum;
+}
+CRESSET_INLINE double zeta(double s, double q) {
+  return s > 1.0 ? zeta_above_one(s, q) : static_cast<double>(s == 1.0 ? INFINITY : NAN);
 }
 
 // d - log(1 + d), also where both are nearly the same.

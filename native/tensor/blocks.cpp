@@ -332,45 +332,65 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
       pointers[k] = buffers[k];
     }
     if (by_rows) {
-      const int64_t inner = sizes.back();
+      // What is the same for all rows is looked up once: it took as long as a row of 256 elements does.
+      const int64_t inner = sizes.back(), outer = static_cast<int64_t>(sizes.size()) - 1;
+      struct Line {
+        int64_t row_step, width;  // in bytes; the step is that of the outermost dimension
+        bool repeats;             // one element for the whole row
+        Convert convert;          // to what the loop sees, or of the result from there; null: it is seen as it lies
+      } lines[kMaxOperands];
+      int varying[kMaxOperands], varied = 0;
+      for (int k = 0; k < count; ++k) {
+        const Operand& o = operands[k];
+        if (how[k] == How::constant) continue;
+        varying[varied++] = k;
+        const Dtype from = k == 0 ? o.loop_dtype : o.dtype, to = k == 0 ? o.dtype : o.loop_dtype;
+        lines[k] = {o.strides[0] * size_of(o.dtype), size_of(o.dtype), o.strides.back() == 0,
+                    from == to ? nullptr : converter(from, to)};
+      }
       for (int64_t at = begin; at < end;) {
         const int64_t first_row = at / inner, column = at - first_row * inner;
         const int64_t row_end = std::min(end, at - column + inner);
-        for (int k = 0; k < count; ++k) {
-          if (how[k] == How::constant) continue;
-          const Operand& o = operands[k];
-          int64_t offset = 0, row = first_row;
-          for (int64_t d = sizes.size() - 2; d > 0; --d) {
-            offset += row % sizes[d] * o.strides[d];
+        for (int v = 0; v < varied; ++v) {
+          const int k = varying[v];
+          const Line& line = lines[k];
+          int64_t row = first_row;
+          char* start = operands[k].data;
+          for (int64_t d = outer - 1; d > 0; --d) {
+            start += row % sizes[d] * operands[k].strides[d] * line.width;
             row /= sizes[d];
           }
-          offset += row * o.strides[0];  // of two dimensions no division is left, which takes as long as a short row
-          starts[k] = o.data + (offset + column * o.strides.back()) * size_of(o.dtype);
-          pointers[k] = o.strides.back() == 1 && o.dtype == o.loop_dtype ? starts[k] : buffers[k];
-          if (o.strides.back() != 0) continue;
+          start += row * line.row_step;  // of two dimensions no division is left, which takes as long as a short row
+          if (!line.repeats) {
+            starts[k] = start + column * line.width;
+            pointers[k] = line.convert ? buffers[k] : starts[k];
+            continue;
+          }
           char one[16];
-          const char* element = starts[k];
-          if (o.dtype != o.loop_dtype) converter(o.dtype, o.loop_dtype)(element, one, 1), element = one;
-          fill_run(buffers[k], element, std::min(block, row_end - at), size_of(o.loop_dtype));
+          if (line.convert) line.convert(start, one, 1), start = one;
+          fill_run(buffers[k], start, std::min(block, row_end - at), size_of(operands[k].loop_dtype));
+          pointers[k] = buffers[k];
         }
         for (int64_t m; at < row_end; at += m) {
           m = std::min(block, row_end - at);
-          for (int k = 1; k < count; ++k) {
-            const Operand& o = operands[k];
-            if (how[k] == How::constant || o.strides.back() == 0) continue;
-            if (streams) read_ahead(starts[k], m * size_of(o.dtype));
-            if (o.dtype != o.loop_dtype) converter(o.dtype, o.loop_dtype)(starts[k], buffers[k], m);
+          for (int v = 0; v < varied; ++v) {
+            const int k = varying[v];
+            if (k == 0 || lines[k].repeats) continue;
+            if (streams) read_ahead(starts[k], m * lines[k].width);
+            if (lines[k].convert) lines[k].convert(starts[k], buffers[k], m);
           }
           if (streams) pointers[0] = buffers[0];
           loop(pointers, context, m);
           if (streams)
             stream(starts[0], buffers[0], m * out_width);
-          else if (operands[0].dtype != operands[0].loop_dtype)
-            converter(operands[0].loop_dtype, operands[0].dtype)(buffers[0], starts[0], m);
-          for (int k = 0; k < count; ++k) {
-            if (how[k] == How::constant || operands[k].strides.back() == 0) continue;
-            starts[k] += m * size_of(operands[k].dtype);
-            if (operands[k].dtype == operands[k].loop_dtype) pointers[k] = starts[k];
+          else if (lines[0].convert)
+            lines[0].convert(buffers[0], starts[0], m);
+          if (at + m == row_end) continue;
+          for (int v = 0; v < varied; ++v) {
+            const int k = varying[v];
+            if (lines[k].repeats) continue;
+            starts[k] += m * lines[k].width;
+            if (!lines[k].convert) pointers[k] = starts[k];
           }
         }
       }
