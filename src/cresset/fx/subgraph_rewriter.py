@@ -149,7 +149,7 @@ def _replace(gm, pattern, replacement, filters=(), ignore_literals=False, callba
 
 
 def _insert(graph, new_graph, matcher, found):
-    """Copy the replacement to where the pattern's results are first read, or behind the last of them if nobody reads."""
+    """Copy the replacement to where the results of the pattern are first read, or behind them if nobody reads."""
     inputs = [node for node in new_graph.nodes if node.op == "placeholder"]
     if len(inputs) != len(matcher.inputs):
         raise RuntimeError(
