@@ -160,6 +160,19 @@ def test_a_frozen_model_of_pytorchs_runs_here():
     assert_same(module(*args), loaded(*to(cresset, args)))
 
 
+def test_a_module_whose_methods_call_it_otherwise_than_self_runs_here():
+    class Doubles(torch.nn.Module):
+        def forward(module, x):  # noqa: N805
+            return module.twice(x) + 1
+
+        def twice(module, x):  # noqa: N805
+            return 2 * x
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Doubles()), file)
+    assert cresset.jit.load(io.BytesIO(file.getvalue()))(cresset.ones(2)).tolist() == [3.0, 3.0]
+
+
 def test_exported_methods_come_along():
     module, args = compiled(torch, THEIRS, "methods", "script")
     loaded = cresset.jit.load(saved(torch, module))

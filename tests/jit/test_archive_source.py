@@ -111,3 +111,22 @@ def test_a_name_that_is_not_there_is_refused(archive):
         archive.type("__torch__.Nothing")
     with pytest.raises(RuntimeError, match="has no function"):
         archive.function("__torch__.Net")
+
+
+def test_the_object_of_a_method_may_have_another_name_than_self():
+    text = """class Pair:
+  a : int
+  def __init__(this: __torch__.Pair,
+    a: int) -> NoneType:
+    this.a = a
+    return None
+  def more(this: __torch__.Pair, by: int) -> int:
+    return torch.add(this.a, by)
+def f(a: int) -> int:
+  p = __torch__.Pair.__new__(__torch__.Pair)
+  _0 = (p).__init__(a, )
+  return (p).more(2, )
+"""
+    compiler = ArchiveCompiler({"__torch__": text}.get)
+    assert set(compiler.type("__torch__.Pair").methods) == {"__init__", "more"}
+    assert compiler.type("__torch__.Pair").static_methods == {}

@@ -261,7 +261,7 @@ class ArchiveCompiler(Unit):
             compile_into(self, function, definition, self_type=made, loose=True)
 
         function = Function(f"{made.qualified_name}.{tree.name}", owner=made, compile=compile)
-        if tree.args.args and tree.args.args[0].arg == "self":
+        if tree.args.args and _is_self(tree.args.args[0], made):
             made.methods[tree.name] = function
         else:
             function._compile = lambda function: compile_into(self, function, definition, loose=True)
@@ -354,3 +354,9 @@ class ArchiveCompiler(Unit):
 
     def tensor_function(self, name):
         return None
+
+
+def _is_self(argument, owner):
+    """Whether a method's first argument is its object: one of another name than `self` has the class for its type."""
+    annotation = argument.annotation
+    return argument.arg == "self" or (annotation is not None and ast.unparse(annotation) == owner.qualified_name)
