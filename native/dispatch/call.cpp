@@ -459,8 +459,8 @@ void call(Call& c) {
         check(!record && !(requires_grad(t) && modes.grad_enabled), op.name(),
               "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
               "requires grad.");
-        check(!s.tangent && !t->has_tangent, "Trying to use forward AD with ", op.name(),
-              " that does not support it because it is an out= function");
+        check_implemented(!s.tangent && !t->has_tangent, "Trying to use forward AD with ", op.name(),
+                          " that does not support it because it is an out= function");
         autograd_steps.before_write(c, t, false);
       }
     } else {

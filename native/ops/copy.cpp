@@ -139,6 +139,7 @@ void infer_copy_(Call& c) {
 void run_resize_(Call& c) {
   const Tensor t = c.tensor(0);
   check(modes.inference || !requires_grad(t), "cannot resize variables that require grad");
+  check(!t->has_tangent, "resize_: cannot resize variables that has a forward grad");
   const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());
@@ -161,6 +162,9 @@ void run_resize_(Call& c) {
 
 void run_set_(Call& c) {
   const Tensor t = c.tensor(0), source = c.tensor(1);
+  check_implemented(
+      !t->has_tangent && !source->has_tangent,
+      "Trying to use forward AD with set_ that does not support it because it has not been implemented yet");
   check(t.dtype() == source.dtype(), "set_: could not set tensor of type ", name_of(source.dtype()),
         " to a tensor of type ", name_of(t.dtype()));
   t->storage = source.storage();

@@ -305,7 +305,7 @@ def test_writing_to_out_is_refused_where_a_tangent_would_be_lost():
     with fw.dual_level():
         dual = fw.make_dual(cresset.ones(2), cresset.ones(2))
         for call in (lambda: cresset.add(dual, plain, out=place), lambda: cresset.add(plain, plain, out=dual)):
-            with pytest.raises(RuntimeError, match="because it is an out= function"):
+            with pytest.raises(NotImplementedError, match="because it is an out= function"):
                 call()
 
 
@@ -398,3 +398,23 @@ def test_the_tangent_of_a_subclass_is_of_its_class():
         plain = fw.unpack_dual(of_parameter).tangent
     assert type(primal) is type(tangent) is Tagged and tangent.tolist() == [2.0, 4.0]
     assert type(plain) is cresset.Tensor
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_what_has_a_tangent_is_not_resized(size):
+    with fw.dual_level():
+        x = fw.make_dual(cresset.ones(2), cresset.ones(2))
+        for resize in (lambda: x.resize_(size), lambda: x.resize_as_(cresset.ones(size))):
+            with pytest.raises(RuntimeError, match="cannot resize variables that has a forward grad"):
+                resize()
+        assert x.shape == (2,) and x._version == 0
+
+
+def test_what_has_a_tangent_gets_no_other_memory_and_lends_none():
+    other = cresset.zeros(3)
+    with fw.dual_level():
+        x = fw.make_dual(cresset.ones(2), cresset.ones(2))
+        for take in (x.set_, lambda: x.set_(other), lambda: x.set_(other.untyped_storage()), lambda: other.set_(x)):
+            with pytest.raises(NotImplementedError, match="forward AD with set_"):
+                take()
+        assert x.tolist() == [1.0, 1.0] and other.tolist() == [0.0, 0.0, 0.0]

@@ -60,6 +60,8 @@ def test_what_cannot_be_iterated_is_refused():
     eye = cresset.eye(4)
     with pytest.raises(ValueError, match="number of A rows \\(=4\\) is smaller than 3 x"):
         cresset.lobpcg(eye, k=2)
+    with pytest.raises(IndexError, match=r"A must be a matrix or a batch of matrices, got shape torch.Size\(\[3\]\)"):
+        cresset.lobpcg(cresset.ones(3))
     with pytest.raises(AssertionError, match="A must be square"):
         cresset.lobpcg(cresset.ones(4, 5))
     with pytest.raises(AssertionError, match="X shape mismatch"):

@@ -321,6 +321,13 @@ def test_images_with_channels_last_stay_so_when_they_are_resized(mode):
     assert (resized == cresset.nn.functional.interpolate(image, scale_factor=2, mode=mode)).all()
 
 
+def test_weights_do_not_change_the_dtype_of_a_binary_cross_entropy():
+    half = cresset.full((2,), 0.5, requires_grad=True)
+    loss = cresset.nn.functional.binary_cross_entropy(half, cresset.ones(2), cresset.tensor([1.0, 3.0]).double())
+    loss.backward()
+    assert loss.dtype == cresset.float32 and half.grad.tolist() == [-1.0, -3.0]
+
+
 def test_what_pytorch_refuses_is_refused():
     F, whole = cresset.nn.functional, cresset.tensor([1, 2])
     ones = cresset.ones(2)
@@ -328,6 +335,8 @@ def test_what_pytorch_refuses_is_refused():
         "alpha cannot be 0": lambda: F.celu(ones, 0),
         "eps must be non-negative": lambda: F.cosine_similarity(ones, ones, 0, -1),
         "all elements of target should be between 0 and 1": lambda: F.binary_cross_entropy(ones / 2, -ones),
+        "Found dtype torch.int64 but expected torch.float32": lambda: F.binary_cross_entropy(ones / 2, whole - 1),
+        "result type ComplexFloat can't be cast": lambda: F.binary_cross_entropy(ones / 2, ones, ones * 1j),
         "Lower bound should be less than or equal": lambda: cresset.rrelu_(ones, 0.5, 0.25),
         "base given to float_power_ has dtype": lambda: ones.float_power_(2),
         "result type Float can't be cast": lambda: whole.mvlgamma_(2),

@@ -91,12 +91,11 @@ def differentiable_eigenpairs(A, B, n, largest):
 def check(A, B, X, n, method):
     """Refuse what cannot be iterated."""
     check_floating("lobpcg", A)
+    if A.ndim < 2:
+        raise IndexError(f"lobpcg: A must be a matrix or a batch of matrices, got shape {A.shape}")
     m = A.shape[-2]
-    if A.ndim < 2 or A.shape[-1] != m:
+    if A.shape[-1] != m:
         raise AssertionError(f"lobpcg: A must be square, got shape {A.shape}")
-    for name, t, shape in (("B", B, A.shape), ("X", X, (*A.shape[:-2], m, n))):
-        if t is not None and t.shape != shape:
-            raise AssertionError(f"lobpcg: {name} shape mismatch: got {t.shape}, expected {tuple(shape)}")
     if method not in (None, "basic", "ortho"):
         raise ValueError(f"lobpcg: method is 'basic' or 'ortho', got {method!r}")
     if n < 1:
@@ -106,3 +105,6 @@ def check(A, B, X, n, method):
             f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
             f"requested eigenpairs (={n})"
         )
+    for name, t, shape in (("B", B, A.shape), ("X", X, (*A.shape[:-2], m, n))):
+        if t is not None and t.shape != shape:
+            raise AssertionError(f"lobpcg: {name} shape mismatch: got {t.shape}, expected {tuple(shape)}")

@@ -282,6 +282,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             "set_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
             "get a normal tensor before doing inplace update."
         )
+    if any(_native.get_tangents(x) for x in (self, source) if isinstance(x, Tensor)):
+        raise NotImplementedError("set_: Trying to use forward AD with set_ that does not support it")
     version = None if self.is_inference() else self._version
     _native.bump_version(self)  # to those that share the memory up to now, one of them has changed
     _native.forget_accumulator(self)
@@ -517,8 +519,6 @@ def resize_as_(self, other, memory_format=None):
     """Give the tensor the size of `other`, in place; contiguous, in the memory format that is given, or like `other`
     (preserve_format).
     """
-    if self.shape == other.shape and memory_format is None and not self.requires_grad:
-        return self
     if memory_format is not _native.preserve_format or self.layout is not _native.strided:
         return self.resize_(other.shape, memory_format=memory_format)
     suggested = _native.channels_last if other.dim() == 4 else _native.channels_last_3d

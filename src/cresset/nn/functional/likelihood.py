@@ -204,6 +204,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
+    if target.dtype != input.dtype:
+        raise RuntimeError(f"binary_cross_entropy: Found dtype {target.dtype} but expected {input.dtype}")
     fake = getattr(input, "is_fake", False) is True  # there are no values to look at
     if input.device.type == "cpu" and input.numel() and not fake:
         for name, given in (("input", input), ("target", target)):
@@ -214,7 +216,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
                     f"they are between {low} and {high}"
                 )
     loss = cresset.binary_cross_entropy_elementwise(input, target)
-    return reduce_loss(loss if weight is None else loss * weight, reduction)
+    if weight is not None:  # in the dtype of the loss
+        loss = loss * weight if weight.dtype == loss.dtype else loss.mul_(weight)
+    return reduce_loss(loss, reduction)
 
 
 @autocast("float32")
