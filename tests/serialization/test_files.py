@@ -521,3 +521,27 @@ class TestEnvironment:
         monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
         with pytest.raises(RuntimeError, match="only one"):
             cresset.load(model)
+
+
+@pytest.mark.parametrize("settings", FORMATS, ids=str)
+def test_tensors_made_of_the_numbers_of_others_come_back(settings):
+    x = cresset.arange(6.0).reshape(2, 3)
+    made = {
+        "sparse": x.to_sparse(),
+        "rows": x.to_sparse_csr(),
+        "nested": cresset.nested.nested_tensor([x[0], x[1, :2]]),
+        "channels": cresset.quantize_per_channel(
+            x, cresset.tensor([0.5, 1.0]), cresset.tensor([3, 1]), 0, cresset.qint8
+        ),
+        "conjugate": cresset.complex(x, x + 1).conj(),
+    }
+    file = io.BytesIO()
+    cresset.save({**made, "beside": x, "again": [x, x]}, file, **settings)
+    file.seek(0)
+    found = cresset.load(file)
+    assert found["again"][0] is found["again"][1] and cresset.equal(found["beside"], x)
+    for name in ("sparse", "rows"):
+        assert cresset.equal(found[name].to_dense(), x)
+    assert [part.tolist() for part in found["nested"].unbind()] == [[0.0, 1.0, 2.0], [3.0, 4.0]]
+    assert cresset.equal(found["channels"].dequantize(), made["channels"].dequantize())
+    assert cresset.equal(found["conjugate"], made["conjugate"])

@@ -139,12 +139,20 @@ class Constructors:
         budget: what the values may take; a Budget.
         safe: the user's own globals, by "module.name".
         trusting: weights_only=False.
+        has_numbers: whether storages have their numbers yet. Where they do not, an empty tensor stands for one that is
+            made of the numbers of others, and `unread` says so.
     """
 
-    def __init__(self, budget, safe, trusting):
+    def __init__(self, budget, safe, trusting, has_numbers=True):
         if not TABLE:
             _fill_table()
-        self.budget, self.safe, self.trusting = budget, safe, trusting
+        self.budget, self.safe, self.trusting, self.has_numbers, self.unread = (
+            budget,
+            safe,
+            trusting,
+            has_numbers,
+            False,
+        )
         self.added = {}
 
     # ---- names
@@ -415,6 +423,10 @@ class Constructors:
                 raise pickle.UnpicklingError("a tensor's sizes and strides are integers")
             self.charge_elements(2 * len(numbers))
 
+    def put_off(self):
+        self.unread = True
+        return cresset.empty(0)
+
     def rebuild_tensor(self, arguments):
         storage, offset, size, stride = self.exactly(arguments, TypedStorage, int, (tuple, list), (tuple, list))
         self.dimensions(size, stride)
@@ -427,6 +439,8 @@ class Constructors:
             arguments, TypedStorage, int, (tuple, list), (tuple, list), bool, (dict, type(None)), (dict, type(None))
         )
         self.dimensions(size, stride)
+        if not self.has_numbers and any(metadata):  # a conjugate is computed
+            return self.put_off()
         return _utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, None, *metadata)
 
     def rebuild_tensor_v3(self, arguments):
@@ -444,6 +458,8 @@ class Constructors:
             (dict, type(None)),
         )
         self.dimensions(size, stride)
+        if not self.has_numbers and any(metadata):
+            return self.put_off()
         return _utils._rebuild_tensor_v3(storage, offset, size, stride, requires_grad, None, dtype, *metadata)
 
     def rebuild_meta_tensor(self, arguments):
@@ -473,6 +489,8 @@ class Constructors:
         return parameter
 
     def rebuild_sparse_tensor(self, arguments):
+        if not self.has_numbers:
+            return self.put_off()
         layout, data = self.exactly(arguments, _native.layout, tuple)
         tensors, size = (data[:2], data[2]) if layout == _native.sparse_coo and len(data) > 2 else (data[:3], data[-1])
         if len(data) not in (3, 4) or not all(isinstance(part, Tensor) for part in tensors):
@@ -482,12 +500,16 @@ class Constructors:
         return _utils._rebuild_sparse_tensor(layout, data)
 
     def rebuild_qtensor(self, arguments):
+        if not self.has_numbers:
+            return self.put_off()
         self.exactly(arguments, TypedStorage, int, (tuple, list), (tuple, list), tuple, bool, (dict, type(None)))
         self.dimensions(*arguments[2:4])
         return _utils._rebuild_qtensor(*arguments)
 
     def rebuild_nested_tensor(self, arguments):
         """Packed values with offsets or shapes, or (as PyTorch has it) a buffer with sizes, strides and offsets."""
+        if not self.has_numbers:
+            return self.put_off()
         if len(arguments) == 4:
             parts = self.exactly(arguments, Tensor, Tensor, Tensor, Tensor)
         else:
@@ -507,6 +529,8 @@ class Constructors:
         return cresset.from_numpy(array.copy()).to(dtype).requires_grad_(requires_grad)
 
     def rebuild_from_cpu_tensor(self, arguments):
+        if not self.has_numbers:
+            return self.put_off()
         data, dtype, _device, requires_grad = self.exactly(arguments, Tensor, _native.dtype, object, bool)
         self.charge_numbers(data)
         return data.to(dtype).requires_grad_(requires_grad)

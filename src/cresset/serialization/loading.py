@@ -177,11 +177,14 @@ class Load:
     """What both formats share: one set of constructors, and storages by their keys."""
 
     def __init__(self, settings, size):
-        self.restore, self.encoding = settings["restore"], settings["encoding"]
-        self.budget = Budget(size)
-        self.constructors = Constructors(self.budget, safe_titles(), settings["trusting"])
+        self.restore, self.encoding, self.trusting = settings["restore"], settings["encoding"], settings["trusting"]
+        self.begin(size)
         self.storages = {}
         self.swap = False
+
+    def begin(self, size, has_numbers=True):
+        self.budget = Budget(size)
+        self.constructors = Constructors(self.budget, safe_titles(), self.trusting, has_numbers)
 
     def reader(self, data, at=0):
         make = self.constructors
@@ -274,6 +277,7 @@ class StreamLoad(Load):
 
     def __init__(self, source, settings):
         super().__init__(settings, source.size)
+        self.begin(source.size, has_numbers=False)
         self.data = bytearray(source.size)
         source.read_into(0, memoryview(self.data))
         self.name = source.name
@@ -306,6 +310,11 @@ class StreamLoad(Load):
         if not isinstance(order, list) or not all(type(key) in (str, bytes) for key in order):
             raise RuntimeError(f"load: {self.name} has no list of its storages")
         self.fill([key.decode("utf-8", "replace") if isinstance(key, bytes) else key for key in order], keys.at)
+        if self.constructors.unread:  # the numbers come behind the value: now that they are there, it is read again
+            del value, reader
+            self.begin(len(self.data))
+            self.budget.spend(_COST_OF_STORAGE * len(self.wanted) + self.announced)
+            value = self.reader(self.data, at).read()
         return value
 
     def persistent(self, saved_id):
