@@ -200,6 +200,7 @@ void check_kept(Call& c) {
 }
 
 void before_write(Call& c, const Tensor& target, bool record) {
+  record = record && is_differentiable(target.dtype());  // what is written to integers is not recorded
   check_inplace(c.op.name().c_str(), target, record);
   if (record) check_kept(c);
 }

@@ -244,6 +244,36 @@ def test_what_is_known_is_so_by_its_circumstances(name):
     assert programs.judged(pair, [torch, cresset], plain, why)[2] is None
 
 
+BEYOND = {
+    "of what a tracer keeps": [
+        "m0 = t.nn.Conv1d(2, 3, 2)",
+        "v0 = t.nn.utils.parameters_to_vector(m0.parameters())",
+        "v1 = t.func.linearize(lambda x: x * x, v0)[1](t.ones_like(v0))",
+        "v1.mean().backward()",
+    ],
+    "of a target beside a certain probability": [
+        "v0 = t.tensor([1.0, 1.0, 0.5], dtype=t.float16).requires_grad_()",
+        "v1 = t.tensor([1.0, 0.5, 0.5], dtype=t.float16).requires_grad_()",
+        "F.binary_cross_entropy(v0, v1).backward()",
+    ],
+    "of a target beside a probability that is known": [
+        "v0 = t.arange(32).to(t.float16).requires_grad_()",
+        "F.binary_cross_entropy(v0.sigmoid(), v0.sigmoid(), reduction='sum').sum().backward()",
+    ],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BEYOND)
+def test_gradients_that_pytorch_has_another_way_are_known_where_they_are_right(name, monkeypatch):
+    pair = lockstep.Lockstep([torch, cresset])
+    why, kept = programs.replay(pair, BEYOND[name])
+    assert kept == BEYOND[name] and programs.judged(pair, [torch, cresset], kept, why)[2]
+    backward = cresset.Tensor.backward
+    monkeypatch.setattr(cresset.Tensor, "backward", lambda x: backward(x * 2))
+    assert programs.judged(pair, [torch, cresset], kept, why)[2] is None
+
+
 # What PyTorch refuses and cresset computes: the lines, and the function of cresset whose mistake must be seen.
 REFUSED = {
     "a number for a tensor": (["v0 = values((3,), 'float32', 5)", "v1 = t.maximum(v0, 0.5)"], cresset, "maximum"),

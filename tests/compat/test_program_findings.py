@@ -16,6 +16,9 @@ import programs  # noqa: E402
 import cresset  # noqa: E402
 
 PROGRAMS = {
+    "integers that are one of several views are written to, also from what requires a gradient": [
+        "v0 = t.zeros((3, 2), dtype=t.int16)", "v1 = t.unbind(v0)[-1]", "v2 = t.tensor(2.5).requires_grad_()",
+        "v1.copy_(v2)"],
     "nonzero gives its coordinates dimension by dimension": ["v0 = t.ones((4, 4, 2))", "v1 = t.nonzero(v0)",
         "v2 = t.argwhere(v0 > 0)"],
     "nothing that is not zero": ["v0 = t.zeros((4, 3))", "v1 = t.nonzero(v0)", "v2 = t.nonzero(t.tensor(1.0))"],

@@ -43,6 +43,7 @@ HIDDEN = "; a view in PyTorch alone, of something that nobody has"
 AS_BOUNDED = "; as PyTorch with a bound of zero"
 AS_WIDE = "; as PyTorch with comparisons of wider integers"
 AS_FACTORS = "; as PyTorch with wider factors of addcmul"
+AS_BOUNDED_LOGARITHMS = "; as PyTorch with the slope of bounded logarithms"
 AS_PUSHED = "; as PyTorch with jvp for linearize"
 AS_STOPPED = "; as PyTorch where a gradient stops at inputs="
 TWICE = "; of a parameter that it has twice"
@@ -171,6 +172,10 @@ def circumstances(libraries, steps, why, operands):
             r"t[.]mean\((v\d+), (.*), out=(.*)\)$", r"\3.copy_(t.complex(\1.real.mean(\2), \1.imag.mean(\2)))", text
         )
         return AS_PARTS if agrees_with(libraries, steps, text) else ""
+    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of (nan|-?inf) at .* b?float\d+$", why):
+        theirs = [step.replace("F.binary_cross_entropy(", "binary_cross_entropy(") for step in steps]
+        if theirs != steps and agrees(libraries, steps, theirs):
+            return AS_BOUNDED_LOGARITHMS
     if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
         theirs = [step.replace("t.addcmul(", "addcmul(") for step in steps]
         if theirs != steps and agrees(libraries, steps, theirs, answered=False):
@@ -190,7 +195,7 @@ def circumstances(libraries, steps, why, operands):
         if asked(lambda: tensor.is_leaf) == "RuntimeError":
             return UNTOLD
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
-    if pushed != steps and agrees(libraries, steps, pushed, answered=False):
+    if pushed != steps and agrees_or_is_known(libraries, steps, pushed, operands):
         return AS_PUSHED
     if why.startswith("only cresset") and IN_PLACE in why:
         theirs = [re.sub(r"(t\._foreach_\w+_)\((\[[^]]*\])\)$", r"alone(\1, \2)", step) for step in steps]
@@ -547,6 +552,21 @@ def copied(text):
 def agrees_with(libraries, steps, text):
     """Whether PyTorch, given the last step as `text`, ends where cresset ends with the step itself."""
     return agrees(libraries, steps, [*steps[:-1], text], answered=False)
+
+
+def agrees_or_is_known(libraries, steps, theirs, operands):
+    """Whether PyTorch, with lines of its own, ends where cresset ends, but for a known place in memory."""
+    lockstep = Lockstep(libraries)
+    found = [lockstep.step(text, instead=instead) for text, instead in zip(steps, theirs, strict=True)]
+    if any(found) and (any(found[:-1]) or "offset" not in found[-1] or not known(steps[-1], found[-1], operands)):
+        return False
+    tensors, ours = (side.tensors() for side in lockstep.sides)
+    for name, tensor in tensors.items():
+        looks = lockstep.lead.looks(tensor)
+        pair = [memory(x, looks) for x in (tensor, ours[name])]
+        if fits(tensor, looks) and lockstep.elements(name, *pair, looks["dtype"]):
+            return False
+    return True
 
 
 def agrees_with_saved_copies(libraries, steps):

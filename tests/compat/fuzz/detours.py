@@ -38,6 +38,13 @@ def helpers(t):
     def wide(x):
         return x if x.is_floating_point() or x.is_complex() else x.to(t.int64)
 
+    def binary_cross_entropy(x, y, reduction="mean"):
+        """In single precision at least, with a slope by the target that has bounded logarithms, as the loss."""
+        p, q = (v if v.dtype == t.float64 else v.float() for v in (x, y))
+        slope = ((1 - p).log().clamp(min=-100) - p.log().clamp(min=-100)).detach()
+        loss = t.nn.functional.binary_cross_entropy(p, q.detach(), reduction="none") + slope * (q - q.detach())
+        return {"mean": loss.mean, "sum": loss.sum, "none": lambda: loss}[reduction]().to(x.dtype)
+
     def addcmul(x, one, other, value):
         return t.addcmul(x, wide(one), wide(other), value=value)
 
@@ -131,6 +138,7 @@ def helpers(t):
         "fill": fill,
         "whole": whole,
         "addcmul": addcmul,
+        "binary_cross_entropy": binary_cross_entropy,
         "clamp": clamp,
         "carried": carried,
         "widened": lambda: widened(t),
@@ -246,7 +254,11 @@ def last_call(line):
 def in_fresh_memory(steps):
     """A new result that is copied to `out=`, which has memory of its own: not that of a file, or more than it shows."""
     kept = [
-        re.sub(r"^((?:with [^:]*: )?(?:v\d+, )*v\d+ = )((?:F\.\w+_loss|through_\w+)\(.*)", r"\1owned(\2)", step)
+        re.sub(
+            r"^((?:with [^:]*: )?(?:v\d+, )*v\d+ = )((?:F\.\w+_loss|F\.binary_cross_entropy\w*|through_\w+)\(.*)",
+            r"\1owned(\2)",
+            step,
+        )
         for step in steps[:-1]
     ]
     return steps, [*kept, re.sub(OUT, r"fill(\2, \1))", steps[-1])]
@@ -321,6 +333,7 @@ WAYS = [
     (r"out != nullptr INTERNAL ASSERT FAILED", without(r"[.]retain_grad\(")),
     (r"A leaf node was passed to _will_engine_execute_node", without(r"register_multi_grad_hook\(")),
     (r"(Output 0 of \w+ is a view|A view was created in no_grad mode) and is being modified", anywhere(r"(t\.func\.(?:jacrev|jacfwd|hessian)\(.*\)\(v\d+\))", r"\1.clone()")),
+    (r"self.stride\(-1\) must be 1 to view", last(r"\b(v\d+)\.view\(", r"\1.clone(memory_format=t.contiguous_format).view(")),
     (r"MKL FFT error", last(r"t\.fft\.(\w+)\(", r"along_none(t.fft.\1, ")),
     (r"view size is not compatible", last(r"t\.nn\.utils\.parameters_to_vector\((m\d+\.parameters\(\))\)", r"t.cat([p.reshape(-1) for p in \1])")),
     (r"select\(\): index 0 out of range", last(r"t\.func\.vmap\(", "vmap(")),
