@@ -8,9 +8,11 @@ import functorch, warnings
 import torch
 from functorch.einops import rearrange
 from functorch.experimental import chunk_vmap, functionalize, replace_all_batch_norm_modules_
+from functorch.experimental.control_flow import cond, map
 
 warnings.simplefilter("error")
 assert functorch.__version__ == torch.__version__
+assert cond is torch.cond and map(torch.sin, torch.zeros(2)).tolist() == [0.0, 0.0]
 assert functionalize(torch.sin)(torch.zeros(2)).tolist() == [0.0, 0.0]
 assert functorch.make_fx(torch.sin)(torch.zeros(2))(torch.zeros(3)).shape == (3,)
 for name, today in {"vmap": "torch.vmap", "grad": "torch.func.grad"}.items():

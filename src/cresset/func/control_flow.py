@@ -1,10 +1,10 @@
-"""Control flow as functions: `cond` and `while_loop`, which a graph can hold; run as they are, they are plain
+"""Control flow as functions: `cond`, `map` and `while_loop`, which a graph can hold; run as they are, they are plain
 Python."""
 
 import cresset
 from cresset.pytree import tree_flatten, tree_unflatten
 
-__all__ = ["cond", "while_loop"]
+__all__ = ["cond", "map", "while_loop"]
 
 # Those who record programs, the innermost last: a function that says whether a tensor depends on the program's inputs.
 # A recording cannot hold one branch of a `cond` on such a tensor, but it can hold both and a choice.
@@ -53,6 +53,37 @@ def _chosen(pred, first, second):
         )
     pred = pred.reshape(())
     return tree_unflatten([cresset.where(pred, a, b) for a, b in zip(ours, others, strict=True)], spec)
+
+
+def map(f, xs, *args):
+    """f(x, *args) of every x along the first dimension of `xs`, one after the other; the results are stacked.
+
+    Args:
+        f: gives a tensor, or a tree of tensors, of the same shapes for every x.
+        xs: a tensor, or a tree of tensors with the same first dimension.
+
+    >>> from cresset.func.control_flow import map
+    >>> map(lambda x, scale: x.sum() * scale, cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), 10)
+    tensor([30., 70.])
+    """
+    if not callable(f):
+        raise RuntimeError(f"map: expected a function, got a {type(f).__name__}")
+    tensors, spec = tree_flatten(xs)
+    if not tensors or not all(isinstance(tensor, cresset.Tensor) for tensor in tensors):
+        raise RuntimeError(f"map: Mapped xs can only consist of tensors. Got xs {tensors}")
+    shapes = [tensor.shape for tensor in tensors]
+    if not all(shapes):
+        raise RuntimeError(f"map: mapped xs have a first dimension. Got shapes {shapes}")
+    if any(shape[0] != shapes[0][0] for shape in shapes):
+        raise RuntimeError(f"map: Leading dimensions of mapped xs must be consistent. Got shapes {shapes}")
+    if shapes[0][0] == 0:
+        raise RuntimeError("map: Leading dimensions of mapped xs cannot be 0")
+    steps = zip(*(tensor.unbind(0) for tensor in tensors), strict=True)
+    results = [tree_flatten(f(tree_unflatten(list(step), spec), *args)) for step in steps]
+    leaves, result_spec = results[0]
+    if any(other != result_spec for _, other in results) or not all(isinstance(x, cresset.Tensor) for x in leaves):
+        raise RuntimeError("map: the function must give a tensor, or the same tree of tensors for every x")
+    return tree_unflatten([cresset.stack(column) for column in zip(*(r for r, _ in results), strict=True)], result_spec)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):

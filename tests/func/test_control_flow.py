@@ -1,0 +1,43 @@
+"""Control flow as functions. `tests/export` has what becomes of it in a graph."""
+
+import pytest
+
+import cresset
+from cresset.func.control_flow import cond, map
+
+
+def test_map_stacks_what_the_function_gives_for_every_row():
+    xs = {"a": cresset.arange(6.0).reshape(3, 2), "b": cresset.ones(3)}
+    total, parts = map(lambda x, scale: (x["a"].sum() + x["b"], [x["a"] * scale]), xs, 10)
+    assert total.tolist() == [2.0, 6.0, 10.0]
+    assert parts[0].tolist() == [[0.0, 10.0], [20.0, 30.0], [40.0, 50.0]]
+
+
+def test_map_has_gradients_by_the_rows_and_by_what_is_added():
+    xs, scale = cresset.tensor([1.0, 2.0], requires_grad=True), cresset.tensor(3.0, requires_grad=True)
+    map(lambda x, scale: x * x * scale, xs, scale).sum().backward()
+    assert xs.grad.tolist() == [6.0, 12.0]
+    assert scale.grad.item() == 5.0
+
+
+def test_map_takes_a_function_that_decides_by_the_elements():
+    def sign(x):
+        return cond(x > 0, lambda x: cresset.ones_like(x), lambda x: -cresset.ones_like(x), (x,))
+
+    assert map(sign, cresset.tensor([3.0, -2.0])).tolist() == [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, cresset.ones(2)), "expected a function"),
+        ((lambda x: x, 3), "can only consist of tensors"),
+        ((lambda x: x, cresset.tensor(1.0)), "have a first dimension"),
+        ((lambda x: x, (cresset.ones(2), cresset.ones(3))), "must be consistent"),
+        ((lambda x: x, cresset.ones(0, 2)), "cannot be 0"),
+        ((lambda x: 3, cresset.ones(2)), "the same tree of tensors"),
+    ],
+)
+def test_map_says_what_is_wrong(arguments, message):
+    with pytest.raises(RuntimeError, match=message):
+        map(*arguments)
