@@ -155,3 +155,12 @@ def test_densities_are_traced_whose_shapes_are_broadcast(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # both tell that they checked the arguments' elements
         assert density(cresset) == pytest.approx(density(torch), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_tensor_is_filled_with_the_number_in_another_that_depends_on_the_input():
+    def filled(t):
+        traced = t.jit.trace(lambda x: (t.full((2,), x.sum()), t.full((1, 2), x[0] > 1)), t.ones(3))
+        return [(r.tolist(), str(r.dtype)) for r in traced(t.tensor([2.0, 3.0, 4.0]))]
+
+    assert filled(cresset) == filled(torch)

@@ -25,7 +25,7 @@ def test_signal_comes_back_from_its_spectrogram(options):
 
 def test_a_missing_window_is_told_where_the_program_calls():
     signal = cresset.ones(8)
-    with pytest.warns(UserWarning, match="A window was not provided") as told:
+    with pytest.warns(UserWarning, match="^A window was not provided") as told:
         spectrum = cresset.stft(signal, 4, return_complex=True)
         cresset.istft(spectrum, 4)
     assert [warning.filename for warning in told] == [__file__, __file__]

@@ -634,8 +634,20 @@ def _reciprocal_times(number, tensor):
 REWRITTEN = {"__getitem__": getitem, "__setitem__": setitem}
 
 
+def _filled(size, fill_value, *, dtype=None, **options):
+    """`full` of the number in a tensor, which may depend on the inputs: it is written, not read."""
+    if dtype is None:
+        default, of = cresset.get_default_dtype(), fill_value.dtype
+        dtype = default if of.is_floating_point else default.to_complex() if of.is_complex else of
+    return cresset.empty(size, dtype=dtype, **options).fill_(fill_value)
+
+
 def rewritten(name, args):
-    """A function made of operators for what is none: indexing, and a number divided by a tensor. None for the rest."""
+    """A function made of operators for what is none: indexing, a number divided by a tensor, and tensors full of the
+    number in another. None for the rest.
+    """
+    if name == "full" and len(args) == 2 and isinstance(args[1], cresset.Tensor):
+        return _filled
     if name in ("div", "true_divide") and len(args) == 2 and _is_number(args[0]):
         return _reciprocal_times
     return REWRITTEN.get(name)

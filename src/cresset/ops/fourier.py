@@ -170,7 +170,7 @@ def stft(
         raise RuntimeError(f"stft: expected 0 < n_fft < {samples}, but got n_fft={n_fft}")
     if window is None:
         warnings.warn(
-            "stft: A window was not provided. A rectangular window will be applied, which smears each frequency over "
+            "A window was not provided. A rectangular window will be applied by stft, which smears each frequency over "
             "its neighbors (spectral leakage); torch.hann_window(win_length) does so less. Give "
             "window=torch.ones(win_length) to keep the rectangular one",
             stacklevel=3,
@@ -220,7 +220,7 @@ def istft(
     hop_length, win_length = _lengths("istft", n_fft, hop_length, win_length, window)
     if window is None:
         warnings.warn(
-            "istft: A window was not provided. A rectangular window will be applied. Give the window that was given "
+            "A window was not provided. A rectangular window will be applied by istft. Give the window that was given "
             "to stft, or window=torch.ones(win_length) where that was none",
             stacklevel=2,
         )
