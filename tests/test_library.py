@@ -452,3 +452,12 @@ def test_opcheck_finds_results_that_share_memory_and_strides_that_differ():
         library.register_fake("conform_checks::turned", lambda x: x.new_empty(x.shape[::-1]), lib=lib)
         with pytest.raises(Exception, match="Stride mismatch"):
             library.opcheck(torch.ops.conform_checks.turned.default, (torch.ones(2, 3),), test_utils="test_faketensor")
+
+
+def test_schemas_of_the_same_text_are_equal():
+    first, second, other = (
+        torch._C.parse_schema(text)
+        for text in ("demo::f(Tensor x) -> Tensor", "demo::f(Tensor x)->Tensor", "demo::f(Tensor y) -> Tensor")
+    )
+    assert first == second
+    assert len({first, second, other}) == 2

@@ -7,6 +7,7 @@ import pytest
 import cresset
 import cresset.multiprocessing as mp
 from cresset import nn
+from cresset.multiprocessing.reductions import StorageWeakRef
 
 
 def fill(queue, answers, done):
@@ -98,3 +99,16 @@ def test_a_batch_is_collated_into_new_shared_memory():
         assert memory.is_shared()
         out = cresset.stack([row, row * 2], out=cresset.empty(0).set_(memory).resize_(2, 2))
         assert out.is_shared() and out.data_ptr() == memory.data_ptr() and out.tolist() == [[1.0, 2.0], [2.0, 4.0]]
+
+
+def test_a_weak_reference_to_a_storage_is_the_same_for_all_views_and_ends_with_the_last():
+    x = cresset.ones(3)
+    view, other = x[1:], cresset.ones(3)
+    seen = {StorageWeakRef(x.untyped_storage()), StorageWeakRef(view.untyped_storage()), StorageWeakRef(x.storage())}
+    assert len(seen) == 1
+    assert StorageWeakRef(other.untyped_storage()) not in seen
+    (reference,) = seen
+    del x
+    assert not reference.expired()
+    del view
+    assert reference.expired()

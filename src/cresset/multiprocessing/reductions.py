@@ -2,6 +2,7 @@
 sent.
 """
 
+import weakref
 from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 
@@ -10,6 +11,26 @@ import cresset
 from ..nn.parameter import Buffer, Parameter
 from ..storage import UntypedStorage
 from ..tensors import shared_memory
+
+
+class StorageWeakRef:
+    """A weak reference to a storage, typed or not: equal for all tensors of the same memory."""
+
+    __slots__ = ("_storage", "cdata")
+
+    def __init__(self, storage):
+        storage = getattr(storage, "_untyped_storage", storage)
+        self.cdata, self._storage = storage._cdata, weakref.ref(storage)
+
+    def expired(self):
+        """Whether the storage is gone."""
+        return self._storage() is None
+
+    def __eq__(self, other):
+        return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
+
+    def __hash__(self):
+        return hash(self.cdata)
 
 
 def reduce_tensor(tensor):

@@ -132,6 +132,12 @@ class Schema:
 
     __repr__ = __str__
 
+    def __eq__(self, other):
+        return self is other or (isinstance(other, Schema) and str(self) == str(other))
+
+    def __hash__(self):
+        return hash((self.namespace, self.op, self.overload_name))
+
     def bind(self, args, kwargs):
         """The arguments in order, defaults filled in."""
         positional = [argument for argument in self.arguments if not argument.keyword_only]
