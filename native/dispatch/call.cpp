@@ -82,8 +82,9 @@ void let_cast_out(const Operator& op) { casting_operators().insert(&op); }
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info, bool quiet) {
   if (out.sizes() == info.sizes) return;
   if (out.numel() != 0 && warn && !quiet)
-    warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()),
-              ", which does not match the required output shape ", list(info.sizes),
+    // It begins with PyTorch's words: programs filter warnings by how they begin.
+    warn(join("An output with one or more elements was resized since it had shape ", list(out.sizes()),
+              ", which does not match the required output shape ", list(info.sizes), " of ", who,
               ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
               "have zero elements: give an out= of the right shape, or an empty one"));
   // Nothing needs no memory, wherever it begins.

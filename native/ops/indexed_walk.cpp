@@ -438,7 +438,7 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     last = d + covers;
     if (mask) {
       if (index.dtype() == Dtype::u8 && warn)
-        warn(join(who, ": indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."));
+        warn(join("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead: ", who));
       check_mask(who, input, index, d);
       check_implemented(
           !input.is_meta() && !index.is_meta(), who,

@@ -269,8 +269,9 @@ def resize_out(public, out, shape):
         return
     if out.numel():
         warnings.warn(
-            f"{public}: An output with one or more elements was resized since it had shape {list(out.shape)}, which "
-            f"does not match the required output shape {list(shape)}: give an out= of the right shape, or an empty one",
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
+            f"match the required output shape {list(shape)} of {public}: give an out= of the right shape, or an empty "
+            "one",
             stacklevel=4,
         )
     out.resize_(shape)
