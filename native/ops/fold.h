@@ -245,8 +245,15 @@ Fold make_fold(const F& f) {
   fold.ordered = K::ordered;
   fold.self = static_cast<const K*>(&f);
   fold.rows = [](const void* self, const void* x, int64_t count, int64_t step, int64_t n, int64_t first, void* accs) {
-    run_vectorized_256<RowsLoop<K>>(static_cast<const K*>(self), static_cast<const Element*>(x), count, step, n, first,
-                                    static_cast<Accumulator*>(accs));
+    const auto run = [&](auto runs) {
+      runs(static_cast<const K*>(self), static_cast<const Element*>(x), count, step, n, first,
+           static_cast<Accumulator*>(accs));
+    };
+    // Only the widest level has products and extremes of integers of 64 bits.
+    if constexpr (std::is_same_v<Element, int64_t>)
+      run([](auto... args) { run_vectorized<RowsLoop<K>>(args...); });
+    else
+      run([](auto... args) { run_vectorized_256<RowsLoop<K>>(args...); });
   };
   fold.columns = [](const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
                     void* accs) {
