@@ -509,18 +509,28 @@ void promise_dropout(Call& c) {
   c.promise({x.sizes(), strides, x.dtype(), x.device()});
   c.promise({x.sizes(), strides, Dtype::b8, x.device()});
 }
-// `scale` of a type: how what is kept grows.
+// out = x * (mask ? scale : 0); the mask lies as `out` does. `scale` of a type: how what is kept grows.
 template <class Scale>
-void drop(Call& c, double keep, Twister& g, Scale scale) {
-  const Tensor &x = c.tensor(0), &out = c.out(0), &mask = c.out(1);
-  if (out.numel() == 0) return;
-  fill_bernoulli(mask.data<bool>(), mask.numel(), keep, g);
+void scale_kept_into(const Tensor& out, const Tensor& x, const Tensor& mask, Scale scale) {
+  if (x.dtype() == Dtype::c32) {  // as numbers of single precision
+    const Tensor wide = empty(TensorInfo{out.sizes(), out.strides(), Dtype::c64, {}});
+    copy_into(wide, x);
+    scale_kept_into(wide, wide, mask, scale);
+    return copy_into(out, wide);
+  }
   visit_floating_or_complex(x.dtype(), "dropout", [&]<class T>() {
     const bool alike = x.strides() == out.strides();
     if (!alike) copy_into(out, x);
     scale_kept(out.data<T>(), alike ? x.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(),
                static_cast<opmath<T>>(scale.template operator()<T>()));
   });
+}
+template <class Scale>
+void drop(Call& c, double keep, Twister& g, Scale scale) {
+  const Tensor &x = c.tensor(0), &out = c.out(0), &mask = c.out(1);
+  if (out.numel() == 0) return;
+  fill_bernoulli(mask.data<bool>(), mask.numel(), keep, g);
+  scale_kept_into(out, x, mask, scale);
 }
 
 void infer_fused_dropout(Call& c) {
@@ -570,12 +580,7 @@ void run_dropout_backward(Call& c) {
     mask = empty(TensorInfo{out.sizes(), out.strides(), Dtype::b8, {}});
     copy_into(mask, c.tensor(1));
   }
-  visit_floating_or_complex(grad.dtype(), "native_dropout_backward", [&]<class T>() {
-    const bool alike = grad.strides() == out.strides();
-    if (!alike) copy_into(out, grad);
-    scale_kept(out.data<T>(), alike ? grad.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(),
-               static_cast<opmath<T>>(static_cast<T>(static_cast<opmath<T>>(c.real(2)))));
-  });
+  scale_kept_into(out, grad, mask, [&]<class T>() { return static_cast<T>(static_cast<opmath<T>>(c.real(2))); });
 }
 
 }  // namespace

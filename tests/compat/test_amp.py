@@ -258,3 +258,17 @@ class TestPyTorchsLists:
             elif key.endswith("_need_autocast_promote"):
                 self.check(device, names, {"promote"})
         assert not named.get("banned") or named["banned"] == ["binary_cross_entropy"]
+
+
+@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize("lower", ["float16", "bfloat16"])
+@pytest.mark.parametrize("kept", ["float16", "bfloat16", "float32"])
+def test_a_gru_of_another_half_precision_than_autocasts(kept, lower, with_state):
+    def dtypes(t):
+        kind = getattr(t, kept)
+        state = (t.zeros(1, 1, 4, dtype=kind),) if with_state else ()
+        with t.autocast("cpu", dtype=getattr(t, lower)):
+            output, last = t.nn.GRU(3, 4).to(kind)(t.ones(2, 1, 3, dtype=kind), *state)
+        return str(output.dtype), str(last.dtype)
+
+    assert dtypes(cresset) == dtypes(torch)

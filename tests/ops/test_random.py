@@ -327,3 +327,14 @@ def test_no_normal_numbers_are_drawn_of_any_dtype():
     assert cresset.randn(0, dtype=cresset.int32).dtype is cresset.int32
     with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
         cresset.randn(1, dtype=cresset.int32)
+
+
+def test_dropout_of_complex_numbers_in_half_precision_is_that_of_wider_ones():
+    found = []
+    for dtype in (cresset.complex32, cresset.complex64):
+        cresset.manual_seed(0)
+        x = cresset.arange(12).reshape(3, 4).to(dtype).t().requires_grad_()
+        y = cresset.native_dropout(x, 0.5, True)[0]
+        y.backward(cresset.ones_like(y))
+        found.append((y.detach().to(cresset.complex64).tolist(), x.grad.to(cresset.complex64).tolist()))
+    assert found[0] == found[1]

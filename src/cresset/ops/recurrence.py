@@ -261,8 +261,12 @@ def _layer(mode, data, batch_sizes, state, weights, reverse):
         on_host
         and half in (cresset.float16, cresset.bfloat16)
         and all(t is None or t.dtype is half for t in (*state, *weights))
+        and (
+            not cresset._native.autocast_mask() or cresset.get_autocast_dtype("cpu") is half
+        )  # else steps are of two kinds
     ):
-        # The native layer, in float32, is both faster and closer than steps in half precision.
+        # The native layer, in float32, is both faster and closer than steps in half precision. Under autocast in the
+        # other one, steps are of two kinds.
         wide, *others = (None if t is None else t.float() for t in (data, *state, *weights))
         output, final = _layer(
             mode, wide, batch_sizes, tuple(others[: len(state)]), tuple(others[len(state) :]), reverse
