@@ -261,9 +261,7 @@ def _layer(mode, data, batch_sizes, state, weights, reverse):
         on_host
         and half in (cresset.float16, cresset.bfloat16)
         and all(t is None or t.dtype is half for t in (*state, *weights))
-        and (
-            not cresset._native.autocast_mask() or cresset.get_autocast_dtype("cpu") is half
-        )  # else steps are of two kinds
+        and (not cresset._native.autocast_mask() or cresset.get_autocast_dtype("cpu") is half)
     ):
         # The native layer, in float32, is both faster and closer than steps in half precision. Under autocast in the
         # other one, steps are of two kinds.
