@@ -83,6 +83,14 @@ def test_the_first_of_equal_elements_is_found_anywhere():
         assert columns.argmax(0).tolist() == [n // 2] * 3
 
 
+@pytest.mark.parametrize("slope", [NAN, INF])
+def test_the_gradient_of_an_extreme_of_all_reaches_nothing_else(slope):
+    for data, at in (([1.0, 2.0, 0.0], 1), ([1.0, NAN, 2.0], 1)):
+        x = cresset.tensor(data, requires_grad=True)
+        (x.max() * slope).backward()
+        assert x.grad[[0, 2]].tolist() == [0.0, 0.0] and str(x.grad[at].item()) == str(slope)
+
+
 def test_nan_is_the_extreme_of_all():
     x = cresset.tensor([1.0, NAN, 3.0, NAN])
     assert math.isnan(x.max().item()) and math.isnan(x.amin().item())

@@ -135,7 +135,7 @@ def _shared(grad, input, result, dim, keepdim):
     grad, result = _with_dims(grad, input, dim, keepdim), _with_dims(result, input, dim, keepdim)
     hit = input == result if dim is not None else (input == result) | (input.isnan() & result.isnan())
     count = hit.sum() if dim is None or dim == () else hit.sum(dim, keepdim=True)
-    return grad / count * hit
+    return cresset.where(hit, grad / count, 0) if dim is None else grad / count * hit
 
 
 amax = operator("amax", """The largest element, of all or along `dim` (one or several). The gradient is shared among

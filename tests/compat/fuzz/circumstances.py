@@ -164,7 +164,11 @@ def circumstances(libraries, steps, why, operands):
         text = re.sub(r"(\S+)[.]nan_to_num_\(\)", r"\1.copy_(\1.clone())", steps[-1])
         return AS_APART if agrees_with(libraries, steps, text) else ""
     if "median(" in steps[-1] and re.match(r"v\d+: \S+ instead of \S+ at ", why):
-        text = re.sub(r"\b(v\d+)(?=[.]median\()", r"\1.clone(memory_format=t.contiguous_format)", steps[-1])
+        text = re.sub(
+            r"\b(v\d+)(?=[.]median\()|(?<=median\()(v\d+)",
+            lambda x: f"{x[0]}.clone(memory_format=t.contiguous_format)",
+            steps[-1],
+        )
         return AS_APART if agrees_with(libraries, steps, text) else ""
     if re.match(r"v\d+: \S+ instead of \S+ at .* complex\d+$", why) and "mean(" in steps[-1]:
         text = re.sub(r"(v\d+)[.]mean\((.*)\)$", r"t.complex(\1.real.mean(\2), \1.imag.mean(\2))", steps[-1])

@@ -239,6 +239,12 @@ def with_tensors(dtype):
     return way
 
 
+def with_a_bound_of_zero(steps):
+    """The way with zero, as a tensor, for a bound below it: of unsigned numbers, of which PyTorch wraps it round."""
+    bounded = re.sub(r"(?<=, )-\d+(?=[,)])", "0", steps[-1])
+    return steps, with_tensors(", dtype={}.dtype")([*steps[:-1], bounded])[1]
+
+
 def last_call(line):
     """The call that a line ends in, and its arguments."""
     depth, at, end, given = 0, len(line) - 1, len(line) - 1, []
@@ -255,7 +261,8 @@ def in_fresh_memory(steps):
     """A new result that is copied to `out=`, which has memory of its own: not that of a file, or more than it shows."""
     kept = [
         re.sub(
-            r"^((?:with [^:]*: )?(?:v\d+, )*v\d+ = )((?:F\.\w+_loss|F\.binary_cross_entropy\w*|through_\w+)\(.*)",
+            r"^((?:with [^:]*: )?(?:v\d+, )*v\d+ = )"
+            r"((?:F\.\w+_loss|F\.binary_cross_entropy\w*|through_\w+|t\.unique\w*)\(.*)",
             r"\1owned(\2)",
             step,
         )
@@ -306,6 +313,7 @@ WAYS = [
     (r"Index put requires the source and destination dtypes match|unsupported operation: some elements of the input", last(r"(v\d+)(\[.*\]) = (.*)", r"\1\2 = t.as_tensor(\3).clone().to(\1.dtype)")),
     (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
     (r"clamp\(\) received an invalid combination", detached),
+    (r"clamp\(\) received an invalid combination", with_a_bound_of_zero),
     (r"derivative for '_pdist_backward'", anywhere(r"F\.pdist\(", "pdist(")),
     (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(.*)\]\)$", r"\1.copy_(\2)")),
     (r"an integer is required", of_an_array),
@@ -372,8 +380,17 @@ def agrees(libraries, ours, theirs, answered=True, side=None):
         lockstep.replaced = True  # versions are counted differently
     lockstep.lead.names.update(helpers(libraries[0]))
     found = [lockstep.step(text, instead=instead) for text, instead in zip(ours, theirs, strict=True)]
-    untold = found[-1] and re.fullmatch(r"\S+: is_leaf (True|False) instead of RuntimeError", found[-1])
-    return not any(found[:-1]) and (not found[-1] or bool(untold)) and not (answered and lockstep.lead.error)
+    is_same = not found[-1] or is_untold(found[-1], lockstep.lead)
+    return not any(found[:-1]) and is_same and not (answered and lockstep.lead.error)
+
+
+def is_untold(why, side):
+    """Whether all that differs is whether something is a leaf: a view of what was written to without recording, of which
+    PyTorch does not tell, or one made before its base required a gradient, of which it tells the history to come.
+    """
+    found = re.fullmatch(r"(\S+): is_leaf (?:(?:True|False) instead of RuntimeError|(True) instead of False)", why)
+    x = found and side.tensors()[found[1]]
+    return bool(found) and (not found[2] or asked(lambda: x._is_view() and x._base.requires_grad) is True)
 
 
 def agrees_when_kept(libraries, steps, answered=True):

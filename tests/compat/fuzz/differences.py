@@ -198,7 +198,7 @@ KNOWN = [
         "of nothing: PyTorch does not look at the dimension"),
     (r"t[.]func[.](grad|vjp|jacrev|linearize)\(", r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False; its history moves nothing$",
         r"requires_grad", "a view made in inference mode, or before its base required a gradient, has no history"),
-    (r"backward\(|[.]grad\(", r"^(only (cresset|torch) said|only cresset raised ValueError: h\d+|only torch raised RuntimeError: The differentiated Tensor at index \d+ appears to not have been used|said|\S+: (version )?\S+ instead of \S+|tensors \[('v\d+([.]grad)?'(, 'v\d+[.]grad')*)?\] instead of \[('v\d+[.]grad'(, 'v\d+[.]grad')*)?\])[\s\S]*; a view has its history anew in PyTorch alone; as PyTorch another way$", r"",
+    (r"backward\(|[.]grad\(", r"^(only (cresset|torch) said|only cresset raised ValueError: h\d+|only torch raised RuntimeError: (The differentiated Tensor at index \d+ appears to not have been used|element 0 of tensors does not require grad)|said|\S+: (version )?\S+ instead of \S+|tensors \[('v\d+([.]grad)?'(, 'v\d+[.]grad')*)?\] instead of \[('v\d+[.]grad'(, 'v\d+[.]grad')*)?\])[\s\S]*; a view has its history anew in PyTorch alone; as PyTorch another way$", r"",
         ("a view that is written to without recording keeps its node and its hooks; PyTorch makes the node anew, "
         "and its gradient ends at the base of a leaf that is itself a view")),
     (r"", r"^v\d+([.]grad)?: requires_grad True instead of False; v\d+([.]grad)?: is_leaf False instead of True; a view has its history anew in PyTorch alone; as PyTorch another way$", r"",
