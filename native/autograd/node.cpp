@@ -226,6 +226,8 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
   for (const SavedTensor& t : pointwise_inputs) by_operators |= watched(t.raw());
   if (by_operators) return python_steps.derivative(*this, grads, out);
   const PointwiseDefinition& def = *op.pointwise;
+  // What was saved is asked for once, whatever number of gradients read it: a hook may have to compute it.
+  Tensor operands[kMaxPointwiseInputs], result;
   for (int i = 0; i < def.input_count; ++i) {
     if (!needs(i) || !def.has_gradient[i]) continue;
     if (passes_gradient_on(*this, i, grads[0])) {
@@ -237,9 +239,15 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
       return python_steps.derivative(*this, grads, out);
     Tensor saved_tensors[kMaxPointwiseInputs + 1];
     int count = 0;
-    for (int k = 0; k < def.input_count; ++k)
-      if (def.uses[i] & (1 << k)) saved_tensors[count++] = operand_of(*this, k, grads[0].dtype());
-    if (def.uses[i] & kUsesOutput) saved_tensors[count++] = pointwise_output.unpack(*this);
+    for (int k = 0; k < def.input_count; ++k) {
+      if (!(def.uses[i] & (1 << k))) continue;
+      if (!operands[k].defined()) operands[k] = operand_of(*this, k, grads[0].dtype());
+      saved_tensors[count++] = operands[k];
+    }
+    if (def.uses[i] & kUsesOutput) {
+      if (!result.defined()) result = pointwise_output.unpack(*this);
+      saved_tensors[count++] = result;
+    }
     out[i] = pointwise_backward(op, i, grads[0], {saved_tensors, static_cast<size_t>(count)}, attributes);
   }
 }

@@ -32,6 +32,18 @@ def test_the_gradients_are_the_same(reentrant):
     assert got == (x.grad.tolist(), w.grad.tolist())
 
 
+@pytest.mark.parametrize("function", [
+    lambda x, w: x / w, lambda x, w: x**w, cresset.atan2, cresset.xlogy, lambda x, w: cresset.lerp(x, w, x),
+], ids=["div", "pow", "atan2", "xlogy", "lerp"])  # fmt: skip
+def test_what_several_gradients_of_one_operator_read_is_computed_again_once(function, reentrant):
+    x, w = leaf(1.0, 2.0), leaf(3.0)
+    checkpoint(function, x, w, use_reentrant=reentrant).sum().backward()
+    got = x.grad.tolist(), w.grad.tolist()
+    x.grad = w.grad = None
+    function(x, w).sum().backward()
+    assert got == (x.grad.tolist(), w.grad.tolist())
+
+
 def test_forward_runs_once_more(reentrant):
     calls = []
 
