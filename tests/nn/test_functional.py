@@ -157,6 +157,10 @@ class TestResampling:
             for mode in ("bilinear", "nearest", "bicubic"):
                 assert cresset.allclose(F.grid_sample(image, grid, mode, align_corners=align), image, atol=1e-5)
 
+    def test_fold_and_unfold_of_no_images(self):
+        columns = F.unfold(cresset.ones(0, 2, 2, 2), 2)
+        assert F.fold(columns, (2, 2), 2).shape == (0, 2, 2, 2)
+
     def test_fold_undoes_unfold_without_overlap(self):
         image = cresset.randn(2, 3, 4, 6)
         assert cresset.equal(F.fold(F.unfold(image, 2, stride=2), (4, 6), 2, stride=2), image)

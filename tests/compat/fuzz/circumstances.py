@@ -96,7 +96,7 @@ def circumstances(libraries, steps, why, operands):
         if re.match(r"v\d+: \S+ instead of \S+ at ", why) and agrees_with(libraries, steps, text):
             return AS_COPIED
     if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
-        text = re.sub(r"(t\._foreach_\w+[a-z])\((\[[^]]*\])\)$", r"alone(\1, \2)", steps[-1])
+        text = re.sub(r"(t\._foreach_\w+[a-z])\((\[.*\])\)$", r"alone(\1, \2)", steps[-1])
         if text != steps[-1] and agrees_with(libraries, steps, text):
             return AS_ALONE
         anew = REMADE + uncounted(libraries, steps) if remade(libraries, steps) else ""
@@ -123,9 +123,11 @@ def circumstances(libraries, steps, why, operands):
         return AS_RESOLVED if agrees(libraries, [*steps[:-1], f"{steps[-1]}.contiguous()"], theirs) else ""
     if why.startswith("raised ValueError instead of RuntimeError: h") and AGAIN in why:
         return ANOTHER_WAY if agrees_when_kept(libraries, steps, answered=False) else ""
-    if why.startswith("said (('tensor', ") or (DRAWS.search(steps[-1]) and re.match(r"v\d+: \S+ instead of", why)):
+    drawn = DRAWS.search(steps[-1]) and re.match(r"v\d+: \S+ instead of", why)
+    if drawn or re.match(r"said \(\('tensor', |m\d+[.]\S+: \S+ instead of \S+ at ", why):
         fewer = without_what_both_refuse(libraries, steps)
-        return AS_UNDRAWN if fewer != steps and agrees(libraries, fewer, fewer) else ""
+        if fewer != steps and agrees(libraries, fewer, fewer):
+            return AS_UNDRAWN
     if found := re.fullmatch(r"(\S+): (is_leaf|requires_grad) \w+ instead of \w+", why):
         return views(libraries, steps, found[1])
     if "detach views in-place" in why:
@@ -209,7 +211,7 @@ def circumstances(libraries, steps, why, operands):
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if IN_PLACE in why and counted_together(libraries, steps):
         return TOGETHER
-    if why.startswith("only cresset") and "that RecurrenceBackward0 needs" in why:
+    if why.startswith("only cresset") and re.search(r"that (Recurrence|KlDivElementwise)Backward0 needs", why):
         with saving_copies(libraries[1]):
             return AS_KEPT if agrees(libraries, steps, steps) else ""
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):

@@ -82,9 +82,9 @@ def helpers(t):
 
         return mapped
 
-    def alone(function, tensors):
+    def alone(function, *lists):
         """A function of many tensors, of one after another."""
-        return tuple(made for x in tensors for made in function([x]) or ())
+        return tuple(made for given in zip(*lists) for made in function(*([x] for x in given)) or ())
 
     def pdist(x):
         """Made of differences."""

@@ -426,6 +426,8 @@ KNOWN = [
         "what is written through a storage counts as a change"),
     (r"backward\(|[.]grad\(", r"^only cresset raised RuntimeError: one of the variables needed for gradient computation has been modified[\s\S]*; not without changes in place of what was given the memory of another tensor$", r"",
         "versions belong to memory: what set_, .data = or copy.copy gave that of another tensor is counted with it, also when only its sizes change"),
+    (r"backward\(|[.]grad\(", r"that KlDivElementwiseBackward0 needs[\s\S]*; as PyTorch where cresset saves copies$", r"",
+        "kl_div keeps the target; PyTorch what it makes of it, its exponential"),
     (r"backward\(|[.]grad\(", r"that RecurrenceBackward0 needs[\s\S]*; as PyTorch where cresset saves copies$", r"",
         "a cell keeps its weights, also where neither the input nor the state before requires a gradient"),
     (r"backward\(|[.]grad\(", r"^only torch raised RuntimeError: Function PixelShuffleBackward0 returned an invalid gradient.*; as PyTorch another way$", r"",
@@ -536,7 +538,7 @@ KNOWN = [
         "of infinite numbers: which of the sums on the way is the difference of two"),
     (r"^v\d+ = (v\d+ [-+*/] n\d+|n\d+ [-+*/] v\d+)$", r"^v\d+: dtype complex(32|64|128) instead of b?float(16|32|64); of a NumPy scalar of complex64$", r"",
         "a NumPy scalar of complex64 is complex, as one of complex128; PyTorch takes its real part, of which NumPy warns"),
-    (r"", r"^(said \(\('tensor', |v\d+: \S+ instead of \S+ at )[\s\S]*; as PyTorch where refused calls draw nothing$", r"",
+    (r"", r"^(said \(\('tensor', |(v\d+|m\d+[.]\S+): \S+ instead of \S+ at )[\s\S]*; as PyTorch where refused calls draw nothing$", r"",
         "after an error cresset leaves all as it was; PyTorch's dropout draws before it refuses whole numbers"),
 ]  # fmt: skip
 

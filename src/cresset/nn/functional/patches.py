@@ -127,7 +127,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     height, width = size[0] + 2 * padding[0], size[1] + 2 * padding[1]
     index = _patch_index(places, kernel, dilation, stride, width, input.device)
     shape = (*input.shape[:-2], input.size(-2) // area)
-    image = input.new_zeros((*shape, height * width)).index_add(-1, index, input.reshape(*shape, -1))
+    image = input.new_zeros((*shape, height * width)).index_add(-1, index, input.reshape(*shape, index.numel()))
     image = image.reshape(*shape, height, width)
     if any(padding):
         image = image[..., padding[0] : padding[0] + size[0], padding[1] : padding[1] + size[1]].contiguous()
