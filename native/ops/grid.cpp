@@ -91,6 +91,13 @@ struct PlaceBlock {
 template <Way way, int taps, class T>
 struct GridLoop {
   using Block = PlaceBlock<taps, T>;
+  // Places may meet in an element, so that vectors are of no use: one function for all levels. (Within the loop below,
+  // compiled to be small for the baseline, g++ 12 leaves this out for double.)
+  [[gnu::noinline]] static void add_to_image(const Block& b, T* image, const T* values) {
+    for (int p = 0; p < b.places; ++p)
+      for (int k = 0; k < b.corners; ++k)
+        if (b.at[k][p] >= 0) image[b.at[k][p]] += b.weight[k][p] * values[p];
+  }
   // `image` is the first channel of the input, or of its gradient; `values` that of the samples, or of their gradients.
   template <class Fma>
   CRESSET_INLINE void run(const GridShape* s, const T* coordinates, int64_t count, int32_t padding, bool align_corners,
@@ -103,9 +110,7 @@ struct GridLoop {
         for (int p = 0; p < b.places; ++p) sums[k][p] = 0;
     for (int64_t c = 0; c < channels; ++c, image += s->elements, values += s->places) {
       if (way == kInputGradient) {
-        for (int p = 0; p < b.places; ++p)
-          for (int k = 0; k < b.corners; ++k)
-            if (b.at[k][p] >= 0) image[b.at[k][p]] += b.weight[k][p] * values[p];
+        add_to_image(b, image, values);
         continue;
       }
       if (way == kRead)

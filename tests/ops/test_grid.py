@@ -1,5 +1,9 @@
 """Reading at the places of a grid: the kernel, and its gradients, agree with the same made of ordinary operators."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import cresset
@@ -55,3 +59,22 @@ def test_inside_vmap_a_batch_is_more_samples(mode):
     for k in range(3):
         for a, b in zip(together, gradients(x[k], grid[k]), strict=True):
             assert cresset.allclose(a[k], b)
+
+
+PROGRAM = """
+import cresset
+for dtype in (cresset.float32, cresset.float64):
+    x = cresset.zeros(1, 1, 2, 2, dtype=dtype, requires_grad=True)
+    grid = cresset.tensor([[[[0.0, 0.0], [-0.5, -0.5]]]], dtype=dtype)
+    cresset.nn.functional.grid_sample(x, grid, align_corners=False).sum().backward()
+    print(x.grad.flatten().tolist())
+"""
+
+
+@pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
+def test_gradients_of_images_at_every_level(level):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={**os.environ, "CRESSET_ISA": level}, capture_output=True, text=True
+    )
+    # The middle of four elements, and the first of them.
+    assert done.stdout.splitlines() == ["[1.25, 0.25, 0.25, 0.25]"] * 2, done.stderr
