@@ -95,6 +95,17 @@ def test_a_gif_has_a_dimension_for_its_pictures_when_there_are_several():
         assert several.shape == (3, 3, 4, 5) and several[:, 0, 0, 0].tolist() == [255, 51, 0]
 
 
+def test_a_gif_that_ends_too_early_gets_an_error_of_ours():
+    whole = animation(255, 51)
+    refused = 0
+    for end in range(len(whole)):
+        try:
+            io.decode_gif(whole[:end])
+        except RuntimeError as error:  # and no other
+            refused += "cannot be counted" in str(error)
+    assert refused
+
+
 def test_the_pictures_of_a_gif_together_are_limited(monkeypatch):
     monkeypatch.setattr("cresset.vision.pictures.FREE_PIXELS", 20)
     monkeypatch.setattr("cresset.vision.pictures.PIXELS_PER_BYTE", 0)

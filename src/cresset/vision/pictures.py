@@ -57,8 +57,11 @@ def frames_of(who, file, size):
     """The pictures, with three channels, of a file that may hold several; their pixels together are limited as those
     of one.
     """
-    picture = open_picture(who, file, size)
-    count, limit = getattr(picture, "n_frames", 1), FREE_PIXELS + PIXELS_PER_BYTE * size
+    picture, limit = open_picture(who, file, size), FREE_PIXELS + PIXELS_PER_BYTE * size
+    try:
+        count = getattr(picture, "n_frames", 1)
+    except Exception as error:
+        raise RuntimeError(f"{who}: the pictures behind the first one cannot be counted ({error})") from error
     if count * picture.width * picture.height > limit:
         raise RuntimeError(
             f"{who}: {count} pictures of {picture.width} x {picture.height} pixels, where {size} bytes can "
