@@ -30,10 +30,12 @@ def _native_multi_head_attention(
 ) -> tuple:  # fmt: skip
     """Attention of `num_head` heads, and its weights, or None."""
     if query.is_nested:
-        return _nested_attention(
-            query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
-            mask, need_weights, average_attn_weights,
-        )  # fmt: skip
+        if mask is not None:
+            raise RuntimeError("_native_multi_head_attention: NestedTensor with mask is not supported")
+        return _nested_attention(query, key, value, lambda q, k, v, beyond: _native_multi_head_attention(
+            q, k, v, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
+            beyond, need_weights, average_attn_weights, _PADDING,
+        ))  # fmt: skip
     inputs, linear = (query, key, value), _functional().linear
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     q, k, v = (_heads(linear(x, w, b), num_head) for x, w, b in zip(inputs, weights, biases, strict=True))
@@ -46,15 +48,12 @@ def _native_multi_head_attention(
     return result, shares.mean(1) if average_attn_weights else shares
 
 
-def _nested_attention(query, key, value, *arguments) -> tuple:
+def _nested_attention(query, key, value, attend) -> tuple:
     """Attention of nested tensors: of their padded forms, where no query sees the padding of the keys."""
-    *rest, mask, need_weights, average = arguments
-    if mask is not None:
-        raise RuntimeError("_native_multi_head_attention: NestedTensor with mask is not supported")
     lengths = cresset.tensor([part.shape[0] for part in key.unbind()], device=key.device)
     padded = [tensor.to_padded_tensor(0.0) for tensor in (query, key, value)]
     beyond = cresset.arange(padded[1].shape[1], device=key.device) >= lengths[:, None]
-    result, shares = _native_multi_head_attention(*padded, *rest, beyond, need_weights, average, _PADDING)
+    result, shares = attend(*padded, beyond)
     rows = [part[: of.shape[0]] for part, of in zip(result.unbind(), query.unbind(), strict=True)]
     return cresset.nested.as_nested_tensor(rows, layout=query.layout), shares
 
