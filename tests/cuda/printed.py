@@ -58,7 +58,7 @@ def _every_loop():
     rows = {compute: [] for compute in DTYPES}
     for operator in definitions.values():
         for (place, compute), loop in loops_of(operator).items():
-            if place != "numbers":  # the forward formula, as the CPU runs it beside numbers
+            if place not in ("numbers", "narrow"):  # the forward formula, as the CPU runs it beside numbers, or narrow
                 rows[compute].append((operator, -1 if place == "forward" else place, loop))
     return rows
 
