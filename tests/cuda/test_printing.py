@@ -68,6 +68,7 @@ WIDE = {
     "erfinv_gradient_x": (16, "exp of the square of a result with a rounding of its own"),
     "mish_gradient_x": (8, "the same, times x"),
     "gelu_tanh_gradient_x": (32, "the same, times x^3"),
+    "airy_ai": (32, "a sine and a cosine that cancel near its zeros"),
     "scaled_modified_bessel_k0": (8, "a sum of two series"),
     "polygamma_elementwise": (8, "powers of a sum that is rounded"),
     "polygamma_elementwise_gradient_x": (8, "the same"),
