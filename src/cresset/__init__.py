@@ -36,7 +36,8 @@ from ._native import (  # noqa: F401
 )  # fmt: skip
 from .version import __version__  # noqa: F401
 
-_native.cuda.set_kernel_folder(__path__[0] + "/cuda/kernels")
+# Not __path__: an editable install may name the folder of what was compiled first.
+_native.cuda.set_kernel_folder(_os.path.join(_os.path.dirname(__file__), "cuda", "kernels"))
 
 for _name in dir(_native):
     if isinstance(getattr(_native, _name), (dtype, layout, memory_format)):

@@ -9,7 +9,7 @@ import traceback
 
 import cresset
 
-from ..graph.places import asserts
+from ..graph.places import PACKAGE, asserts
 from . import traceback as fx_traceback
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, base_types
@@ -24,8 +24,6 @@ __all__ = [
     "TraceError",
     "TracerBase",
 ]
-
-PACKAGE = cresset.__path__[0]
 
 
 class TraceError(ValueError):
