@@ -202,6 +202,10 @@ def add_serve(commands):
         "--token-file", metavar="FILE", help="the token that requests have to show (or: CRESSET_SERVE_TOKEN)"
     )
     command.add_argument("--store", metavar="DIR", help="models can be loaded from here at run time (default: none)")
+    command.add_argument(
+        "--device",
+        help="cpu, cuda:1, or cuda: all GPUs, among which the workers of a model are divided (default: cpu)",
+    )
     command.add_argument("--workers", type=positive, help="processes of each model (default: 1)")
     command.add_argument(
         "--threads",

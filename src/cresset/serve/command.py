@@ -11,8 +11,8 @@ from . import extra
 from .logs import log
 from .settings import ModelSettings, ServerSettings, SettingsError, parse_model, read_config
 
-SERVER_OPTIONS = ("host", "port", "store", "max_request", "max_connections", "grace", "log_requests")
-MODEL_OPTIONS = ("workers", "threads", "batch", "delay", "queue", "timeout", "memory")
+SERVER_OPTIONS = ("host", "port", "device", "store", "max_request", "max_connections", "grace", "log_requests")
+MODEL_OPTIONS = ("device", "workers", "threads", "batch", "delay", "queue", "timeout", "memory")
 
 
 def from_options(options):
@@ -20,8 +20,9 @@ def from_options(options):
     server, models, splits = read_config(options.config) if options.config else ({}, [], {})
     server |= {name: getattr(options, name) for name in SERVER_OPTIONS if getattr(options, name) is not None}
     given = {name: getattr(options, name) for name in MODEL_OPTIONS if getattr(options, name) is not None}
-    found = [ModelSettings(**{**model, **given}) for model in models]
-    found += [parse_model(text, given) for text in options.models]
+    common = {"device": server["device"]} if "device" in server else {}
+    found = [ModelSettings(**{**common, **model, **given}) for model in models]
+    found += [parse_model(text, {**common, **given}) for text in options.models]
     if not found and not server.get("store"):
         raise SettingsError("serve: no model is given; name some, a --config FILE, or a --store DIR to load them from")
     if options.token_file:

@@ -44,14 +44,14 @@ class Metrics:
 class Context:
     """What a handler may know about its model and its requests, and say about its answers."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, device):
         folder = os.path.dirname(os.path.abspath(settings.source.rpartition(":")[0]))
         self.model_name = settings.name
         self.manifest = {
             "model": {"modelName": settings.name, "modelVersion": settings.version, "handler": settings.source}
         }
         self.system_properties = {
-            "model_dir": folder, "gpu_id": None, "batch_size": settings.batch, "server_name": "cresset",
+            "model_dir": folder, "gpu_id": device.index, "batch_size": settings.batch, "server_name": "cresset",
             "server_version": cresset.version.__version__, "limit_max_image_pixels": True,
         }  # fmt: skip
         self.model_yaml_config, self.metrics = {}, Metrics()
@@ -96,9 +96,9 @@ class Context:
 class HandlerRunner:
     """Answers batches of requests with a handler."""
 
-    def __init__(self, kind, settings):
+    def __init__(self, kind, settings, device):
         self.settings, self.bound = settings, settings.memory << 20
-        self.context = Context(settings)
+        self.context = Context(settings, device)
         self.handler = kind()
         if hasattr(self.handler, "initialize"):
             self.handler.initialize(self.context)
@@ -180,7 +180,7 @@ def as_outputs(result):
             outputs[str(name)] = [v.encode() if isinstance(v, str) else bytes(v) for v in value]
             continue
         try:
-            outputs[str(name)] = cresset.as_tensor(value)
+            outputs[str(name)] = cresset.as_tensor(value, device="cpu")
         except (TypeError, ValueError, RuntimeError) as error:
             raise Refused(500, f"the handler's output {str(name)[:100]!r} is no tensor: {error}") from None
     return outputs

@@ -111,7 +111,8 @@ def description(registry, pool):
                 "status": "READY" if worker.is_ready else "LOADING",
                 "memoryUsage": worker.memory(),
                 "pid": worker.pid,
-                "gpu": False,
+                "gpu": settings.device != "cpu",
+                "device": worker.device,
             }
             for worker in pool.workers
             if worker.process is not None

@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import dataclasses
+import itertools
 import os
 import signal
 import socket
@@ -24,7 +25,9 @@ class Worker(asyncio.Protocol):
     def __init__(self, pool):
         Worker.last_number += 1
         self.pool, self.number = pool, Worker.last_number
-        self.process = self.transport = None
+        taken = {worker.place for worker in pool.workers}
+        self.place = next(place for place in itertools.count() if place not in taken)  # among the workers of the pool
+        self.process = self.transport = self.device = None
         self.reader = frames.Reader()
         self.batches, self.deadline = collections.deque(), 0.0  # the deadline is that of the first
         self.started, self.retiring, self.is_ready = time.time(), False, False
@@ -45,7 +48,8 @@ class Worker(asyncio.Protocol):
         here.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: self, sock=here)
-        self.transport.write(frames.pack({"settings": dataclasses.asdict(settings), "threads": threads}))
+        start = {"settings": dataclasses.asdict(settings), "place": self.place, "threads": threads}
+        self.transport.write(frames.pack(start))
 
     @property
     def pid(self):
@@ -68,7 +72,7 @@ class Worker(asyncio.Protocol):
                 self.deadline = asyncio.get_running_loop().time() + self.pool.settings.timeout
                 self.pool.answered(self, header, body)
             elif "ready" in header:
-                self.is_ready = True
+                self.is_ready, self.device = True, header["device"]
                 if not self.ready.done():
                     self.ready.set_result(header["ready"])
                 self.pool.became_idle(self)

@@ -144,7 +144,8 @@ class Registry:
         name = given.pop("name", None) or file.rpartition(".")[0]
         fields = {field.name for field in dataclasses.fields(ModelSettings)}
         try:
-            return ModelSettings(name=name, source=stored[file], **{k: v for k, v in given.items() if k in fields})
+            given = {"device": self.settings.device} | {k: v for k, v in given.items() if k in fields}
+            return ModelSettings(name=name, source=stored[file], **given)
         except SettingsError as error:
             raise Refused(400, str(error)) from None
 

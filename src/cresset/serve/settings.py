@@ -6,6 +6,7 @@ import re
 import tomllib
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")  # fits into a path, a label and a log line as it is
+DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,3})?")
 
 
 class SettingsError(ValueError):
@@ -20,6 +21,11 @@ def check_name(name, what):
     return name
 
 
+def check_device(device, what):
+    if not isinstance(device, str) or not DEVICE.fullmatch(device):
+        raise SettingsError(f"serve: {what} should be cpu, cuda or cuda:1, got {device!r}")
+
+
 @dataclasses.dataclass
 class ModelSettings:
     """One version of one model.
@@ -28,6 +34,7 @@ class ModelSettings:
         name, version: how requests ask for it.
         source: a .pt2 file (an exported program), a .pt file (a TorchScript archive), or "file.py:Name" or
             "package.module:Name": a handler class with TorchServe's methods, or a function that returns a module.
+        device: where it is computed: "cpu", "cuda:1", or "cuda" for all GPUs, among which the workers are divided.
         workers: processes that compute; threads: of each (0: the processors, divided among the workers, without one of
             them while the front is busy).
         batch: how many requests may be computed together; delay: milliseconds that a request may be held back at most
@@ -35,13 +42,15 @@ class ModelSettings:
         queue: requests that may wait; one more is answered 429.
         timeout: seconds a request may take, queue included.
         retries: how often a request is given to another worker when its worker died.
-        memory: MB that the requests of one batch may take in a worker, on top of the loaded model (0: no bound).
+        memory: MB that the requests of one batch may take in a worker, on top of the loaded model (0: no bound); on a
+            GPU, so many of the GPU's besides.
         inputs, outputs: {"name", "datatype", "shape"} each, where the model does not say it itself.
     """
 
     name: str
     source: str
     version: str = "1"
+    device: str = "cpu"
     workers: int = 1
     threads: int = 0
     batch: int = 1
@@ -57,6 +66,7 @@ class ModelSettings:
         self.version = str(self.version)
         check_name(self.name, "a model's name")
         check_name(self.version, f"the version of {self.name}")
+        check_device(self.device, f"device of {self.name}")
         for field, least in (("workers", 0), ("threads", 0), ("batch", 1), ("queue", 1), ("retries", 0), ("memory", 0)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
@@ -93,6 +103,7 @@ class ServerSettings:
     Args:
         host, port: the address. Others than this machine's own (localhost) need a token.
         token: what requests have to show (Authorization: Bearer TOKEN; browsers: any name, TOKEN as the password).
+        device: where models are computed that do not say it themselves, as those of the store.
         store: the folder from which models can be loaded at run time; without it none can.
         max_request: MB of a request's body; max_connections: at the same time.
         head_timeout: seconds for the head of a request to arrive.
@@ -103,6 +114,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8080
     token: str | None = None
+    device: str = "cpu"
     store: str | None = None
     max_request: float = 16.0
     max_connections: int = 1000
@@ -111,6 +123,7 @@ class ServerSettings:
     log_requests: bool = False
 
     def __post_init__(self):
+        check_device(self.device, "device")
         if not self.is_local and not self.token:
             raise SettingsError(
                 f"serve: {self.host} can be reached from other machines, which needs a token; put one into a file and "

@@ -9,6 +9,7 @@ import inspect
 import os
 
 import cresset
+from cresset.export.passes import move_to_device_pass
 
 from .datatypes import NAMES
 from .problems import Refused
@@ -16,10 +17,11 @@ from .settings import SettingsError
 
 
 class Program:
-    """A model as a function of tensors by name."""
+    """A model as a function of tensors by name. They come and go by way of the CPU, wherever it computes."""
 
-    def __init__(self, run, platform, names, inputs=None, outputs=None, *, fixed_batch=False):
+    def __init__(self, run, platform, names, inputs=None, outputs=None, *, device, fixed_batch=False):
         self.run, self.platform, self.names, self.fixed_batch = run, platform, names, fixed_batch
+        self.device = device
         self.inputs, self.outputs = inputs or [], outputs or []
 
     def __call__(self, inputs):
@@ -28,7 +30,7 @@ class Program:
         for name in self.names:
             if name not in inputs:
                 break
-            given.append(inputs[name])
+            given.append(inputs[name].to(self.device))
         if len(given) != len(inputs):
             raise Refused(400, f"the inputs are {', '.join(self.names)}, got {', '.join(inputs)}"[:500])
         with cresset.inference_mode():
@@ -43,7 +45,7 @@ class Program:
             value = dict(zip(names, value))
         if not isinstance(value, dict) or not all(isinstance(item, cresset.Tensor) for item in value.values()):
             raise Refused(500, "the model should give a tensor, or several in a tuple, list or dict")
-        return {str(name): item for name, item in value.items()}
+        return {str(name): item.cpu() for name, item in value.items()}
 
     def check(self, inputs):
         """Refuse inputs that are not what the model says it takes."""
@@ -58,17 +60,18 @@ class Program:
                 raise Refused(400, f"input {name!r} should have shape {shape} (-1: any size), got {got}")
 
 
-def load(settings):
-    """The Program, or the handler class, of a model's settings."""
+def load(settings, device):
+    """The Program on a device, or the handler class, of a model's settings."""
     if settings.is_code:
         found = _named_code(settings.source)
         if inspect.isclass(found) and not issubclass(found, cresset.nn.Module):
             return found
-        program = _from_factory(found, settings.source)
+        program = _from_factory(found, settings.source, device)
     else:
         if not os.path.isfile(settings.source):
             raise SettingsError(f"there is no file {settings.source!r}")
-        program = _exported(settings.source) if settings.source.endswith(".pt2") else _torchscript(settings.source)
+        read = _exported if settings.source.endswith(".pt2") else _torchscript
+        program = read(settings.source, device)
     if settings.inputs is not None:
         program.inputs = settings.inputs
         program.names = [entry["name"] for entry in settings.inputs]
@@ -77,8 +80,8 @@ def load(settings):
     return program
 
 
-def _exported(path):
-    exported = cresset.export.load(path)
+def _exported(path, device):
+    exported = move_to_device_pass(cresset.export.load(path), device)
     nodes = {node.name: node for node in exported.graph.nodes}
     signature = exported.graph_signature
 
@@ -95,14 +98,14 @@ def _exported(path):
     outputs = [described(name, f"output_{i}") for i, name in enumerate(signature.user_outputs)]
     fixed = not all(entry["shape"][:1] == [-1] for entry in (*inputs, *outputs))
     names = [entry["name"] for entry in inputs]
-    return Program(exported.module(), "cresset_export", names, inputs, outputs, fixed_batch=fixed)
+    return Program(exported.module(), "cresset_export", names, inputs, outputs, device=device, fixed_batch=fixed)
 
 
-def _torchscript(path):
-    module = cresset.jit.load(path)
+def _torchscript(path, device):
+    module = cresset.jit.load(path, map_location=device)
     module.eval()
     names = [argument.name for argument in module.forward.schema.arguments[1:]]
-    return Program(module, "torchscript", names)
+    return Program(module, "torchscript", names, device=device)
 
 
 def _named_code(source):
@@ -122,18 +125,18 @@ def _named_code(source):
     return found
 
 
-def _from_factory(factory, source):
+def _from_factory(factory, source, device):
     """A Program of what the function returns: a module, or a module and a tuple of example inputs."""
     made = factory()
     module, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not callable(module):
         raise SettingsError(f"{source} should return a module, got {type(module).__name__}")
     if isinstance(module, cresset.nn.Module):
-        module.eval()
+        module.eval().to(device)
     forward = module.forward if isinstance(module, cresset.nn.Module) else module
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [p.name for p in inspect.signature(forward).parameters.values() if p.kind in kinds]
-    program = Program(module, "cresset_module", names)
+    program = Program(module, "cresset_module", names, device=device)
     if example is not None:
         given = dict(zip(names, example if isinstance(example, tuple) else (example,)))
         outputs = program(given)

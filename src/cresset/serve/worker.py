@@ -15,7 +15,7 @@ import traceback
 
 import cresset
 
-from . import frames, sources
+from . import frames, placement, sources
 from .settings import ModelSettings, SettingsError
 
 
@@ -29,12 +29,18 @@ class Request:
         self.identity, self.headers, self.body = identity, headers, body
 
 
-def make_runner(settings):
+def make_runner(settings, device):
+    """What answers requests to the model, ready to compute."""
     from .batches import ProgramRunner
     from .handlers import HandlerRunner
 
-    model = sources.load(settings)
-    return (HandlerRunner if isinstance(model, type) else ProgramRunner)(model, settings)
+    model = sources.load(settings, device)
+    if isinstance(model, type):
+        return HandlerRunner(model, settings, device)
+    runner = ProgramRunner(model, settings)
+    if device.type == "cuda":
+        placement.warm_up(model, settings.batch if runner.joins else 1)
+    return runner
 
 
 def data_size():
@@ -59,7 +65,8 @@ def serve(line):
     threads = header["threads"]
     cresset.set_num_threads(threads)
     try:
-        runner = make_runner(settings)
+        device = placement.choose(settings.device, header["place"])
+        runner = make_runner(settings, device)
     except SettingsError as error:  # a sentence for who started the server
         line.sendall(frames.pack({"failed": str(error)}))
         return
@@ -71,7 +78,8 @@ def serve(line):
     gc.collect()
     gc.freeze()  # the model stays: no need to look through it again and again
     bound_memory(settings.memory)
-    line.sendall(frames.pack({"ready": runner.metadata(), "pid": os.getpid()}))
+    placement.bound_memory(device, settings.memory)
+    line.sendall(frames.pack({"ready": runner.metadata(), "device": str(device)}))
     while (message := frames.read(incoming)) is not None:
         header, body = message
         if header["threads"] != threads:  # else it is what a handler has made of it
