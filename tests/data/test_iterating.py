@@ -227,3 +227,11 @@ def test_a_worker_answers_as_a_process_does(handler):
     worker.terminate()
     worker.join(10)
     assert not worker.is_alive() and worker.exitcode == -signal.SIGTERM
+
+
+def test_a_loader_in_one_process_imports_nothing_of_several():
+    program = (
+        "import sys, cresset; from cresset.utils.data import DataLoader; list(DataLoader(range(4), batch_size=2)); "
+        "sys.exit('cresset.distributed' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -1,5 +1,7 @@
 """What a DataLoader does to a pipe: one seed an epoch, the same in all processes, and a share for each reader."""
 
+import sys
+
 import cresset
 
 from ..samplers import drawn_seed
@@ -10,9 +12,8 @@ __all__ = ["among_processes", "seed_of_epoch", "shared", "shuffled_by"]
 
 def among_processes():
     """How many processes train together, and which of them this one is."""
-    from ... import distributed  # upward: only where several processes meet
-
-    meets = distributed.is_available() and distributed.is_initialized()
+    distributed = sys.modules.get("cresset.distributed")  # upward: who has not imported it has met nobody
+    meets = distributed is not None and distributed.is_initialized()
     return (distributed.get_world_size(), distributed.get_rank()) if meets else (1, 0)
 
 
