@@ -105,6 +105,11 @@ ROUNDING = {
         "v2 = F.scaled_dot_product_attention(v1, v1, v1)",
         "v3 = t.autograd.grad((v2 * v2).sum(), v1)[0]",
     ],
+    "signs of nans of halves, in the bits of doubles that lie in two of their parts": [
+        "v0 = values((3,), 'float64', 3)",
+        "v1, v2 = v0.view(t.float16).chunk(2)",
+        "v1.log1p_()",
+    ],
 }
 
 
@@ -182,6 +187,14 @@ def test_a_hook_that_refuses_before_a_change_that_only_pytorch_notices_is_known(
 
 # What PyTorch reads or writes where a user sees no write: the lines, and those without which nothing excuses them.
 UNSEEN = {
+    "what shares memory, and is known to be another number": (
+        ["v0 = t.arange(3).to(t.complex64)", "v1 = v0.unflatten(-1, (1, 3))", "v1.pow_(v0)"],
+        [1],
+    ),
+    "a place that there is not, of inference mode": (
+        ["with t.inference_mode(): v0 = t.tensor([-4, 3])", "m1 = t.nn.Embedding(5, 3)", "v1 = m1(v0)"],
+        [2],
+    ),
     "a gradient of what was changed behind it": (
         [
             "v0 = values((2, 3), 'float32', 6).requires_grad_()",

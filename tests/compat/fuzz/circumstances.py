@@ -51,7 +51,7 @@ UNTOLD = "; PyTorch does not tell whether it is a leaf"
 AS_UNDRAWN = "; as PyTorch where refused calls draw nothing"
 OF_NUMPY = "; of a NumPy scalar of complex64"
 AS_PARTS = "; as PyTorch with each part by itself"
-IN_RANGE = "; as PyTorch with a dimension in range"
+WITHOUT = "; refused without what PyTorch says, too"
 SIGNS_OF_NANS = "; bits of nans alone"
 AS_HELD = "; as PyTorch where arrays hold their memory"
 AS_RESOLVED = "; as PyTorch with conjugates that are computed"
@@ -73,8 +73,8 @@ NOTED = re.compile(
 
 def circumstances(libraries, steps, why, operands):
     """Words to add to a difference of the last step."""
-    if why.startswith("raised") and is_known_in_range(libraries, steps, why, operands):
-        return IN_RANGE
+    if why.startswith("raised") and is_refused_without(libraries, steps, why, operands):
+        return WITHOUT
     if not why.startswith("raised") and "; both raised" in why:
         if changes_nothing(libraries[-1], steps):
             return NOTHING_CHANGED
@@ -90,6 +90,8 @@ def circumstances(libraries, steps, why, operands):
     if "operands share memory" in operands:
         text = with_copies(steps[-1])
         if text and agrees_with(libraries, steps, text):
+            return AS_APART
+        if text and why.startswith("only torch") and has_known_elements(libraries, steps, text, operands):
             return AS_APART
     if found := re.fullmatch(r"(with t\.no_grad\(\): )?(t\.\w+\(.*), out=(v\d+)\)", steps[-1]):
         text = f"{found[1] or ''}{found[3]}.copy_({found[2]}))"
@@ -227,19 +229,25 @@ def circumstances(libraries, steps, why, operands):
     return said
 
 
-def is_known_in_range(libraries, steps, why, operands):
-    """Whether a dimension that is out of range is not all that is wrong: one in range is refused, too, by both
-    libraries alike or in a known way.
+def is_refused_without(libraries, steps, why, operands):
+    """Whether what PyTorch says is not all that is wrong: the step without it is refused, too, by both libraries alike
+    or in a known way.
     """
-    found = re.search(r"Dimension out of range \(expected .*, but got (-?\d+)\)", why)
-    text = found and re.sub(rf"(?<=[(, =]){found[1]}(?=[,)])", "0", steps[-1])
-    if not text or text == steps[-1]:
+    text = without_what_is_said(steps[-1], why)
+    if text in (None, steps[-1]):
         return False
     lockstep, fewer = Lockstep(libraries), [*steps[:-1], text]
     other = [lockstep.step(step) for step in fewer][-1]
     if not any(side.error for side in lockstep.sides):
         return False
     return other is None or bool(known(text, other + circumstances(libraries, fewer, other, operands), operands))
+
+
+def without_what_is_said(step, why):
+    """The step with a dimension in range, or with copies of tensors of inference mode, where that is refused."""
+    if found := re.search(r"Dimension out of range \(expected .*, but got (-?\d+)\)", why):
+        return re.sub(rf"(?<=[(, =]){found[1]}(?=[,)])", "0", step)
+    return with_copies(step) if "Inference tensors cannot be saved for backward" in why else None
 
 
 def behind_backward(libraries, steps):
@@ -558,6 +566,16 @@ def copied(text):
 def agrees_with(libraries, steps, text):
     """Whether PyTorch, given the last step as `text`, ends where cresset ends with the step itself."""
     return agrees(libraries, steps, [*steps[:-1], text], answered=False)
+
+
+def has_known_elements(libraries, steps, text, operands):
+    """Whether PyTorch, given the last step as `text`, ends where cresset ends but for an element that differs as known
+    of the step.
+    """
+    lockstep = Lockstep(libraries)
+    found = [lockstep.step(step, instead=text if step is steps[-1] else None) for step in steps]
+    is_element = not any(found[:-1]) and found[-1] and re.match(r"v\d+: \S+ instead of \S+ at ", found[-1])
+    return bool(is_element and known(text, found[-1], operands.replace("; elements overlap", "")))
 
 
 def agrees_or_is_known(libraries, steps, theirs, operands):

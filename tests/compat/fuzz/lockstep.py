@@ -43,10 +43,15 @@ def counts_apart(t, tensor, others):
     return any(a == b for a, b in zip(after, before))
 
 
-def covers(array, other):
-    """Whether the memory of one array holds that of another."""
-    (first, last), (start, end) = map(np.lib.array_utils.byte_bounds, (array, other))
-    return first <= start and end <= last
+def places(array, other=None):
+    """The addresses of the bytes of an array, or of those in which another one of the same form differs."""
+    found = np.full((*array.shape, array.itemsize), array.__array_interface__["data"][0])
+    for axis, step in enumerate((*array.strides, 1)):
+        found += np.expand_dims(np.arange(found.shape[axis]) * step, tuple({*range(found.ndim)} - {axis}))
+    if other is None:
+        return set(found.flat)
+    ours, theirs = (np.ascontiguousarray(x).view(np.uint8).reshape(found.shape) for x in (array, other))
+    return set(found[ours != theirs])
 
 
 class Lockstep:
@@ -143,11 +148,14 @@ class Lockstep:
                 continue  # the bits of fractions that are compared as such
             if why := self.elements(name, expected, got, dtype):
                 wrong[name] = why
-        for name, array, _, dtype in unequal:
-            # Bits of fractions of another dtype, which agree as such (two nans of different signs, say), are excused.
-            if name in wrong and not any(
-                other not in wrong and kind != dtype and kind in EPSILON and covers(bits, array)
-                for other, bits, _, kind in unequal
+        for name, expected, got, dtype in unequal:
+            # Bits of fractions of other dtypes, which agree as such (two nans of different signs, say), are excused.
+            if name in wrong and not places(expected, got) <= set().union(
+                *(
+                    places(bits)
+                    for other, bits, _, kind in unequal
+                    if other not in wrong and kind != dtype and kind in EPSILON
+                )
             ):
                 return wrong[name]
         for _, expected, got, _ in unequal:
