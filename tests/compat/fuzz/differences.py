@@ -514,7 +514,7 @@ KNOWN = [
         "the norm of nothing is zero, and recorded all the same"),
     (r"backward\(|[.]grad\(", r"^only torch raised NotImplementedError: the derivative for '_pdist_backward' is not implemented.*; as PyTorch another way$", r"",
         "pdist has a second derivative"),
-    (r"[.]linalg[.](pinv|svd|svdvals)\(", r"^only torch raised _LinAlgError: linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned", r"\binf\b",
+    (r"[.]linalg[.](pinv|svd|svdvals)\(", r"^only torch raised _LinAlgError: linalg.svd: (\(Batch element \d+\): )?The algorithm failed to converge because the input matrix is ill-conditioned", r"\binf\b",
         "of infinite numbers nothing can be said: the result is nan, or a library says that it found none"),
     (r"[.]linalg[.](qr|pinv|svd|svdvals|cholesky)\(", r"^v\d+: (nan|-?inf) instead of (nan|-?inf|-?0[.]0) at ", r"\binf\b",
         "of infinite numbers nothing can be said: which results are nan"),
