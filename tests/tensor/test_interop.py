@@ -206,11 +206,14 @@ class TestFromDLPackArguments:
             with pytest.raises(AssertionError, match="already a DLPack capsule"):
                 torch.from_dlpack(torch.ones(1).__dlpack__(), **how)
 
-    def test_an_export_stays_on_its_device(self):
+    def test_an_export_names_its_device(self):
         x = torch.ones(2)
+        assert x.__dlpack_device__() == (torch.utils.dlpack.DLDeviceType.kDLCPU, 0)
         x.__dlpack__(dl_device=(1, 0))
-        with pytest.raises(BufferError, match="cannot be exported on"):
-            x.__dlpack__(dl_device=(2, 0))
+        with pytest.raises(BufferError, match="Unsupported device_type: 16"):
+            x.__dlpack__(dl_device=(torch.utils.dlpack.DLDeviceType.kDLHexagon, 0))
+        with pytest.raises(ValueError, match="cannot move"):
+            x.__dlpack__(dl_device=(2, 0), copy=False)
 
 
 class TestStoragesFromBytes:

@@ -1,8 +1,30 @@
 """Tensors seen by other libraries: NumPy's arrays, DLPack, the CUDA array interface, the array API."""
 
+import enum
+
 from .. import _native
 
 Tensor = _native.Tensor
+
+
+class DLDeviceType(enum.IntEnum):
+    """The kinds of devices that DLPack has a number for."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
 
 
 def numpy(self, *, force=False):
@@ -67,19 +89,31 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
         reader, writer = ExternalStream(0 if stream == 1 else stream, self.device), current_stream(self.device)
         if reader != writer:
             reader.wait_stream(writer)
-    if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-        raise BufferError(
-            f"__dlpack__: the tensor is on {self.device}, DLPack's {self.__dlpack_device__()}, and cannot be exported "
-            f"on {tuple(dl_device)}; move it with .to() first"
-        )
+    found = self if dl_device is None else _on_dlpack_device(self, dl_device, copy)
+    copied = found is not self or bool(copy)
     versioned = max_version is not None and max_version[0] >= 1
-    return _native.to_dlpack(self.clone() if copy else self, versioned, bool(copy))
+    return _native.to_dlpack(self.clone() if copied and found is self else found, versioned, copied)
+
+
+def _on_dlpack_device(tensor, place, copy):
+    """The tensor where DLPack's pair of a kind and a number says."""
+    kind, index = int(place[0]), place[1]
+    if kind not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDA):
+        raise BufferError(f"__dlpack__: Unsupported device_type: {kind}")
+    device = _native.device("cpu") if kind == DLDeviceType.kDLCPU else _native.device("cuda", index)
+    if device == tensor.device:
+        return tensor
+    if copy is False:
+        raise ValueError(
+            f"__dlpack__: cannot move (i.e. copy=False) tensor from {tensor.device} to {device} without copying."
+        )
+    return tensor.to(device)
 
 
 def __dlpack_device__(self):
     if self.device.type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
-    return (2, self.device.index) if self.is_cuda else (1, 0)
+    return (DLDeviceType.kDLCUDA, self.device.index) if self.is_cuda else (DLDeviceType.kDLCPU, 0)
 
 
 _ARRAY_TYPES = {
