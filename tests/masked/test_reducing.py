@@ -84,3 +84,12 @@ def test_the_product_over_no_dimension_leaves_the_elements():
     x, mask = cresset.tensor([[2.0, 3.0]]), cresset.tensor([[True, False]])
     assert cresset.masked.prod(x, [], mask=mask).tolist() == [[2.0, 1.0]]
     assert cresset.masked.prod(x, (), mask=mask).item() == 2.0
+
+
+def test_identities_of_reductions_go_by_names_with_and_without_their_module():
+    identity = cresset.masked._reduction_identity
+    x = cresset.ones(2)
+    assert identity("masked.amax", x).item() == identity("amax", x).item() == -math.inf
+    assert identity("masked.mean", x) is None
+    with pytest.raises(NotImplementedError, match="masked.other"):
+        identity("masked.other", x)

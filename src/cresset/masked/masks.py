@@ -92,8 +92,9 @@ def greatest(dtype):
     return float("inf") if dtype.is_floating_point else cresset.iinfo(dtype).max
 
 
-def identity(name, dtype, *args):
+def identity(whole_name, dtype, *args):
     """The number that an operation may meet without changing its result."""
+    name = whole_name.rpartition(".")[2]
     if name in ("sum", "cumsum"):
         return 0
     if name in ("prod", "cumprod"):
@@ -106,12 +107,14 @@ def identity(name, dtype, *args):
         return float("inf") if args and args[0] is not None and args[0] < 0 else 0
     if name == "median":
         return float("nan")
-    raise NotImplementedError(f"identity of {name} on {dtype} input")
+    raise NotImplementedError(f"identity of {whole_name} on {dtype} input")
 
 
 def _reduction_identity(op_name, input, *args):
-    """The identity of a reduction as a 0-d tensor of the input's dtype; None for mean, var and std, which have none."""
-    if op_name in ("mean", "var", "std"):
+    """The identity of a reduction as a 0-d tensor of the input's dtype; None for mean, var and std, which have none.
+    The name may have its module before it: masked.sum.
+    """
+    if op_name.rpartition(".")[2] in ("mean", "var", "std"):
         return None
     return cresset.tensor(identity(op_name, input.dtype, *args), dtype=input.dtype, device=input.device)
 
