@@ -191,3 +191,14 @@ def test_the_examples_give_what_they_show(value):
     said = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
     assert said == [], "".join(said)
+
+
+def test_an_operator_that_draws_starts_from_one_seed_and_leaves_the_stream_alone():
+    drawn = [cresset.testing._utils.wrapper_set_seed(cresset.rand, 2) for _ in range(2)]
+    assert_close(*drawn, rtol=0, atol=0)
+    cresset.manual_seed(0)
+    expected = cresset.rand(1)
+    cresset.manual_seed(0)
+    with cresset.testing._utils.freeze_rng_state():
+        cresset.rand(5)
+    assert_close(cresset.rand(1), expected, rtol=0, atol=0)

@@ -1,6 +1,7 @@
 """`torch.testing`: comparison of tensors and containers of them, random tensors for tests, and checks of text."""
 
 from ..show import missing_names as _missing_names
+from . import _utils  # noqa: F401
 from .comparison import assert_allclose, assert_close
 from .creation import make_tensor
 from .file_check import FileCheck
