@@ -102,6 +102,8 @@ def test_every_form_is_pytorchs(name):
         lambda lib, a: lib._foreach_norm([lib.ones(0, dtype=lib.int8)], float("inf")),
         lambda lib, a: lib._foreach_addcmul(a, a, a, lib.tensor(1.0)),
         lambda lib, a: lib._foreach_addcdiv(a, a, a, lib.ones(1, 1)),
+        lambda lib, a: lib._foreach_addcmul(a, a, a, lib.ones(4)[::2]),
+        lambda lib, a: lib._foreach_addcmul_(a, a, a, lib.ones(2, device="meta")),
     ],
 )
 def test_refusals_are_pytorchs(call):

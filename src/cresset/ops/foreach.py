@@ -164,6 +164,24 @@ def _binary(name, with_number, argument, one_tensor, scales):
     _offer(name + "_", both(name + "_", True), f"`{name}` of each tensor and its `{argument}`, in place.")
 
 
+def _packed_numbers(who, self, numbers):
+    """The elements of a tensor that holds a number for each tensor of a list."""
+    if numbers.device.type != "cpu":
+        raise RuntimeError(f"_foreach_{who}: Expected scalars to be on CPU, got {numbers.device.type} instead.")
+    if not numbers.is_contiguous():
+        raise RuntimeError(f"_foreach_{who}: Expected scalars to be contiguous.")
+    if numbers.dim() != 1:
+        raise RuntimeError(
+            f"_foreach_{who}: Expected packed scalar Tensor to be of dimension 1. Got {numbers.dim()} instead."
+        )
+    if len(numbers) != len(self):
+        raise RuntimeError(
+            f"_foreach_{who}: Expected length of scalars to match input of length {len(self)} but got "
+            f"{numbers.numel()} instead."
+        )
+    return numbers.tolist()
+
+
 def _scaled(name):
     def both(who, in_place):
         operation = methods[name + "_"] if in_place else functions[name]
@@ -175,17 +193,7 @@ def _scaled(name):
                 _check(who, others, argument, position)
                 _check_length(who, self, others)
             if isinstance(value, cresset.Tensor):
-                if value.dim() != 1:
-                    raise RuntimeError(
-                        f"_foreach_{who}: Expected packed scalar Tensor to be of dimension 1. Got {value.dim()} "
-                        "instead."
-                    )
-                if len(value) != len(self):
-                    raise RuntimeError(
-                        f"_foreach_{who}: Expected length of scalars to match input of length {len(self)} but got "
-                        f"{value.numel()} instead."
-                    )
-                value = value.tolist()
+                value = _packed_numbers(who, self, value)
             if isinstance(value, (list, tuple)):
                 _check_length(who, self, value, "numbers")
             else:
