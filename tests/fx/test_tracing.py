@@ -220,3 +220,14 @@ def test_an_assertion_is_written_down_and_holds():
     for run in (f, traced, cresset.jit.script(f)):
         with pytest.raises((AssertionError, cresset.jit.Error), match="three rows"):
             run(cresset.ones(2))
+
+
+def test_an_operator_of_a_library_is_recorded_as_it_was_called():
+    with cresset.library._scoped_library("traced_ops", "DEF") as lib:
+        lib.define("twice(Tensor x) -> Tensor")
+        lib.impl("twice", lambda x: x * 2, "CPU")
+        twice = cresset.ops.traced_ops.twice
+        traced = fx.symbolic_trace(lambda x: twice(x) + twice.default(x))
+        targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+        assert targets[:2] == [twice, twice.default]
+        assert traced(cresset.ones(2)).tolist() == [4.0, 4.0]

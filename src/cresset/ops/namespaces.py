@@ -382,6 +382,11 @@ class OpOverloadPacket:
         return found
 
     def __call__(self, *args, **kwargs):
+        from ..overrides import handle_torch_function, has_torch_function
+
+        asked = (*args, *kwargs.values())
+        if has_torch_function(asked):
+            return handle_torch_function(self, asked, *args, **kwargs)
         problems = []
         for overload in self._overloads.values():
             try:
