@@ -110,6 +110,7 @@ void multiply_blocks(const Product<T>& p, int64_t threads, Serial<T> serially) {
                     j1 = std::min(p.n, column_units * (x + 1) / across * kColumnUnit);
       if (i0 >= i1 || j0 >= j1) continue;
       Product<T> part = p;
+      if (threads > 1) part.next = nullptr;
       part.m = i1 - i0;
       part.n = j1 - j0;
       part.a = p.a.from(i0);
@@ -172,6 +173,11 @@ void Scratch::grow(size_t bytes) {
     size_ = 0;
     fail(ErrorKind::out_of_memory, "out of memory: could not allocate ", bytes, " bytes for a matrix product");
   }
+}
+
+int64_t first_level_cache() {
+  static const int64_t bytes = std::clamp<int64_t>(::sysconf(_SC_LEVEL1_DCACHE_SIZE), 32 << 10, 128 << 10);
+  return bytes;
 }
 
 int64_t second_level_cache() {

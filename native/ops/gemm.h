@@ -55,6 +55,7 @@ struct Product {
   int64_t start_row = 0;
   const T* row_start = nullptr;
   T alpha = 1, beta = 1;
+  const Product* next = nullptr;  // of a batch: its operands are fetched into the cache meanwhile
 };
 
 // T is float, double, uint32_t or uint64_t (signed integers wrap the same way). Threads are used where they help.

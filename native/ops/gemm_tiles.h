@@ -34,6 +34,47 @@ struct Tile {
   int64_t start_row;
   const T* row_start;
   T alpha, beta;
+  const T* ahead;  // what Fetches::ahead fetches
+};
+
+constexpr int64_t kCacheLine = 64;  // bytes
+
+// What a tile fetches into the cache while it is computed, besides its own lines of a: nothing; the rows of b that come
+// next, where a panel of b is larger than the first level; a line of `ahead` with each k, for later.
+enum class Fetches { nothing, b, ahead };
+
+// What the next product of a batch reads and writes, as far as it lies in one piece and fits the second level beside
+// this one's.
+template <class T>
+class Ahead {
+ public:
+  explicit Ahead(const Product<T>& p) {
+    const Product<T>* const next = p.next;
+    if (!next || (p.m * p.k + p.k * p.n + p.m * p.n) * static_cast<int64_t>(sizeof(T)) > second_level_cache() / 4)
+      return;
+    if (next->a.data != p.a.data && in_one_piece(next->a, p.m, p.k)) add(next->a.data, p.m * p.k);
+    if (next->b.data != p.b.data && in_one_piece(next->b, p.n, p.k)) add(next->b.data, p.k * p.n);
+    if (next->c_row == p.n) add(next->c, p.m * p.n);
+  }
+  // The next `lines` lines of the cache; null: all have been taken.
+  const T* take(int64_t lines) {
+    if (piece_ == pieces_) return nullptr;
+    const T* const begin = from_[piece_];
+    from_[piece_] += lines * (kCacheLine / static_cast<int64_t>(sizeof(T)));
+    if (from_[piece_] >= to_[piece_]) ++piece_;
+    return begin;
+  }
+
+ private:
+  static bool in_one_piece(const Factor<T>& f, int64_t lines, int64_t k) {
+    return !f.pack && ((f.k_step == 1 && f.line_step == k) || (f.line_step == 1 && f.k_step == lines));
+  }
+  void add(const T* data, int64_t size) {
+    from_[pieces_] = data;
+    to_[pieces_++] = data + size;
+  }
+  const T *from_[3], *to_[3];
+  int piece_ = 0, pieces_ = 0;
 };
 
 template <class T>
@@ -77,11 +118,13 @@ struct Kernels {
   // ---- tiles
 
   // R rows by V vectors of c. kSideBySide: so lie the lines of a, in a panel or as they are.
-  template <int R, int V, bool kSideBySide>
+  template <int R, int V, bool kSideBySide, Fetches kFetches = Fetches::nothing>
   static void tile(const Tile<T>& t) {
     Vector sums[R][V] = {};
     const int64_t line = kSideBySide ? 1 : t.a_line, step = t.a_k, b_step = t.b_k;
     const T *a = t.a, *b = t.b;
+    const T* ahead = kFetches == Fetches::b ? b + 4 * b_step : t.ahead;
+    constexpr int64_t kLine = kCacheLine / static_cast<int64_t>(sizeof(T));
     if (t.start)
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i)
@@ -89,6 +132,12 @@ struct Kernels {
         for (int j = 0; j < V; ++j) __builtin_prefetch(t.start + i * t.start_row + j * kLanes);
     for (int64_t p = t.k; p > 0; --p, a += step, b += b_step) {
       if (kSideBySide) __builtin_prefetch(a + 16 * step);
+      if (kFetches == Fetches::b) {
+#pragma GCC unroll 8
+        for (int64_t j = 0; j < V * kLanes; j += kLine) __builtin_prefetch(ahead + j);
+        ahead += b_step;
+      }
+      if (kFetches == Fetches::ahead) __builtin_prefetch(ahead, 0, 2), ahead += kLine;
       Vector row[V];
 #pragma GCC unroll 8
       for (int j = 0; j < V; ++j) row[j] = at(b + j * kLanes);
@@ -154,6 +203,15 @@ struct Kernels {
         std::memcpy(c, sum, static_cast<size_t>(columns) * sizeof(T));
       }
     }
+  }
+
+  template <bool kSideBySide>
+  static void next_tile(Tile<T>& t, int64_t rows, int64_t columns, bool b_passes_by, Ahead<T>& ahead) {
+    if (rows < kRows || columns < kColumns) return any_tile<kSideBySide>(t, rows, columns);
+    if (b_passes_by) return tile<kRows, kVectors, kSideBySide, Fetches::b>(t);
+    t.ahead = ahead.take(t.k);
+    if (t.ahead) return tile<kRows, kVectors, kSideBySide, Fetches::ahead>(t);
+    tile<kRows, kVectors, kSideBySide>(t);
   }
 
   // ---- packing
@@ -432,12 +490,18 @@ struct Kernels {
     const int64_t block_m =
         std::min(m, std::max<int64_t>(
                         second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
+    const int64_t column_bytes = block_k * static_cast<int64_t>(sizeof(T));
+    const bool passes_by = kColumns * column_bytes > first_level_cache();
+    const int64_t strip =
+        passes_by ? std::max<int64_t>(second_level_cache() * 3 / 8 / column_bytes / kColumns, 1) * kColumns : kColumns;
     // A factor that is read once, or stays in the cache as it lies, is not worth packing. Nor are lines along k, or
     // side by side with less than a page from one k to the next, unless the other factor has so many lines that packing
-    // costs nothing.
-    const auto lies_well = [](const Factor<T>& f, int64_t others, bool along_k) {
-      const bool near = f.line_step == 1 && f.k_step * static_cast<int64_t>(sizeof(T)) < kPage;
-      return !f.pack && others <= kManyLines && (near || (along_k && f.k_step == 1));
+    // costs nothing. That is earlier where the vectors of b lie across the cache's lines.
+    const auto lies_well = [](const Factor<T>& f, int64_t others, bool is_a) {
+      const int64_t step = f.k_step * static_cast<int64_t>(sizeof(T));
+      const bool near = f.line_step == 1 && step < kPage;
+      const bool whole_lines = is_a || (step % kBytes == 0 && reinterpret_cast<uintptr_t>(f.data) % kBytes == 0);
+      return !f.pack && others <= (whole_lines ? kManyLines : kManyLines / 5) && (near || (is_a && f.k_step == 1));
     };
     const bool pack_a = !p.a.packed && (p.a.pack || (!lies_well(p.a, n, true) && n > kColumns && m * block_k > 4096));
     const bool pack_b =
@@ -450,6 +514,7 @@ struct Kernels {
       packed_a = packed_b + panels_b * kColumns * block_k;
     }
     const int64_t whole_rows = (m + kRows - 1) / kRows * kRows;
+    Ahead<T> ahead(p);
     Tile<T> t;
     t.alpha = p.alpha;
     t.a_line = p.a.line_step;
@@ -461,33 +526,33 @@ struct Kernels {
         const int64_t kc = std::min(block_k, k - pc);
         t.k = kc;
         t.beta = pc ? T(1) : p.beta;
-        if (pack_b) pack_columns(p.b, packed_b, jc, nc, pc, kc);
+        t.start_row = pc ? p.c_row : p.start_row;
+        if (pack_b)
+          pack_columns(p.b, packed_b, jc, nc, pc, kc);
+        else if (nc % kLanes != 0)
+          pack_panel(p.b, packed_b, jc + nc / kColumns * kColumns, nc % kColumns, pc, kc);
         for (int64_t ic = 0; ic < m; ic += block_m) {
           const int64_t mc = std::min(block_m, m - ic);
           if (pack_a) pack_lines(p.a, packed_a, ic, mc, pc, kc);
-          for (int64_t j = 0; j < nc; j += kColumns) {
-            const int64_t columns = std::min<int64_t>(kColumns, nc - j);
-            t.b = packed_b + j * kc;
-            t.b_k = panel_width(columns);
-            if (!pack_b && columns % kLanes == 0) {
-              t.b = p.b.data + (jc + j) + pc * p.b.k_step;
-              t.b_k = p.b.k_step;
-            } else if (!pack_b) {
-              t.b = packed_b;
-              pack_panel(p.b, packed_b, jc + j, columns, pc, kc);
-            }
+          // The rows' panel stays in the first level while the columns of a strip, which stays in the second, pass by.
+          for (int64_t js = 0; js < nc; js += strip) {
+            const int64_t strip_end = std::min(nc, js + strip);
             for (int64_t i = 0; i < mc; i += kRows) {
               const int64_t rows = std::min<int64_t>(kRows, mc - i);
-              t.c = p.c + (ic + i) * p.c_row + jc + j;
-              t.start = pc ? t.c : p.start ? p.start + (ic + i) * p.start_row + jc + j : nullptr;
-              t.start_row = pc ? p.c_row : p.start_row;
+              const bool side_by_side = pack_a || p.a.packed || t.a_line == 1;
+              t.a = pack_a       ? packed_a + i * kc
+                    : p.a.packed ? p.a.data + pc * whole_rows + (ic + i) * kc
+                                 : p.a.data + (ic + i) * t.a_line + pc * t.a_k;
               t.row_start = pc || !p.row_start ? nullptr : p.row_start + ic + i;
-              if (pack_a || p.a.packed) {
-                t.a = pack_a ? packed_a + i * kc : p.a.data + pc * whole_rows + (ic + i) * kc;
-                any_tile<true>(t, rows, columns);
-              } else {
-                t.a = p.a.data + (ic + i) * t.a_line + pc * t.a_k;
-                t.a_line == 1 ? any_tile<true>(t, rows, columns) : any_tile<false>(t, rows, columns);
+              for (int64_t j = js; j < strip_end; j += kColumns) {
+                const int64_t columns = std::min<int64_t>(kColumns, nc - j);
+                const bool as_it_lies = !pack_b && columns % kLanes == 0;
+                t.b = as_it_lies ? p.b.data + (jc + j) + pc * p.b.k_step : pack_b ? packed_b + j * kc : packed_b;
+                t.b_k = as_it_lies ? p.b.k_step : panel_width(columns);
+                t.c = p.c + (ic + i) * p.c_row + jc + j;
+                t.start = pc ? t.c : p.start ? p.start + (ic + i) * p.start_row + jc + j : nullptr;
+                side_by_side ? next_tile<true>(t, rows, columns, passes_by, ahead)
+                             : next_tile<false>(t, rows, columns, passes_by, ahead);
               }
             }
           }

@@ -23,16 +23,25 @@ void multiply_batch(const Batch& g, const void* a, const void* b, const void* st
   p.c = static_cast<T*>(out), p.c_row = p.n;
   p.start = static_cast<const T*>(start), p.start_row = g.start_row;
   p.alpha = g.alpha.to<T>(), p.beta = g.beta.to<T>();
+  if (count == 0) return;
   if (count == 1) return kMultiply(p);
-  const auto some = [&](int64_t begin, int64_t end) {
+  const auto one = [&](int64_t i) {
     Product<T> q = p;
-    for (int64_t i = begin; i < end; ++i) {
-      q.a.data = p.a.data + offset_of(i, g.sizes, g.a.batch_steps);
-      q.b.data = p.b.data + offset_of(i, g.sizes, g.b.batch_steps);
-      q.c = p.c + i * p.m * p.n;
-      if (p.start) q.start = p.start + offset_of(i, g.sizes, g.start_steps);
+    q.a.data = p.a.data + offset_of(i, g.sizes, g.a.batch_steps);
+    q.b.data = p.b.data + offset_of(i, g.sizes, g.b.batch_steps);
+    q.c = p.c + i * p.m * p.n;
+    if (p.start) q.start = p.start + offset_of(i, g.sizes, g.start_steps);
+    return q;
+  };
+  const auto some = [&](int64_t begin, int64_t end) {
+    Product<T> q = one(begin);
+    for (int64_t i = begin + 1; i < end; ++i) {
+      const Product<T> next = one(i);
+      q.next = &next;
       kMultiply(q);
+      q = next;
     }
+    kMultiply(q);
   };
   constexpr int64_t kGrainWork = 1 << 19;
   const int64_t work = std::max<int64_t>(p.m * p.n * p.k, 1);
