@@ -93,14 +93,15 @@ void scale_start(const Product<T>& p) {
           (p.start ? p.beta * p.start[i * p.start_row + j] : T(0)) + (p.row_start ? p.row_start[i] : T(0));
 }
 
-// The grid of blocks of c that threads share out.
+// The grid of blocks of c that threads share out: of equal ones the one whose threads share the columns, since b is
+// what is packed more often.
 template <class T>
 void multiply_blocks(const Product<T>& p, int64_t threads, Serial<T> serially) {
   int64_t across = 1;
   for (int64_t g = 1; g <= threads; ++g)
-    if (threads % g == 0 && p.m / (threads / g) + p.n / g < p.m / (threads / across) + p.n / across) across = g;
+    if (threads % g == 0 && p.m / (threads / g) + p.n / g <= p.m / (threads / across) + p.n / across) across = g;
   const int64_t down = threads / across;
-  constexpr int64_t kRowUnit = kMostRows, kColumnUnit = 48;  // a tile's, in the widest vectors
+  constexpr int64_t kRowUnit = kMostRows, kColumnUnit = 16;  // a tile's rows, and the widest vector
   const int64_t row_units = (p.m + kRowUnit - 1) / kRowUnit, column_units = (p.n + kColumnUnit - 1) / kColumnUnit;
   parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {

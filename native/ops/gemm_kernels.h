@@ -11,11 +11,11 @@ namespace cresset {
 // together as they fit that cache, which changes no sum.
 inline constexpr int64_t kBlockK = 384, kBlockN = 3072;
 int64_t first_level_cache(), second_level_cache();  // bytes
-inline constexpr int64_t kFewLines = 4;      // so few are never worth packing the other side
-inline constexpr int64_t kSeveralLines = 8;  // nor so many, if the lines are long
-inline constexpr int64_t kMostRows = 8;      // of a tile, in any instruction set
-inline constexpr int64_t kManyLines = 1024;  // with more, packing the other side costs less than 1 %
-inline constexpr int64_t kPage = 4096;       // bytes
+inline constexpr int64_t kFewLines = 4;             // so few are never worth packing the other side
+inline constexpr int64_t kSeveralLines = 8;         // nor so many, if the lines are long
+inline constexpr int64_t kMostRows = 8;             // of a tile, in any instruction set
+inline constexpr int64_t kManyLines = 1024;         // with more, packing the other side costs less than 1 %
+inline constexpr int64_t kPage = 4096;              // bytes
 
 // Serial products. No dimension is zero.
 template <class T>

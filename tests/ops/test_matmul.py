@@ -85,6 +85,35 @@ def test_results_do_not_depend_on_the_number_of_threads(batch):
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
+@pytest.mark.parametrize("sizes", [(64, 128, 96), (24, 192, 144), (9, 500, 50), (130, 70, 97)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_of_a_batch_is_the_product_alone(sizes, transposed):
+    m, k, n = sizes
+    a, b = cresset.randn(7, m, k), cresset.randn(7, k, n)
+    if transposed:
+        a, b = a.mT.contiguous().mT, b.mT.contiguous().mT
+    for together in (a @ b, cresset.bmm(a, b)):
+        for i in range(7):
+            assert together[i].equal(a[i] @ b[i])
+    shared = a @ b[0]
+    assert all(shared[i].equal(a[i] @ b[0]) for i in range(7))
+
+
+# Around the tiles of 8 rows by 48 columns, the sums of 384, the strips of columns and the levels of the cache.
+@pytest.mark.parametrize("m", [7, 8, 9, 33, 300])
+@pytest.mark.parametrize("n", [47, 48, 65, 500, 1100])
+@pytest.mark.parametrize("k", [191, 384, 385, 800])
+def test_products_of_float32_are_exact_at_the_edges_of_blocks(m, n, k):
+    a = (cresset.arange(m * k) % 7 - 3).float().reshape(m, k)
+    b = (cresset.arange(k * n) % 5 - 2).float().reshape(k, n)
+    expected = (a.double() @ b.double()).float()
+    assert expected.equal(a @ b)
+    assert expected.equal(a.mT.contiguous().mT @ b.mT.contiguous().mT)
+    wider = cresset.zeros(k, n + 3)
+    wider[:, 1 : n + 1] = b
+    assert expected.equal(a @ wider[:, 1 : n + 1])  # rows that begin anywhere
+
+
 def test_batches_broadcast():
     a, b = cresset.ones(2, 1, 3, 4), cresset.ones(5, 4, 6)
     assert (a @ b).shape == (2, 5, 3, 6)
