@@ -28,6 +28,7 @@ from cresset.cuda.printing import formula_source, update_source  # noqa: E402
 from cresset.ops.pointwise import FAMILIES, definitions, family_operators, stepping  # noqa: E402, F401
 from cresset.ops.pointwise.loops import (  # noqa: E402
     MAX_INPUTS,
+    MAX_OTHER_NODE_NAMES,
     Loop,  # noqa: F401
     loops_of,
     nodes,  # noqa: F401
@@ -155,15 +156,23 @@ def table_entry(operator):
     requires = " | ".join(REQUIREMENTS[r] for r in operator.requires) or "0"
     exact = " | ".join({**bits, "out": "0x80"}[name] for name in operator.exact) or "0"  # kOwnDtype
 
+    names = dict(operator.node) if isinstance(operator.node, dict) else {"": operator.node}
+    node = names.pop("")
+    assert len(names) <= MAX_OTHER_NODE_NAMES, operator.name
+
     def text(value):
         return "nullptr" if value is None else json.dumps(value)
+
+    others = ", ".join(
+        f"{{{' | '.join(bits[word] for word in inputs.split())}, {text(name)}}}" for inputs, name in names.items()
+    )
 
     return f"""    {{{json.dumps(operator.name)}, {json.dumps(operator.signature)},
      {json.dumps(operator.documentation, ensure_ascii=False)},
      {json.dumps(operator.kinds)}, {len(operator.inputs)}, {len(operator.attributes)}, \
 Promotion::{PROMOTIONS[operator.result]}, {", ".join(map(cpp, flags))},
      {{{", ".join(uses)}}}, {{{", ".join(map(cpp, operator.has_gradient()))}}}, {{{", ".join(missing)}}},
-     {text(operator.node)}, {requires}, {exact}, {text(operator.refuses_bool)}}},
+     {text(node)}, {{{others}}}, {requires}, {exact}, {text(operator.refuses_bool)}}},
 """
 
 

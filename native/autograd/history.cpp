@@ -83,7 +83,7 @@ class AsStridedView : public Node {
     edges.push_back(std::move(of));
     results.push_back({view.sizes, view.dtype, device});
   }
-  const char* name() const override { return "AsStridedBackward0"; }
+  const char* own_name() const override { return "AsStridedBackward0"; }
   void backward(Grads& grads, Grads& out) override {
     if (may_overlap(view_.sizes, view_.strides)) {
       out[0] = added_up(grads[0]);
@@ -130,7 +130,7 @@ class AsStridedView : public Node {
 // Of something that depends on its second edge by a slope of zero; of a gradient that is constant in pieces, say.
 class Flat : public Node {
  public:
-  const char* name() const override { return "FlatBackward0"; }
+  const char* own_name() const override { return "FlatBackward0"; }
   void backward(Grads& grads, Grads& out) override {
     out[0] = grads[0];
     const ResultInfo& to = edges[1].node->results[edges[1].index];
@@ -145,7 +145,7 @@ class CopySlices : public Node {
     edges.push_back(gradient_edge(base));
     for (int64_t i = 1; i < change_->edges.size(); ++i) edges.push_back(change_->edges[i]);
   }
-  const char* name() const override { return "torch::autograd::CopySlices"; }
+  const char* own_name() const override { return "torch::autograd::CopySlices"; }
   void backward(Grads& grads, Grads& out) override {
     check(change_,
           "Trying to backward through the graph a second time (or directly access saved tensors after they have "
@@ -320,6 +320,11 @@ void set_history(const Tensor& t, RefPtr<Node> node) {
   state.output_index = static_cast<uint32_t>(node->results.size() - 1);
   state.grad_fn = std::move(node);
   t->requires_grad = true;
+}
+
+void name_node(const Tensor& t, const char* name) {
+  const AutogradState* state = state_of(t.get());
+  if (state && state->grad_fn && !state->grad_fn->wrapper) state->grad_fn->given_name = name;
 }
 
 void lead_flatly(const Tensor& t, const Edge& to) {

@@ -28,6 +28,13 @@ Node::~Node() {
   if (metadata) python_steps.release_object(metadata);
 }
 
+const char* OperatorNode::own_name() const {
+  if (op.pointwise && is_number)
+    for (const NodeName& other : op.pointwise->other_node_names)
+      if (other.name && (is_number & other.numbers) == other.numbers) return other.name;
+  return op.node_name.c_str();
+}
+
 std::string operation_name(const Node& node) {
   std::string name = node.name();
   if (const size_t scope = name.rfind(':'); scope != std::string::npos) name.erase(0, scope + 1);
@@ -122,7 +129,7 @@ Tensor SavedTensor::unpack(const Node& owner) const {
         "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of "
         "shape ",
         tuple(tensor_.sizes()), maker ? join(", which is output ", place, " of ", operation_name(*maker), ",") : "",
-        " that ", owner.name(), " needs is at version ", tensor_.version(), "; expected version ", version_,
+        " that ", owner.own_name(), " needs is at version ", tensor_.version(), "; expected version ", version_,
         " instead. Clone it before the change.", where);
   }
   const auto of_function = [&] { return !dynamic_cast<const OperatorNode*>(&owner); };

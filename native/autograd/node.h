@@ -68,7 +68,8 @@ class Node : public RefCounted {
  public:
   Node();
   ~Node() override;
-  virtual const char* name() const = 0;
+  const char* name() const { return given_name ? given_name : own_name(); }
+  virtual const char* own_name() const = 0;
   virtual void backward(Grads& grads, Grads& out) = 0;
   virtual void release_saved() {}
   virtual bool is_accumulate() const { return false; }
@@ -78,10 +79,11 @@ class Node : public RefCounted {
   bool late = false;  // made in a compiled region: its backward computes late, too
   SmallVector<Edge, 3> edges;
   SmallVector<ResultInfo, 1> results;
-  NodeHooks* hooks = nullptr;  // owned
-  CodePosition position;       // where the call was made
-  void* wrapper = nullptr;     // the Python object, borrowed; see bindings/node_type.cpp
-  void* metadata = nullptr;    // a Python dict, owned through release_object
+  NodeHooks* hooks = nullptr;        // owned
+  CodePosition position;             // where the call was made
+  void* wrapper = nullptr;           // the Python object, borrowed; see bindings/node_type.cpp
+  void* metadata = nullptr;          // a Python dict, owned through release_object
+  const char* given_name = nullptr;  // what the call that it ends is called; see name_node
   NodeHooks& hooks_for_writing() { return hooks ? *hooks : *(hooks = new NodeHooks); }
 
   static void* operator new(size_t bytes);
@@ -166,7 +168,7 @@ class OperatorNode : public Node {
   SmallVector<int, 3> edge_counts;  // edges of each tensor parameter: one, or the length of a list
   bool released = false;
 
-  const char* name() const override { return op.node_name.c_str(); }
+  const char* own_name() const override;
   void backward(Grads& grads, Grads& out) override;
   void release_saved() override;
   bool needs(int64_t edge) const { return static_cast<bool>(edges[edge].node); }
@@ -179,7 +181,7 @@ class AccumulateGrad : public Node {
  public:
   explicit AccumulateGrad(const Tensor& t);
   ~AccumulateGrad() override;
-  const char* name() const override { return "torch::autograd::AccumulateGrad"; }
+  const char* own_name() const override { return "torch::autograd::AccumulateGrad"; }
   bool is_accumulate() const override { return true; }
   bool runs_without_gradient() const override { return true; }
   void backward(Grads& grads, Grads& out) override;
@@ -226,7 +228,10 @@ void forget_accumulator(const Tensor& t);  // the leaf becomes another one; grap
 Edge gradient_edge(const Tensor& t);       // grad_fn or the accumulator; empty when no gradient is wanted
 void renew_view(const TensorImpl& view);   // a view whose base got a tangent has one, too
 bool is_leaf(const Tensor& t);
-void set_history(const Tensor& t, RefPtr<Node> node);     // appends a result to the node
+void set_history(const Tensor& t, RefPtr<Node> node);  // appends a result to the node
+// The node of t, which a call made of other operators has just computed, is called `name`: what PyTorch calls the call.
+// `name` is kept as it is, and must live as long as the program. A node that Python has seen keeps the name it had.
+void name_node(const Tensor& t, const char* name);
 void rebase_history(const Tensor& t, RefPtr<Node> node);  // after an in-place change recorded by `node`
 void lead_flatly(const Tensor& t, const Edge& to);        // t depends on `to` as well, with a slope of zero
 void become_view(const Tensor& t, const Tensor& view);    // t takes the sizes, strides and history of a view of itself

@@ -240,6 +240,7 @@ void record(Call& c) {
   if (profiling_memory.load(std::memory_order_relaxed)) [[unlikely]]
     note_recorded(c);
   node->late = computes_late;
+  if (op.node_name_of) node->given_name = op.node_name_of(c);
   node->position = python_steps.capture();
   if (modes.anomaly) python_steps.note_anomaly(*node);
   if (op.pointwise) {
@@ -285,7 +286,7 @@ void forward_mode(Call& c) { python_steps.forward_mode(c); }
 class Sink : public Node {
  public:
   explicit Sink(const Tensor& t) { results.push_back({t.sizes(), t.dtype(), t.device()}); }
-  const char* name() const override { return "Sink"; }
+  const char* own_name() const override { return "Sink"; }
   void backward(Grads&, Grads&) override {}
 };
 

@@ -4,6 +4,7 @@
 // round: the node owns the Python object, which only points back. When nobody needs the node any more but somebody
 // holds the context, the context becomes its owner.
 #include <map>
+#include <set>
 
 #include "bindings/derivative.h"
 
@@ -37,7 +38,7 @@ class PythonFunctionNode : public Node {
   }
   PyObject* owned_context() const { return owns_context_ ? context_ : nullptr; }
   void context_is_gone() { context_ = nullptr; }
-  const char* name() const override { return name_.c_str(); }
+  const char* own_name() const override { return name_.c_str(); }
   bool runs_without_gradient() const override { return true; }
   void backward(Grads& grads, Grads& out) override {
     check(context_, name_, ": the context of this call is gone");
@@ -520,6 +521,30 @@ PyObject* save_tensor(PyObject*, PyObject* args) {
   });
 }
 
+// name_node(result, name): the node of a tensor that a function of several operators has just made, or of each of a
+// tuple or list of them, has the name that PyTorch gives the function. What is no tensor is left alone.
+PyObject* name_results(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    check_type(count == 2 && PyUnicode_Check(args[1]), "name_node: expected a result and a name");
+    static auto* names = new std::set<std::string, std::less<>>;
+    Py_ssize_t length;
+    const char* const given = PyUnicode_AsUTF8AndSize(args[1], &length);
+    if (!given) raise_python();
+    const std::string_view text(given, static_cast<size_t>(length));
+    auto kept = names->find(text);
+    if (kept == names->end()) kept = names->emplace(text).first;
+    const auto name = [&](PyObject* o) {
+      if (is_tensor(o)) name_node(unwrap(o), kept->c_str());
+    };
+    name(args[0]);
+    for (Py_ssize_t i = 0; PyTuple_Check(args[0]) && i < PyTuple_GET_SIZE(args[0]); ++i)
+      name(PyTuple_GET_ITEM(args[0], i));
+    for (Py_ssize_t i = 0; PyList_Check(args[0]) && i < PyList_GET_SIZE(args[0]); ++i)
+      name(PyList_GET_ITEM(args[0], i));
+    return Py_NewRef(args[0]);
+  });
+}
+
 // node_class(name): the class of such nodes as Python sees them
 PyObject* node_class(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
@@ -530,6 +555,7 @@ PyObject* node_class(PyObject*, PyObject* name) {
 }
 
 PyMethodDef functions[] = {{"node_class", node_class, METH_O, nullptr},
+                           {"name_node", reinterpret_cast<PyCFunction>(name_results), METH_FASTCALL, nullptr},
                            {"attach_function", attach_function, METH_VARARGS, nullptr},
                            {"save_tensor", save_tensor, METH_VARARGS, nullptr},
                            {"made_in_function", made_in_function, METH_O, nullptr},

@@ -89,6 +89,8 @@ class Operator {
   bool knows_layout = false;       // works on private images as they lie: Note [Private layout]
   bool shares_results = false;     // several results may be views of one another (split)
   std::string node_name;           // AddBackward0
+  const char* (*node_name_of)(const Call&) =
+      nullptr;  // another name for some calls (mm, mv and dot of matmul), or null
   std::string doc;
   std::unique_ptr<Derivative> derivative;
   const Operator* functional = nullptr;  // for an in-place form: the operator it writes in place

@@ -31,6 +31,7 @@ enum class Promotion : uint8_t {
 };
 
 inline constexpr int kMaxPointwiseInputs = 4;
+inline constexpr int kMaxOtherNodeNames = 2;
 inline constexpr uint8_t kUsesOutput = 0x80;
 
 // What a call must be like beside what the formula needs, in the words of @pointwise(requires=...).
@@ -57,6 +58,12 @@ struct PointwiseLoops {
                                                   // in input order, the output last
 };
 
+// What autograd calls a call in which these inputs are numbers (bit i: input i).
+struct NodeName {
+  uint8_t numbers;
+  const char* name;  // null: there is none
+};
+
 struct PointwiseDefinition {
   const char* name;       // "sigmoid"
   const char* signature;  // "sigmoid(Tensor input) -> Tensor"
@@ -74,7 +81,8 @@ struct PointwiseDefinition {
   double missing[kMaxPointwiseInputs];  // what an attribute that is None stands for: nan, or an infinity for the
                                         // largest number of that sign in the input's dtype
   const char* node_name;                // what autograd calls it; null: made from the name (SigmoidBackward0)
-  uint8_t requirements;                 // bits of Requirement
+  NodeName other_node_names[kMaxOtherNodeNames];  // the first that holds comes before it
+  uint8_t requirements;                           // bits of Requirement
   uint8_t exact;             // bit i: a number as input i keeps its precision among half ones; 0x80: kOwnDtype
   const char* refuses_bool;  // what to say to bool inputs; null: they are welcome
 };

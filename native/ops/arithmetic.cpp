@@ -2,6 +2,7 @@
 // that are simpler operations, and the older orders of arguments.
 #include <cmath>
 
+#include "autograd/node.h"
 #include "ops/older_overload.h"
 #include "tensor/requires_grad.h"
 
@@ -78,11 +79,13 @@ void run_div(Call& c) {
   inner.outputs = c.outputs;
   call(inner);
   c.outputs = inner.outputs;
+  name_node(c.outputs[0], "DivBackward2");
   if (!cuts) return;
   Call cut(*Registry::instance().find(kInPlace || c.given_out ? "trunc_" : "trunc"));
   cut.args[0] = Value(c.outputs[0]);
   call(cut);
   c.outputs = cut.outputs;
+  name_node(c.outputs[0], "DivBackward2");
 }
 
 // x ** 2 is x * x, and x ** 3, x ** 0.5 and a few more have operators of their own too; but bool counts as a whole

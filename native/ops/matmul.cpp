@@ -446,10 +446,28 @@ void run_linear(Call& c) {
           c.out());
 }
 
+// ---------------------------------------------------------------- what autograd calls them
+
+// PyTorch makes other products of them, and records those.
+const char* name_of_matmul(const Call& c) {
+  const int64_t left = c.tensor(0).dim(), right = c.tensor(1).dim();
+  if (left == 1 && right == 1) return "DotBackward0";
+  if (left == 2 && right == 1) return "MvBackward0";
+  if (left == 1 && right == 2) return "SqueezeBackward4";
+  if (left == 2 && right == 2) return "MmBackward0";
+  return left == 2 ? "CloneBackward0" : "UnsafeViewBackward0";
+}
+const char* name_of_linear(const Call& c) {
+  const Tensor input = c.tensor(0);
+  if (input.dim() == 2) return c.has(2) ? "AddmmBackward0" : c.tensor(1).dim() == 1 ? "MvBackward0" : "MmBackward0";
+  if (!c.has(2)) return input.dim() == 1 ? "SqueezeBackward4" : "UnsafeViewBackward0";
+  return input.is_contiguous() ? "ViewBackward0" : "AddBackward0";
+}
+
 }  // namespace
 
 REGISTER(matmul) {
-  r.add("matmul(Tensor input, Tensor other) -> Tensor", infer_matmul, run_matmul, 0, "MmBackward0");
+  r.add("matmul(Tensor input, Tensor other) -> Tensor", infer_matmul, run_matmul).node_name_of = name_of_matmul;
   r.add("mm(Tensor input, Tensor mat2) -> Tensor", infer_mm, run_mm);
   r.add("bmm(Tensor input, Tensor mat2) -> Tensor", infer_bmm, run_bmm);
   r.add("mv(Tensor input, Tensor vec) -> Tensor", infer_mv, run_mv);
@@ -458,8 +476,8 @@ REGISTER(matmul) {
         run_addmm, kInplace | kWritesWhole);
   r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         infer_baddbmm, run_baddbmm, kInplace | kWritesWhole);
-  r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly,
-        "AddmmBackward0");
+  r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly)
+      .node_name_of = name_of_linear;
   // As functions the older forms take beta first, as methods behind the tensor.
   for (const auto& [name, factors] : {std::pair<std::string, std::string>{"addmm", "Tensor mat1, Tensor mat2"},
                                       {"baddbmm", "Tensor batch1, Tensor batch2"}}) {

@@ -338,8 +338,9 @@ void run_mode(Call& c) {
 
 REGISTER(sorting) {
   r.add(
-      "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor values, Tensor indices)",
-      infer_sort, run_sort, kWritesWhole);
+       "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor values, Tensor indices)",
+       infer_sort, run_sort, kWritesWhole)
+      .node_name_of = [](const Call& c) { return c.has(3) ? "SortBackward1" : "SortBackward0"; };
   r.add(
       "topk(Tensor input, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
       "indices)",

@@ -48,6 +48,27 @@ class Graph:
         ops = [-x, x.exp(), x.log(), x.sin(), x.tanh(), x.sigmoid(), x.abs(), x.sqrt(), x - 1, x / 2, x**2]
         return [y.grad_fn.name() for y in ops]
 
+    def of_overloads_with_numbers_and_tensors(lib):
+        x, y, special = leaf(lib, [0.5, 1.5]), lib.tensor([2.0, 3.0]), lib.special
+        both = [lib.fmod, lib.remainder, lib.pow, lib.copysign, lib.xlogy, lib.clamp_min, lib.clamp_max, lib.clamp]
+        ops = [op(x, other) for op in [*both, special.xlog1py, special.zeta] for other in (y, 2.0)]
+        of_numbers = [op(2.0, x) for op in (lib.pow, lib.xlogy, special.xlog1py, special.zeta)]
+        modes = [lib.div(x, other, rounding_mode=mode) for other in (y, 2) for mode in (None, "floor", "trunc")]
+        in_place = [(x * 1).pow_(y), (x * 1).div_(y, rounding_mode="floor"), (x * 1).fmod_(2)]
+        others = [1 - x, 2 / x, x % 2, x % y, x.lerp(y, 0.5), x.lerp(y, y), x.clamp(max=y), lib.float_power(x, y)]
+        rarer = [lib.nn.functional.gelu(x, approximate="tanh"), special.ndtr(x)]
+        sorts = [x.sort().values, x.sort(stable=True).values, x.sort(stable=False).values]
+        return [y.grad_fn.name() for y in [*ops, *of_numbers, *modes, *in_place, *others, *rarer, *sorts]]
+
+    def of_products(lib):
+        shapes = [(2,), (2, 2), (3, 2, 2)]
+        weight, bias = leaf(lib, [[1.0, 2.0]] * 3), leaf(lib, [1.0] * 3)
+        tensors = [lib.ones(shape).requires_grad_() for shape in shapes]
+        products = [a @ b for a in tensors for b in tensors]
+        layers = [lib.nn.functional.linear(x, weight, b) for x in tensors for b in (None, bias)]
+        layers.append(lib.nn.functional.linear(tensors[2].transpose(0, 1), weight, bias))
+        return [(y.grad_fn.name(), type(y.grad_fn).__name__) for y in products + layers]
+
     def of_reductions(lib):
         x = leaf(lib, [[1.0, 2.0], [3.0, 4.0]])
         ops = [x.sum(), x.sum(0), x.mean(), x.mean(0), x.max(), x.max(0).values, x.prod(), x.cumsum(0)]

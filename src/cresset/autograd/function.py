@@ -202,8 +202,9 @@ class FunctionMeta(type):
 
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
+        node = attrs.get("_node_name", name + "Backward")  # PyTorch's, if it has an operator with this derivative
         cls._backward_cls = type(
-            name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+            node, (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
         )
 
 

@@ -339,7 +339,7 @@ def past(libraries, steps, why):
         said += f"; through {' '.join(names)}" if names else ""
     if "MulBackward0 needs" in why and any("kron(" in step for step in steps):
         said += "; through kron"
-    if "DivBackward0 needs" in why and any(re.search(r"= (-?[\d.]+|True|False) / v\d+$", step) for step in steps):
+    if "MulBackward0 needs" in why and any(re.search(r"= (-?[\d.]+|True|False) / v\d+$", step) for step in steps):
         said += "; through a number divided by a tensor"
     return said
 

@@ -147,7 +147,7 @@ def _(x, gate):
     return opened, x * (opened * (1 - opened))
 
 
-@pointwise(result="same", method=False, examples=[(0.0, 0.0), (1.0, 0.8411919906082768)])
+@pointwise(node="GeluBackward0", result="same", method=False, examples=[(0.0, 0.0), (1.0, 0.8411919906082768)])
 def gelu_tanh(x):
     """gelu, with the normal probability approximated by a tanh."""
     return 0.5 * x * (1 + p.tanh(SQRT_2_OVER_PI * (x + 0.044715 * (x * x * x))))

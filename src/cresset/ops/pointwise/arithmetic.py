@@ -22,6 +22,7 @@ def _(alpha):
 
 @pointwise(
     types="number",
+    node={"": "SubBackward0", "x": "RsubBackward1"},
     examples=[(1.0, 2.0, -1.0)],
     requires="a fitting factor",
     refuses_bool="Subtraction, the `-` operator, with a bool tensor is not supported. "
@@ -48,7 +49,12 @@ def _(x, y):
     return y, x
 
 
-@pointwise(types="float complex", examples=[(1.0, 4.0, 0.25), (1, 2, 0.5)], exact="y")
+@pointwise(
+    node={"": "DivBackward0", "x": "MulBackward0"},  # 2 / x: PyTorch multiplies 2 by the reciprocal
+    types="float complex",
+    examples=[(1.0, 4.0, 0.25), (1, 2, 0.5)],
+    exact="y",
+)
 def div(x, y):
     """x / y; whole numbers give a fraction."""
     return x / y
@@ -59,7 +65,7 @@ def _(grad, x, y):
     return grad / conj(y), -grad * conj(x / y / y)
 
 
-@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)], exact="y")
+@pointwise(node="DivBackward2", types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)], exact="y")
 def div_floor(x, y: Divisor):
     """x / y rounded down, such that x = y * div_floor(x, y) + remainder(x, y)."""
     rest = p.fmod(x, y)
@@ -79,7 +85,7 @@ def _(x, y):
     return where((x - whole * y != 0) & ((x < 0) != (y < 0)), whole - 1, whole)
 
 
-@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)], exact="y")
+@pointwise(node="DivBackward2", types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)], exact="y")
 def div_trunc(x, y: Divisor):
     """x / y rounded towards zero."""
     return p.trunc(x / y)
@@ -105,7 +111,11 @@ def _():
     return None, None  # there is none: backward says so
 
 
-@pointwise(types="real", examples=[(7.0, 3.0, 1.0), (-7, 3, 2), (7.0, -3.0, -2.0)])
+@pointwise(
+    node={"": "RemainderBackward1", "y": "RemainderBackward0"},
+    types="real",
+    examples=[(7.0, 3.0, 1.0), (-7, 3, 2), (7.0, -3.0, -2.0)],
+)
 def remainder(x, y: Divisor):
     """What div_floor leaves over: a value with the sign of y, as Python's %."""
     rest = p.fmod(x, y)
@@ -125,7 +135,11 @@ def _(x, y):
     return 1, -div_floor(x, y)
 
 
-@pointwise(types="real", examples=[(7.0, 3.0, 1.0), (-7, 3, -1), (7.0, -3.0, 1.0)])
+@pointwise(
+    node={"": "FmodBackward1", "y": "FmodBackward0"},
+    types="real",
+    examples=[(7.0, 3.0, 1.0), (-7, 3, -1), (7.0, -3.0, 1.0)],
+)
 def fmod(x, y: Divisor):
     """What div_trunc leaves over: a value with the sign of x, as C's %."""
     return p.fmod(x, y)
@@ -246,7 +260,7 @@ def _(grad, x, output):
     return where(size == 0, 0, (grad - output * real_part(grad * conj(output))) / size)
 
 
-@pointwise(examples=[(2.0, -0.0, -2.0), (-3.0, 1.0, 3.0)])
+@pointwise(node={"": "CopysignBackward0", "y": "CopysignBackward1"}, examples=[(2.0, -0.0, -2.0), (-3.0, 1.0, 3.0)])
 def copysign(x, y):
     """The size of x with the sign of y."""
     return p.copysign(x, y)
@@ -272,6 +286,7 @@ def _(x, y, output):
     types="float complex",
     result="same",
     examples=[(0.0, 10.0, 0.25, 2.5)],
+    node={"": "LerpBackward1", "weight": "LerpBackward0"},
     requires="one dtype, floating",
     exact="x end weight",
 )

@@ -464,7 +464,8 @@ def pointwise(
         method, inplace: has the forms Tensor.name and Tensor.name_ (in place: as method unless said). In this package
             there is a method unless said; elsewhere only if said, and the form in place is `name.in_place` as well.
         examples: tuples of arguments with the expected result last: documentation and test.
-        node: what autograd calls it, if not after the operator's name.
+        node: what autograd calls it, if not after the operator's name. Where PyTorch counts its overloads, a dict has
+            the name of a call by the inputs that are numbers: {"": "FmodBackward1", "y": "FmodBackward0"}.
         requires: what a call must be like beside that, in the words of `Requirement` in native/dispatch/pointwise.h,
             with commas between them. This and what follows is for operators of this package only.
         exact: names of inputs that keep their precision when they are numbers among tensors of half precision; any

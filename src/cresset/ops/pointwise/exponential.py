@@ -152,6 +152,7 @@ def _(grad, x, eps):
 
 
 @pointwise(
+    node={"": "PowBackward1", "x": "PowBackward2", "exponent": "PowBackward0"},
     types="number",
     examples=[(2.0, 3.0, 8.0), (2, 10, 1024), (0.0, 0.0, 1.0), (3, -1, 0)],
     requires="a natural power",
@@ -260,7 +261,10 @@ def _(x):
     return -2 * pow(x, -3)
 
 
-@pointwise(examples=[(0.0, 0.0, 0.0), (2.0, math.e, 2.0)])
+@pointwise(
+    node={"": "XlogyBackward0", "x": "XlogyBackward1", "y": "XlogyBackward2"},
+    examples=[(0.0, 0.0, 0.0), (2.0, math.e, 2.0)],
+)
 def xlogy(x, y):
     """x * log(y), and 0 where x is 0 unless y is nan."""
     return where((x == 0) & ~isnan(y), 0, x * p.log(y))
@@ -271,7 +275,11 @@ def _(grad, x, y):
     return where((x == 0) & (y <= 0), 0, xlogy(grad, y)), grad * x / y
 
 
-@pointwise(node="SpecialXlog1PyBackward0", method=False, examples=[(0.0, -1.0, 0.0), (2.0, math.e - 1, 2.0)])
+@pointwise(
+    node={"": "SpecialXlog1PyBackward0", "x": "SpecialXlog1PyBackward1", "y": "SpecialXlog1PyBackward2"},
+    method=False,
+    examples=[(0.0, -1.0, 0.0), (2.0, math.e - 1, 2.0)],
+)
 def xlog1py(x, y):
     """x * log1p(y), and 0 where x is 0 unless y is nan."""
     return where((x == 0) & ~isnan(y), 0, x * p.log1p(y))

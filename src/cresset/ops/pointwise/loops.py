@@ -11,6 +11,7 @@ from .printing import TYPE_NAMES, WRAPPING, print_body
 
 COMPUTES = ("f32", "f64", "i64", "u64", "b8", "c64", "c128")  # the order of enum Compute
 MAX_INPUTS = 4  # kMaxPointwiseInputs
+MAX_OTHER_NODE_NAMES = 2  # kMaxOtherNodeNames
 
 # The primitives that native/base/vector_math.h has as inline code without branches; the others call the C library.
 _INLINE = {

@@ -92,7 +92,11 @@ def _(x, y):
     return where(first, 1, 0), where(first, 0, 1)
 
 
-@pointwise(types="bool real", examples=[(-1.0, 0.0, 0.0), (2, 0, 2)])
+@pointwise(
+    node={"": "ClampMinBackward1", "min": "ClampMinBackward0"},
+    types="bool real",
+    examples=[(-1.0, 0.0, 0.0), (2, 0, 2)],
+)
 def clamp_min(x, min):
     """x, but at least `min`."""
     return maximum(x, min)
@@ -103,7 +107,11 @@ def _(x, min):
     return where(x >= min, 1, 0), where(x < min, 1, 0)
 
 
-@pointwise(types="bool real", examples=[(2.0, 1.0, 1.0), (2, 5, 2)])
+@pointwise(
+    node={"": "ClampMaxBackward1", "max": "ClampMaxBackward0"},
+    types="bool real",
+    examples=[(2.0, 1.0, 1.0), (2, 5, 2)],
+)
 def clamp_max(x, max):
     """x, but at most `max`."""
     return minimum(x, max)
@@ -115,7 +123,7 @@ def _(x, max):
 
 
 @pointwise(
-    node="ClampBackward1",
+    node={"": "ClampBackward0", "min max": "ClampBackward1"},
     types="real",
     examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)],
     requires="a bound",

@@ -89,7 +89,7 @@ def _(x):
     return (1 / TWO_OVER_SQRT_PI) * exp(square(erfinv(x)))
 
 
-@pointwise(method=False, examples=[(0.0, 0.5), (1.0, 0.8413447460685429)])
+@pointwise(node="MulBackward1", method=False, examples=[(0.0, 0.5), (1.0, 0.8413447460685429)])
 def ndtr(x):
     """The probability that a standard normal variable is below x."""
     return 0.5 * p.erfc(x * -SQRT_HALF)
@@ -245,7 +245,7 @@ def _three_steps(z, term):
     return z, above / below
 
 
-@pointwise(node="SpecialZetaBackward0", method=False)
+@pointwise(node={"": "SpecialZetaBackward0", "x": "SpecialZetaBackward1", "y": "SpecialZetaBackward2"}, method=False)
 def zeta(x, y):
     """The Hurwitz zeta function: the sum of (k + y)^-x over k = 0, 1, 2, ..."""
     return p.in_type_of(p.zeta(p.in_double(x), p.in_double(y)), x)
