@@ -258,6 +258,35 @@ def test_what_is_known_is_so_by_its_circumstances(name):
 
 
 BEYOND = {
+    "of a power of zero": [
+        "v0 = values((2, 3), 'float32', 4).requires_grad_()",
+        "v1 = 0 ** v0.abs()",
+        "v2 = t.autograd.grad(v1.pow(2).sum(), v0, create_graph=True)[0]",
+        "(v2 + v0).pow(2).sum().backward()",
+    ],
+    "of a cross entropy of doubles": [
+        "v0 = values((3,), 'float64', 4).requires_grad_()",
+        "v1 = F.binary_cross_entropy(v0.sigmoid(), t.tensor([0.5, 0.75, 1.0], dtype=t.float64))",
+        "v2 = t.autograd.grad(v1.pow(2).sum(), v0, create_graph=True)[0]",
+        "v2.pow(2).sum().backward()",
+    ],
+    "of distances": [
+        "v0 = values((2, 3, 4), 'float32', 4).requires_grad_()",
+        "v1 = t.cdist(v0, v0, p=inf)",
+        "v2 = t.autograd.grad(v1.pow(2).sum(), v0, create_graph=True)[0]",
+        "v2.pow(2).sum().backward()",
+    ],
+    "of a bool to the power of a tensor": [
+        "v0 = values((2, 3), 'float32', 4).requires_grad_()",
+        "v1 = True ** v0",
+        "(v0 + v1).sum().backward()",
+    ],
+    "of a transform whose point was changed": [
+        "v0 = values((2,), 'float64', 4).requires_grad_()",
+        "v1 = t.func.hessian(lambda x: (x ** 3).sum())(v0)",
+        "with t.no_grad(): v0.mul_(2)",
+        "v1.sum().backward()",
+    ],
     "of what a tracer keeps": [
         "m0 = t.nn.Conv1d(2, 3, 2)",
         "v0 = t.nn.utils.parameters_to_vector(m0.parameters())",

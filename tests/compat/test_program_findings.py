@@ -628,6 +628,28 @@ PROGRAMS = {
         "v3 = t.func.vmap(t.func.grad(lambda x: (x * x.conj()).real.sum()))(v0).resolve_conj()",
         "v4 = t.func.grad(lambda x: t.ones(()) * 1j)(v0)",
     ],
+    "a weighted cross entropy has a slope at zero": [
+        "v0 = t.tensor([0.0, 0.5, -2.0], dtype=t.float64).requires_grad_()",
+        "v1 = t.tensor([0.25, 1.0, 0.0], dtype=t.float64).requires_grad_()",
+        "v2 = t.tensor([-0.75, 2.0, 1.0], dtype=t.float64)",
+        "v3 = F.binary_cross_entropy_with_logits(v0, v1, pos_weight=v2, reduction='none')",
+        *(
+            line
+            for name in ("v0", "v1")
+            for line in (f"v4 = t.autograd.grad(v3.sum(), {name}, create_graph=True)[0]",
+                "v4.sum().backward(retain_graph=True)")
+        ),
+    ],
+    "a divergence that gets no gradient gives none": [
+        "v0 = t.tensor([-1.0, -0.5, 0.0, 0.5]).requires_grad_()",
+        *(
+            line
+            for log_target in (False, True)
+            for line in (f"v1 = F.kl_div(v0, v0, reduction='none', log_target={log_target})",
+                "v1.backward(t.tensor([0.0, 1.0, 0.0, 0.0]), retain_graph=True)", "v1.abs().sum().backward()",
+                f"F.kl_div(v0, v0.exp(), reduction='sum', log_target={log_target}).backward(create_graph=True)")
+        ),
+    ],
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from detours import (
     agrees_when_kept,
     another_way,
     saving_copies,
+    with_powers_without_zero,
     with_wide_comparisons,
 )
 from differences import known
@@ -44,6 +45,8 @@ AS_BOUNDED = "; as PyTorch with a bound of zero"
 AS_WIDE = "; as PyTorch with comparisons of wider integers"
 AS_FACTORS = "; as PyTorch with wider factors of addcmul"
 AS_BOUNDED_LOGARITHMS = "; as PyTorch with the slope of bounded logarithms"
+AS_OF_LOGARITHMS = "; as PyTorch with a cross entropy made of logarithms"
+AS_PLAIN_POWERS = "; as PyTorch with powers of zero that have no history"
 AS_PUSHED = "; as PyTorch with jvp for linearize"
 AS_STOPPED = "; as PyTorch where a gradient stops at inputs="
 TWICE = "; of a parameter that it has twice"
@@ -56,6 +59,7 @@ SIGNS_OF_NANS = "; bits of nans alone"
 AS_HELD = "; as PyTorch where arrays hold their memory"
 AS_RESOLVED = "; as PyTorch with conjugates that are computed"
 REMADE = "; a view has its history anew in PyTorch alone"
+KEPT = re.compile(r"that (Recurrence|KlDivElementwise|PoissonNllElementwise|Ndtr)Backward0 needs")
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
@@ -184,10 +188,18 @@ def circumstances(libraries, steps, why, operands):
         theirs = [step.replace("F.binary_cross_entropy(", "binary_cross_entropy(") for step in steps]
         if theirs != steps and agrees(libraries, steps, theirs):
             return AS_BOUNDED_LOGARITHMS
-    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
-        theirs = [step.replace("t.addcmul(", "addcmul(") for step in steps]
+    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of nan at ", why):
+        theirs = with_powers_without_zero(steps)
         if theirs != steps and agrees(libraries, steps, theirs, answered=False):
-            return AS_FACTORS
+            return AS_PLAIN_POWERS
+    if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
+        for call, other, as_other in (
+            ("t.addcmul(", "addcmul(", AS_FACTORS),
+            ("F.binary_cross_entropy(", "cross_entropy_of_logarithms(", AS_OF_LOGARITHMS),
+        ):
+            theirs = [step.replace(call, other) for step in steps]
+            if theirs != steps and agrees(libraries, steps, theirs, answered=False):
+                return as_other
     found = re.match(r"v\d+: (-?\d+) instead of (-?\d+) at .* u?int\d+$", why)
     if found and "linspace(" in steps[-1]:
         return "; by one" if abs(int(found[1]) - int(found[2])) == 1 else ""
@@ -213,7 +225,7 @@ def circumstances(libraries, steps, why, operands):
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if IN_PLACE in why and counted_together(libraries, steps):
         return TOGETHER
-    if why.startswith("only cresset") and re.search(r"that (Recurrence|KlDivElementwise)Backward0 needs", why):
+    if why.startswith("only cresset") and KEPT.search(why):
         with saving_copies(libraries[1]):
             return AS_KEPT if agrees(libraries, steps, steps) else ""
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):
@@ -594,6 +606,11 @@ def agrees_or_is_known(libraries, steps, theirs, operands):
 
 
 def agrees_with_saved_copies(libraries, steps):
-    """Whether PyTorch, which then notices no change of what it saved, ends where cresset ends."""
+    """Whether PyTorch, which then notices no change of what it saved, ends where cresset ends. Transforms, which want
+    no hooks for what is saved, are given copies.
+    """
     with saving_copies(libraries[0]):
-        return agrees(libraries, steps, steps, answered=False)
+        if agrees(libraries, steps, steps, answered=False):
+            return True
+    theirs = [with_copies(step) if re.match(r"v\d+ = t[.]func[.]", step) else step for step in steps]
+    return theirs != steps and agrees(libraries, steps, theirs, answered=False)

@@ -45,6 +45,21 @@ def helpers(t):
         loss = t.nn.functional.binary_cross_entropy(p, q.detach(), reduction="none") + slope * (q - q.detach())
         return {"mean": loss.mean, "sum": loss.sum, "none": lambda: loss}[reduction]().to(x.dtype)
 
+    def cross_entropy_of_logarithms(x, y, reduction="mean"):
+        """A binary cross entropy whose second derivatives have no small number added."""
+        loss = -(y * x.log().clamp(min=-100) + (1 - y) * (-x).log1p().clamp(min=-100))
+        return {"mean": loss.mean, "sum": loss.sum, "none": lambda: loss}[reduction]()
+
+    def cdist(x, y, p=2.0):
+        """Made of differences, where there are any."""
+        apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+        is_same = (apart == 0).all(-1)
+        if p == float("inf"):  # a gradient goes to all that are the farthest
+            farthest = apart.abs() == apart.abs().amax(-1, keepdim=True)
+            total = (apart.abs() * farthest).sum(-1)
+            return total - (total - apart.abs().amax(-1)).detach()
+        return t.linalg.vector_norm(apart.masked_fill(is_same[..., None], 1), p, -1).masked_fill(is_same, 0)
+
     def addcmul(x, one, other, value):
         return t.addcmul(x, wide(one), wide(other), value=value)
 
@@ -132,6 +147,8 @@ def helpers(t):
         "accumulated": accumulated,
         "owned": owned,
         "pdist": pdist,
+        "cdist": cdist,
+        "cross_entropy_of_logarithms": cross_entropy_of_logarithms,
         "alone": alone,
         "vmap": vmap,
         "without_class": without_class,
@@ -143,6 +160,7 @@ def helpers(t):
         "carried": carried,
         "widened": lambda: widened(t),
         "comparing_widely": lambda: comparing_widely(t),
+        "powers_without_zero": lambda: powers_without_zero(t),
     }
 
 
@@ -204,6 +222,24 @@ def comparing_widely(t):
             return function(*given, **(kwargs or {}))
 
     return ComparingWidely()
+
+
+def powers_without_zero(t):
+    """A block in which powers of zero that a small change of the exponent leaves alone have no history in PyTorch."""
+    from torch.overrides import TorchFunctionMode
+
+    powers = (t.pow, t.Tensor.pow, t.Tensor.__pow__, t.Tensor.__rpow__)
+
+    class PowersWithoutZero(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function not in powers or kwargs:
+                return function(*args, **(kwargs or {}))
+            base, power = args if function is not t.Tensor.__rpow__ else args[::-1]
+            is_zero = t.as_tensor(base == 0) & (power >= 0)
+            others = t.where(is_zero, 1, base)
+            return t.where(is_zero, t.pow(base, power).detach(), t.pow(others, power))
+
+    return PowersWithoutZero()
 
 
 # ---- lines that PyTorch runs instead
@@ -281,6 +317,13 @@ def with_wide_comparisons(steps):
     return [*steps[:-1], f"with comparing_widely():\n    {steps[-1]}"]
 
 
+def with_powers_without_zero(steps):
+    """Powers of zero have no history."""
+    return [
+        f"with powers_without_zero():\n    {step}" if re.search(r"pow\(| [*][*] ", step) else step for step in steps
+    ]
+
+
 # ---- lines that both run instead
 
 
@@ -315,6 +358,8 @@ WAYS = [
     (r"clamp\(\) received an invalid combination", detached),
     (r"clamp\(\) received an invalid combination", with_a_bound_of_zero),
     (r"derivative for '_pdist_backward'", anywhere(r"F\.pdist\(", "pdist(")),
+    (r"derivative for '_cdist_backward'", anywhere(r"t\.cdist\(", "cdist(")),
+    (r"Scalar\.cpp.*unknown ivalue tag", anywhere(r"(?<== )True(?= \*\* v)", "1")),
     (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(.*)\]\)$", r"\1.copy_(\2)")),
     (r"an integer is required", of_an_array),
     (r"more than one element of the written-to tensor", of_a_copy),

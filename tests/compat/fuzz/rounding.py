@@ -357,8 +357,8 @@ def shaking(library, seed, coarsest):
 
     def shaken(tensor):
         unit = EPSILON.get(str(tensor.dtype).rpartition(".")[2], 2)
-        if unit > coarsest or tensor.layout is not library.strided:
-            return tensor
+        if unit > coarsest or tensor.layout is not library.strided or tensor._is_zerotensor():
+            return tensor  # PyTorch ends where a zero without memory is computed with here
         signs = library.randint(0, 2, tuple(tensor.shape), generator=drawn) * 2 - 1
         return tensor * (1 + MOVED * unit * signs.to(tensor.dtype))
 

@@ -1,7 +1,8 @@
 """The elementwise part of loss functions, of the input `x` and the `target`. A loss is one of these and a reduction."""
 
 from . import primitives as p
-from .arithmetic import abs, sign
+from .activation import logsigmoid
+from .arithmetic import sign
 from .definition import Flag, pointwise
 from .exponential import exp, log, log1p, sigmoid, xlogy
 from .selection import clamp_min, where
@@ -111,7 +112,7 @@ def weighted_binary_cross_entropy_with_logits_elementwise(x, target, pos_weight)
 @weighted_binary_cross_entropy_with_logits_elementwise.derivative
 def _(x, target, pos_weight):
     weight = 1 + (pos_weight - 1) * target
-    penalty = clamp_min(-x, 0) + log1p(exp(-abs(x)))
+    penalty = -logsigmoid(x)
     return (1 - target) - weight * sigmoid(-x), (pos_weight - 1) * penalty - x, target * penalty
 
 
@@ -124,8 +125,8 @@ def kl_div_elementwise(x, target, log_target: Flag = False):
 @kl_div_elementwise.gradient
 def _(grad, x, target, log_target):
     probability = where(log_target, exp(target), target)
-    by_target = where(log_target, probability * (target - x + 1), log(target) + target / target - x)
-    return -grad * probability, grad * by_target
+    by_target = grad * (probability * (target - x + 1))
+    return -grad * probability, where(log_target, by_target, xlogy(grad, target) + grad * (target / target - x))
 
 
 @pointwise(node="SoftMarginLossBackward0", result="same", method=False, examples=[(0.0, 1.0, 0.6931471805599453)])
