@@ -1,4 +1,5 @@
 // Images and volumes in another size: the launches of resampling.cuh. The rules of shape are the CPU's.
+#include <algorithm>
 #include <limits>
 
 #include "cuda/backend.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int64_t kBlock = 256, kPlanes = 8;  // as in resampling.cuh
 
+const KernelFamily kTotals("resampling.cuh", "filter_totals", {"T", "TAPS"}, {"-DTOTALS", "--fmad=true"});
 const KernelFamily kMake("resampling.cuh", "resample", {"T", "TAPS"}, {"-DMAKE", "--fmad=true"});
 const KernelFamily kBack("resampling.cuh", "resample", {"T", "TAPS"}, {"-DBACK", "--fmad=true"});
 
@@ -22,6 +24,7 @@ struct Resampling {
   Divider heights, widths, place_blocks;
   int64_t from_plane, from_depth, from_row;
   ResampledAxis axes[3];
+  char* totals[3] = {};
 };
 
 void run_resample(Call& c) {
@@ -39,7 +42,7 @@ void run_resample(Call& c) {
                 blocks = place_blocks * divide_up(planes, kPlanes);
   if (places >= std::numeric_limits<int32_t>::max() || blocks >= std::numeric_limits<int32_t>::max())
     return execute_on_host(c, out.device());
-  const Resampling r{planes,
+  Resampling r{planes,
                      places,
                      Divider(made[1]),
                      Divider(made[2]),
@@ -48,10 +51,25 @@ void run_resample(Call& c) {
                      read[1] * read[2],
                      read[2],
                      {axes.all[0], axes.all[1], axes.all[2]}};
+  const Place place(out.device());
+  const auto is_wide = [](const ResampledAxis& a) { return a.mode >= kWideLinear; };
   int taps = 1;
   for (const ResampledAxis& a : axes.all) taps = std::max(taps, a.mode == kCubic ? 4 : a.mode == kLinear ? 2 : 1);
+  if (std::any_of(axes.all.begin(), axes.all.end(), is_wide)) taps = 0;
+  Tensor totals;
+  if (taps == 0 && axes.back) {
+    const Dtype computed = out.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    const int64_t count = int64_t{axes.all[0].new_size} + axes.all[1].new_size + axes.all[2].new_size;
+    totals = empty({{count}}, computed, out.device());
+    char* next = totals.bytes();
+    for (int d = 0; d < 3; ++d) {
+      r.totals[d] = next;
+      next += axes.all[d].new_size * size_of(computed);
+    }
+    kTotals.launch(place, {out.dtype(), 0}, divide_up(count, kBlock), kBlock, 0, r);
+  }
   (axes.back ? kBack : kMake)
-      .launch(Place(out.device()), {out.dtype(), taps}, blocks, kBlock, 0, from.bytes(), out.bytes(), r);
+      .launch(place, {out.dtype(), taps}, blocks, kBlock, 0, from.bytes(), out.bytes(), r);
   if (out.get() != c.out().get()) copy_into(c.out(), out);
 }
 

@@ -138,14 +138,53 @@ void infer_resample(Call& c) {
   c.promise(std::move(info));
 }
 
+// The taps of all new elements of an axis.
+template <class T>
+class AxisTaps {
+ public:
+  struct Taps {
+    int64_t count;
+    const int32_t* at;
+    const T* weight;
+  };
+
+  explicit AxisTaps(const ResampledAxis& axis) {
+    for (int32_t i = 0; i < axis.new_size; ++i) {
+      first_.push_back(at_.size());
+      if (axis.mode >= kWideLinear) {
+        const ResampledFilter<T> filter = filter_of<T>(axis, i);
+        const T total = filter.total();
+        for (int32_t at = filter.begin; at < filter.end; ++at) add(at, filter.weight(at) / total);
+      } else {
+        const ResampledTaps<T> taps = taps_of<T>(axis, i);
+        for (int k = 0; k < taps.count; ++k) add(taps.at[k], taps.weight[k]);
+      }
+    }
+    first_.push_back(at_.size());
+  }
+  Taps operator[](int64_t i) const {
+    const size_t begin = first_[static_cast<size_t>(i)], end = first_[static_cast<size_t>(i) + 1];
+    return {static_cast<int64_t>(end - begin), at_.data() + begin, weight_.data() + begin};
+  }
+
+ private:
+  std::vector<size_t> first_;
+  std::vector<int32_t> at_;
+  std::vector<T> weight_;
+  void add(int32_t at, T weight) {
+    at_.push_back(at);
+    weight_.push_back(weight);
+  }
+};
+
 // A row of new elements: old rows, each `width` numbers, times their weights.
 template <class T>
 struct BlendTaps {
   template <class Fma>
-  CRESSET_INLINE void run(const ResampledTaps<T>& taps, const T* x, int64_t width, int64_t columns, T* __restrict out) {
+  CRESSET_INLINE void run(const typename AxisTaps<T>::Taps& taps, const T* x, int64_t width, int64_t columns, T* __restrict out) {
     const T* __restrict first = x + taps.at[0] * width;
     for (int64_t c = 0; c < columns; ++c) out[c] = taps.weight[0] * first[c];
-    for (int k = 1; k < taps.count; ++k) {
+    for (int64_t k = 1; k < taps.count; ++k) {
       const T weight = taps.weight[k];
       const T* __restrict row = x + taps.at[k] * width;
       for (int64_t c = 0; c < columns; ++c) out[c] += weight * row[c];
@@ -156,8 +195,8 @@ struct BlendTaps {
 template <class T>
 struct SpreadTaps {
   template <class Fma>
-  CRESSET_INLINE void run(const ResampledTaps<T>& taps, const T* __restrict x, int64_t width, int64_t columns, T* out) {
-    for (int k = 0; k < taps.count; ++k) {
+  CRESSET_INLINE void run(const typename AxisTaps<T>::Taps& taps, const T* __restrict x, int64_t width, int64_t columns, T* out) {
+    for (int64_t k = 0; k < taps.count; ++k) {
       const T weight = taps.weight[k];
       T* __restrict row = out + taps.at[k] * width;
       for (int64_t c = 0; c < columns; ++c) row[c] += weight * x[c];
@@ -181,11 +220,14 @@ struct AddCopies {
     add(each);
   }
 };
+// `Count` taps each; 0: as many as there are.
 template <class T, int Count>
-void blend_line(const ResampledTaps<T>* taps, int64_t size, const T* x, T* out) {
+void blend_line(const AxisTaps<T>& all, int64_t size, const T* x, T* out) {
   for (int64_t j = 0; j < size; ++j) {
-    T total = taps[j].weight[0] * x[taps[j].at[0]];
-    for (int k = 1; k < Count; ++k) total += taps[j].weight[k] * x[taps[j].at[k]];
+    const typename AxisTaps<T>::Taps taps = all[j];
+    const int64_t count = Count ? Count : taps.count;
+    T total = taps.weight[0] * x[taps.at[0]];
+    for (int64_t k = 1; k < count; ++k) total += taps.weight[k] * x[taps.at[k]];
     out[j] = total;
   }
 }
@@ -194,8 +236,8 @@ void blend_line(const ResampledTaps<T>* taps, int64_t size, const T* x, T* out) 
 template <class T>
 void resample_axis(const ResampledAxis& axis, bool back, const T* x, T* y, int64_t outer, int64_t inner) {
   const int64_t old = axis.old_size, size = axis.new_size;
-  std::vector<ResampledTaps<T>> taps;
-  for (int32_t j = 0; j < axis.new_size; ++j) taps.push_back(taps_of<T>(axis, j));
+  const AxisTaps<T> taps(axis);
+  const bool is_wide = axis.mode >= kWideLinear;
   bool copies = size % old == 0;
   for (int64_t j = 0; copies && j < size; ++j)
     copies = taps[j].count == 1 && taps[j].weight[0] == T(1) && taps[j].at[0] == j / (size / old);
@@ -208,15 +250,17 @@ void resample_axis(const ResampledAxis& axis, bool back, const T* x, T* y, int64
     } else if (back) {
       for (int64_t j = 0; j < old; ++j) std::fill_n(to + j * inner, columns, T(0));
       for (int64_t j = 0; j < size; ++j) {
+        const typename AxisTaps<T>::Taps of = taps[j];
         if (inner == 1)
-          for (int k = 0; k < taps[j].count; ++k) to[taps[j].at[k]] += taps[j].weight[k] * from[j];
+          for (int64_t k = 0; k < of.count; ++k) to[of.at[k]] += of.weight[k] * from[j];
         else
-          run_vectorized<SpreadTaps<T>>(taps[j], from + j * inner, inner, columns, to);
+          run_vectorized<SpreadTaps<T>>(of, from + j * inner, inner, columns, to);
       }
     } else if (inner == 1) {
-      (taps[0].count == 1   ? blend_line<T, 1>
+      (is_wide              ? blend_line<T, 0>
+       : taps[0].count == 1 ? blend_line<T, 1>
        : taps[0].count == 2 ? blend_line<T, 2>
-                            : blend_line<T, kMostTaps>)(taps.data(), size, from, to);
+                            : blend_line<T, kMostTaps>)(taps, size, from, to);
     } else {
       for (int64_t j = 0; j < size; ++j) run_vectorized<BlendTaps<T>>(taps[j], from, inner, columns, to + j * inner);
     }
@@ -278,8 +322,8 @@ ResampledAxes::ResampledAxes(const Call& c) : back(c.boolean(5)) {
   for (size_t d = 0; d < rank; ++d) {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     const size_t k = 3 - rank + d;
-    check(olds[d] > 0 && news[d] > 0 && olds[d] < kMost && news[d] < kMost && modes[d] >= kSame && modes[d] <= kCubic &&
-              (modes[d] != kSame || olds[d] == news[d]) && (modes[d] != kCubic || k > 0),
+    check(olds[d] > 0 && news[d] > 0 && olds[d] < kMost && news[d] < kMost && modes[d] >= kSame && modes[d] <= kLanczos &&
+              (modes[d] != kSame || olds[d] == news[d]) && (modes[d] < kCubic || k > 0),
           "_resample: cannot make ", news[d], " elements of ", olds[d], " in mode ", modes[d]);
     all[k] = {static_cast<int32_t>(olds[d]), static_cast<int32_t>(news[d]), static_cast<int32_t>(modes[d]),
               static_cast<int32_t>(c.boolean(4)), c.real(6 + static_cast<int>(k))};

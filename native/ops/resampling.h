@@ -15,7 +15,7 @@ struct ResampledAxes {
   int64_t new_count() const { return int64_t{all[0].new_size} * all[1].new_size * all[2].new_size; }
   bool is_nearest() const {
     for (const ResampledAxis& a : all)
-      if (a.mode == kLinear || a.mode == kCubic) return false;
+      if (a.mode >= kLinear) return false;
     return true;
   }
 };

@@ -109,7 +109,7 @@ KERNELS = {
         *(f"MAKE WORD={word} MODE={mode} BIG={mode == 1:d}" for mode, word in enumerate((16, 1, 4, 8))),
         *(f"BACK T=dtype_{t} MODE={mode} BIG={mode == 2:d}" for mode, t in enumerate(("f32", "bf16", "c64"), 1)),
     ],
-    "resampling.cuh": [f"{way} T=dtype_{t} TAPS={taps}" for way in ("MAKE", "BACK") for t, taps in (("f32", 2), ("bf16", 4), ("f64", 1))],  # noqa: E501
+    "resampling.cuh": [f"{way} T=dtype_{t} TAPS={taps}" for way in ("MAKE", "BACK") for t, taps in (("f32", 2), ("bf16", 4), ("f64", 1), ("f16", 0))] + ["TOTALS T=dtype_f32 TAPS=0"],  # noqa: E501
     "recurrence.cuh": [f"KERNEL={kernel} CELL={cell} ELEMENT=dtype_{t}" for kernel in range(3) for cell,
         t in ((0, "f16"), (1, "f32"), (2, "f64"), (3, "bf16"))],
     "reduction.cuh": [

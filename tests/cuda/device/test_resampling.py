@@ -31,6 +31,21 @@ def test_every_size_between_others_is_made_and_taken_back(mode, shape, sizes, al
         )
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+def test_filters_as_wide_as_the_step_are_those_of_the_cpu(mode):
+    for size in ((3, 4), (1, 1), (11, 5), (6, 3), (2, 20)):
+        agree_with_gradients(
+            lambda x, size=size: functional.interpolate(x, size=size, mode=mode, antialias=True),
+            noise(2, 9, 6, 13),
+            tolerance=2e-5,
+        )
+    agree_with_gradients(
+        lambda x: functional.interpolate(x, scale_factor=0.4, mode=mode, antialias=True),
+        noise(1, 2, 9, 8, dtype=torch.float64),
+        tolerance=1e-12,
+    )
+
+
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_the_nearest_elements_are_those_of_the_cpu(mode):
     for shape, factor in (((2, 3, 7), 2.3), ((2, 11, 6, 5), (0.4, 1.7)), ((1, 2, 3, 4, 5), 2)):

@@ -17,6 +17,7 @@ _SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos":
 _REACH = {"bilinear": 1, "bicubic": 2, "lanczos": 3}  # of the filters that can be widened, in elements
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _NUMBERS = {"nearest": 1, "nearest-exact": 2, "linear": 3, "bilinear": 3, "trilinear": 3, "bicubic": 4}  # of _resample
+_WIDE = {"bilinear": 5, "bicubic": 6, "lanczos": 7}  # with antialias
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact | lanczos"
 
 
@@ -87,11 +88,13 @@ def interpolate(
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
     precision = None
     if between and (
-        dtype == cresset.uint8 or (dtype.itemsize == 2 and mode != "bilinear" and input.device.type == "cpu")
+        dtype == cresset.uint8
+        or (dtype.itemsize == 2 and mode != "bilinear" and not antialias and input.device.type == "cpu")
     ):
         precision = dtype
-    if precision is None and dtype.is_floating_point and dtype.itemsize > 1 and not antialias:
-        return _resize_at_once(input, sizes, scales, mode, align_corners)
+    if precision is None and dtype.is_floating_point and (dtype.itemsize > 1 or between):
+        x = input if dtype.itemsize > 1 else input.to(cresset.float32)
+        return _resize_at_once(x, sizes, scales, mode, align_corners, antialias).to(dtype)
     whole = precision == cresset.uint8 and input.device.type == "cpu"  # bytes stay bytes
     result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between and not whole else input
     for k in reversed(range(spatial)):
@@ -106,11 +109,12 @@ def _in_format_of(input, result):
     return result.contiguous(memory_format=suggested_format(input))
 
 
-def _resize_at_once(input, sizes, scales, mode, align_corners):
+def _resize_at_once(input, sizes, scales, mode, align_corners, antialias):
     """All dimensions in one operator, which keeps nothing for its gradient."""
     old = list(input.shape[2:])
     steps = [_step(o, n, s, align_corners) for o, n, s in zip(old, sizes, scales, strict=True)]
-    modes = [0 if o == n and mode.endswith("linear") else _NUMBERS[mode] for o, n in zip(old, sizes, strict=True)]
+    number, stays = (_WIDE if antialias else _NUMBERS)[mode], antialias or mode.endswith("linear")
+    modes = [0 if o == n and stays else number for o, n in zip(old, sizes, strict=True)]
     return cresset._resample(
         input, old, sizes, modes, bool(align_corners), False, *[1.0] * (3 - len(steps)), *map(float, steps)
     )
@@ -162,8 +166,8 @@ def _target(input, size, scale_factor, recompute, mode):
 
 
 def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
-    """`input` with `size` elements along `dim`. `precision` is what the weights are rounded to: a half dtype, uint8 or
-    None.
+    """Of what `_resize_at_once` is not for, `input` with `size` elements along `dim`. `precision` is what the weights are
+    rounded to: a half dtype or uint8; None for whole numbers, of which the nearest are taken.
     """
     old, bytes_ = input.size(dim), precision == cresset.uint8
     if old == size and (antialias or bytes_ or mode.endswith("linear")):  # whatever the scale was that gave this size
@@ -175,13 +179,7 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
         at = ((at + 0.5 if mode == "nearest-exact" else at) * step).floor()
         return input.index_select(dim, at.long().clamp(0, old - 1))
     if antialias:
-        first, weights = _filter(old, size, step, mode, dtype, input.device)
-        if bytes_:
-            return _resize_bytes(input, dim, first, weights)
-        taps = cresset.arange(weights.size(1), device=input.device)
-        matrix = weights.new_zeros(size, old + len(taps)).scatter(1, first[:, None] + taps, weights)[:, :old]
-        return input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
-
+        return _resize_bytes(input, dim, *_filter(old, size, step, mode, dtype, input.device))
     at = cresset.arange(size, dtype=dtype, device=input.device)
     at = at * step if align_corners else (at + 0.5) * step - 0.5
     if mode == "bicubic":
