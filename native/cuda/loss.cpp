@@ -83,15 +83,7 @@ struct Arguments {
   }
   int64_t column_blocks() const { return samples.outer * divide_up(samples.inner, samples.across); }
   int64_t sample_blocks() const { return divide_up(samples.count, kColumnBlock); }
-  // Threads of a row, so that each has a few vectors.
-  int threads() const {
-    const int64_t vectors = divide_up(samples.n, vector());
-    if (vectors < 32) return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(vectors, 2))));
-    return vectors >= 2048 ? 512 : vectors >= 512 ? 256 : vectors >= 256 ? 128 : 32;
-  }
-  int vector() const { return static_cast<int>(16 / size_of(type)); }
-  int64_t row_block() const { return std::max<int64_t>(threads(), 128); }
-  int64_t row_blocks() const { return divide_up(samples.count, row_block() / threads()); }
+  RowPlan rows() const { return rows_walked(samples.count, samples.n, size_of(type)); }
 };
 
 // Pairs of the losses and the weights of all samples.
@@ -128,9 +120,10 @@ void run_cross_entropy(Call& c) {
   const Arguments a(c, place, 0, true, kNumber);
   if (!a.fits) return execute_on_host(c, device);
   const Tensor pairs = loss_pairs(a, device);
+  const RowPlan rows = a.rows();
   if (a.samples.inner == 1)
-    kRows.launch(place, {a.type, a.parameter, 0, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0,
-                 a.samples, pairs.bytes(), each_of(c), c.out(2).bytes());
+    kRows.launch(place, {a.type, a.parameter, 0, rows.threads, rows.vector, 1}, rows.blocks, rows.block, 0, a.samples,
+                 pairs.bytes(), each_of(c), c.out(2).bytes());
   else
     kColumns.launch(place, {a.type, a.parameter, 1, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples,
                     pairs.bytes(), each_of(c), c.out(2).bytes());
@@ -166,8 +159,9 @@ bool cross_entropy_gradient(const Call& c, char* dx) {
   if (!a.fits) return false;
   const LossGrads g(c, a.type, 7);
   const Tensor statistics = contiguous(c.tensor(8));
+  const RowPlan rows = a.rows();
   if (a.samples.inner == 1)
-    kGradientRows.launch(place, {a.type, a.parameter, 5, a.threads(), a.vector(), 1}, a.row_blocks(), a.row_block(), 0,
+    kGradientRows.launch(place, {a.type, a.parameter, 5, rows.threads, rows.vector, 1}, rows.blocks, rows.block, 0,
                          a.samples, g.values, statistics.bytes(), dx);
   else
     kGradientColumns.launch(place, {a.type, a.parameter, 6, 1, 1, 1}, a.column_blocks(), kColumnBlock, 0, a.samples,

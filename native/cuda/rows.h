@@ -9,6 +9,7 @@
 namespace cresset::cuda {
 
 struct RowPlan {
+  RowPlan() = default;
   int threads = 512, vector = 1, per = 1;
   bool in_registers = false;
   int64_t block = 512, blocks = 0;
@@ -43,5 +44,20 @@ struct RowPlan {
     blocks = divide_up(rows, block / threads);
   }
 };
+
+// Rows that are walked, however long they are: as many threads as have a few vectors each.
+inline RowPlan rows_walked(int64_t rows, int64_t n, int64_t width) {
+  RowPlan plan;
+  plan.vector = static_cast<int>(std::max<int64_t>(1, 16 / width));
+  const int64_t vectors = divide_up(n, plan.vector);
+  plan.threads = vectors < 32      ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(vectors, 2))))
+                 : vectors >= 2048 ? 512
+                 : vectors >= 512  ? 256
+                 : vectors >= 256  ? 128
+                                   : 32;
+  plan.block = std::max<int64_t>(plan.threads, 128);
+  plan.blocks = divide_up(rows, plan.block / plan.threads);
+  return plan;
+}
 
 }  // namespace cresset::cuda

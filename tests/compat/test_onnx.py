@@ -346,6 +346,7 @@ def test_resizing(mode, settings):
     free = {0: {0: "n", 2: "h", 3: "w"}}
     check(lambda x: F.interpolate(x, mode=mode, **settings), [floats(2, 3, 6, 7)], [[floats(3, 3, 8, 9)]], free=free)
     if mode.startswith("bi"):
+        check(lambda x: F.interpolate(x, mode=mode, antialias=True, **settings), [floats(2, 3, 6, 7)])
         check(
             lambda x: F.interpolate(x, mode=mode, align_corners=True, **settings),
             [floats(2, 3, 6, 7)],

@@ -10,7 +10,7 @@ from . import autocast, homes, registry
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
     "formulas", "view", "view_in_place", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan",
-    "softmax", "normalization", "loss", "alignments", "indexing", "scatter",
+    "softmax", "normalization", "loss", "margin", "alignments", "indexing", "scatter",
     "sorting", "matmul", "matmul_contraction", "cross", "attention", "recurrence", "convolution", "pooling",
     "rearrange", "join", "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",

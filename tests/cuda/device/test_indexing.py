@@ -327,7 +327,7 @@ class TestFaults:
             torch.cat([table(3).cuda(), table(3)])
 
 
-@pytest.mark.parametrize("bins, count", [(7, 5000), (40, 3000), (3000, 5000)])
+@pytest.mark.parametrize("bins, count", [(7, 5000), (40, 3000), (3000, 5000), (9000, 40000)])
 def test_sums_through_an_index_are_as_exact_as_floats_and_the_same_on_every_run(bins, count):
     generator = torch.Generator().manual_seed(4)
     index = torch.randint(0, bins, (count,), generator=generator)

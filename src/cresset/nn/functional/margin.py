@@ -94,12 +94,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     index = target.reshape(-1, 1)
     if index.device.type == "cpu" and bool(all_samples((index < 0) | (index >= classes)).any()):
         raise RuntimeError(f"multi_margin_loss: target out of range; the {classes} classes are numbered from 0")
-    loss = (float(margin) - scores.gather(1, index) + scores).clamp_min(0)
-    if p == 2:
-        loss = loss * loss
-    if weight is not None:
-        loss = loss * weight[index]
-    loss = loss.scatter(1, index, 0.0).sum(1) / classes
+    loss = cresset._multi_margin_loss(scores, index.reshape(-1), int(p), float(margin), weight)
     return reduce_loss(loss.reshape(()) if input.ndim < 2 and target.ndim == 0 else loss, reduction)
 
 

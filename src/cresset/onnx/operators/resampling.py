@@ -39,7 +39,8 @@ def _can_resize(
     recompute_scale_factor=None,
     antialias=False,
 ):
-    return mode in RESIZE_MODES and not antialias and input.dtype in (cresset.float32, cresset.float16)
+    can = not antialias or (opset >= 18 and mode in ("bilinear", "bicubic"))
+    return can and mode in RESIZE_MODES and input.dtype in (cresset.float32, cresset.float16)
 
 
 @exports_function("interpolate", _can_resize)
@@ -63,7 +64,9 @@ def interpolate(
     elif mode == "nearest-exact":
         settings["nearest_mode"] = "round_prefer_ceil"
     elif mode == "bicubic":
-        settings["cubic_coeff_a"] = -0.75
+        settings["cubic_coeff_a"] = -0.5 if antialias else -0.75
+    if antialias:
+        settings |= {"antialias": 1, "exclude_outside": 1}
     rank = len(input.shape)
     if scale_factor is not None and not recompute_scale_factor:
         factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * (rank - 2)
