@@ -20,7 +20,8 @@ struct ComplexRange<float> {
   static constexpr float huge = 8.5e37f;                     // a quarter of the largest number
   static constexpr float tiny = 1e-30f;                      // sums and products below it lose digits
   static constexpr float rescue = 1.152921504606846976e18f;  // 2^60: lifts tiny numbers
-  static constexpr float ln_rescue = 41.5888308335967186f;
+  static constexpr float square_from = 8.8817842e-16f, square_to = 1.1529215e18f;  // 2^-50, 2^60: squares lose nothing
+  static constexpr float lift = 1.2676506e30f, ln_lift = 69.3147180559945309f;     // 2^100: brings others between them
   static constexpr float far = 32768.0f;     // 1 beside its square does not count
   static constexpr float end = 67108864.0f;  // nor beside itself
   static constexpr float near = 1e-15f;      // the inverse of its square is near infinity
@@ -32,7 +33,8 @@ struct ComplexRange<double> {
   static constexpr double huge = 4.4e307;
   static constexpr double tiny = 1e-290;
   static constexpr double rescue = 4.14951556888099295851e180;  // 2^600
-  static constexpr double ln_rescue = 415.888308335967185650;
+  static constexpr double square_from = 3.8725919148493183e-121, square_to = 3.2733906078961419e150;  // 2^-400, 2^500
+  static constexpr double lift = 4.14951556888099295851e180, ln_lift = 415.888308335967185650;        // 2^600
   static constexpr double far = 1073741824.0;
   static constexpr double end = 36028797018963968.0;
   static constexpr double near = 1e-150;
@@ -121,23 +123,25 @@ CRESSET_DEVICE Complex<T> expm1(Complex<T> z) {
 
 // ---- logarithms ----
 
-// log|z|. Near |z| = 1 from |z|^2 - 1, in which products are exact, so that nothing is lost when they cancel.
+// log|z| from |z|^2 in two numbers, the second what rounding took from the first: near 1, where the logarithm is of that
+// size, nothing is lost. One way for all numbers, since threads side by side would go each way in turn; only those whose
+// squares over- or underflow are scaled.
 template <typename T>
 CRESSET_DEVICE T log_of_size(Complex<T> z) {
   using Range = ComplexRange<T>;
-  const T x = scalar::abs(z.re), y = scalar::abs(z.im), large = x < y ? y : x, small = x < y ? x : y;
-  if (large > Range::huge && large < static_cast<T>(INFINITY)) {
-    return scalar::log(scalar::hypot(T(0.25) * large, T(0.25) * small)) + T(1.38629436111989061883);
+  T x = scalar::abs(z.re), y = scalar::abs(z.im), back = T(0);
+  if (is_infinity(x) || is_infinity(y)) return static_cast<T>(INFINITY);
+  const T either = x < y ? y : x;
+  if (either > Range::square_to || either < Range::square_from) {
+    const bool shrinks = either > Range::square_to;
+    const T scale = shrinks ? T(1) / Range::lift : Range::lift;
+    x *= scale, y *= scale, back = shrinks ? Range::ln_lift : -Range::ln_lift;
   }
-  if (large < Range::tiny) {
-    return scalar::log(scalar::hypot(large * Range::rescue, small * Range::rescue)) - Range::ln_rescue;
-  }
-  if (large > T(0.5) && large < T(1.5)) {
-    const T a = large * large, b = small * small;
-    const T excess = b < T(0.25) ? (a - T(1)) + b : (a - T(0.5)) + (b - T(0.5));
-    return T(0.5) * scalar::log1p(excess + (scalar::fma(large, large, -a) + scalar::fma(small, small, -b)));
-  }
-  return scalar::log(scalar::hypot(x, y));
+  const T large = x < y ? y : x, small = x < y ? x : y;
+  const T a = large * large, b = small * small, sum = a + b;
+  const T lost = ((a - sum) + b) + (scalar::fma(large, large, -a) + scalar::fma(small, small, -b));
+  const T log = scalar::log(sum);
+  return T(0.5) * (sum > T(0) ? log + lost / sum : log) + back;
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> log(Complex<T> z) {
