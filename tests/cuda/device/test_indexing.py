@@ -57,6 +57,18 @@ class TestReading:
             i,
         )
 
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.complex128])
+    def test_a_list_for_each_dimension(self, dtype):
+        x, i, j = table(7, 12, dtype=dtype), numbers(7, 31, 67), numbers(12, 31, 67) - 12
+        agree(lambda x, i, j: [x[i, j], x.t()[j, i], x[::2][i % 4, j], x[i[1:, 0], j[:-1, 3]]], x, i, j)
+        agree(lambda x, i, j: [x[i.flatten()[1:], j.flatten()[1:]], x[i[:0], j[:0]]], x, i, j)
+        agree(lambda x, i: x.reshape(7, 3, 4)[i, i % 3, i % 4], x, i)
+
+    def test_a_bad_index_in_one_of_several_lists_is_named(self):
+        i = torch.zeros(9, dtype=torch.int64)
+        with pytest.raises(IndexError, match="12"):
+            table(7, 12).cuda()[i.cuda(), i.index_fill(0, torch.tensor([5]), 12).cuda()].cpu()
+
     def test_gather(self):
         x = table(5, 6, 3)
         for dim in range(3):

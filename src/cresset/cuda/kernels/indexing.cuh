@@ -1,12 +1,12 @@
-// Lists of indices: several joined to one list of offsets, and positions repeated. OFFSETS, REPEAT: which kernel is
-// wanted.
+// Lists of indices: several joined to one list of offsets, or each an element read right away, and positions repeated.
+// OFFSETS, ELEMENTS, REPEAT: which kernel is wanted.
 #pragma once
 #include "divider.cuh"
 #include "fault.cuh"
 
 constexpr int kMostDims = 8;
 
-#ifdef OFFSETS
+#if defined(OFFSETS) || defined(ELEMENTS)
 struct List {
   const int64_t* index;
   int64_t scale, bound, wrap;
@@ -20,7 +20,49 @@ struct Lists {
   Divider sizes[kMostDims];
   List lists[LISTS];
 };
+// The offset that an index of list k, at position `at`, stands for.
+__device__ __forceinline__ int64_t offset_of(const Lists& l, int k, int64_t value, int64_t at) {
+  const int64_t place = value < 0 ? value + l.lists[k].wrap : value;
+  if (static_cast<uint64_t>(place) < static_cast<uint64_t>(l.lists[k].bound)) return place * l.lists[k].scale;
+  report(l.fault, static_cast<int32_t>(l.operation), value, at, l.lists[k].bound);
+  return 0;
+}
+#endif
 
+#ifdef ELEMENTS
+// x[i, j, k] where each dimension has a list and all lists lie alike: a thread reads four neighbors of each.
+extern "C" __global__ void __launch_bounds__(256)
+    index_elements(const Lists l, const typename Words<WORD>::type* x, typename Words<WORD>::type* out) {
+  after_earlier_work();
+  constexpr int kEach = 4;
+  using Word = typename Words<WORD>::type;
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * kEach;
+  if (first >= l.count) return;
+  int64_t offset[kEach] = {};
+  if (first + kEach <= l.count) {
+    Vector<int64_t, kEach> value[LISTS];
+#pragma unroll
+    for (int k = 0; k < LISTS; ++k) value[k] = load_vector<kEach>(l.lists[k].index + first);
+#pragma unroll
+    for (int k = 0; k < LISTS; ++k)
+#pragma unroll
+      for (int u = 0; u < kEach; ++u) offset[u] += offset_of(l, k, value[k][u], first + u);
+    Vector<Word, kEach> words;
+#pragma unroll
+    for (int u = 0; u < kEach; ++u) words[u] = x[offset[u]];
+    store_vector(out + first, words);
+    return;
+  }
+  for (int64_t i = first; i < l.count; ++i) {
+    int64_t at = 0;
+#pragma unroll
+    for (int k = 0; k < LISTS; ++k) at += offset_of(l, k, l.lists[k].index[i], i);
+    out[i] = x[at];
+  }
+}
+#endif
+
+#ifdef OFFSETS
 // x[i, j, k]: the sum of what each index stands for.
 extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
   after_earlier_work();
@@ -40,13 +82,7 @@ extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
   }
   int64_t offset = 0;
 #pragma unroll
-  for (int k = 0; k < LISTS; ++k) {
-    const int64_t value = l.lists[k].index[at[k]], place = value < 0 ? value + l.lists[k].wrap : value;
-    if (static_cast<uint64_t>(place) < static_cast<uint64_t>(l.lists[k].bound))
-      offset += place * l.lists[k].scale;
-    else
-      report(l.fault, static_cast<int32_t>(l.operation), value, at[k], l.lists[k].bound);
-  }
+  for (int k = 0; k < LISTS; ++k) offset += offset_of(l, k, l.lists[k].index[at[k]], at[k]);
   l.offsets[i] = offset;
 }
 #endif
