@@ -12,6 +12,7 @@ constexpr int kBlock = 256, kTile = kBlock * 16, kDigits = 256;  // as in radix_
 const KernelFamily kCount("radix_sort.cuh", "count_digits", {"KEY", "FIRST", "BY_ROW"}, {"-DCOUNT"});
 const KernelFamily kSum("radix_sort.cuh", "sum_counts", {"KEY", "FIRST", "BY_ROW"}, {"-DSUM"});
 const KernelFamily kMove("radix_sort.cuh", "move_by_digit", {"KEY", "FIRST", "BY_ROW"}, {"-DMOVE"});
+const KernelFamily kFew("radix_sort.cuh", "sort_few", {"KEY", "ITEMS"}, {"-DFEW"});
 
 }  // namespace
 
@@ -19,6 +20,14 @@ SortedKeys sort_keys(const Place& place, const Tensor& keys, int64_t n, int bits
   const Device device = keys.device();
   const Dtype kind = keys.dtype() == Dtype::i64 ? Dtype::u64 : Dtype::u32;
   const int64_t rows = row_length ? n / row_length : 1;
+  if (rows == 1 && n <= kBlock * (kind == Dtype::u64 ? 8 : 16)) {
+    const SortedKeys sorted{empty({{n}}, keys.dtype(), device), empty({{n}}, Dtype::i32, device)};
+    int items = 1;
+    while (kBlock * items < n) items *= 2;
+    kFew.launch(place, {kind, items}, 1, kBlock, 0, keys.bytes(), sorted.keys.bytes(), sorted.positions.bytes(),
+                static_cast<int32_t>(n), static_cast<int32_t>(bits));
+    return sorted;
+  }
   // One pass at least, which writes the positions down.
   const int passes = bits > 8 ? (bits + 7) / 8 : 1, row_passes = rows > 1 ? (bits_for(rows - 1) + 7) / 8 : 0;
   const auto tiles = static_cast<int32_t>(divide_up(n, kTile));

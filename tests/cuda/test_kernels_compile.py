@@ -97,7 +97,7 @@ KERNELS = {
     "radix_sort.cuh": [
         f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row}"
         for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for first, by_row in ((1, 0), (0, 0), (0, 1))
-    ],
+    ] + ["FEW KEY=dtype_u32 ITEMS=16", "FEW KEY=dtype_u64 ITEMS=8", "FEW KEY=dtype_u32 ITEMS=1"],
     "random.cuh": [
         *(f"ELEMENT=dtype_{t} KIND={kind}" for kind in range(6) for t in ("f32", "f64", "bf16")),
         *(f"ELEMENT=dtype_{t} KIND={kind}" for kind in (6, 7, 8) for t in ("i64", "b8", "f16")),

@@ -2,11 +2,46 @@
 // each tile, sum the counts, move. Each pass keeps the order of equal digits.
 //
 // KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and
-// not in memory. BY_ROW: the digit is one of position / length.
+// not in memory. BY_ROW: the digit is one of position / length. FEW: one block makes all passes, in shared memory, ITEMS
+// keys a thread.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
 
+#ifdef FEW
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    sort_few(const KEY* keys, KEY* to_keys, int32_t* to_positions, int32_t n, int32_t bits) {
+  after_earlier_work();
+  __shared__ DigitCounts places_of;
+  __shared__ KEY staged[kSortBlock * ITEMS];
+  __shared__ uint16_t from[kSortBlock * ITEMS];
+  const int32_t first = static_cast<int32_t>(threadIdx.x / 32 * ITEMS * 32 + threadIdx.x % 32);
+  KEY key[ITEMS];
+  uint16_t position[ITEMS];
+  uint32_t digit[ITEMS], place[ITEMS];
+#pragma unroll
+  for (int j = 0; j < ITEMS; ++j) {
+    key[j] = first + j * 32 < n ? keys[first + j * 32] : KEY(0);
+    position[j] = static_cast<uint16_t>(first + j * 32);
+  }
+#pragma unroll 1
+  for (int32_t shift = 0; shift < bits; shift += 8) {
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j)  // those beyond the end stay behind all others
+      digit[j] = first + j * 32 < n ? static_cast<uint32_t>(key[j] >> shift) & 255 : 255;
+    place_by_digit(digit, place, places_of);
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) staged[place[j]] = key[j], from[place[j]] = position[j];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) key[j] = staged[first + j * 32], position[j] = from[first + j * 32];
+    __syncthreads();
+  }
+#pragma unroll
+  for (int j = 0; j < ITEMS; ++j)
+    if (first + j * 32 < n) to_keys[first + j * 32] = key[j], to_positions[first + j * 32] = position[j];
+}
+#else
 constexpr int kItems = 16, kTile = kSortBlock * kItems;
 
 __device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t shift, const Divider& length) {
@@ -134,4 +169,5 @@ extern "C" __global__ void __launch_bounds__(kSortBlock)
     if (i < valid) to_positions[to[j]] = staged_positions[i];
   }
 }
+#endif
 #endif
