@@ -201,6 +201,23 @@ void run_embedding(Call& c) {
   read_indexed(w, size_of(weight.dtype()), {Place(weight.device()), weight.device(), indices.dtype(), number});
 }
 
+void run_bags(Call& c) {
+  static const int number = operation_number("embedding");
+  static const KernelFamily kBags("indexing.cuh", "bags_of_rows", {"T", "VECTOR"}, {"-DBAGS"});
+  const Tensor weight = contiguous_on_device(c.tensor(0)), indices = contiguous_on_device(c.tensor(1)), out = c.out();
+  if (is_empty(out)) return;
+  const int64_t width = out.size(1), length = indices.size(1), rows = weight.size(0);
+  check_index(rows > 0, "embedding: the weight has no rows");
+  int64_t vector = 16 / size_of(out.dtype());
+  while (width % vector || reinterpret_cast<uintptr_t>(weight.bytes()) % static_cast<uintptr_t>(vector * size_of(out.dtype())))
+    vector /= 2;
+  const Place place(out.device());
+  kBags.launch(place, {out.dtype(), static_cast<int>(vector)}, divide_up(out.numel() / vector, 256), 256, 0,
+               weight.bytes(), indices.bytes(), out.bytes(), out.numel(), width, length, rows,
+               c.boolean(2) ? static_cast<double>(length) : 1.0, fault_place(place.device),
+               static_cast<int32_t>(number));
+}
+
 void run_embedding_backward(Call& c) {
   static const int number = operation_number("embedding_dense_backward");
   const Tensor grad = contiguous_on_device(c.tensor(0)), indices = contiguous_on_device(c.tensor(1)), out = c.out();
@@ -257,6 +274,7 @@ REGISTER_KERNELS(indexing) {
   r.set_kernel("nonzero", DeviceType::cuda, run_nonzero);
   r.set_kernel("nonzero_numpy", DeviceType::cuda, run_nonzero_numpy);
   r.set_kernel("embedding", DeviceType::cuda, run_embedding);
+  r.set_kernel("_embedding_bags", DeviceType::cuda, run_bags);
   r.set_kernel("embedding_dense_backward", DeviceType::cuda, run_embedding_backward);
 }
 

@@ -1,5 +1,8 @@
 // Reading through indices and masks: x[i], gather, index_select, take, masked_select, nonzero, embedding.
+#include <memory>
+
 #include "base/checked.h"
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/registration.h"
 #include "ops/indexed_walk.h"
@@ -225,6 +228,56 @@ void run_embedding(Call& c) {
   read_indexed(w, size_of(weight.dtype()));
 }
 
+// ---------------------------------------------------------------- bags of rows
+
+template <class T>
+struct BagSum {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* table, const int64_t* index, int64_t length, int64_t width, opmath<T> divisor,
+                          opmath<T>* __restrict sums, T* out) {
+    using A = opmath<T>;
+    const T* row = table + index[0] * width;
+    for (int64_t k = 0; k < width; ++k) sums[k] = static_cast<A>(row[k]);
+    for (int64_t i = 1; i < length; ++i) {
+      row = table + index[i] * width;
+      for (int64_t k = 0; k < width; ++k) sums[k] += static_cast<A>(row[k]);
+    }
+    for (int64_t k = 0; k < width; ++k) out[k] = static_cast<T>(sums[k] / divisor);
+  }
+};
+
+void infer_bags(Call& c) {
+  const Tensor weight = c.tensor(0), indices = c.tensor(1);
+  check(weight.dim() == 2 && indices.dim() == 2 && indices.size(1) > 0 && indices.dtype() == Dtype::i64,
+        "_embedding_bags: expected a matrix of weights and one of int64 indices, got shapes ", list(weight.sizes()),
+        " and ", list(indices.sizes()), " of ", name_of(indices.dtype()));
+  check_implemented(is_floating(weight.dtype()) && size_of(weight.dtype()) > 1,
+                    "\"embedding_bag\" not implemented for '", name_of(weight.dtype()), "'");
+  c.promise({{indices.size(0), weight.size(1)}}, weight.dtype(), weight.device());
+}
+void run_bags(Call& c) {
+  const Tensor weight = contiguous(c.tensor(0)), indices = contiguous(c.tensor(1)), out = c.out();
+  const int64_t width = out.size(1), length = indices.size(1), rows = weight.size(0);
+  const int64_t* all = indices.data<int64_t>();
+  for (int64_t i = 0; i < indices.numel(); ++i)
+    check_index(static_cast<uint64_t>(all[i]) < static_cast<uint64_t>(rows), "embedding: index out of range in self; index ",
+                all[i], " is out of bounds for dimension 0 with size ", rows);
+  visit_floating(weight.dtype(), "embedding_bag", [&]<class T>() {
+    using A = opmath<T>;
+    const A divisor = c.boolean(2) ? static_cast<A>(length) : A(1);
+    const T* table = weight.data<T>();
+    T* to = out.data<T>();
+    parallel_for(out.size(0), std::max<int64_t>(1, kParallelGrain / (length * width + 1)),
+                 [&](int64_t begin, int64_t end) {
+                   const auto sums = std::make_unique_for_overwrite<A[]>(static_cast<size_t>(width));
+                   for (int64_t bag = begin; bag < end; ++bag) {
+                     run_vectorized<BagSum<T>>(table, all + bag * length, length, width, divisor, sums.get(),
+                                               to + bag * width);
+                   }
+                 });
+  });
+}
+
 // The gradient of embedding's weight: the rows of grad, summed by index. The rows of `padding_idx` get none; with
 // scale_grad_by_freq each row counts by one over the number of times its index occurs.
 void infer_embedding_backward(Call& c) {
@@ -282,6 +335,8 @@ void run_embedding_backward(Call& c) {
 }  // namespace
 
 REGISTER(indexing) {
+  r.add("_embedding_bags(Tensor weight, Tensor indices, bool mean) -> Tensor", infer_bags, run_bags, kFunctionOnly,
+        "EmbeddingBagBackward0");
   constexpr uint32_t kInternal =
       kFunctionOnly | kMethodOnly;  // for other operators and derivatives, under no public name
   r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kInternal);

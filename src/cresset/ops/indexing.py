@@ -174,6 +174,25 @@ def _(grad, indices, padding_idx, scale_grad_by_freq):
     yield back
 
 
+embedding_bags = operator("_embedding_bags", """The sums of the rows of `weight` that each row of `indices` names, or
+    with `mean` their means.
+
+    >>> cresset._embedding_bags(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([[1, 0], [1, 1]]), False)
+    tensor([[4., 6.],
+            [6., 8.]])
+    """)  # fmt: skip
+
+
+@embedding_bags.derivative
+def _(grad, weight_info, indices, mean):
+    def of_weight():
+        bags, length = indices.shape
+        each = (grad / length if mean else grad).unsqueeze(1).expand(bags, length, grad.size(1))
+        return embedding_backward(each, indices, weight_info.shape[0], -1, False)
+
+    yield of_weight
+
+
 # --- inside vmap ---
 
 batch("nonzero", "nonzero_numpy", "masked_select")("dynamic")
@@ -287,6 +306,17 @@ def _(call):
     return call.run(table.flatten(0, 1), _shifted(call, 1, table.shape[1]), -1, *rest[1:])
 
 
+@batch("_embedding_bags")
+def _(call):
+    weight, _, mean = call.args
+    if call.dims[0] is None:
+        places = call.front(1)
+    else:
+        weight = call.front(0)
+        places, weight = _shifted(call, 1, weight.shape[1]), weight.flatten(0, 1)
+    return call.run(weight, places.flatten(0, 1), mean).unflatten(0, (call.size, -1))
+
+
 def _shifted(call, i, rows):
     """The indices of each sample, behind the rows of the samples before."""
     places = call.full(i)
@@ -308,6 +338,12 @@ def _(call):
 @onnx("embedding")
 def _(g, weight, indices):
     return g.op("Gather", weight, g.places(indices), axis=0)
+
+
+@onnx("_embedding_bags")
+def _(g, weight, indices, mean):
+    rows = g.op("Gather", weight, g.places(indices), axis=0)
+    return g.reduce("ReduceMean" if mean else "ReduceSum", rows, [1], False)
 
 
 @onnx("index_select")

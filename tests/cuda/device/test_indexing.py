@@ -426,3 +426,21 @@ def test_extremes_of_a_long_list(bins, reduce, dtype):
         lambda x, i, s: x.scatter_reduce(0, i, s, reduce, include_self=False),
         table(bins, dtype=dtype), numbers(bins, 40000), table(40000, dtype=dtype),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("width", [8, 5])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_rows_are_those_of_the_cpu_with_their_gradients(mode, width, dtype):
+    tolerance = 2e-2 if dtype is torch.bfloat16 else 1e-6
+    agree_with_gradients(
+        lambda w, i: torch.nn.functional.embedding_bag(i, w, mode=mode),
+        table(11, width, dtype=dtype),
+        numbers(11, 70, 7),
+        tolerance=tolerance,
+    )
+
+
+def test_a_row_that_is_not_there_is_named_by_its_bag():
+    with pytest.raises(IndexError, match="11"):
+        torch.nn.functional.embedding_bag(torch.tensor([[0, 11]]).cuda(), table(11, 4).cuda()).cpu()

@@ -1,5 +1,6 @@
 // Lists of indices: several joined to one list of offsets, or each an element read right away, and positions repeated.
-// OFFSETS, ELEMENTS, REPEAT: which kernel is wanted.
+// OFFSETS, ELEMENTS, BAGS, REPEAT: which kernel is
+// wanted.
 #pragma once
 #include "divider.cuh"
 #include "fault.cuh"
@@ -84,6 +85,44 @@ extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
 #pragma unroll
   for (int k = 0; k < LISTS; ++k) offset += offset_of(l, k, l.lists[k].index[at[k]], at[k]);
   l.offsets[i] = offset;
+}
+#endif
+
+#ifdef BAGS
+// out[bag] = the sum of the rows that the bag's indices name, over `divisor`. A thread has VECTOR neighbors of a row.
+extern "C" __global__ void __launch_bounds__(256)
+    bags_of_rows(const T* table, const int64_t* indices, T* out, int64_t count, int64_t width, int64_t length,
+                 int64_t rows, double divisor, Fault* fault, int32_t operation) {
+  after_earlier_work();
+  using A = opmath<T>;
+  constexpr int kUnroll = 4;
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
+  if (at >= count) return;
+  const int64_t bag = at / width, column = at - bag * width;
+  const int64_t* own = indices + bag * length;
+  A sums[VECTOR] = {};
+  for (int64_t first = 0; first < length; first += kUnroll) {
+    Vector<T, VECTOR> row[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (first + u >= length) continue;
+      int64_t index = own[first + u];
+      if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(rows)) {
+        report(fault, operation, index, bag * length + first + u, rows);
+        index = 0;
+      }
+      row[u] = load_vector<VECTOR>(table + index * width + column);
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < length)
+#pragma unroll
+        for (int k = 0; k < VECTOR; ++k) sums[k] += convert<A>(row[u][k]);
+  }
+  Vector<T, VECTOR> result;
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) result[k] = convert<T>(sums[k] / static_cast<A>(divisor));
+  store_vector(out + at, result);
 }
 #endif
 

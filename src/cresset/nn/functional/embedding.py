@@ -164,7 +164,10 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[kept]
 
+    plain = bag is None and per_sample_weights is None and not (scale_grad_by_freq or sparse)
     try:
+        if plain and weight.is_floating_point() and weight.dtype.itemsize > 1:
+            return cresset._embedding_bags(weight, input.long().view(bags, -1), mode == "mean")
         rows = cresset.embedding(weight, input.long(), -1, scale_grad_by_freq, sparse)
     except IndexError:
         wrong = input[(input < 0) | (input >= count)][0]
