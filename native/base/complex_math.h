@@ -22,9 +22,9 @@ struct ComplexRange<float> {
   static constexpr float rescue = 1.152921504606846976e18f;  // 2^60: lifts tiny numbers
   static constexpr float square_from = 8.8817842e-16f, square_to = 1.1529215e18f;  // 2^-50, 2^60: squares lose nothing
   static constexpr float lift = 1.2676506e30f, ln_lift = 69.3147180559945309f;     // 2^100: brings others between them
-  static constexpr float far = 32768.0f;     // 1 beside its square does not count
-  static constexpr float end = 67108864.0f;  // nor beside itself
-  static constexpr float near = 1e-15f;      // the inverse of its square is near infinity
+  static constexpr float far = 32768.0f;                                           // 1 beside its square does not count
+  static constexpr float end = 67108864.0f;                                        // nor beside itself
+  static constexpr float near = 1e-15f;  // the inverse of its square is near infinity
 };
 template <>
 struct ComplexRange<double> {
@@ -32,7 +32,7 @@ struct ComplexRange<double> {
   static constexpr double tanh_is_one = 22.0;
   static constexpr double huge = 4.4e307;
   static constexpr double tiny = 1e-290;
-  static constexpr double rescue = 4.14951556888099295851e180;  // 2^600
+  static constexpr double rescue = 4.14951556888099295851e180;                                        // 2^600
   static constexpr double square_from = 3.8725919148493183e-121, square_to = 3.2733906078961419e150;  // 2^-400, 2^500
   static constexpr double lift = 4.14951556888099295851e180, ln_lift = 415.888308335967185650;        // 2^600
   static constexpr double far = 1073741824.0;
@@ -123,9 +123,9 @@ CRESSET_DEVICE Complex<T> expm1(Complex<T> z) {
 
 // ---- logarithms ----
 
-// log|z| from |z|^2 in two numbers, the second what rounding took from the first: near 1, where the logarithm is of that
-// size, nothing is lost. One way for all numbers, since threads side by side would go each way in turn; only those whose
-// squares over- or underflow are scaled.
+// log|z| from |z|^2 in two numbers, the second what rounding took from the first: near 1, where the logarithm is of
+// that size, nothing is lost. One way for all numbers, since threads side by side would go each way in turn; only those
+// whose squares over- or underflow are scaled.
 template <typename T>
 CRESSET_DEVICE T log_of_size(Complex<T> z) {
   using Range = ComplexRange<T>;

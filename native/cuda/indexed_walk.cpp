@@ -333,17 +333,17 @@ bool add_whole_numbers(const IndexedWalk& w, int64_t count, const IndexedOn& on)
   const auto buckets = static_cast<int32_t>(divide_up(span, int64_t{1} << shift));
   const auto room = static_cast<int32_t>(std::min(38, 62 - 24 - bits_for(count)));
   const Tensor counts = full({{buckets}}, Scalar(0), Dtype::i32, on.device),
-               starts = empty({{buckets + 1}}, Dtype::i32, on.device),
-               next = empty({{buckets}}, Dtype::i32, on.device), filled = empty({{count}}, Dtype::i64, on.device);
+               starts = empty({{buckets + 1}}, Dtype::i32, on.device), next = empty({{buckets}}, Dtype::i32, on.device),
+               filled = empty({{count}}, Dtype::i64, on.device);
   const int64_t resident = 2 * properties(on.place.device).multiprocessors;
   kWholeNumbers.launch(on.place, {2, rank, big, on.index}, std::min(divide_up(count, kThreads * 4), resident), kThreads,
                        buckets * 4, walk, counts.bytes(), shift, buckets);
-  kWholeNumbers.launch(on.place, {3, 1, false, Dtype::i64}, 1, kThreads, kThreads / 32 * 4, counts.bytes(), starts.bytes(),
-                       next.bytes(), buckets);
-  kWholeNumbers.launch(on.place, {4, rank, big, on.index}, divide_up(count, kTile), kThreads, kTile * 8 + buckets * 8 + kThreads / 32 * 4,
-                       walk, next.bytes(), filled.bytes(), shift, buckets);
-  kWholeNumbers.launch(on.place, {5, 1, false, Dtype::i64}, buckets, shift < 12 ? 256 : kThreads,
-                       int64_t{12} << shift, w.indexed, starts.bytes(), filled.bytes(), span, shift, room);
+  kWholeNumbers.launch(on.place, {3, 1, false, Dtype::i64}, 1, kThreads, kThreads / 32 * 4, counts.bytes(),
+                       starts.bytes(), next.bytes(), buckets);
+  kWholeNumbers.launch(on.place, {4, rank, big, on.index}, divide_up(count, kTile), kThreads,
+                       kTile * 8 + buckets * 8 + kThreads / 32 * 4, walk, next.bytes(), filled.bytes(), shift, buckets);
+  kWholeNumbers.launch(on.place, {5, 1, false, Dtype::i64}, buckets, shift < 12 ? 256 : kThreads, int64_t{12} << shift,
+                       w.indexed, starts.bytes(), filled.bytes(), span, shift, room);
   return true;
 }
 

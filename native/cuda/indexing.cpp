@@ -81,8 +81,8 @@ Tensor places_of_device_mask(const Tensor& mask, DimsView strides) {
 
 namespace {
 
-// x[i, j] where each dimension has a list, and all lists lie alike: no list of offsets is written, and read again, which
-// would take 1.6 times as long. Undefined: it is something else.
+// x[i, j] where each dimension has a list, and all lists lie alike: no list of offsets is written, and read again,
+// which would take 1.6 times as long. Undefined: it is something else.
 template <int count>
 Tensor elements_of(const Tensor& input, std::span<const Tensor> lists, int operation) {
   static const KernelFamily family("indexing.cuh", "index_elements", {"LISTS", "WORD"}, {"-DELEMENTS"});
@@ -95,9 +95,8 @@ Tensor elements_of(const Tensor& input, std::span<const Tensor> lists, int opera
   l.operation = operation;
   for (int k = 0; k < count; ++k) {
     const Tensor& index = lists[static_cast<size_t>(k)];
-    if (!index.defined() || index.dtype() != Dtype::i64 || index.device() != input.device() ||
-        !index.is_contiguous() || index.sizes() != lists[0].sizes() || input.size(k) == 0 ||
-        reinterpret_cast<uintptr_t>(index.bytes()) % 16 != 0)
+    if (!index.defined() || index.dtype() != Dtype::i64 || index.device() != input.device() || !index.is_contiguous() ||
+        index.sizes() != lists[0].sizes() || input.size(k) == 0 || reinterpret_cast<uintptr_t>(index.bytes()) % 16 != 0)
       return {};
     l.all[k] = {index.bytes(), input.stride(k), input.size(k), input.size(k), {}};
   }
@@ -113,7 +112,8 @@ void run_index(Call& c) {
   const Tensor input = c.tensor(0);
   const std::span<const Tensor> lists = c.tensors(1);
   if (static_cast<int64_t>(lists.size()) == input.dim() && (lists.size() == 2 || lists.size() == 3))
-    if (const Tensor out = lists.size() == 2 ? elements_of<2>(input, lists, number) : elements_of<3>(input, lists, number);
+    if (const Tensor out =
+            lists.size() == 2 ? elements_of<2>(input, lists, number) : elements_of<3>(input, lists, number);
         out.defined())
       return c.give(out);
   if (lists.size() == 1 && lists[0].defined() && lists[0].dtype() == Dtype::b8 && lists[0].sizes() == input.sizes() &&
@@ -209,7 +209,8 @@ void run_bags(Call& c) {
   const int64_t width = out.size(1), length = indices.size(1), rows = weight.size(0);
   check_index(rows > 0, "embedding: the weight has no rows");
   int64_t vector = 16 / size_of(out.dtype());
-  while (width % vector || reinterpret_cast<uintptr_t>(weight.bytes()) % static_cast<uintptr_t>(vector * size_of(out.dtype())))
+  while (width % vector ||
+         reinterpret_cast<uintptr_t>(weight.bytes()) % static_cast<uintptr_t>(vector * size_of(out.dtype())))
     vector /= 2;
   const Place place(out.device());
   kBags.launch(place, {out.dtype(), static_cast<int>(vector)}, divide_up(out.numel() / vector, 256), 256, 0,

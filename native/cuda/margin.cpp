@@ -98,7 +98,8 @@ void run_rows(const Call& c, int first, const char* grads, const Tensor& out) {
   static const int kNumber = operation_number("multi_margin_loss");
   const Place place(out.device());
   const Tensor x = contiguous(c.tensor(first)), targets = contiguous(c.tensor(first + 1)),
-               weights = c.has(first + 4) ? contiguous(convert(c.tensor(first + 4), computed_dtype(x.dtype()))) : Tensor();
+               weights =
+                   c.has(first + 4) ? contiguous(convert(c.tensor(first + 4), computed_dtype(x.dtype()))) : Tensor();
   const Samples s{x.bytes(),
                   targets.bytes(),
                   weights.defined() ? weights.bytes() : nullptr,

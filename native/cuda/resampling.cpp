@@ -43,14 +43,14 @@ void run_resample(Call& c) {
   if (places >= std::numeric_limits<int32_t>::max() || blocks >= std::numeric_limits<int32_t>::max())
     return execute_on_host(c, out.device());
   Resampling r{planes,
-                     places,
-                     Divider(made[1]),
-                     Divider(made[2]),
-                     Divider(place_blocks),
-                     read[0] * read[1] * read[2],
-                     read[1] * read[2],
-                     read[2],
-                     {axes.all[0], axes.all[1], axes.all[2]}};
+               places,
+               Divider(made[1]),
+               Divider(made[2]),
+               Divider(place_blocks),
+               read[0] * read[1] * read[2],
+               read[1] * read[2],
+               read[2],
+               {axes.all[0], axes.all[1], axes.all[2]}};
   const Place place(out.device());
   const auto is_wide = [](const ResampledAxis& a) { return a.mode >= kWideLinear; };
   int taps = 1;
@@ -68,8 +68,7 @@ void run_resample(Call& c) {
     }
     kTotals.launch(place, {out.dtype(), 0}, divide_up(count, kBlock), kBlock, 0, r);
   }
-  (axes.back ? kBack : kMake)
-      .launch(place, {out.dtype(), taps}, blocks, kBlock, 0, from.bytes(), out.bytes(), r);
+  (axes.back ? kBack : kMake).launch(place, {out.dtype(), taps}, blocks, kBlock, 0, from.bytes(), out.bytes(), r);
   if (out.get() != c.out().get()) copy_into(c.out(), out);
 }
 

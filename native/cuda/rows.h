@@ -50,7 +50,7 @@ inline RowPlan rows_walked(int64_t rows, int64_t n, int64_t width) {
   RowPlan plan;
   plan.vector = static_cast<int>(std::max<int64_t>(1, 16 / width));
   const int64_t vectors = divide_up(n, plan.vector);
-  plan.threads = vectors < 32      ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(vectors, 2))))
+  plan.threads = vectors < 32 ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(vectors, 2))))
                  : vectors >= 2048 ? 512
                  : vectors >= 512  ? 256
                  : vectors >= 256  ? 128

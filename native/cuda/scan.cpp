@@ -7,7 +7,7 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int64_t kBlock = 256, kItems = 8, kTile = kBlock * kItems;  // as in scan.cuh
+constexpr int64_t kBlock = 256, kItems = 8, kTile = kBlock * kItems, kResident = 4;  // as in scan.cuh
 enum Scan : int { kSum, kProduct, kLogSumExp, kLargest, kSmallest };
 
 const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT", "COMPUTED", "RESULT", "KERNEL", "ALIGNED"};
@@ -18,7 +18,7 @@ const KernelFamily kColumns("scan.cuh", "scan_columns", kMacros, {"--fmad=true"}
 void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, const Tensor& indices, int64_t rows,
                int64_t n) {
   const Place place(x.device());
-  const int64_t wanted = 6 * properties(place.device).multiprocessors;
+  const int64_t wanted = kResident * properties(place.device).multiprocessors;
   int64_t chunks = 1, chunk = n;
   if (rows < wanted / 2 && n >= 8 * kTile) {
     chunk = divide_up(n, std::min(divide_up(wanted, rows), n / (4 * kTile)));

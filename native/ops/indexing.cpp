@@ -260,21 +260,21 @@ void run_bags(Call& c) {
   const int64_t width = out.size(1), length = indices.size(1), rows = weight.size(0);
   const int64_t* all = indices.data<int64_t>();
   for (int64_t i = 0; i < indices.numel(); ++i)
-    check_index(static_cast<uint64_t>(all[i]) < static_cast<uint64_t>(rows), "embedding: index out of range in self; index ",
-                all[i], " is out of bounds for dimension 0 with size ", rows);
+    check_index(static_cast<uint64_t>(all[i]) < static_cast<uint64_t>(rows),
+                "embedding: index out of range in self; index ", all[i], " is out of bounds for dimension 0 with size ",
+                rows);
   visit_floating(weight.dtype(), "embedding_bag", [&]<class T>() {
     using A = opmath<T>;
     const A divisor = c.boolean(2) ? static_cast<A>(length) : A(1);
     const T* table = weight.data<T>();
     T* to = out.data<T>();
-    parallel_for(out.size(0), std::max<int64_t>(1, kParallelGrain / (length * width + 1)),
-                 [&](int64_t begin, int64_t end) {
-                   const auto sums = std::make_unique_for_overwrite<A[]>(static_cast<size_t>(width));
-                   for (int64_t bag = begin; bag < end; ++bag) {
-                     run_vectorized<BagSum<T>>(table, all + bag * length, length, width, divisor, sums.get(),
-                                               to + bag * width);
-                   }
-                 });
+    parallel_for(
+        out.size(0), std::max<int64_t>(1, kParallelGrain / (length * width + 1)), [&](int64_t begin, int64_t end) {
+          const auto sums = std::make_unique_for_overwrite<A[]>(static_cast<size_t>(width));
+          for (int64_t bag = begin; bag < end; ++bag) {
+            run_vectorized<BagSum<T>>(table, all + bag * length, length, width, divisor, sums.get(), to + bag * width);
+          }
+        });
   });
 }
 

@@ -1,5 +1,5 @@
-// The loss that asks for a margin between a sample's class and the others: see ops/margin.py. The halves are computed in
-// float.
+// The loss that asks for a margin between a sample's class and the others: see ops/margin.py. The halves are computed
+// in float.
 #include "base/parallel.h"
 #include "dispatch/registration.h"
 #include "ops/computed.h"

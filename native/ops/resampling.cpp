@@ -181,7 +181,8 @@ class AxisTaps {
 template <class T>
 struct BlendTaps {
   template <class Fma>
-  CRESSET_INLINE void run(const typename AxisTaps<T>::Taps& taps, const T* x, int64_t width, int64_t columns, T* __restrict out) {
+  CRESSET_INLINE void run(const typename AxisTaps<T>::Taps& taps, const T* x, int64_t width, int64_t columns,
+                          T* __restrict out) {
     const T* __restrict first = x + taps.at[0] * width;
     for (int64_t c = 0; c < columns; ++c) out[c] = taps.weight[0] * first[c];
     for (int64_t k = 1; k < taps.count; ++k) {
@@ -195,7 +196,8 @@ struct BlendTaps {
 template <class T>
 struct SpreadTaps {
   template <class Fma>
-  CRESSET_INLINE void run(const typename AxisTaps<T>::Taps& taps, const T* __restrict x, int64_t width, int64_t columns, T* out) {
+  CRESSET_INLINE void run(const typename AxisTaps<T>::Taps& taps, const T* __restrict x, int64_t width, int64_t columns,
+                          T* out) {
     for (int64_t k = 0; k < taps.count; ++k) {
       const T weight = taps.weight[k];
       T* __restrict row = out + taps.at[k] * width;
@@ -322,8 +324,8 @@ ResampledAxes::ResampledAxes(const Call& c) : back(c.boolean(5)) {
   for (size_t d = 0; d < rank; ++d) {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     const size_t k = 3 - rank + d;
-    check(olds[d] > 0 && news[d] > 0 && olds[d] < kMost && news[d] < kMost && modes[d] >= kSame && modes[d] <= kLanczos &&
-              (modes[d] != kSame || olds[d] == news[d]) && (modes[d] < kCubic || k > 0),
+    check(olds[d] > 0 && news[d] > 0 && olds[d] < kMost && news[d] < kMost && modes[d] >= kSame &&
+              modes[d] <= kLanczos && (modes[d] != kSame || olds[d] == news[d]) && (modes[d] < kCubic || k > 0),
           "_resample: cannot make ", news[d], " elements of ", olds[d], " in mode ", modes[d]);
     all[k] = {static_cast<int32_t>(olds[d]), static_cast<int32_t>(news[d]), static_cast<int32_t>(modes[d]),
               static_cast<int32_t>(c.boolean(4)), c.real(6 + static_cast<int>(k))};

@@ -35,7 +35,7 @@ KERNELS = {
         "PAIRS T=dtype_f64 POLAR=1 VECTOR=1", "PAIRS T=dtype_f16 POLAR=0 VECTOR=8",
     ],
     "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
-    "indexing.cuh": ["BAGS T=dtype_f32 VECTOR=4", "BAGS T=dtype_bf16 VECTOR=1", "ELEMENTS LISTS=2 WORD=4", "ELEMENTS LISTS=3 WORD=16", "OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
+    "indexing.cuh": ["BAGS T=dtype_f32 VECTOR=4", "BAGS T=dtype_bf16 VECTOR=1", "ELEMENTS LISTS=2 WORD=4", "ELEMENTS LISTS=3 WORD=16", "OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],  # noqa: E501
     "indexed_walk_extremes.cuh": [
         f"T=dtype_{t} HOW={how} STEP={step} RANK=1 BIG=0 INDEX=dtype_i64"
         for t, how, step in (("f32", 2, 0), ("f32", 2, 1), ("bf16", 3, 0), ("f16", 3, 1))

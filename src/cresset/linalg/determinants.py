@@ -87,6 +87,7 @@ class SignAndLog(BatchFunction):
         sign = diagonal.sgn().prod(-1) * _sign_of(pivots).to(A.dtype)
         ctx.factors = LU, pivots
         ctx.save_for_backward(A, sign)
+        ctx.set_materialize_grads(False)
         return sign, diagonal.abs().log().sum(-1)
 
     @staticmethod
@@ -96,7 +97,12 @@ class SignAndLog(BatchFunction):
         """
         A, sign = ctx.saved_tensors
         factor = grad_log
+        if not A.is_complex() and grad_log is None:  # the sign of a real determinant does not change
+            return cresset.zeros_like(A)
         if A.is_complex():
+            grad_log, grad_sign = (
+                cresset.zeros_like(t) if g is None else g for t, g in ((sign.real, grad_log), (sign, grad_sign))
+            )
             factor = cresset.complex(grad_log, -(grad_sign.conj() * sign).imag)
         identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device).expand(A.shape)
         if A.numel() and not cresset.is_grad_enabled():

@@ -15,7 +15,7 @@ TOPICS = (
     "rearrange", "join", "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse",
     "sparse_layout", "nested_layout", "segment", "check",
-    "bits", "quantize", "packed_weights", "padding", "resampling", "grid",
+    "bits", "quantize", "packed_weights", "padding", "columns", "resampling", "grid",
 )  # fmt: skip
 
 for _topic in TOPICS:

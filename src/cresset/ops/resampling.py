@@ -20,8 +20,8 @@ _resample = operator(
     with `back` the other way: to each old element is added what the new ones made of it have.
 
     Args:
-        modes: for each dimension: 0 stays as it is, 1 nearest, 2 nearest-exact, 3 linear, 4 cubic; with filters that are
-            as wide as the step, 5 linear, 6 cubic, 7 Lanczos.
+        modes: for each dimension: 0 stays as it is, 1 nearest, 2 nearest-exact, 3 linear, 4 cubic; with filters as wide
+            as the step, 5 linear, 6 cubic, 7 Lanczos.
         depth_step: from one new element to the next in old ones, along the last dimension but two; and so on.
 
     >>> cresset._resample(cresset.tensor([1.0, 3.0]), [2], [4], [3], False, False, 1.0, 1.0, 0.5)

@@ -48,7 +48,11 @@ __device__ __forceinline__ int64_t offset_of(const Sampled& s, const Corners& c,
 }
 
 #ifdef READ
-extern "C" __global__ void __launch_bounds__(256) grid_read(const T* input, const T* grid, T* out, const Sampled s) {
+// Many corners leave room for few channels at a time: with more registers there would be too few threads to wait for
+// memory together.
+constexpr int kResident = kCorners > 8 || sizeof(A) == 8 ? 2 : 4;  // blocks of a multiprocessor
+extern "C" __global__ void __launch_bounds__(256, kResident)
+    grid_read(const T* input, const T* grid, T* out, const Sampled s) {
   after_earlier_work();
   const uint32_t group = divided(blockIdx.x, s.place_blocks), sample = divided(group, s.channel_groups);
   const int64_t place = static_cast<int64_t>(blockIdx.x - group * s.place_blocks.divisor) * 256 + threadIdx.x,
@@ -67,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(256) grid_read(const T* input, cons
     weights[corner] = c.taps[0].weight[z] * c.taps[1].weight[y] * c.taps[2].weight[x];
   });
   T* to = out + (sample * s.channels + first) * s.places + place;
-#pragma unroll 4
+#pragma unroll(kCorners > 4 ? 2 : 4)
   for (int k = 0; k < channels; ++k) {
     A sum = 0;
 #pragma unroll

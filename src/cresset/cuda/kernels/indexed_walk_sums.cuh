@@ -8,10 +8,10 @@
 // Where few elements get many each (STEP 0, 1): an element has 32 sums, each of the floats of eight neighboring
 // exponents. The sum is exact: 24 + 7 bits of a summand leave room for 2^32 of them.
 // Otherwise (STEP 2 to 5) the summands are put into buckets, each for some neighboring elements, whose sums fit into
-// shared memory: they are counted, the counts summed, the buckets filled, in any order, and each is added up by a block.
-// It finds the largest exponent of each element, and then adds in units that are `room` bits finer than that of the
-// largest, as many as the number of summands leaves in 63. What is cut off is less than the rounding of a sum of floats.
-// Infinities and nan are noted by bits: 1, 2 and 4.
+// shared memory: they are counted, the counts summed, the buckets filled, in any order, and each is added up by a
+// block. It finds the largest exponent of each element, and then adds in units that are `room` bits finer than that of
+// the largest, as many as the number of summands leaves in 63. What is cut off is less than the rounding of a sum of
+// floats. Infinities and nan are noted by bits: 1, 2 and 4.
 #pragma once
 #include "indexed_walk.cuh"
 
@@ -275,9 +275,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       return;
     }
     const int finer = room - static_cast<int>(top - d.exponent);
-    const int64_t m = static_cast<int64_t>(d.mantissa), size = finer >= 0    ? m << finer
-                                                               : finer > -24 ? m >> -finer
-                                                                             : 0,
+    const int64_t m = static_cast<int64_t>(d.mantissa),
+                  size = finer >= 0    ? m << finer
+                         : finer > -24 ? m >> -finer
+                                       : 0,
                   summand = d.negative ? -size : size;
     const auto below = static_cast<uint32_t>(summand);
     const uint32_t before = below ? atomicAdd(low + to, below) : 0;
@@ -285,7 +286,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (above) atomicAdd(high + to, above);
   });
   const int64_t first = static_cast<int64_t>(blockIdx.x) << shift;
-  for (int32_t k = static_cast<int32_t>(threadIdx.x); k < all && first + k < span; k += static_cast<int32_t>(blockDim.x)) {
+  for (int32_t k = static_cast<int32_t>(threadIdx.x); k < all && first + k < span;
+       k += static_cast<int32_t>(blockDim.x)) {
     const uint32_t top = largest[k];
     if (!top) continue;
     float& t = target[first + k];

@@ -2,8 +2,8 @@
 // each tile, sum the counts, move. Each pass keeps the order of equal digits.
 //
 // KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and
-// not in memory. BY_ROW: the digit is one of position / length. FEW: one block makes all passes, in shared memory, ITEMS
-// keys a thread.
+// not in memory. BY_ROW: the digit is one of position / length. FEW: one block makes all passes, in shared memory,
+// ITEMS keys a thread.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"

@@ -10,6 +10,7 @@ using T = ELEMENT;
 using C = COMPUTED;
 using R = RESULT;
 constexpr int kBlock = 256, kWarps = kBlock / 32, kItems = 8;
+constexpr int kResident = 4;  // blocks of a multiprocessor at a time: a long row has a chunk for each of them
 
 // ---------------------------------------------------------------- values
 // `joined` takes a run of elements and the run behind it.
@@ -107,7 +108,7 @@ CRESSET_INLINE Vector<T, kItems> items_at(const T* row, int64_t at, int64_t end)
 
 // Grid: chunks, rows. With `totals` null a row is one chunk. With `only_totals` the total of each chunk is stored;
 // without, the totals of the chunks before are where a chunk begins.
-extern "C" __global__ void __launch_bounds__(kBlock)
+extern "C" __global__ void __launch_bounds__(kBlock, OPERATION <= 2 ? kResident : 1)
     scan_rows(const T* x, R* y, int64_t* indices, Value* totals, int64_t rows, int64_t n, int64_t chunk, int32_t chunks,
               int32_t only_totals) {
   after_earlier_work();

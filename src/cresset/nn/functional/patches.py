@@ -3,6 +3,7 @@
 import cresset
 
 from ..._native import forget_base
+from ...ops.columns import columns_of, places_of
 from ...ops.dimensions import is_integer
 from ...ops.metadata import suggested_format
 from .padding import pad
@@ -26,25 +27,6 @@ def _pairs(who, **values):
     return pairs
 
 
-def _places(size, kernel, dilation, padding, stride):
-    """How many places a kernel fits along each dimension."""
-    return [
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)
-    ]
-
-
-def _patch_index(places, kernel, dilation, stride, width, device):
-    """Where in a flattened padded image the elements of the patches lie: (kernel places, patches), flattened."""
-
-    def along(dim):
-        inside = cresset.arange(kernel[dim], device=device) * dilation[dim]
-        return inside[:, None] + cresset.arange(places[dim], device=device) * stride[dim]
-
-    rows, columns = along(0) * width, along(1)
-    return (rows[:, None, :, None] + columns[None, :, None, :]).reshape(-1)
-
-
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """The patches that a sliding window sees, each as a column.
 
@@ -65,7 +47,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
             "unfold: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
             f"for input, but got: {list(input.shape)}"
         )
-    places = _places(input.shape[-2:], kernel, dilation, padding, stride)
+    places = places_of(input.shape[-2:], kernel, dilation, padding, stride)
     if min(places) < 1:
         raise RuntimeError(
             f"unfold: Given input with spatial size {tuple(input.shape[-2:])}, kernel_size={kernel}, "
@@ -74,8 +56,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
             "but its components must be at least one."
         )
     padded = pad(input, (padding[1], padding[1], padding[0], padding[0])) if any(padding) else input
-    index = _patch_index(places, kernel, dilation, stride, padded.size(-1), input.device)
-    patches = padded.flatten(-2).index_select(-1, index)
+    patches = columns_of(padded, kernel, dilation, (0, 0), stride)
     columns = (input.size(-3) * kernel[0] * kernel[1], places[0] * places[1])
     return forget_base(patches.reshape(*input.shape[:-3], *columns))
 
@@ -109,7 +90,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
             f"but got input.size(1)={input.size(-2)} and kernel_size={kernel}."
         )
-    places = _places(size, kernel, dilation, padding, stride)
+    places = places_of(size, kernel, dilation, padding, stride)
     given = (
         f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
         f"stride={stride}, "
@@ -124,14 +105,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"{given}expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{places[0]} * {places[1]} = {places[0] * places[1]}, but got input.size(2)={input.size(-1)}."
         )
-    height, width = size[0] + 2 * padding[0], size[1] + 2 * padding[1]
-    index = _patch_index(places, kernel, dilation, stride, width, input.device)
-    shape = (*input.shape[:-2], input.size(-2) // area)
-    image = input.new_zeros((*shape, height * width)).index_add(-1, index, input.reshape(*shape, index.numel()))
-    image = image.reshape(*shape, height, width)
-    if any(padding):
-        image = image[..., padding[0] : padding[0] + size[0], padding[1] : padding[1] + size[1]].contiguous()
-    return forget_base(image)
+    planes = input.reshape(*input.shape[:-2], input.size(-2) // area, area, input.size(-1))
+    return cresset._from_columns(planes, size, kernel, [*dilation, *stride], padding)
 
 
 def _rearranged(input, mixed, *shape):

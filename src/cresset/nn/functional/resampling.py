@@ -166,8 +166,8 @@ def _target(input, size, scale_factor, recompute, mode):
 
 
 def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
-    """Of what `_resize_at_once` is not for, `input` with `size` elements along `dim`. `precision` is what the weights are
-    rounded to: a half dtype or uint8; None for whole numbers, of which the nearest are taken.
+    """Of what `_resize_at_once` is not for, `input` with `size` elements along `dim`. `precision` is what the weights
+    are rounded to: a half dtype or uint8; None for whole numbers, of which the nearest are taken.
     """
     old, bytes_ = input.size(dim), precision == cresset.uint8
     if old == size and (antialias or bytes_ or mode.endswith("linear")):  # whatever the scale was that gave this size
