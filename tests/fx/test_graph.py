@@ -173,6 +173,22 @@ def test_patterns_are_replaced_wherever_they_are():
     assert not fx.replace_pattern(module, lambda a: cresset.neg(a).relu(), lambda a: a)
 
 
+def test_a_pattern_of_several_results_is_found_by_the_last_of_them():
+    def pattern(a, b):
+        product = cresset.mul(a, b)
+        return product, cresset.sub(product, a)
+
+    def two_ends(a):
+        return cresset.sin(a), cresset.cos(a)
+
+    module = fx.symbolic_trace(lambda x, y: cresset.sub(cresset.mul(x, y), x) + y)
+    assert len(fx.replace_pattern(module, pattern, lambda a, b: (a, cresset.add(a, b)))) == 1
+    assert module(cresset.full((1,), 3.0), cresset.full((1,), 2.0)).item() == 7
+    module = fx.symbolic_trace(lambda x: cresset.cos(x) * cresset.sin(x))
+    assert len(fx.replace_pattern(module, two_ends, lambda a: (a, a + 1))) == 1
+    assert module(cresset.full((1,), 3.0)).item() == 12
+
+
 def test_shapes_are_noted():
     module = fx.symbolic_trace(nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten()))
     ShapeProp(module).propagate(cresset.zeros(2, 3, 5, 5))

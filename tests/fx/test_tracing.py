@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import typing
 
 import pytest
 
@@ -220,6 +221,39 @@ def test_an_assertion_is_written_down_and_holds():
     for run in (f, traced, cresset.jit.script(f)):
         with pytest.raises((AssertionError, cresset.jit.Error), match="three rows"):
             run(cresset.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "code", "type"),
+    [
+        (typing.List[str], "typing_List[str]", "List[str]"),  # noqa: UP006
+        (dict[str, cresset.Tensor], "dict[str,torch.Tensor]", "Dict[str, Tensor]"),
+        (typing.Tuple[int, typing.List[int]], "typing_Tuple[int,typing_List[int]]", "Tuple[int, List[int]]"),  # noqa: UP006
+        (int | None, "int|NoneType", "Optional[int]"),
+    ],
+)
+def test_annotations_are_written_with_names_that_the_compiler_of_scripts_finds(annotation, code, type):
+    class Given(nn.Module):
+        def forward(self, x):
+            return x
+
+    Given.forward.__annotations__ = {"x": annotation, "return": annotation}
+    traced = fx.symbolic_trace(Given())
+    assert f"def forward(self, x : {code}) -> {code}:" in traced.code
+    assert f"x: {type}) -> {type}:" in cresset.jit.script(traced).code
+
+
+def test_what_people_read_has_no_blanks_at_the_ends_of_lines():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
+
+    graph = fx.Graph()
+    graph.output(graph.call_module("inner", (graph.placeholder("x"),)))
+    text = fx.GraphModule(Outer(), graph).print_readable(print_output=False)
+    assert "class inner(torch.nn.Module):" in text
+    assert all(line == line.rstrip() for line in text.split("\n"))
 
 
 def test_an_operator_of_a_library_is_recorded_as_it_was_called():

@@ -6,6 +6,7 @@ import keyword
 import math
 import operator
 import types
+import typing
 from collections import namedtuple
 
 import cresset
@@ -234,10 +235,29 @@ class _Writer:
             return f": {shown}"
         if node.type is None:
             return ""
-        name = _type_repr(node.type)
-        if isinstance(node.type, type) and node.type.__module__ != "builtins":
-            name = self.globals.add(name, node.type)
-        return f" : {name}"
+        return f" : {self.annotation(node.type)}"
+
+    def annotation(self, kind):
+        """A type as code, in which every name is one of the function's own globals: compilers look them up there."""
+        if kind is None or kind is type(None):
+            return "NoneType"
+        inside, origin = typing.get_args(kind), typing.get_origin(kind)
+        if isinstance(kind, types.UnionType):
+            return "|".join(map(self.annotation, inside))
+        if origin in (list, dict, tuple, set, typing.Union) and inside:
+            plain = isinstance(kind, types.GenericAlias)
+            outer = origin if plain or origin is typing.Union else getattr(typing, origin.__name__.capitalize())
+            hint = origin.__name__ if plain else f"typing.{getattr(outer, '_name', None) or outer.__name__}"
+            return f"{self.named(hint, outer)}[{','.join(map(self.annotation, inside))}]"
+        if isinstance(kind, type) and origin is None:
+            return self.named(_type_repr(kind), kind)
+        return self.globals.add("typing.Any", typing.Any) if kind is typing.Any else _type_repr(kind)
+
+    def named(self, hint, kind):
+        if kind.__module__ == "builtins":
+            self.globals.by_name[hint] = kind
+            return hint
+        return self.globals.add(hint, kind)
 
     # ---- lines
 
@@ -249,7 +269,7 @@ class _Writer:
             return f"{node.name} = {bare}" if bare != node.name else None
         if node.op == "output":
             if node.type is not None:
-                self.result = f" -> {_type_repr(node.type)}"
+                self.result = f" -> {self.annotation(node.type)}"
             text = self.argument(node.args[0])
             return self.codegen.generate_output(_Text(text))
         left = f"{node.name}{self.kind(node)} = "

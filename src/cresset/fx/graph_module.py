@@ -172,12 +172,12 @@ class GraphModule(Module):
         }
         code = self._graph.python_code("self", verbose=True, **shown).src.lstrip("\n")
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join(
-            "    " + line if line.strip() else line for line in code.splitlines()
+            "    " + line if line.strip() else "" for line in code.splitlines()
         )
         for name, child in self.named_children():
             if isinstance(child, GraphModule):
                 text += f"\n\n    class {name}(torch.nn.Module):\n" + "\n".join(
-                    "        " + line for line in child.code.lstrip("\n").splitlines()
+                    "        " + line if line.strip() else "" for line in child.code.strip("\n").splitlines()
                 )
         if print_output:
             print(text)
@@ -282,6 +282,8 @@ class GraphModule(Module):
         os.makedirs(folder, exist_ok=True)
         cresset.save(self.state_dict(), os.path.join(folder, "state_dict.pt"))
         lines = [
+            "from __future__ import annotations",
+            "",
             "import torch",
             "from torch.nn import *",
             "",

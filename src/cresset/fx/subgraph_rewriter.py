@@ -28,13 +28,18 @@ class _Matcher:
         self.output = pattern.output_node()
         result = self.output.args[0]
         self.anchors = [result] if isinstance(result, Node) else list(result)
+        self.ends = [anchor for anchor in self.anchors if all(user is self.output for user in anchor.users)]
         self.inputs = [node for node in pattern.nodes if node.op == "placeholder"]
 
     def at(self, node):
-        """The map from the pattern's nodes to the graph's if the pattern's first result is `node`, else None."""
+        """The map from the pattern's nodes to the graph's if what the pattern ends with first is `node`, else None."""
         found = {}
-        if not self._fits(self.anchors[0], node, found) or any(anchor not in found for anchor in self.anchors):
+        if not self._fits(self.ends[0], node, found):
             return None
+        for end in self.ends[1:]:
+            found = found if end in found else self._joined(end, found, node.graph)
+            if found is None:
+                return None
         # What is inside must not be used from outside: it will be gone.
         inside = {found[p] for p in found if p.op != "placeholder"}
         results = {found[anchor] for anchor in self.anchors}
@@ -47,6 +52,14 @@ class _Matcher:
             ):
                 return None
         return found
+
+    def _joined(self, end, found, graph):
+        """`found` with another end of the pattern, the first in the graph that goes with the rest; None without one."""
+        for candidate in graph.nodes:
+            tried = dict(found)
+            if candidate not in found.values() and self._fits(end, candidate, tried):
+                return tried
+        return None
 
     def _fits(self, p, n, found):
         if isinstance(p, Node) != isinstance(n, Node):
@@ -157,7 +170,7 @@ def _insert(graph, new_graph, matcher, found):
         )
     val_map = {new: found[old] for new, old in zip(inputs, matcher.inputs)}
     anchors, place_of = [found[anchor] for anchor in matcher.anchors], list(graph.nodes).index
-    readers = {reader for anchor in anchors for reader in anchor.users}
+    readers = {reader for anchor in anchors for reader in anchor.users}.difference(found.values())
     made = []
     with graph.inserting_before(min(readers, key=place_of) if readers else max(anchors, key=place_of).next):
         for node in new_graph.nodes:

@@ -159,6 +159,8 @@ def from_tree(tree, names, classes, where=None):
             if isinstance(tree.value, ast.Name)
             else ""
         )
+        if word not in _MAKERS and isinstance(tree.value, ast.Name):
+            word = _generic_name(tree.value, names) or word
         if word in ("Tuple", "tuple"):
             return types.TupleType([] if isinstance(tree.slice, ast.Tuple) and not inside else map(read, inside))
         if word == "Union":
@@ -170,6 +172,19 @@ def from_tree(tree, names, classes, where=None):
         if word in ("InferredType", "Annotated"):
             return read(inside[0])
     raise CompileError(where, f"Unknown type annotation: '{ast.unparse(tree)}'")
+
+
+def _generic_name(tree, names):
+    """What typing calls the generic type that a name stands for (`from typing import List as L`); None for others."""
+    try:
+        found = _object(tree, names)
+    except KeyError:
+        return None
+    return getattr(found, "_name", None) or getattr(found, "__name__", None) if _is_of_typing(found) else None
+
+
+def _is_of_typing(thing):
+    return getattr(thing, "__module__", None) == "typing"
 
 
 def _object(tree, names):
