@@ -189,6 +189,18 @@ def test_a_pattern_of_several_results_is_found_by_the_last_of_them():
     assert module(cresset.full((1,), 3.0)).item() == 12
 
 
+def test_dead_calls_stay_where_they_write_to_an_argument_or_draw():
+    aten, graph = cresset.ops.aten, fx.Graph()
+    x = graph.placeholder("x")
+    targets = [aten.add.Tensor, aten.bernoulli.default, aten.add_.Tensor]
+    calls = [graph.call_function(target, (x, 1)[: 1 if target is targets[1] else 2]) for target in targets]
+    graph.output(x)
+    assert [node.is_impure() for node in calls] == [False, True, True]
+    assert not calls[1].is_impure(impure_random=False)
+    graph.eliminate_dead_code()
+    assert [node.target for node in graph.nodes if node.op == "call_function"] == targets[1:]
+
+
 def test_shapes_are_noted():
     module = fx.symbolic_trace(nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten()))
     ShapeProp(module).propagate(cresset.zeros(2, 3, 5, 5))

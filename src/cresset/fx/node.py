@@ -8,6 +8,8 @@ import types
 import cresset
 
 from .. import _native
+from ..ops.namespaces import OpOverload
+from ..ops.tags import Tag
 from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["Node", "Argument", "Target", "base_types", "has_side_effect", "map_aggregate", "map_arg"]
@@ -311,10 +313,17 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random=True):
-        """Whether it has an effect besides its result, so that dead code elimination must keep it."""
+        """Whether it has an effect besides its result, so that dead code elimination must keep it.
+
+        Args:
+            impure_random: whether to count what an operator draws from the stream of random numbers.
+        """
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
+            if isinstance(self.target, OpOverload):
+                drawn = impure_random and Tag.nondeterministic_seeded in self.target.tags
+                return drawn or self.target._schema.is_mutable or self.target in _side_effectful_functions
             schema_is_written = getattr(self.target, "__name__", "").endswith("_") and _get_qualified_name(
                 self.target
             ).startswith("torch.")
