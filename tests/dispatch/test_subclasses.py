@@ -373,3 +373,19 @@ def test_a_change_of_a_view_of_a_wrapper_reaches_its_base():
     y[1:].mul_(5)
     y.sum().backward()
     assert y.inner.tolist() == [1.0, 5.0, 5.0] and x.grad.inner.tolist() == [1.0, 5.0, 5.0]
+
+
+def test_torch_dispatch_may_be_a_method_of_the_tensor_that_is_asked():
+    class Pair(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape)
+            made.inner = inner
+            return made
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            assert isinstance(self, Pair) and args[0] is self
+            return func(self.inner)
+
+    result = Pair(torch.tensor([1.0, 2.0])).neg()
+    assert type(result) is torch.Tensor and result.tolist() == [-1.0, -2.0]

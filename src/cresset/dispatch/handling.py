@@ -90,7 +90,7 @@ def give(func, args, kwargs):
     for tensor in asked:
         rule = _rule(func, type(tensor))
         if rule is None:
-            result = type(tensor).__torch_dispatch__(func, types, args, kwargs)
+            result = tensor.__torch_dispatch__(func, types, args, kwargs)
         else:
             result = rule(type(tensor), func, types, args, kwargs)
         if result is not NotImplemented:
