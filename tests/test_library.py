@@ -193,6 +193,8 @@ class TestArguments:
         lib.define("fine(Tensor x) -> Tensor", "CONSERVATIVE")
         with pytest.raises(RuntimeError, match="Invalid alias_analysis type"):
             lib.define("bad(Tensor x) -> Tensor", "WILD")
+        with pytest.raises(RuntimeError, match="Invalid alias_analysis type"):
+            library.define(lib, "bad(Tensor x) -> Tensor", alias_analysis="WILD")
 
     def test_a_kernel_is_not_replaced_when_that_is_not_allowed(self):
         lib = library.Library("arguments_override", "DEF")

@@ -268,7 +268,7 @@ class Library:
                     )
 
 
-def define(qualname, schema=None, *, lib=None, tags=()):
+def define(qualname, schema=None, *, lib=None, tags=(), alias_analysis=""):
     """Define an operator: `define("mylib::f", "(Tensor x) -> Tensor")`. Also, as a decorator of a kernel,
     `define(library, "f(...) -> ...")`.
 
@@ -278,7 +278,7 @@ def define(qualname, schema=None, *, lib=None, tags=()):
     tensor([-1.])
     """
     if isinstance(qualname, Library):
-        name = qualname.define(schema, tags=tags)
+        name = qualname.define(schema, alias_analysis, tags=tags)
         return lambda function: (qualname.impl(name, function), function)[1]
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
