@@ -4,7 +4,6 @@
 // round: the node owns the Python object, which only points back. When nobody needs the node any more but somebody
 // holds the context, the context becomes its owner.
 #include <map>
-#include <set>
 
 #include "bindings/derivative.h"
 
@@ -526,15 +525,12 @@ PyObject* save_tensor(PyObject*, PyObject* args) {
 PyObject* name_results(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     check_type(count == 2 && PyUnicode_Check(args[1]), "name_node: expected a result and a name");
-    static auto* names = new std::set<std::string, std::less<>>;
-    Py_ssize_t length;
-    const char* const given = PyUnicode_AsUTF8AndSize(args[1], &length);
-    if (!given) raise_python();
-    const std::string_view text(given, static_cast<size_t>(length));
-    auto kept = names->find(text);
-    if (kept == names->end()) kept = names->emplace(text).first;
+    PyObject* kept = Py_NewRef(args[1]);  // for good, as the node keeps an address in it; one object for equal names
+    PyUnicode_InternInPlace(&kept);
+    const char* const text = PyUnicode_AsUTF8(kept);
+    if (!text) raise_python();
     const auto name = [&](PyObject* o) {
-      if (is_tensor(o)) name_node(unwrap(o), kept->c_str());
+      if (is_tensor(o)) name_node(unwrap(o), text);
     };
     name(args[0]);
     for (Py_ssize_t i = 0; PyTuple_Check(args[0]) && i < PyTuple_GET_SIZE(args[0]); ++i)

@@ -140,6 +140,9 @@ REGISTER(arithmetic) {
   r.find("pow")->instead = r.find("pow_")->instead = simple_power;
   r.find("celu")->instead = r.find("celu_")->instead = refuse_zero_alpha;
   r.find("round")->instead = r.find("round_")->instead = refuse_decimals_of_integers;
+  r.find("round")->node_name_of = [](const Call& c) {
+    return c.args[1].scalar_.integer == 0 ? "RoundBackward0" : "RoundBackward1";
+  };
   for (const std::string name : {"add", "sub"}) {
     add_older_overload(r, name, "older", "Operand input, Scalar alpha, Operand other");
     add_older_overload(r, name + "_", "older", "Tensor input, Scalar alpha, Operand other", kMethodOnly);

@@ -235,7 +235,10 @@ GridShape::GridShape(const char* who, DimsView input, DimsView grid) : rank(stat
 
 REGISTER(grid) {
   r.add("_grid_sample(Tensor input, Tensor grid, int mode, int padding, bool align_corners) -> Tensor", infer_sample,
-        run_sample, kFunctionOnly, "GridSampler2DBackward0");
+        run_sample, kFunctionOnly, "GridSampler2DBackward0")
+      .node_name_of = [](const Call& c) {
+    return c.tensor(0).dim() == 5 ? "GridSampler3DBackward0" : "GridSampler2DBackward0";
+  };
   r.add(
       "_grid_sample_input_gradient(Tensor grad_output, Tensor grid, int[] input_size, int mode, int padding, bool "
       "align_corners) -> Tensor",

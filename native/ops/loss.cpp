@@ -336,21 +336,31 @@ void run_cross_entropy_backward(Call& c) {
 
 }  // namespace
 
+// Of images, PyTorch has another operator, and records the views around it where there are other dimensions than two.
+static const char* name_of_nll(const Call& c) {
+  const int64_t dim = c.tensor(0).dim();
+  if (dim <= 2) return "NllLossBackward0";
+  return dim != 4 && c.integer(3) == kNone ? "ViewBackward0" : "NllLoss2DBackward0";
+}
+static const char* name_of_cross_entropy(const Call& c) { return c.real(5) != 0 ? "AddBackward0" : name_of_nll(c); }
+
 REGISTER(loss) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
   r.add(
-      "_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor, Tensor "
-      "total_weight)",
-      infer_nll, run_nll, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
+       "_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor, Tensor "
+       "total_weight)",
+       infer_nll, run_nll, kFunctionOnly | kFirstResultOnly)
+      .node_name_of = name_of_nll;
   r.add(
       "_nll_loss_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, "
       "Tensor total_weight) -> Tensor",
       infer_nll_gradient, run_nll_backward, kInternal);
   r.add(
-      "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, float "
-      "label_smoothing) -> "
-      "(Tensor, Tensor total_weight, Tensor statistics)",
-      infer_cross_entropy, run_cross_entropy, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");
+       "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, float "
+       "label_smoothing) -> "
+       "(Tensor, Tensor total_weight, Tensor statistics)",
+       infer_cross_entropy, run_cross_entropy, kFunctionOnly | kFirstResultOnly)
+      .node_name_of = name_of_cross_entropy;
   r.add(
       "_cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, int reduction, int "
       "ignore_index, float label_smoothing, "

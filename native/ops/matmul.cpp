@@ -450,7 +450,7 @@ void run_linear(Call& c) {
 
 // PyTorch makes other products of them, and records those.
 const char* name_of_matmul(const Call& c) {
-  const int64_t left = c.tensor(0).dim(), right = c.tensor(1).dim();
+  const int64_t left = c.args[0].tensor_->dim(), right = c.args[1].tensor_->dim();
   if (left == 1 && right == 1) return "DotBackward0";
   if (left == 2 && right == 1) return "MvBackward0";
   if (left == 1 && right == 2) return "SqueezeBackward4";
@@ -458,10 +458,11 @@ const char* name_of_matmul(const Call& c) {
   return left == 2 ? "CloneBackward0" : "UnsafeViewBackward0";
 }
 const char* name_of_linear(const Call& c) {
-  const Tensor input = c.tensor(0);
-  if (input.dim() == 2) return c.has(2) ? "AddmmBackward0" : c.tensor(1).dim() == 1 ? "MvBackward0" : "MmBackward0";
+  const TensorImpl& input = *c.args[0].tensor_;
+  if (input.dim() == 2)
+    return c.has(2) ? "AddmmBackward0" : c.args[1].tensor_->dim() == 1 ? "MvBackward0" : "MmBackward0";
   if (!c.has(2)) return input.dim() == 1 ? "SqueezeBackward4" : "UnsafeViewBackward0";
-  return input.is_contiguous() ? "ViewBackward0" : "AddBackward0";
+  return input.contiguous ? "ViewBackward0" : "AddBackward0";
 }
 
 }  // namespace

@@ -239,7 +239,8 @@ REGISTER(normalization_rows) {
       "Tensor mean, Tensor rstd)",
       infer_normalize<true>, run_normalize<true>, kFunctionOnly | kFirstResultOnly);
   r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
-        infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0");
+        infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0")
+      .node_name_of = [](const Call&) { return "MulBackward0"; };  // in PyTorch the scaling is its last step
   r.add(
       "_normalize_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? "
       "weight, bool parameters) -> (Tensor, Tensor, Tensor)",

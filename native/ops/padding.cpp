@@ -217,9 +217,23 @@ Padding::Padding(const Call& c) : mode(static_cast<PadMode>(c.integer(2))), back
         " is for dimensions side by side, at most three");
 }
 
+static const char* name_of_padded(const Call& c) {
+  static constexpr const char* kReflection[] = {"ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
+                                                "ReflectionPad3DBackward0"};
+  static constexpr const char* kReplication[] = {"ReplicationPad1DBackward0", "ReplicationPad2DBackward0",
+                                                 "ReplicationPad3DBackward0"};
+  const size_t pairs = c.integers(1).size() / 2;
+  switch (c.integer(2)) {
+    case kPadReflect: return kReflection[pairs - 1];
+    case kPadReplicate: return kReplication[pairs - 1];
+    case kPadCircular: return "torch::autograd::CopySlices";  // PyTorch copies the parts into what it has allocated
+    default: return "ConstantPadNdBackward0";
+  }
+}
+
 REGISTER(padding) {
-  r.add("_pad(Tensor input, int[] pad, int mode, Scalar value, bool back) -> Tensor", infer_pad, run_pad, kFunctionOnly,
-        "PadBackward0");
+  r.add("_pad(Tensor input, int[] pad, int mode, Scalar value, bool back) -> Tensor", infer_pad, run_pad, kFunctionOnly)
+      .node_name_of = name_of_padded;
 }
 
 }  // namespace cresset

@@ -491,9 +491,22 @@ void run_max_pool_gradient(Call& c) { run_unpool_with(c, true); }
 
 }  // namespace
 
+// PyTorch pools a signal as an image of one row, and takes a mean of everything where one number is wanted.
+static const char* name_of_adaptive_mean(const Call& c) {
+  const auto wanted = c.integers(1);
+  const bool one = std::all_of(wanted.begin(), wanted.end(), [](int64_t n) { return n == 1; });
+  return wanted.size() == 1 ? "SqueezeBackward1" : one ? "MeanBackward1" : nullptr;
+}
+static const char* name_of_unpooled(const Call& c) {
+  return c.integer(3) == 3 ? "MaxUnpool3DBackward0" : "MaxUnpool2DBackward0";
+}
+
 REGISTER(pooling) {
-  const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) {
-    r.add(signature.c_str(), infer, run, kFunctionOnly | kKnowsLayout, node.c_str());
+  const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) -> Operator& {
+    Operator& op = r.add(signature.c_str(), infer, run, kFunctionOnly | kKnowsLayout, node.c_str());
+    if (node.ends_with("1DBackward0") || node.ends_with("1DWithIndicesBackward0"))
+      op.node_name_of = [](const Call&) { return "SqueezeBackward1"; };
+    return op;
   };
   for (const char* dim : {"1", "2", "3"}) {
     const std::string d = dim;
@@ -506,7 +519,8 @@ REGISTER(pooling) {
             "count_include_pad, int? divisor_override=None) -> Tensor",
         infer_avg_pool, run_avg_pool, "AvgPool" + d + "DBackward0");
     add("_adaptive_avg_pool" + d + "d(Tensor input, int[] output_size) -> Tensor", infer_adaptive_avg_pool,
-        run_adaptive_avg_pool, "AdaptiveAvgPool" + d + "DBackward0");
+        run_adaptive_avg_pool, "AdaptiveAvgPool" + d + "DBackward0")
+        .node_name_of = name_of_adaptive_mean;
     add("_adaptive_max_pool" + d + "d(Tensor input, int[] output_size) -> (Tensor output, Tensor indices)",
         infer_adaptive_max_pool, run_adaptive_max_pool, "AdaptiveMaxPool" + d + "DBackward0");
     if (d != "1")
@@ -520,7 +534,8 @@ REGISTER(pooling) {
   r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank, int[] window=[]) -> Tensor",
         infer_unpool, run_max_pool_gradient, kKnowsLayout, "MaxPoolBackwardBackward0");
   r.add("_max_unpool(Tensor values, Tensor indices, int[] output_size, int rank) -> Tensor", infer_unpool, run_unpool,
-        kKnowsLayout, "MaxUnpool2DBackward0");
+        kKnowsLayout)
+      .node_name_of = name_of_unpooled;
   r.add(
       "_avg_pool_gradient(Tensor grad_output, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool "
       "ceil_mode, bool count_include_pad, int? divisor_override=None) -> Tensor",

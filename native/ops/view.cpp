@@ -395,8 +395,8 @@ REGISTER(view) {
         "UnsafeSplitBackward0");
   r.add("view_as_real(Tensor input) -> Tensor", nullptr, run_view_as_real, kView | kFunctionOnly);
   r.add("view_as_complex(Tensor input) -> Tensor", nullptr, run_view_as_complex, kView | kFunctionOnly);
-  r.add("real(Tensor input) -> Tensor", nullptr, run_real, kView | kFunctionOnly);
-  r.add("imag(Tensor input) -> Tensor", nullptr, run_imag, kView | kFunctionOnly);
+  r.add("real(Tensor input) -> Tensor", nullptr, run_real, kView | kFunctionOnly, "SelectBackward0");
+  r.add("imag(Tensor input) -> Tensor", nullptr, run_imag, kView | kFunctionOnly, "SelectBackward0");
 }
 
 }  // namespace cresset

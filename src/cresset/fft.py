@@ -6,6 +6,7 @@ import math
 
 import cresset
 
+from ._native import name_node as _name_node
 from .ops import autocast as _autocast
 from .ops import registry as _registry
 from .ops.check import only_strided
@@ -102,12 +103,16 @@ def _fitted(input, dims, sizes):
     return input
 
 
-def _c2c(who, input, s, dim, norm, forward):
+def _c2c(who, input, s, dim, norm, forward, of_real=None):
+    """`of_real`: what autograd calls it, unless `input` is complex."""
+    node = None if input.is_complex() else of_real
     input = _complex(who, input)
     dims, sizes = _dims(who, input, s, dim)
     if not dims:
         return input.clone()
-    return cresset.fft_complex(_fitted(input, dims, sizes), dims, forward, _scale(who, norm, math.prod(sizes), forward))
+    scale = _scale(who, norm, math.prod(sizes), forward)
+    result = cresset.fft_complex(_fitted(input, dims, sizes), dims, forward, scale)
+    return result if node is None else _name_node(result, node)
 
 
 def _r2c(who, input, s, dim, norm, forward=True):
@@ -115,9 +120,9 @@ def _r2c(who, input, s, dim, norm, forward=True):
     dims, sizes = _dims(who, input, s, dim)
     if not dims:
         raise RuntimeError(f"{who} must transform at least one axis")
-    return cresset.fft_from_real(
-        _fitted(input, dims, sizes), dims, forward, _scale(who, norm, math.prod(sizes), forward)
-    )
+    scale = _scale(who, norm, math.prod(sizes), forward)
+    result = cresset.fft_from_real(_fitted(input, dims, sizes), dims, forward, scale)
+    return result if forward else _name_node(result, "ConjBackward0" if len(dims) == 1 else "FftC2CBackward0")
 
 
 def _c2r(who, input, s, dim, norm, forward=False):
@@ -151,13 +156,13 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
     >>> cresset.fft.fft(cresset.tensor([1.0, 0.0, 0.0, 0.0])).real
     tensor([1., 1., 1., 1.])
     """
-    return _out(_c2c("fft", input, None if n is None else (n,), (dim,), norm, True), out)
+    return _out(_c2c("fft", input, None if n is None else (n,), (dim,), norm, True, "FftR2CBackward0"), out)
 
 
 @_autocast.autocast(cpu="float32")
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of fft."""
-    return _out(_c2c("ifft", input, None if n is None else (n,), (dim,), norm, False), out)
+    return _out(_c2c("ifft", input, None if n is None else (n,), (dim,), norm, False, "ConjBackward0"), out)
 
 
 @_autocast.autocast(cpu="float32")

@@ -21,6 +21,8 @@ def _sign_of(pivots):
 class Determinant(BatchFunction):
     """The product of U's diagonal in A = P L U, times P's sign."""
 
+    _node_name = "LinalgDetBackward0"
+
     @staticmethod
     def forward(ctx, A):
         LU, pivots, _ = lapack.getrf(A)
@@ -79,6 +81,8 @@ def det(A):
 
 class SignAndLog(BatchFunction):
     """sign and log|det| with det = sign * exp(log|det|)."""
+
+    _node_name = "LinalgSlogdetBackward0"
 
     @staticmethod
     def forward(ctx, A):

@@ -45,6 +45,8 @@ def _check_phase(who, grad, turned, expected=None):
 class SVD(BatchFunction):
     """A = U diag(S) Vᴴ."""
 
+    _node_name = "LinalgSvdBackward0"
+
     @staticmethod
     def forward(ctx, A, full_matrices, driver=None):
         U, S, Vh, info = lapack.gesdd(A, True, full_matrices, driver)
@@ -159,6 +161,8 @@ def svdvals(A, *, driver=None):
 class Eigh(BatchFunction):
     """A = V diag(L) Vᴴ for symmetric (Hermitian) A."""
 
+    _node_name = "LinalgEighBackward0"
+
     @staticmethod
     def forward(ctx, A, upper):
         L, V, info = lapack.syevd(A, upper, True)
@@ -229,6 +233,8 @@ def eigvalsh(A, UPLO="L"):
 
 class Eig(BatchFunction):
     """A V = V diag(L)."""
+
+    _node_name = "LinalgEigBackward0"
 
     @staticmethod
     def forward(ctx, A):

@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from .._native import name_node
 from ..autograd.function import BatchFunction
 from ..ops.batches import all_samples
 from .calling import with_tensors
@@ -82,6 +83,8 @@ _OF_SINGLES = (1.46, _taylor)
 class Exponential(BatchFunction):
     """exp(A) = I + A + A²/2 + …"""
 
+    _node_name = "LinalgMatrixExpBackward0"
+
     @staticmethod
     def forward(ctx, A):
         ctx.save_for_backward(A)
@@ -117,9 +120,9 @@ def matrix_exp(A):
     check_floating("linalg.matrix_exp", A, low_precision=True)
     check_square_shape("linalg.matrix_exp", A)
     if not A.numel():
-        return A.clone()
+        return name_node(A.clone(), Exponential._node_name)
     if A.shape[-1] == 1:
-        return A.exp()
+        return name_node(A.exp(), Exponential._node_name)
     if A.dtype in (cresset.float16, cresset.bfloat16):
-        return Exponential.apply(A.to(cresset.float32)).to(A.dtype)
+        return name_node(Exponential.apply(A.to(cresset.float32)).to(A.dtype), Exponential._node_name)
     return Exponential.apply(A)

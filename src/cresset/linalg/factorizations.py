@@ -7,6 +7,7 @@ from typing import Any
 
 import cresset
 
+from .._native import name_node
 from ..autograd.function import BatchFunction
 from ..ops import return_types
 from ..ops.autocast import autocast
@@ -20,6 +21,8 @@ from .triangular import solve_triangular
 
 class Cholesky(BatchFunction):
     """A = L Lᴴ."""
+
+    _node_name = "LinalgCholeskyExBackward0"
 
     @staticmethod
     def forward(ctx, A, upper):
@@ -39,6 +42,12 @@ class Cholesky(BatchFunction):
         mirrored = product.tril() + product.tril(-1).mH
         half = solve_triangular(L.mH, mirrored, upper=True)
         return solve_triangular(L, half, upper=False, left=False) / 2, None
+
+
+class OlderCholesky(Cholesky):
+    """That of `torch.cholesky`."""
+
+    _node_name = "CholeskyBackward0"
 
 
 @autocast(cpu="float32")
@@ -67,8 +76,13 @@ def cholesky(A, *, upper=False):
     tensor([[2., 0.],
             [1., 1.]])
     """
+    return positive_factor(A, upper)
+
+
+def positive_factor(A, upper, function=Cholesky):
+    """What `cholesky` gives, recorded as `function` is."""
     check_square("linalg.cholesky", A)
-    L, info = Cholesky.apply(A, upper)
+    L, info = function.apply(A, upper)
     _check_positive_definite("linalg.cholesky", info)
     return L
 
@@ -84,6 +98,8 @@ def _check_positive_definite(who, info):
 
 class LUFactor(BatchFunction):
     """A = P L U, with L and U in one matrix."""
+
+    _node_name = "LinalgLuFactorExBackward0"
 
     @staticmethod
     def forward(ctx, A, pivot=True):
@@ -187,11 +203,11 @@ def lu(A, *, pivot=True) -> Any:
     check_matrix("linalg.lu", A)
     _check_pivot("linalg.lu", A, pivot)
     LU, pivots, _ = LUFactor.apply(A, pivot)
-    return return_types.linalg_lu(unpack(LU, pivots, unpack_pivots=pivot))
+    return return_types.linalg_lu(unpack(LU, pivots, "LinalgLuBackward0", unpack_pivots=pivot))
 
 
-def unpack(LU, pivots, unpack_data=True, unpack_pivots=True):
-    """(P, L, U) of a compact factorization; what is not asked for is an empty tensor."""
+def unpack(LU, pivots, node, unpack_data=True, unpack_pivots=True):
+    """(P, L, U) of a compact factorization, which autograd calls `node`; what is not asked for is an empty tensor."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     nothing = cresset.empty(0, dtype=LU.dtype, device=LU.device)
@@ -199,7 +215,7 @@ def unpack(LU, pivots, unpack_data=True, unpack_pivots=True):
     if not unpack_data:
         return P, nothing, cresset.empty(0, dtype=LU.dtype, device=LU.device)
     L = LU[..., :, :k].tril(-1) + cresset.eye(m, k, dtype=LU.dtype, device=LU.device)
-    return P, L, LU[..., :k, :].triu()
+    return P, *name_node((L, LU[..., :k, :].triu()), node)
 
 
 def check_pivots(who, factor, pivots):
@@ -265,6 +281,8 @@ class _LDL(BatchFunction):
 class Geqrf(BatchFunction):
     """Householder's form of A = Q R."""
 
+    _node_name = "GeqrfBackward0"
+
     @staticmethod
     def forward(ctx, A):
         check_matrix("geqrf", A, "input")
@@ -277,6 +295,8 @@ class Geqrf(BatchFunction):
 
 class QR(BatchFunction):
     """A = Q R."""
+
+    _node_name = "LinalgQrBackward0"
 
     @staticmethod
     def forward(ctx, A, mode):
@@ -392,7 +412,7 @@ def householder_product(input, tau):
     result = identity_in_place_of(input)
     for v, factor in reversed(list(reflectors(input, tau))):
         result = result - factor * (v @ (v.mH @ result))
-    return result
+    return name_node(result, "LinalgHouseholderProductBackward0")
 
 
 def check_reflectors(who, input, tau):

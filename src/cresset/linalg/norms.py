@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from .._native import name_node
 from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from ..ops.dimensions import wrap_dim
@@ -68,7 +69,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
         values = cresset.linalg.svdvals(A.movedim((first, second), (-2, -1)))
         result = values.sum(-1) if is_name else _extreme(values, ord, -1, False)
         # The dimensions that went to the end come back to their places with size 1.
-        return result if not keepdim else result.unsqueeze(min(first, second)).unsqueeze(max(first, second))
+        if not keepdim:
+            return result
+        return name_node(result.unsqueeze(min(first, second)).unsqueeze(max(first, second)), "PermuteBackward0")
     summed, looked_at = (first, second) if abs(ord) == 1 else (second, first)
     sums = cresset.linalg_vector_norm(A, 1, summed, keepdim, dtype=dtype)
     if not keepdim and looked_at > summed:
@@ -120,11 +123,12 @@ def cond(A, p=None):
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = cresset.linalg.svdvals(A)
         largest, smallest = values[..., 0], values[..., -1]
-        return smallest / largest if p == -2 else largest / smallest
+        return name_node(smallest / largest if p == -2 else largest / smallest, "SqueezeBackward1")
     check_square_shape(who, A)
     if not A.numel():
         return cresset.zeros(A.shape[:-2], dtype=A.dtype.to_real(), device=A.device)
     inverse, info = cresset.linalg.inv_ex(A)
     result = matrix_norm(A, p) * matrix_norm(inverse, p)
     failed = not is_without_values(info) and bool(all_samples(info).any())
-    return result.masked_fill(info != 0, math.inf) if failed else result
+    result = result.masked_fill(info != 0, math.inf) if failed else result
+    return result if p == "nuc" else name_node(result, "NanToNumBackward0")

@@ -2,6 +2,7 @@
 
 import cresset
 
+from .._native import name_node
 from ..ops.autocast import autocast
 from ..ops.dimensions import is_integer
 from ..ops.matmul_contraction import multi_dot as _chain
@@ -36,8 +37,10 @@ def vecdot(x, y, *, dim=-1):
             "linalg.vecdot: inconsistent tensor size, expected two vectors to have the same number of elements, but "
             f"got {x.numel()} and {y.numel()}"
         )
-    dim = 0 if x.ndim == y.ndim == 1 else dim  # of two vectors there is only one, whatever was asked for
-    return ((x.conj() if x.is_complex() else x) * y).sum(dim, dtype=x.dtype)
+    left = x.conj() if x.is_complex() else x
+    if x.ndim == y.ndim == 1:  # there is only one dimension, whatever was asked for
+        return name_node((left * y).sum(0, dtype=x.dtype), "VdotBackward0")
+    return (left * y).sum(dim, dtype=x.dtype)
 
 
 @with_tensors
@@ -67,7 +70,7 @@ def multi_dot(tensors):
     >>> cresset.linalg.multi_dot([cresset.ones(1, 2), cresset.ones(2, 3), cresset.ones(3, 1)])
     tensor([[6.]])
     """
-    return _chain(tensors, "multi_dot")
+    return name_node(_chain(tensors, "multi_dot"), "ViewBackward0")
 
 
 @with_out
@@ -83,11 +86,11 @@ def matrix_power(A, n):
         raise TypeError(f"linalg_matrix_power(): argument 'n' must be int, not {n.__class__.__name__}")
     n = int(n)
     if n == 0:
-        return identity_in_place_of(A)
-    if n < 0:
-        A, n = cresset.linalg.inv(A), -n
+        return name_node(identity_in_place_of(A), "torch::autograd::CopyBackwards")
     if n == 1:
         return A.clone()
+    if n < 0:
+        A, n = cresset.linalg.inv(A), -n
     # Square A for each binary digit of n, and multiply where the digit is 1.
     result = None
     while n:

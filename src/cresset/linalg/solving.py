@@ -5,6 +5,7 @@ from typing import Any
 
 import cresset
 
+from .._native import name_node
 from ..autograd.function import BatchFunction
 from ..ops import return_types
 from ..ops.autocast import autocast
@@ -22,11 +23,13 @@ from .checking import (
 )
 from .eigen import check_svd
 from .factorizations import check_pivots, unpack
-from .triangular import broadcast_batches, solve_triangular
+from .triangular import SolveTriangular, broadcast_batches, solve_triangular
 
 
 class Solve(BatchFunction):
     """A X = B."""
+
+    _node_name = "LinalgSolveExBackward0"
 
     @staticmethod
     def forward(ctx, A, B):
@@ -50,6 +53,8 @@ class Solve(BatchFunction):
 
 class Inverse(BatchFunction):
     """X = A⁻¹."""
+
+    _node_name = "LinalgInvExBackward0"
 
     @staticmethod
     def forward(ctx, A):
@@ -122,7 +127,7 @@ def _solve(who, A, B, left):
     else:
         X, info = Solve.apply(A.mT, B.mT)
         X = X.mT
-    return (X.squeeze(-1) if of_vectors else X), info
+    return name_node(X.squeeze(-1) if of_vectors else X, "LinalgSolveExBackward0"), info
 
 
 @autocast(cpu="float32")
@@ -182,19 +187,25 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     pivots = pivots.expand(LU.shape[:-1])
     if not left:
         # X A = B is Aᴴ Xᴴ = Bᴴ.
-        return _lu_solve(LU, pivots, B.mH, not adjoint).mH
-    return _lu_solve(LU, pivots, B, adjoint)
+        return name_node(_lu_solve(LU, pivots, B.mH, not adjoint).mH, SolveUpper._node_name)
+    return name_node(_lu_solve(LU, pivots, B, adjoint), SolveUpper._node_name)
+
+
+class SolveUpper(SolveTriangular):
+    """U X = Y: the last step to the X with L U X = B."""
+
+    _node_name = "LinalgLuSolveBackward0"
 
 
 def _lu_solve(LU, pivots, B, adjoint):
     if not is_differentiated(LU, B):
         return lapack.getrs(LU, pivots, B, b"C" if adjoint else b"N")
-    P, L, U = unpack(LU, pivots)
+    P, L, U = unpack(LU, pivots, "LuUnpackBackward0")
     if adjoint:
         Y = solve_triangular(U.mH, B, upper=False)
         return P @ solve_triangular(L.mH, Y, upper=True, unitriangular=True)
     Y = solve_triangular(L, P.mT @ B, upper=False, unitriangular=True)
-    return solve_triangular(U, Y, upper=True)
+    return SolveUpper.apply(U, Y, True, True, False)
 
 
 @with_out
@@ -229,6 +240,8 @@ class _LDLSolve(BatchFunction):
 
 class PseudoInverse(BatchFunction):
     """P = A⁺, by singular values or, for Hermitian A, by eigenvalues."""
+
+    _node_name = "LinalgPinvBackward0"
 
     @staticmethod
     def forward(ctx, A, atol, rtol, hermitian):
@@ -302,7 +315,9 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     who = "linalg.pinv"
     (check_square if hermitian else check_matrix)(who, A)
     if not A.numel():
-        return A.new_empty((*A.shape[:-2], A.size(-1), A.size(-2))) if not A.requires_grad else A.mT.clone()
+        if not A.requires_grad:
+            return A.new_empty((*A.shape[:-2], A.size(-1), A.size(-2)))
+        return name_node(A.mT.clone(), "LinalgPinvBackward0")
     if rcond is not None:
         atol, rtol = 0.0, rcond
     return PseudoInverse.apply(A, *_tolerances(who, A, atol, rtol), hermitian)
@@ -330,6 +345,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
 
 class LeastSquares(BatchFunction):
     """The X that makes ‖A X - B‖ least."""
+
+    _node_name = "LinalgLstsqBackward0"
 
     @staticmethod
     def forward(ctx, A, B, rcond, driver):
@@ -438,7 +455,7 @@ def tensorinv(A, ind=2):
             "linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
             f"prod(self.shape[:ind]), but got {math.prod(columns)} != {n}"
         )
-    return inv(A.reshape(n, n)).reshape(columns + rows)
+    return name_node(inv(A.reshape(n, n)).reshape(columns + rows), "ReshapeAliasBackward0")
 
 
 @autocast(cpu="float32")

@@ -11,6 +11,8 @@ from .checking import check_matrix, check_same_dtype, check_square
 class SolveTriangular(BatchFunction):
     """A X = B, or X A = B."""
 
+    _node_name = "LinalgSolveTriangularBackward0"
+
     @staticmethod
     def forward(ctx, A, B, upper, left, unitriangular):
         X = lapack.trsm(A, B, upper, left, unitriangular)
@@ -67,6 +69,8 @@ def broadcast_batches(who, A, B, left=True):
 class CholeskySolve(BatchFunction):
     """A X = B with A = L Lᴴ, or A = Lᴴ L if `upper`."""
 
+    _node_name = "CholeskySolveBackward0"
+
     @staticmethod
     def forward(ctx, L, B, upper):
         ctx.upper = upper
@@ -91,10 +95,16 @@ class CholeskySolve(BatchFunction):
         return gL, gB, None
 
 
-def cholesky_solve(B, L, upper, who="cholesky_solve"):
+class CholeskyInverse(CholeskySolve):
+    """CholeskySolve with the identity for B."""
+
+    _node_name = "CholeskyInverseBackward0"
+
+
+def cholesky_solve(B, L, upper, who="cholesky_solve", function=CholeskySolve):
     """The X with L Lᴴ X = B (`upper`: Lᴴ L X = B); `torch.cholesky_solve` is this."""
     check_square(who, L, "L")
     check_matrix(who, B, "B")
     check_same_dtype(who, B, L, ("B", "L"))
     L, B = broadcast_batches(who, L, B)
-    return CholeskySolve.apply(L, B, upper)
+    return function.apply(L, B, upper)

@@ -4,6 +4,7 @@ import cresset
 from cresset.tensors.tensor import refuse_gradient
 
 from .. import _native
+from .._native import name_node
 from .registry import alias, as_it_was, function, functions, functions_in_place, methods, operator
 
 operator(
@@ -112,7 +113,7 @@ def conj(input):
     >>> cresset.conj(cresset.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return cresset.conj_physical(input) if input.is_complex() else input
+    return name_node(cresset.conj_physical(input), "ConjBackward0") if input.is_complex() else input
 
 
 @function(method=True)
@@ -140,7 +141,8 @@ def resolve_neg(input):
 @function(method=True)
 def rsub(input, other, alpha=1):
     """other - alpha * input."""
-    return cresset.sub(other, input, alpha=alpha)
+    node = "RsubBackward0" if isinstance(other, cresset.Tensor) else "RsubBackward1"
+    return name_node(cresset.sub(other, input, alpha=alpha), node)
 
 
 _nan_to_num, _nan_to_num_ = functions["nan_to_num"], methods["nan_to_num_"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import cresset
 
+from .._native import name_node
 from .batches import copy_for
 from .registry import batch, function, onnx, operator, placement
 
@@ -98,15 +99,15 @@ def module_load(input, other, assign=False):
 # --- copies in place of views ---
 
 
-def _replaced(who, whole, view, src):
-    """`whole` after `src` was written into `view`, a view of it."""
+def _replaced(who, node, whole, view, src):
+    """`whole` after `src` was written into `view`, a view of it; the function is called `who`, and its node `node`."""
     if tuple(view.shape) != tuple(src.shape):
         raise RuntimeError(
             f"{who}: expected src to have a size equal to the slice of self. "
             f"src size = {list(src.shape)}, slice size = {list(view.shape)}"
         )
     view.copy_(src)
-    return whole
+    return name_node(whole, node)
 
 
 @function(method=True)
@@ -118,7 +119,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
             [0., 1.]])
     """
     whole = copy_for(src, input)
-    return _replaced("diagonal_scatter", whole, whole.diagonal(offset, dim1, dim2), src)
+    return _replaced("diagonal_scatter", "DiagonalScatterBackward0", whole, whole.diagonal(offset, dim1, dim2), src)
 
 
 @function(method=True)
@@ -130,7 +131,7 @@ def select_scatter(input, src, dim, index):
             [1., 1.]])
     """
     whole = copy_for(src, input)
-    return _replaced("select_scatter", whole, whole.select(dim, index), src)
+    return _replaced("select_scatter", "SelectScatterBackward0", whole, whole.select(dim, index), src)
 
 
 @function(method=True)
@@ -141,7 +142,9 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     tensor([0., 1., 1.])
     """
     whole = copy_for(src, input)
-    return _replaced("slice_scatter", whole, _sliced("slice_scatter", whole, dim, start, end, step), src)
+    return _replaced(
+        "slice_scatter", "SliceScatterBackward0", whole, _sliced("slice_scatter", whole, dim, start, end, step), src
+    )
 
 
 def _sliced(who, input, dim, start, end, step):
@@ -163,14 +166,14 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     storage_offset = offset if storage_offset is None else storage_offset
     if input.is_contiguous():
         whole = copy_for(src, input)
-        return _replaced(
-            "as_strided_scatter", whole, whole.as_strided(tuple(size), tuple(stride), storage_offset - offset), src
-        )
+        part = whole.as_strided(tuple(size), tuple(stride), storage_offset - offset)
+        return _replaced("as_strided_scatter", "AsStridedScatterBackward0", whole, part, src)
     # The copy has the strides of the input, gaps and all, so that the same strides show the same elements.
     extent = offset + (1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride())) if input.numel() else 0)
     memory = input.as_strided((extent,), (1,), 0).clone()
     whole = memory.as_strided(input.shape, input.stride(), offset)
-    return _replaced("as_strided_scatter", whole, memory.as_strided(tuple(size), tuple(stride), storage_offset), src)
+    part = memory.as_strided(tuple(size), tuple(stride), storage_offset)
+    return _replaced("as_strided_scatter", "AsStridedScatterBackward0", whole, part, src)
 
 
 @function(method=True, out=True)
@@ -182,12 +185,17 @@ def narrow_copy(input, dim, start, length):
     """
     if input.is_sparse and not 0 <= dim < input.dim():
         raise RuntimeError(f"narrow_copy: Dimension {dim} out of range. Expecting 0 <= dim < {input.dim()}.")
-    return input.narrow(dim, start, length).clone()
+    return name_node(input.narrow(dim, start, length).clone(), "NarrowCopyBackward0")
 
 
-def _copied(view):
-    """The elements of a view in memory of their own, in the plain order."""
-    return view.clone(memory_format=cresset.contiguous_format) if view.layout is cresset.strided else view.clone()
+def _copied(view, node=None):
+    """The elements of a view in memory of their own, in the plain order. Autograd calls that as it calls the view, with
+    `_copy` behind; `node`: where it calls the view something else.
+    """
+    copy = view.clone(memory_format=cresset.contiguous_format) if view.layout is cresset.strided else view.clone()
+    if copy.grad_fn is None:
+        return copy
+    return name_node(copy, (node or view.grad_fn.name()) + "_copy")
 
 
 @function(out=True)
@@ -197,7 +205,7 @@ def alias_copy(input):
     >>> cresset.alias_copy(cresset.tensor([1, 2]))
     tensor([1, 2])
     """
-    return _copied(input)
+    return _copied(input, "AliasBackward0")
 
 
 @function(out=True)
@@ -364,7 +372,7 @@ def view_copy(input, size=None, *, dtype=None):
     """
     if isinstance(size, cresset.dtype):
         size, dtype = None, size
-    return _copied(input.view(dtype) if size is None else input.reshape(size))
+    return _copied(input.view(dtype) if size is None else input.reshape(size), "ViewBackward0")
 
 
 @function(out=True)

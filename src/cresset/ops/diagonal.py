@@ -2,6 +2,7 @@
 
 import cresset
 
+from .._native import name_node
 from .dimensions import wrap_dim
 from .registry import function
 
@@ -17,7 +18,7 @@ def diag(input, diagonal=0):
     if input.ndim == 1:
         return diag_embed(input, diagonal)
     if input.ndim == 2:
-        return input.diagonal(diagonal).clone()
+        return name_node(input.diagonal(diagonal).clone(), "DiagonalBackward0_copy")
     raise RuntimeError(f"diag: Supports 1D or 2D tensors. Got {input.ndim}D")
 
 
@@ -49,7 +50,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
         shape.insert(dim, side)
     result = input.new_zeros(shape)
     result.diagonal(offset, first, second).copy_(input)
-    return result
+    return name_node(result, "DiagEmbedBackward0")
 
 
 @function(method=True, autocast={"cpu": "float32"})
@@ -63,7 +64,7 @@ def trace(input):
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype == cresset.bool:
         raise NotImplementedError(f"trace: not implemented for {input.dtype}")
-    return input.diagonal().sum()
+    return name_node(input.diagonal().sum(), "TraceBackward0")
 
 
 @function(method="only")

@@ -2,6 +2,7 @@
 
 import cresset
 
+from .._native import name_node
 from .dimensions import wrap_dim, wrap_dims
 from .registry import function
 
@@ -33,7 +34,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
                 f"except along the differencing dimension {dim}; got {list(other.shape)} and {list(input.shape)}"
             )
     if n == 0:
-        return input.clone()
+        return name_node(input.clone(), "torch::autograd::CopyBackwards")
     if prepend is not None or append is not None:
         input = cresset.cat([part for part in (prepend, input, append) if part is not None], dim)
     result = input
@@ -142,9 +143,10 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     if y.size(dim) == 0:
         return y.new_zeros((*y.shape[:dim], *y.shape[dim + 1 :]))
     if x is None:  # all but half of the first and the last
-        return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * (1 if dx is None else dx)
+        inner = y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5
+        return name_node(inner * (1 if dx is None else dx), "MulBackward1")
     areas, half = _areas(y, x, dx, dim)
-    return areas.sum(dim) * half
+    return name_node(areas.sum(dim) * half, "DivBackward1")
 
 
 @function
@@ -156,7 +158,7 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """
     dim = _checked_dim("cumulative_trapezoid", y, x, dx, dim)
     areas, half = _areas(y, x, dx, dim)
-    return areas.cumsum(dim) * half
+    return name_node(areas.cumsum(dim) * half, "CumsumBackward0" if x is None else "DivBackward1")
 
 
 def _checked_dim(who, y, x, dx, dim):

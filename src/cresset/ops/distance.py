@@ -2,6 +2,7 @@
 
 import cresset
 
+from .._native import name_node
 from .dimensions import wrap_dim
 from .registry import function, operator
 
@@ -50,7 +51,7 @@ def dist(input, other, p=2):
     >>> cresset.dist(cresset.tensor([0.0, 0.0]), cresset.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    return cresset.linalg_vector_norm(input - other, p)
+    return name_node(cresset.linalg_vector_norm(input - other, p), "DistBackward0")
 
 
 _MODES = (
@@ -204,7 +205,8 @@ def pdist(input, p=2):
     if input.size(1) == 0:  # points without coordinates
         return input.new_zeros(first.numel())
     places = cresset.add(second, first, alpha=input.size(0))
-    return cresset._cdist(input, input, float(p)).reshape(-1).index_select(0, places)
+    distances = cresset._cdist(input, input, float(p)).reshape(-1).index_select(0, places)
+    return name_node(distances, "PdistBackward0")
 
 
 @function(method=True, inplace=True, out=True, autocast={"cuda": "float32"})
@@ -225,4 +227,5 @@ def renorm(input, p, dim, maxnorm):
     others = [other for other in range(input.ndim) if other != dim]
     norm = cresset.linalg.vector_norm(input, p, others, keepdim=True)
     # The small number keeps the quotient finite and the shrunken norm just below the bound.
-    return input.contiguous() * (maxnorm / (norm + 1e-7)).masked_fill((norm > maxnorm).logical_not(), 1).to(input.dtype)
+    factor = (maxnorm / (norm + 1e-7)).masked_fill((norm > maxnorm).logical_not(), 1)
+    return name_node(input.contiguous() * factor.to(input.dtype), "RenormBackward0")

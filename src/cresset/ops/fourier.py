@@ -6,6 +6,7 @@ import warnings
 
 import cresset
 
+from .._native import name_node
 from .batches import all_samples
 from .registry import batch, function, operator
 
@@ -180,8 +181,8 @@ def stft(
         stretches = stretches * _padded_window(window, win_length, n_fft, signal)
     transform = cresset.fft.rfft if onesided else cresset.fft.fft
     result = transform(stretches, norm="ortho" if normalized else None).transpose(1, 2)
-    if input.ndim == 1:
-        result = result.squeeze(0)
+    result = result.squeeze(0) if input.ndim == 1 else result
+    name_node(result, "SqueezeBackward4" if input.ndim == 1 else "TransposeBackward1")
     return result if return_complex else cresset.view_as_real(result)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import cresset
 
+from .._native import name_node
 from .dimensions import is_integer, sequence, sizes, wrap_dim
 from .registry import alias, batch, function, onnx, operator, placement
 
@@ -93,6 +94,8 @@ def _to_2d(tensor):
 
 
 def _to_3d(tensor):
+    if tensor.ndim == 0:
+        return tensor.reshape(1, 1, 1)
     return _to_2d(tensor).unsqueeze(-1) if tensor.ndim < 3 else tensor
 
 
@@ -343,7 +346,7 @@ def combinations(input, r=2, with_replacement=False):
         earlier = position.reshape([-1 if d == dim else 1 for d in range(r)])
         later = position.reshape([-1 if d == dim + 1 else 1 for d in range(r)])
         chosen = chosen & (earlier <= later if with_replacement else earlier < later)
-    return input[chosen.nonzero()]
+    return name_node(input[chosen.nonzero()], "StackBackward0")
 
 
 @function
@@ -368,7 +371,7 @@ def block_diag(*tensors):
         height, after = block.size(0), width - before - block.size(1)
         rows.append(cresset.cat([block.new_zeros(height, before), block, block.new_zeros(height, after)], 1))
         before += block.size(1)
-    return cresset.cat(rows, 0)
+    return name_node(cresset.cat(rows, 0), "BlockDiagBackward0")
 
 
 # --- inside vmap ---

@@ -6,6 +6,7 @@ from typing import Any
 
 import cresset
 
+from .._native import name_node
 from . import return_types
 from .dimensions import is_integer
 from .registry import function
@@ -93,9 +94,11 @@ def cholesky(input, upper=False):
     >>> cresset.cholesky(cresset.tensor([[4.0]]))
     tensor([[2.]])
     """
+    from cresset.linalg.factorizations import OlderCholesky, positive_factor
+
     if not input.numel():
-        return input.clone(memory_format=cresset.contiguous_format)
-    return cresset.linalg.cholesky(input, upper=upper)
+        return name_node(input.clone(memory_format=cresset.contiguous_format), "CholeskyBackward0")
+    return positive_factor(input, upper, OlderCholesky)
 
 
 @function(method=True, out="cast", autocast={"cpu": "float32"})
@@ -117,10 +120,11 @@ def cholesky_inverse(input, upper=False):
     >>> cresset.cholesky_inverse(cresset.tensor([[2.0]]))
     tensor([[0.2500]])
     """
+    from cresset.linalg.triangular import CholeskyInverse
     from cresset.linalg.triangular import cholesky_solve as solve
 
     identity = cresset.eye(input.shape[-1] if input.ndim else 0, dtype=input.dtype, device=input.device)
-    return solve(identity, input, upper, "cholesky_inverse")
+    return solve(identity, input, upper, "cholesky_inverse", CholeskyInverse)
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -185,7 +189,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> Any:
 
     if unpack_pivots:
         check_pivots("lu_unpack", LU_data, LU_pivots)
-    return return_types.lu_unpack(unpack(LU_data, LU_pivots, unpack_data, unpack_pivots))
+    return return_types.lu_unpack(unpack(LU_data, LU_pivots, "LuUnpackBackward0", unpack_data, unpack_pivots))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -198,7 +202,8 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> 
     of = A.mT if transpose else A
     X = cresset.linalg.solve_triangular(of, b, upper=upper != transpose, unitriangular=unitriangular)
     batch = X.shape[:-2]
-    return return_types.triangular_solve((X, A.expand(*batch, *A.shape[-2:]).clone()))
+    copy = name_node(A.expand(*batch, *A.shape[-2:]).clone(), "TriangularSolveBackward0")
+    return return_types.triangular_solve((X, copy))
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
@@ -268,7 +273,7 @@ def ormqr(input, tau, other, left=True, transpose=False):
             other = other - factor * (v @ (v.mH @ other))
         else:
             other = other - factor * ((other @ v) @ v.mH)
-    return other.clone() if not factors else other
+    return name_node(other if factors else other.clone(), "OrmqrBackward0")
 
 
 @function(out=True)

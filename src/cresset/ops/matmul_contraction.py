@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import cresset
 
-from .._native import forget_base
+from .._native import forget_base, name_node
 from .dimensions import is_integer, wrap_dims
 from .registry import function, functions, functions_in_place, methods
 
@@ -35,7 +35,9 @@ def einsum(*args):
     operands = [operand if view is None else view.of(operand) for operand, view in zip(operands, views)]
     for product in products:
         product.of(operands)
-    return result.of(operands[0])
+    result = result.of(operands[0])
+    multiplied = products and products[-1].multiply != "mul"
+    return name_node(result, "ViewBackward0") if multiplied else result
 
 
 def _equation_and_operands(args):
@@ -372,7 +374,7 @@ def vdot(input, other):
     >>> cresset.vdot(cresset.tensor([1j]), cresset.tensor([2j]))
     tensor(2.+0.j)
     """
-    return input.conj().dot(other) if input.is_complex() else input.dot(other)
+    return name_node(input.conj().dot(other) if input.is_complex() else input.dot(other), "VdotBackward0")
 
 
 @function(method=True, out="cast")
@@ -388,7 +390,8 @@ def kron(input, other):
     # a and b alternate in the dimensions of the product; merged in pairs they give the result.
     a = input.reshape([size for n in shape_a for size in (n, 1)])
     b = other.reshape([size for n in shape_b for size in (1, n)])
-    return forget_base((a * b).reshape([n * m for n, m in zip(shape_a, shape_b)]))
+    product = forget_base((a * b).reshape([n * m for n, m in zip(shape_a, shape_b)]))
+    return name_node(product, "UnsafeViewBackward0")
 
 
 def multi_dot(tensors, who="multi_dot"):
@@ -486,7 +489,8 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
         )
     # A vector is a matrix of one column, and a 0-d or 1-element input broadcasts.
     input = input.reshape(-1, 1).expand(mat.size(0), 1)
-    return forget_base(cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1))
+    result = forget_base(cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1))
+    return name_node(result, "AddmvBackward0")
 
 
 @function(method=True, inplace=True, out="cast", autocast={"cpu": "plain", "cuda": "lower"})
@@ -497,6 +501,10 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     tensor([[4., 5.],
             [7., 9.]])
     """
+    return name_node(_plus_outer(input, vec1, vec2, beta, alpha), "AddrBackward0")
+
+
+def _plus_outer(input, vec1, vec2, beta, alpha):
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
         if vector.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
@@ -550,10 +558,11 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
         result = input.expand(n, m)
         for number in range(count):
             result = cresset.addmm(result, batch1[number], batch2[number], beta=1 if number else beta, alpha=alpha)
-        return result if count else result * beta
+        return name_node(result if count else result * beta, "AddbmmBackward0")
     # One product in which the batch is part of the summed dimension.
     left, right = batch1.transpose(0, 1).reshape(n, count * k), batch2.reshape(count * k, m)
-    return cresset.addmm(input.expand(n, m), left, right, beta=beta, alpha=alpha)
+    result = cresset.addmm(input.expand(n, m), left, right, beta=beta, alpha=alpha)
+    return name_node(result, "AddbmmBackward0")
 
 
 def _with_older_order(today):

@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from .._native import name_node
 from .autocast import autocast
 from .dimensions import integers, is_integer, spread
 from .registry import batch, flat, function, onnx, operator, placement
@@ -316,7 +317,8 @@ def _wanted(who, input, output_size, rank):
 
 def _adaptive_mean(rank, input, wanted):
     if (input.numel() == 0 or input.ndim == rank) and all(want == 1 for want in wanted):
-        return input.mean(tuple(range(-rank, 0)), keepdim=True)  # one mean, empty or without channels
+        mean = input.mean(tuple(range(-rank, 0)), keepdim=True)  # one mean, empty or without channels
+        return name_node(mean, "SqueezeBackward1") if rank == 1 else mean
     return getattr(cresset, f"_adaptive_avg_pool{rank}d")(input, wanted)
 
 

@@ -5,6 +5,7 @@ On the CPU the numbers are PyTorch's for the same seed. `generator=` draws from 
 
 import cresset
 
+from .._native import name_node
 from .registry import batch, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- new tensors
@@ -297,8 +298,8 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     """
     _check_slopes("rrelu", lower, upper)
     if not training:
-        return cresset.leaky_relu(input, (lower + upper) / 2)
-    return input * _slopes(input, lower, upper, generator)
+        return name_node(cresset.leaky_relu(input, (lower + upper) / 2), "RreluWithNoiseBackward0")
+    return name_node(input * _slopes(input, lower, upper, generator), "RreluWithNoiseBackward0")
 
 
 @function
@@ -306,8 +307,8 @@ def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     """In-place form of `rrelu`."""
     _check_slopes("rrelu_", lower, upper)
     if not training:
-        return cresset.leaky_relu_(input, (lower + upper) / 2)
-    return input.mul_(_slopes(input, lower, upper, generator))
+        return name_node(cresset.leaky_relu_(input, (lower + upper) / 2), "RreluWithNoiseBackward1")
+    return name_node(input.mul_(_slopes(input, lower, upper, generator)), "RreluWithNoiseBackward1")
 
 
 def _check_slopes(name, lower, upper):

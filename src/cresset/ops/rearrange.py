@@ -5,7 +5,7 @@ from typing import Any
 
 import cresset
 
-from .._native import forget_base
+from .._native import forget_base, name_node
 from .dimensions import is_integer, sizes, wrap_dim
 from .registry import batch, function, onnx, operator, placement
 
@@ -262,10 +262,11 @@ def rot90(input, k=1, dims=(0, 1)):
         )
     turns = k % 4
     if turns == 0:
-        return input.clone()
+        return name_node(input.clone(), "Rot90Backward0")
     if turns == 2:
-        return input.flip((first, second))
-    return forget_base(input.flip((second if turns == 1 else first,)).transpose(first, second))
+        return name_node(input.flip((first, second)), "Rot90Backward0")
+    turned = forget_base(input.flip((second if turns == 1 else first,)).transpose(first, second))
+    return name_node(turned, "Rot90Backward0")
 
 
 @function(method=True)
@@ -485,7 +486,10 @@ def sum_to_size(input, size, *more_sizes):
     if not size:
         return input.sum()
     dims = [dim for dim in range(len(shape)) if dim < lead or (size[dim - lead] == 1 and shape[dim] != 1)]
-    return forget_base(input.sum(dims, keepdim=True).view(size)) if dims else input
+    if not dims:
+        return input
+    summed = input.sum(dims, keepdim=True)
+    return forget_base(summed.view(size)) if lead else summed
 
 
 @function

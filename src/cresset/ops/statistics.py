@@ -5,7 +5,7 @@ import math
 
 import cresset
 
-from .._native import forget_base
+from .._native import forget_base, name_node
 from .batches import all_samples
 from .dimensions import wrap_dim
 from .registry import function
@@ -94,7 +94,8 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
         result = ordered.gather(-1, below).lerp(ordered.gather(-1, above), weight)
 
     shape = kept if keepdim else tuple(rows.shape[:-1])
-    return forget_base(result.movedim(-1, 0).reshape((*q.shape, *shape)))
+    result = forget_base(result.movedim(-1, 0).reshape((*q.shape, *shape)))
+    return name_node(result, "SqueezeBackward4")
 
 
 # --- covariance ---
@@ -236,4 +237,5 @@ def mvlgamma(input, p):
     if not input.is_floating_point():
         input = input.to(cresset.get_default_dtype())
     steps = cresset.arange(0.5 - p / 2, 0.5, 0.5, dtype=input.dtype, device=input.device)
-    return (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+    result = (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+    return name_node(result, "MvlgammaBackward0")

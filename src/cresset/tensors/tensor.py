@@ -122,7 +122,9 @@ def _T(self):
             "reverse the dimensions of a tensor.",
             stacklevel=2,
         )
-    return self.t() if self.dim() == 2 else self.permute(tuple(range(self.dim() - 1, -1, -1)))
+    if self.dim() == 2:
+        return _native.name_node(self.t(), "PermuteBackward0")
+    return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
 
 def _mT(self):

@@ -6,6 +6,7 @@ import warnings
 
 import cresset
 
+from ..._native import name_node
 from ...ops.autocast import autocast
 from ...ops.registry import as_it_was
 
@@ -105,13 +106,14 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
         )
+    node = "RreluWithNoiseBackward1" if inplace else "RreluWithNoiseBackward0"
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        return name_node(leaky_relu(input, (lower + upper) / 2, inplace), node)
     with cresset.no_grad():
         drawn_for = input <= 0
         slopes = cresset.empty(int(drawn_for.sum()), dtype=cresset.float64, device=input.device).uniform_(lower, upper)
         slope = cresset.ones_like(input).masked_scatter_(drawn_for, slopes.to(input.dtype))
-    return input.mul_(slope) if inplace else input * slope
+    return name_node(input.mul_(slope) if inplace else input * slope, node)
 
 
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):

@@ -5,6 +5,7 @@ import math
 
 import cresset
 
+from ..._native import name_node
 from ...ops.autocast import autocast
 from .reduction import check_reduction, reduce_loss
 
@@ -54,7 +55,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     lengths = cresset.tensor([input_lengths, target_lengths], dtype=cresset.int64, device=log_probs.device)
     loss, _ = cresset._ctc_alignments(log_probs, padded.to(log_probs.device), lengths, blank, zero_infinity)
     if zero_infinity:
-        loss = loss.masked_fill(loss == math.inf, 0)
+        loss = name_node(loss.masked_fill(loss == math.inf, 0), "WhereBackward0")
     if reduction == "mean":
         return (loss / lengths[1].clamp_min(1).to(loss.dtype)).mean()
     return reduce_loss(loss if batched else loss.squeeze(0), reduction)

@@ -2,6 +2,7 @@
 
 import cresset
 
+from ..._native import name_node
 from ...ops.autocast import autocast
 
 
@@ -38,7 +39,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
             raise TypeError(
                 f"pairwise_distance(): argument '{name}' (position {place}) must be Tensor, not {type(value).__name__}"
             )
-    return (x1 - x2 + eps).norm(float(p), -1, keepdim=keepdim)
+    return name_node((x1 - x2 + eps).norm(float(p), -1, keepdim=keepdim), "NormBackward1")
 
 
 @autocast(cuda="float32")

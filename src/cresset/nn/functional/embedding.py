@@ -4,6 +4,7 @@ import warnings
 
 import cresset
 
+from ..._native import name_node
 from ...autograd.forward_ad import _set_fwd_grad_enabled
 from ...ops.batches import all_samples
 
@@ -178,7 +179,7 @@ def embedding_bag(
         rows = rows.float()
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1).to(rows.dtype)
-    return _sum_bags(rows, bag, bags, mode).to(weight.dtype)
+    return name_node(_sum_bags(rows, bag, bags, mode).to(weight.dtype), "EmbeddingBagBackward0")
 
 
 def _sum_bags(rows, bag, bags, mode):

@@ -5,6 +5,7 @@ import warnings
 
 import cresset
 
+from ..._native import name_node
 from ...ops.autocast import autocast
 from ...ops.batches import all_samples
 from .reduction import check_reduction, reduce_loss, resolve
@@ -138,8 +139,8 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
         product = product * _along_classes(weight, input, dim)
     if reduction == "mean":
         samples = input.numel() // classes if classes else 0
-        return -product.sum() / samples if samples else product.sum() * math.nan
-    return reduce_loss(-product.sum(dim), reduction)
+        return name_node(-product.sum() / samples if samples else product.sum() * math.nan, "DivBackward1")
+    return reduce_loss(-product.sum(dim), reduction, "NegBackward0")
 
 
 @autocast(cpu="float32")
@@ -218,7 +219,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     loss = cresset.binary_cross_entropy_elementwise(input, target)
     if weight is not None:  # in the dtype of the loss
         loss = loss * weight if weight.dtype == loss.dtype else loss.mul_(weight)
-    return reduce_loss(loss, reduction)
+    return reduce_loss(loss, reduction, "BinaryCrossEntropyBackward0")
 
 
 @autocast("float32")
@@ -236,7 +237,8 @@ def binary_cross_entropy_with_logits(
     reduction = resolve(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    return reduce_loss(losses_of_logits(input, target, weight, pos_weight), reduction)
+    loss = losses_of_logits(input, target, weight, pos_weight)
+    return reduce_loss(loss, reduction, "BinaryCrossEntropyWithLogitsBackward0")
 
 
 def losses_of_logits(input, target, weight, pos_weight):
@@ -268,10 +270,16 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=3,  # beyond autocast
         )
-    loss = cresset.kl_div_elementwise(input, target, log_target)
+    loss = kl_div_of_each(input, target, log_target)
     if reduction == "batchmean":
         return loss.sum() / input.size(0) if input.ndim else loss.sum()
     return reduce_loss(loss, reduction)
+
+
+def kl_div_of_each(input, target, log_target):
+    """The terms of the divergence, which PyTorch makes of other operators: the last one depends on `log_target`."""
+    loss = cresset.kl_div_elementwise(input, target, log_target)
+    return name_node(loss, "MulBackward0" if log_target else "SubBackward0")
 
 
 @autocast("float32")

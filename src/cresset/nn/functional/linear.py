@@ -2,6 +2,7 @@
 
 import cresset
 
+from ..._native import name_node
 from ...ops.autocast import autocast
 
 linear = cresset.linear  # the operator itself: a Python function around it would cost a third of a small call
@@ -44,4 +45,4 @@ def bilinear(input1, input2, weight, bias=None):
     if dtype in (cresset.float16, cresset.bfloat16):
         applied, input2 = applied.float(), input2.float()
     result = (applied * input2.unsqueeze(-2)).sum(-1).to(dtype)
-    return result if bias is None else result + bias
+    return name_node(result, "ViewBackward0") if bias is None else result + bias

@@ -20,7 +20,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     loss = cresset.soft_margin_elementwise(input, target)
     if loss.dtype != input.dtype and input.is_floating_point():  # the target does not promote
         loss = loss.to(input.dtype)
-    return reduce_loss(loss, resolve(reduction, size_average, reduce))
+    return reduce_loss(loss, resolve(reduction, size_average, reduce), "SoftMarginLossBackward0")
 
 
 @autocast("float32")
@@ -95,7 +95,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if index.device.type == "cpu" and bool(all_samples((index < 0) | (index >= classes)).any()):
         raise RuntimeError(f"multi_margin_loss: target out of range; the {classes} classes are numbered from 0")
     loss = cresset._multi_margin_loss(scores, index.reshape(-1), int(p), float(margin), weight)
-    return reduce_loss(loss.reshape(()) if input.ndim < 2 and target.ndim == 0 else loss, reduction)
+    loss = loss.reshape(()) if input.ndim < 2 and target.ndim == 0 else loss
+    return reduce_loss(loss, reduction, "MultiMarginLossBackward0")
 
 
 @autocast("float32")
@@ -124,7 +125,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     gap = 1 - scores.gather(1, index).unsqueeze(2) + scores.unsqueeze(1)  # (sample, target class, other class)
     counted = listed.unsqueeze(2) & ~wanted.unsqueeze(1)
     loss = gap.clamp_min(0).masked_fill(~counted, 0).sum((1, 2)) / classes
-    return reduce_loss(loss.reshape(()) if input.ndim < 2 else loss, reduction)
+    return reduce_loss(loss.reshape(()) if input.ndim < 2 else loss, reduction, "MultilabelMarginLossBackward0")
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):

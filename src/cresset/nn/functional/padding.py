@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..._native import overridable
+from ..._native import name_node, overridable
 from ...ops.autocast import apply, autocast
 from ...ops.dimensions import integers
 from ...ops.padding import CIRCULAR, CONSTANT, REFLECT, REPLICATE
@@ -74,7 +74,7 @@ def _constant(input, amounts, value):
         return cresset._pad(input, _in_pairs(amounts), CONSTANT, value, False)
     for dim, before, after in amounts:
         input = input.narrow(dim, -before, input.size(dim) + before + after)
-    return input.clone()
+    return name_node(input.clone(), "ConstantPadNdBackward0")
 
 
 def _in_pairs(amounts):

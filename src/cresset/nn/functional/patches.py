@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..._native import forget_base
+from ..._native import forget_base, name_node
 from ...ops.columns import columns_of, places_of
 from ...ops.dimensions import is_integer
 from ...ops.metadata import suggested_format
@@ -58,7 +58,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     padded = pad(input, (padding[1], padding[1], padding[0], padding[0])) if any(padding) else input
     patches = columns_of(padded, kernel, dilation, (0, 0), stride)
     columns = (input.size(-3) * kernel[0] * kernel[1], places[0] * places[1])
-    return forget_base(patches.reshape(*input.shape[:-3], *columns))
+    return name_node(forget_base(patches.reshape(*input.shape[:-3], *columns)), "Im2ColBackward0")
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -106,7 +106,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"{places[0]} * {places[1]} = {places[0] * places[1]}, but got input.size(2)={input.size(-1)}."
         )
     planes = input.reshape(*input.shape[:-2], input.size(-2) // area, area, input.size(-1))
-    return cresset._from_columns(planes, size, kernel, [*dilation, *stride], padding)
+    image = cresset._from_columns(planes, size, kernel, [*dilation, *stride], padding)
+    return name_node(image, "Col2ImBackward0")
 
 
 def _rearranged(input, mixed, *shape):
@@ -142,7 +143,8 @@ def pixel_shuffle(input, upscale_factor):
     split = input.reshape(*batch, channels // (r * r), r, r, height, width)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _rearranged(input, mixed, *batch, channels // (r * r), height * r, width * r)
+    rearranged = _rearranged(input, mixed, *batch, channels // (r * r), height * r, width * r)
+    return name_node(rearranged, "PixelShuffleBackward0")
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -169,7 +171,8 @@ def pixel_unshuffle(input, downscale_factor):
     split = input.reshape(*batch, channels, height // r, r, width // r, r)
     n = len(batch)
     mixed = split.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _rearranged(input, mixed, *batch, channels * r * r, height // r, width // r)
+    rearranged = _rearranged(input, mixed, *batch, channels * r * r, height // r, width // r)
+    return name_node(rearranged, "PixelUnshuffleBackward0")
 
 
 def channel_shuffle(input, groups):
@@ -190,7 +193,8 @@ def channel_shuffle(input, groups):
             f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} "
             "groups."
         )
-    return _rearranged(input, input.unflatten(1, (groups, channels // groups)).transpose(1, 2), *input.shape)
+    rearranged = _rearranged(input, input.unflatten(1, (groups, channels // groups)).transpose(1, 2), *input.shape)
+    return name_node(rearranged, "ChannelShuffleBackward0")
 
 
 def native_channel_shuffle(input, groups):

@@ -2,20 +2,23 @@
 
 import warnings
 
+from ..._native import name_node
 
-def reduce_loss(loss, reduction):
-    """`loss`, its mean, or its sum.
+
+def reduce_loss(loss, reduction, node=None):
+    """`loss`, its mean, or its sum, which autograd calls `node` where PyTorch has one operator for it all.
 
     >>> from cresset.nn.functional.reduction import reduce_loss
     >>> reduce_loss(cresset.tensor([1.0, 3.0]), "mean")
     tensor(2.)
     """
     if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    check_reduction(reduction)
-    return loss
+        loss = loss.mean()
+    elif reduction == "sum":
+        loss = loss.sum()
+    else:
+        check_reduction(reduction)
+    return loss if node is None else name_node(loss, node)
 
 
 def check_reduction(reduction):

@@ -38,7 +38,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     reduction = resolve(reduction, size_average, reduce)
     loss = cresset.mse_elementwise(input, target)
     if weight is None:
-        return reduce_loss(loss, reduction)
+        return reduce_loss(loss, reduction, "MseLossBackward0")
     _check_weight(input, weight)
     return weighted_mean(loss * weight, weight, reduction)
 
@@ -73,8 +73,9 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     reduction = resolve(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
-    loss = cresset.smooth_l1_elementwise(input, target, beta) if beta else cresset.l1_elementwise(input, target)
-    return reduce_loss(loss, reduction)
+    if not beta:
+        return reduce_loss(cresset.l1_elementwise(input, target), reduction)
+    return reduce_loss(cresset.smooth_l1_elementwise(input, target, beta), reduction, "SmoothL1LossBackward0")
 
 
 @autocast("float32")
@@ -92,7 +93,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if loss.dtype != input.dtype:  # unlike other losses, this one has the dtype of the input
         _native.check_cast("huber_loss", loss.dtype, input.dtype)
         loss = loss.to(input.dtype)
-    if weight is not None:
-        _check_weight(input, weight)
-        loss = loss * weight  # unlike mse_loss and l1_loss, PyTorch's mean here divides by the number of elements
-    return reduce_loss(loss, reduction)
+    if weight is None:
+        return reduce_loss(loss, reduction, "HuberLossBackward0")
+    _check_weight(input, weight)
+    # Unlike mse_loss and l1_loss, PyTorch's mean here divides by the number of elements.
+    return reduce_loss(loss * weight, reduction)

@@ -7,7 +7,7 @@ import warnings
 
 import cresset
 
-from ..._native import overridable
+from ..._native import name_node, overridable
 from ...ops.autocast import autocast
 from ...ops.metadata import suggested_format
 from ...ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -81,6 +81,7 @@ def interpolate(
     if mode == "area":
         return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
 
+    node = f"Upsample{mode.title().replace('-', '')}{spatial}D{'Aa' if antialias else ''}Backward0"
     # Half precision is interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have
     # the precision of the input, as PyTorch's have there. Bytes are rounded after each dimension.
     dtype, between = input.dtype, not mode.startswith("nearest")
@@ -94,12 +95,13 @@ def interpolate(
         precision = dtype
     if precision is None and dtype.is_floating_point and (dtype.itemsize > 1 or between):
         x = input if dtype.itemsize > 1 else input.to(cresset.float32)
-        return _resize_at_once(x, sizes, scales, mode, align_corners, antialias).to(dtype)
+        return name_node(_resize_at_once(x, sizes, scales, mode, align_corners, antialias).to(dtype), node)
     whole = precision == cresset.uint8 and input.device.type == "cpu"  # bytes stay bytes
     result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between and not whole else input
     for k in reversed(range(spatial)):
         result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, precision)
-    return _in_format_of(input, result.to(dtype))
+    result = _in_format_of(input, result.to(dtype))
+    return result if result is input else name_node(result, node)
 
 
 interpolate = overridable(interpolate, "torch.nn.functional")  # also where other files of this package call it

@@ -3,8 +3,6 @@
 Its default there is 0, unlike the one in nn.functional.
 """
 
-import cresset
-
 from ...ops.autocast import apply, autocast
 from ...ops.registry import let_others_answer
 from . import grid as _grid
@@ -34,13 +32,13 @@ def _named(reduction):
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """nn.functional.binary_cross_entropy_with_logits, of shapes that may broadcast."""
     loss = _likelihood.losses_of_logits(input, target, weight, pos_weight)
-    return reduce_loss(loss, _named(reduction))
+    return reduce_loss(loss, _named(reduction), "BinaryCrossEntropyWithLogitsBackward0")
 
 
 @autocast("float32")
 def kl_div(input, target, reduction=0, *, log_target=False):
     """nn.functional.kl_div."""
-    loss = cresset.kl_div_elementwise(input, target, log_target)
+    loss = _likelihood.kl_div_of_each(input, target, log_target)
     return reduce_loss(loss, _named(reduction))
 
 

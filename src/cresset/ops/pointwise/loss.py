@@ -141,7 +141,12 @@ def _(x, target):
     return -target * slope, -x * slope
 
 
-@pointwise(result="same", method=False, examples=[(0.0, 1.0, 1.0), (2.0, 1.0, False, 1e-8, 2.0 - 0.6931471855599453)])
+@pointwise(
+    node="SubBackward0",
+    result="same",
+    method=False,
+    examples=[(0.0, 1.0, 1.0), (2.0, 1.0, False, 1e-8, 2.0 - 0.6931471855599453)],
+)
 def poisson_nll_elementwise(x, target, log_input: Flag = True, eps: float = 1e-8):
     """exp(x) - target x for the logarithm x of a rate; x - target log(x + eps) for the rate itself."""
     return where(log_input, p.exp(x) - target * x, x - target * p.log(x + eps))
