@@ -124,8 +124,12 @@ void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
     PyTuple_SET_ITEM(
         inputs.get(), i,
         node.is_number & (1 << i) ? wrap(node.pointwise_numbers[i]) : wrap_saved(node.pointwise_inputs[i], node));
-  for (int k = 0; k < def.scalar_count; ++k)
-    PyTuple_SET_ITEM(attributes.get(), k, PyFloat_FromDouble(node.attributes[k].real));
+  for (int k = 0; k < def.scalar_count; ++k) {
+    const ScalarAttribute& value = node.attributes[k];
+    PyTuple_SET_ITEM(
+        attributes.get(), k,
+        require(value.imag != 0 ? PyComplex_FromDoubles(value.real, value.imag) : PyFloat_FromDouble(value.real)));
+  }
   Ref output(wrap_saved(node.pointwise_output, node)), grad(wrap(grads[0])), name(PyUnicode_FromString(def.name));
   const Unasked unasked(grads);
   Ref result(require(PyObject_CallFunctionObjArgs(pointwise_function, name.get(), grad.get(), inputs.get(),

@@ -650,6 +650,25 @@ PROGRAMS = {
                 f"F.kl_div(v0, v0.exp(), reduction='sum', log_target={log_target}).backward(create_graph=True)")
         ),
     ],
+    "complex factors of a gradient that is recorded": [
+        "v0 = values((3,), 'complex64', 4).requires_grad_()",
+        "v1 = values((3,), 'complex64', 7)",
+        *(
+            f"v2 = t.autograd.grad(t.{call}.abs().sum(), v0, create_graph=True)[0]"
+            for call in ("add(v0, v0, alpha=1 + 2j)", "sub(v1, v0, alpha=1 + 2j)", "rsub(v0, v1, alpha=2j)",
+                "addcmul(v1, v0, v1, value=1 + 2j)", "addcdiv(v1, v1, v0, value=1 + 2j)",
+                "_foreach_add([v1], [v0], alpha=1 + 2j)[0]")
+        ),
+    ],
+    "an infinite gradient stays where it is in a batch whose statistics are constants": [
+        "v0 = values((2, 3, 2), 'float32', 4).requires_grad_()",
+        "v1 = F.batch_norm(v0, t.zeros(3), t.arange(3.0), training=False)",
+        "v1.backward(t.tensor([-inf, 1.0]).expand(2, 3, 2))",
+        "v2 = t.tensor([[inf, 1.0], [2.0, nan]]).requires_grad_()",
+        "v3 = F.batch_norm(v2, t.zeros(2), t.ones(2), values((2,), 'float32', 4).requires_grad_(), training=False)",
+        "v3.backward(t.ones(2, 2), retain_graph=True)",
+        "v3.pow(2).sum().backward(create_graph=True)",
+    ],
 }  # fmt: skip
 
 

@@ -179,22 +179,23 @@ native_batch_norm = operator(
 def _(grad, input, weight, running_mean, running_var, training, mean, rstd, eps):
     shape = (1, -1) + (1,) * (input.ndim - 2)
     others = (0, *range(2, input.ndim))
-    if not training:
+    if not training:  # the statistics are constants, and no sum may carry an infinite element to others
         mean, rstd = running_mean.to(grad.dtype), (running_var.to(grad.dtype) + eps).rsqrt()
+        factor = (rstd if weight is None else rstd * weight).to(grad.dtype)
+        yield lambda: grad * factor.reshape(shape)
     if cresset.is_grad_enabled():
-        scaled = grad if weight is None else grad * weight.reshape(shape)
         if training:
             standard, spread = _standardized(input, others, eps)
+            scaled = grad if weight is None else grad * weight.reshape(shape)
             yield lambda: _standardized_backward(scaled, standard, spread, others)
         else:
-            spread = rstd.reshape(shape)
-            standard = (input - mean.reshape(shape)) * spread
-            yield lambda: scaled * spread
+            standard = (input - mean.reshape(shape)) * rstd.reshape(shape)
         yield lambda: (grad * standard).sum(others)
         yield lambda: grad.sum(others)
         return
     gradients = _once(lambda: cresset._batch_norm_backward(grad, input, mean, rstd, weight, training))
-    yield lambda: gradients(0)
+    if training:
+        yield lambda: gradients(0)
     yield lambda: gradients(1)
     yield lambda: gradients(2)
 

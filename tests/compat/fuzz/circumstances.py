@@ -47,6 +47,7 @@ AS_FACTORS = "; as PyTorch with wider factors of addcmul"
 AS_BOUNDED_LOGARITHMS = "; as PyTorch with the slope of bounded logarithms"
 AS_OF_LOGARITHMS = "; as PyTorch with a cross entropy made of logarithms"
 AS_PLAIN_POWERS = "; as PyTorch with powers of zero that have no history"
+AS_DENSE = "; as PyTorch with statistics that have no gaps"
 AS_PUSHED = "; as PyTorch with jvp for linearize"
 AS_STOPPED = "; as PyTorch where a gradient stops at inputs="
 TWICE = "; of a parameter that it has twice"
@@ -59,7 +60,7 @@ SIGNS_OF_NANS = "; bits of nans alone"
 AS_HELD = "; as PyTorch where arrays hold their memory"
 AS_RESOLVED = "; as PyTorch with conjugates that are computed"
 REMADE = "; a view has its history anew in PyTorch alone"
-KEPT = re.compile(r"that (Recurrence|KlDivElementwise|PoissonNllElementwise|Ndtr)Backward0 needs")
+KEPT = re.compile(r"that (Recurrence|KlDivElementwise|PoissonNllElementwise)Backward0 needs")
 LENT = re.compile(r"numpy\(|\bnp[.]|from_numpy|frombuffer|through_file|through_pickle|dlpack|share_memory")
 OUT_OF_ITSELF = re.compile(r"\((?:.*\W)?(v\d+)\b.*out=\1\b|\b(v\d+)\b.*out=v\d+\[")
 DATA_WRITTEN = re.compile(r"[.]data[.]\w+_\(|[.]data(\[.*\])? \S*= ")
@@ -195,6 +196,7 @@ def circumstances(libraries, steps, why, operands):
     if GRADIENT.search(steps[-1]) and re.match(r"\S+: \S+ instead of \S+ at ", why):
         for call, other, as_other in (
             ("t.addcmul(", "addcmul(", AS_FACTORS),
+            ("F.batch_norm(", "batch_norm(", AS_DENSE),
             ("F.binary_cross_entropy(", "cross_entropy_of_logarithms(", AS_OF_LOGARITHMS),
         ):
             theirs = [step.replace(call, other) for step in steps]
@@ -225,7 +227,8 @@ def circumstances(libraries, steps, why, operands):
         return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
     if IN_PLACE in why and counted_together(libraries, steps):
         return TOGETHER
-    if why.startswith("only cresset") and KEPT.search(why):
+    made_of_others = "MulBackward1 needs" in why and any("ndtr(" in step for step in steps)
+    if why.startswith("only cresset") and (KEPT.search(why) or made_of_others):
         with saving_copies(libraries[1]):
             return AS_KEPT if agrees(libraries, steps, steps) else ""
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):

@@ -45,6 +45,11 @@ def helpers(t):
         loss = t.nn.functional.binary_cross_entropy(p, q.detach(), reduction="none") + slope * (q - q.detach())
         return {"mean": loss.mean, "sum": loss.sum, "none": lambda: loss}[reduction]().to(x.dtype)
 
+    def batch_norm(x, *statistics, training):
+        """With statistics that have no gaps."""
+        statistics = (y if y is None else y.contiguous() for y in statistics)
+        return t.nn.functional.batch_norm(x, *statistics, training=training)
+
     def cross_entropy_of_logarithms(x, y, reduction="mean"):
         """A binary cross entropy whose second derivatives have no small number added."""
         loss = -(y * x.log().clamp(min=-100) + (1 - y) * (-x).log1p().clamp(min=-100))
@@ -148,6 +153,7 @@ def helpers(t):
         "owned": owned,
         "pdist": pdist,
         "cdist": cdist,
+        "batch_norm": batch_norm,
         "cross_entropy_of_logarithms": cross_entropy_of_logarithms,
         "alone": alone,
         "vmap": vmap,
