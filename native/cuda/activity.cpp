@@ -239,7 +239,9 @@ std::string name_of(const Work& work) {
     return reinterpret_cast<NameOf>(library.find("cuFuncGetName"));
   }();
   const char* name = nullptr;
-  if (!name_of_function || name_of_function(&name, static_cast<const KernelLaunch&>(work).function) != kSuccess)
+  FunctionHandle function = nullptr;
+  if (!name_of_function || static_cast<const KernelLaunch&>(work).kernel->find(function) != kSuccess ||
+      name_of_function(&name, function) != kSuccess)
     return work.what;
   return readable(name);
 }

@@ -4,8 +4,10 @@
 
 namespace cresset::cuda {
 
-// In the order in which it was asked for; the job must not throw. False: there is no thread for it.
-bool in_background(std::function<void()> job);
+// What a launch waits for goes before what is only faster; else in the order in which it was asked for. The job must
+// not throw. False: there is no thread for it.
+enum class Urgency : bool { whenever, waited_for };
+bool in_background(std::function<void()> job, Urgency urgency);
 // Waits until all that was asked for is done.
 void finish_background();
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cuda/background.h"
 #include "cuda/device.h"
 #include "cuda/library.h"
 
@@ -195,10 +196,11 @@ CompileStatistics statistics;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-Status load(const std::string& binary, const char* entry, Kernel& kernel) {
+// Not in the order of launches: those wait for it.
+Status load(const std::string& binary, const char* entry, FunctionHandle& function) {
   ModuleHandle module = nullptr;
-  const Status status = driver().cuModuleLoadData(&module, binary.data());
-  return status == kSuccess ? driver().cuModuleGetFunction(&kernel.function, module, entry) : status;
+  const Status status = driver().cuModuleLoadData.now(&module, binary.data());
+  return status == kSuccess ? driver().cuModuleGetFunction.now(&function, module, entry) : status;
 }
 
 }  // namespace
@@ -265,11 +267,69 @@ std::string compile_and_keep(const std::string& text, const char* entry, const W
 }
 }  // namespace
 
-Kernel load_binary(int device, const std::string& binary, const char* entry) {
+struct Kernel::Source {
+  std::string text;
+  const char* entry;
+  Wanted wanted;
+  std::string binary, problem;
+};
+
+namespace {
+std::string& last_problem() {
+  static auto* the = new std::string;
+  return *the;
+}
+}  // namespace
+
+Kernel::Kernel(FunctionHandle loaded) : function_(loaded), state_(ended) {}
+Kernel::Kernel(std::unique_ptr<Source> source) : source_(std::move(source)) {}
+
+void Kernel::compile() noexcept {
+  int before = asked;
+  if (!state_.compare_exchange_strong(before, begun)) return;
+  try {
+    source_->binary = compile_and_keep(source_->text, source_->entry, source_->wanted);
+  } catch (const std::exception& e) {
+    source_->problem = e.what();
+  }
+  state_.store(ended, std::memory_order_release);
+  state_.notify_all();
+}
+
+Status Kernel::arrive(FunctionHandle& function) {
+  compile();
+  state_.wait(begun, std::memory_order_acquire);
+  const std::lock_guard guard(lock());
+  if ((function = function_.load())) return kSuccess;
+  if (source_->binary.empty()) {
+    last_problem() = source_->problem;
+    return kNotCompiled;
+  }
+  const double start = seconds();
+  if (const Status status = load(source_->binary, source_->entry, function); status != kSuccess) return status;
+  statistics.load_seconds += seconds() - start;
+  function_.store(function, std::memory_order_release);
+  source_.reset();
+  return kSuccess;
+}
+
+Status Kernel::allow_shared(int device, FunctionHandle function) {
+  if (takes_more_) return kSuccess;
+  takes_more_ = true;
+  return driver().cuFuncSetAttribute.now(function, kFunctionSharedLimit,
+                                         static_cast<int>(properties(device).shared_per_block_optin));
+}
+
+void raise_compile_problem() {
+  const std::lock_guard guard(lock());
+  fail(last_problem());
+}
+
+Kernel& load_binary(int device, const std::string& binary, const char* entry) {
   enter(device);
-  Kernel kernel;
-  check_status(load(binary, entry, kernel), join("cuModuleLoadData of ", entry).c_str());
-  return kernel;
+  FunctionHandle function = nullptr;
+  check_status(load(binary, entry, function), join("cuModuleLoadData of ", entry).c_str());
+  return *new Kernel(function);
 }
 
 std::string kernel_binary(int device, const std::string& text, const char* entry,
@@ -282,19 +342,24 @@ std::string kernel_binary(int device, const std::string& text, const char* entry
   return kept;
 }
 
-Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
+Kernel& load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
   enter(device);
-  const Wanted w = wanted(device, text, options);
-  Kernel kernel;
+  Wanted w = wanted(device, text, options);
+  FunctionHandle function = nullptr;
   const double start = seconds();
   const std::string kept = w.path.empty() ? std::string() : read_file(w.path);
-  if (!kept.empty() && load(kept, entry, kernel) == kSuccess) {
+  if (!kept.empty() && load(kept, entry, function) == kSuccess) {
     const std::lock_guard guard(lock());
     ++statistics.from_disk;
     statistics.load_seconds += seconds() - start;
-    return kernel;
+    return *new Kernel(function);
   }
-  return load_binary(device, compile_and_keep(text, entry, w), entry);
+  auto* kernel = new Kernel(std::make_unique<Kernel::Source>(Kernel::Source{text, entry, std::move(w), {}, {}}));
+  if (!is_any_captured() && in_background([kernel] { kernel->compile(); }, Urgency::waited_for)) return *kernel;
+  const Status status = kernel->find(function);
+  if (status == kNotCompiled) raise_compile_problem();
+  check_status(status, join("cuModuleLoadData of ", entry).c_str());
+  return *kernel;
 }
 
 CompileStatistics compile_statistics() {

@@ -160,6 +160,7 @@ GraphHandle end_capture(StreamHandle stream) {
   CRESSET_DRIVER(cuStreamEndCapture(stream, &graph));
   return graph;
 }
+bool is_any_captured() { return captures != 0; }
 bool is_capturing(StreamHandle stream) {
   if (captures == 0) [[likely]]
     return false;

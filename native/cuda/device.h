@@ -39,6 +39,7 @@ StreamHandle enter(int device);
 void begin_capture(StreamHandle stream, int mode);
 GraphHandle end_capture(StreamHandle stream);  // null: the capture was not valid
 bool is_capturing(StreamHandle stream);
+bool is_any_captured();  // of all streams
 
 // Waits for all work of the device, then raises what went wrong on it meanwhile.
 void synchronize(int device);

@@ -24,7 +24,7 @@ struct Fused {
   std::atomic<State> state = asked;
   std::string text, binary, problem;
   const char* entry = nullptr;
-  FunctionHandle function = nullptr;
+  Kernel* kernel = nullptr;
 };
 struct Kernels {
   std::mutex lock;
@@ -55,7 +55,7 @@ void give_up(Fused& f) {
 }
 
 // The kernel; null: it is not there yet.
-FunctionHandle find(const std::string& key, const Place& place, const char* entry, const auto& print) {
+Kernel* find(const std::string& key, const Place& place, const char* entry, const auto& print) {
   Kernels& all = kernels();
   const std::lock_guard guard(all.lock);
   std::unique_ptr<Fused>& f = all.all[key];
@@ -65,19 +65,20 @@ FunctionHandle find(const std::string& key, const Place& place, const char* entr
     f->entry = entry;
     ++all.statistics.asked;
     properties(place.device);  // known before another thread asks
-    if (!in_background([&fused = *f, device = place.device] { compile_for(fused, device); })) f->state = Fused::failed;
+    if (!in_background([&fused = *f, device = place.device] { compile_for(fused, device); }, Urgency::whenever))
+      f->state = Fused::failed;
     return nullptr;
   }
   const Fused::State state = f->state.load(std::memory_order_acquire);
   if (state == Fused::loaded) [[likely]]
-    return f->function;
+    return f->kernel;
   if (state == Fused::failed && !f->text.empty()) give_up(*f);
   if (state != Fused::compiled || is_capturing(place.stream)) return nullptr;
   try {
     try {
-      f->function = load_binary(place.device, f->binary, f->entry).function;
+      f->kernel = &load_binary(place.device, f->binary, f->entry);
     } catch (const Error&) {  // what lay on disk is no kernel
-      f->function = load_kernel(place.device, f->text, f->entry).function;
+      f->kernel = &load_kernel(place.device, f->text, f->entry);
     }
     f->state = Fused::loaded;
   } catch (const std::exception& e) {
@@ -88,7 +89,7 @@ FunctionHandle find(const std::string& key, const Place& place, const char* entr
   }
   f->binary.clear();
   f->text.clear();
-  return f->function;
+  return f->kernel;
 }
 
 // ---------------------------------------------------------------- one by one
@@ -216,19 +217,19 @@ bool run_rows(std::span<const TileResult> results, int row, const Place& place) 
   const std::vector<uint64_t> words = work.words(results[static_cast<size_t>(row)].sides);
   const GroupText text(results, form.n, form.vector, words);
   if (!text.fits()) return false;
-  const FunctionHandle kernel =
+  Kernel* const kernel =
       find(key_of(text, form, place), place, form.entry, [&] { return print_rows(text, results, row, form, true); });
-  if (kernel) launch_bytes(kernel, place, form.blocks, form.block, text.parameters());
+  if (kernel) launch_bytes(*kernel, place, form.blocks, form.block, text.parameters());
   return kernel != nullptr;
 }
 
 bool run_elements(std::span<const TileResult> results, const Place& place) {
   const GroupText text(results);
   if (!text.fits()) return false;
-  const FunctionHandle kernel =
+  Kernel* const kernel =
       find(join(place.device, ":") + text.signature(), place, "fused", [&] { return print_kernel(text, results); });
   if (kernel)
-    launch_bytes(kernel, place, divide_up(results[0].value->numel, int64_t{kBlockSize} * text.vector()), kBlockSize,
+    launch_bytes(*kernel, place, divide_up(results[0].value->numel, int64_t{kBlockSize} * text.vector()), kBlockSize,
                  text.parameters());
   return kernel != nullptr;
 }
@@ -268,9 +269,9 @@ bool launch_inputs(LateValue& value, const FusedRows::Form& form, std::span<cons
   const auto row = static_cast<int>(group.size()) - 1;
   const GroupText text(group, form.n, form.vector, words);
   if (!text.fits()) return false;
-  const FunctionHandle kernel =
+  Kernel* const kernel =
       find(key_of(text, form, place), place, form.entry, [&] { return print_rows(text, group, row, form, false); });
-  if (kernel) launch_bytes(kernel, place, grid, block, text.parameters());
+  if (kernel) launch_bytes(*kernel, place, grid, block, text.parameters());
   return kernel != nullptr;
 }
 

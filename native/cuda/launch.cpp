@@ -24,31 +24,38 @@ namespace {
 constexpr LaunchAttribute kEarly = {kAttributeEarly, 1, {}};
 constexpr int kFirstMajor = 9;  // of the compute capability
 
+constexpr uint32_t kPlainShared = 48 * 1024;
+
 Status launch_now(const Work& work) {
   const auto& l = static_cast<const KernelLaunch&>(work);
+  FunctionHandle function = nullptr;
+  if (const Status status = l.kernel->find(function); status != kSuccess) [[unlikely]]
+    return status;
+  if (l.shared > kPlainShared)
+    if (const Status status = l.kernel->allow_shared(l.device, function); status != kSuccess) return status;
   char* const data = const_cast<char*>(reinterpret_cast<const char*>(&l + 1));
   void* parameters[KernelLaunch::kMostArguments];
   for (uint32_t i = 0; i < l.arguments; ++i) parameters[i] = data + l.offsets[i];
   if (properties(l.device).major >= kFirstMajor) {
     const LaunchSettings settings{
         {l.grid.x, l.grid.y, l.grid.z}, {l.block.x, l.block.y, l.block.z}, l.shared, l.stream, &kEarly, 1};
-    return started_driver->cuLaunchKernelEx.now(&settings, l.function, parameters, nullptr);
+    return started_driver->cuLaunchKernelEx.now(&settings, function, parameters, nullptr);
   }
-  return started_driver->cuLaunchKernel.now(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z,
+  return started_driver->cuLaunchKernel.now(function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z,
                                             l.shared, l.stream, parameters, nullptr);
 }
 
 }  // namespace
 
-KernelLaunch::KernelLaunch(FunctionHandle f, const Place& place, Grid grid, Grid block, int64_t shared)
+KernelLaunch::KernelLaunch(Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared)
     : Work{launch_now, "cuLaunchKernel", static_cast<int16_t>(place.device), 1, 0, nullptr, place.stream},
       shared(static_cast<uint32_t>(shared)),
-      function(f),
+      kernel(&kernel),
       grid(grid),
       block(block) {}
 
-void launch_bytes(FunctionHandle function, const Place& place, Grid grid, Grid block, std::span<const char> argument) {
-  KernelLaunch work(function, place, grid, block, 0);
+void launch_bytes(Kernel& kernel, const Place& place, Grid grid, Grid block, std::span<const char> argument) {
+  KernelLaunch work(kernel, place, grid, block, 0);
   work.offsets[work.arguments++] = 0;
   enqueue(work, argument.size(), [&](char* to) { std::memcpy(to, argument.data(), argument.size()); });
 }
@@ -60,15 +67,7 @@ KernelFamily::KernelFamily(KernelText text, const char* entry, std::initializer_
                            std::initializer_list<const char*> options)
     : text_(text.text), entry_(entry), macros_(macros), options_(options) {}
 
-void KernelFamily::allow_shared(Known& k, int64_t shared) {
-  if (shared <= 48 * 1024 || k.takes_more) [[likely]]
-    return;
-  CRESSET_DRIVER(cuFuncSetAttribute(k.kernel.function, kFunctionSharedLimit,
-                                    static_cast<int>(properties(k.device).shared_per_block_optin)));
-  k.takes_more = true;
-}
-
-const Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice> choices, int64_t shared) const {
+Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice> choices) const {
   invariant(choices.size() == macros_.size() && macros_.size() <= kMostMacros,
             std::string("the choices of the kernel ") + entry_);
   std::array<int32_t, kMostMacros> values{};
@@ -78,18 +77,16 @@ const Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice
   for (size_t i = 0; i < known_.size(); ++i)
     if (known_[i]->device == place.device && known_[i]->values == values) {
       if (i) std::swap(known_[i], known_[0]);
-      allow_shared(*known_[0], shared);
-      return known_[0]->kernel;
+      return *known_[0]->kernel;
     }
   std::vector<std::string> options(options_.begin(), options_.end());
   n = 0;
   for (const Choice& c : choices)
     options.push_back(c.is_dtype ? join("-D", macros_[n++], "=dtype_", tag_of(static_cast<Dtype>(c.value)))
                                  : join("-D", macros_[n++], "=", c.value));
-  auto* made = new Known{place.device, values, load_kernel(place.device, text_, entry_, options)};
-  allow_shared(*made, shared);
+  auto* made = new Known{place.device, values, &load_kernel(place.device, text_, entry_, options)};
   known_.insert(known_.begin(), made);
-  return made->kernel;
+  return *made->kernel;
 }
 
 }  // namespace cresset::cuda

@@ -47,21 +47,20 @@ const char* tag_of(Dtype d);  // "f32": the kernels call the type dtype_f32
 struct KernelLaunch : Work {
   static constexpr int kMostArguments = 24;
   uint32_t arguments = 0, shared = 0;
-  FunctionHandle function = nullptr;
+  Kernel* kernel = nullptr;
   Grid grid, block;
   uint16_t offsets[kMostArguments] = {};
 
-  KernelLaunch(FunctionHandle f, const Place& place, Grid grid, Grid block, int64_t shared);
+  KernelLaunch(Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared);
 };
 static_assert(sizeof(KernelLaunch) % 16 == 0);
 
 // The arguments are passed as they are: an argument's C++ type must be the kernel's.
 template <class... Arguments>
-void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared,
-            const Arguments&... arguments) {
+void launch(Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) {
   static_assert(sizeof...(arguments) <= KernelLaunch::kMostArguments &&
                 (std::is_trivially_copyable_v<Arguments> && ...) && ((alignof(Arguments) <= 16) && ...));
-  KernelLaunch work(kernel.function, place, grid, block, shared);
+  KernelLaunch work(kernel, place, grid, block, shared);
   size_t size = 0;
   const auto place_of = [&](size_t bytes, size_t alignment) {
     size = (size + alignment - 1) / alignment * alignment;
@@ -76,7 +75,7 @@ void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int
 }
 
 // One argument, a struct that was put together as bytes.
-void launch_bytes(FunctionHandle function, const Place& place, Grid grid, Grid block, std::span<const char> argument);
+void launch_bytes(Kernel& kernel, const Place& place, Grid grid, Grid block, std::span<const char> argument);
 
 // A kernel's text, R"cuda(...)cuda". Its first line says what tests/cuda/test_kernels_compile.py compiles it with:
 // `// with T=dtype_f32 NORM=0, T=dtype_f64 NORM=1`.
@@ -93,22 +92,20 @@ class KernelFamily {
   KernelFamily(KernelText text, const char* entry, std::initializer_list<const char*> macros,
                std::initializer_list<const char*> options = {});
 
-  const Kernel& get(const Place& place, std::initializer_list<Choice> choices, int64_t shared = 0) const;
+  Kernel& get(const Place& place, std::initializer_list<Choice> choices) const;
 
   template <class... Arguments>
   void launch(const Place& place, std::initializer_list<Choice> choices, Grid grid, Grid block, int64_t shared,
               const Arguments&... arguments) const {
-    cuda::launch(get(place, choices, shared), place, grid, block, shared, arguments...);
+    cuda::launch(get(place, choices), place, grid, block, shared, arguments...);
   }
 
  private:
   struct Known {
     int device;
     std::array<int32_t, kMostMacros> values;
-    Kernel kernel;
-    bool takes_more = false;  // shared memory than 48 KiB, which has to be allowed once
+    Kernel* kernel;
   };
-  static void allow_shared(Known& k, int64_t shared);
   const std::string text_;
   const char* entry_;
   std::vector<const char*> macros_, options_;

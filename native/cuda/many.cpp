@@ -84,14 +84,14 @@ class Table {
 
 struct Known {
   std::mutex lock;
-  std::unordered_map<std::string, Kernel> kernels;
+  std::unordered_map<std::string, Kernel*> kernels;
 };
 
-Kernel find_kernel(const ManyProgram& p, const Place& place, const char* entry, int64_t capacity) {
+Kernel& find_kernel(const ManyProgram& p, const Place& place, const char* entry, int64_t capacity) {
   static auto* known = new Known;
   const std::string key = join(p.key, '|', entry, '|', capacity, '|', place.device);
   std::lock_guard guard(known->lock);
-  if (const auto found = known->kernels.find(key); found != known->kernels.end()) return found->second;
+  if (const auto found = known->kernels.find(key); found != known->kernels.end()) return *found->second;
   std::vector<std::string> options = p.options;
   const int unroll = p.lists <= 3 ? 4 : 2;
   for (const auto& [name, value] : {std::pair<const char*, int64_t>{"LISTS", p.lists},
@@ -104,7 +104,9 @@ Kernel find_kernel(const ManyProgram& p, const Place& place, const char* entry, 
     options.push_back(join("-D", name, '=', value));
   const std::string text =
       join("#include \"many_table.cuh\"\n", p.text ? p.text(p.context) : std::string(), "#include \"", p.file, "\"\n");
-  return known->kernels[key] = load_kernel(place.device, text, entry, options);
+  Kernel& kernel = load_kernel(place.device, text, entry, options);
+  known->kernels[key] = &kernel;
+  return kernel;
 }
 
 // Some blocks for each multiprocessor, but no more than their start is worth.
@@ -134,8 +136,7 @@ void launch_many(const ManyProgram& program, const Place& place, const std::vect
   auto *scale = static_cast<const char*>(program.scale), *found = static_cast<const char*>(program.found);
   const auto send = [&] {
     const auto start = [&](const char* which, int64_t blocks) {
-      launch_bytes(find_kernel(program, place, which, table->capacity()).function, place, blocks, kBlock,
-                   table->bytes());
+      launch_bytes(find_kernel(program, place, which, table->capacity()), place, blocks, kBlock, table->bytes());
     };
     if (table->blocks()) start(entry, table->blocks());
     if (after) start(after, divide_up(table->targets() * program.after_threads, kBlock));

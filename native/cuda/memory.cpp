@@ -288,10 +288,10 @@ class DeviceAllocator {
     const auto limit = static_cast<int64_t>(fraction_ * static_cast<double>(properties(device).memory));
     const auto ask = [&] {
       if (fraction_ < 1 && statistics_.reserved_bytes[0].current + size > limit) return kOutOfMemory;
-      int mode = kCaptureRelaxed;  // a stream that is being captured does not forbid it
-      driver().cuThreadExchangeStreamCaptureMode(&mode);
-      const Status status = driver().cuMemAlloc_v2(&address, static_cast<size_t>(size));
-      driver().cuThreadExchangeStreamCaptureMode(&mode);
+      int mode = kCaptureRelaxed;                             // a stream that is being captured does not forbid it
+      driver().cuThreadExchangeStreamCaptureMode.now(&mode);  // new memory need not wait for launches
+      const Status status = driver().cuMemAlloc_v2.now(&address, static_cast<size_t>(size));
+      driver().cuThreadExchangeStreamCaptureMode.now(&mode);
       return status;
     };
     if (!recent_.empty()) {

@@ -41,7 +41,7 @@ struct KeyHash {
   }
 };
 struct Compiled {
-  FunctionHandle function = nullptr;
+  Kernel* kernel = nullptr;
   int unroll = 1;  // vectors, or elements where it is strided, that a thread has
 };
 struct Kernels {
@@ -116,12 +116,12 @@ Compiled compile(const Key& k, const Operator* op) {
     for (const auto& [name, value] :
          {std::pair{"RANK", k.rank}, {"BIG", k.big}, {"INNER", k.inner}, {"ALIKE", k.alike}})
       options.push_back(join("-D", name, "=", static_cast<int>(value)));
-  return {load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options).function, unroll};
+  return {&load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options), unroll};
 }
 
 const Compiled& find(const Key& k, const Operator* op) {
   Recent& slot = recent(KeyHash()(k));
-  if (slot.compiled.function && slot.key == k) [[likely]]
+  if (slot.compiled.kernel && slot.key == k) [[likely]]
     return slot.compiled;
   std::lock_guard guard(kernels().lock);
   const auto found = kernels().all.find(k);
@@ -157,7 +157,7 @@ class Parameters {
 void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count,
                    const Parameters& parameters) {
   const Compiled& compiled = find(key, op);
-  launch_bytes(compiled.function, place,
+  launch_bytes(*compiled.kernel, place,
                divide_up(count, int64_t{kBlockSize} * compiled.unroll * std::max<int>(key.vector, 1)), kBlockSize,
                parameters.bytes());
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fork_lock.h"
 #include "cuda/activity.h"
+#include "cuda/compile.h"
 #include "cuda/device.h"
 #include "cuda/replay.h"
 
@@ -257,14 +258,17 @@ void wait_for_launches() {
   for (int turns = 0; static_cast<int64_t>(written - launches_made.load(std::memory_order_acquire)) > 0; ++turns)
     if (turns < 2000)
       pause();
-    else
+    else if (turns < 10000)
       sched_yield();
+    else  // a kernel is being compiled, and wants the processor
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
   waiting.fetch_sub(1);
 }
 
 void raise_launch_failure() {
   const Status status = failed_launch.exchange(kSuccess);
   if (status == kSuccess) return;
+  if (status == kNotCompiled) raise_compile_problem();
   const Ring& r = ring();
   check(!r.failed_explain, "CUDA error: ", r.failed_explain ? r.failed_explain(status) : "", " when calling `",
         r.failed_what, "`");

@@ -31,8 +31,8 @@ uint64_t hash_of(uint64_t h, const char* bytes, size_t count) {
 const char* bytes_of(const Work& w) { return reinterpret_cast<const char*>(&w); }
 
 // Null: it is no launch of a kernel.
-FunctionHandle kernel_of(const Work& w) {
-  return std::strcmp(w.what, "cuLaunchKernel") == 0 ? static_cast<const KernelLaunch&>(w).function : nullptr;
+const Kernel* kernel_of(const Work& w) {
+  return std::strcmp(w.what, "cuLaunchKernel") == 0 ? static_cast<const KernelLaunch&>(w).kernel : nullptr;
 }
 
 // A stream that is captured: the default one cannot be.
@@ -138,7 +138,7 @@ void Gathered::learn_difference() {
                       " other calls differ from the last time"));
     if (differing.size() * 8 > work_.size() + 8) continue;
     for (const Work* w : differing)
-      if (const FunctionHandle f = kernel_of(*w)) changing_.insert(f);
+      if (const Kernel* k = kernel_of(*w)) changing_.insert(k);
     return;
   }
 }

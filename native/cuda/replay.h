@@ -19,6 +19,8 @@
 
 namespace cresset::cuda {
 
+class Kernel;
+
 inline constexpr size_t kMostGathered = 96;
 inline constexpr uint64_t kMostGatheredBytes = 128 << 10;  // of the queue, which is some times larger
 
@@ -59,7 +61,7 @@ class Gathered {
   uint64_t bytes_ = 0, hash_ = 0;
   std::unordered_multimap<uint64_t, Known> known_;
   uint64_t known_bytes_ = 0;
-  std::unordered_set<FunctionHandle> changing_;  // kernels whose arguments are others each time: they go alone
+  std::unordered_set<const Kernel*> changing_;  // kernels whose arguments are others each time: they go alone
 };
 
 }  // namespace cresset::cuda

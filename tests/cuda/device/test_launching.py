@@ -64,6 +64,35 @@ def test_a_program_ends_while_work_is_on_its_way(environment):
     subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, check=True, timeout=120)
 
 
+KERNELS = """
+import cresset
+x = cresset.randn(40, device="cuda")
+chain = [cresset.tanh(x) * 2, x.sigmoid().exp2(), x.reshape(5, 8).softmax(1), x.sort().values, x.cumsum(0), x.log1p()]
+assert [y.cpu().numel() for y in chain] == [40] * 6
+assert cresset._native.cuda.compile_statistics()[0] > 5
+assert (chain[0].cpu() - 2 * x.cpu().tanh()).abs().max() < 1e-6
+"""
+BROKEN = """
+import cresset
+x = cresset.zeros(8, device="cuda")
+cresset._native.cuda.set_kernel_folder("/nowhere")
+try:
+    (x + 1).cpu()
+except RuntimeError as problem:
+    assert "the CUDA kernel pointwise did not compile" in str(problem), problem
+else:
+    raise AssertionError("nothing was raised")
+assert x.cpu().tolist() == [0.0] * 8
+"""
+
+
+@pytest.mark.parametrize("environment", [{}, {"CUDA_LAUNCH_BLOCKING": "1"}])
+@pytest.mark.parametrize("program", [KERNELS, BROKEN], ids=["good", "broken"])
+def test_launches_wait_for_kernels_that_are_compiled_meanwhile(program, environment, tmp_path):
+    environment = {**os.environ, **environment, "CRESSET_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)
+
+
 def test_an_address_is_given_when_all_is_with_the_driver():
     """A program that then copies by itself gets what was launched before."""
     x = cresset.zeros(100, device="cuda")
