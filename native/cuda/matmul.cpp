@@ -1,5 +1,6 @@
 // Products of matrices and vectors on CUDA: how tensors of any strides, batches and broadcasting become products of
-// cuBLASLt. A matrix whose rows lie well times a single vector has a kernel of its own, which reads faster.
+// cuBLASLt. A matrix whose rows lie well times a single vector has a kernel of its own, which reads faster; so have
+// small matrices.
 //
 // The library's matrices lie column after column. Our result lies row after row, which is the transpose in its eyes: it
 // computes out^T = b^T a^T, so that our b is its first factor.
@@ -8,6 +9,7 @@
 #include "cuda/backend.h"
 #include "cuda/cublas.h"
 #include "cuda/reduction.h"
+#include "cuda/matmul_small.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
 #include "ops/matmul_scaled.h"
@@ -208,7 +210,7 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
       if (p.c.data) q.c.data = static_cast<const char*>(p.c.data) + from_start * width;
       q.d = static_cast<char*>(p.d) + to * width;
     }
-    return multiply_vector(place, q) || multiply(place, q);
+    return multiply_vector(place, q) || multiply_small(place, q) || multiply(place, q);
   };
   for (int64_t at = 0; at < launches; ++at)
     for (int64_t first = 0; first < many; first += kMostBatch)

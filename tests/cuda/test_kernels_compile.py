@@ -62,6 +62,10 @@ KERNELS = {
     "indexed_walk_sums.cuh": [f"STEP={step} RANK={step % 4 + 1} BIG=0 INDEX=dtype_i64" for step in range(6)],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
     "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
+    "matmul_small.cuh": [
+        "T=dtype_f32 A_ALONG_K=1 B_ALONG_K=0 CHUNK=128",
+        "T=dtype_f32 A_ALONG_K=0 B_ALONG_K=1 CHUNK=32",
+    ],
     "matmul.cuh": ["T=dtype_bf16 ROWS=2", "T=dtype_f32 ROWS=1", "HASH=1"],
     "scatter.cuh": ["T=dtype_f32", "T=dtype_i32", "T=dtype_c64"],
     "normalization_channels.cuh": [

@@ -168,6 +168,17 @@ def test_gradients_of_linear(shape):
     cresset.testing.assert_close(gradients("cuda"), gradients("cpu"), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("m, n, k", [(1, 7, 3), (16, 16, 32), (33, 17, 200), (32, 10, 256), (5, 40, 33), (17, 3, 1)])
+def test_small_matrices_have_a_kernel_of_their_own(m, n, k):
+    first, second, bias = made(m, k), made(k, n, seed=1), made(n, seed=2)
+    along_k = [(a, b) for a in (first, made(k, m).t()) for b in (second, made(n, k, seed=1).t())]
+    for a, b in along_k:
+        agrees(cresset.mm, a, b)
+        agrees(lambda bias, a, b: cresset.addmm(bias, a, b, alpha=-0.5), bias, a, b)
+    agrees(cresset.bmm, made(3, m, k), made(3, k, n))
+    agrees(lambda a, b: cresset.matmul(a[1:, :-1], b[:-1, 1:]), made(m + 1, k + 1), made(k + 1, n + 1))
+
+
 def test_rows_of_a_linear_input_that_cannot_be_walked_in_one_step():
     agrees(lambda t, w: cresset.nn.functional.linear(t.transpose(0, 1), w), made(3, 2, 8), made(4, 8))
 
@@ -175,16 +186,17 @@ def test_rows_of_a_linear_input_that_cannot_be_walked_in_one_step():
 def test_tf32_is_used_only_when_it_is_allowed():
     settings = cresset.backends.cuda.matmul
     before = settings.fp32_precision
-    # TF32 has ten bits after the point: the last bit of 1 + 2^-12 is not seen.
-    matrix = cresset.full((64, 64), 1 + 2**-12, device="cuda")
+    # TF32 has ten bits after the point: the last bit of 1 + 2^-12 is not seen. Small matrices are never multiplied so.
+    matrix, small = (cresset.full((n, 64), 1 + 2**-12, device="cuda") for n in (256, 64))
     try:
-        assert (matrix @ matrix)[0, 0].item() == pytest.approx(64 * (1 + 2**-12) ** 2, rel=1e-7)
+        assert (matrix @ matrix.t())[0, 0].item() == pytest.approx(64 * (1 + 2**-12) ** 2, rel=1e-7)
         cresset.set_float32_matmul_precision("high")
         assert settings.allow_tf32
-        assert (matrix @ matrix)[0, 0].item() == 64
+        assert (matrix @ matrix.t())[0, 0].item() == 64
+        assert (small @ small.t())[0, 0].item() > 64
         settings.allow_tf32 = False
         assert settings.fp32_precision == "ieee"
-        assert (matrix @ matrix)[0, 0].item() > 64
+        assert (matrix @ matrix.t())[0, 0].item() > 64
     finally:
         cresset.set_float32_matmul_precision("highest")
         settings.fp32_precision = before
