@@ -83,10 +83,10 @@ void pack_rows(uint32_t* words, int64_t rows, int64_t k, Weight&& weight) {
   parallel_for(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       for (int64_t at = 0; at < k / 8; ++at) {
-        const int64_t first = first_of_word(at, k);
+        const PackedWord to(row, at, k);
         uint32_t word = 0;
-        for (int i = 0; i < 8; ++i) word |= (static_cast<uint32_t>(weight(row, first + i)) & 15) << kNibbleShifts[i];
-        words[row * (k / 8) + at] = word;
+        for (int i = 0; i < 8; ++i) word |= (static_cast<uint32_t>(weight(row, to.first + i)) & 15) << kNibbleShifts[i];
+        words[to.place] = word;
       }
   });
 }
@@ -160,12 +160,13 @@ void infer_int4_product_of_words(Call& c) { infer_int4_product(c, "_weight_int4p
 
 struct WidenRow {
   template <class Fma>
-  CRESSET_INLINE void run(const uint32_t* words, const float* scales, int64_t step, int64_t k, int64_t group,
-                          float* to) {
+  CRESSET_INLINE void run(const uint32_t* words, int64_t row, const float* scales, int64_t step, int64_t k,
+                          int64_t group, float* to) {
     for (int64_t at = 0; at < k / 8; ++at) {
-      const int64_t first = first_of_word(at, k);
+      const PackedWord from(row, at, k);
+      const int64_t first = from.first;
       const float scale = scales[first / group * step], zero = scales[first / group * step + 1];
-      const uint32_t word = words[at];
+      const uint32_t word = words[from.place];
 #pragma GCC ivdep
       for (int i = 0; i < 8; ++i)
         to[first + i] = static_cast<float>(static_cast<int32_t>(word >> kNibbleShifts[i] & 15) - 8) * scale + zero;
@@ -185,7 +186,7 @@ void run_int4_product(Call& c) {
   multiply_rows(c.out(), x, n, [&](int64_t i, auto&& each) {
     thread_local std::vector<float> wide;
     wide.resize(static_cast<size_t>(k));
-    run_vectorized<WidenRow>(static_cast<const uint32_t*>(words + i * (k / 8)),
+    run_vectorized<WidenRow>(static_cast<const uint32_t*>(words), i,
                              static_cast<const float*>(scales.data<float>() + 2 * i), 2 * n, k, group, wide.data());
     each([&](const float* row) {
       float sum;
