@@ -26,6 +26,9 @@ def test_every_file_is_listed():
         "harness",
         "gpu",
         "compiled_gpu",
+        "first_use",
+        "large_gpt",
+        "packed_weights",
     }  # these have a runner of their own
     assert files == set(harness.FILES)
 
