@@ -1,5 +1,6 @@
 #include "ops/gemm.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,9 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include "base/error.h"
 #include "base/levels.h"
@@ -204,8 +208,21 @@ bool multiplies_pairs() {
   static const bool can = std::string_view(instruction_set()) == "avx512" && __builtin_cpu_supports("avx512bf16");
   return can;
 }
+// Tile registers are 8 KB that the system keeps for each thread that uses them; a process asks for them once.
+bool may_use_matrix_tiles() {
+#ifdef __linux__
+  constexpr int kAskForState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned a, b, c, features;
+  constexpr unsigned kProductsOfPairs = 1u << 22, kTiles = 1u << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &features) && (features & kProductsOfPairs) && (features & kTiles) &&
+         syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 void multiply_pairs(const Product<float>& p) {
-  static const ProductKernels<float> the = product_kernels_of_pairs();
+  static const ProductKernels<float> the =
+      may_use_matrix_tiles() ? product_kernels_of_matrix_tiles() : product_kernels_of_pairs();
   multiply_by(the, p);
 }
 #else

@@ -33,7 +33,8 @@ template <class T>
 ProductKernels<T> product_kernels_avx2();
 template <class T>
 ProductKernels<T> product_kernels_avx512();
-ProductKernels<float> product_kernels_of_pairs();  // for multiply_pairs
+ProductKernels<float> product_kernels_of_pairs();         // for multiply_pairs
+ProductKernels<float> product_kernels_of_matrix_tiles();  // likewise, where the processor has AMX
 
 // A piece of aligned memory that a thread keeps and that grows as needed; what it held is lost when it grows.
 class Scratch {

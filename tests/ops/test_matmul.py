@@ -40,7 +40,9 @@ class TestHalfPrecision:
 
     @pytest.mark.parametrize("dtype", [cresset.bfloat16, cresset.float16])
     @pytest.mark.parametrize(
-        "sizes", [(1, 1, 2), (3, 4, 5), (1, 70, 64), (64, 1, 66), (5, 9, 600), (37, 53, 72), (130, 50, 202)]
+        "sizes",
+        [(1, 1, 2), (3, 4, 5), (1, 70, 64), (64, 1, 66), (5, 9, 600), (37, 53, 72), (130, 50, 202)]
+        + [(17, 34, 514), (32, 64, 512), (33, 31, 1030)],
     )
     def test_products_in_every_layout(self, sizes, dtype):
         m, n, k = sizes
@@ -73,13 +75,15 @@ class TestHalfPrecision:
 
 @pytest.mark.cpu_only("threads")
 @pytest.mark.parametrize("batch", [(), (5,), (2,)])
-def test_results_do_not_depend_on_the_number_of_threads(batch):
-    a, b = cresset.randn(*batch, 200, 400), cresset.randn(*batch, 400, 201)
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.bfloat16])
+def test_results_do_not_depend_on_the_number_of_threads(batch, dtype):
+    a, b = cresset.randn(*batch, 200, 1200).to(dtype), cresset.randn(*batch, 1200, 201).to(dtype)
+    weight, bias = cresset.randn(201, 1200).to(dtype), cresset.randn(201).to(dtype)
     before, results = cresset.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             cresset.set_num_threads(threads)
-            results.append(a @ b)
+            results.append(cresset.stack([a @ b, cresset.nn.functional.linear(a, weight, bias)]))
     finally:
         cresset.set_num_threads(before)
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
@@ -87,9 +91,10 @@ def test_results_do_not_depend_on_the_number_of_threads(batch):
 
 @pytest.mark.parametrize("sizes", [(64, 128, 96), (24, 192, 144), (9, 500, 50), (130, 70, 97)])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_product_of_a_batch_is_the_product_alone(sizes, transposed):
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.bfloat16])
+def test_a_product_of_a_batch_is_the_product_alone(sizes, transposed, dtype):
     m, k, n = sizes
-    a, b = cresset.randn(7, m, k), cresset.randn(7, k, n)
+    a, b = cresset.randn(7, m, k).to(dtype), cresset.randn(7, k, n).to(dtype)
     if transposed:
         a, b = a.mT.contiguous().mT, b.mT.contiguous().mT
     for together in (a @ b, cresset.bmm(a, b)):
