@@ -33,7 +33,7 @@ const KernelFamily kRuns("indexed_walk.cuh", "key_runs", {}, {"-DRUNS", "-DRANK=
 const KernelFamily kGather("indexed_walk.cuh", "gather_runs", {"T", "HOW", "RANK", "BIG"},
                            {"-DGATHER", "-DINDEX=int64_t"});
 const KernelFamily kExtremes("indexed_walk_extremes.cuh", "extremes", {"T", "HOW", "STEP", "RANK", "BIG", "INDEX"});
-const KernelFamily kWholeNumbers("indexed_walk_sums.cuh", "whole_numbers", {"STEP", "RANK", "BIG", "INDEX"});
+const KernelFamily kWholeNumbers("indexed_walk_sums.cuh", "whole_numbers", {"STEP", "RANK", "BIG", "INDEX", "ITEMS"});
 
 // As in indexed_walk.cuh.
 struct Walk {
@@ -306,11 +306,13 @@ bool find_extremes(const IndexedWalk& w, int64_t count, Dtype dtype, Combine how
 // save.
 bool add_whole_numbers(const IndexedWalk& w, int64_t count, const IndexedOn& on) {
   constexpr int64_t kParts = 32, kMostSpan = int64_t{1} << 18, kMany = 16;
-  constexpr int64_t kThreads = 1024, kTile = kThreads * 16, kMostBuckets = 4096;  // as in indexed_walk_sums.cuh
+  constexpr int64_t kThreads = 1024, kMostBuckets = 4096;  // as in indexed_walk_sums.cuh
   constexpr int kLeast = 8, kMost = 14;  // the binary logarithm of a bucket's elements, 12 bytes each in shared memory
+  constexpr int64_t kFewSummands = 32768, kFewSums = 8192;
   const int64_t span = span_of(w);
-  const bool by_parts = span <= kMostSpan && count >= kMany * span;
-  if (!by_parts && (span > 4 * count || span > kMostBuckets << kMost)) return false;
+  const bool few = span <= kFewSums && count <= kFewSummands,
+             by_parts = !few && span <= kMostSpan && count >= kMany * span;
+  if (!few && !by_parts && (span > 4 * count || span > kMostBuckets << kMost)) return false;
   for (const int64_t stride : w.indexed_strides)
     if (stride < 0) return false;
   Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
@@ -318,12 +320,18 @@ bool add_whole_numbers(const IndexedWalk& w, int64_t count, const IndexedOn& on)
   Walk walk;
   const int rank = put(walk, s, w, on);
   const bool big = is_big(walk.count);
+  const auto room = static_cast<int32_t>(std::min(38, 62 - 24 - bits_for(count)));
+  if (few) {
+    kWholeNumbers.launch(on.place, {6, rank, big, on.index, 1}, 1, kThreads, 12 * span, walk, w.indexed,
+                         static_cast<int32_t>(span), room);
+    return true;
+  }
   if (by_parts) {
     const Tensor sums = full({{kParts * span}}, Scalar(0), Dtype::i64, on.device),
                  notes = full({{span}}, Scalar(0), Dtype::i32, on.device);
-    kWholeNumbers.launch(on.place, {0, rank, big, on.index}, divide_up(walk.count, kBlock * 4), kBlock, 0, walk,
+    kWholeNumbers.launch(on.place, {0, rank, big, on.index, 1}, divide_up(walk.count, kBlock * 4), kBlock, 0, walk,
                          sums.bytes(), notes.bytes(), span);
-    kWholeNumbers.launch(on.place, {1, 1, false, Dtype::i64}, divide_up(span, kBlock), kBlock, 0, w.indexed,
+    kWholeNumbers.launch(on.place, {1, 1, false, Dtype::i64, 1}, divide_up(span, kBlock), kBlock, 0, w.indexed,
                          sums.bytes(), notes.bytes(), span);
     return true;
   }
@@ -331,19 +339,21 @@ bool add_whole_numbers(const IndexedWalk& w, int64_t count, const IndexedOn& on)
   int32_t shift = kLeast;
   while (shift < kMost && span > kMostBuckets / 4 << shift) ++shift;
   const auto buckets = static_cast<int32_t>(divide_up(span, int64_t{1} << shift));
-  const auto room = static_cast<int32_t>(std::min(38, 62 - 24 - bits_for(count)));
+  // Tiles large enough for what goes to a bucket to be a few sectors, where there are enough of them.
+  const int items = count >= int64_t{1} << 22 ? 16 : 4;
+  const int64_t tile = kThreads * items;
   const Tensor counts = full({{buckets}}, Scalar(0), Dtype::i32, on.device),
                starts = empty({{buckets + 1}}, Dtype::i32, on.device), next = empty({{buckets}}, Dtype::i32, on.device),
                filled = empty({{count}}, Dtype::i64, on.device);
   const int64_t resident = 2 * properties(on.place.device).multiprocessors;
-  kWholeNumbers.launch(on.place, {2, rank, big, on.index}, std::min(divide_up(count, kThreads * 4), resident), kThreads,
-                       buckets * 4, walk, counts.bytes(), shift, buckets);
-  kWholeNumbers.launch(on.place, {3, 1, false, Dtype::i64}, 1, kThreads, kThreads / 32 * 4, counts.bytes(),
+  kWholeNumbers.launch(on.place, {2, rank, big, on.index, 1}, std::min(divide_up(count, kThreads * 4), resident),
+                       kThreads, buckets * 4, walk, counts.bytes(), shift, buckets);
+  kWholeNumbers.launch(on.place, {3, 1, false, Dtype::i64, 1}, 1, kThreads, kThreads / 32 * 4, counts.bytes(),
                        starts.bytes(), next.bytes(), buckets);
-  kWholeNumbers.launch(on.place, {4, rank, big, on.index}, divide_up(count, kTile), kThreads,
-                       kTile * 8 + buckets * 8 + kThreads / 32 * 4, walk, next.bytes(), filled.bytes(), shift, buckets);
-  kWholeNumbers.launch(on.place, {5, 1, false, Dtype::i64}, buckets, shift < 12 ? 256 : kThreads, int64_t{12} << shift,
-                       w.indexed, starts.bytes(), filled.bytes(), span, shift, room);
+  kWholeNumbers.launch(on.place, {4, rank, big, on.index, items}, divide_up(count, tile), kThreads,
+                       tile * 8 + buckets * 8 + kThreads / 32 * 4, walk, next.bytes(), filled.bytes(), shift, buckets);
+  kWholeNumbers.launch(on.place, {5, 1, false, Dtype::i64, 1}, buckets, shift < 12 ? 256 : kThreads,
+                       int64_t{12} << shift, w.indexed, starts.bytes(), filled.bytes(), span, shift, room);
   return true;
 }
 

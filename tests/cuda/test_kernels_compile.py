@@ -59,7 +59,9 @@ KERNELS = {
         "RUNS RANK=1 INDEX=int64_t", "GATHER T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=int64_t",
         "GATHER T=dtype_bf16 HOW=3 RANK=3 BIG=0 INDEX=int64_t",
     ],
-    "indexed_walk_sums.cuh": [f"STEP={step} RANK={step % 4 + 1} BIG=0 INDEX=dtype_i64" for step in range(6)],
+    "indexed_walk_sums.cuh": [
+        f"STEP={step} RANK={step % 4 + 1} BIG=0 INDEX=dtype_i64 ITEMS={items}" for step in range(7) for items in (16, 4)
+    ],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
     "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
     "matmul_small.cuh": [

@@ -7,11 +7,11 @@
 //
 // Where few elements get many each (STEP 0, 1): an element has 32 sums, each of the floats of eight neighboring
 // exponents. The sum is exact: 24 + 7 bits of a summand leave room for 2^32 of them.
-// Otherwise (STEP 2 to 5) the summands are put into buckets, each for some neighboring elements, whose sums fit into
-// shared memory: they are counted, the counts summed, the buckets filled, in any order, and each is added up by a
-// block. It finds the largest exponent of each element, and then adds in units that are `room` bits finer than that of
-// the largest, as many as the number of summands leaves in 63. What is cut off is less than the rounding of a sum of
-// floats. Infinities and nan are noted by bits: 1, 2 and 4.
+// Otherwise the summands are put into buckets (STEP 2 to 5; one block adds a few up as they are, STEP 6), each for some
+// neighboring elements, whose sums fit into shared memory: they are counted, the counts summed, the buckets filled, in
+// any order, and each is added up by a block. It finds the largest exponent of each element, and then adds in units
+// that are `room` bits finer than that of the largest, as many as the number of summands leaves in 63. What is cut off
+// is less than the rounding of a sum of floats. Infinities and nan are noted by bits: 1, 2 and 4.
 #pragma once
 #include "indexed_walk.cuh"
 
@@ -33,7 +33,7 @@ __device__ __forceinline__ double two_to(int n) {
   return __builtin_bit_cast(double, static_cast<uint64_t>(static_cast<int64_t>(n + 1023)) << 52);
 }
 constexpr int kParts = 32;
-constexpr int kThreads = 1024, kItems = 16, kTile = kThreads * kItems, kMostBuckets = 4096;  // of STEP 2 to 5
+constexpr int kThreads = 1024, kMostBuckets = 4096;  // of STEP 2 to 6
 
 struct Summand {
   uint32_t to;
@@ -175,6 +175,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (int32_t k = static_cast<int32_t>(threadIdx.x); k < buckets; k += kThreads) next[k] = starts[k];
 }
 #else
+constexpr int kItems = ITEMS, kTile = kThreads * kItems;  // a thread's, a block's
 // A block orders a tile by bucket in shared memory, so that what goes to a bucket is written side by side. Memory: a
 // tile of summands, two numbers for each bucket and one for each warp.
 extern "C" __global__ void __launch_bounds__(kThreads)
@@ -186,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (int32_t k = static_cast<int32_t>(threadIdx.x); k < buckets; k += kThreads) begins[k] = 0;
   __syncthreads();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile + threadIdx.x;
-  uint32_t to[kItems], ranks[kItems / 2] = {}, there = 0;  // two ranks a word
+  uint32_t to[kItems], ranks[(kItems + 1) / 2] = {}, there = 0;  // two ranks a word
   constexpr int kUnroll = 4;
 #pragma unroll
   for (int start = 0; start < kItems; start += kUnroll) {
@@ -238,37 +239,20 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 }
 #endif
 #else
-// A block adds up a bucket: the largest exponent and the sum, in two words, of each of its elements in shared memory.
-extern "C" __global__ void __launch_bounds__(kThreads)
-    whole_numbers(float* target, const uint32_t* starts, const Summand* filled, int64_t span, int32_t shift,
-                  int32_t room) {
-  after_earlier_work();
-  const uint32_t begin = starts[blockIdx.x], end = starts[blockIdx.x + 1];
-  if (begin == end) return;
-  const int32_t all = 1 << shift;
-  const uint32_t mask = static_cast<uint32_t>(all) - 1;
-  auto* const largest = reinterpret_cast<uint32_t*>(shared_memory);
-  uint32_t *const low = largest + all, *const high = low + all;
-  for (int32_t k = static_cast<int32_t>(threadIdx.x); k < 3 * all; k += static_cast<int32_t>(blockDim.x))
-    largest[k] = 0;
-  __syncthreads();
-  constexpr uint32_t kUnroll = 4;
-  const auto each = [&](auto&& f) {
-    for (uint32_t i = begin + threadIdx.x; i < end; i += blockDim.x * kUnroll) {
-      Summand s[kUnroll];
-#pragma unroll
-      for (uint32_t u = 0; u < kUnroll; ++u)
-        if (i + u * blockDim.x < end) s[u] = filled[i + u * blockDim.x];
-#pragma unroll
-      for (uint32_t u = 0; u < kUnroll; ++u)
-        if (i + u * blockDim.x < end) f(decoded(s[u].value), s[u].to & mask);
-    }
+// The largest exponent and the sum, in two words, of each of some neighboring elements, in shared memory.
+struct Sums {
+  uint32_t *largest, *low, *high;
+  int32_t count;
+  __device__ __forceinline__ Sums(int32_t count)
+      : largest(reinterpret_cast<uint32_t*>(shared_memory)), low(largest + count), high(low + count), count(count) {
+    for (int32_t k = static_cast<int32_t>(threadIdx.x); k < 3 * count; k += static_cast<int32_t>(blockDim.x))
+      largest[k] = 0;
     __syncthreads();
-  };
-  each([&](const Decoded& d, uint32_t to) {
+  }
+  __device__ __forceinline__ void note(const Decoded& d, uint32_t to) const {
     if (d.mantissa || d.special) atomicMax(largest + to, d.exponent);
-  });
-  each([&](const Decoded& d, uint32_t to) {
+  }
+  __device__ __forceinline__ void add(const Decoded& d, uint32_t to, int32_t room) const {
     const uint32_t top = largest[to];
     if (top == 255) {
       if (d.special) atomicOr(low + to, d.special);
@@ -284,17 +268,79 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const uint32_t before = below ? atomicAdd(low + to, below) : 0;
     const uint32_t above = static_cast<uint32_t>(summand >> 32) + (before + below < below);
     if (above) atomicAdd(high + to, above);
-  });
-  const int64_t first = static_cast<int64_t>(blockIdx.x) << shift;
-  for (int32_t k = static_cast<int32_t>(threadIdx.x); k < all && first + k < span;
-       k += static_cast<int32_t>(blockDim.x)) {
-    const uint32_t top = largest[k];
-    if (!top) continue;
-    float& t = target[first + k];
-    const auto sum = static_cast<int64_t>(static_cast<uint64_t>(high[k]) << 32 | low[k]);
-    t = top == 255 ? with_special(low[k], t)
-                   : static_cast<float>(static_cast<double>(t) +
-                                        static_cast<double>(sum) * two_to(static_cast<int>(top) - 150 - room));
   }
+  // To the `count` elements from `target` on, or as many as there are up to `end`.
+  __device__ __forceinline__ void give(float* target, const float* end, int32_t room) const {
+    for (int32_t k = static_cast<int32_t>(threadIdx.x); k < count && target + k < end;
+         k += static_cast<int32_t>(blockDim.x)) {
+      const uint32_t top = largest[k];
+      if (!top) continue;
+      float& t = target[k];
+      const auto sum = static_cast<int64_t>(static_cast<uint64_t>(high[k]) << 32 | low[k]);
+      t = top == 255 ? with_special(low[k], t)
+                     : static_cast<float>(static_cast<double>(t) +
+                                          static_cast<double>(sum) * two_to(static_cast<int>(top) - 150 - room));
+    }
+  }
+};
+#if STEP == 5
+// A block adds up a bucket.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    whole_numbers(float* target, const uint32_t* starts, const Summand* filled, int64_t span, int32_t shift,
+                  int32_t room) {
+  after_earlier_work();
+  const uint32_t begin = starts[blockIdx.x], end = starts[blockIdx.x + 1];
+  if (begin == end) return;
+  const Sums sums(1 << shift);
+  const uint32_t mask = (1u << shift) - 1;
+  constexpr uint32_t kUnroll = 4;
+  const auto each = [&](auto&& f) {
+    for (uint32_t i = begin + threadIdx.x; i < end; i += blockDim.x * kUnroll) {
+      Summand s[kUnroll];
+#pragma unroll
+      for (uint32_t u = 0; u < kUnroll; ++u)
+        if (i + u * blockDim.x < end) s[u] = filled[i + u * blockDim.x];
+#pragma unroll
+      for (uint32_t u = 0; u < kUnroll; ++u)
+        if (i + u * blockDim.x < end) f(decoded(s[u].value), s[u].to & mask);
+    }
+    __syncthreads();
+  };
+  each([&](const Decoded& d, uint32_t to) { sums.note(d, to); });
+  each([&](const Decoded& d, uint32_t to) { sums.add(d, to, room); });
+  sums.give(target + (static_cast<int64_t>(blockIdx.x) << shift), target + span, room);
 }
+#else
+// One block adds up all, where there are few.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    whole_numbers(const Walk w, float* target, int32_t span, int32_t room) {
+  after_earlier_work();
+  const Sums sums(span);
+  constexpr int kUnroll = 4;
+  const auto each = [&](auto&& f) {
+    for (int64_t first = threadIdx.x; first < w.count; first += kThreads * kUnroll) {
+      Offsets at[kUnroll];
+      int64_t value[kUnroll];
+      float source[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        if (first + u * kThreads >= w.count) continue;
+        at[u] = offsets_at(w, first + u * kThreads);
+        value[u] = index_at(w, at[u].index);
+        source[u] = reinterpret_cast<const float*>(w.plain)[at[u].plain];
+      }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        if (first + u * kThreads >= w.count) continue;
+        const int64_t place = place_of(w, value[u], at[u].index);
+        if (place >= 0) f(decoded(source[u]), static_cast<uint32_t>(at[u].indexed + place * w.scale));
+      }
+    }
+    __syncthreads();
+  };
+  each([&](const Decoded& d, uint32_t to) { sums.note(d, to); });
+  each([&](const Decoded& d, uint32_t to) { sums.add(d, to, room); });
+  sums.give(target, target + span, room);
+}
+#endif
 #endif
