@@ -3,7 +3,7 @@
 import pytest
 
 import cresset
-from cresset.func.control_flow import cond, map
+from cresset.func.control_flow import associative_scan, cond, map, scan
 
 
 def test_map_stacks_what_the_function_gives_for_every_row():
@@ -41,3 +41,40 @@ def test_map_takes_a_function_that_decides_by_the_elements():
 def test_map_says_what_is_wrong(arguments, message):
     with pytest.raises(RuntimeError, match=message):
         map(*arguments)
+
+
+def test_a_scan_carries_along_a_dimension_from_either_end():
+    x = cresset.arange(6.0).view(3, 2)
+
+    def step(carry, y):
+        return carry + y, carry * y
+
+    carry, results = scan(step, cresset.zeros(2), x)
+    assert carry.tolist() == [6.0, 9.0] and results.tolist() == [[0.0, 0.0], [0.0, 3.0], [8.0, 20.0]]
+    carry, results = scan(step, cresset.zeros(2), x, reverse=True)
+    assert carry.tolist() == [6.0, 9.0] and results.tolist() == [[0.0, 8.0], [8.0, 15.0], [0.0, 0.0]]
+    assert scan(step, cresset.zeros(3), x, dim=1)[0].tolist() == [1.0, 5.0, 9.0]
+    with pytest.raises(RuntimeError, match="All init leaves must be a Tensor but got 3"):
+        scan(step, 3, x)
+    with pytest.raises(RuntimeError, match="same metadata"):
+        scan(lambda carry, y: (carry.sum(), y), cresset.zeros(2), x)
+
+
+def test_an_associative_scan_combines_all_slices_so_far():
+    x = cresset.arange(6.0).view(3, 2)
+    assert associative_scan(lambda a, b: a + b, x, 0).tolist() == x.cumsum(0).tolist()
+    found = associative_scan(lambda a, b: a * b + 1, x, 1, reverse=True, combine_mode="generic")
+    assert found.tolist() == [[1.0, 1.0], [7.0, 3.0], [21.0, 5.0]]
+    y = cresset.ones(3, requires_grad=True)
+    associative_scan(lambda a, b: a * b, y, 0).sum().backward()
+    assert y.grad.tolist() == [3.0, 2.0, 1.0]
+    with pytest.raises(IndexError):
+        associative_scan(lambda a, b: a + b, x, 5)
+
+
+def test_control_flow_is_found_where_pytorch_keeps_it():
+    from cresset._higher_order_ops.while_loop import while_loop
+
+    from cresset._higher_order_ops import scan as by_name
+
+    assert by_name is scan and while_loop is cresset.while_loop

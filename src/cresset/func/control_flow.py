@@ -1,10 +1,10 @@
-"""Control flow as functions: `cond`, `map` and `while_loop`, which a graph can hold; run as they are, they are plain
-Python."""
+"""Control flow as functions: `cond`, `map`, `while_loop` and scans, which a graph can hold; run as they are, they are
+plain Python."""
 
 import cresset
 from cresset.pytree import tree_flatten, tree_unflatten
 
-__all__ = ["cond", "map", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 
 # Those who record programs, the innermost last: a function that says whether a tensor depends on the program's inputs.
 # A recording cannot hold one branch of a `cond` on such a tensor, but it can hold both and a choice.
@@ -105,3 +105,92 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         if len(values) != len(carried_inputs):
             raise RuntimeError(f"while_loop: body_fn must return {len(carried_inputs)} values, got {len(values)}")
     return values
+
+
+def _steps(who, xs, dim, reverse):
+    """The slices of a tree of tensors along a dimension, in the order they are taken."""
+    tensors, spec = tree_flatten(xs)
+    if not tensors or not all(isinstance(tensor, cresset.Tensor) for tensor in tensors):
+        kinds = [type(tensor).__name__ for tensor in tensors]
+        raise RuntimeError(f"{who}: All xs leaves must be a Tensor, got {kinds}")
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise RuntimeError(f"{who}: Dim must be an int, but got {type(dim).__name__}")
+    parts = [tensor.unbind(dim) for tensor in tensors]
+    if len({len(part) for part in parts}) > 1:
+        raise RuntimeError(f"{who}: xs have {[len(part) for part in parts]} slices along dimension {dim}")
+    if not parts[0]:
+        raise RuntimeError(f"{who}: All xs leaves must have a scan dimension > 0")
+    steps = [tree_unflatten(list(step), spec) for step in zip(*parts, strict=True)]
+    return steps[::-1] if reverse else steps
+
+
+def _stacked(who, results, dim, reverse):
+    """A tree of tensors of a tree for each step, the steps along a new dimension."""
+    flat = [tree_flatten(result) for result in results]
+    leaves, spec = flat[0]
+    if any(other != spec for _, other in flat) or not all(isinstance(x, cresset.Tensor) for x in leaves):
+        raise RuntimeError(f"{who}: combine_fn must give a tensor, or the same tree of tensors at every step")
+    columns = zip(*(found for found, _ in (flat[::-1] if reverse else flat)), strict=True)
+    return tree_unflatten([cresset.stack(column, dim) for column in columns], spec)
+
+
+def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+    """(the last carry, the results of all steps): carry, result = combine_fn(carry, x) for every x along a dimension.
+
+    Args:
+        combine_fn: gives the next carry, of the shape and dtype of the one before, and the result of the step.
+        init: the first carry, a tensor or a tree of tensors.
+        xs: a tensor, or a tree of tensors of the same size in `dim`.
+        dim: along which the slices lie; the results are stacked along the first one.
+        reverse: begin with the last slice.
+
+    >>> from cresset.func.control_flow import scan
+    >>> scan(lambda carry, x: (carry + x, carry * x), cresset.tensor(1.0), cresset.tensor([2.0, 3.0]))
+    (tensor(6.), tensor([2., 9.]))
+    """
+    if not callable(combine_fn):
+        raise RuntimeError(f"scan: Combine_fn must be a callable, but got {type(combine_fn).__name__}")
+    leaves = tree_flatten(init)[0]
+    if not leaves:
+        raise RuntimeError("scan: scan() operator requires init leaves.")
+    for leaf in leaves:
+        if not isinstance(leaf, cresset.Tensor):
+            raise RuntimeError(f"scan: All init leaves must be a Tensor but got {leaf}")
+    carry, results = init, []
+    for x in _steps("scan", xs, dim, reverse):
+        before = _metadata(carry)
+        carry, result = combine_fn(carry, x)
+        if _metadata(carry) != before:
+            after = _metadata(carry)
+            raise RuntimeError(f"scan: Expected init and carry to have same metadata, got {before} and {after}")
+        results.append(result)
+    return carry, _stacked("scan", results, 0, reverse)
+
+
+def _metadata(tree):
+    leaves, spec = tree_flatten(tree)
+    return [(tuple(leaf.shape), leaf.dtype) if isinstance(leaf, cresset.Tensor) else leaf for leaf in leaves], str(spec)
+
+
+def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
+    """What combine_fn makes of the slices so far, for each slice along a dimension: `cumsum` for an addition.
+
+    Args:
+        combine_fn: combines two slices; which two are combined first must not matter.
+        xs: a tensor, or a tree of tensors of the same size in `dim`.
+        reverse: begin with the last slice.
+        combine_mode: "pointwise" or "generic"; both compute one step after the other.
+
+    >>> from cresset.func.control_flow import associative_scan
+    >>> associative_scan(lambda a, b: a * b, cresset.tensor([1.0, 2.0, 3.0]), 0)
+    tensor([1., 2., 6.])
+    """
+    if not callable(combine_fn):
+        raise ValueError(f"associative_scan: Combine_fn must be a callable, but got {type(combine_fn).__name__}")
+    if combine_mode not in ("pointwise", "generic"):
+        raise ValueError(f"associative_scan: Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
+    steps = _steps("associative_scan", xs, dim, reverse)
+    found = steps[:1]
+    for x in steps[1:]:
+        found.append(combine_fn(found[-1], x))
+    return _stacked("associative_scan", found, dim, reverse)
