@@ -42,7 +42,7 @@ int64_t extent(const Geometry& base) {
 Tensor fresh_base(const Geometry& base, const Tensor& like, bool zero) {
   check_apart(base);
   const bool dense = is_dense(base.sizes, base.strides);
-  if (dense && !like->level) {
+  if (dense && !like->level && !modes.dispatching) {
     Tensor t = empty(TensorInfo{base.sizes, base.strides, base.dtype, like.device()});
     if (zero) fill(t, Scalar(0));
     return t;

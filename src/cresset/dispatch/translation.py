@@ -7,7 +7,7 @@ from .. import _native
 from ..graph import aten_calls
 from ..ops import aten_table, formulas, namespaces
 from ..ops.pointwise import definitions
-from ..ops.registry import _default, signature_parts
+from ..ops.registry import _default, signature_parts, signature_text
 
 _operators = _native.operators()
 
@@ -270,8 +270,9 @@ class OwnOverload(namespaces.OpOverload):
     """`torch.ops.cresset.<name>`: an operator of ours that aten has none for."""
 
     def __init__(self, name, run=None):
-        base, _, overload = name.partition(".")
-        super().__init__(namespaces.Schema(f"cresset::{base}{'.' + overload if overload else ''}(...) -> Tensor"))
+        base = name.partition(".")[0]
+        text = f"{name}(...) -> Tensor" if run is not None else signature_text(name).replace("int[...]", "int[]")
+        super().__init__(namespaces.Schema(f"cresset::{text}"))
         self._run = _operators[base] if run is None else run
         self.__doc__ = self._run.__doc__
 

@@ -11,6 +11,7 @@ from ..ops import aten_table
 from ..ops.pointwise import definitions
 from ..overrides import DisableTorchFunction
 from . import aten_calls
+from .backward import record_grad
 from .places import Place
 from .recording import RANDOM, Call, Recorder, Value, _address, _name_of, leaves, map_tree
 
@@ -45,14 +46,14 @@ class AtenRecorder(Recorder):
         known = self.known.get(id(tensor))
         if known is not None:
             return known.value
-        value = self.new_value(tensor, False)
-        value.parameter = self.parameters.get(id(tensor))
-        if value.parameter is None and not isinstance(tensor, cresset.nn.Parameter):
-            twin = self.twin_of(tensor)
-            if twin is not None:  # `.data`, or another object for the same elements
-                value = self.new_value(tensor, twin.value.depends)
-                schema, arguments = aten_calls.find("detach", (tensor,), {}, self.scalars)
-                self.calls.append(Call("detach", schema, (twin.value,), {}, (value,), self.place()))
+        parameter = self.parameters.get(id(tensor))
+        is_parameter = parameter is not None or isinstance(tensor, cresset.nn.Parameter)
+        twin = None if is_parameter else self.twin_of(tensor)
+        value = self.new_value(tensor, twin is not None and twin.value.depends)
+        value.parameter = parameter
+        if twin is not None:  # `.data`, or another object for the same elements
+            schema, arguments = aten_calls.find("detach", (tensor,), {}, self.scalars)
+            self.calls.append(Call("detach", schema, (twin.value,), {}, (value,), self.place()))
         self.remember(tensor, value)
         return value
 
@@ -79,6 +80,8 @@ class AtenRecorder(Recorder):
     # ---- calls
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is cresset.autograd.grad:
+            return record_grad(self, func, args, kwargs or {})
         kwargs, name = dict(kwargs or {}), _name_of(func)
         rewritten = aten_calls.rewritten(name, args)
         if rewritten is not None:
@@ -156,6 +159,14 @@ class AtenRecorder(Recorder):
             return entered(*args, **kwargs)
         with DisableTorchFunction():
             return self.record(_name_of(overload), schema, schema.bind(args, kwargs), lambda: overload(*args, **kwargs))
+
+    def without_history(self, tensor):
+        """The same tensor for those who ask for no further derivative: another object, and the same Value."""
+        with DisableTorchFunction():
+            plain = tensor.detach()
+        self.remember(plain, self.value_of(tensor))
+        self.kept.append(plain)
+        return plain
 
     def depends(self, leaf):
         return isinstance(leaf, Value) and leaf.depends

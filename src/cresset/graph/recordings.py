@@ -158,7 +158,7 @@ def resized(inputs, free, sizes, k):
             if dimension is not None:
                 t = t.index_select(axis, cresset.arange(dimension.size(sizes, k), device=t.device) % t.shape[axis])
         t = t * (1 - k / 64) if t.is_floating_point() and k else t.clone()
-        found.append(t)
+        found.append(t.requires_grad_(inputs.front.differentiates and tensor.requires_grad))
     return found
 
 

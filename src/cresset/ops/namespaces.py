@@ -241,6 +241,12 @@ _CHECKS = {
 }  # fmt: skip
 
 
+# Operators of aten that take a number in the place of a tensor, as PyTorch's do.
+TAKE_NUMBERS = {
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy",
+}  # fmt: skip
+
+
 def _checked(schema, argument, value):
     """The value, if it is of the argument's type."""
     kind = argument.type
@@ -263,6 +269,8 @@ def _checked(schema, argument, value):
         fits = isinstance(value, _CHECKS.get(kind, object)) and not (
             kind in ("int", "SymInt", "float") and isinstance(value, bool) and kind == "float"
         )
+        takes_number = kind == "Tensor" and schema.namespace == "aten" and schema.op.removesuffix("_") in TAKE_NUMBERS
+        fits = fits or (takes_number and isinstance(value, (int, float, complex)))
     if not fits and not hasattr(type(value), "__torch_function__"):
         raise RuntimeError(
             f"{schema.name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead "

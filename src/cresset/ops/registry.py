@@ -369,12 +369,16 @@ Part = namedtuple("Part", "type name default keyword_only")
 
 
 @functools.cache
+def signature_text(name):
+    """The signature of a native operator, `name` or `name.overload`, as text."""
+    native = _operators[name.partition(".")[0]]
+    return next(text for text in native.signatures if text[: text.index("(")] == name)
+
+
 def signature_parts(name):
     """The parameters of a native operator, `name` or `name.overload`: a Part each."""
-    native = _operators[name.partition(".")[0]]
-    text = next(text for text in native.signatures if text[: text.index("(")] == name)
     parts, keyword_only = [], False
-    for piece in _pieces(text)[0]:
+    for piece in _pieces(signature_text(name))[0]:
         if piece == "*":
             keyword_only = True
             continue

@@ -31,7 +31,7 @@ class MakeFxError(RuntimeError):
 class MakeFxFront(Front):
     """Recordings for make_fx."""
 
-    name, error, free = "make_fx", MakeFxError, "tracing_mode='symbolic'"
+    name, error, free, differentiates = "make_fx", MakeFxError, "tracing_mode='symbolic'", True
 
     def __init__(self, decompositions, enters_composites, removes=None):
         self.decompositions, self.enters_composites = decompositions, enters_composites
