@@ -115,6 +115,7 @@ class Front:
 
     name, error = "record", RuntimeError
     free = "dynamic_shapes"  # the argument that says which sizes are free
+    differentiates = False  # whether inputs that require a gradient do so in the recording
 
     def unsupported(self, operator, place):
         """The exception for an operator that the front cannot take."""
