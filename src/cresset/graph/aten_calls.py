@@ -631,7 +631,12 @@ def _reciprocal_times(number, tensor):
     return tensor.reciprocal() * number
 
 
-REWRITTEN = {"__getitem__": getitem, "__setitem__": setitem}
+def _embedding_bags(weight, indices, mean):
+    rows = cresset.embedding(weight, indices)
+    return rows.mean(1) if mean else rows.sum(1)
+
+
+REWRITTEN = {"__getitem__": getitem, "__setitem__": setitem, "_embedding_bags": _embedding_bags}
 
 
 def _filled(size, fill_value, *, dtype=None, **options):
@@ -643,8 +648,8 @@ def _filled(size, fill_value, *, dtype=None, **options):
 
 
 def rewritten(name, args):
-    """A function made of operators for what is none: indexing, a number divided by a tensor, and tensors full of the
-    number in another. None for the rest.
+    """A function made of aten's operators for what is none: indexing, a number divided by a tensor, tensors full of the
+    number in another, bags of rows. None for the rest.
     """
     if name == "full" and len(args) == 2 and isinstance(args[1], cresset.Tensor):
         return _filled
