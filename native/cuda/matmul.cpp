@@ -8,8 +8,8 @@
 
 #include "cuda/backend.h"
 #include "cuda/cublas.h"
-#include "cuda/reduction.h"
 #include "cuda/matmul_small.h"
+#include "cuda/reduction.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
 #include "ops/matmul_scaled.h"
