@@ -395,6 +395,10 @@ class OpOverloadPacket:
         asked = (*args, *kwargs.values())
         if has_torch_function(asked):
             return handle_torch_function(self, asked, *args, **kwargs)
+        return self.call_overload(*args, **kwargs)
+
+    def call_overload(self, *args, **kwargs):
+        """Call the first overload that takes the arguments, which are not asked."""
         problems = []
         for overload in self._overloads.values():
             try:

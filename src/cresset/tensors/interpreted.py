@@ -50,8 +50,10 @@ class InterpretedTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        name = _native.function_behind(func).__name__
         kwargs = dict(kwargs or {})
+        if hasattr(func, "call_overload"):  # a library's operator, whose overloads say themselves what they take
+            return func.call_overload(*args, **kwargs)
+        name = _native.function_behind(func).__name__
         out = kwargs.pop("out", None)
         if cls is InterpretedTensor:  # a layout is asked for, of a function of dense tensors or of none
             cls = cresset.sparse.SparseTensor

@@ -11,7 +11,7 @@ import typing
 import warnings
 
 import cresset
-from cresset import nn
+from cresset import _native, nn
 
 from ...graph import types
 from ...ops import aten_table
@@ -123,6 +123,12 @@ def _extreme(name):
 
 
 KNOWN[id(min)], KNOWN[id(max)] = _extreme("min"), _extreme("max")
+
+
+@known(_native.name_node)
+def _(emitter, args, kwargs, tree):
+    """What a node of autograd is called is no part of a program."""
+    return args[0]
 
 
 @known(len)
