@@ -13,6 +13,7 @@ from emulator import build
 
 import cresset
 
+PATIENCE = 600  # seconds for a file, beside others on a slow machine
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TOPICS = [path.stem for path in (ROOT / "native" / "cuda").glob("*.cpp") if 'R"cuda(' in path.read_text("utf-8")]
@@ -22,9 +23,10 @@ COMMANDS |= {
     for topic in sorted(TOPICS)
 }
 
-pytestmark = pytest.mark.skipif(
-    cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it"
-)
+pytestmark = [
+    pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it"),
+    pytest.mark.timeout(PATIENCE + 60),  # each test is a whole file in a process of its own
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def runs(request, tmp_path_factory):
 
     def run(file):
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *COMMANDS[file]]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
     chosen = [
         item.callspec.params["file"]
