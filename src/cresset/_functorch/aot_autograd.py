@@ -57,7 +57,9 @@ def aot_function(
         decompositions: {operator: function} of operators to write with others.
         num_params_buffers: how many of the first arguments are parameters and buffers; nothing depends on it here.
         inference_compiler: for calls that need no gradient; `fw_compiler` by default.
-        dynamic: record with free sizes, so that other sizes need no other graph.
+        dynamic: True is refused: each size has graphs of its own.
+        keep_inference_input_mutations, enable_log, disable_functionalization: nothing depends on them here; writes to
+            inputs stay writes in the graphs.
 
     >>> from functorch.compile import aot_function, nop
     >>> squared = aot_function(lambda x: x * x, fw_compiler=nop)
