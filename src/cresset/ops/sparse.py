@@ -20,16 +20,22 @@ sort_rows = operator(
 )
 
 
-def row_of_each(crow):
-    """The row of each element: the inverse of compressing."""
+def row_begins(rows, count):
+    """Where each of `count` rows begins, of elements that are in the order of their rows."""
+    return cresset.searchsorted(rows, cresset.arange(count + 1, device=rows.device))
+
+
+def row_of_each(crow, count=None):
+    """The row of each element: the inverse of compressing. With their `count` a device is not waited for."""
     crow = crow.long()
-    return cresset.arange(crow.numel() - 1, device=crow.device).repeat_interleave(crow[1:] - crow[:-1])
+    rows = cresset.arange(crow.numel() - 1, device=crow.device)
+    return rows.repeat_interleave(crow[1:] - crow[:-1], output_size=count)
 
 
 def transposed(crow, col, columns):
     """The rows of the transpose: where each begins, the columns, and the order in which it takes the elements."""
     begin, order = sort_rows(col, columns)
-    return begin, row_of_each(crow)[order], order
+    return begin, row_of_each(crow, col.numel())[order], order
 
 
 @product.derivative

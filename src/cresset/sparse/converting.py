@@ -5,7 +5,7 @@ import math
 import cresset
 from cresset import _native
 
-from ..ops.sparse import row_of_each, sort_rows
+from ..ops.sparse import row_begins, row_of_each, sort_rows
 from .compressed import BLOCKED, BY_ROW, LAYOUTS, CompressedTensor, batch_items, batched, compressed
 from .coo import CooTensor, coo, dense_to_coo, flattened, summed_at
 from .tensor import LAYOUT_NAMES
@@ -90,8 +90,8 @@ def to_coo(tensor):
     if tensor._layout not in BLOCKED:
         return coo(cresset.stack([rows, columns]), values, tensor.shape, tensor.by_row).coalesce()
     high, wide = tensor.block
-    rows = (rows * high).view(-1, 1, 1) + cresset.arange(high).view(1, -1, 1)
-    columns = (columns * wide).view(-1, 1, 1) + cresset.arange(wide).view(1, 1, -1)
+    rows = (rows * high).view(-1, 1, 1) + cresset.arange(high, device=rows.device).view(1, -1, 1)
+    columns = (columns * wide).view(-1, 1, 1) + cresset.arange(wide, device=rows.device).view(1, 1, -1)
     rows, columns = (part.expand(len(values), high, wide).reshape(-1) for part in (rows, columns))
     return coo(cresset.stack([rows, columns]), values.flatten(0, 2), tensor.shape).coalesce()
 
@@ -108,9 +108,9 @@ def coo_to_compressed(tensor, layout, blocksize=None):
     if layout in BLOCKED:
         return coo_to_blocks(rows, columns, values, tensor.shape, layout, blocksize)
     along, across, count = (rows, columns, tensor.shape[0]) if layout in BY_ROW else (columns, rows, tensor.shape[1])
-    begin, order = sort_rows(along, count)
     if layout in BY_ROW:  # coalesced: they are in this order
-        return compressed(begin, across, values, tensor.shape, layout)
+        return compressed(row_begins(along, count), across, values, tensor.shape, layout)
+    begin, order = sort_rows(along, count)
     return compressed(begin, across[order], values[order], tensor.shape, layout)
 
 
@@ -148,5 +148,7 @@ def rows_of(tensor):
     if isinstance(tensor, CompressedTensor):
         tensor = to_coo(tensor)
     (rows, columns), values = tensor._parts[0].unbind(0), tensor._parts[1]
+    if tensor._is_coalesced:
+        return row_begins(rows, tensor.shape[0]), columns, values
     begin, order = sort_rows(rows, tensor.shape[0])
-    return (begin, columns, values) if tensor._is_coalesced else (begin, columns[order], values[order])
+    return begin, columns[order], values[order]

@@ -44,11 +44,11 @@ def mm(input, mat2):
 def sparse_times_sparse(a, b):
     """Each value of a meets the values of the row of b that its column names; the products add up by their places."""
     begin, columns, right = rows_of(b)
-    (rows, middle), left = a._indices().unbind(0), a._recorded
+    (rows, middle), left, device = a._indices().unbind(0), a._recorded, a.device
     begin = begin.long()
     counts = (begin[1:] - begin[:-1])[middle]
-    pairs = cresset.arange(left.shape[0]).repeat_interleave(counts)
-    within = cresset.arange(pairs.numel()) - (counts.cumsum(0) - counts)[pairs]
+    pairs = cresset.arange(left.shape[0], device=device).repeat_interleave(counts)
+    within = cresset.arange(pairs.numel(), device=device) - (counts.cumsum(0) - counts)[pairs]
     second = begin[:-1][middle][pairs] + within
     values = left[pairs] * right[second]
     places = rows[pairs] * b.shape[1] + columns.long()[second]
@@ -221,7 +221,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     used = mat1._indices()[0].unique()
     columns = dense.shape[1]
     rows = used.repeat_interleave(columns)
-    all_columns = cresset.arange(columns).repeat(used.numel())
+    all_columns = cresset.arange(columns, device=dense.device).repeat(used.numel())
     result = coo(cresset.stack([rows, all_columns]), dense[used].reshape(-1), dense.shape)
     return add(input * beta, result) if input._nnz() else result
 

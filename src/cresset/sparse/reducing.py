@@ -142,7 +142,7 @@ def spdiags(diagonals, offsets, shape, layout=None):
     rows, columns, values = [nothing], [nothing], [diagonals.new_empty(0)]
     for row, offset in zip(diagonals, offsets.tolist(), strict=True):
         begin, end = max(offset, 0), min(shape[1], shape[0] + offset, row.numel())
-        column = cresset.arange(begin, max(begin, end))
+        column = cresset.arange(begin, max(begin, end), device=offsets.device)
         rows.append(column - offset)
         columns.append(column)
         values.append(row[column])

@@ -225,8 +225,8 @@ def index_select(input, dim, index):
     ordered = index[order]
     first = cresset.searchsorted(ordered, indices[at].contiguous())
     counts = cresset.searchsorted(ordered, indices[at].contiguous(), right=True) - first
-    which = cresset.arange(values.shape[0]).repeat_interleave(counts)
-    within = cresset.arange(which.numel()) - (counts.cumsum(0) - counts)[which]
+    which = cresset.arange(values.shape[0], device=values.device).repeat_interleave(counts)
+    within = cresset.arange(which.numel(), device=values.device) - (counts.cumsum(0) - counts)[which]
     moved = indices[:, which].clone()
     moved[at] = order[first[which] + within]
     return coo(moved, values[which], size)
