@@ -10,6 +10,8 @@ import pytest
 
 from cresset.serve.protocol import JoiningTransport
 
+from .conftest import running
+
 QUESTION = b'{"inputs":[{"name":"input","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}'
 
 
@@ -93,6 +95,48 @@ def test_a_request_in_pieces_is_answered_as_one_that_is_all_there(name, server):
             else:
                 line.sendall(REQUESTS["infer"][1])
                 assert read_answer(line)[0] == 200
+
+
+def test_a_head_that_was_seen_before_is_read_no_other_way(line):
+    """Of the same bytes, what belongs to the head and what to the body is the same each time."""
+    for _ in range(3):
+        for name in ("infer", "predict", "gzip", "no model", "no JSON", "a handler's status"):
+            line.sendall(REQUESTS[name][1])
+            assert read_answer(line)[0] == REQUESTS[name][0]
+    blank = request("/predictions/double", b"\r\n\r\n[1,2,3]")
+    for text in (blank, blank, b"\r\n\r\n" + blank, b"\r\n\r\n" + blank, b"\r\n" + blank, blank):
+        line.sendall(text)
+        assert read_answer(line)[0] == 200
+    infer = REQUESTS["infer"][1]
+    line.sendall(infer * 2)
+    line.sendall(infer[:-3])
+    time.sleep(0.05)
+    line.sendall(infer[-3:] + infer[:10])
+    time.sleep(0.05)
+    line.sendall(infer[10:])
+    assert [read_answer(line)[0] for _ in range(4)] == [200] * 4
+
+
+def test_a_head_that_was_seen_before_asks_the_version_of_now(store):
+    with running(f"m={store / 'double.pt2'}", f"m@2={store / 'double.pt2'}") as server:
+        versions = []
+        for version in ("1", "2", "1"):
+            assert server.client.put(f"/models/m/{version}/set-default").status_code == 200
+            versions += [server.infer("m", [[1.0, 2.0, 3.0]]).json()["model_version"] for _ in range(2)]
+        assert versions == ["1", "1", "2", "2", "1", "1"]
+        assert server.client.delete("/models/m/2").status_code == 200
+        path = "/v2/models/m/versions/2/infer"
+        assert [server.infer("m", [[1.0, 2.0, 3.0]], path=path).status_code for _ in range(2)] == [404, 404]
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+def test_a_connection_without_requests_is_closed_after_a_while(line, asked):
+    for _ in range(asked):
+        time.sleep(0.2)
+        line.sendall(REQUESTS["infer"][1])
+        assert read_answer(line)[0] == 200
+    start = time.monotonic()
+    assert line.recv(1) == b"" and 4.5 < time.monotonic() - start < 7
 
 
 def test_requests_behind_each_other_are_answered_in_their_order(line):

@@ -60,7 +60,7 @@ def run(models, settings, splits=None):
     signal.signal(signal.SIGINT, on_signal)
     config = uvicorn.Config(
         None,
-        http=type("Front", (FrontProtocol,), {"patience": settings.head_timeout}),
+        http=type("Front", (FrontProtocol,), {"patience": settings.head_timeout, "heads": {}}),
         log_config=None,
         log_level="critical",
         access_log=False,

@@ -11,6 +11,11 @@ A request to a model that is all there when it is read goes straight to the mode
 the connection: an Exchange instead of uvicorn's cycle, without a task. All else goes the way of ASGI: requests that
 come in pieces or behind others, that the guard refuses, that are written in an unusual way. Both ways ask the same
 guard and the same Inference.
+
+Note [A head that was seen before]
+Clients send the same head again and again. What parser and guard found in the head of a request that went the short way
+depends on its bytes alone, so it is kept by them: a request that begins with these bytes, and is as long as they say,
+is not read anew. That is half of what the front does for a request.
 """
 
 import functools
@@ -25,6 +30,8 @@ from .problems import Refused
 # When the server stops, requests may be on their way on connections that seem idle, and would be lost.
 # Such a connection stays open for so many seconds, and what comes in them is answered as its last request.
 LINGER = 0.2
+
+KEPT, LONGEST = 1024, 4096  # heads that are kept, and bytes of each
 
 
 class JoiningTransport:
@@ -57,10 +64,25 @@ class JoiningTransport:
         self.transport.close()
 
 
-@functools.lru_cache(1024)
-def status_line(status):
-    phrases = {known.value: known.phrase for known in HTTPStatus}
-    return f"HTTP/1.1 {status} {phrases.get(status, '')}\r\n".encode()
+PHRASES = {known.value: known.phrase for known in HTTPStatus}
+
+
+@functools.lru_cache(64)  # nearly all answers of a second have the same
+def head_of_answer(status, headers, keep_alive):
+    """The head of an answer but for the length of its body."""
+    lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}\r\n".encode()]
+    lines += [b"%b: %b\r\n" % header for header in headers]
+    lines.append(b"content-length: " if keep_alive else b"connection: close\r\ncontent-length: ")
+    return b"".join(lines)
+
+
+class Head:
+    """What was found in the head of a request to a model (Note [A head that was seen before])."""
+
+    __slots__ = ("headers", "length", "straight", "url")
+
+    def __init__(self, url, headers, straight, length):
+        self.url, self.headers, self.straight, self.length = url, headers, straight, length
 
 
 class Exchange:
@@ -95,13 +117,12 @@ class Exchange:
         status, kind, headers, body = self.inference.counted(self.path.decode(), self.pool, self.start, answer)
         if self.disconnected:
             return
-        protocol, lines = self.protocol, []
-        for name, value in (*protocol.server_state.default_headers, (b"content-type", kind), *headers):
-            if name == b"connection":
-                self.keep_alive = False
-            lines += (name, b": ", value, b"\r\n")
-        end = b"content-length: %d\r\n\r\n" if self.keep_alive else b"connection: close\r\ncontent-length: %d\r\n\r\n"
-        protocol.transport.transport.write(b"".join((status_line(status), *lines, end % len(body), body)))
+        protocol = self.protocol
+        if any(name == b"connection" for name, _ in headers):
+            self.keep_alive = False
+        found = (*protocol.server_state.default_headers, (b"content-type", kind), *headers)
+        head = head_of_answer(status, found, self.keep_alive)
+        protocol.transport.transport.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
         self.response_complete = True
         if not self.keep_alive:
             protocol.transport.close()
@@ -117,14 +138,31 @@ class FrontProtocol(HttpToolsProtocol):
     patience = None
     waiting = None
     ending = False
+    heads = None  # those that were seen before, of all connections of a server
+    head = None  # the head of the request that is read now, if it may be kept
+    behind = 0  # bytes that came with it
+    begun = False  # whether the parser has begun with a request and not ended it
     straight = parts = None  # a request that may go the short way, until it is all there: to whom, and its body
+    quiet_since = 0.0  # when the last answer was complete
 
     def connection_made(self, transport):
         super().connection_made(JoiningTransport(transport))
         self.waiting = self.loop.call_later(self.patience, transport.close)
 
     def data_received(self, data):
+        if not self.begun and self.is_idle():
+            end = data.find(b"\r\n\r\n") + 4
+            self.head = data[:end]
+            seen = self.heads.get(self.head)
+            self.behind = len(data) - end
+            if seen is not None and self.behind == seen.length and self.may_be_straight() and not self.ending:
+                if self.waiting is not None:
+                    self.waiting.cancel()
+                    self.waiting = None
+                self.ask(seen, data[end:], True)
+                return
         super().data_received(data)
+        self.head = None
         if self.straight is not None:
             self.go_the_long_way()
         incomplete = self.is_idle()
@@ -157,13 +195,15 @@ class FrontProtocol(HttpToolsProtocol):
     # ---- what the parser finds
 
     def on_message_begin(self):
+        self.begun = True
         self.url, self.headers, self.expect_100_continue = b"", [], False
+
+    def may_be_straight(self):
+        return self.is_idle() and not self.flow.write_paused and len(self.connections) < self.limit_concurrency
 
     def on_headers_complete(self):
         if (
-            self.is_idle()
-            and not self.flow.write_paused
-            and len(self.connections) < self.limit_concurrency
+            self.may_be_straight()
             and self.parser.get_method() == b"POST"
             and not self.parser.should_upgrade()
             and not self.expect_100_continue
@@ -197,15 +237,46 @@ class FrontProtocol(HttpToolsProtocol):
             self.parts.append(body)
 
     def on_message_complete(self):
+        self.begun = False
         if self.straight is None:
             super().on_message_complete()
             return
-        inference, name, version = self.straight
-        body, self.straight, self.parts = b"".join(self.parts), None, None
+        body = b"".join(self.parts)
+        head = Head(self.url, self.headers, self.straight, len(body))
+        self.straight = self.parts = None
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-        self.cycle = Exchange(self, inference, keep_alive and not self.ending)
-        self.cycle.ask(name, version, self.headers, body)
+        if keep_alive and self.head and len(self.head) <= LONGEST and self.behind == len(body):
+            if len(self.heads) >= KEPT:
+                self.heads.clear()
+            self.heads[self.head] = head
+        self.ask(head, body, keep_alive and not self.ending)
+
+    def ask(self, head, body, keep_alive):
+        inference, name, version = head.straight
+        self.url = head.url
+        self.cycle = Exchange(self, inference, keep_alive)
+        self.cycle.ask(name, version, head.headers, body)
 
     def on_response_complete(self):
         self.transport.flush()
-        super().on_response_complete()
+        if self.pipeline:
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            # A timer for each answer costs more than one that looks, when it is due, whether it should be later.
+            self.quiet_since = self.loop.time()
+            if self.timeout_keep_alive_task is None:
+                self.watch(self.timeout_keep_alive)
+
+    def watch(self, seconds):
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self):
+        self.timeout_keep_alive_task = None
+        left = self.quiet_since + self.timeout_keep_alive - self.loop.time()
+        if self.is_idle() and left > 0:
+            self.watch(left)
+        elif self.is_idle():
+            super().timeout_keep_alive_handler()
