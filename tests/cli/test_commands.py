@@ -235,6 +235,28 @@ def test_training_records_a_run_that_report_draws(model, small, tmp_path, capsys
     assert "holds a run already" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "option, place, words",
+    [
+        ("--save", "none/weights.pt", "--save none/weights.pt: there is no folder none"),
+        ("--png", "none/picture.png", "--png none/picture.png: there is no folder none"),
+        ("--save", ".", "--save . is a folder; name a file in it"),
+        ("--run", "a_file", "--run a_file is a file; name a folder"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_said_before_training(option, place, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_file").write_text("")
+    assert cli.main(["train", "digits", option, place]) == 1
+    shown = capsys.readouterr()
+    assert words in shown.err and not shown.out
+
+
+def test_a_report_is_not_written_where_there_is_no_folder(tmp_path, capsys):
+    assert cli.main(["report", str(tmp_path), "--out", str(tmp_path / "none" / "page.html")]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+
+
 def test_a_device_that_is_not_there_is_said_in_one_line(capsys):
     assert cli.main(["train", "digits", "--device", "toaster"]) == 1
     assert "train: --device toaster" in capsys.readouterr().err

@@ -80,6 +80,17 @@ def milliseconds(text):
     return float(value) * {"s": 1000, "ms": 1, "us": 0.001}[unit]
 
 
+def test_the_file_of_the_command_is_no_line_of_the_program(tmp_path):
+    (tmp_path / "cresset_command.py").write_text("import sys\nfrom cresset.cli import main\nsys.exit(main())\n")
+    (tmp_path / "program.py").write_text("sum(range(3_000_000))\n")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "cresset_command.py", "profile", tmp_path / "program.py"],
+        capture_output=True, text=True, env=environment(), timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0 and "program.py:1" in done.stdout, done.stderr
+    assert "cresset_command" not in done.stdout
+
+
 def test_the_costliest_lines_with_time_and_memory(profiled):
     done = profiled(PROGRAM, arguments=["a", "--lines", "3"])
     assert done.returncode == 0 and "argv ['a', '--lines', '3'] __main__\n" in done.stdout, done.stderr

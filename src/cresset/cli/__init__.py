@@ -312,6 +312,7 @@ def dispatch(options):
         except load.LoadError as error:
             raise CommandError(str(error)) from None
     check_device(options.device)
+    check_places(options)
     if options.model == "digits":
         from . import digits
 
@@ -332,6 +333,18 @@ def check_device(name):
         raise CommandError(f"train: --device {name}: expected cpu, cuda or cuda:1")
     if device.type == "cuda" and not cresset.cuda.is_available():
         raise CommandError(f"train: --device {name}: there is no GPU that can be used; `cresset doctor` says why")
+
+
+def check_places(options):
+    """That what training makes can be written is seen before it, not after."""
+    for option in ("save", "png"):
+        path = getattr(options, option, None)
+        if path is not None and os.path.isdir(path):
+            raise CommandError(f"train: --{option} {path} is a folder; name a file in it")
+        if path is not None and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise CommandError(f"train: --{option} {path}: there is no folder {os.path.dirname(path)}")
+    if options.run is not None and os.path.exists(options.run) and not os.path.isdir(options.run):
+        raise CommandError(f"train: --run {options.run} is a file; name a folder")
 
 
 def adopt(options):
@@ -373,6 +386,8 @@ def report(options):
         if not (error.name or "").startswith("cresset.train"):
             raise
         raise CommandError("report: this cresset has no cresset.train.report") from None
+    if options.out is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.out))):
+        raise CommandError(f"report: --out {options.out}: there is no folder {os.path.dirname(options.out)}")
     try:
         print(f"wrote {write_report(options.run, options.out)}")
     except (ValueError, FileNotFoundError) as error:
@@ -425,7 +440,7 @@ def main(arguments=None):
         if options.command in ("run", "profile"):
             raise
         what = f"{error.filename}: {error.strerror}" if error.filename is not None and error.strerror else str(error)
-        complain(what)
+        complain(f"{options.command}: {what}")
         return 1
     except KeyboardInterrupt:
         print("\ncresset: interrupted", file=sys.stderr)

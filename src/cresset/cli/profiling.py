@@ -66,7 +66,10 @@ def run(options):
             ("output", options.output),
         )
     }
-    profile = lines.LineProfile(keep_events=options.trace is not None or options.memory_timeline is not None)
+    profile = lines.LineProfile(
+        keep_events=options.trace is not None or options.memory_timeline is not None,
+        starter=getattr(sys.modules["__main__"], "__file__", None),
+    )
     watching = Watching(profile)
     stream = sys.stdout
     try:

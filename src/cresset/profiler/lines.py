@@ -43,10 +43,11 @@ class LineProfile:
 
     Args:
         keep_events: keep every call too, for a trace; `events` has them afterwards.
+        starter: the file of what starts the program, and is none of it: the command `cresset` itself.
     """
 
-    def __init__(self, keep_events=False):
-        self.keep_events, self.own_folder = keep_events, None
+    def __init__(self, keep_events=False, starter=None):
+        self.keep_events, self.starter, self.own_folder = keep_events, starter, None
         self.lines, self.samples, self.time, self.peaks = {}, 0, 0, (0, 0)
 
     def start(self):
@@ -96,7 +97,7 @@ class LineProfile:
         return self.recording.events
 
     def is_own(self, file):
-        if stacks.is_ours(file):
+        if stacks.is_ours(file) or file == self.starter:
             return False
         if self.own_folder and file.startswith(self.own_folder):  # may lie among installed packages, or hold such
             inside = file[len(self.own_folder) :]

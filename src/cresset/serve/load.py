@@ -54,7 +54,9 @@ class Server:
                 words = error.read(500).decode("utf-8", "replace")
             raise LoadError(f"bench-serve: {path} answered {error.code}: {words}") from None
         except OSError as error:
-            raise LoadError(f"bench-serve: {self.url} cannot be reached: {error}") from None
+            reason = getattr(error, "reason", error)  # of urllib's own error, what the system said
+            words = getattr(reason, "strerror", None) or reason
+            raise LoadError(f"bench-serve: {self.url} cannot be reached: {words}") from None
 
     def memory(self, model):
         """MB of the front and of the model's workers."""
