@@ -13,6 +13,9 @@
 namespace cresset {
 
 #define CRESSET_INLINE_MEMBER [[gnu::always_inline]] inline
+// Before a vectorized loop: what is left behind its last vector stays a loop, which is a third less code. Loops over
+// all lanes of a run are written out, since their sums are registers then.
+#define CRESSET_ROLLED _Pragma("GCC unroll 1")
 
 struct Fold {
   Dtype element;     // what the kernels read: other dtypes are converted block by block
@@ -64,6 +67,7 @@ CRESSET_INLINE bool fold_ordered_columns(const Op& op, const T* x, int64_t step,
                                          T* __restrict acc) {
   using Flag = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   alignas(64) Flag unordered[kFoldColumns];
+  CRESSET_ROLLED
   for (int64_t c = 0; c < columns; ++c) acc[c] = op.identity(), unordered[c] = 0;
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
@@ -71,6 +75,7 @@ CRESSET_INLINE bool fold_ordered_columns(const Op& op, const T* x, int64_t step,
     const T* __restrict b = a + step;
     const T* __restrict d = b + step;
     const T* __restrict e = d + step;
+    CRESSET_ROLLED
     for (int64_t c = 0; c < columns; ++c) {
       acc[c] = op.ordered(acc[c], op.ordered(op.ordered(a[c], b[c]), op.ordered(d[c], e[c])));
       unordered[c] |= Flag(__builtin_isunordered(a[c], b[c])) | Flag(__builtin_isunordered(d[c], e[c]));
@@ -78,10 +83,12 @@ CRESSET_INLINE bool fold_ordered_columns(const Op& op, const T* x, int64_t step,
   }
   for (; r < rows; ++r) {
     const T* __restrict a = x + r * step;
+    CRESSET_ROLLED
     for (int64_t c = 0; c < columns; ++c)
       acc[c] = op.ordered(acc[c], a[c]), unordered[c] |= Flag(__builtin_isunordered(a[c], a[c]));
   }
   Flag any = 0;
+  CRESSET_ROLLED
   for (int64_t c = 0; c < columns; ++c) any |= unordered[c];
   return any == 0;
 }
@@ -103,6 +110,7 @@ CRESSET_INLINE bool fold_ordered_lanes(const Op& op, const T* x, int64_t n, T* _
   }
   Flag any = 0;
   for (int64_t c = 0; c < half; ++c) any |= unordered[c];
+  CRESSET_ROLLED
   for (int64_t c = 0; a + c < x + n; ++c) {
     lanes[c] = op.ordered(lanes[c], a[c]);
     any |= Flag(__builtin_isunordered(a[c], a[c]));
@@ -110,24 +118,51 @@ CRESSET_INLINE bool fold_ordered_lanes(const Op& op, const T* x, int64_t n, T* _
   return any == 0;
 }
 
+// acc[c] = acc[c] followed by x[c], for an operation whose map is long code: one copy of it, for whole vectors.
+template <class Op, class T>
+CRESSET_INLINE void fold_heavy(const Op& op, const T* x, int64_t n, typename Op::Value* __restrict acc) {
+  constexpr int64_t kBlock = 16;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    alignas(64) T padded[kBlock];
+    alignas(64) typename Op::Value values[kBlock];
+    const T* from = x + i;
+    if (count < kBlock) {
+      CRESSET_ROLLED
+      for (int64_t c = 0; c < kBlock; ++c) padded[c] = from[c < count ? c : 0];
+      from = padded;
+    }
+    for (int64_t c = 0; c < kBlock; ++c) values[c] = op.map(from[c]);
+    CRESSET_ROLLED
+    for (int64_t c = 0; c < count; ++c) acc[i + c] = op.combine(acc[i + c], values[c]);
+  }
+}
+
 template <class Op, class T>
 CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t rows, int64_t columns,
                                  typename Op::Value* __restrict acc) {
   if constexpr (MindsNan<Op>)
     if (fold_ordered_columns(op, x, step, rows, columns, acc)) return;
+  CRESSET_ROLLED
   for (int64_t c = 0; c < columns; ++c) acc[c] = op.identity();
+  if constexpr (Heavy<Op>) {
+    for (int64_t r = 0; r < rows; ++r) fold_heavy(op, x + r * step, columns, acc);
+    return;
+  }
   int64_t r = 0;
-  for (; !Heavy<Op> && r + 4 <= rows; r += 4) {
+  for (; r + 4 <= rows; r += 4) {
     const T* __restrict a = x + r * step;
     const T* __restrict b = a + step;
     const T* __restrict d = b + step;
     const T* __restrict e = d + step;
+    CRESSET_ROLLED
     for (int64_t c = 0; c < columns; ++c)
       acc[c] = op.combine(acc[c],
                           op.combine(op.combine(op.map(a[c]), op.map(b[c])), op.combine(op.map(d[c]), op.map(e[c]))));
   }
   for (; r < rows; ++r) {
     const T* __restrict a = x + r * step;
+    CRESSET_ROLLED
     for (int64_t c = 0; c < columns; ++c) acc[c] = op.combine(acc[c], op.map(a[c]));
   }
 }
@@ -156,7 +191,10 @@ CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) 
   if constexpr (MindsNan<Op>)
     if (fold_ordered_lanes(op, x, n, lanes))
       return fold_halves(lanes, [&](Value a, Value b) CRESSET_TERM { return op.ordered(a, b); });
-  if constexpr (MindsNan<Op> || Heavy<Op>) {
+  if constexpr (Heavy<Op>) {
+    for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] = op.identity();
+    for (int64_t i = 0; i < n; i += kFoldLanes) fold_heavy(op, x + i, n - i < kFoldLanes ? n - i : kFoldLanes, lanes);
+  } else if constexpr (MindsNan<Op>) {
     fold_columns(op, x, kFoldLanes, rows, kFoldLanes, lanes);
   } else {
     // Element after element: reading four rows at once takes a third longer where they come from memory. The first row
@@ -169,7 +207,8 @@ CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) 
       for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] = op.combine(lanes[c], op.map(x[r * kFoldLanes + c]));
   }
   const T* rest = x + rows * kFoldLanes;
-  const int64_t tail = n - rows * kFoldLanes;
+  const int64_t tail = Heavy<Op> ? 0 : n - rows * kFoldLanes;
+  CRESSET_ROLLED
   for (int64_t c = 0; c < tail; ++c) lanes[c] = op.combine(lanes[c], op.map(rest[c]));
   return fold_halves(lanes, [&](Value a, Value b) CRESSET_TERM { return op.combine(a, b); });
 }
@@ -190,6 +229,7 @@ CRESSET_INLINE double sum_of_terms(int64_t n, const Term& term) {
         for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] += term(i + c);
       }
 #pragma GCC ivdep
+      CRESSET_ROLLED
       for (int64_t c = 0; i + c < end; ++c) lanes[c] += term(i + c);
       i = end;
       for (int64_t c = 0; c < 32; ++c) lanes[c] += lanes[c + 32];

@@ -22,17 +22,11 @@ from cresset.ops import registry
 from cresset.ops.pointwise import definitions
 
 from .schemas import Operators
-from .source import Source, defined_names, header
+from .source import Source, defined_names, whole
 from .words import is_public
 
 PACKAGE = pathlib.Path(cresset.__file__).parent
 NATIVE_TYPES = pathlib.Path(__file__).with_name("native_types.pyi")
-ALIASES = [
-    (
-        "from cresset._native import Tensor as _Tensor, device as _device, dtype as _dtype, layout as _layout, "
-        "memory_format as _memory_format"
-    ),
-]
 WITHOUT = ("cresset.cli", "cresset.__main__")  # programs, not modules to import
 
 
@@ -88,10 +82,9 @@ class Printer:
             for name, thing in sorted(vars(_native).items())
             if is_public(name) and callable(thing) and not isinstance(thing, type)
         ]
-        first = ["from typing import SupportsIndex, TypeVar", '_T = TypeVar("_T")', "", *self.operators.named_tuples()]
-        return "\n".join(
-            [header([]), *first, types_text.rstrip(), *indented(methods), "", *singletons, *functions, "cuda: Any", ""]
-        )
+        first = ['_T = TypeVar("_T")', "", *self.operators.named_tuples()]
+        types_lines = types_text.rstrip().splitlines()
+        return whole([*first, *types_lines, *indented(methods), "", *singletons, *functions, "cuda: Any"])
 
     # ---- the modules
 
@@ -123,7 +116,7 @@ class Printer:
                 lines.insert(0, f"from cresset._native import {word}")
         for word in self.operators.named_in(more):
             lines.insert(0, f"from cresset._native import {word}")
-        return "\n".join([header(lines), *ALIASES, "", *lines, ""])
+        return whole(lines)
 
     def made(self, module, word, thing):
         """What a module holds under a name that its source does not bind."""

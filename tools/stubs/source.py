@@ -2,8 +2,9 @@
 its default says, or Any; names that are imported are offered on."""
 
 import ast
+import re
 
-from .words import HEADER, OF_CONSTANTS, OF_DEFAULTS, is_builtin, is_public
+from .words import ALIASES, IMPORTS, OF_CONSTANTS, OF_DEFAULTS, is_builtin, is_public
 
 _KEPT_DECORATORS = {
     "property",
@@ -106,7 +107,7 @@ class Source:
             elif isinstance(node, ast.ImportFrom):
                 self.imported_from(node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if node.name != "__getattr__":
+                if node.name not in ("__getattr__", "_"):  # the latter: a rule that a decorator keeps
                     self.lines += self.function(node, "")
             elif isinstance(node, ast.ClassDef):
                 self.lines += self.class_(node, "")
@@ -367,9 +368,35 @@ def _is_list_of_strings(node):
     )
 
 
-def header(lines):
-    """The lines a stub begins with."""
-    text = HEADER
-    if any("Self" in line for line in lines):
-        text = text.replace("NamedTuple, TypeAlias", "NamedTuple, Self, TypeAlias")
-    return text
+def whole(lines):
+    """The text of a stub: what its lines use of other modules, then the lines."""
+    lines = _without_unused(lines)
+    used = _words(lines)
+    own = {line.partition(":")[0] for line in lines}  # _native.pyi has some of the names itself
+    aliases = [f"{name}: TypeAlias = {meaning}" for name, meaning in ALIASES.items() if name in used - own]
+    used |= _words(aliases)
+    first = ["# Printed by tools/stubs."]
+    if "builtins" in used:
+        first.append("import builtins")
+    for module, names in IMPORTS.items():
+        chosen = [name for name in names if name.rpartition(" ")[2] in used - own]
+        if chosen:
+            first.append(f"from {module} import {', '.join(chosen)}")
+    return "\n".join([*first, *aliases, *lines, ""])
+
+
+def _words(lines):
+    return {word for line in lines for word in re.findall(r"\w+", line)}
+
+
+def _without_unused(lines):
+    """The lines without imports of names that are neither offered on (`a as a`) nor used."""
+    used = _words(line for line in lines if not line.startswith(("import ", "from ")))
+
+    def is_needed(line):
+        if not line.startswith(("import ", "from ")) or line.endswith("*"):
+            return True
+        what, _, name = line.rpartition("import ")[2].partition(" as ")
+        return what == name or (name or what).partition(".")[0] in used
+
+    return [line for line in lines if is_needed(line)]

@@ -4,21 +4,22 @@ and the text of types that operators' signatures and Python values stand for."""
 import builtins
 import keyword
 
-HEADER = '''\
-"""Printed by the build from the package itself (tools/stubs); do not edit."""
-
-import builtins
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeAlias, overload
-
-_bool: TypeAlias = builtins.bool
-_int: TypeAlias = builtins.int
-_float: TypeAlias = builtins.float
-_str: TypeAlias = builtins.str
-_type: TypeAlias = builtins.type[Any]
-_Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
-'''
+# The types by their builtin names, and what else a stub may use of other modules. Each stub says what it uses alone:
+# there are a thousand of them, and they travel in the wheel.
+ALIASES = {
+    "_bool": "builtins.bool",
+    "_int": "builtins.int",
+    "_float": "builtins.float",
+    "_str": "builtins.str",
+    "_type": "builtins.type[Any]",
+    "_Number": "builtins.bool | builtins.int | builtins.float | builtins.complex",
+}
+IMPORTS = {
+    "collections.abc": ["Callable", "Iterable", "Iterator", "Sequence"],
+    "contextlib": ["AbstractContextManager"],
+    "typing": ["Any", "NamedTuple", "Self", "SupportsIndex", "TypeAlias", "TypeVar", "overload"],
+    "cresset._native": [f"{kind} as _{kind}" for kind in ("Tensor", "device", "dtype", "layout", "memory_format")],
+}
 
 # What a signature's type is in Python. Numbers may stand where pointwise operators take tensors (schemas.py).
 OF_SCHEMAS = {

@@ -2,10 +2,12 @@
 
 Note [Direction numbers]: `sobol_directions.bin` holds the primitive polynomials and initial direction numbers of Joe
 and Kuo (new-joe-kuo-6.21201; S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better two-dimensional
-projections", SIAM J. Sci. Comput. 30, 2008), packed from the table in SciPy (BSD license). It is one stream of bits,
-lowest first. For each dimension after the first, with a polynomial x^m + a_1 x^(m-1) + ... + a_(m-1) x + 1 of degree m,
-come the m - 1 bits a_(m-1) ... a_1, and then m odd numbers v_1 ... v_m, of which v_i has i bits and is stored without
-its last. The polynomials come by degree, _OF_DEGREE[m] of each.
+projections", SIAM J. Sci. Comput. 30, 2008), packed from the table in SciPy (BSD license), in bits, lowest first. Each
+dimension after the first has a polynomial x^m + a_1 x^(m-1) + ... + a_(m-1) x + 1, in the order of m and of the number
+a_1 ... a_(m-1): all primitive ones up to degree 18, _OF_DEGREE[m] of each. First come 2^17 bits that tell these from
+the others, where those with an even number of a_i, which have the root 1, are left out: bit 2^(m-2) + i is that of the
+polynomial whose a_1 ... a_(m-2) are the number i. Then come, for each polynomial, m odd numbers v_1 ... v_m, of which
+v_i has i bits and is stored without its last.
 """
 
 import pathlib
@@ -17,27 +19,36 @@ from ..show import missing_names as _missing_names
 __all__ = ["SobolEngine"]
 
 _OF_DEGREE = (1, 1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 630, 756, 1800, 2048, 7710, 7776)
+_POLYNOMIAL_BITS = 1 << 17
+
+
+def _polynomials(data, degree):
+    """The numbers a_1 ... a_(m-1) of all primitive polynomials of a degree."""
+    if degree == 1:
+        return [0]
+    first = 1 << degree - 2
+    flags = int.from_bytes(data[: _POLYNOMIAL_BITS // 8], "little") >> first
+    found = [i for i, flag in enumerate(reversed(format(flags & ((1 << first) - 1), "b"))) if flag == "1"]
+    return [2 * i + 1 - i.bit_count() % 2 for i in found]
 
 
 def _packed_directions(dimension):
     """For each degree: the inner coefficients of its polynomials, and the rows of their initial numbers."""
     data = (pathlib.Path(__file__).parent / "sobol_directions.bin").read_bytes()
-    left, bit = dimension - 1, 0
+    left, bit = dimension - 1, _POLYNOMIAL_BITS
     for degree, count in enumerate(_OF_DEGREE[1:], 1):
-        coefficients, rows = [], []
-        width = (degree - 1) + degree * (degree - 1) // 2
+        rows = []
+        width = degree * (degree - 1) // 2
         for _ in range(min(count, left)):
             bits = int.from_bytes(data[bit // 8 : (bit + width) // 8 + 1], "little") >> bit % 8
             bit += width
-            coefficients.append(bits & ((1 << degree - 1) - 1))
-            bits >>= degree - 1
             row = []
             for i in range(degree):
                 row.append((bits & ((1 << i) - 1)) << 1 | 1)
                 bits >>= i
             rows.append(row)
         if rows:
-            yield degree, coefficients, rows
+            yield degree, _polynomials(data, degree)[: len(rows)], rows
         left -= len(rows)
 
 
