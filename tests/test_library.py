@@ -463,3 +463,48 @@ def test_schemas_of_the_same_text_are_equal():
     )
     assert first == second
     assert len({first, second, other}) == 2
+
+
+class TestRecorded:
+    """Called as `torch.ops.<library>.<name>(...)`, an operator is recorded as the overload that the arguments mean."""
+
+    def test_by_make_fx_jit_and_export(self):
+        from cresset.fx.experimental.proxy_tensor import make_fx
+
+        def f(x):
+            return torch.ops.test_library.scaled(x) + 1
+
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return f(x)
+
+        graph = make_fx(f)(X).graph
+        assert [str(node.target) for node in graph.nodes if node.op == "call_function"] == [
+            "test_library.scaled.default",
+            "aten.add.Tensor",
+        ]
+        assert torch.jit.trace(f, X)(2 * X).tolist() == [5.0, 9.0, 13.0]
+        assert torch.export.export(Model(), (X,)).module()(2 * X).tolist() == [5.0, 9.0, 13.0]
+
+    def test_by_a_script(self):
+        @torch.jit.script
+        def f(x: torch.Tensor, twice: bool):
+            if twice:
+                x = torch.ops.test_library.scaled(x)
+            return torch.ops.test_library.scaled(x, by=10.0)
+
+        assert "test_library::scaled" in str(f.graph)
+        assert f(X, False).tolist() == [10.0, 20.0, 30.0] and f(X, True).tolist() == [20.0, 40.0, 60.0]
+        with pytest.raises(RuntimeError, match="Expected at most 2 arguments but found 3"):
+
+            @torch.jit.script
+            def _(x: torch.Tensor):
+                return torch.ops.test_library.scaled(x, 1.0, 2.0)
+
+    def test_and_kept_in_an_archive(self, tmp_path):
+        @torch.jit.script
+        def f(x: torch.Tensor):
+            return torch.ops.test_library.scaled(x, 4.0)
+
+        torch.jit.save(f, tmp_path / "f.pt")
+        assert torch.jit.load(tmp_path / "f.pt")(X).tolist() == [4.0, 8.0, 12.0]

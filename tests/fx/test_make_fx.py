@@ -5,6 +5,7 @@ import pytest
 import cresset
 from cresset import nn
 from cresset.fx.experimental.proxy_tensor import make_fx
+from cresset.pytree import tree_map_only
 
 
 def targets(module):
@@ -182,3 +183,41 @@ def test_a_functionalized_function_is_recorded_without_writes(remove):
 def test_a_result_keeps_its_annotation():
     assert ") -> torch.Tensor:" in make_fx(changed_by_views)(cresset.ones(2, 2)).code
     assert "->" not in make_fx(lambda x: x.sin())(cresset.ones(2)).code
+
+
+class Pair(cresset.Tensor):
+    """Two tensors of one shape, each computed with by itself."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return cresset.Tensor._make_wrapper_subclass(cls, a.size(), dtype=a.dtype, requires_grad=a.requires_grad)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Pair(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        halves = [
+            func(*tree_map_only(Pair, lambda pair, name=name: getattr(pair, name), args), **(kwargs or {}))
+            for name in "ab"
+        ]
+        return Pair(*halves)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_what_a_wrapper_computes_is_recorded(mode):
+    def f(a, b, y):
+        out = (Pair(a, b) * y).neg()
+        return out.a, out.b, y + y
+
+    graph = make_fx(f, tracing_mode=mode)(cresset.zeros(2), cresset.ones(2), cresset.ones(2))
+    assert not any(node.op == "get_attr" for node in graph.graph.nodes)
+    three, five, seven = (cresset.full((2,), n) for n in (3.0, 5.0, 7.0))
+    assert [out.tolist() for out in graph(three, five, seven)] == [[-21.0] * 2, [-35.0] * 2, [14.0] * 2]

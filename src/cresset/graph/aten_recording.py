@@ -7,19 +7,34 @@ A Value follows its tensor: after `x.add_(1)`, x is the result of that call.
 
 import cresset
 
+from ..dispatch import handling
+from ..dispatch.modes import TorchDispatchMode
 from ..ops import aten_table
 from ..ops.pointwise import definitions
 from ..overrides import DisableTorchFunction
+from ..utils._python_dispatch import is_traceable_wrapper_subclass
 from . import aten_calls
 from .backward import record_grad
 from .places import Place
-from .recording import RANDOM, Call, Recorder, Value, _address, _name_of, leaves, map_tree
+from .recording import RANDOM, Call, Recorder, Value, _address, _name_of, called, leaves, map_tree
 
 
 def positional(schema, arguments):
     """args and kwargs of a call, from the arguments in the schema's order."""
     pairs = list(zip(schema.arguments, arguments, strict=True))
     return [v for a, v in pairs if not a.keyword_only], {a.name: v for a, v in pairs if a.keyword_only}
+
+
+class _Entering(TorchDispatchMode):
+    """Lets the recorder see what the classes of the arguments make of a call, below its autograd."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        with self.recorder:
+            return handling.give(func, args, kwargs or {})
 
 
 class AtenRecorder(Recorder):
@@ -82,6 +97,7 @@ class AtenRecorder(Recorder):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is cresset.autograd.grad:
             return record_grad(self, func, args, kwargs or {})
+        func = called(func, args, kwargs or {})
         kwargs, name = dict(kwargs or {}), _name_of(func)
         rewritten = aten_calls.rewritten(name, args)
         if rewritten is not None:
@@ -107,12 +123,21 @@ class AtenRecorder(Recorder):
                     )
                 self.refuse(name)
             schema, arguments = found
+        if any(self.is_entered(leaf) for leaf in leaves(tuple(arguments))):
+            with _Entering(self):
+                return func(*args, **kwargs)
         entered = self.decomposition(schema)
         if entered is not None:
             given, named = positional(schema, arguments)
             with self:
                 return entered(*given, **named)
         return self.record(name, schema, arguments, lambda: func(*args, **kwargs))
+
+    def is_entered(self, leaf):
+        """Whether what a tensor's class calls in its place is recorded: that of a wrapper which the program made of
+        tensors of the recording. A wrapper that is an input, or the model's, is a value itself.
+        """
+        return is_traceable_wrapper_subclass(leaf) and id(leaf) not in self.known and id(leaf) not in self.parameters
 
     def record(self, name, schema, arguments, run):
         """Record one call and run it."""

@@ -12,6 +12,7 @@ import cresset
 
 from .. import _native
 from ..func import control_flow
+from ..ops.namespaces import OpOverloadPacket
 from ..overrides import OperatorMode
 from .places import PACKAGE, Place, asserts
 
@@ -220,6 +221,7 @@ class Recorder(OperatorMode):
     # ---- calls
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        func = called(func, args, kwargs or {})
         kwargs, name = kwargs or {}, _name_of(func)
         if hasattr(func, "__wrapped__"):
             if name not in self.functions or not self.functions[name](*args, **kwargs):
@@ -360,6 +362,11 @@ class Recorder(OperatorMode):
             f"{self.front.name}: the model asks for {what} that depends on its inputs, which a recording cannot hold; "
             f"{Place()}. Use torch.where, or compute it outside"
         )
+
+
+def called(func, args, kwargs):
+    """The function of a call; of an operator of torch.library, the overload that the arguments mean."""
+    return func.overload_of(args, kwargs) if isinstance(func, OpOverloadPacket) else func
 
 
 def _name_of(func):

@@ -397,8 +397,8 @@ class OpOverloadPacket:
             return handle_torch_function(self, asked, *args, **kwargs)
         return self.call_overload(*args, **kwargs)
 
-    def call_overload(self, *args, **kwargs):
-        """Call the first overload that takes the arguments, which are not asked."""
+    def overload_of(self, args, kwargs):
+        """The first overload that takes the arguments."""
         problems = []
         for overload in self._overloads.values():
             try:
@@ -406,8 +406,12 @@ class OpOverloadPacket:
             except RuntimeError as error:
                 problems.append(error)
             else:
-                return overload(*args, **kwargs)
+                return overload
         raise problems[-1]
+
+    def call_overload(self, *args, **kwargs):
+        """Call the first overload that takes the arguments, which are not asked."""
+        return self.overload_of(args, kwargs)(*args, **kwargs)
 
     def __str__(self):
         return self._qualified_op_name.replace("::", ".")

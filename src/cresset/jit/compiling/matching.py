@@ -11,7 +11,7 @@ import re
 from ...graph import types
 from ...graph.graph import Value
 from ...ops import aten_table
-from ...ops.namespaces import Schema
+from ...ops.namespaces import NAMESPACES, Schema
 from .errors import CompileError
 
 _IMPLICIT = {
@@ -56,9 +56,19 @@ class Mismatch(Exception):
     """Why a schema does not fit."""
 
 
+def _schemas(kind):
+    """The Schemas of an operator of PyTorch's, or of one that the program defined with torch.library."""
+    found = aten_table.overloads(kind)
+    if found:
+        return found
+    namespace, _, name = kind.partition("::")
+    packet = NAMESPACES[namespace]._packets.get(name) if namespace in NAMESPACES else None
+    return [] if packet is None else [overload._schema for overload in packet._overloads.values()]
+
+
 def match_operator(emitter, kind, args, kwargs, place):
     """Write the call of an operator; gives its value (a tuple for several results, None's constant for none)."""
-    candidates = [schema for schema in aten_table.overloads(kind) if str(schema).partition("(")[0] not in _HIDDEN]
+    candidates = [schema for schema in _schemas(kind) if str(schema).partition("(")[0] not in _HIDDEN]
     if not candidates:
         raise CompileError(place, f"Unknown builtin op: {kind}")
     if "out" in kwargs and not any(argument.name == "out" for schema in candidates for argument in schema.arguments):
