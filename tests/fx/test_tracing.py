@@ -265,3 +265,13 @@ def test_an_operator_of_a_library_is_recorded_as_it_was_called():
         targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
         assert targets[:2] == [twice, twice.default]
         assert traced(cresset.ones(2)).tolist() == [4.0, 4.0]
+
+
+def test_operators_of_torch_ops_are_targets_themselves():
+    def program(a, b):
+        return cresset.ops.aten.cat.default([cresset.ops.aten.add.Tensor(a, b), cresset.ops.aten.relu(a)])
+
+    traced = fx.symbolic_trace(program)
+    targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert targets == [cresset.ops.aten.add.Tensor, cresset.ops.aten.relu, cresset.ops.aten.cat.default]
+    assert traced(cresset.ones(1), cresset.ones(1)).tolist() == [2.0, 1.0]

@@ -74,6 +74,29 @@ def _tags():
     return found
 
 
+def _run(operator, args, kwargs):
+    """Run what an operator of torch.ops stands for. What is no tensor and answers for itself, as a value that torch.fx
+    traces does, is asked for the operator itself.
+    """
+    if "self" in kwargs:  # PyTorch's name of the first argument
+        args = (kwargs.pop("self"), *args)
+    for value in args if not kwargs else (*args, *kwargs.values()):
+        if type(value) not in _PLAIN:
+            asked = [leaf for leaf in (value if type(value) in (list, tuple) else (value,)) if _stands_for_tensor(leaf)]
+            if asked:
+                from ..overrides import handle_torch_function
+
+                return handle_torch_function(operator, asked, *args, **kwargs)
+    return operator._run(*args, **kwargs)
+
+
+_PLAIN = frozenset({_native.Tensor, int, float, bool, type(None), str})
+
+
+def _stands_for_tensor(value):
+    return hasattr(type(value), "__torch_function__") and not isinstance(value, _native.Tensor)
+
+
 class AtenPacket(OpOverloadPacket):
     """`torch.ops.aten.<name>`: the overloads of one of our operators. A call finds out by its arguments which is
     meant."""
@@ -85,9 +108,7 @@ class AtenPacket(OpOverloadPacket):
         self.__module__ = "torch.ops.aten"
 
     def __call__(self, /, *args, **kwargs):
-        if "self" in kwargs:  # PyTorch's name of the first argument
-            args = (kwargs.pop("self"), *args)
-        return self._run(*args, **kwargs)
+        return _run(self, args, kwargs)
 
     def overloads(self):
         """The names of the overloads."""
@@ -120,9 +141,7 @@ class AtenOverload(OpOverload):
         self.__doc__ = packet.__doc__
 
     def __call__(self, /, *args, **kwargs):
-        if "self" in kwargs:  # PyTorch's name of the first argument
-            args = (kwargs.pop("self"), *args)
-        return self._run(*args, **kwargs)
+        return _run(self, args, kwargs)
 
 
 # PyTorch's kernels of attention, which programs name to choose what is kept for backward.
