@@ -372,3 +372,29 @@ def test_quantized_tensors_go_both_ways(kind):
     assert repr(ours) == repr(q) and ours.int_repr().tolist() == q.int_repr().tolist() and ours.stride() == q.stride()
     back = handed_over(ours, torch)
     assert repr(back) == repr(q) and back.int_repr().tolist() == q.int_repr().tolist()
+
+
+@pytest.mark.parametrize("backend", ["x86", "qnnpack"])
+def test_training_with_imitation_has_the_same_losses(backend):
+    x, y = torch.randn(3, 4, 3, 6, 6), torch.randint(5, (3, 4))
+    start = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64, 5)
+    ).state_dict()
+    losses = []
+    for lib, make in ((torch, lambda t: t), (cresset, lambda t: cresset.tensor(t.tolist()))):
+        nn, q = lib.nn, lib.ao.quantization
+        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5))
+        net.load_state_dict({name: make(value) for name, value in start.items()})
+        net = nn.Sequential(q.QuantStub(), net, q.DeQuantStub()).train()
+        net.qconfig = q.get_default_qat_qconfig(backend)
+        net = q.prepare_qat(net)
+        optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+        found = []
+        for images, classes in zip(x, y, strict=True):
+            loss = nn.functional.cross_entropy(net(make(images)), make(classes))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        losses.append(found)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)

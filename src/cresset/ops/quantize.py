@@ -167,3 +167,62 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     shape = [1] * input.dim()
     shape[axis] = -1
     return _imitated(input, scale.detach().reshape(shape), zero_point.reshape(shape), quant_min, quant_max)
+
+
+@function
+def fused_moving_avg_obs_fake_quant(
+    input, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min,
+    quant_max, ch_axis, per_row_fake_quant=False, symmetric_quant=False,
+):  # fmt: skip
+    """Let running means of the extremes move towards those of `input` (`observer_on`), and give what quantizing with
+    the scale and the zero point that they ask for, and back, gives (`fake_quant_on`).
+
+    Args:
+        running_min, running_max, scale, zero_point: what is kept from call to call; they are written to.
+        averaging_const: how far the means go, from 0 to 1. Infinite ones, as at the start, take the first extremes.
+        ch_axis: with `per_row_fake_quant`, the dimension whose places have extremes of their own.
+        symmetric_quant: the zero point is in the middle.
+
+    >>> low, high = cresset.tensor([float("inf")]), cresset.tensor([float("-inf")])
+    >>> scale, zero_point = cresset.ones(1), cresset.zeros(1, dtype=cresset.int32)
+    >>> x, on = cresset.tensor([0.0, 100.4, 255.0]), cresset.tensor([1])
+    >>> cresset.fused_moving_avg_obs_fake_quant(x, on, on, low, high, scale, zero_point, 0.01, 0, 255, 0)
+    tensor([  0., 100., 255.])
+    >>> high
+    tensor([255.])
+    """
+    from ..tensors.quantized import choose_parameters
+
+    with cresset.no_grad():
+        if observer_on.item():
+            seen = input.detach()
+            if per_row_fake_quant:
+                _check_axis(input, ch_axis)
+                seen = seen.movedim(ch_axis, 0).flatten(1) if seen.dim() > 1 else seen.reshape(-1, 1)
+                least, greatest = seen.aminmax(dim=1)
+            else:
+                least, greatest = (extreme.reshape(running_min.shape) for extreme in seen.aminmax())
+            for running, now in ((running_min, least), (running_max, greatest)):
+                if running.shape != now.shape:
+                    running.resize_(now.shape).fill_(float("inf"))
+                running.copy_(cresset.where(running.isinf(), now, running + averaging_const * (now - running)))
+        if not fake_quant_on.item():
+            return input.clone()
+        ranges = zip(running_min.reshape(-1).tolist(), running_max.reshape(-1).tolist(), strict=True)
+        found = [
+            choose_parameters(min(least, 0.0), max(greatest, 0.0), quant_min, quant_max, symmetric_quant)
+            for least, greatest in ranges
+        ]
+        for kept, values in zip((scale, zero_point), zip(*found, strict=True), strict=True):
+            kept.resize_(len(found)).copy_(cresset.tensor(values, dtype=kept.dtype))
+    if per_row_fake_quant:
+        return fake_quantize_per_channel_affine(input, scale, zero_point, ch_axis, quant_min, quant_max)
+    return fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
+
+
+def _check_axis(input, ch_axis):
+    if not 0 <= ch_axis < input.dim():
+        raise RuntimeError(
+            f"fused_moving_avg_obs_fake_quant: `ch_axis` must be from 0 to {input.dim() - 1} for an input of "
+            f"{input.dim()} dimensions, got {ch_axis}"
+        )

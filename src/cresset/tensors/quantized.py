@@ -374,12 +374,17 @@ def fused_numbers(tensor):
 LEAST_SCALE = float(cresset.tensor(6.1e-5, dtype=cresset.float32))  # a smaller one is taken for noise
 
 
-def choose_parameters(least, greatest, low, high):
+def choose_parameters(least, greatest, low, high, symmetric=False):
     """The scale and the zero point with which the integers from `low` to `high` cover the numbers from `least` to
-    `greatest`, and zero: those of PyTorch's dynamic quantization.
+    `greatest`, and zero: those of PyTorch's dynamic quantization. `symmetric`: where zero is inside, it is the middle.
     """
     if not least <= greatest:
         raise RuntimeError(f"quantize: the least number must be at most the greatest, got {least} and {greatest}")
+    symmetric = symmetric and least < 0.0 < greatest
+    if symmetric:
+        half = (high - low) // 2
+        widest = max(-least / (half + 1), greatest / half)
+        least, greatest = -widest * (half + 1), widest * half
     least, greatest = min(least, 0.0), max(greatest, 0.0)
     scale = (greatest - least) / (high - low)
     single = cresset.tensor(scale, dtype=cresset.float32)
@@ -397,6 +402,8 @@ def choose_parameters(least, greatest, low, high):
     from_least, from_greatest = low - least / scale, high - greatest / scale
     error_least, error_greatest = abs(low) - abs(least / scale), abs(high) - abs(greatest / scale)
     zero = from_least if error_least < error_greatest else from_greatest
+    if symmetric:
+        zero = (low + high) / 2
     return scale, int(min(max(round(zero), low), high)) if zero == zero else low
 
 

@@ -96,7 +96,35 @@ class FakeQuantize(FakeQuantizeBase):
         )
 
 
-FusedMovingAvgObsFakeQuantize = FakeQuantize  # one name for the fused form: the result is the same
+class FusedMovingAvgObsFakeQuantize(FakeQuantize):
+    """FakeQuantize with running means of the extremes, in one call: `cresset.fused_moving_avg_obs_fake_quant`, which
+    finds scale and zero point in double precision, as PyTorch's dynamic quantization does.
+
+    Args:
+        observer: MovingAverageMinMaxObserver or MovingAveragePerChannelMinMaxObserver; `observer_kwargs` go to it.
+    """
+
+    def __init__(self, observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, **observer_kwargs):
+        super().__init__(observer, quant_min, quant_max, **observer_kwargs)
+        if not isinstance(
+            self.activation_post_process, (MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver)
+        ):
+            raise AssertionError(
+                "Fused observer+fake_quant module only works with MovingAverageMinMaxObserver and "
+                f"MovingAveragePerChannelMinMaxObserver, got {type(self.activation_post_process).__name__}"
+            )
+        self.register_buffer("fake_quant_enabled", cresset.tensor([1], dtype=cresset.long))
+        self.register_buffer("observer_enabled", cresset.tensor([1], dtype=cresset.long))
+        self.is_symmetric_quant = self.qscheme in (cresset.per_tensor_symmetric, cresset.per_channel_symmetric)
+
+    def forward(self, X):
+        watch = self.activation_post_process
+        return cresset.fused_moving_avg_obs_fake_quant(
+            X, self.observer_enabled, self.fake_quant_enabled, watch.min_val, watch.max_val, self.scale,
+            self.zero_point, watch.averaging_constant, self.quant_min, self.quant_max, self.ch_axis,
+            self.is_per_channel, self.is_symmetric_quant,
+        )  # fmt: skip
+
 
 default_fake_quant = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver,
@@ -123,8 +151,23 @@ default_per_channel_weight_fake_quant = FakeQuantize.with_args(
     reduce_range=False,
     ch_axis=0,
 )
-default_fused_act_fake_quant, default_fused_wt_fake_quant = default_fake_quant, default_weight_fake_quant
-default_fused_per_channel_wt_fake_quant = default_per_channel_weight_fake_quant
+default_fused_act_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=cresset.quint8
+)
+default_fused_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver,
+    quant_min=-128,
+    quant_max=127,
+    dtype=cresset.qint8,
+    qscheme=cresset.per_tensor_symmetric,
+)
+default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver,
+    quant_min=-128,
+    quant_max=127,
+    dtype=cresset.qint8,
+    qscheme=cresset.per_channel_symmetric,
+)
 
 
 def _for_each(method):

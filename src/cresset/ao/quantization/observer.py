@@ -106,6 +106,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             scale = cresset.maximum(cresset.maximum(-least, greatest) / ((high - low) / 2), eps)
             middle = (low + high) // 2 if self.has_customized_qrange else 128
             middle = middle if self.dtype in (cresset.quint8, cresset.uint8) else 0
+            middle = 2**15 if self.dtype is cresset.uint16 else middle
             zero = cresset.full(scale.shape, middle, dtype=cresset.int64)
         elif self.qscheme == cresset.per_channel_affine_float_qparams:  # from end to end, whether zero is inside or not
             scale = (seen[1] - seen[0]) / (high - low)
@@ -289,6 +290,8 @@ class PlaceholderObserver(ObserverBase):
 
 class RecordingObserver(ObserverBase):
     """Keeps copies of all tensors seen."""
+
+    tensor_val: list[cresset.Tensor]
 
     def __init__(self, dtype=cresset.quint8):
         super().__init__(dtype)

@@ -76,16 +76,23 @@ def get_default_qconfig(backend="x86", version=0):
 
 
 def get_default_qat_qconfig(backend="x86", version=1):
-    """The imitations for training with quantization on a backend. Versions 0 and 1 differ in speed in PyTorch, and not
-    here.
+    """The imitations for training with quantization on a backend. Version 0 has FakeQuantize, version 1
+    FusedMovingAvgObsFakeQuantize.
     """
     _check_version(version, (0, 1), "get_default_qat_qconfig")
     _check_backend(backend)
-    activation = fake.FakeQuantize.with_args(
+    imitation, weight, channels = {
+        0: (fake.FakeQuantize, fake.default_weight_fake_quant, fake.default_per_channel_weight_fake_quant),
+        1: (
+            fake.FusedMovingAvgObsFakeQuantize,
+            fake.default_fused_wt_fake_quant,
+            fake.default_fused_per_channel_wt_fake_quant,
+        ),
+    }[version]
+    activation = imitation.with_args(
         observer=watch.MovingAverageMinMaxObserver,
         quant_min=0,
         quant_max=255,
         reduce_range=backend in ("fbgemm", "x86"),
     )
-    weight = fake.default_weight_fake_quant if backend == "qnnpack" else fake.default_per_channel_weight_fake_quant
-    return QConfig(activation=activation, weight=weight)
+    return QConfig(activation=activation, weight=weight if backend == "qnnpack" else channels)

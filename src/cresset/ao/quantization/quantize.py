@@ -139,7 +139,7 @@ def _watch(module):
     observer = module.qconfig.activation()
     module.activation_post_process = observer
     if not isinstance(module, quantized.FloatFunctional):  # which calls it itself
-        module.register_forward_hook(_look)
+        module.register_forward_hook(_look, prepend=True)  # it sees results before the program's hooks change them
 
 
 def _unwatch(module):

@@ -3,8 +3,6 @@
 import cresset
 from cresset import nn
 
-from ...operators import arithmetic
-
 
 class FloatFunctional(nn.Module):
     """Operations between tensors in a model that is to be quantized; each result passes the observer of this module.
@@ -28,7 +26,7 @@ class FloatFunctional(nn.Module):
         """x + y."""
         return self.activation_post_process(cresset.add(x, y))
 
-    def add_scalar(self, x, y):
+    def add_scalar(self, x, y: float):
         """x + a number, which needs no observer."""
         return cresset.add(x, y)
 
@@ -36,11 +34,11 @@ class FloatFunctional(nn.Module):
         """x * y."""
         return self.activation_post_process(cresset.mul(x, y))
 
-    def mul_scalar(self, x, y):
+    def mul_scalar(self, x, y: float):
         """x * a number, which needs no observer."""
         return cresset.mul(x, y)
 
-    def cat(self, x, dim=0):
+    def cat(self, x: list[cresset.Tensor], dim: int = 0):
         """Tensors joined along a dimension."""
         return self.activation_post_process(cresset.cat(x, dim=dim))
 
@@ -73,36 +71,33 @@ class QFunctional(nn.Module):
             "Functional is not intended to use the forward. Please use the underlying operation: add, mul, cat, ..."
         )
 
-    def _given(self, operator, *operands):
-        return self.activation_post_process(operator(*operands, self.scale, self.zero_point))
-
     def add(self, x, y):
         """x + y."""
-        return self._given(arithmetic.add, x, y)
+        return self.activation_post_process(cresset.ops.quantized.add(x, y, self.scale, self.zero_point))
 
-    def add_scalar(self, x, y):
+    def add_scalar(self, x, y: float):
         """x + a number."""
-        return arithmetic.add_scalar(x, y)
+        return cresset.ops.quantized.add_scalar(x, y)
 
     def mul(self, x, y):
         """x * y."""
-        return self._given(arithmetic.mul, x, y)
+        return self.activation_post_process(cresset.ops.quantized.mul(x, y, self.scale, self.zero_point))
 
-    def mul_scalar(self, x, y):
+    def mul_scalar(self, x, y: float):
         """x * a number, which scales the scale."""
-        return arithmetic.mul_scalar(x, y)
+        return cresset.ops.quantized.mul_scalar(x, y)
 
-    def cat(self, x, dim=0):
+    def cat(self, x: list[cresset.Tensor], dim: int = 0):
         """Tensors joined along a dimension."""
-        return self._given(arithmetic.cat, x, dim)
+        return self.activation_post_process(cresset.ops.quantized.cat(x, dim, self.scale, self.zero_point))
 
     def add_relu(self, x, y):
         """relu(x + y)."""
-        return self._given(arithmetic.add_relu, x, y)
+        return self.activation_post_process(cresset.ops.quantized.add_relu(x, y, self.scale, self.zero_point))
 
     def matmul(self, x, y):
         """x @ y."""
-        return self._given(arithmetic.matmul, x, y)
+        return self.activation_post_process(cresset.ops.quantized.matmul(x, y, self.scale, self.zero_point))
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):

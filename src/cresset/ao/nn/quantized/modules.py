@@ -97,7 +97,7 @@ def _weight_observer(layer, observed):
     config = getattr(observed, "qconfig", None) or getattr(layer, "qconfig", None)
     fake = getattr(layer, "weight_fake_quant", None)
     if fake is not None:
-        return fake.activation_post_process
+        return fake  # which asks its observer where that is on
     return config.weight()
 
 
