@@ -102,10 +102,15 @@ std::string times(DimsView sizes) {
   return text + ")";
 }
 
-void check_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+void check_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed = false) {
   check(input.device() == weight.device(),
         "convolution: Expected all tensors to be on the same device, but found at least two devices, ", input.device(),
         " and ", weight.device(), "!");
+  // Programs that try another dtype catch the class that PyTorch raises for the one that they have.
+  const bool integer = !is_floating(input.dtype()) && !is_complex(input.dtype()) && input.dtype() != Dtype::i64;
+  check_implemented(input.dtype() == weight.dtype() || !transposed || !integer,
+                    "convolution: \"conv_transpose\" not implemented for '", facts(input.dtype()).legacy,
+                    "' with a weight of dtype '", facts(weight.dtype()).legacy, "'");
   check(input.dtype() == weight.dtype(), "convolution: expected scalar type ", facts(input.dtype()).legacy,
         " but found ", facts(weight.dtype()).legacy);
   check(!bias.defined() || bias.dtype() == input.dtype(), "convolution: Input type (", name_of(input.dtype()),
@@ -144,7 +149,7 @@ void infer_convolution(Call& c) {
         "convolution: ", a.transposed ? given : join("Given weight of size ", list(weight.sizes())),
         ", expected bias to be 1-dimensional with ", out_channels, " elements, but got bias of size ",
         list(bias.defined() ? DimsView(bias.sizes()) : DimsView{}), " instead");
-  check_dtypes(input, weight, bias);
+  check_dtypes(input, weight, bias, a.transposed);
   Dims sizes = {input.size(0), out_channels}, padded;
   for (int64_t d = 0; d < rank; ++d) {
     const int64_t size = input.size(2 + d);

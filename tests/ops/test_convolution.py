@@ -19,6 +19,15 @@ def test_no_images_may_become_images_of_no_height():
         F.conv_transpose2d(cresset.ones(1, 3, 0, 3), cresset.ones(3, 2, 2, 2), stride=2)
 
 
+def test_small_integers_are_nothing_that_a_transposed_convolution_is_implemented_for():
+    layer = cresset.nn.ConvTranspose2d(2, 3, 2)
+    for dtype in (cresset.bool, cresset.uint8, cresset.int32):
+        with pytest.raises(NotImplementedError, match="not implemented for .* with a weight of dtype 'Float'"):
+            layer(cresset.ones(1, 2, 3, 3, dtype=dtype))
+    with pytest.raises(RuntimeError, match="expected scalar type Long but found Float"):
+        layer(cresset.ones(1, 2, 3, 3, dtype=cresset.int64))
+
+
 @pytest.mark.parametrize("width", [1, 7, 16, 33, 50])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("dilation", [1, 2])
