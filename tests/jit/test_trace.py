@@ -111,6 +111,29 @@ def test_results_that_differ_on_other_inputs_are_told():
         trace(clipped, cresset.ones(2), check_inputs=[(-cresset.ones(2),)])
 
 
+def test_what_a_0d_tensor_holds_is_recorded_where_a_number_is_wanted():
+    def program(count, x):
+        return cresset.arange(count) * cresset.arange(0, count, 2).sum() + x
+
+    traced = trace(program, (cresset.tensor(3), cresset.ones(1)))
+    assert traced(cresset.tensor(4), cresset.ones(1)).tolist() == [1, 3, 5, 7]
+
+
+def test_nodes_say_whether_they_draw_random_numbers():
+    def program(x):
+        return F.dropout(cresset.normal(x, 1.0), 0.5, True) + F.dropout(x, 0.5, False)
+
+    graph = trace(program, (cresset.zeros(3),), check_trace=False).graph
+    found = [node.isNondeterministic() for node in graph.nodes() if node.kind() in ("aten::normal", "aten::dropout")]
+    assert found == [True, True, False]
+    assert not any(node.isNondeterministic() for node in graph.findAllNodes("aten::add"))
+
+
+def test_cholesky_solve_is_recorded():
+    traced = trace(lambda b, factor: cresset.cholesky_solve(b, factor), (cresset.ones(1, 1), cresset.ones(1, 1)))
+    assert traced(cresset.tensor([[8.0]]), cresset.tensor([[2.0]])).item() == 2
+
+
 def test_writes_and_views_are_recorded_as_they_are():
     def written(x):
         y = x.clone()

@@ -422,3 +422,13 @@ def test_a_triangle_is_solved_for_however_it_lies(dtype, laid):
         cresset.testing.assert_close(triangle @ linalg.solve_triangular(a, b, upper=upper), b)
         cresset.testing.assert_close(linalg.solve_triangular(a, c, upper=upper, left=False) @ triangle, c)
         cresset.testing.assert_close(unit @ linalg.solve_triangular(a, b, upper=upper, unitriangular=True), b)
+
+
+def test_the_older_forms_take_the_names_of_arguments_that_pytorch_s_parser_has():
+    A, b, pivots = cresset.tensor([[2.0]]), cresset.tensor([[8.0]]), cresset.ones(1, dtype=cresset.int32)
+    assert cresset.cholesky_solve(b, input2=A).item() == 2
+    assert cresset.lu_solve(input=b, LU_data=A, LU_pivots=pivots).item() == 4
+    assert cresset.triangular_solve(input=b, A=A).solution.item() == 4
+    assert cresset.orgqr(A, input2=cresset.ones(1)).item() == 0
+    assert cresset.ormqr(A, input2=cresset.zeros(1), input3=b).item() == 8
+    assert cresset.smm(A.to_sparse(), mat2=b).to_dense().item() == 16

@@ -1,6 +1,7 @@
 """The profiler: what is recorded, how it nests, and what is written."""
 
 import json
+import pickle
 
 import pytest
 
@@ -45,6 +46,24 @@ def test_nothing_is_recorded_outside():
         pass
     cresset.ones(2)
     assert prof.events() == [] and not cresset._native.is_profiling()
+
+
+def test_the_older_profiler_is_found_in_the_newer_one():
+    prof = profile(record_shapes=True)
+    assert prof.profiler is None and not cresset.autograd.profiler._is_profiler_enabled
+    with prof:
+        cresset.ones(2).exp()
+        assert prof.profiler.function_events is None and cresset.autograd.profiler._is_profiler_enabled
+    assert [event.name for event in prof.profiler.function_events] == ["aten::ones", "aten::exp"]
+    assert prof.profiler.record_shapes and prof.profiler.total_average().count == 2
+
+
+def test_the_settings_of_pytorch_s_tracing_library_are_taken_and_can_be_copied():
+    config = cresset._C._profiler._ExperimentalConfig(verbose=True)
+    assert pickle.loads(pickle.dumps(config)) == config and config.verbose and not config.trace_only
+    with profile(with_stack=True, experimental_config=config) as prof:
+        cresset.ones(2)
+    assert "test_profile.py" in prof.events()[0].stack[0] and cresset.profiler.kineto_available()
 
 
 def test_shapes_flops_and_memory():

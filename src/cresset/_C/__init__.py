@@ -63,7 +63,8 @@ _LATER |= dict.fromkeys(
     "graph",
 )  # fmt: skip
 _LATER |= {"ScriptModule": "jit", "ScriptFunction": "jit"}
-_SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_functorch", "_nn"}
+_SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_functorch", "_nn",
+    "_profiler"}  # fmt: skip
 _PUBLIC_NAMES = {
     "_LinAlgError": "LinAlgError",
     "_OutOfMemoryError": "OutOfMemoryError",

@@ -94,6 +94,9 @@ class AtenRecorder(Recorder):
 
     # ---- calls
 
+    # Gives (args, kwargs) with numbers in the place of 0-d tensors, in recordings that have numbers.
+    with_numbers = None
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is cresset.autograd.grad:
             return record_grad(self, func, args, kwargs or {})
@@ -121,6 +124,9 @@ class AtenRecorder(Recorder):
                     return self.__torch_function__(
                         func, types, args, {k: v for k, v in kwargs.items() if k != "requires_grad"}
                     )
+                numbers = self.with_numbers(args, kwargs) if self.with_numbers is not None else None
+                if numbers is not None:
+                    return self.__torch_function__(func, types, *numbers)
                 self.refuse(name)
             schema, arguments = found
         if any(self.is_entered(leaf) for leaf in leaves(tuple(arguments))):

@@ -9,6 +9,8 @@ Control flow: `prim::If` takes a bool; its two blocks take nothing and give the 
 takes (round, carried...) and gives (whether to go on, carried...).
 """
 
+from ..ops.aten_table import tags_of
+from ..ops.tags import Tag
 from . import text
 from .types import TensorType
 
@@ -172,6 +174,13 @@ class Node:
 
     def scopeName(self):
         return self.scope
+
+    def isNondeterministic(self):
+        """Whether it draws random numbers; dropout does in training."""
+        if self.schema is None or Tag.nondeterministic_seeded not in tags_of(self.schema):
+            return False
+        train = next((v for v, a in zip(self._inputs, self.schema.arguments) if a.name == "train"), None)
+        return self._kind not in ("aten::dropout", "aten::dropout_") or train is None or train.constant() is not False
 
     # ---- attributes
 

@@ -174,6 +174,22 @@ class SizeRecorder(AtenRecorder):
         self.calls.append(Call(schema.op, schema, tuple(map(self.reference, args)), {}, (value,), Place()))
         return (TracedInt if isinstance(number, int) else TracedFloat)(number, self, value)
 
+    def with_numbers(self, args, kwargs):
+        """(args, kwargs) with what 0-d tensors hold, as numbers that remember it; None if there are no such tensors."""
+        found = []
+
+        def number(leaf):
+            if not isinstance(leaf, cresset.Tensor) or _shape.__get__(leaf) or leaf.dtype is cresset.bool:
+                return leaf
+            if leaf.is_complex():
+                return leaf
+            found.append(leaf)
+            kind = "Float" if leaf.is_floating_point() else "Int"
+            return self.compute(f"aten::{kind}.Tensor", (leaf,), leaf.item())
+
+        given = tuple(map(number, args)), {name: number(value) for name, value in kwargs.items()}
+        return given if found else None
+
     def size_of(self, tensor, dim):
         known = self.known.get(id(tensor))
         sizes = _shape.__get__(tensor)

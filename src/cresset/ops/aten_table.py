@@ -74,6 +74,11 @@ def _tags():
     return found
 
 
+def tags_of(schema):
+    """What is said of a Schema in a word."""
+    return _tags().get(f"{schema.op}.{schema.overload_name}".rstrip("."), ())
+
+
 def _run(operator, args, kwargs):
     """Run what an operator of torch.ops stands for. What is no tensor and answers for itself, as a value that torch.fx
     traces does, is asked for the operator itself.
@@ -135,8 +140,7 @@ class AtenOverload(OpOverload):
     """`torch.ops.aten.<name>.<overload>`: one of our operators with one of PyTorch's schemas."""
 
     def __init__(self, packet, schema):
-        name = f"{schema.op}.{schema.overload_name}".rstrip(".")
-        super().__init__(schema, [*_tags().get(name, ()), Tag.pt2_compliant_tag])
+        super().__init__(schema, [*tags_of(schema), Tag.pt2_compliant_tag])
         self.overloadpacket, self._run = packet, packet._run
         self.__doc__ = packet.__doc__
 

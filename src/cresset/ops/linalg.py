@@ -102,15 +102,15 @@ def cholesky(input, upper=False):
 
 
 @function(method=True, out="cast", autocast={"cpu": "float32"})
-def cholesky_solve(input, L, upper=False):
-    """The X with L Lᴴ X = B, for B = `input` (`upper`: Lᴴ L X = B).
+def cholesky_solve(input, input2, upper=False):
+    """The X with L Lᴴ X = B, for B = `input` and L = `input2` (`upper`: Lᴴ L X = B).
 
     >>> cresset.cholesky_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]]))
     tensor([[2.]])
     """
     from cresset.linalg.triangular import cholesky_solve as solve
 
-    return solve(input, L, upper)
+    return solve(input, input2, upper)
 
 
 @function(method=True, out="cast", autocast={"cpu": "float32"})
@@ -168,13 +168,13 @@ def lu(A, pivot=True, get_infos=False) -> Any:
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
-def lu_solve(b, LU_data, LU_pivots):
-    """The X with A X = b, from a compact factorization: an older form of `linalg.lu_solve`.
+def lu_solve(input, LU_data, LU_pivots):
+    """The X with A X = `input`, from a compact factorization: an older form of `linalg.lu_solve`.
 
     >>> cresset.lu_solve(cresset.tensor([[8.0]]), *cresset.lu(cresset.tensor([[2.0]])))
     tensor([[4.]])
     """
-    return cresset.linalg.lu_solve(LU_data, LU_pivots, b)
+    return cresset.linalg.lu_solve(LU_data, LU_pivots, input)
 
 
 @function(out=True)
@@ -193,14 +193,14 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> Any:
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
-def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> Any:
-    """The X with A X = b for triangular A, and a copy of A: an older form of `linalg.solve_triangular`.
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False) -> Any:
+    """The X with A X = `input` for triangular A, and a copy of A: an older form of `linalg.solve_triangular`.
 
     >>> cresset.triangular_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]])).solution
     tensor([[4.]])
     """
     of = A.mT if transpose else A
-    X = cresset.linalg.solve_triangular(of, b, upper=upper != transpose, unitriangular=unitriangular)
+    X = cresset.linalg.solve_triangular(of, input, upper=upper != transpose, unitriangular=unitriangular)
     batch = X.shape[:-2]
     copy = name_node(A.expand(*batch, *A.shape[-2:]).clone(), "TriangularSolveBackward0")
     return return_types.triangular_solve((X, copy))
@@ -220,19 +220,21 @@ def geqrf(input) -> Any:
 
 
 @function(method=True, out="cast", autocast={"cpu": "float32"})
-def orgqr(input, tau):
-    """The first columns of the product of Householder's reflectors: another name of `linalg.householder_product`.
+def orgqr(input, input2):
+    """The first columns of the product of Householder's reflectors, whose factors are `input2`: another name of
+    `linalg.householder_product`.
 
     >>> cresset.orgqr(*cresset.geqrf(cresset.tensor([[0.0], [2.0]]))).abs()
     tensor([[0.],
             [1.]])
     """
-    return cresset.linalg.householder_product(input, tau)
+    return cresset.linalg.householder_product(input, input2)
 
 
 @function(method=True, out=True, autocast={"cpu": "float32"})
-def ormqr(input, tau, other, left=True, transpose=False):
-    """Q `other`, or `other` Q unless `left`, where Q is the whole product of reflectors from `geqrf` (`transpose`: Qᴴ).
+def ormqr(input, input2, input3, left=True, transpose=False):
+    """Q C, or C Q unless `left`, where C is `input3` and Q the whole product of reflectors from `geqrf` with their
+    factors `input2` (`transpose`: Qᴴ).
 
     >>> a, tau = cresset.geqrf(cresset.tensor([[3.0], [4.0]]))
     >>> cresset.ormqr(a, tau, cresset.tensor([[3.0], [4.0]]), transpose=True).abs().round()
@@ -244,6 +246,7 @@ def ormqr(input, tau, other, left=True, transpose=False):
     from cresset.linalg.checking import check_matrix_shape
     from cresset.linalg.factorizations import check_reflectors, reflectors
 
+    tau, other = input2, input3
     check_matrix_shape("ormqr", input, "input")
     check_matrix_shape("ormqr", other, "other")
     side = -2 if left else -1

@@ -309,7 +309,7 @@ def spmm(input, mat2, *, out=None):
 
 
 @function(method=True)
-def smm(input, mat):
+def smm(input, mat2):
     """A sparse times a dense matrix, as a sparse one.
 
     >>> cresset.smm(cresset.eye(2).to_sparse(), cresset.ones(2, 1)).to_dense()
@@ -318,7 +318,7 @@ def smm(input, mat):
     """
     from ..sparse.products import smm as product
 
-    return product(input, mat)
+    return product(input, mat2)
 
 
 @function(method=True)

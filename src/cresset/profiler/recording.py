@@ -44,8 +44,10 @@ def supported_activities():
 
 
 def kineto_available():
-    """Whether PyTorch's tracing library Kineto is there. It is not: the recording is our own."""
-    return False
+    """Whether recordings hold what devices do and can be written as traces, for which PyTorch needs a library of this
+    name. They do: the recording is our own.
+    """
+    return True
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
@@ -342,6 +344,12 @@ class profile:
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
+    @property
+    def profiler(self):
+        """The recording under way, or the last one, as an older `torch.autograd.profiler.profile`; None before."""
+        recording = self._recording or (self._kept[-1] if self._kept else None)
+        return None if recording is None else legacy_profile.of(recording, self)
+
     def _recorded(self):
         if self._events is None:
             raise AssertionError("profile: nothing is recorded yet; ask after the `with` block, or in on_trace_ready")
@@ -466,6 +474,16 @@ class legacy_profile:
             with_modules,
         )
         self._recording, self.trace_id, self._new_trace_id = None, "", custom_trace_id_callback
+
+    @classmethod
+    def of(cls, recording, asked):
+        """What a recording of a newer profiler, `asked`, looks like to the older one."""
+        made = cls(
+            use_device=asked.use_device, record_shapes=asked.record_shapes, with_flops=asked.with_flops,
+            profile_memory=asked.profile_memory, with_stack=asked.with_stack,
+        )  # fmt: skip
+        made.entered, made._recording, made.trace_id = True, recording, asked.get_trace_id()
+        return made
 
     def __enter__(self):
         if not self.enabled:
