@@ -90,7 +90,7 @@ _SUBPACKAGES = {
     "quasirandom", "version", "torch_version",
     "_C", "_classes", "_custom_op", "_custom_ops", "_functorch", "_guards", "_ops", "_vmap_internals",
     "_export", "_library", "_subclasses", "dispatch", "_inductor", "_prims", "_prims_common", "_tensor", "_tensor_str",
-    "_logging", "functional", "package", "_VF",
+    "_logging", "functional", "monitor", "package", "_VF",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "export",
     "metrics", "train", "serve", "debug", "vision", "text",

@@ -30,7 +30,7 @@ PYTHON = [
     ],
     ["nn", "amp"],
     ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing",
-        "utils", "multiprocessing", "hub"],
+        "utils", "multiprocessing", "hub", "monitor"],
     ["graph", "dispatch", "_subclasses"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_functorch", "_higher_order_ops", "_guards",
         "_logging", "_C"],

@@ -10,6 +10,8 @@ __all__ = ["swap_tensors"]
 
 
 def __getattr__(name):
+    if name == "ThroughputBenchmark":
+        return importlib.import_module(".throughput_benchmark", __name__).ThroughputBenchmark
     try:
         return importlib.import_module("." + name, __name__)
     except ModuleNotFoundError as error:
