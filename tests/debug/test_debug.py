@@ -213,6 +213,43 @@ def test_a_report_with_a_layer_that_refused_its_input_can_be_printed():
     assert found.multiply_adds == 2 * 8 * 4
 
 
+def test_tensors_that_a_model_makes_itself_have_shapes_as_well():
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.inner(x + cresset.arange(4.0)) * cresset.tensor([1.0])
+
+    assert preflight(Positions(), cresset.ones(2, 4)).problems == []
+    assert "(2, 4)" in str(cresset.summary(Positions(), (2, 4)))
+
+
+def test_a_model_that_looks_at_numbers_is_not_called_wrong():
+    class Choosing(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    (problem,) = preflight(nn.Sequential(Choosing()), cresset.ones(2, 4)).problems
+    assert problem.startswith("module '0' (Choosing): cannot be followed on shapes alone, which preflight has")
+
+
+@pytest.mark.parametrize(
+    "model, optimizer, words",
+    [
+        (nn.Linear, None, "preflight: model should be a Module, an instance of Module, got the class Linear"),
+        (None, None, "preflight: model should be a Module, an instance of Module, got NoneType"),
+        (nn.Linear(4, 4), cresset.optim.Adam, "preflight: optimizer should be one of cresset.optim, made with"),
+        (nn.Linear(4, 4), "adam", "made with model.parameters(), got str"),
+    ],
+)
+def test_what_is_no_model_or_no_optimizer_is_refused_with_a_sentence(model, optimizer, words):
+    with pytest.raises(TypeError) as error:
+        preflight(model, cresset.ones(2, 4), optimizer)
+    assert words in str(error.value)
+
+
 def test_parameters_without_a_gradient_are_named():
     class Forgetful(nn.Module):
         def __init__(self):

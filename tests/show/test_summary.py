@@ -49,6 +49,31 @@ def test_summary_needs_a_size():
         cresset.summary(nn.Linear(1, 1))
 
 
+def test_summary_takes_the_input_itself():
+    indices = cresset.zeros(2, 3, dtype=cresset.int64)
+    assert str(cresset.summary(nn.Embedding(10, 4), indices)) == str(
+        cresset.summary(nn.Embedding(10, 4), (2, 3), dtypes=cresset.int64)
+    )
+
+
+def test_a_model_that_takes_other_dtypes_is_told_how_to_say_so():
+    with pytest.raises(RuntimeError) as error:
+        cresset.summary(nn.Embedding(10, 4), (2, 3))
+    assert any("for a model that takes others give dtypes= or input_data=" in note for note in error.value.__notes__)
+
+
+@pytest.mark.parametrize("size", ["32", 4, (2, "x"), {"x": 2}, (-1, 4)])
+def test_what_is_no_shape_is_refused_with_a_sentence(size):
+    with pytest.raises(TypeError, match=r"summary: input_size should be the shape of the input .* or a list of shapes"):
+        cresset.summary(nn.Linear(4, 4), size)
+
+
+@pytest.mark.parametrize("look", [cresset.summary, cresset.draw])
+def test_a_class_in_the_place_of_a_model_is_refused_with_a_sentence(look):
+    with pytest.raises(TypeError, match="model should be a Module, an instance of Module, got the class Linear"):
+        look(nn.Linear, (2, 4))
+
+
 def test_a_picture_follows_functions_between_layers(tmp_path):
     picture = str(cresset.draw(Residual(), cresset.zeros(2, 4), path=tmp_path / "model.svg"))
     assert (tmp_path / "model.svg").read_text() == picture

@@ -47,6 +47,10 @@ def test_a_metric_may_be_a_name_or_a_class(given):
     assert set(found) == {"loss", "accuracy"}
 
 
+FROZEN = optim.SGD([nn.Parameter(cresset.ones(1), requires_grad=False)], lr=0.1)
+STRANGE = optim.lr_scheduler.StepLR(optim.SGD([cresset.ones(1)], lr=0.1), 1)
+
+
 @pytest.mark.parametrize(
     "change, kind, words",
     [
@@ -62,6 +66,10 @@ def test_a_metric_may_be_a_name_or_a_class(given):
         ({"train_metrics": "precision"}, TypeError, "the metric Precision cannot be made without arguments"),
         ({"train_metrics": [F.mse_loss]}, TypeError, "with update, compute and reset, got function"),
         ({"model": nn.Linear}, TypeError, "model should be a Module, an instance of Module, got the class Linear"),
+        ({"optimizer": FROZEN}, ValueError, "no parameter of the SGD requires a gradient, so nothing would be trained"),
+        ({"scheduler": "cosine"}, TypeError, "scheduler should be one of cresset.optim.lr_scheduler, made with"),
+        ({"scheduler": optim.lr_scheduler.StepLR}, TypeError, "the scheduler StepLR cannot be made without arguments"),
+        ({"scheduler": STRANGE}, ValueError, "the StepLR is of another optimizer, so the learning rate would stay"),
         ({"step": 3, "loss": None}, TypeError, "step should be a function of (model, batch), got int"),
     ],
 )
@@ -73,6 +81,11 @@ def test_what_cannot_be_meant_is_refused_before_the_first_step(change, kind, wor
         train.fit(loader=BATCHES, progress="none", **given)
     assert words in str(error.value) and str(error.value).startswith("fit: ")
     assert cresset.equal(model.weight, before)
+
+
+def test_a_schedule_may_be_a_function_of_an_optimizer_that_is_made_by_its_name():
+    run = fit(nn.Linear(1, 1), "mse", "sgd", scheduler=lambda made: optim.lr_scheduler.StepLR(made, 1, 0.5), epochs=2)
+    assert run.scheduler.optimizer is run.optimizer and run.lr == pytest.approx(0.001 / 4)
 
 
 def test_another_models_optimizer_is_refused():

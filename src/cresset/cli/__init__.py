@@ -136,7 +136,15 @@ def add_profile(commands):
 
 
 def add_train(commands):
-    command = commands.add_parser("train", help="train a small model on data that is here, and watch it learn")
+    command = commands.add_parser(
+        "train",
+        help="train a small model on data that is here, and watch it learn",
+        description="Train a small model on data that is here, and watch it learn.",
+        epilog=(
+            "`cresset train MODEL --help` has the options of each: how long, on which device, and where to record the "
+            "run (--run DIR) for `cresset report DIR`. For a model of your own: cresset.train.fit."
+        ),
+    )
     models = command.add_subparsers(dest="model", metavar="MODEL", required=True)
     digits = models.add_parser(
         "digits",
@@ -391,7 +399,7 @@ def report(options):
     try:
         print(f"wrote {write_report(options.run, options.out)}")
     except (ValueError, FileNotFoundError) as error:
-        raise CommandError(f"report: {error}") from None
+        raise CommandError(f"report: {str(error).removeprefix('write_report: ')}") from None
     return 0
 
 

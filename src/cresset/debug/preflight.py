@@ -1,10 +1,12 @@
 """`preflight`: a model checked on shapes alone, before data and time are spent on it."""
 
 import contextlib
+import inspect
+import re
 
 import cresset
 from cresset import nn
-from cresset.show.summary import Layer, bytes_text, count_text, shapes_text, tensors_of
+from cresset.show.summary import Layer, bytes_text, check_model, count_text, shapes_text, tensors_of
 
 
 class ModuleCost(Layer):
@@ -130,6 +132,12 @@ def preflight(model, batch, optimizer=None, *, loss=None):
     >>> found.ok, found.problems[0][:40]
     (False, "module '2' (Linear): cannot take (32, 8)")
     """
+    check_model(model, "preflight")
+    if optimizer is not None and (inspect.isclass(optimizer) or not hasattr(optimizer, "param_groups")):
+        given = f"the class {optimizer.__name__}" if inspect.isclass(optimizer) else type(optimizer).__name__
+        raise TypeError(
+            f"preflight: optimizer should be one of cresset.optim, made with model.parameters(), got {given}"
+        )
     found = Preflight(model)
     inputs = tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)
     inputs, target = (inputs[:-1], inputs[-1]) if loss is not None and len(inputs) > 1 else (inputs, None)
@@ -142,7 +150,7 @@ def preflight(model, batch, optimizer=None, *, loss=None):
     generator_state = cresset.get_rng_state()
     was_training = {module: module.training for module in model.modules()}
     try:
-        with watch, cresset.enable_grad():
+        with watch, cresset.enable_grad(), cresset.device("meta"):
             model.train()
             outputs = nn.utils.stateless._functional_call(model, state, _to_meta(inputs))
             result = outputs if loss is None else loss(outputs, _to_meta(target))
@@ -230,6 +238,11 @@ class _Watch:
             return f"the loss or what follows the model: {type(error).__name__}: {text}"
         layer = self.running[-1]
         where = f"module '{layer.path}' ({layer.kind})" if layer.path else layer.kind
+        if re.search(r"\bmeta\b", text):  # no fault of the model: it looks at numbers, or holds a tensor by itself
+            return (
+                f"{where}: cannot be followed on shapes alone, which preflight has; what comes after this was not "
+                f"looked at: {text}"
+            )
         return f"{where}: cannot take {shapes_text(layer.inputs) or 'its input'}: {text}"
 
 
@@ -314,7 +327,5 @@ def _optimizer_bytes(optimizer):
 
 
 def _defaults(optimizer):
-    import inspect
-
     accepted = inspect.signature(type(optimizer).__init__).parameters
     return {key: value for key, value in optimizer.defaults.items() if key in accepted}

@@ -9,7 +9,7 @@ import html
 
 import cresset
 
-from .summary import record, shapes_text
+from .summary import check_model, record, shapes_text
 
 BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 44, 36, 46, 24
 
@@ -53,6 +53,7 @@ def draw(model, *inputs, path=None):
     >>> "(2, 8)" in str(picture)
     True
     """
+    check_model(model, "draw")
     if not inputs:
         raise TypeError("draw: give the model's inputs, or shapes as tuples, after the model")
     given = [t if isinstance(t, cresset.Tensor) else cresset.empty(tuple(t)) for t in inputs]

@@ -1,6 +1,7 @@
 """What a model is made of: one run on shapes alone, without data, and `summary`, the table of it."""
 
 import html
+import inspect
 import math
 
 import cresset
@@ -72,8 +73,16 @@ def tensors_of(value):
     return []
 
 
+def check_model(model, who):
+    """A model is an instance: a class in its place is said at once, and not by what happens to miss something."""
+    if inspect.isclass(model) or not isinstance(model, nn.Module):
+        given = f"the class {model.__name__}" if inspect.isclass(model) else type(model).__name__
+        raise TypeError(f"{who}: model should be a Module, an instance of {nn.Module.__name__}, got {given}")
+
+
 def record(model, args, kwargs=None, after=None):
-    """The modules of `model` in the order of their first calls, from one run on the meta device.
+    """The modules of `model` in the order of their first calls, from one run on the meta device, where tensors are made
+    that the model makes itself.
 
     `after(layer, inputs, outputs)` is called with the tensors of each call, if given.
     """
@@ -106,7 +115,8 @@ def record(model, args, kwargs=None, after=None):
     }
     try:
         model.eval()
-        nn.utils.stateless._functional_call(model, state, tuple(args), kwargs or {})
+        with cresset.device("meta"):
+            nn.utils.stateless._functional_call(model, state, tuple(args), kwargs or {})
     finally:
         for handle in handles:
             handle.remove()
@@ -120,9 +130,18 @@ def meta_inputs(input_size, input_data, dtypes):
     if input_data is not None:
         given = input_data if isinstance(input_data, (list, tuple)) else [input_data]
         return [t.to("meta") if isinstance(t, cresset.Tensor) else t for t in given]
-    sizes = [input_size] if not input_size or isinstance(input_size[0], int) else list(input_size)
+    if not _is_shape(input_size) and not (isinstance(input_size, (list, tuple)) and all(map(_is_shape, input_size))):
+        raise TypeError(
+            "summary: input_size should be the shape of the input with its batch dimension, such as (32, 4), or a list "
+            f"of shapes, got {input_size!r}"
+        )
+    sizes = [input_size] if _is_shape(input_size) else list(input_size)
     dtypes = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes or cresset.get_default_dtype()] * len(sizes)
     return [cresset.empty(tuple(size), dtype=dtype, device="meta") for size, dtype in zip(sizes, dtypes, strict=True)]
+
+
+def _is_shape(value):
+    return isinstance(value, (list, tuple)) and all(isinstance(size, int) and size >= 0 for size in value)
 
 
 def bytes_text(count):
@@ -222,7 +241,7 @@ def summary(model, input_size=None, *, input_data=None, dtypes=None):
 
     Args:
         model: any Module; it is run once on shapes, so large models cost no memory.
-        input_size: the shape of the input with its batch dimension, or a list of shapes.
+        input_size: the shape of the input with its batch dimension, or a list of shapes; or the input itself, a tensor.
         input_data: tensors to take shapes and dtypes from instead.
         dtypes: of the inputs, for models that take integers.
 
@@ -238,7 +257,19 @@ def summary(model, input_size=None, *, input_data=None, dtypes=None):
     activations     2.2 KB
     multiply-adds   1,536
     """
+    check_model(model, "summary")
+    if isinstance(input_size, cresset.Tensor):
+        input_size, input_data = None, input_size
     if input_size is None and input_data is None:
         raise TypeError("summary: give input_size, the shape of the input with its batch dimension, or input_data")
-    with cresset.no_grad():
-        return Summary(model, record(model, meta_inputs(input_size, input_data, dtypes)))
+    inputs = meta_inputs(input_size, input_data, dtypes)
+    try:
+        with cresset.no_grad():
+            return Summary(model, record(model, inputs))
+    except RuntimeError as error:
+        if input_data is None and dtypes is None:
+            error.add_note(
+                f"summary: the input was made of {inputs[0].dtype}; for a model that takes others give dtypes= or "
+                "input_data="
+            )
+        raise

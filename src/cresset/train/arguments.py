@@ -6,7 +6,6 @@ import difflib
 import inspect
 import textwrap
 
-import cresset
 from cresset import nn, optim
 from cresset.data import Dataset, IterableDataset
 
@@ -80,6 +79,11 @@ def as_optimizer(optimizer, model, loss):
             "fit: optimizer should be one of cresset.optim, made with model.parameters(), got "
             f"{type(optimizer).__name__}"
         )
+    if not any(p.requires_grad for group in optimizer.param_groups for p in group["params"]):
+        raise ValueError(
+            f"fit: no parameter of the {type(optimizer).__name__} requires a gradient, so nothing would be trained; "
+            "model.requires_grad_() lets all of the model's be trained"
+        )
     own = {id(p) for p in model.parameters()}
     if isinstance(loss, nn.Module):
         own |= {id(p) for p in loss.parameters()}
@@ -89,6 +93,28 @@ def as_optimizer(optimizer, model, loss):
             "trained; make it with model.parameters() of this model"
         )
     return optimizer
+
+
+def as_scheduler(scheduler, optimizer):
+    """A schedule of this optimizer's learning rate: one that has it, or a function of the optimizer."""
+    if scheduler is None:
+        return None
+    if inspect.isclass(scheduler):
+        scheduler = _made("scheduler", scheduler, optimizer)
+    elif callable(scheduler) and not hasattr(scheduler, "step"):
+        scheduler = scheduler(optimizer)
+    if not callable(getattr(scheduler, "step", None)):
+        raise TypeError(
+            "fit: scheduler should be one of cresset.optim.lr_scheduler, made with the optimizer, or a function of the "
+            f"optimizer that makes one, got {type(scheduler).__name__}"
+        )
+    other = getattr(scheduler, "optimizer", None)
+    if hasattr(other, "param_groups") and other.param_groups is not optimizer.param_groups:
+        raise ValueError(
+            f"fit: the {type(scheduler).__name__} is of another optimizer, so the learning rate would stay; make it "
+            "with the one that fit is given, or give a function of the optimizer that makes it"
+        )
+    return scheduler
 
 
 def as_metrics(metrics):
@@ -118,12 +144,6 @@ def _metric(metric):
             f"{type(metric).__name__}"
         )
     return metric
-
-
-def check_model(model):
-    if inspect.isclass(model) or not isinstance(model, nn.Module):
-        given = f"the class {model.__name__}" if inspect.isclass(model) else type(model).__name__
-        raise TypeError(f"fit: model should be a Module, an instance of {cresset.nn.Module.__name__}, got {given}")
 
 
 def check_loader(loader, name):

@@ -12,8 +12,9 @@ import time
 
 import cresset
 from cresset import nn
+from cresset.show.summary import check_model
 
-from .arguments import as_loss, as_metrics, as_optimizer, check_epochs, check_loader, check_model
+from .arguments import as_loss, as_metrics, as_optimizer, as_scheduler, check_epochs, check_loader
 from .batches import Means, check_loss, metric_values, move, size_of, step_of, update_metrics
 from .checkpoint import Checkpoint
 from .progress import make_progress
@@ -177,7 +178,7 @@ def evaluate(model, loader, loss=None, *, step=None, metrics=None, device=None, 
     >>> cresset.train.evaluate(nn.Identity(), batches, nn.functional.mse_loss)
     {'loss': 1.0}
     """
-    check_model(model)
+    check_model(model, "evaluate")
     check_loader(loader, "loader")
     device = _device_of(model, device)
     return _evaluate(
@@ -235,8 +236,8 @@ def fit(
         validation: a loader that is run through in eval mode after each epoch; its numbers are named "val_…".
         metrics: of the validation: cresset.metrics by name, such as ["accuracy"] or {"top5": Accuracy(top_k=5)}.
             train_metrics: the same for the training batches.
-        scheduler: a learning-rate schedule, stepped once per `schedule`, "epoch" or "step". ReduceLROnPlateau is given
-            the monitored number.
+        scheduler: a learning-rate schedule, or a function of the optimizer that makes one, stepped once per `schedule`,
+            "epoch" or "step". ReduceLROnPlateau is given the monitored number.
         accumulate: batches whose gradients are averaged for one step of the optimizer.
         clip_norm, clip_value: limits of the gradient's norm, and of its elements.
         amp: mixed precision: True, "bfloat16" or "float16" (with a GradScaler).
@@ -265,13 +266,14 @@ def fit(
     >>> run.step, round(model.weight.item(), 1)
     (200, 2.0)
     """
-    check_model(model)
+    check_model(model, "fit")
     check_loader(loader, "loader")
     check_epochs(epochs)
     if validation is not None:
         check_loader(validation, "validation")
     loss = as_loss(loss)
     optimizer = as_optimizer(optimizer, model, loss)
+    scheduler = as_scheduler(scheduler, optimizer)
     if schedule not in ("epoch", "step"):
         raise ValueError(f"fit: schedule should be 'epoch' or 'step', got {schedule!r}")
     if mode not in ("min", "max"):
