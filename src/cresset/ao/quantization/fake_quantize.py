@@ -102,6 +102,10 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
 
     Args:
         observer: MovingAverageMinMaxObserver or MovingAveragePerChannelMinMaxObserver; `observer_kwargs` go to it.
+
+    >>> fake = cresset.ao.quantization.FusedMovingAvgObsFakeQuantize()
+    >>> fake(cresset.tensor([0.0, 0.996, 2.55]))
+    tensor([0.0000, 1.0000, 2.5500])
     """
 
     def __init__(self, observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, **observer_kwargs):
