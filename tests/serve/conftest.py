@@ -110,6 +110,15 @@ def summing():
     return Sum(), (cresset.zeros(1, 4),)
 
 
+class Pair(nn.Module):
+    def forward(self, a, b, factor=1):
+        return (a + b) * factor
+
+
+def pair():
+    return Pair(), (cresset.zeros(1, 2), cresset.zeros(1, 2))
+
+
 class Mean(nn.Module):
     """Gives one number for a whole batch: its rows cannot be told apart."""
 
@@ -255,7 +264,7 @@ def server(store, code):
         "script=" + str(store / "script.pt"),
         f"single={store / 'single.pt2'}",
     ]
-    names = ("summing", "mean", "nan", "Handler", "Whole", "Odd", "Says", "Texts", "large")
+    names = ("summing", "pair", "mean", "nan", "Handler", "Whole", "Odd", "Says", "Texts", "large")
     models += [f"{name}={code}:{name}" for name in names]
     with running(*models, "--batch", "8", "--max-request", "1", "--memory", "256") as server:
         yield server

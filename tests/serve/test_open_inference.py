@@ -39,6 +39,21 @@ def test_unknown_models_and_versions_are_404(server):
     assert server.infer("none", [[1.0]]).status_code == 404
 
 
+def test_where_there_is_nothing_a_client_gets_json(server):
+    for method, path, status in (("GET", "/v2/models/double/stats", 404), ("DELETE", "/v2", 405)):
+        answer = server.client.request(method, path)
+        words = f"there is nothing at {method} {path}; /docs tells what there is"
+        assert answer.status_code == status and answer.json() == {"error": words}
+
+
+def test_an_input_that_is_missing_is_named(server):
+    given = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
+    answer = server.client.post("/v2/models/pair/infer", json={"inputs": [given]})
+    assert answer.status_code == 400 and answer.json() == {"error": "the inputs are a, b, factor, got a"}
+    answer = server.client.post("/v2/models/pair/infer", json={"inputs": [{**given, "name": "b"}, given]})
+    assert answer.json()["outputs"][0]["data"] == [2.0, 4.0]
+
+
 @pytest.mark.parametrize("model", ["double", "script"])
 def test_infer_with_json(server, model):
     answer = server.infer(model, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], id="seven")

@@ -28,7 +28,7 @@ def test_every_path_of_the_document_is_served(server):
         where = path.replace("{name}", "no-such-model").replace("{version}", "9")
         for method in operations:
             answer = server.client.request(method, where, json={} if method in ("post", "put") else None)
-            assert answer.status_code != 405 and answer.text != "Not Found", (method, path, answer.text)
+            assert answer.status_code != 405 and "there is nothing at" not in answer.text, (method, path, answer.text)
 
 
 def test_the_api_page_shows_every_path(server):

@@ -183,6 +183,7 @@ def error_text(problem, torchserve):
 def make_application(registry, settings):
     """The ASGI application of a registry's models."""
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
 
@@ -247,7 +248,17 @@ def make_application(registry, settings):
         managed("/models/{name}/{version}/set-default", "PUT", management.set_default),
         *pages.routes(registry),
     ]
-    return Guard(Application([infer, predict], Starlette(routes=routes, lifespan=lifespan)), settings)
+    others = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: no_route})
+    return Guard(Application([infer, predict], others), settings)
+
+
+async def no_route(request, error):
+    """Clients of both languages expect JSON, also where there is nothing."""
+    from starlette.responses import Response
+
+    words = f"there is nothing at {request.method} {request.url.path[:200]}; /docs tells what there is"
+    body = json.dumps({"error": words}).encode()
+    return Response(body, error.status_code, error.headers, "application/json")
 
 
 async def server_metadata(_registry, _request):

@@ -31,7 +31,7 @@ class Program:
             if name not in inputs:
                 break
             given.append(inputs[name].to(self.device))
-        if len(given) != len(inputs):
+        if len(given) != len(inputs) or len(given) < len(self.inputs):
             raise Refused(400, f"the inputs are {', '.join(self.names)}, got {', '.join(inputs)}"[:500])
         with cresset.inference_mode():
             return self.named(self.run(*given))
