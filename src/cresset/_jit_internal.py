@@ -15,6 +15,7 @@ from .jit.annotations import (  # noqa: F401
     Tuple,
     Union,
 )
+from .jit.emit_hooks import disabled as _disable_emit_hooks  # noqa: F401
 from .jit.marks import (  # noqa: F401
     Final,
     FunctionModifiers,

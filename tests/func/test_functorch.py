@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import cresset as torch
+
 PROGRAM = """
 import functorch, warnings
 import torch
@@ -32,3 +34,25 @@ def test_a_program_that_imports_functorch_finds_it(tmp_path):
     program.write_text(PROGRAM)
     done = subprocess.run([sys.executable, "-m", "cresset", "run", str(program)], capture_output=True, text=True)
     assert done.stdout == "tensor(1.) tensor([0., 0.])\n", done.stderr
+
+
+def test_a_function_of_samples_is_given_batches_back():
+    from cresset._functorch.vmap import restore_vmap
+
+    double = restore_vmap(lambda x, y: (x * y, y.sum(), None), (1, None), 2, "error")
+    (product, total, nothing), dims = double(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
+    assert product.tolist() == [[1.0, 30.0], [2.0, 40.0]] and total == 11 and nothing is None
+    assert dims == (0, None, None)
+
+
+def test_settings_of_compilers_are_read_and_set_by_their_older_name():
+    from cresset._functorch.package.compile import config
+
+    with config.patch(debug_assert=True):
+        assert config.debug_assert
+    assert not config.debug_assert
+
+
+def test_derivatives_are_found_in_the_file_that_pytorch_has_them_in():
+    transforms = torch._functorch.eager_transforms
+    assert transforms.jvp is torch.func.jvp and transforms._as_tuple(1) == (1,) == transforms._as_tuple((1,))

@@ -62,13 +62,18 @@ _LATER |= dict.fromkeys(
      "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "Type", "UnionType", "Use", "Value"],
     "graph",
 )  # fmt: skip
-_LATER |= {"ScriptModule": "jit", "ScriptFunction": "jit"}
+_LATER |= {
+    "ScriptModule": "jit.objects", "ScriptFunction": "jit", "_jit_set_emit_hooks": "jit.emit_hooks",
+    "_jit_get_emit_hooks": "jit.emit_hooks", "_jit_clear_class_registry": "jit._state",
+    "_ivalue_tags_match": "jit.inquiries",
+}  # fmt: skip
 _SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_functorch", "_nn",
     "_profiler"}  # fmt: skip
 _PUBLIC_NAMES = {
-    "_LinAlgError": "LinAlgError",
-    "_OutOfMemoryError": "OutOfMemoryError",
-}
+    "ScriptModule": "ModuleFace", "_jit_set_emit_hooks": "set_hooks", "_jit_get_emit_hooks": "hooks",
+    "_jit_clear_class_registry": "clear_class_registry", "_ivalue_tags_match": "values_have_equal_types",
+    "_LinAlgError": "LinAlgError", "_OutOfMemoryError": "OutOfMemoryError",
+}  # fmt: skip
 _missing = _missing_names.of(__name__)
 
 

@@ -1,6 +1,16 @@
-"""Which arguments a transform is of."""
+"""Derivatives as functions, by the names they have in PyTorch's file of them."""
 
-from ..func.derivatives import checked_argnums
+from ..func.derivatives import checked_argnums, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from ..func.vmapping import debug_unwrap, functionalize
+
+__all__ = [
+    "debug_unwrap", "functionalize", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp",
+]  # fmt: skip
+
+
+def _as_tuple(val):
+    """One value as a tuple; a tuple as it is."""
+    return val if isinstance(val, tuple) else (val,)
 
 
 def _slice_argnums(args, argnums, as_tuple=True):

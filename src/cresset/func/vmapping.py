@@ -84,6 +84,30 @@ def apply(func, leaves, dims, spec, out_dims, randomness, size, kwargs):
         return _unwrap_batched(func(*args, **kwargs), out_dims, frame.number, size, func)
 
 
+def restore_vmap(func, in_dims, batch_size, randomness):
+    """`func` for samples that vmap has already become batches: its results as batches, and where the batch stands in
+    each, None where it is the same for every sample. What an autograd.Function's own vmap rule may call.
+
+    >>> from cresset._functorch.vmap import restore_vmap
+    >>> restore_vmap(lambda x, y: (x * y, y), (0, None), 2, "error")(cresset.arange(2), 3)
+    ((tensor([0, 3]), 3), (0, None))
+    """
+
+    def restored(*args, **kwargs):
+        leaves, spec = tree_flatten(args)
+        dims = _broadcast_to_and_flatten(in_dims, spec)
+        if dims is None:
+            raise ValueError(f"restore_vmap: in_dims {in_dims} do not fit arguments of the structure {spec}")
+        with opened(batch_size, randomness) as frame:
+            results = func(*_create_batched_inputs(dims, leaves, frame.number, spec), **kwargs)
+            outputs, out_spec = tree_flatten(results)
+            pairs = [batch_of(each) if level_of(each) == frame.number else (each, None) for each in outputs]
+        values, where = zip(*pairs, strict=True) if pairs else ((), ())
+        return tree_unflatten(list(values), out_spec), tree_unflatten(list(where), out_spec)
+
+    return restored
+
+
 # The three steps of a call have the names and arguments that PyTorch's have: packages put their own in their place, for
 # collections of tensors that know how to become samples and batches (tensordict).
 

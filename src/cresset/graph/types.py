@@ -246,7 +246,7 @@ class FutureType(_Single):
     __slots__ = ()
 
     def __str__(self):
-        return f"Future({self.element})"
+        return f"Future[{self.element}]"
 
     @property
     def annotation_str(self):
@@ -262,7 +262,7 @@ class AwaitType(FutureType):
     __slots__ = ()
 
     def __str__(self):
-        return f"Await({self.element})"
+        return f"Await[{self.element}]"
 
     @property
     def annotation_str(self):
@@ -414,7 +414,7 @@ class UnionType(Type):
             for one in flat
             if not any(one is not other and one != other and one.isSubtypeOf(other) for other in flat)
         ]
-        return sorted(kept, key=lambda one: isinstance(one, NoneType))
+        return sorted(kept, key=lambda one: (min(_ORDER.get(c.__name__, 99) for c in type(one).__mro__), str(one)))
 
     @property
     def members(self):
@@ -435,6 +435,11 @@ class UnionType(Type):
 
     def isSubtypeOf(self, other):
         return isinstance(other, AnyType) or all(member.isSubtypeOf(other) for member in self._parts)
+
+
+# The order in which a union has its members, however it was written.
+_KINDS = "Any Enum AnyEnum Tensor Storage Tuple List Dict Number Float Complex Future Await RRef Int None String Bool"
+_ORDER = {f"{name}Type": place for place, name in enumerate(_KINDS.split())}
 
 
 class VarType(Type):

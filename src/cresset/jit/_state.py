@@ -42,6 +42,14 @@ def set_tracing(recorder):
     return before
 
 
+def clear_class_registry():
+    """Forget which classes were compiled, and the names that they have: the next class of a name gets it."""
+    from .scripting import unit
+
+    _clear_class_state()
+    unit.taken.clear()
+
+
 def _clear_class_state():
     """Forget which classes were compiled."""
     from .scripting import unit

@@ -167,6 +167,8 @@ def _class(type_, constants, found):
 
 def _final(value):
     """The annotation of a constant of a class; None for one that source cannot say."""
+    if value is None:
+        return "NoneType"
     for kind in (bool, int, float, str):
         if type(value) is kind:
             return kind.__name__

@@ -3,6 +3,7 @@ functions; nothing of the program around it.
 """
 
 import ast
+import textwrap
 
 from ..graph.function import Function
 from ..graph.source import Source
@@ -36,6 +37,7 @@ class CompilationUnit:
 
     def define(self, lang):
         """Add the functions of a text."""
+        lang = textwrap.dedent(lang)
         source = Source(lang)
         try:
             tree = ast.parse(lang)

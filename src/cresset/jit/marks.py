@@ -150,8 +150,8 @@ def interface(obj):
     """
     if not inspect.isclass(obj):
         raise RuntimeError("interface must be applied to a class")
-    if obj.__bases__ not in ((object,),) and not any(
-        base.__module__.startswith(("cresset.nn", "torch.nn")) for base in obj.__bases__
+    if obj.__bases__ not in ((object,),) and not (
+        len(obj.__mro__) == 3 and obj.__mro__[1].__name__ == "Module" and is_ours(obj.__mro__[1])
     ):
         raise RuntimeError(
             "Interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'."

@@ -16,6 +16,7 @@ from ..nn import Module
 from ..nn.module import _indented
 from . import (
     _state,
+    emit_hooks,
     failures,  # noqa: F401  -- names the lines of programs in exceptions
 )
 from .calling import Door
@@ -209,6 +210,11 @@ def as_object(value, type_):
     found = class_of(value)
     if found is not None:
         return value if found.isSubtypeOf(type_) else None
+    if isinstance(type_, InterfaceType) and not type_.is_module:
+        from .scripting import unit
+
+        own = unit.class_type(type(value))
+        return as_object(value, own) if isinstance(own, ClassType) and type_.missing_in(own) is None else None
     if not type_.is_module and type_.python_class is not None and isinstance(value, type_.python_class):
         made = ScriptObject(type_)
         for name, kind in type_.attributes.items():
@@ -234,7 +240,9 @@ class _Compiled(type(Module)):  # type: ignore[misc]
         kind = unit.module_type(made)
         for method in list(kind.methods.values()):
             unit.defined(method)
-        return cls._with_programs(kind)._from(kind, made)
+        compiled = cls._with_programs(kind)._from(kind, made)
+        emit_hooks.module_made(compiled)
+        return compiled
 
 
 class ScriptModule(Module, metaclass=_Compiled):
@@ -381,6 +389,8 @@ class RecursiveScriptModule(ScriptModule, _Methods):
                 f"Cannot mutate TorchScript constant value: '{name}'. Value: '{type_.constants[name]}'"
             )
         kind = type_.attributes.get(name)
+        if isinstance(value, Module) and isinstance(kind, ClassType) and name in self._modules:
+            _check_swap(name, kind, value)
         registered = name in self._parameters or name in self._buffers or name in self._modules
         if kind is not None and not registered and not isinstance(value, Module):
             self.__dict__[name] = _typed(name, kind, value)
@@ -417,7 +427,7 @@ class RecursiveScriptModule(ScriptModule, _Methods):
 
     @property
     def _c(self):
-        return _ModuleFace(self)
+        return ModuleFace(self)
 
     # ---- files
 
@@ -533,6 +543,22 @@ class TopLevelTracedModule(TracedModule):
     __module__ = "torch.jit"
 
 
+def _check_swap(name, kind, module):
+    """Refuse a submodule whose methods are not those that the program was compiled for."""
+    given = class_of(module)
+    if given is None:
+        raise RuntimeError(
+            "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module "
+            f"'{name}' by {type(module).__name__}; script it first"
+        )
+    if isinstance(kind, InterfaceType):
+        why = kind.missing_in(given)
+        if why is not None:
+            raise RuntimeError(f"{given} is not compatible with interface {kind}, the type of '{name}': {why}")
+    elif given is not kind:
+        raise RuntimeError(f"Expected a value of type '{kind}' for field '{name}', but found '{given}'")
+
+
 def _typed(name, kind, value):
     """The value as an attribute of this type."""
     try:
@@ -544,7 +570,7 @@ def _typed(name, kind, value):
         ) from None
 
 
-class _ModuleFace:
+class ModuleFace:
     """`module._c`: the names that programs use on PyTorch's C++ object of a module."""
 
     def __init__(self, module):
@@ -581,8 +607,9 @@ class _ModuleFace:
     def setattr(self, name, value):
         setattr(self._module, name, value)
 
+    @property
     def code(self):
-        return self._module.code
+        return "".join(self._module._script_method(name).code for name in self._method_names())
 
     def save(self, filename, _extra_files=None):
         self._module.save(filename, _extra_files)
@@ -591,7 +618,7 @@ class _ModuleFace:
         return self._module.save_to_buffer(_extra_files)
 
     def __eq__(self, other):
-        return isinstance(other, _ModuleFace) and self._module is other._module
+        return isinstance(other, ModuleFace) and self._module is other._module
 
     def __hash__(self):
         return id(self._module)

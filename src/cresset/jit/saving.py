@@ -20,7 +20,7 @@ from ..serialization.archive import ArchiveWriter
 from ..serialization.saving import Storages, data_of, replaced_when_whole
 from ..storage import TypedStorage
 from .code import archive_sources
-from .objects import RecursiveScriptModule, ScriptFunction, class_of
+from .objects import ModuleFace, RecursiveScriptModule, ScriptFunction, class_of
 
 FORMAT_VERSION = 10  # the meaning of operators that the source relies on: PyTorch 2's
 
@@ -48,6 +48,8 @@ def to_bytes(m, _extra_files=None, folder="archive"):
     """The bytes of the archive."""
     if isinstance(m, ScriptFunction):
         m = _placeholder(m)
+    if isinstance(m, ModuleFace):
+        m = m._module
     if not isinstance(m, RecursiveScriptModule):
         raise AttributeError(
             f"'{type(m).__name__}' object has no attribute 'save_to_buffer': jit.save writes what torch.jit.script or "

@@ -1,5 +1,6 @@
 """torch.jit.script: functions, modules and classes to compiled programs."""
 
+import copy
 import enum
 import functools
 import inspect
@@ -7,11 +8,13 @@ import typing
 import warnings
 
 from .. import nn
+from ..graph.types import ClassType, InterfaceType
 from ..nn.parameter import is_lazy
-from . import _state
+from . import _state, containers, emit_hooks
 from .compiling.unit import Unit
+from .frontend import NotSupportedError
 from .marks import export
-from .objects import RecursiveScriptModule, ScriptFunction
+from .objects import RecursiveScriptModule, ScriptFunction, as_object
 
 unit = Unit()  # all that Python sources of this process are compiled to
 
@@ -33,6 +36,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """
     if not _state._enabled:
         return obj
+    obj = _prepared(obj, {})
     if optimize is not None:
         warnings.warn(
             "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
@@ -46,13 +50,14 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         )
     if isinstance(obj, (RecursiveScriptModule, ScriptFunction)):
         return obj
-    if isinstance(obj, nn.Module):
+    if isinstance(obj, nn.Module) and hasattr(obj, "_parameters"):
         lazy = [name for name, held in (*obj.named_parameters(), *obj.named_buffers()) if is_lazy(held)]
         if lazy:
             raise RuntimeError(
                 f"script: {type(obj).__name__!r} has uninitialized parameters {', '.join(lazy)}. Did you forget to run "
                 "a forward pass?"
             )
+    if isinstance(obj, nn.Module):
         return _script_module(obj)
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):
@@ -71,12 +76,23 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
                 "directly inherit from 'object'.)"
             )
         obj.__torch_script_class__ = True
-        unit.class_type(obj)
+        _compile_class(obj)
         return obj
+    if type(obj) in (list, dict):
+        return containers.scripted(obj, unit.infer(obj))
     if isinstance(obj, (list, dict)):
         return obj
     if not callable(obj):
-        raise RuntimeError(f"script: expected a function, a module or a class, got {type(obj).__name__}")
+        kind = unit.class_type(type(obj))
+        made = as_object(obj, kind) if isinstance(kind, ClassType) else None
+        if made is None:
+            raise RuntimeError(f"script: expected a function, a module or a class, got {type(obj).__name__}")
+        return made
+    if not hasattr(obj, "__name__"):
+        raise NotSupportedError(
+            None, f"script: objects of {type(obj).__name__} cannot be compiled; they can't take variable number of "
+            "arguments or keep attributes; script a function, a class or a module",
+        )  # fmt: skip
     if inspect.ismethod(obj):
         raise RuntimeError(
             f"script: {obj.__qualname__} is a method of an object; script the module, and mark the method with "
@@ -85,13 +101,41 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     return _script_function(obj)
 
 
+def _prepared(obj, seen):
+    """What an object says should be compiled in its place, by a method `__prepare_scriptable__`; of a module that has
+    such a submodule, a copy in which it is exchanged. The tensors are shared.
+    """
+    if id(obj) in seen:
+        return seen[id(obj)]
+    found = obj.__prepare_scriptable__() if hasattr(type(obj), "__prepare_scriptable__") else obj
+    seen[id(obj)] = found
+    if not isinstance(found, nn.Module) or not hasattr(found, "_modules"):
+        return found
+    if not any(hasattr(type(inner), "__prepare_scriptable__") for inner in found.modules()):
+        return found
+    made = seen[id(obj)] = seen[id(found)] = copy.copy(found)
+    made._modules = {name: _prepared(inner, seen) for name, inner in found._modules.items()}
+    return made
+
+
+def _compile_class(python):
+    kind = unit.class_type(python)
+    for method in list(getattr(kind, "methods", {}).values()):
+        if not isinstance(kind, InterfaceType):
+            unit.defined(method)
+
+
 def _script_module(module):
-    type = unit.module_type(module)
-    for method in list(type.methods.values()):
+    if not hasattr(module, "_parameters"):
+        raise RuntimeError(f"{type(module).__qualname__} has not been initialized, did you forget to call 'super()'?")
+    kind = unit.module_type(module)
+    for method in list(kind.methods.values()):
         unit.defined(method)
-    for hook in (*type.forward_pre_hooks, *type.forward_hooks):
+    for hook in (*kind.forward_pre_hooks, *kind.forward_hooks):
         unit.defined(hook)
-    return RecursiveScriptModule._from(type, module)
+    made = RecursiveScriptModule._from(kind, module)
+    emit_hooks.module_made(made)
+    return made
 
 
 def _script_function(function):

@@ -22,7 +22,7 @@ from ..graph.recordings import kept, parameter_names
 from ..graph.traced_numbers import SizeRecorder, TracedFloat, TracedInt, told_sizes
 from ..graph.types import BoolType, ClassType, NoneType, TensorType
 from ..pytree import tree_leaves
-from . import _state, objects
+from . import _state, emit_hooks, objects
 
 CONTAINERS = (
     "Encountering a {} at the output of the tracer might cause the trace to be incorrect: it holds only while the "
@@ -395,6 +395,7 @@ def trace(
         return record(func, name, args, kwargs, strict=strict, frame=frame, quiet=quiet)
 
     traced = objects.ScriptFunction(once(args, kwargs))
+    emit_hooks.function_made(traced._function)
     if check_trace:
         _check(traced, func, once, _checks(check_inputs, args, kwargs), check_tolerance, None, frame)
     return traced
@@ -447,6 +448,7 @@ def _trace_module(module, methods, check_trace, check_inputs, tolerance, strict)
         kind.methods[method] = once(args, kwargs)
         runs[method] = once
     traced = objects.TopLevelTracedModule._from(kind, module)
+    emit_hooks.module_made(traced)
     if check_trace:
         for position, (method, (args, kwargs)) in enumerate(methods.items()):
             given = (

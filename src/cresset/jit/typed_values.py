@@ -134,6 +134,8 @@ def _accept_list(type_):
     def check(value):
         if isinstance(value, (str, bytes, dict, _native.Tensor)) or not hasattr(value, "__iter__"):
             raise Mismatch
+        if getattr(value, "_script_type", None) == type_:
+            return value  # a list of jit/containers.py, which is handed over
         return [inner(item) for item in value]
 
     return check
@@ -145,6 +147,8 @@ def _accept_dict(type_):
     def check(value):
         if not isinstance(value, dict):
             raise Mismatch
+        if getattr(value, "_script_type", None) == type_:
+            return value
         return {key(name): inner(item) for name, item in value.items()}
 
     return check

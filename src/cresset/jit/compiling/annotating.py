@@ -51,18 +51,19 @@ def own_annotations(python):
     return annotationlib.get_annotations(python, format=annotationlib.Format.FORWARDREF)
 
 
-def from_python(annotation, classes, where=None):
+def from_python(annotation, classes, where=None, names=None):
     """The type of an annotation that is a Python object.
 
     Args:
         classes: gives the type of a class (an enumeration, a named tuple, a scripted class), or None.
         where: the SourceRange for errors.
+        names: a Lookup for what is written as text inside (`List["Node"]`).
     """
-    read = lambda inner: from_python(inner, classes, where)  # noqa: E731
+    read = lambda inner: from_python(inner, classes, where, names)  # noqa: E731
     if isinstance(annotation, types.Type):
         return annotation
     if isinstance(annotation, str):
-        return from_text(annotation, {}, classes, where)
+        return from_text(annotation, names or {}, classes, where)
     if isinstance(annotation, typing.ForwardRef):
         return read(annotation.__forward_arg__)
     if inspect.isclass(annotation) and issubclass(annotation, cresset.Tensor):

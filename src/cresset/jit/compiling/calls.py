@@ -241,7 +241,8 @@ class Calls:
                 message = self.operator("aten::str", [message], tree)
         else:
             message = self.constant("")
-        return sugar.Raised(f"{thing.__module__}.{thing.__qualname__}", message)
+        name = thing.__qualname__.rpartition("<locals>.")[2]
+        return sugar.Raised(f"{thing.__module__}.{name}", message)
 
     def _super(self, tree):
         python_class = self.owner.python_class if self.owner is not None else None

@@ -1,7 +1,9 @@
 """Types of Python's classes: enumerations, named tuples, interfaces, and classes whose methods are compiled."""
 
+import builtins
 import enum
 import inspect
+import sys
 
 import cresset
 from cresset import nn
@@ -57,16 +59,12 @@ class Classes:
     def _named_tuple(self, python):
         hints = getattr(python, "__annotations__", {})
         defaults = getattr(python, "_field_defaults", {})
-        made = []
-        for field in python._fields:
-            hint = hints.get(field, cresset.Tensor)
-            if isinstance(hint, str):
-                import sys
-
-                scope = vars(sys.modules.get(python.__module__)) if python.__module__ in sys.modules else {}
-                made.append(annotating.from_text(hint, scope, self.class_type))
-            else:
-                made.append(annotating.from_python(hint, self.class_type))
+        module = sys.modules.get(python.__module__)
+        scope = annotating.Lookup(vars(module) if module is not None else {}, vars(builtins))
+        made = [
+            annotating.from_python(hints.get(field, cresset.Tensor), self.class_type, names=scope)
+            for field in python._fields
+        ]
         name = self.free_name(_qualified_name(python))
         self.classes[python] = types.NamedTupleType(
             name, python._fields, made, python, [defaults[f] for f in python._fields if f in defaults]
@@ -149,9 +147,10 @@ class Classes:
     def _method(self, owner, name, python, definition=None):
         def compile(function):
             own = next((base for base in owner.python_class.__mro__ if vars(base).get(name) is python), None)
-            compile_into(
-                self, function, definition or read(python), self_type=owner, defined_in=own or owner.python_class
-            )
+            found = definition or read(python)
+            # The class's own name, which is not there yet where the class is compiled by its decorator.
+            found.names.tables = (*found.names.tables, {owner.python_class.__name__: owner.python_class})
+            compile_into(self, function, found, self_type=owner, defined_in=own or owner.python_class)
 
         return Function(f"{owner.qualified_name}.{name}", owner=owner, compile=compile, original=python)
 

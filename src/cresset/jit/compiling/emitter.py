@@ -179,6 +179,8 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                     if isinstance(type, types.NoneType)
                     else self.graph.insert("prim::unchecked_cast", [variable.meaning], [type]).output()
                 )
+                if _NAMED.match(name) and cast.node().kind() != "prim::Constant":
+                    cast.setDebugName(name)
                 self.variables[name] = Variable(cast, variable.declared, variable.root)
 
     # ---- blocks
@@ -410,7 +412,12 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         if isinstance(type, types.BoolType):
             return value.node().attributes["value"] if value.node().kind() == "prim::Constant" else value
         if isinstance(type, types.ClassType) and "__bool__" in type.methods:
-            return self.call_method(value, "__bool__", [], {}, tree)
+            found = self.call_method(value, "__bool__", [], {}, tree)
+            if not isinstance(found.type(), types.BoolType):
+                raise self.error(
+                    tree, f"expected a bool expression for condition but found {found.type().annotation_str}"
+                )
+            return found
         try:
             return self.operator("aten::Bool", [value], tree)
         except CompileError:

@@ -8,17 +8,14 @@ class CompileError(RuntimeError):
         super().__init__(range, message)
         self.range, self.message, self.chain = range, message, []
 
-    def called_from(self, name, range):
-        """Note that `name` was being compiled because of a call at `range`."""
-        self.chain.append((name, range))
+    def called_from(self, name, caller, range):
+        """Note that `name` was being compiled because `caller` calls it at `range`."""
+        self.chain.append((name, caller, range))
 
     def __str__(self):
         text = f"\n{self.message}:\n{self.range.highlight() if self.range is not None else ''}"
-        for name, range in self.chain:
-            text += (
-                f"'{name}' is being compiled since it was called from '{range.filename}', line "
-                f"{range.file_line}\n{range.highlight()}"
-            )
+        for name, caller, range in self.chain:
+            text += f"'{name}' is being compiled since it was called from '{caller}'\n{range.highlight()}"
         return text
 
 

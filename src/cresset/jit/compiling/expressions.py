@@ -130,7 +130,7 @@ class Expressions:
         wanted = optional_of(wanted)
         key, value = (wanted.key, wanted.value) if isinstance(wanted, types.DictType) else (None, None)
         if None in tree.keys:
-            raise NotSupportedError(self.source.range_of(tree), "dict unpacking aren't supported")
+            raise NotSupportedError(self.source.range_of(tree), "Dict expansion (`{**dict}`) is not supported")
         keys, values = [self.emit_value(k, key) for k in tree.keys], [self.emit_value(v, value) for v in tree.values]
         self.place(tree)
         if key is None:

@@ -150,7 +150,7 @@ _NOTHING = object()
 
 def _hinted(unit, definition, hint, tree, place):
     if hint is not _NOTHING and not isinstance(hint, str):
-        return annotating.from_python(hint, unit.class_type, place)
+        return annotating.from_python(hint, unit.class_type, place, definition.names)
     if isinstance(hint, str):
         return annotating.from_text(hint, definition.names, unit.class_type, place)
     return annotating.from_tree(tree, definition.names, unit.class_type, place) if tree is not None else None
@@ -214,8 +214,13 @@ def compile_into(unit, function, definition, self_type=None, given=None, loose=F
         raise CompileError(definition.place, f"'{name}' is nested too deeply to be compiled") from None
     returned = emitter.variables.get("$return")
     graph.setInsertPoint(graph.block())
-    value = returned.meaning if returned is not None else emitter.constant(None)
     final = emitter.result_type or types.NoneType()
+    if returned is not None:
+        value = returned.meaning
+    elif types.NoneType().isSubtypeOf(final) or result is None:
+        value = emitter.constant(None)
+    else:  # no way leads to the end
+        value = graph.insert("prim::Uninitialized", (), [final]).output()
     for one in emitter.result_values:
         one.setType(final)
     graph.registerOutput(value)

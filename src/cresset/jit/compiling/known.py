@@ -76,8 +76,10 @@ for _name, _kind in {
         }.get(kind)
         if already is not None and len(args) == 1 and isinstance(args[0].type(), already):
             return args[0]
-        if isinstance(args[0].type(), types.ClassType) and kind == "aten::str" and "__str__" in args[0].type().methods:
-            return emitter.call_method(args[0], "__str__", [], {}, tree)
+        if already is not None and isinstance(args[0].type(), types.ClassType):
+            magic = f"__{already.__name__.removesuffix('Type').lower()}__".replace("string", "str")
+            if magic in args[0].type().methods:
+                return emitter.call_method(args[0], magic, [], {}, tree)
         if kind == "prim::abs" and isinstance(args[0].type(), types.TensorType):
             kind = "aten::abs"
         if kind == "aten::sum" and isinstance(args[0].type(), types.TupleType):

@@ -252,7 +252,7 @@ def carry_out(emitter, step):
         return graph.insert("prim::ListConstruct", [value] * length, [formal]).output()
     if how == "tuple":
         formal, value = rest
-        parts = graph.insert("prim::TupleUnpack", [value], value.type().elements()).outputs()
+        parts = parts_of_tuple(emitter, value)
         parts = [carry_out(emitter, convert_plan(part, formal.element, None, {}, True)) for part in parts]
         return graph.insert("prim::ListConstruct", parts, [formal]).output()
     if how == "list":
@@ -262,6 +262,16 @@ def carry_out(emitter, step):
     kind, value, result = rest
     schema = aten_table.find(kind) if "." in kind else aten_table.overloads(kind)[0]
     return graph.insert(kind.partition(".")[0], [value], [result], schema=schema).output()
+
+
+def parts_of_tuple(emitter, value):
+    """The parts of a tuple; those of one that is made here are known, so that it need not be made."""
+    node = value.node()
+    if node.kind() == "prim::TupleConstruct":
+        return node.inputs()
+    if node.kind() == "prim::Constant":
+        return [emitter.constant(*each) for each in zip(node.attributes["value"], value.type().elements(), strict=True)]
+    return emitter.graph.insert("prim::TupleUnpack", [value], value.type().elements()).outputs()
 
 
 def default_constant(emitter, formal, value, length=None):

@@ -169,12 +169,17 @@ class Members:
             return found
         if name in type.failed:
             raise self.error(tree, f"Module '{_short(type)}' has no attribute '{name}' ({type.failed[name]})")
-        what = "Module" if type.is_module else "Tried to access nonexistent attribute or method"
+        if type.is_module and not isinstance(type, types.InterfaceType):
+            raise self.error(tree, f"Module '{_short(type)}' has no attribute '{name}'")
+        in_class = type.python_class is not None and name in vars(type.python_class)
         raise self.error(
             tree,
-            f"Module '{_short(type)}' has no attribute '{name}'"
-            if type.is_module
-            else f"{what} '{name}' of type '{type.annotation_str}'.",
+            f"'{type.annotation_str}' object has no attribute or method '{name}'. "
+            + (
+                f"'{name}' is defined as a class attribute, which is not supported. Make it an attribute of the object"
+                if in_class
+                else "Did you forget to initialize an attribute in __init__()?"
+            ),
         )
 
     def _constant_member(self, type, name, tree):
@@ -207,6 +212,12 @@ class Members:
             raise self.error(tree, f"Assigning to a constant, '{name}' of {_short(type)}")
         if name not in type.attributes:
             if self.owner is type and not type.is_module and self.in_init:
+                if self.graph.insertPoint() is not self.graph.block():
+                    raise self.error(
+                        tree,
+                        "First assignment cannot be in a control-flow block. Initialize the field at the top level "
+                        "first",
+                    )
                 type.attributes[name] = value.type()
             else:
                 raise self.error(

@@ -5,10 +5,11 @@ import ast
 from ...graph import types
 from ..frontend import NotSupportedError, UnsupportedNodeError
 from . import sugar
-from .matching import Mismatch, carry_out, convert_plan
+from .matching import Mismatch, carry_out, convert_plan, parts_of_tuple
 from .sugar import Variable, is_value
 
 MOST = 2**63 - 1
+_LITERALS = {"prim::ListConstruct": "List", "prim::DictConstruct": "Dict", "prim::TupleConstruct": "Tuple"}
 _AUGMENTED = {
     ast.Add: ("aten::add", "aten::add_"), ast.Sub: ("aten::sub", "aten::sub_"), ast.Mult: ("aten::mul", "aten::mul_"),
     ast.Div: ("aten::div", "aten::div_"),
@@ -209,7 +210,7 @@ class Statements:
         if isinstance(wanted, types.TupleType) and isinstance(value.type(), types.TupleType):
             kinds = value.type().elements()
             if len(kinds) == len(wanted.elements()) and any(type(kind) is types.NumberType for kind in kinds):
-                parts = self.graph.insert("prim::TupleUnpack", [value], kinds).outputs()
+                parts = parts_of_tuple(self, value)
                 parts = [self.fit_result(*pair, tree) for pair in zip(parts, wanted.elements(), strict=True)]
                 return self.graph.insert("prim::TupleConstruct", parts, [wanted]).output()
         try:
@@ -419,9 +420,12 @@ class Statements:
             try:
                 return carry_out(self, convert_plan(value, wanted, None, {}, convert))
             except Mismatch:
+                literal = _LITERALS.get(value.node().kind())
                 raise self.error(
                     tree,
-                    (
+                    f"Expected an annotation of type {literal} but got {wanted.annotation_str}"
+                    if literal is not None
+                    else (
                         f"Variable is annotated with type {wanted.annotation_str} but is being assigned to a value of "
                         f"type {value.type().annotation_str}"
                     ),
@@ -467,10 +471,8 @@ class Statements:
         else:
             value = self.value(meaning, tree)
             self.place(tree)
-            if value.node().kind() == "prim::TupleConstruct":
-                parts = value.node().inputs()
-            elif isinstance(value.type(), types.TupleType):
-                parts = self.graph.insert("prim::TupleUnpack", [value], value.type().elements()).outputs()
+            if isinstance(value.type(), types.TupleType):
+                parts = parts_of_tuple(self, value)
             elif isinstance(value.type(), types.ListType) and count is not None:
                 return self.graph.insert("prim::ListUnpack", [value], [value.type().element] * count).outputs()
             elif isinstance(value.type(), types.TensorType) and count is not None:
@@ -512,6 +514,10 @@ class Statements:
     def emit_Delete(self, tree):
         for target in tree.targets:
             if isinstance(target, ast.Subscript):
+                if isinstance(target.slice, ast.Slice):
+                    raise self.error(
+                        target, "del statements only support deletion at a single index, slicing is not supported"
+                    )
                 self.place(tree)
                 self.operator("aten::Delete", [self.emit_value(target.value), self.emit_value(target.slice)], tree)
             elif isinstance(target, ast.Name):

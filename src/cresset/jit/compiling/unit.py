@@ -10,6 +10,8 @@ from cresset import nn
 from ...graph import types
 from ...graph.function import Function, FunctionSchema
 from ...ops import aten_table, namespaces
+from .. import emit_hooks
+from ..frontend import FrontendError
 from ..marks import _get_fn_overloads, _qualified_name, is_ignored_fn, is_ours, should_drop
 from . import annotating, sugar
 from .builtins import definition_of, kind_of, tensor_definition
@@ -81,15 +83,19 @@ class Unit(Classes, Modules):
                     place, f"function '{function.name}' is called recursively. Recursive calls are not supported"
                 )
             return function
+        caller = self.compiling[-1] if self.compiling else None
         self.compiling.append(function)
         try:
-            return function.ensure_defined()
+            function.ensure_defined()
         except CompileError as problem:
             if place is not None:
-                problem.called_from(function.name, place)
+                problem.called_from(_short_name(function), _short_name(caller) if caller else place.filename, place)
             raise
         finally:
             self.compiling.pop()
+        if function.owner is None:
+            emit_hooks.function_made(function)
+        return function
 
     def ignored(self, python, self_type=None):
         """The Function of one that is left to Python: its signature, and it."""
@@ -99,9 +105,18 @@ class Unit(Classes, Modules):
         except Exception:
             if not should_drop(python):
                 raise
-            arguments, result = [], types.AnyType()
+            arguments, result = [], self._declared_result(definition)
         schema = FunctionSchema(definition.name, arguments, result or types.TensorType())
         return Function(_qualified_name(unwrapped(python)), schema, python=python)
+
+    def _declared_result(self, definition):
+        """What a function says it gives, where its parameters have no types; anything where that has none either."""
+        if definition.tree.returns is None:
+            return types.AnyType()
+        try:
+            return annotating.from_tree(definition.tree.returns, definition.names, self.class_type)
+        except CompileError:
+            return types.AnyType()
 
     def as_function(self, thing):
         """The Function behind a scripted function, else None."""
@@ -150,6 +165,10 @@ class Unit(Classes, Modules):
         if isinstance(thing, types.Type):
             return emitter.make_object(thing, args, kwargs, tree)
         if inspect.isclass(thing):
+            if is_ignored_fn(thing):
+                raise FrontendError(
+                    emitter.source.range_of(tree), f"Cannot instantiate class '{thing.__name__}' in a script function"
+                )
             found = self.class_type(thing)
             return emitter.make_object(found, args, kwargs, tree) if found is not None else None
         if isinstance(thing, nn.Module):
@@ -246,3 +265,9 @@ def _without_hints(function):
         __defaults__, __kwdefaults__, __annotations__ = function.__defaults__, function.__kwdefaults__, {}
 
     return Plain
+
+
+def _short_name(function):
+    """`name` of a function, `Class.name` of a method."""
+    owner = function.owner
+    return f"{owner.qualified_name.rpartition('.')[2]}.{function.name}" if owner is not None else function.name
