@@ -1,4 +1,4 @@
-"""torch.monitor: events that a program logs, the handlers that see them, and statistics that are logged by intervals."""
+"""torch.monitor: events that a program logs, the handlers that see them, and statistics of intervals."""
 
 import contextlib
 import enum

@@ -13,7 +13,8 @@ OF_PYTORCH = {
     "_classes.py", "_guards.py", "_ops.py",
     "_tensor.py",
     "_tensor_str.py", "_utils.py", "_VF.py", "_vmap_internals.py",
-    "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "monitor.py", "mps.py", "mtia.py",
+    "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "monitor.py",
+    "mps.py", "mtia.py",
     "overrides.py", "package.py", "quantization.py", "random.py", "return_types.py", "special.py", "storage.py",
     "torch_version.py", "types.py", "version.py", "xpu.py",
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """How many calls of a model several threads make in a second."""
 
+import contextlib
 import random
 import threading
 import time
@@ -87,13 +88,16 @@ class ThroughputBenchmark:
             profiler_output_path: a file for the trace of the calls that are measured.
         """
         if not self._inputs:
-            raise RuntimeError("ThroughputBenchmark: please provide benchmark inputs: did you forget to call add_input()?")
+            raise RuntimeError("ThroughputBenchmark: there are no inputs; add_input() takes them")
         if num_calling_threads > 1 and not hasattr(self._module, "graph"):  # it is not scripted
             warnings.warn("ThroughputBenchmark: calls of a model in Python wait for each other (GIL)", stacklevel=2)
-        begin = threading.Barrier(num_calling_threads + 1)
+        profiler = cresset.autograd.profiler.profile(enabled=bool(profiler_output_path))
+        begin = threading.Barrier(num_calling_threads + 1, profiler.__enter__)
         lock, left, failed = threading.Lock(), iter(range(num_iters)), []
 
-        def call(draw=random.SystemRandom()):  # noqa: B008: the program's own random numbers stay as they are
+        draw = random.SystemRandom()  # the program's own random numbers stay as they are
+
+        def call():
             args, kwargs = draw.choice(self._inputs)
             self._module(*args, **kwargs)
 
@@ -111,18 +115,16 @@ class ThroughputBenchmark:
 
         modes = cresset.enable_grad if cresset.is_grad_enabled() else cresset.no_grad
         threads = [threading.Thread(target=work, args=(modes,)) for _ in range(num_calling_threads)]
-        profiler = cresset.autograd.profiler.profile(enabled=bool(profiler_output_path))
         for thread in threads:
             thread.start()
-        with profiler:
-            try:
-                begin.wait()
-            except threading.BrokenBarrierError:
-                pass  # what failed is told below
-            began = time.perf_counter()
-            for thread in threads:
-                thread.join()
-            took = time.perf_counter() - began
+        with contextlib.suppress(threading.BrokenBarrierError):  # what failed is told below
+            begin.wait()
+        began = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        took = time.perf_counter() - began
+        if profiler.enabled and profiler.entered:
+            profiler.__exit__(None, None, None)
         if failed:
             raise next((error for error in failed if not isinstance(error, threading.BrokenBarrierError)), failed[0])
         if profiler_output_path:
