@@ -10,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python="$(command -v "${PYTHON:-python3}")"
+case "$python" in /*) ;; *) python="$PWD/$python" ;; esac
 for program in aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb cmake ninja; do
   command -v "$program" > /dev/null || { echo "arm64: $program is not here" >&2; exit 1; }
 done

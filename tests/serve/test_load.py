@@ -11,10 +11,11 @@ import types
 import pytest
 
 from cresset import cli
+from cresset.serve import drive as load_driver
 from cresset.serve import load
 from cresset.serve.capacity import carried, search
 from cresset.serve.drive import Connection, Drive, LoadError, same
-from cresset.serve.load import bodies_for, doubts, percentile
+from cresset.serve.load import bodies_for, describe, doubts, percentile
 
 
 def test_it_drives_load_and_prints_percentiles(server, capsys):
@@ -172,7 +173,8 @@ def test_a_request_larger_than_the_socket_takes_is_sent_in_parts():
 def test_it_says_when_the_client_was_the_bottleneck():
     def found(cores, late, p99):
         client = {"cores": cores, "late_ms": {"p99": late}}
-        return {"requests": 9, "statuses": {200: 9}, "client": client, "milliseconds": {"p99": p99}, "machine": None}
+        run = {"requests": 9, "statuses": {200: 9}, "unsent": 0, "milliseconds": {"p99": p99}}
+        return {**run, "client": client, "machine": None}
 
     assert not list(doubts(found(0.3, 0.1, 0.3))) and not list(doubts(found(0.3, 1.0, 20.0)))
     assert "took 97% of a core" in next(doubts(found(0.97, 0.0, 1.0)))
@@ -181,8 +183,21 @@ def test_it_says_when_the_client_was_the_bottleneck():
     assert refused.startswith("4 of 9 requests were refused")
 
 
+def test_requests_that_were_never_sent_are_told_apart_from_those_without_an_answer(monkeypatch):
+    monkeypatch.setattr(load_driver, "PATIENCE", 0.2)
+
+    def answer(number):
+        time.sleep(0.05)
+        return ANSWER % (3, b"yes")
+
+    drive = driven(answer, 0.2, rate=200)
+    assert drive.unsent == drive.lost - 1 > 20  # and one was sent
+    (words,) = (words for words in doubts(describe(drive)) if "never sent" in words)
+    assert words.startswith(f"{drive.unsent} of the lost requests were never sent")
+
+
 def test_it_says_when_the_machine_was_the_bottleneck(server, capsys):
-    calm = {"requests": 9, "statuses": {200: 9}, "milliseconds": {"p99": 0.3}}
+    calm = {"unsent": 0, "requests": 9, "statuses": {200: 9}, "milliseconds": {"p99": 0.3}}
     calm["client"] = {"cores": 0.3, "late_ms": {"p99": 0.1}}
     assert not list(doubts({**calm, "machine": {"cores": 2, "busy": 1.5, "stolen": 0.002}}))
     (busy,) = doubts({**calm, "machine": {"cores": 2, "busy": 1.98, "stolen": 0.0}})

@@ -26,6 +26,7 @@ import time
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)\r\n", re.IGNORECASE)
 CLOSING = re.compile(rb"\r\nconnection:\s*close\r\n", re.IGNORECASE)
 NAP = 1e-4  # seconds between two wake-ups at least
+PATIENCE = 60.0  # seconds for answers after the end of a run
 SAMPLES = 300  # of the backlog, in a run at a rate
 MAX_KNOWN = 256  # forms of one answer that are remembered: sums in another order end in other digits
 
@@ -83,6 +84,7 @@ class Drive:
         self.latencies, self.late = array.array("f"), array.array("f")
         self.statuses = collections.Counter()
         self.lost = self.wrong = self.asked = self.counted = 0
+        self.unsent = 0  # of the lost ones, those for which no connection was free until the end
         self.waiting = collections.deque()  # (number, due) for which no connection was free
         self.backlog = []  # requests that were due and not answered, at equal distances of time
         self.since, self.took, self.cores = math.inf, 0.0, 0.0
@@ -271,14 +273,15 @@ class Drive:
 
     def finish(self):
         """Wait for the answers that are still to come."""
-        end = time.perf_counter() + 60
+        end = time.perf_counter() + PATIENCE
         while (self.waiting or len(self.free) < len(self.open)) and self.open and time.perf_counter() < end:
             while self.waiting and self.free:
                 self.send(self.free.pop(), *self.waiting.popleft())
             self.listen(0.05)
         for connection in [connection for connection in self.open if connection.number is not None]:
             self.disconnect(connection)
-        self.lost += len(self.waiting)
+        self.unsent = len(self.waiting)
+        self.lost += self.unsent
 
 
 def same(body, expected):

@@ -17,7 +17,7 @@ import urllib.request
 import cresset
 
 from . import capacity
-from .drive import Drive, LoadError
+from .drive import PATIENCE, Drive, LoadError
 
 STEP = 10.0  # seconds at most of each rate that is tried
 LINES = 256  # connections at least where requests come by themselves: they are to wait in the server, not here
@@ -131,6 +131,7 @@ def describe(drive):
         "milliseconds": milliseconds(drive.latencies),
         "statuses": dict(sorted(drive.statuses.items())),
         "lost": drive.lost,
+        "unsent": drive.unsent,
         "wrong": drive.wrong,
         "client": {"cores": round(drive.cores, 3), "late_ms": milliseconds(drive.late)},
         "machine": drive.machine,
@@ -150,6 +151,11 @@ def doubts(found):
     refused = sum(count for status, count in found["statuses"].items() if status >= 300)
     if refused:
         yield f"{refused} of {found['requests']} requests were refused; rate and latencies are those of the others"
+    if found["unsent"]:
+        yield (
+            f"{found['unsent']} of the lost requests were never sent: no connection was free for them until "
+            f"{PATIENCE:g} s after the end, as the server does not carry this rate or is gone"
+        )
     cores, late, p99 = found["client"]["cores"], found["client"]["late_ms"]["p99"], found["milliseconds"]["p99"]
     if cores > 0.9:
         yield f"the client took {cores:.0%} of a core, all that one thread can: the server may be faster than this"
