@@ -222,6 +222,22 @@ def test_the_backward_of_group_norm_is_one_operator_where_only_its_result_is_use
     assert "aten::_group_norm_backward" in names and not names & {"aten::rsqrt", "aten::mean", "aten::sub"}
 
 
+@pytest.mark.parametrize("norm", ["instance_norm", "batch_norm", "group_norm"])
+def test_an_incoming_gradient_in_another_order_gives_what_one_in_order_gives(norm):
+    x = cresset.arange(72.0, dtype=cresset.float64).remainder(7).reshape(2, 4, 3, 3).requires_grad_()
+    weight = cresset.arange(4.0, dtype=cresset.float64).requires_grad_()
+    upstream = cresset.arange(72.0, dtype=cresset.float64).remainder(5).reshape(3, 3, 2, 4)
+    call = {
+        "instance_norm": lambda: F.instance_norm(x, weight=weight),
+        "batch_norm": lambda: F.batch_norm(x, None, None, weight, training=True),
+        "group_norm": lambda: F.group_norm(x, 2, weight),
+    }[norm]
+    permuted = cresset.autograd.grad((call().permute(2, 3, 0, 1) * upstream).sum(), (x, weight))
+    in_order = cresset.autograd.grad(call(), (x, weight), upstream.permute(2, 3, 0, 1).contiguous())
+    for one, other in zip(permuted, in_order, strict=True):
+        cresset.testing.assert_close(one, other)
+
+
 def test_running_statistics_are_updated_by_those_of_a_batch():
     mean, var = cresset.zeros(1), cresset.ones(1)
     found = cresset.batch_norm_update_stats(cresset.tensor([[1.0], [3.0]]), mean, var, 0.5)
