@@ -14,6 +14,8 @@ def stream(d, n):
     return d.datapipes.iter.IterableWrapper(range(n))
 
 
+STAYING = {"num_workers": 1, "persistent_workers": True}
+
 ORDERS = {
     "random": lambda t, d: list(d.RandomSampler(range(50))),
     "random with replacement": lambda t, d: list(d.RandomSampler(range(50), replacement=True, num_samples=70)),
@@ -26,12 +28,20 @@ ORDERS = {
     "random_split": lambda t, d: [list(part.indices) for part in d.random_split(range(11), [0.5, 0.3, 0.2])],
     "a shuffled loader": lambda t, d: [b.tolist() for b in d.DataLoader(range(20), batch_size=3, shuffle=True)],
     "two epochs": lambda t, d: [[b.tolist() for b in loader] for loader in [d.DataLoader(range(9), 2, True)] * 2],
+    "epochs of workers that stay": lambda t, d: [
+        [[b.tolist() for b in loader] for loader in [d.DataLoader(range(9), 2, True, **workers)] * 3]
+        for workers in (STAYING, {**STAYING, "generator": t.Generator().manual_seed(3)})
+    ],
     "a loader, then the global generator": lambda t, d: [
         len(list(d.DataLoader(range(9), 2, True))),
         t.rand(2).tolist(),
     ],
     "a shuffled pipe": lambda t, d: list(stream(d, 30).shuffle(buffer_size=7).batch(4)),
     "a shuffled pipe with keys": lambda t, d: list(d.datapipes.map.SequenceWrapper(range(9)).shuffle()),
+    "epochs of pipes in workers that stay, then the global generator": lambda t, d: [
+        [list(map(int, loader)) for loader in [d.DataLoader(stream(d, 9).shuffle(), None, **STAYING)] * 3],
+        t.rand(2).tolist(),
+    ],
     "two epochs of pipes": lambda t, d: [
         list(loader) for loader in [d.DataLoader(stream(d, 9).shuffle().zip(stream(d, 9).shuffle()), None)] * 2
     ],

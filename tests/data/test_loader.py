@@ -218,10 +218,10 @@ class TestMemory:
 
 
 class TestResuming:
-    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("workers", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}])
     def test_continues_at_the_next_batch(self, workers):
         def make():
-            return DataLoader(Noisy(), batch_size=3, shuffle=True, num_workers=workers)
+            return DataLoader(Noisy(), batch_size=3, shuffle=True, **workers)
 
         cresset.manual_seed(4)
         whole = make()

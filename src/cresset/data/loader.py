@@ -366,7 +366,8 @@ class _Iterator(_BaseDataLoaderIter):
         self._loader = weakref.ref(loader)  # to tell it where the epoch stands: the loader may be gone
         self._begin_epoch(loader)
 
-    def _begin_epoch(self, loader):
+    def _begin_epoch(self, loader, seed=None):
+        """Take up the order of an epoch, and its seed, which is drawn unless it is given."""
         self._finished, self._num_yielded, self._place, skipped = False, 0, 0, 0
         self._tasks = self._drawn_at_start = 0
         self._order_ended = False
@@ -375,7 +376,7 @@ class _Iterator(_BaseDataLoaderIter):
         if resume is not None and resume["start"] is not None:
             self._start, skipped = resume["start"], resume["batches"]
             with _Start.put_back(loader, self._start):
-                self._draw_order(loader)
+                self._draw_order(loader, self._start.get("seed"))
                 # As much of the order as was drawn then, ahead of what was given: a sampler may draw as it goes.
                 first = (
                     list(itertools.islice(self._sampler_iter, resume.get("drawn", skipped + 1)))
@@ -391,14 +392,14 @@ class _Iterator(_BaseDataLoaderIter):
                 self._place = sum(len(batch) if loader._auto_collation else 1 for batch in first[:skipped])
                 self._sampler_iter = itertools.chain(first[skipped:], self._sampler_iter)
         else:
-            self._start = _Start.take(loader)
-            self._draw_order(loader)
+            self._start = {**_Start.take(loader), "seed": seed}
+            self._draw_order(loader, seed)
         self._skip_in_stream = skipped if _is_stream(loader) else 0
 
-    def _draw_order(self, loader):
+    def _draw_order(self, loader, seed):
         self._sampler_iter = iter(loader._index_sampler)
         self._pipe_seed = loading.seed_of_epoch(loader.generator) if isinstance(loader.dataset, IterDataPipe) else None
-        self._base_seed = drawn_seed(loader.generator)
+        self._base_seed = drawn_seed(loader.generator) if seed is None else seed
 
     def _drawn(self):
         """How many batches of the order the sampler was asked for so far."""
@@ -437,8 +438,8 @@ class _Iterator(_BaseDataLoaderIter):
 class _SingleProcessDataLoaderIter(_Iterator):
     """Fetches in this process."""
 
-    def _begin_epoch(self, loader):
-        super()._begin_epoch(loader)
+    def _begin_epoch(self, loader, seed=None):
+        super()._begin_epoch(loader, seed)
         if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
             loading.shared(loader.dataset)
         if self._pipe_seed is not None:
@@ -469,10 +470,10 @@ class _MultiProcessingDataLoaderIter(_Iterator):
         self._start_workers(loader)
         self._fill()
 
-    def _draw_order(self, loader):
-        super()._draw_order(loader)
-        if self._pipe_seed is not None:
-            drawn_seed(loader.generator)  # PyTorch's workers draw once more, for nothing; what follows is drawn alike
+    def _draw_order(self, loader, seed):
+        super()._draw_order(loader, seed)
+        if self._pipe_seed is not None and seed is None:
+            drawn_seed(loader.generator)  # PyTorch's new workers draw once more, for nothing; what follows is alike
 
     def _start_workers(self, loader):
         context = loader.multiprocessing_context or multiprocessing.get_context()
@@ -529,7 +530,8 @@ class _MultiProcessingDataLoaderIter(_Iterator):
             for worker in self._workers:
                 while worker.outstanding:
                     worker.receive()
-            self._begin_epoch(loader)
+            # Nothing is drawn for workers that are there, as in PyTorch: the loader's generator goes on with the order.
+            self._begin_epoch(loader, seeding.sample_seed(self._base_seed, -1))
             self._announce_epoch()
         self._fill()
 
