@@ -1,5 +1,4 @@
 // Scans on the device: cumulative sums, products, extremes and log-sum-exps along one dimension.
-#include "cuda/look_back.h"
 #include "cuda/reduction.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
@@ -8,36 +7,41 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int64_t kBlock = 256, kResident = 4;  // as in scan.cuh
+constexpr int64_t kBlock = 256, kItems = 8, kTile = kBlock * kItems, kResident = 4;  // as in scan.cuh
 enum Scan : int { kSum, kProduct, kLogSumExp, kLargest, kSmallest };
 
-const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT",    "COMPUTED", "RESULT",
-                                                    "KERNEL",    "LOOKS_BACK", "TIMES",    "VECTOR"};
-const KernelFamily kRows("scan.cuh", "scan_rows", kMacros, {"--fmad=true", "-DALIGNED=0"});
-const KernelFamily kAlignedRows("scan.cuh", "scan_rows", kMacros, {"--fmad=true", "-DALIGNED=1"});
+const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT", "COMPUTED", "RESULT", "KERNEL", "ALIGNED"};
+const KernelFamily kRows("scan.cuh", "scan_rows", kMacros, {"--fmad=true"});
 const KernelFamily kColumns("scan.cuh", "scan_columns", kMacros, {"--fmad=true"});
 
 // Along the last dimension; `indices` may be undefined.
 void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, const Tensor& indices, int64_t rows,
                int64_t n) {
   const Place place(x.device());
-  const int64_t wanted = kResident * properties(place.device).multiprocessors,
-                vector = std::min<int64_t>(16 / size_of(x.dtype()), 8);
-  const int most = static_cast<int>(std::min<int64_t>(4, (scan == kLogSumExp ? 8 : 16) / vector));
-  // The longest tile that a row, or that all rows for all multiprocessors, are enough for.
-  const bool few = rows < wanted / 2 && n >= 2 * kBlock * vector;
-  int times = 1;
-  const auto tiles_of = [&](int t) { return divide_up(n, kBlock * vector * t); };
-  while (times < most && (few ? rows * tiles_of(2 * times) >= wanted : n > kBlock * vector * times)) times *= 2;
-  const LookBack back(rows, few ? tiles_of(times) : 0, x.device());
+  const int64_t wanted = kResident * properties(place.device).multiprocessors;
+  int64_t chunks = 1, chunk = n;
+  if (rows < wanted / 2 && n >= 8 * kTile) {
+    chunk = divide_up(n, std::min(divide_up(wanted, rows), n / (4 * kTile)));
+    chunk = divide_up(chunk, kTile) * kTile;
+    chunks = divide_up(n, chunk);
+  }
   void* const places = indices.defined() ? indices.bytes() : nullptr;
-  bool aligned = n % vector == 0;
+  bool aligned = n % kItems == 0;
   for (const void* p : {static_cast<void*>(x.bytes()), static_cast<void*>(y.bytes()), places})
     aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
-  (aligned ? kAlignedRows : kRows)
-      .launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0, few, times, static_cast<int>(vector)},
-              few ? std::min(wanted, rows * back.slots.tiles) : rows, kBlock, 0, x.bytes(), y.bytes(), places,
-              back.tickets(), back.slots, rows, n, tiles_of(times));
+  void* totals = nullptr;
+  Tensor scratch;
+  if (chunks > 1) {
+    const int64_t sizes[] = {rows * chunks, 16};  // no value is larger
+    scratch = empty(sizes, Dtype::u8, x.device());
+    totals = scratch.bytes();
+  }
+  for (const int only_totals : {1, 0}) {
+    if (only_totals && chunks == 1) continue;
+    kRows.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0, aligned}, rows * chunks, kBlock, 0,
+                 x.bytes(), y.bytes(), places, totals, rows, n, chunk, static_cast<int32_t>(chunks),
+                 static_cast<int32_t>(only_totals));
+  }
 }
 
 void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, const Tensor& out,
@@ -61,7 +65,7 @@ void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, con
   const Tensor x = contiguous(input);
   const Place place(x.device());
   void* const places = indices.defined() ? indices.bytes() : nullptr;
-  kColumns.launch(place, {static_cast<int>(scan), x.dtype(), computed, out.dtype(), 1, false, 1, 1},
+  kColumns.launch(place, {static_cast<int>(scan), x.dtype(), computed, out.dtype(), 1, false},
                   divide_up(columns, kBlock), kBlock, 0, x.bytes(), out.bytes(), places, columns, l.n, l.inner);
 }
 

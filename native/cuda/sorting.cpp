@@ -8,7 +8,6 @@
 #include "cuda/compact.h"
 #include "cuda/extremes.h"
 #include "cuda/indexed_walk.h"
-#include "cuda/look_back.h"
 #include "cuda/radix_sort.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
@@ -29,7 +28,6 @@ const KernelFamily kPick("sorting.cuh", "pick_from_sorted", {"T"}, {"-DMIDDLE"})
 const KernelFamily kPickOne("sorting.cuh", "pick_from_rows", {"T", "ITEMS"}, {"-DONE"});
 const KernelFamily kMode("sorting.cuh", "mode_of_sorted", {"T"}, {"-DMODE"});
 const KernelFamily kStarts("sorting.cuh", "group_starts", {"T", "PLAIN"}, {"-DSTARTS"});
-const KernelFamily kRuns("sorting.cuh", "first_of_runs", {"T", "ALIGNED"}, {"-DRUNS"});
 const KernelFamily kColumn("sorting.cuh", "column_keys", {"T"}, {"-DCOLUMN"});
 const KernelFamily kSliceStarts("sorting.cuh", "slice_starts", {"T"}, {"-DSLICE_STARTS"});
 const KernelFamily kGroups("sorting.cuh", "group_facts", {"T"}, {"-DGROUPS"});
@@ -243,6 +241,10 @@ Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bo
   const Device device = x.device();
   const int64_t n = x.size(0), one = 1;
   const CountedFlags flags(starts);
+  // Elements in their own order are those at the starts, and where these lie is a question of the counts alone.
+  if (!positions.defined() && x.dim() == 1 && !wants_inverse && !wants_counts) {
+    return {flags.elements(x), empty({{0}}, Dtype::i64, device), empty({{0}}, Dtype::i64, device)};
+  }
   const Tensor begins = flags.places({&n, 1}, {&one, 1});  // where each group begins, in the order of the groups
   const int64_t groups = begins.numel();
   Dims sizes = x.sizes();
@@ -295,34 +297,13 @@ void run_unique(Call& c) {
   }
   give_groups(c, group(r.x, positions, starts, c.boolean(2), c.boolean(3), t.sizes()));
 }
-// The first element of each run of equal ones.
-Tensor first_of_runs(const Place& place, const Tensor& x) {
-  const Device device = x.device();
-  const int64_t n = x.numel(), size = size_of(x.dtype()), tiles = divide_up(n, kBlock * (size > 4 ? 8 : 16));
-  const bool aligned = reinterpret_cast<uintptr_t>(x.bytes()) % 16 == 0;
-  const LookBack back(1, tiles, device);
-  const Tensor room = empty({{n}}, x.dtype(), device), count = empty({}, Dtype::i64, device);
-  kRuns.launch(place, {x.dtype(), aligned}, std::min<int64_t>(tiles, 4 * properties(place.device).multiprocessors),
-               kBlock, 0, x.bytes(), room.bytes(), count.bytes(), back.tickets(), back.slots, n, tiles);
-  const int64_t found = item(count).integer;
-  const Tensor firsts = view_of(room, {{found}}, {{1}}, 0);
-  if (2 * found >= n) return firsts;
-  const Tensor alone = empty({{found}}, x.dtype(), device);  // most of the room is free again
-  copy_into(alone, firsts);
-  return alone;
-}
-
 void run_unique_consecutive(Call& c) {
   const Tensor t = c.tensor(0), input = contiguous_on_device(t);
   const Rows r(view_of(input, {{input.numel()}}, {{1}}, input.offset()), 0);
   if (!fits(r)) return execute_on_host(c, t.device());
   const Place place(t.device());
+  const Tensor starts = empty({{r.n()}}, Dtype::u8, t.device());
   const int64_t n = r.n();
-  if (n && !c.boolean(1) && !c.boolean(2)) {
-    const Tensor none = empty({{0}}, Dtype::i64, t.device());
-    return give_groups(c, {first_of_runs(place, r.x), none, none});
-  }
-  const Tensor starts = empty({{n}}, Dtype::u8, t.device());
   const int32_t has_nan = 0;
   char* none = nullptr;
   if (n)

@@ -128,10 +128,9 @@ KERNELS = {
               (0, 3, "c128", "c128", 1), (1, 11, "u8", "i64", 4))),
     ],
     "scan.cuh": [
-        (f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} ALIGNED=1 "
-         f"LOOKS_BACK={operation % 3 == 0:d} TIMES=2 VECTOR={vector}")
-        for kernel, operation, t, c, vector in ((0, 0, "bf16", "f32", 8), (1, 1, "i32", "i64", 1),
-            (0, 1, "c64", "c64", 2), (1, 2, "f64", "f64", 1), (0, 3, "f16", "f32", 8), (1, 4, "i64", "i64", 1))
+        f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} ALIGNED=1"
+        for kernel, operation, t, c in ((0, 0, "bf16", "f32"), (1, 1, "i32", "i64"), (0, 1, "c64", "c64"),
+            (1, 2, "f64", "f64"), (0, 3, "f16", "f32"), (1, 4, "i64", "i64"))
     ],
     "softmax.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} RESULT=dtype_{r} LOG={log} THREADS={threads} VECTOR={vector} PER={per}"
@@ -157,7 +156,6 @@ KERNELS = {
         "ONE T=dtype_i64 ITEMS=0", "ONE T=dtype_bf16 ITEMS=4", "SELECT T=dtype_f32", "SELECT T=dtype_i64",
         "MIDDLE T=dtype_bf16",
         "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8",
-        "RUNS T=dtype_i64 ALIGNED=1", "RUNS T=dtype_f16 ALIGNED=0",
         "COLUMN T=dtype_f32",
         "SLICE_STARTS T=dtype_bf16",
     ],

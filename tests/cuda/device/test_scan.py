@@ -80,16 +80,3 @@ def test_long_rows_are_scanned_in_chunks():
     for name in ("cummax", "cummin"):
         for got, expected in zip(getattr(x.cuda(), name)(1), getattr(x, name)(1), strict=True):
             assert cresset.equal(got.cpu(), expected)
-
-
-@pytest.mark.parametrize("n", [2048 * 31 + 5, 2048 * 33, 2048 * 1100])
-def test_tiles_of_one_row_wait_for_those_before(n):
-    """32 tiles of 2048 are a group, 1024 of them a span: Note [Looking back]."""
-    x = cresset.arange(n, dtype=cresset.int64) % 1001 - 500
-    assert cresset.equal(x.cuda().cumsum(0).cpu(), x.cumsum(0))
-
-
-def test_sums_of_floats_have_the_same_bits_on_every_run():
-    x = numbers((1 << 18,), "float32").cuda()
-    first = x.cumsum(0)
-    assert all(cresset.equal(x.cumsum(0), first) for _ in range(5))

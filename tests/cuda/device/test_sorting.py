@@ -148,12 +148,3 @@ def test_the_largest_of_long_rows_are_found_in_pieces(shape):
 def test_rows_of_four_thousand_are_sorted_by_a_block():
     x = torch.randint(0, 900, (7, 3001), generator=torch.Generator().manual_seed(6)).float()
     agree(lambda x: x.sort(1, stable=True), x)
-
-
-@pytest.mark.parametrize("dtype", ["int64", "float32", "uint8", "float64"])
-@pytest.mark.parametrize("values", [2, 1000])
-def test_runs_of_many_tiles(values, dtype):
-    x = torch.randint(0, values, (300001,), generator=torch.Generator().manual_seed(7)).to(getattr(torch, dtype))
-    agree(lambda x: x.unique_consecutive(), x)
-    agree(lambda x: x.unique_consecutive(), x.sort().values)  # few runs
-    agree(lambda x: x[1:].unique_consecutive(), x)  # not at a multiple of 16 bytes

@@ -13,7 +13,7 @@ struct ShuffleWords {
   uint32_t words[N];
 };
 
-// The value of the lane whose number differs by the bits of `mask`, or lies `by` lanes before, or is `lane`.
+// The value of the lane whose number differs by the bits of `mask`, or lies `by` lanes before.
 template <class A>
 CRESSET_INLINE A shuffle_xor(const A& a, int mask) {
   using Parts = ShuffleWords<sizeof(A) / 4>;
@@ -30,15 +30,6 @@ CRESSET_INLINE A shuffle_up(const A& a, int by) {
 #pragma unroll
   for (int i = 0; i < static_cast<int>(sizeof(A) / 4); ++i)
     parts.words[i] = __shfl_up_sync(kWholeWarp, parts.words[i], by);
-  return __builtin_bit_cast(A, parts);
-}
-template <class A>
-CRESSET_INLINE A shuffle_from(const A& a, int lane) {
-  using Parts = ShuffleWords<sizeof(A) / 4>;
-  Parts parts = __builtin_bit_cast(Parts, a);
-#pragma unroll
-  for (int i = 0; i < static_cast<int>(sizeof(A) / 4); ++i)
-    parts.words[i] = __shfl_sync(kWholeWarp, parts.words[i], lane);
   return __builtin_bit_cast(A, parts);
 }
 

@@ -1,18 +1,16 @@
-// Scans: cumulative sums, products, log-sum-exps and extremes. A block scans a row tile by tile; the tiles of long rows
-// among few are many blocks' (Note [Looking back] in look_back.cuh). Along another dimension than the last, a thread
-// has a column.
+// Scans: cumulative sums, products, log-sum-exps and extremes. A block scans a row tile by tile; a long row among few
+// is split into chunks, whose totals are made first. Along another dimension than the last, a thread has a column.
 //
 // -D options: OPERATION (0 sum, 1 product, 2 log-sum-exp, 3 largest, 4 smallest), ELEMENT, COMPUTED, RESULT, KERNEL (0
-// rows, 1 columns), LOOKS_BACK, TIMES (vectors that a thread has of a tile), VECTOR (their elements), ALIGNED (they can
-// be loaded and stored whole).
+// rows, 1 columns), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
 #pragma once
-#include "look_back.cuh"
+#include "block.cuh"
 
 using T = ELEMENT;
 using C = COMPUTED;
 using R = RESULT;
-constexpr int kBlock = 256, kWarps = kBlock / 32;
-constexpr int kResident = LOOKS_BACK ? 3 : 4;  // blocks of a multiprocessor at a time
+constexpr int kBlock = 256, kWarps = kBlock / 32, kItems = 8;
+constexpr int kResident = 4;  // blocks of a multiprocessor at a time: a long row has a chunk for each of them
 
 // ---------------------------------------------------------------- values
 // `joined` takes a run of elements and the run behind it.
@@ -72,130 +70,104 @@ CRESSET_INLINE void store(const Value& v, R* y, int64_t* indices, int64_t at) {
 // ---------------------------------------------------------------- rows
 
 #if KERNEL == 0
-constexpr int kTile = kBlock * VECTOR * TIMES;
-
-// What a thread has of a tile: a warp has neighboring elements, and its lanes take vectors of them by turns. Beyond the
-// end nothing is read.
-struct Loaded {
-  Vector<T, VECTOR> vectors[TIMES];
+// What stands before this thread's value in the block, and what all threads have together.
+struct Around {
+  Value before, all;
 };
-CRESSET_INLINE Loaded loaded_from(const T* row, int64_t at, int64_t n) {
-  Loaded loaded;
+CRESSET_INLINE Around around(const Value& mine, Value* parts) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  Value inclusive = mine;
 #pragma unroll
-  for (int j = 0; j < TIMES; ++j, at += 32 * VECTOR) {
-    if (ALIGNED && at + VECTOR <= n) {
-      loaded.vectors[j] = load_vector<VECTOR>(row + at);
-      continue;
-    }
-#pragma unroll
-    for (int k = 0; k < VECTOR; ++k)
-      if (at + k < n) loaded.vectors[j][k] = row[at + k];
+  for (int by = 1; by < 32; by *= 2) {
+    const Value other = shuffle_up(inclusive, by);
+    if (lane >= by) inclusive = joined(other, inclusive);
   }
+  const Value left = shuffle_up(inclusive, 1);
+  __syncthreads();  // the memory may be in use from the call before
+  if (lane == 31) parts[warp] = inclusive;
+  __syncthreads();
+  Around result{neutral(), neutral()};
+#pragma unroll 1
+  for (int w = 0; w < kWarps; ++w) {
+    if (w == warp) result.before = result.all;
+    result.all = joined(result.all, parts[w]);
+  }
+  if (lane > 0) result.before = joined(result.before, left);
+  return result;
+}
+
+// The elements of a thread in a tile that begins at `at`; beyond the end nothing is read.
+CRESSET_INLINE Vector<T, kItems> items_at(const T* row, int64_t at, int64_t end) {
+  if (ALIGNED && at + kItems <= end) return load_vector<kItems>(row + at);
+  Vector<T, kItems> loaded;
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (at + k < end) loaded[k] = row[at + k];
   return loaded;
 }
 
-// With LOOKS_BACK blocks take tiles of all rows by tickets; without, a block has a row, tile by tile. The next tile is
-// on its way while one is scanned.
+// Grid: chunks, rows. With `totals` null a row is one chunk. With `only_totals` the total of each chunk is stored;
+// without, the totals of the chunks before are where a chunk begins.
 extern "C" __global__ void __launch_bounds__(kBlock, OPERATION <= 2 ? kResident : 1)
-    scan_rows(const T* x, R* y, int64_t* indices, unsigned long long* tickets, const LookBack back, int64_t rows,
-              int64_t n, int64_t tiles) {
+    scan_rows(const T* x, R* y, int64_t* indices, Value* totals, int64_t rows, int64_t n, int64_t chunk, int32_t chunks,
+              int32_t only_totals) {
   after_earlier_work();
-  __shared__ __align__(16) char bytes[(kWarps + 1) * sizeof(Value)];
-  __shared__ int64_t taken;
+  __shared__ __align__(16) char bytes[kWarps * sizeof(Value)];
   auto* parts = reinterpret_cast<Value*>(bytes);
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t units = rows * tiles, first = warp * (32 * VECTOR * TIMES) + lane * VECTOR;
-  int64_t unit = blockIdx.x * tiles;
-  if (LOOKS_BACK) {
-    if (threadIdx.x == 0) taken = static_cast<int64_t>(atomicAdd(tickets, 1ull));
-    __syncthreads();
-    unit = taken;
-    __syncthreads();
-    if (unit >= units) return;
-  }
-  int64_t row = unit / tiles, tile = unit - row * tiles;
-  Loaded next = loaded_from(x + row * n, tile * kTile + first, n);
+  const int64_t row = blockIdx.x / chunks, number = blockIdx.x % chunks;
+  const int64_t begin = number * chunk, end = begin + chunk < n ? begin + chunk : n;
   Value carry = neutral();
-  for (bool more = true; more;) {
-    const Loaded loaded = next;
-    const int64_t this_row = row, this_tile = tile, begin = tile * kTile + first;
-    int64_t ticket = 0;
-    if (LOOKS_BACK && threadIdx.x == 0) ticket = static_cast<int64_t>(atomicAdd(tickets, 1ull));
-    Value before[TIMES], sum = neutral();  // of the warp's elements
-#pragma unroll
-    for (int j = 0; j < TIMES; ++j) {
-      Value mine = neutral();
-#pragma unroll
-      for (int k = 0; k < VECTOR; ++k) {
-        const int64_t at = begin + j * 32 * VECTOR + k;
-        if (at >= n) continue;
-        const Value value = value_of(convert<C>(loaded.vectors[j][k]), at);
-        mine = k == 0 ? value : joined(mine, value);
-      }
-#pragma unroll
-      for (int by = 1; by < 32; by *= 2) {
-        const Value other = shuffle_up(mine, by);
-        if (lane >= by) mine = joined(other, mine);
-      }
-      const Value left = shuffle_up(mine, 1);
-      before[j] = lane > 0 ? joined(sum, left) : sum;
-      sum = joined(sum, shuffle_from(mine, 31));
+  if (totals && !only_totals)
+    for (int64_t first = 0; first < number; first += kBlock) {
+      const int64_t at = first + threadIdx.x;
+      carry = joined(carry, around(at < number ? totals[row * chunks + at] : neutral(), parts).all);
     }
-    if (lane == 0) parts[warp] = sum;
-    if (threadIdx.x == 0) taken = ticket;
-    __syncthreads();
-    Value ahead = neutral(), all = neutral();
-#pragma unroll 1
-    for (int w = 0; w < kWarps; ++w) {
-      if (w == warp) ahead = all;
-      all = joined(all, parts[w]);
-    }
-    if (LOOKS_BACK) {
-      unit = taken;
-      more = unit < units;
-      row = unit / tiles;
-      tile = unit - row * tiles;
-    } else {
-      more = ++tile < tiles;
-    }
-    if (more) next = loaded_from(x + row * n, tile * kTile + first, n);
-#if LOOKS_BACK
-    if (warp == 0) {
-      const Value found = back.before(this_row, this_tile, all, neutral());
-      if (lane == 0) parts[kWarps] = found;
-    }
-    __syncthreads();
-    carry = parts[kWarps];
-#endif
-    ahead = joined(carry, ahead);
+#if OPERATION <= 2
+  if (only_totals) {  // in any order: a thread's own first
+    Value mine = neutral();
+#pragma unroll 2
+    for (int64_t at = begin + threadIdx.x * kItems; at < end; at += kBlock * kItems) {
+      const Vector<T, kItems> loaded = items_at(x + row * n, at, end);
 #pragma unroll
-    for (int j = 0; j < TIMES; ++j) {
-      const int64_t at = begin + j * 32 * VECTOR, place = this_row * n + at;
-      Value value = joined(ahead, before[j]);
-      Vector<R, VECTOR> out;
-      Vector<int64_t, VECTOR> places;
-#pragma unroll
-      for (int k = 0; k < VECTOR; ++k) {
-        if (at + k >= n) continue;
-        value = joined(value, value_of(convert<C>(loaded.vectors[j][k]), at + k));
-        store(value, out.values, places.values, k);
-      }
-      if (ALIGNED && at + VECTOR <= n) {
-        store_vector(y + place, out);
-        if (OPERATION > 2) store_vector(indices + place, places);
-        continue;
-      }
-#pragma unroll
-      for (int k = 0; k < VECTOR; ++k) {
-        if (at + k >= n) continue;
-        y[place + k] = out[k];
-        if (OPERATION > 2) indices[place + k] = places[k];
-      }
+      for (int k = 0; k < kItems; ++k)
+        if (at + k < end) mine = joined(mine, value_of(convert<C>(loaded[k]), at + k));
     }
-    if (LOOKS_BACK) continue;
-    carry = joined(carry, all);
-    __syncthreads();
+    const Value all = around(mine, parts).all;
+    if (threadIdx.x == 0) totals[row * chunks + number] = all;
+    return;
   }
+#endif
+  Vector<T, kItems> next = items_at(x + row * n, begin + threadIdx.x * kItems, end);
+  for (int64_t tile = begin; tile < end; tile += kBlock * kItems) {
+    const int64_t at = tile + threadIdx.x * kItems;
+    const bool whole = ALIGNED && at + kItems <= end;
+    const Vector<T, kItems> loaded = next;
+    next = items_at(x + row * n, at + kBlock * kItems, end);  // on its way while this tile is scanned
+    Value values[kItems];
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      values[k] = at + k < end ? value_of(convert<C>(loaded[k]), at + k) : neutral();
+      if (k > 0) values[k] = joined(values[k - 1], values[k]);
+    }
+    const Around a = around(values[kItems - 1], parts);
+    if (!only_totals) {
+      const Value before = joined(carry, a.before);
+      if (whole) {
+        Vector<R, kItems> out;
+        Vector<int64_t, kItems> places;
+#pragma unroll
+        for (int k = 0; k < kItems; ++k) store(joined(before, values[k]), out.values, places.values, k);
+        store_vector(y + row * n + at, out);
+        if (indices) store_vector(indices + row * n + at, places);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kItems; ++k)
+          if (at + k < end) store(joined(before, values[k]), y, indices, row * n + at + k);
+      }
+    }
+    carry = joined(carry, a.all);
+  }
+  if (only_totals && threadIdx.x == 0) totals[row * chunks + number] = carry;
 }
 #endif
 

@@ -1,5 +1,5 @@
 // Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, ONE,
-// MIDDLE, MODE, STARTS, GROUPS, RUNS, COLUMN, SLICE_STARTS: which kernel is wanted. All sorts are stable.
+// MIDDLE, MODE, STARTS, GROUPS, COLUMN, SLICE_STARTS: which kernel is wanted. All sorts are stable.
 #pragma once
 #include "digits.cuh"
 #include "ordered_keys.cuh"
@@ -316,10 +316,6 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 #endif
 
-#if defined(RUNS) || defined(STARTS) && PLAIN
-CRESSET_INLINE bool differ(T a, T b) { return convert<opmath<T>>(a) != convert<opmath<T>>(b); }
-#endif
-
 #ifdef STARTS
 // Where a new group begins: among sorted keys where the key changes, or with PLAIN among elements where the element
 // does. Every nan is a group.
@@ -329,95 +325,10 @@ extern "C" __global__ void __launch_bounds__(256)
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= n) return;
 #if PLAIN
-  starts[i] = i == 0 || differ(x[i], x[i - 1]);
+  starts[i] = i == 0 || convert<opmath<T>>(x[i]) != convert<opmath<T>>(x[i - 1]);
 #else
   starts[i] = i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == all_ones<T>);
 #endif
-}
-#endif
-
-#ifdef RUNS
-#include "look_back.cuh"
-
-struct Count {
-  int64_t value;
-};
-CRESSET_INLINE Count joined(const Count& a, const Count& b) { return {a.value + b.value}; }
-
-constexpr int kVector = sizeof(T) > 2 ? vector_length<T> : 8, kTimes = (sizeof(T) > 4 ? 8 : 16) / kVector,
-              kRunTile = kSortBlock * kVector * kTimes;
-
-// The first element of each run of equal ones, and how many there are, in one pass: Note [Looking back] in
-// look_back.cuh. A warp has neighboring elements, its lanes take vectors of them by turns. ALIGNED: x can be read so.
-extern "C" __global__ void __launch_bounds__(kSortBlock, 4)
-    first_of_runs(const T* x, T* out, int64_t* count, unsigned long long* tickets, const LookBack back, int64_t n,
-                  int64_t tiles) {
-  after_earlier_work();
-  __shared__ T staged[kRunTile];
-  __shared__ uint32_t sums[kSortWarps];
-  __shared__ int64_t taken, begin;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const uint32_t below = (1u << lane) - 1;
-  while (true) {
-    if (threadIdx.x == 0) taken = static_cast<int64_t>(atomicAdd(tickets, 1ull));
-    __syncthreads();
-    const int64_t tile = taken;
-    if (tile >= tiles) return;
-    const int64_t first = tile * kRunTile + warp * (32 * kVector * kTimes) + lane * kVector;
-    Vector<T, kVector> vectors[kTimes];
-    T left[kTimes];
-#pragma unroll
-    for (int j = 0; j < kTimes; ++j) {
-      const int64_t at = first + j * 32 * kVector;
-      if (at < n) left[j] = x[at > 0 ? at - 1 : 0];
-      if (ALIGNED && at + kVector <= n) {
-        vectors[j] = load_vector<kVector>(x + at);
-        continue;
-      }
-#pragma unroll
-      for (int k = 0; k < kVector; ++k)
-        if (at + k < n) vectors[j][k] = x[at + k];
-    }
-    uint32_t places[kTimes], found[kTimes], sum = 0;  // of the warp: where a vector's firsts go, and which they are
-#pragma unroll
-    for (int j = 0; j < kTimes; ++j) {
-      const int64_t at = first + j * 32 * kVector;
-      places[j] = sum;
-      found[j] = 0;
-#pragma unroll
-      for (int k = 0; k < kVector; ++k) {
-        const bool is_first =
-            at + k < n && (at + k == 0 || differ(vectors[j][k], k ? vectors[j][k > 0 ? k - 1 : 0] : left[j]));
-        const uint32_t with = __ballot_sync(kWholeWarp, is_first);
-        if (is_first) found[j] |= 1u << k;
-        places[j] += static_cast<uint32_t>(__popc(with & below));
-        sum += static_cast<uint32_t>(__popc(with));
-      }
-    }
-    if (lane == 0) sums[warp] = sum;
-    __syncthreads();
-    uint32_t ahead = 0, all = 0;
-#pragma unroll
-    for (int w = 0; w < kSortWarps; ++w) {
-      if (w == warp) ahead = all;
-      all += sums[w];
-    }
-#pragma unroll
-    for (int j = 0; j < kTimes; ++j) {
-      uint32_t to = ahead + places[j];
-#pragma unroll
-      for (int k = 0; k < kVector; ++k)
-        if (found[j] >> k & 1) staged[to++] = vectors[j][k];
-    }
-    if (warp == 0) {
-      const Count own{all}, before = back.before(0, tile, own, Count{0});
-      if (lane == 0) begin = before.value;
-      if (lane == 0 && tile == tiles - 1) *count = before.value + all;
-    }
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < all; i += kSortBlock) out[begin + i] = staged[i];
-    __syncthreads();
-  }
 }
 #endif
 
