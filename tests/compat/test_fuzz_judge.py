@@ -331,6 +331,15 @@ REFUSED = {
         cresset,
         "div",
     ),
+    "a second derivative in half precision": (
+        [
+            "v0 = values((3,), 'float16', 5).requires_grad_()",
+            "v1 = t.autograd.grad(t.special.i0(v0).sum(), v0, create_graph=True)[0]",
+            "v1.sum().backward()",
+        ],
+        cresset.Tensor,
+        "sum",
+    ),
     "a number for a half, beside one that the line makes": (
         ["v0 = t.full((), 0.5, dtype=t.float16)", "v1 = t.addcdiv(v0, -0.5, values((), 'float16', 0))"],
         cresset,

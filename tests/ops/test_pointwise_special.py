@@ -142,6 +142,19 @@ def hermite(x, n):
     return last
 
 
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16])
+@pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e"])
+def test_bessel_functions_have_second_derivatives_in_half_precision(name, dtype):
+    def second(dtype):
+        x = cresset.tensor([-2.0, -0.5, 0.25, 1.5], dtype=dtype, requires_grad=True)
+        first = cresset.autograd.grad(getattr(cresset.special, name)(x).sum(), x, create_graph=True)[0]
+        return cresset.autograd.grad(first.sum(), x)[0]
+
+    got, eps = second(dtype), cresset.finfo(dtype).eps
+    assert got.dtype == dtype
+    assert got.tolist() == pytest.approx(second(cresset.float64).tolist(), rel=8 * eps, abs=eps)
+
+
 def legendre(x, n):
     before, last = 0.0, 1.0
     for k in range(n):

@@ -65,6 +65,10 @@ def helpers(t):
             return total - (total - apart.abs().amax(-1)).detach()
         return t.linalg.vector_norm(apart.masked_fill(is_same[..., None], 1), p, -1).masked_fill(is_same, 0)
 
+    def bessel(name, x):
+        """In single precision."""
+        return getattr(t.special, name)(x.float()).to(x.dtype)
+
     def addcmul(x, one, other, value):
         return t.addcmul(x, wide(one), wide(other), value=value)
 
@@ -154,6 +158,7 @@ def helpers(t):
         "pdist": pdist,
         "cdist": cdist,
         "batch_norm": batch_norm,
+        "bessel": bessel,
         "cross_entropy_of_logarithms": cross_entropy_of_logarithms,
         "alone": alone,
         "vmap": vmap,
@@ -371,6 +376,7 @@ WAYS = [
     (r"more than one element of the written-to tensor", of_a_copy),
     (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),
     (r"Found dtype \w+ but expected Byte", last(r"t\.clamp\((v\d+)(.*), out=(\S+)\)$", r"fill(\3, t.clamp(\1.to(t.int64)\2))")),
+    (r"i1e?_backward. not implemented", anywhere(r"t\.special\.(i[01]e?)\(", r"bessel('\1', ")),
     (r"not implemented for '(Half|BFloat16|ComplexHalf)'", lambda steps: (steps, steps)),
     (r"UntypedStorage' (object )?has no attribute", last(r"(copy[.](?:deep)?copy|through_\w+)\((.*?)(, weights_only=\w+)?\)(\['a'\])?$", r"carried(lambda x: \1(x\3), \2)\4")),
     (r"derivative for aten::remainder", anywhere(rf"(?<== )({NUMBER})(?= % v)", r"t.tensor(\1)")),

@@ -408,6 +408,8 @@ KNOWN = [
         "of nan and infinities: what the LAPACK at hand makes of them"),
     (r"functional_call\(|m\d+\(", r"only torch raised NotImplementedError: \"bernoulli_scalar_cpu_\" not implemented for 'Complex\w+'; as PyTorch another way$", r"complex",
         "dropout of complex numbers"),
+    (r"backward\(|[.](grad|hessian|jvp|vjp|hvp|vhp)\(|special[.]i1e?\(", r"only torch raised NotImplementedError: \"i1e?_backward\" not implemented for '(Half|BFloat16)'; as PyTorch another way$", r"float16", ("PyTorch has no derivative of the Bessel "
+                                                                                                                                                                                                               "function i1 in halves")),
     (r"[.]log_ndtr\(", r"only torch raised NotImplementedError: \"log_ndtr_cpu\" not implemented for '(Half|BFloat16)'; as PyTorch another way$", r"float16",
         "PyTorch has no log_ndtr of halves"),
     (r"[.]linalg[.]\w+\(", r"only cresset raised NotImplementedError: linalg[.]\w+: Low precision dtypes not supported", r"<\([^)]*\b0\b",
