@@ -1,7 +1,6 @@
 """`cresset serve`: options and the configuration become settings; uvicorn runs the front."""
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -93,9 +92,10 @@ async def main(models, settings, splits, config, listening, state):
     import uvicorn
 
     from .application import make_application
+    from .garbage import collect_while_quiet
     from .registry import Registry
 
-    registry = Registry(settings)
+    registry, collecting = Registry(settings), None
     config.app = make_application(registry, settings)
     try:
         await registry.register_all(models)
@@ -106,11 +106,13 @@ async def main(models, settings, splits, config, listening, state):
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         log("listening", url=f"http://{shown}:{port}", models=sorted(registry.models), token=settings.token is not None)
-        gc.collect()
-        gc.freeze()  # what is here now stays: collections need not look at it
+        config.load()  # so that it is there before the first collection, which keeps what is there
+        collecting = asyncio.get_running_loop().create_task(collect_while_quiet(registry))
         state["serving"] = True
         await uvicorn.Server(config).serve(sockets=[listening])
     finally:
         state["serving"] = True
+        if collecting is not None:
+            collecting.cancel()
         await registry.stop()
     return 0

@@ -152,6 +152,10 @@ class Pool:
 
     # ---- requests
 
+    def has_requests(self):
+        """Whether some wait or are computed."""
+        return bool(self.queue) or any(worker.batches for worker in self.workers)
+
     def submit(self, description, body):
         """Queue a request; the future of (status, content type, headers, body)."""
         if self.closing:
@@ -278,7 +282,7 @@ class Pool:
         self.pump()
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
-        while (self.queue or any(worker.batches for worker in self.workers)) and loop.time() < end:
+        while self.has_requests() and loop.time() < end:
             await asyncio.sleep(0.01)
         for task in (self.sweeper, self.restarter):
             if task is not None:

@@ -115,9 +115,9 @@ class Exchange:
 
     def answer(self, answer):
         status, kind, headers, body = self.inference.counted(self.path.decode(), self.pool, self.start, answer)
+        protocol, self.protocol = self.protocol, None  # which has this exchange: nothing refers to itself (garbage.py)
         if self.disconnected:
             return
-        protocol = self.protocol
         if any(name == b"connection" for name, _ in headers):
             self.keep_alive = False
         found = (*protocol.server_state.default_headers, (b"content-type", kind), *headers)

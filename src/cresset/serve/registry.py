@@ -55,6 +55,11 @@ class Registry:
     def is_ready(self):
         return all(pool.ready_workers or not pool.wanted for pool in self.pools())
 
+    def is_quiet(self, seconds):
+        """Whether for so long no model was asked, and none is to answer."""
+        since = asyncio.get_running_loop().time() - seconds
+        return not any(pool.latest > since or pool.has_requests() for pool in self.pools())
+
     def model(self, name):
         if name not in self.models:
             raise Refused(404, f"there is no model {name[:100]!r}")
