@@ -80,6 +80,16 @@ def test_after_accumulation_the_optimizer_may_step():
     assert x.item() == 0 and x.grad is None
 
 
+def test_after_accumulation_a_hook_may_give_the_leaf_and_nothing_else():
+    x, y = leaf(1.0), leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.sub_(t.grad, alpha=0.5))
+    (x * 1).backward()
+    assert x.item() == 0.5
+    y.register_post_accumulate_grad_hook(lambda t: t + 1)
+    with pytest.raises(RuntimeError, match="should return None"):
+        (y * 1).backward()
+
+
 def test_hooks_of_a_node():
     x, seen = leaf(1.0), []
     y = x * 3

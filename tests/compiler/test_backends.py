@@ -1,9 +1,18 @@
 """Backends of one's own: they get graphs, their results are used, and Python's state is never stale."""
 
+import unittest
+
 import pytest
 
 import cresset
-from cresset._dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs
+from cresset._dynamo.testing import (
+    AotEagerAndRecordGraphs,
+    CompileCounter,
+    CompileCounterWithBackend,
+    EagerAndRecordGraphs,
+    make_test_cls_with_patches,
+    normalize_gm,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -205,3 +214,54 @@ def test_one_graph_serves_for_nested_tensors_of_any_lengths():
     assert len(seen) == 1
     assert doubled(cresset.eye(2).to_sparse()).to_dense().tolist() == [[2.0, 0.0], [0.0, 2.0]]
     assert len(seen) == 2
+
+
+def test_the_backend_where_none_is_named_can_be_another():
+    counter = CompileCounter()
+    try:
+        cresset.compiler.set_default_backend(counter)
+        assert cresset.compiler.get_default_backend() is counter
+        assert cresset.compile(lambda x: x + 1)(cresset.ones(1)).tolist() == [2.0]
+        assert cresset.compile(lambda x: x + 1, backend="eager")(cresset.ones(1)).tolist() == [2.0]
+        assert counter.frame_count == 1
+        cresset.compiler.set_default_backend("nobody")
+        with pytest.raises(RuntimeError, match="Invalid backend: 'nobody'"):
+            cresset.compile(lambda x: x + 1)
+        with pytest.raises(TypeError, match="backend must be a string or callable"):
+            cresset.compiler.set_default_backend(3)
+    finally:
+        cresset.compiler.set_default_backend(None)
+    assert cresset.compiler.get_default_backend() == "inductor"
+
+
+def test_graphs_of_functions_and_of_their_derivatives_are_kept():
+    backend, x = AotEagerAndRecordGraphs(), cresset.tensor([2.0], requires_grad=True)
+    cresset.compile(lambda x: (x * x).sum(), backend=backend)(x).backward()
+    assert x.grad.tolist() == [4.0]
+    assert (len(backend.graphs), len(backend.fw_graphs), len(backend.bw_graphs)) == (1, 1, 1)
+
+
+def test_code_without_comments_and_spaces():
+    assert normalize_gm("a = 1  \n  # said\n\n\n\nb = 2\n") == "a = 1\n\nb = 2\n"
+
+
+def test_a_class_of_tests_is_varied_by_patches():
+    class Settings:
+        fast = False
+
+    class TestSetting(unittest.TestCase):
+        def setUp(self):
+            self.before = Settings.fast
+
+        def test_fast(self):
+            assert Settings.fast and not self.before
+
+        def test_slow(self):
+            assert not Settings.fast
+
+        test_slow.fails_fast = True
+
+    Fast = make_test_cls_with_patches(TestSetting, "Fast", "_fast", (Settings, "fast", True), xfail_prop="fails_fast")
+    assert Fast.__name__ == "FastTestSetting" and not hasattr(Fast, "test_slow")
+    result = unittest.defaultTestLoader.loadTestsFromTestCase(Fast).run(unittest.TestResult())
+    assert result.testsRun == 2 and not result.failures and len(result.expectedFailures) == 1 and not Settings.fast

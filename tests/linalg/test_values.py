@@ -115,6 +115,16 @@ def test_every_dtype_of_lapack_solves(dtype):
     assert X.dtype == dtype and close(X, cresset.tensor([[1], [2]]))
 
 
+@pytest.mark.parametrize("driver", ["gelsd", "gelss", "gelsy"])
+def test_the_rank_is_given_once_for_each_matrix_whatever_the_right_hand_sides(driver):
+    A, B = cresset.eye(2)[None], cresset.ones(3, 2, 1)
+    found = linalg.lstsq(A, B, driver=driver)
+    assert found.solution.shape == (3, 2, 1) and found.rank.tolist() == [2]
+    assert found.singular_values.tolist() == ([] if driver == "gelsy" else [[1.0, 1.0]])
+    assert linalg.lstsq(cresset.eye(2), B, driver=driver).rank.shape == ()
+    assert linalg.lstsq(A.expand(3, 2, 2), B[:1], driver=driver).rank.tolist() == [2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "driver",
     [

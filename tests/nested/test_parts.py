@@ -51,6 +51,11 @@ class TestViews:
         assert nt._is_view() and nt._base is values
         assert nt.view(2, -1, 1)._base is values and not (nt * 2)._is_view()
 
+    def test_narrow_tells_where_the_last_part_ends(self):
+        starts, lengths = cresset.tensor([0, 1]), cresset.tensor([2, 1])
+        nt = cresset.nested.narrow(cresset.arange(8).reshape(2, 4), 1, starts, lengths, layout=cresset.jagged)
+        assert nt.offsets().tolist() == [0, 5, 6] and nt.lengths().tolist() == [2, 1]
+
     def test_narrow_copies_nothing(self):
         buffer = cresset.arange(10.0).reshape(2, 5).clone()
         nt = cresset.nested.narrow(buffer, 1, cresset.tensor([0, 1]), cresset.tensor([2, 3]), layout=cresset.jagged)

@@ -101,7 +101,7 @@ def test_pools_and_parts_are_quantized():
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda x: cresset.quantize_per_tensor(x, 0.0, 0, cresset.qint8), "scale must be positive"),
+        (lambda x: cresset.quantize_per_tensor(x, 0.0, 0, cresset.qint8), "scale must not be zero"),
         (lambda x: cresset.quantize_per_tensor(x, 1.0, 300, cresset.quint8), "zero_point 300 is out of bounds"),
         (lambda x: cresset.quantize_per_tensor(x, 1.0, 0, cresset.int8), "expected torch.qint8"),
         (lambda x: cresset.quantize_per_tensor(x.double(), 1.0, 0, cresset.qint8), "expected a float32"),
@@ -216,3 +216,65 @@ def test_a_squeezed_tensor_keeps_its_scales():
 def test_quantized_dtypes_have_the_bounds_of_their_integers(dtype, bounds):
     info = cresset.iinfo(getattr(cresset, dtype))
     assert (info.min, info.max) == bounds
+
+
+def test_several_tensors_at_once_are_a_tuple():
+    parts = cresset.quantize_per_tensor(
+        [cresset.ones(1), cresset.ones(2)], cresset.tensor([0.5, 1.0]), cresset.tensor([0, 1]), cresset.quint8
+    )
+    assert isinstance(parts, tuple) and [p.int_repr().tolist() for p in parts] == [[2], [2, 2]]
+
+
+def test_a_scale_may_be_negative():
+    q = cresset.quantize_per_tensor(cresset.tensor([-1.0, 1.0]), -0.5, 3, cresset.quint8)
+    assert q.int_repr().tolist() == [5, 1] and q.tolist() == [-1.0, 1.0]
+
+
+def test_the_memory_is_that_of_the_integers():
+    q = cresset.quantize_per_tensor(cresset.arange(6.0).reshape(2, 3), 1.0, 0, cresset.quint8)
+    assert q.storage().dtype == cresset.quint8 and list(q.untyped_storage()) == [0, 1, 2, 3, 4, 5]
+    assert q[1].storage_offset() == 3 and q[1].data_ptr() == q.data_ptr() + 3
+    with pytest.raises(NotImplementedError, match="Cannot access storage"):
+        cresset.quantize_per_tensor(cresset.ones(2), 1.0, 0, cresset.quint4x2).untyped_storage()
+
+
+def test_another_order_of_memory():
+    q = cresset.quantize_per_tensor(cresset.rand(2, 3, 4, 5), 0.1, 0, cresset.qint8)
+    last = q.to(memory_format=cresset.channels_last)
+    assert last.stride() == (60, 1, 15, 3) and last.tolist() == q.tolist()
+    assert q.to("cpu") is q and q.to("cpu", copy=True).data_ptr() != q.data_ptr()
+
+
+def test_an_empty_tensor_with_a_scale_for_each_channel():
+    settings = {"scales": cresset.tensor([0.5, 1.0]), "zero_points": cresset.tensor([1, 2]), "dtype": cresset.qint8}
+    q = cresset._empty_per_channel_affine_quantized([3, 2], axis=1, **settings)
+    assert (q.shape, q.dtype, q.q_per_channel_axis()) == ((3, 2), cresset.qint8, 1)
+    assert q.q_per_channel_scales().tolist() == [0.5, 1.0] and q.q_per_channel_zero_points().tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="2 scales do not fit dimension 0"):
+        cresset._empty_per_channel_affine_quantized([3, 2], axis=0, **settings)
+
+
+class TestFunctions:
+    def test_normalization_by_given_statistics(self):
+        q = cresset.quantize_per_tensor(cresset.tensor([[[[0.0, 2.0]], [[2.0, 4.0]]]]), 1.0, 0, cresset.quint8)
+        weight, bias = cresset.tensor([1.0, 2.0]), cresset.tensor([0.0, 1.0])
+        mean, var = cresset.ones(2), cresset.ones(2)
+        y = cresset.quantized_batch_norm(q, weight, bias, mean, var, 0.0, 1.0, 1)
+        assert y.tolist() == [[[[-1.0, 1.0]], [[3.0, 7.0]]]]
+        with pytest.raises(RuntimeError, match="Weight must be provided"):
+            cresset.quantized_batch_norm(q, None, bias, mean, var, 0.0, 1.0, 1)
+        with pytest.raises(RuntimeError, match="Expect bias size to match C"):
+            cresset.quantized_batch_norm(q, weight, cresset.ones(3), mean, var, 0.0, 1.0, 1)
+        with pytest.raises(NotImplementedError, match="expected a quantized tensor"):
+            cresset.quantized_batch_norm(q.dequantize(), weight, bias, mean, var, 0.0, 1.0, 1)
+
+    @pytest.mark.parametrize("rank", [1, 2, 3])
+    def test_the_largest_of_each_window(self, rank):
+        x = cresset.rand(1, 2, *(4,) * rank)
+        q = cresset.quantize_per_tensor(x, 0.1, 3, cresset.quint8)
+        pool = getattr(cresset, f"quantized_max_pool{rank}d")
+        expected = getattr(cresset.nn.functional, f"max_pool{rank}d")(q.dequantize(), 2)
+        assert pool(q, [2] * rank).tolist() == expected.tolist()
+        assert pool(q, 2, 1, 1).shape == (1, 2, *(5,) * rank)
+        with pytest.raises(NotImplementedError, match="expected a quantized tensor"):
+            pool(x, 2)

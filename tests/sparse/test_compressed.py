@@ -137,6 +137,7 @@ def test_terms_of_a_product_can_be_reduced_otherwise():
         ("sum", [6.0, 8.0]),
         ("mean", [6.0, 8.0 / 3]),
         ("amax", [6.0, 10.0]),
+        ("max", [6.0, 10.0]),
         ("amin", [6.0, -6.0]),
     ):
         assert cresset.sparse.mm(s, right, reduce).flatten().tolist() == pytest.approx(expected)

@@ -7,14 +7,16 @@ import threading
 
 from ..nn import Module
 from . import backends, counting, regions
+from .backends import get_default_backend, set_default_backend
 from .explaining import explain
 from .fullgraph import one_graph
 from .stances import set_stance
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
-    "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "load_cache_artifacts",
-    "nested_compile_region", "reset", "save_cache_artifacts", "set_stance", "substitute_in_graph",
+    "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends",
+    "load_cache_artifacts", "nested_compile_region", "reset", "save_cache_artifacts", "set_default_backend",
+    "set_stance", "substitute_in_graph",
 ]  # fmt: skip
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -68,7 +70,7 @@ class OptimizedModule(Module):
 
 
 def compile(
-    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None,
+    model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, name=None,
     recompile_limit=None,
     isolate_recompiles=False, shapes_spec=None, disable=False,
 ):  # fmt: skip
@@ -83,7 +85,7 @@ def compile(
             `_dynamo.exc.Unsupported`, with the line.
         dynamic: for a backend of one's own: True lets what it made serve for all sizes.
         backend: a name, or a function of an fx GraphModule and a list of example inputs that gives a callable: its
-            results are used. "eager" and "aot_eager" compute at once.
+            results are used. "eager" and "aot_eager" compute at once. None: that of `compiler.set_default_backend`.
         mode: one of PyTorch's names. "reduce-overhead" and "max-autotune" launch what repeats itself on a CUDA device
             as graphs; with "max-autotune" matrix products take the fastest plan there, also one with other bits.
         options: settings of PyTorch's code generator, of which there is none; not together with `mode`.
@@ -100,7 +102,7 @@ def compile(
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"compile: Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    backend = backends.find(backend)
+    backend = backends.find(backends.get_default_backend() if backend is None else backend)
     if model is None:
         return lambda model: compile(
             model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,

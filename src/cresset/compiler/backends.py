@@ -14,6 +14,7 @@ EAGER = ("eager", "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_
 REPLAYED = ("reduce-overhead", "max-autotune")
 TUNED = ("max-autotune", "max-autotune-no-cudagraphs")
 _own = {}  # name -> (function, tags)
+_default = ["inductor"]  # what `compile` takes where no backend is named
 
 
 class InvalidBackend(TorchDynamoException):
@@ -58,6 +59,28 @@ def find(backend):
     if not callable(backend):
         raise RuntimeError(f"compile: backend should be a name or a function, got {type(backend).__name__}")
     return backend
+
+
+def set_default_backend(backend):
+    """Say which backend `compile` takes where none is named: a name, a function of one's own, or None for "inductor".
+
+    >>> cresset.compiler.set_default_backend("eager")
+    >>> cresset.compiler.get_default_backend()
+    'eager'
+    >>> cresset.compiler.set_default_backend(None)
+    """
+    if not (backend is None or isinstance(backend, str) or callable(backend)):
+        raise TypeError(f"backend must be a string or callable, got {type(backend)}")
+    _default[0] = "inductor" if backend is None else backend
+
+
+def get_default_backend():
+    """The backend that `compile` takes where none is named.
+
+    >>> cresset.compiler.get_default_backend()
+    'inductor'
+    """
+    return _default[0]
 
 
 def apply(backend, function, dynamic=None, recompile_limit=None, mode=None):

@@ -26,6 +26,9 @@ def sample_seed(epoch_seed, place):
 def seed_all(seed):
     """Set every generator that a sample might draw from."""
     cresset.default_generator.manual_seed(seed)
+    own = cresset.random.thread_safe_generator()
+    if own is not None:
+        own.manual_seed(seed)
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed & 0xFFFFFFFF)

@@ -150,6 +150,9 @@ def serve(plan, receive, reply, blocks, note, seed):
     """Fetch batch after batch until None arrives. `receive` gives tasks, `reply` takes (number, kind, what)."""
     where = f"in DataLoader worker {plan.kind} {plan.number}"
     fetcher = epoch_seed = None
+    if plan.kind == "thread":
+        cresset.random.begin_thread_generator()
+        cresset.random.thread_safe_generator().manual_seed(seed)
     _here.info = WorkerInfo(
         id=plan.number, num_workers=plan.workers, seed=seed, dataset=plan.dataset, worker_type=plan.kind
     )

@@ -392,6 +392,16 @@ class LeastSquares(BatchFunction):
         return gA, gB, None, None
 
 
+def _before_broadcast(found, own, batch):
+    """What was found for each matrix of a batch that was broadcast from the sizes `own`: once for each of those."""
+    if not found.numel():
+        return found
+    found = found[(0,) * (len(batch) - len(own))]
+    for dim, size in enumerate(own):
+        found = found.narrow(dim, 0, 1) if size == 1 else found
+    return found
+
+
 @autocast(cpu="float32")
 @with_out
 def lstsq(A, B, rcond=None, *, driver=None) -> Any:
@@ -430,11 +440,12 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
         )
     if of_vectors:
         B = B.unsqueeze(-1)
-    batch = cresset.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    own, batch = A.shape[:-2], cresset.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     m, n = A.shape[-2:]
     default = cresset.finfo(A.dtype).eps * max(m, n)
     X, residuals, rank, values = LeastSquares.apply(A, B, float(default if rcond is None else rcond), driver)
+    rank, values = _before_broadcast(rank, own, batch), _before_broadcast(values, own, batch)
     return return_types.linalg_lstsq((X.squeeze(-1) if of_vectors else X, residuals, rank, values))
 
 

@@ -185,16 +185,16 @@ def narrow(tensor, dim, start, length, layout=None):
     if _layout(layout) == cresset.strided or not tensor.is_contiguous():
         return from_items(parts, _layout(layout))
     size = tensor.shape[1]  # one after the other in memory, and so in one packed tensor
-    begins = cresset.tensor([*(i * size + s for i, s in enumerate(starts)), rows * size], dtype=cresset.int64)
+    begins = cresset.tensor([i * size + s for i, s in enumerate(starts)], dtype=cresset.int64)
     counts = cresset.tensor(lengths, dtype=cresset.int64)
     packed = tensor.flatten(0, 1)
-    ends = begins[:-1] + counts
-    if bool((ends[:-1] == begins[1:-1]).all()):
-        first, last = (int(begins[0]), int(ends[-1])) if rows else (0, 0)
-        begins = cresset.cat([begins[:-1], ends[-1:]]) - first
-        new = nested(packed[first:last], cresset.jagged, begins, 1)
+    ends = begins + counts
+    offsets = cresset.cat([begins, ends[-1:]]) if rows else begins.new_zeros(1)
+    if bool((ends[:-1] == begins[1:]).all()):
+        first, last = int(offsets[0]), int(offsets[-1])
+        new = nested(packed[first:last], cresset.jagged, offsets - first, 1)
     else:
-        new = nested(packed, cresset.jagged, begins, 1, counts)
+        new = nested(packed, cresset.jagged, offsets, 1, counts)
     new.__dict__["_source"] = tensor if tensor._base is None else tensor._base
     return new
 

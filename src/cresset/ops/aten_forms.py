@@ -75,6 +75,13 @@ def _empty_affine_quantized(size, **settings):
     return empty_quantized(size, **settings)
 
 
+def _empty_per_channel_affine_quantized(size, **settings):
+    """A quantized tensor with a scale for each channel, whose integers are not defined."""
+    from ..tensors.quantized import empty_quantized_per_channel
+
+    return empty_quantized_per_channel(size, **settings)
+
+
 def _unique(input, sorted=True, return_inverse=False):
     """The values that occur and, if asked for, which of them each element is."""
     values, places = cresset.unique(input, sorted, return_inverse=True)
@@ -536,6 +543,7 @@ forms = {
     "slow_conv_dilated3d": _windowed("conv3d", "stride", "padding", "dilation"),
     "_addmm_activation": lambda input, *args, **kwargs: input._addmm_activation(*args, **kwargs), "_unique": _unique,
     "_empty_affine_quantized": _empty_affine_quantized,
+    "_empty_per_channel_affine_quantized": _empty_per_channel_affine_quantized,
     "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax, "_masked_softmax": _masked_softmax,
     "_add_relu": _add_relu, "_add_relu_": _add_relu_, "_nested_tensor_from_mask": _nested_tensor_from_mask,
     "_debug_has_internal_overlap": _debug_has_internal_overlap, "_fft_c2c": _fft_c2c,

@@ -108,6 +108,59 @@ _of_quantized("q_per_channel_axis", "The dimension of the channels")
 _of_quantized("qscheme", "Whether there is one scale for all or one for each channel", is_function=False)
 
 
+# ---- layers without a class of their own
+
+
+def _needs_quantized(name, input):
+    if not input.is_quantized:
+        raise NotImplementedError(f"{name}: expected a quantized tensor, got {input.dtype}")
+
+
+@function
+def quantized_batch_norm(input, weight, bias, mean, var, eps, output_scale, output_zero_point):
+    """Normalization of quantized channels by given statistics, with a scale for the result.
+
+    >>> x = cresset.quantize_per_tensor(cresset.tensor([[[[0.0]], [[2.0]]]]), 0.5, 0, cresset.quint8)
+    >>> one, none = cresset.ones(2), cresset.zeros(2)
+    >>> cresset.quantized_batch_norm(x, one, none, one, one, 0.0, 0.5, 4).dequantize().flatten()
+    tensor([-1.,  1.])
+    """
+    _needs_quantized("quantized_batch_norm", input)
+    for name, given in (("Weight", weight), ("Bias", bias)):
+        if given is None:
+            raise RuntimeError(f"quantized_batch_norm: {name} must be provided")
+        if given.numel() != input.shape[1]:
+            raise RuntimeError(
+                f"quantized_batch_norm: Expect {name.lower()} size to match C, {given.numel()} against {input.shape[1]}"
+            )
+    normalize = cresset.ops.quantized.batch_norm
+    return normalize(input, weight, bias, mean, var, eps, output_scale, output_zero_point)
+
+
+def _max_pool_of_quantized(rank):
+    name = f"quantized_max_pool{rank}d"
+
+    def pool(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+        _needs_quantized(name, input)
+        from ..nn import functional  # upward: the largest of quantized tensors is found by nn.functional's rules
+
+        largest = getattr(functional, f"max_pool{rank}d")
+        return largest(input, kernel_size, stride or None, padding, dilation, ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = f"""The largest of each window of a quantized tensor, as nn.functional.max_pool{rank}d.
+
+    >>> x = cresset.quantize_per_tensor(cresset.ones({"2, " * rank}4), 0.5, 0, cresset.quint8)
+    >>> cresset.{name}(x, 2).int_repr().unique()
+    tensor([2], dtype=torch.uint8)
+    """
+    function(pool)
+
+
+for _rank in (1, 2, 3):
+    _max_pool_of_quantized(_rank)
+
+
 # ---- imitation
 
 

@@ -60,6 +60,7 @@ def reduced_product(matrix, dense, reduce):
     """The product of a CSR matrix and a dense one with the terms of each element reduced otherwise than by their
     sum."""
     check_matrices("sparse.mm", matrix, dense)
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"sparse.mm: reduce must be 'sum', 'mean', 'amax' or 'amin', got {reduce!r}")
     if (

@@ -142,6 +142,24 @@ class QuantizedTensor(InterpretedTensor):
     def itemsize(self):
         return self._integers.itemsize
 
+    def untyped_storage(self):
+        """The memory of the integers."""
+        if self._dtype == _native.quint4x2:  # integers lie one in a byte here, and two in PyTorch's memory
+            return super().untyped_storage()
+        return self._integers.untyped_storage()
+
+    def storage(self):
+        """The integers as a typed storage."""
+        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._dtype, _internal=True)
+
+    def storage_offset(self):
+        """Where the first integer is in the memory."""
+        return self._integers.storage_offset()
+
+    def data_ptr(self):
+        """The address of the first integer."""
+        return self._integers.data_ptr()
+
     def resize_(self, *size, memory_format=None):
         """Another shape, in place; what is in new elements is not defined."""
         self._need("resize_", False)
@@ -269,6 +287,24 @@ def empty_quantized(
     return quantized(integers, dtype, float(scale), int(zero_point))
 
 
+def empty_quantized_per_channel(
+    size, *, scales, zero_points, axis, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
+):
+    """A quantized tensor with a scale for each place of dimension `axis`, whose integers are not defined."""
+    if scales.numel() != zero_points.numel():
+        raise RuntimeError("number of elements in scales and zero_points must match")
+    if not 0 <= axis < len(size) or scales.numel() != size[axis]:
+        raise RuntimeError(
+            f"_empty_per_channel_affine_quantized: {scales.numel()} scales do not fit dimension {axis} of shape "
+            f"{tuple(size)}"
+        )
+    settings = {"layout": layout, "device": device, "pin_memory": pin_memory, "memory_format": memory_format}
+    integers = empty_quantized(size, dtype=dtype, **settings)._integers
+    if zero_points.is_floating_point():
+        return quantized(integers, dtype, scales.detach().float(), zero_points.detach().float(), axis)
+    return quantized(integers, dtype, scales.detach().double(), zero_points.detach().long(), axis)
+
+
 def held_by(dtype, who):
     """The dtype that holds the integers of a quantized one, with its bounds."""
     if str(dtype) not in HELD:
@@ -302,14 +338,14 @@ def rounded(numbers, scale, zero_point, dtype):
 def quantize_per_tensor(input, scale, zero_point, dtype):
     """See cresset.quantize_per_tensor."""
     if isinstance(input, (list, tuple)):
-        return [
+        return tuple(
             quantize_per_tensor(x, float(s), int(z), dtype) for x, s, z in zip(input, scale, zero_point, strict=True)
-        ]
+        )
     held, low, high = held_by(dtype, "quantize_per_tensor")
     scale, zero_point = float(scale), int(zero_point)
     check_float("quantize_per_tensor", input)
-    if not scale > 0:
-        raise RuntimeError(f"quantize_per_tensor: scale must be positive, got {scale}")
+    if not scale:
+        raise RuntimeError("quantize_per_tensor: scale must not be zero")
     if not low <= zero_point <= high:
         raise RuntimeError(
             f"quantize_per_tensor: zero_point {zero_point} is out of bounds for {dtype}, [{low}, {high}]"

@@ -216,7 +216,11 @@ def _to(input, *args, **kwargs):
     wanted = [a for a in (*args, *kwargs.values()) if isinstance(a, cresset.dtype)]
     if any(dtype != input.dtype for dtype in wanted):
         raise RuntimeError(f"to: a quantized tensor stays {input.dtype}; call dequantize() and convert the result")
-    return input
+    held = input._integers.dtype
+    args = [held if isinstance(a, cresset.dtype) else a for a in args]
+    kwargs = {name: held if isinstance(a, cresset.dtype) else a for name, a in kwargs.items()}
+    integers = input._integers.to(*args, **kwargs)
+    return input if integers is input._integers else input._with(integers)
 
 
 rules["to"] = _to
