@@ -1,6 +1,7 @@
 // Autograd's module functions: backward, modes, hooks, saved-tensor hooks, forward mode, and where in the program
 // things happened.
 #include "bindings/derivative.h"
+#include "bindings/of_tensor.h"
 
 namespace cresset {
 namespace {
@@ -9,8 +10,14 @@ namespace {
 
 // A tensor's edge, or a GradientEdge: (node, index, ...).
 Edge edge_of(PyObject* o) {
-  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2)
-    return {unwrap_node(PyTuple_GET_ITEM(o, 0)), static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)))};
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2) {
+    RefPtr<Node> node = unwrap_node(PyTuple_GET_ITEM(o, 0));
+    const long index = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
+    if (index == -1 && PyErr_Occurred()) raise_python();
+    check_index(index >= 0 && index < std::max<long>(static_cast<long>(node->results.size()), 1),
+                "GradientEdge: ", node->name(), " has no result ", index);
+    return {std::move(node), static_cast<uint32_t>(index)};
+  }
   check_type(is_tensor(o), "expected a Tensor or a GradientEdge, got ", Py_TYPE(o)->tp_name);
   return gradient_edge(unwrap(o));
 }
@@ -398,6 +405,8 @@ PyObject* set_tangent(PyObject*, PyObject* args) {
     PyObject *self, *tangent;
     long long level;
     if (!PyArg_ParseTuple(args, "O!OL", tensor_type, &self, &tangent, &level)) raise_python();
+    check_type(tangent == Py_None || is_tensor(tangent), "set_tangent: expected a Tensor or None, got ",
+               Py_TYPE(tangent)->tp_name);
     TensorImpl* t = impl_of(self);
     AutogradState& s = state_for_writing(t);
     std::erase_if(s.tangents, [&](auto& had) { return had.level == level; });
@@ -523,7 +532,6 @@ PyObject* detach_py(PyObject*, PyObject* self) {
 // For the result of a function: what it is a view of was made there, and nobody else has it.
 PyObject* forget_base(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
-    check_type(is_tensor(self), "forget_base: expected a Tensor, got ", Py_TYPE(self)->tp_name);
     const Tensor t = unwrap(self);
     if (!t->level) t->base = {}, t->view_origin = 0;
     return Py_NewRef(self);
@@ -537,7 +545,6 @@ PyObject* set_keeps_grad_layout(PyObject*, PyObject* on) {
 }
 PyObject* forget_accumulator_py(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
-    check_type(is_tensor(self), "forget_accumulator: expected a Tensor, got ", Py_TYPE(self)->tp_name);
     forget_accumulator(unwrap(self));
     Py_RETURN_NONE;
   });
@@ -545,11 +552,11 @@ PyObject* forget_accumulator_py(PyObject*, PyObject* self) {
 
 PyMethodDef functions[] = {
     {"run_backward", run_backward_py, METH_VARARGS, nullptr},
-    {"backward_scalar", backward_scalar, METH_O, nullptr},
+    {"backward_scalar", of_tensor<backward_scalar>, METH_O, nullptr},
     {"add_tensor_hooks", add_tensor_hooks, METH_VARARGS, nullptr},
     {"add_post_accumulate_hooks", add_post_accumulate_hooks, METH_VARARGS, nullptr},
-    {"retain_grad", retain_grad, METH_O, nullptr},
-    {"forget_accumulator", forget_accumulator_py, METH_O, nullptr},
+    {"retain_grad", of_tensor<retain_grad>, METH_O, nullptr},
+    {"forget_accumulator", of_tensor<forget_accumulator_py>, METH_O, nullptr},
     {"push_saved_hooks", push_saved_hooks, METH_VARARGS, nullptr},
     {"pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
     {"disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
@@ -558,8 +565,8 @@ PyMethodDef functions[] = {
     {"set_python_hooks", set_python_hooks, METH_VARARGS, nullptr},
     {"run_node", run_node, METH_VARARGS, nullptr},
     {"set_tangent", set_tangent, METH_VARARGS, nullptr},
-    {"get_tangents", get_tangents, METH_O, nullptr},
-    {"saved_outputs", saved_outputs, METH_O, nullptr},
+    {"get_tangents", of_tensor<get_tangents>, METH_O, nullptr},
+    {"saved_outputs", of_tensor<saved_outputs>, METH_O, nullptr},
     {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS,
      "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
     {"set_grad_mode", set_mode<&Modes::grad_enabled>, METH_O, nullptr},
@@ -572,7 +579,7 @@ PyMethodDef functions[] = {
     {"is_anomaly_check_nan_enabled", get_mode<&Modes::anomaly_checks_nan>, METH_NOARGS,
      "is_anomaly_check_nan_enabled() -> bool\n\nWhether detect_anomaly() looks for nan in gradients."},
     {"set_anomaly_check_nan", set_mode<&Modes::anomaly_checks_nan>, METH_O, nullptr},
-    {"gradient_edge", gradient_edge_py, METH_O, nullptr},
+    {"gradient_edge", of_tensor<gradient_edge_py>, METH_O, nullptr},
     {"current_backward", current_backward_py, METH_NOARGS, nullptr},
     {"running_node", running_node_py, METH_NOARGS,
      "The node whose derivative or hooks this thread's backward runs; None outside of any."},
@@ -582,10 +589,10 @@ PyMethodDef functions[] = {
     {"become_view", become_view_py, METH_VARARGS, nullptr},
     {"check_change", check_change, METH_VARARGS,
      "check_change(who, tensor)\n\nRaise what a change of the tensor in place would, now."},
-    {"bump_version", bump_version, METH_O, nullptr},
+    {"bump_version", of_tensor<bump_version>, METH_O, nullptr},
     {"set_version", set_version, METH_VARARGS, nullptr},
-    {"detach_raw", detach_py, METH_O, nullptr},
-    {"forget_base", forget_base, METH_O, nullptr},
+    {"detach_raw", of_tensor<detach_py>, METH_O, nullptr},
+    {"forget_base", of_tensor<forget_base>, METH_O, nullptr},
     {}};
 
 bool interpreted(const Tensor& t) { return is_interpreted(static_cast<PyObject*>(t->wrapper)); }

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "bindings/python.h"
+#include "bindings/of_tensor.h"
 
 namespace cresset {
 namespace {
@@ -75,7 +75,6 @@ PyObject* sample_of_py(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // batch_of(tensor) -> (batch, dim or None)
 PyObject* batch_of(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
-    check_type(is_tensor(self), "batch_of: expected a Tensor, got ", Py_TYPE(self)->tp_name);
     const TensorImpl* t = impl_of(self);
     check(t->batch_level(), "batch_of: an ordinary tensor");
     return Py_BuildValue("NN", wrap(Tensor(t->batch)),
@@ -96,8 +95,11 @@ PyObject* depends_only_on(PyObject*, PyObject* args) {
     PyObject *self, *leaves;
     if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, &PyTuple_Type, &leaves)) raise_python();
     std::unordered_set<const Node*> seen;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); ++i)
-      seen.insert(gradient_edge(unwrap(PyTuple_GET_ITEM(leaves, i))).node.get());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); ++i) {
+      PyObject* const leaf = PyTuple_GET_ITEM(leaves, i);
+      check_type(is_tensor(leaf), "depends_only_on: expected Tensors, got ", Py_TYPE(leaf)->tp_name);
+      seen.insert(gradient_edge(unwrap(leaf)).node.get());
+    }
     std::vector<const Node*> open;
     const auto visit = [&](const Node* node) {
       if (node && seen.insert(node).second) open.push_back(node);
@@ -114,14 +116,15 @@ PyObject* depends_only_on(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"set_interpreter", set_interpreter, METH_O, "Who computes calls with tensors of a batch."},
-                           {"sample_of", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(sample_of_py)),
-                            METH_FASTCALL, "A tensor that stands for the samples of a batch."},
-                           {"batch_of", batch_of, METH_O, "The batch a tensor stands for, and its hidden dimension."},
-                           {"level_of", level_of, METH_O, "How deep in vmap a tensor is; 0 of an ordinary one."},
-                           {"set_vmap_depth", set_vmap_depth, METH_O, nullptr},
-                           {"depends_only_on", depends_only_on, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"set_interpreter", set_interpreter, METH_O, "Who computes calls with tensors of a batch."},
+    {"sample_of", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(sample_of_py)), METH_FASTCALL,
+     "A tensor that stands for the samples of a batch."},
+    {"batch_of", of_tensor<batch_of>, METH_O, "The batch a tensor stands for, and its hidden dimension."},
+    {"level_of", level_of, METH_O, "How deep in vmap a tensor is; 0 of an ordinary one."},
+    {"set_vmap_depth", set_vmap_depth, METH_O, nullptr},
+    {"depends_only_on", depends_only_on, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "bindings/arguments.h"
+#include "bindings/of_tensor.h"
 #include "tensor/convert.h"
 #include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
@@ -471,13 +472,15 @@ PyObject* forbid_resizing(PyObject*, PyObject* self) {
 
 // storage_info(tensor or storage) -> (address of the Storage, data pointer, bytes, shared)
 PyObject* storage_info(PyObject*, PyObject* self) {
-  Storage& s = is_tensor(self) ? *impl_of(self)->storage : *unwrap_storage(self);
-  before_write(s);
-  char* const data = s.plain();
-  if (is_accelerator(s.device) && data) backend_of(s.device).settle();
-  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s.root()),
-                       reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes),
-                       s.shared ? Py_True : Py_False);
+  return guarded([&]() -> PyObject* {
+    Storage& s = is_tensor(self) ? *impl_of(self)->storage : *unwrap_storage(self);
+    before_write(s);
+    char* const data = s.plain();
+    if (is_accelerator(s.device) && data) backend_of(s.device).settle();
+    return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s.root()),
+                         reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes),
+                         s.shared ? Py_True : Py_False);
+  });
 }
 // The same for those who only look: nothing is settled for a writer.
 PyObject* storage_address(PyObject*, PyObject* self) { return PyLong_FromVoidPtr(&impl_of(self)->storage->root()); }
@@ -509,10 +512,7 @@ PyObject* storage_use_count(PyObject*, PyObject* address) {
 }
 // How many hold the tensor itself: its object, views of it, nodes of a graph.
 PyObject* use_count(PyObject*, PyObject* self) {
-  return guarded([&]() -> PyObject* {
-    check_type(is_tensor(self), "use_count: expected a Tensor, got ", Py_TYPE(self)->tp_name);
-    return PyLong_FromLong(static_cast<long>(impl_of(self)->use_count()));
-  });
+  return guarded([&]() -> PyObject* { return PyLong_FromLong(static_cast<long>(impl_of(self)->use_count())); });
 }
 // swap_tensors(a, b): from now on each object is the tensor that the other was.
 PyObject* swap_tensors(PyObject*, PyObject* args) {
@@ -590,21 +590,23 @@ PyObject* share_storage(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"from_buffer", from_buffer, METH_O, nullptr},
     {"make_tensor", make_tensor, METH_VARARGS, nullptr},
-    {"tolist", tolist, METH_O, nullptr},
+    {"tolist", of_tensor<tolist>, METH_O, nullptr},
     {"swap_tensors", swap_tensors, METH_VARARGS, "Let two objects be each the tensor that the other was."},
-    {"use_count", use_count, METH_O, "How many hold the tensor itself: its object, views, nodes."},
+    {"use_count", of_tensor<use_count>, METH_O, "How many hold the tensor itself: its object, views, nodes."},
     {"storage_info", storage_info, METH_O, nullptr},
-    {"storage_address", storage_address, METH_O, "What tells the storages of tensors apart."},
-    {"address_for_readers", address_for_readers, METH_O, "Of the first element, for who does not write to it."},
-    {"shares_lazily", shares_lazily, METH_O, "Whether the storage is one of several with one memory until a write."},
+    {"storage_address", of_tensor<storage_address>, METH_O, "What tells the storages of tensors apart."},
+    {"address_for_readers", of_tensor<address_for_readers>, METH_O,
+     "Of the first element, for who does not write to it."},
+    {"shares_lazily", of_tensor<shares_lazily>, METH_O,
+     "Whether the storage is one of several with one memory until a write."},
     {"swap_memory", swap_memory, METH_VARARGS, "Let the storages of two tensors have each other's memory."},
     {"storage_use_count", storage_use_count, METH_O, nullptr},
-    {"storage_is_resizable", storage_is_resizable, METH_O, nullptr},
-    {"has_private_layout", has_private_layout, METH_O, nullptr},
-    {"storage_bytes", storage_bytes, METH_O, nullptr},
+    {"storage_is_resizable", of_tensor<storage_is_resizable>, METH_O, nullptr},
+    {"has_private_layout", of_tensor<has_private_layout>, METH_O, nullptr},
+    {"storage_bytes", of_tensor<storage_bytes>, METH_O, nullptr},
     {"set_storage", set_storage, METH_VARARGS, nullptr},
     {"resize_storage", resize_storage, METH_VARARGS, nullptr},
-    {"forbid_resizing", forbid_resizing, METH_O, nullptr},
+    {"forbid_resizing", of_tensor<forbid_resizing>, METH_O, nullptr},
     {"share_storage", share_storage, METH_VARARGS, nullptr},
     {}};
 

@@ -89,7 +89,11 @@ void add_late(PyObject* module) {
       },
       "Compute all that waits in this thread.");
   m.def(
-      "is_pending", [](nb::handle t) { return static_cast<bool>(pending_of(*impl_of(t.ptr())->storage)); },
+      "is_pending",
+      [](nb::handle t) {
+        check_type(is_tensor(t.ptr()), "is_pending: expected a Tensor, got ", Py_TYPE(t.ptr())->tp_name);
+        return static_cast<bool>(pending_of(*impl_of(t.ptr())->storage));
+      },
       "Whether the elements of a tensor are still to be computed.");
   m.def("late_statistics", [] {
     const LateStatistics& s = late_statistics;

@@ -478,6 +478,7 @@ PyObject* get_operators(PyObject*, PyObject*) {
 // name -> (is a function, is a method)
 PyObject* operator_forms(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
   auto it = objects().find(text);
   if (it == objects().end()) return PyErr_Format(PyExc_KeyError, "no operator %s", text);
   const Operator* op = (*self_of(it->second)->overloads)[0].op;

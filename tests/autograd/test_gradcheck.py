@@ -106,6 +106,14 @@ def test_a_missing_tangent_must_count_as_zeros():
         gradcheck(Product.apply, inputs, **only_forward)
 
 
+def test_what_asks_for_backward_mode_is_refused_without_it():
+    only_forward = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
+    for check in ("check_undefined_grad", "check_batched_grad"):
+        with pytest.raises(AssertionError, match=f"{check}=True requires check_rev_over_rev"):
+            gradgradcheck(lambda x: x**3, (real(3),), **only_forward, **{"check_undefined_grad": False, check: True})
+    assert gradgradcheck(lambda x: x**3, (real(3),), **only_forward, check_undefined_grad=False)
+
+
 def test_inputs_are_looked_at():
     with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
         gradcheck(lambda x: x, (cresset.ones(2),))

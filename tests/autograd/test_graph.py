@@ -297,3 +297,13 @@ def test_an_edge_and_its_gradient_have_one_shape():
     assert y.grad_fn._input_metadata[0].shape == (2,)
     with pytest.raises(RuntimeError, match="Mismatch in shape"):
         cresset.autograd.backward(graph.get_gradient_edge(y), cresset.ones(3))
+
+
+@pytest.mark.parametrize("number", [-1, 2, 10**9])
+def test_an_edge_names_a_result_that_is_there(number):
+    x = leaf(1.0, 2.0)
+    edge = graph.GradientEdge((x * 2).grad_fn, number)
+    with pytest.raises(IndexError):
+        cresset.autograd.backward(edge, cresset.ones(2))
+    with pytest.raises(IndexError, match=f"no result {number}"):
+        cresset.autograd.grad((x * 2).sum(), edge)

@@ -81,3 +81,42 @@ class TestArgumentsThatAreRead:
         with pytest.raises(NotImplementedError, match="always comes from the cache"):
             cresset.cuda.memory.caching_allocator_enable(False)
         cresset.cuda.memory.caching_allocator_enable(True)
+
+
+NATIVE = """
+import sys
+import cresset
+from cresset import _native
+
+TAKES_AN_ADDRESS = ("storage_use_count",)
+odd = [None, 0, -1, 2**70, 1.5, "x", b"x", (), (1, 2), [1], {}, object(), cresset.float32, cresset.strided]
+for name in dir(_native):
+    function = getattr(_native, name)
+    if name.startswith(("_", "set_")) or name in TAKES_AN_ADDRESS or not callable(function):
+        continue
+    for value in odd:
+        print(name, repr(value), file=sys.stderr, flush=True)
+        try:
+            function(value)
+        except Exception:
+            pass
+print("all")
+"""
+
+
+def test_no_native_function_takes_something_else_for_a_tensor():
+    done = subprocess.run([sys.executable, "-c", NATIVE], capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0 and done.stdout.endswith("all\n"), done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cresset._native.set_tangent(cresset.ones(2), cresset.float32, 0),
+        lambda: cresset.autograd.forward_ad.laid_out(cresset.Size([2]), cresset.strided),
+        lambda: cresset._native.depends_only_on(cresset.ones(2), (3,)),
+    ],
+)
+def test_nor_do_those_of_several_arguments(call):
+    with pytest.raises(TypeError):
+        call()
