@@ -228,3 +228,44 @@ class TestBadFiles:
         )
         with pytest.raises(RuntimeError):
             load(archive(contents))
+
+
+class TestNamesThatTwoHave:
+    """Modules from two archives may have classes and functions of one name: one of them gets another."""
+
+    def saved(self, amount):
+        class Shift(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = nn.Linear(2, 2) if amount == 1 else nn.ReLU()
+                self.amount = amount
+
+            def forward(self, x):
+                return self.first(x) + self.amount
+
+        module, file = Shift(), io.BytesIO()
+        cresset.jit.save(cresset.jit.script(module), file)
+        file.seek(0)
+        return module, file
+
+    def test_both_are_in_the_file(self):
+        (one, first), (two, second) = self.saved(1), self.saved(2)
+
+        class Both(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one, self.two = cresset.jit.load(first), cresset.jit.load(second)
+
+            def forward(self, x):
+                return self.two(self.one(x))
+
+        file, x = io.BytesIO(), cresset.randn(3, 2)
+        cresset.jit.save(cresset.jit.script(Both()), file)
+        file.seek(0)
+        both = cresset.jit.load(file)
+        assert both(x).equal(two(one(x)))
+        assert both.one._c.qualified_name != both.two._c.qualified_name
+        again = io.BytesIO()
+        cresset.jit.save(both, again)
+        again.seek(0)
+        assert cresset.jit.load(again)(x).equal(both(x))

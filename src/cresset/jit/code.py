@@ -5,10 +5,12 @@ A value that is used once, by the next statement, stands inside it; other values
 not plain ASCII, are numbered constants (`CONSTANTS.c0`), which an archive keeps beside the source.
 """
 
+import itertools
 import keyword
 import re
 
 from .. import _native
+from ..graph.function import Function
 from ..graph.types import (
     ClassType,
     EnumType,
@@ -75,7 +77,10 @@ def function_code(function):
 
 
 def archive_sources(roots):
-    """({"code/__torch__/a.py": source}, constants): classes and functions and everything that they name."""
+    """({"code/__torch__/a.py": source}, constants): classes and functions and everything that they name. Where two
+    had one name (modules from two archives, say), one has another now, and what mentions names is to be written anew:
+    then it gives None.
+    """
     printed, constants = _Archive(), Constants()
     pending = list(roots)
     while pending:
@@ -85,20 +90,29 @@ def archive_sources(roots):
         found = set()
         printed.add(root.qualified_name, _definition(root, constants, found))
         pending += sorted(found, key=lambda one: one.qualified_name)
-    return printed.files(), constants.values
+    return None if printed.renamed else (printed.files(), constants.values)
 
 
 class _Archive:
     def __init__(self):
-        self._known, self._texts = {}, {}
+        self._known, self._texts, self.renamed = {}, {}, False
 
     def begin(self, name, root):
+        """Whether a definition is a new one."""
         if name in self._known:
-            if self._known[name] is not root and self._known[name] != root:
+            if self._known[name] is root or self._known[name] == root:
+                return False
+            if not isinstance(root, (ClassType, Function)):
                 raise RuntimeError(f"save: two different definitions are called {name}")
-            return False
+            name = root.qualified_name = self._free(name)
+            self.renamed = True
         self._known[name] = root
         return True
+
+    def _free(self, name):
+        module, _, last = re.sub(r"\.___torch_mangle_\d+(?=\.[^.]*$)", "", name).rpartition(".")
+        candidates = (f"{module}.___torch_mangle_{count}.{last}" for count in itertools.count())
+        return next(candidate for candidate in candidates if candidate not in self._known)
 
     def add(self, name, text):
         self._texts.setdefault(name.rpartition(".")[0], []).append(text)

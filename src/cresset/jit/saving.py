@@ -55,10 +55,12 @@ def to_bytes(m, _extra_files=None, folder="archive"):
             f"'{type(m).__name__}' object has no attribute 'save_to_buffer': jit.save writes what torch.jit.script or "
             "trace gave; save others with torch.save"
         )
-    data = ObjectWriter()
-    data.value(m, m._script_type)
-    types = data.types
-    sources, constants = archive_sources([m._script_type, *types])
+    printed = None
+    while printed is None:
+        data = ObjectWriter()
+        data.value(m, m._script_type)
+        printed = archive_sources([m._script_type, *data.types])
+    sources, constants = printed
     held = ObjectWriter()
     held.tuple(
         [(value, t.TensorType() if isinstance(value, _native.Tensor) else t.StringType()) for value in constants]
