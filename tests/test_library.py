@@ -33,6 +33,16 @@ def count_up(x: torch.Tensor, by: int) -> None:
     x.add_(by)
 
 
+def test_numbers_of_numpy_are_numbers():
+    numpy = pytest.importorskip("numpy")
+    assert torch.ops.test_library.scaled(X, numpy.float32(0.5)).tolist() == [0.5, 1.0, 1.5]
+    x = torch.zeros(2)
+    torch.ops.test_library.count_up(x, numpy.int32(3))
+    assert x.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="Expected a value of type 'SymInt'"):
+        torch.ops.test_library.count_up(x, numpy.float32(3))
+
+
 def test_a_custom_operator_is_found_by_name():
     assert torch.ops.test_library.scaled(X).tolist() == [2.0, 4.0, 6.0]
     assert torch.ops.test_library.scaled.default(X, 3.0).tolist() == [3.0, 6.0, 9.0]

@@ -8,6 +8,7 @@ that is written to.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Number, Real
 from typing import NamedTuple
 
 from .. import _native
@@ -241,6 +242,9 @@ _CHECKS = {
 }  # fmt: skip
 
 
+# The classes of numbers that a NumPy number may be of: numpy.float32 is no float.
+_OF_NUMPY = {"int": Integral, "SymInt": Integral, "float": Real, "Scalar": Number}
+
 # Operators of aten that take a number in the place of a tensor, as PyTorch's do.
 TAKE_NUMBERS = {
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy",
@@ -255,6 +259,8 @@ def _checked(schema, argument, value):
             return None
         kind = kind[:-1]
     match = re.fullmatch(r"(.+)\[\d*\]", kind)
+    if kind in _OF_NUMPY and isinstance(value, _OF_NUMPY[kind]) and type(value).__module__ == "numpy":
+        value = value.item()
     if match:
         if isinstance(value, Sequence) and not isinstance(value, (list, tuple, str, bytes)):
             value = list(value)

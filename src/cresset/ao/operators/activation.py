@@ -4,7 +4,7 @@ import warnings
 
 import cresset
 from cresset.nn import functional
-from cresset.tensors.quantized import rounded
+from cresset.tensors.quantized import fused_numbers, rounded
 
 from . import needs_quantized, operator
 
@@ -13,7 +13,7 @@ _RESULT = "float output_scale, int output_zero_point"
 
 def _apply(who, input, function, scale, zero_point):
     needs_quantized(who, input)
-    return rounded(function(input.dequantize()), scale, zero_point, input.dtype)
+    return rounded(function(fused_numbers(input)), scale, zero_point, input.dtype)
 
 
 @operator(f"sigmoid(Tensor qx, {_RESULT}) -> Tensor")
@@ -23,7 +23,7 @@ def sigmoid(input, scale, zero_point):
 
 @operator(f"softmax(Tensor qx, int dim, {_RESULT}) -> Tensor")
 def softmax(input, dim, scale, zero_point):
-    return _apply("softmax", input, lambda x: x.softmax(dim), scale, zero_point)
+    return _apply("softmax", input, lambda x: functional.softmax(x, dim), scale, zero_point)
 
 
 @operator(f"hardswish(Tensor input, {_RESULT}) -> Tensor")

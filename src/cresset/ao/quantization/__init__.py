@@ -7,7 +7,7 @@ Dynamic: `quantize_dynamic(model, {nn.Linear})`. Static: give the model a `qconf
 
 # ruff: noqa: F401  (the names are here to be imported)
 
-from . import fake_quantize, observer, qconfig, stubs
+from . import fake_quantize, observer, qconfig, quantization_mappings, stubs
 from .fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
@@ -56,12 +56,21 @@ from .qconfig import (
     get_default_qconfig,
     per_channel_dynamic_qconfig,
 )
+from .quantization_mappings import (
+    get_default_compare_output_module_list,
+    get_default_dynamic_quant_module_mappings,
+    get_default_float_to_quantized_operator_mappings,
+    get_default_qat_module_mappings,
+    get_default_qconfig_propagation_list,
+    get_default_static_quant_module_mappings,
+    get_dynamic_quant_module_class,
+    get_quantized_operator,
+    get_static_quant_module_class,
+    no_observer_set,
+)
 from .quantize import (
     add_quant_dequant,
     convert,
-    get_default_dynamic_quant_module_mappings,
-    get_default_qat_module_mappings,
-    get_default_static_quant_module_mappings,
     prepare,
     prepare_qat,
     propagate_qconfig_,

@@ -51,6 +51,8 @@ def _fused(layers, training):
         (nn.Conv1d, "ConvReLU1d"),
         (nn.Conv2d, "ConvReLU2d"),
         (nn.Conv3d, "ConvReLU3d"),
+        (nn.BatchNorm2d, "BNReLU2d"),
+        (nn.BatchNorm3d, "BNReLU3d"),
     ):
         if isinstance(first, kind):
             return getattr(intrinsic, name)(first, rest[0])

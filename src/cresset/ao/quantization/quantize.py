@@ -7,41 +7,15 @@ import inspect
 import cresset
 from cresset import nn
 
-from ..nn import intrinsic, qat, quantized
+from ..nn import quantized
 from .fake_quantize import FakeQuantizeBase
 from .observer import ObserverBase
 from .qconfig import default_dynamic_qconfig, float16_dynamic_qconfig
-from .stubs import DeQuantStub, QuantStub, QuantWrapper
-
-_STATIC = {
-    nn.Linear: quantized.Linear, nn.Conv1d: quantized.Conv1d, nn.Conv2d: quantized.Conv2d, nn.Conv3d: quantized.Conv3d,
-    intrinsic.LinearReLU: quantized.LinearReLU, intrinsic.ConvReLU1d: quantized.ConvReLU1d,
-    intrinsic.ConvReLU2d: quantized.ConvReLU2d,
-    intrinsic.ConvReLU3d: quantized.ConvReLU3d, qat.Linear: quantized.Linear, qat.Conv1d: quantized.Conv1d,
-    qat.Conv2d: quantized.Conv2d,
-    qat.Conv3d: quantized.Conv3d, QuantStub: quantized.Quantize, DeQuantStub: quantized.DeQuantize,
-    quantized.FloatFunctional: quantized.QFunctional,
-}  # fmt: skip
-_DYNAMIC = {
-    getattr(nn, name): getattr(quantized.dynamic, name)
-    for name in ("GRUCell", "Linear", "LSTM", "GRU", "LSTMCell", "RNNCell")
-}
-_QAT = {nn.Linear: qat.Linear, nn.Conv1d: qat.Conv1d, nn.Conv2d: qat.Conv2d, nn.Conv3d: qat.Conv3d}
-
-
-def get_default_static_quant_module_mappings():
-    """Which layer `convert` puts in the place of which."""
-    return dict(_STATIC)
-
-
-def get_default_dynamic_quant_module_mappings():
-    """Which layer `quantize_dynamic` puts in the place of which."""
-    return dict(_DYNAMIC)
-
-
-def get_default_qat_module_mappings():
-    """Which layer `prepare_qat` puts in the place of which."""
-    return dict(_QAT)
+from .quantization_mappings import DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS as _DYNAMIC
+from .quantization_mappings import DEFAULT_QAT_MODULE_MAPPINGS as _QAT
+from .quantization_mappings import DEFAULT_STATIC_QUANT_MODULE_MAPPINGS as _STATIC
+from .quantization_mappings import no_observer_set
+from .stubs import DeQuantStub, QuantWrapper
 
 
 def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=None):
@@ -58,9 +32,7 @@ def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=Non
 
 
 def _propagate(module, given, parent, name, left_out=()):
-    config = given.get(name, given.get(type(module), getattr(module, "qconfig", None)))
-    if config is None and name not in given:
-        config = parent
+    config = getattr(module, "qconfig", given.get(name, given.get(type(module), parent)))  # None leaves it as it is
     module.qconfig = config
     for child_name, child in module.named_children():
         if any(child is one for one in left_out):
@@ -70,7 +42,7 @@ def _propagate(module, given, parent, name, left_out=()):
 
 def _observed(module):
     """Whether an observer stands behind a module: those that have a quantized form."""
-    return type(module) in _STATIC and not isinstance(module, DeQuantStub)
+    return type(module) in _STATIC and type(module) not in no_observer_set()
 
 
 def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list=None, prepare_custom_config_dict=None):
@@ -136,6 +108,10 @@ def _outermost(module, wanted):
 
 
 def _watch(module):
+    by_channel = (cresset.per_channel_affine, cresset.per_channel_symmetric)
+    turned = isinstance(module, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d))
+    if turned and getattr(module.qconfig.weight(), "qscheme", None) in by_channel:
+        raise AssertionError("Per channel weight observer is not supported yet for ConvTranspose{n}d.")
     observer = module.qconfig.activation()
     module.activation_post_process = observer
     if not isinstance(module, quantized.FloatFunctional):  # which calls it itself
@@ -208,13 +184,13 @@ def convert(
         if type(child) not in table:
             return None
         ready = (
-            isinstance(child, DeQuantStub)
+            type(child) in no_observer_set()
             or isinstance(getattr(child, "activation_post_process", None), (ObserverBase, FakeQuantizeBase))
             or table is not _STATIC
         )
         return (
             _made(table[type(child)], child, use_precomputed_fake_quant)
-            if ready and (getattr(child, "qconfig", None) or isinstance(child, DeQuantStub))
+            if ready and getattr(child, "qconfig", None)
             else None
         )
 
@@ -293,7 +269,16 @@ def swap_module(mod, mapping, custom_module_class_mapping=None, use_precomputed_
 
 
 def _made(kind, mod, use_precomputed_fake_quant):
-    """A quantized layer of a floating-point one; a class of a program's own may not know the argument."""
+    """A quantized layer of a floating-point one, with its hooks; a class of a program's own may not know the
+    argument.
+    """
     if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
-        return kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
-    return kind.from_float(mod)
+        new = kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
+    else:
+        new = kind.from_float(mod)
+    for hook in mod._forward_pre_hooks.values():
+        new.register_forward_pre_hook(hook)
+    for hook in mod._forward_hooks.values():
+        if hook is not _look:
+            new.register_forward_hook(hook)
+    return new

@@ -85,6 +85,13 @@ def interpolate(
     # Half precision is interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have
     # the precision of the input, as PyTorch's have there. Bytes are rounded after each dimension.
     dtype, between = input.dtype, not mode.startswith("nearest")
+    if input.is_quantized and (not between or mode == "bilinear"):
+        integers, zero_point = input._integers, input.q_zero_point()
+        given = (size, scale_factor, mode, align_corners, recompute_scale_factor)
+        if not between:
+            return input._with(interpolate(integers, *given))
+        numbers = interpolate(integers.to(cresset.float32) - zero_point, *given)
+        return input._with((cresset.round(numbers) + zero_point).to(integers.dtype))
     if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in _REACH)):
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
     precision = None

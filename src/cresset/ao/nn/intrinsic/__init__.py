@@ -2,7 +2,9 @@
 
 from cresset import nn
 
-__all__ = ["ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU"]
+from . import quantized
+
+__all__ = ["BNReLU2d", "BNReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU", "quantized"]
 
 
 class _Fused(nn.Sequential):
@@ -29,3 +31,14 @@ class ConvReLU2d(ConvReLU1d):
 
 class ConvReLU3d(ConvReLU1d):
     """A convolution and a relu."""
+
+
+class BNReLU2d(_Fused):
+    """A batch norm and a relu."""
+
+    def __init__(self, batch_norm, relu):
+        super().__init__(batch_norm, relu)
+
+
+class BNReLU3d(BNReLU2d):
+    """A batch norm and a relu."""

@@ -185,12 +185,32 @@ class _Conv(_Weighted):
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, each(kernel_size)
         self.stride, self.dilation, self.groups, self.padding_mode = each(stride), each(dilation), groups, padding_mode
         self.padding = padding if isinstance(padding, str) else each(padding)
-        self.output_padding = each(0)
-        weight = cresset.zeros(out_channels, in_channels // groups, *self.kernel_size, device=device)
+        self.output_padding = self._output_padding if self.transposed else each(0)
+        weight = cresset.zeros(self._weight_shape(), device=device)
         self.set_weight_bias(
             cresset.quantize_per_tensor(weight, 1.0, 0, cresset.qint8),
             cresset.zeros(out_channels, device=device) if bias else None,
         )
+
+    def __getstate__(self):
+        """What PyTorch's pickles of a whole module hold."""
+        return (
+            self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation,
+            self.transposed, self.output_padding, self.groups, self.padding_mode, *self._weight_bias(), self.scale,
+            self.zero_point, self.training,
+        )  # fmt: skip
+
+    def __setstate__(self, state):
+        nn.Module.__init__(self)
+        (
+            self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation,
+            _, self.output_padding, self.groups, self.padding_mode, weight, bias, self.scale, self.zero_point,
+            self.training,
+        ) = state  # fmt: skip
+        self.set_weight_bias(weight, bias)
+
+    def _weight_shape(self):
+        return self.out_channels, self.in_channels // self.groups, *self.kernel_size
 
     def _weight_bias(self):
         return self._packed_params.unpack()
@@ -198,26 +218,30 @@ class _Conv(_Weighted):
     def set_weight_bias(self, w, b):
         """Use another weight and bias."""
         padding = self.padding if self.padding_mode == "zeros" else (0,) * self._dims
-        self._packed_params = convolution.PackedConvolution(w, b, self.stride, padding, self.dilation, self.groups)
+        self._packed_params = convolution.PackedConvolution(
+            w, b, self.stride, padding, self.dilation, self.groups, self.output_padding if self.transposed else None
+        )
 
     def forward(self, input):
         input = _taken(self, input)
         if self.padding_mode == "reflect":
             sides = [size for size in reversed(self.padding) for _ in range(2)]
             input = nn.functional.pad(input, sides, mode="reflect")
-        return convolution.convolved(
-            f"conv{self._dims}d", input, self._packed_params, self.scale, self.zero_point, self._relu
-        )
+        name = f"conv_transpose{self._dims}d" if self.transposed else f"conv{self._dims}d"
+        return convolution.convolved(name, input, self._packed_params, self.scale, self.zero_point, self._relu)
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed convolution, or of one fused with a relu."""
         layer = mod[0] if isinstance(mod, nn.Sequential) else mod
-        new = cls(
+        return cls._like(layer)._take(layer, mod, use_precomputed_fake_quant)
+
+    @classmethod
+    def _like(cls, layer):
+        return cls(
             layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding, layer.dilation,
             layer.groups, layer.bias is not None, layer.padding_mode,
         )  # fmt: skip
-        return new._take(layer, mod, use_precomputed_fake_quant)
 
     def _save_weight(self, destination, prefix):
         destination[prefix + "weight"], destination[prefix + "bias"] = self._weight_bias()
@@ -236,11 +260,40 @@ class _Conv(_Weighted):
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"scale={self.scale}, zero_point={self.zero_point}"
         )
-        for name, usual in (("padding", 0), ("dilation", 1)):
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
             if getattr(self, name) != (usual,) * self._dims:
                 text += f", {name}={getattr(self, name)}"
         text += f", groups={self.groups}" if self.groups != 1 else ""
         return text + (", bias=False" if self.bias() is None else "")
+
+
+class _ConvTranspose(_Conv):
+    """A transposed convolution with an int8 weight; the arguments are those of nn's."""
+
+    transposed = True
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+        dilation=1, padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        if out_channels <= 0:
+            raise ValueError("out_channels must be greater than 0")
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        self._output_padding = _ntuple(self._dims)(output_padding)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+
+    def _weight_shape(self):
+        return self.in_channels, self.out_channels // self.groups, *self.kernel_size
+
+    @classmethod
+    def _like(cls, layer):
+        return cls(
+            layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding, layer.output_padding,
+            layer.groups, layer.bias is not None, layer.dilation, layer.padding_mode,
+        )  # fmt: skip
 
 
 def _ntuple(n):
@@ -248,6 +301,7 @@ def _ntuple(n):
 
 
 def _kinds(dims):
+    """A convolution, one with a relu behind it, and a transposed one."""
     plain = type(
         f"Conv{dims}d",
         (_Conv,),
@@ -257,7 +311,7 @@ def _kinds(dims):
             "__doc__": f"A {dims}-D convolution of quantized tensors.",
         },
     )
-    return plain, type(
+    with_relu = type(
         f"ConvReLU{dims}d",
         (plain,),
         {
@@ -266,8 +320,18 @@ def _kinds(dims):
             "__doc__": f"A {dims}-D convolution of quantized tensors, then a relu.",
         },
     )
+    turned = type(
+        f"ConvTranspose{dims}d",
+        (_ConvTranspose,),
+        {
+            "_dims": dims,
+            "__module__": __name__,
+            "__doc__": f"A {dims}-D transposed convolution of quantized tensors.",
+        },
+    )
+    return plain, with_relu, turned
 
 
-Conv1d, ConvReLU1d = _kinds(1)
-Conv2d, ConvReLU2d = _kinds(2)
-Conv3d, ConvReLU3d = _kinds(3)
+Conv1d, ConvReLU1d, ConvTranspose1d = _kinds(1)
+Conv2d, ConvReLU2d, ConvTranspose2d = _kinds(2)
+Conv3d, ConvReLU3d, ConvTranspose3d = _kinds(3)
