@@ -93,6 +93,8 @@ def test_a_taken_port_is_said_in_one_line(store, capsys):
         (["a b=x.pt2"], "letters, digits"),
         (["a=x.pt2", "a=y.pt2"], "version 1 of a is given twice"),
         (["x.pt2", "--host", "0.0.0.0"], "needs a token"),
+        ([__file__], f"is Python code; name its class or function, as in {__file__}:NAME"),
+        (["x.pt2", "--threads", "100000"], "threads of x should be a whole number from 0 to 1000, got 100000"),
         (["x.pt2", "--store", "not a folder"], "is not a folder"),
     ],
 )
@@ -104,6 +106,14 @@ def test_a_wrong_setting_is_said_in_one_line(arguments, words, capfd, monkeypatc
     shown = capfd.readouterr().err.strip().splitlines()
     (line,) = shown
     assert words in line and line.startswith("cresset: ")
+
+
+def test_a_file_that_is_no_archive_is_not_called_damaged(tmp_path, capfd):
+    from cresset import cli
+
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x07\x12\x03abc")
+    assert cli.main(["serve", str(tmp_path / "m.onnx"), "--port", "0"]) == 1
+    assert "is neither a program from torch.export.save nor a TorchScript archive" in capfd.readouterr().err
 
 
 def test_a_factory_that_fails_is_said_with_its_reason(code, capfd):
@@ -139,7 +149,7 @@ def test_a_configuration_names_what_it_does_not_know(tmp_path):
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"batch": 0}, "batch of m should be a whole number of at least 1, got 0"),
+        ({"batch": 0}, "batch of m should be a whole number from 1 to 1000000, got 0"),
         ({"delay": -1}, "delay of m should be at least 0, got -1"),
         ({"inputs": [{"name": "x"}]}, "should have name, datatype and shape"),
         ({"inputs": [{"name": "x", "datatype": "FP32", "shape": [-2]}]}, "should have name, datatype and shape"),

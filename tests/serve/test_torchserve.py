@@ -1,6 +1,13 @@
 """TorchServe's side: predictions, handlers, the management API, metrics."""
 
+import asyncio
+
 import pytest
+
+from cresset.serve.batches import as_refusal
+from cresset.serve.problems import Refused
+from cresset.serve.registry import Registry
+from cresset.serve.settings import ModelSettings, ServerSettings
 
 from .conftest import running
 
@@ -151,6 +158,19 @@ def test_versions_side_by_side_default_and_split(managed):
 def test_only_data_files_of_the_store_can_be_loaded(managed, query, status, words):
     answer = managed.client.post(f"/models?{query}")
     assert answer.status_code == status and words in answer.json()["message"]
+
+
+def test_a_version_that_is_being_loaded_is_not_said_to_be_there(store):
+    registry = Registry(ServerSettings())
+    registry.busy.add(("m", "1"))
+    with pytest.raises(Refused, match="version 1 of m is being loaded"):
+        asyncio.run(registry.load(ModelSettings("m", str(store / "double.pt2"))))
+
+
+def test_what_a_script_refuses_is_named_once():
+    error = RuntimeError("lines of the script\nRuntimeError: linear: wrong")
+    assert as_refusal(error, 1).message == "the model refused the inputs: RuntimeError: linear: wrong"
+    assert as_refusal(KeyError("a"), 1).message == "the model refused the inputs: KeyError: 'a'"
 
 
 def test_a_damaged_file_is_refused_and_the_server_goes_on(managed, store):

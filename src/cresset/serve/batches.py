@@ -109,4 +109,5 @@ def as_refusal(error, memory):
         return Refused(507, f"the request needs more memory than the {memory} MB it may take")
     words = str(error).strip().splitlines() or [""]  # TorchScript tells the program's lines first and the error last
     last = words[0] if len(words) == 1 else words[-1]
-    return Refused(400, f"the model refused the inputs: {type(error).__name__}: {last}"[:2000])
+    kind = f"{type(error).__name__}: "  # which TorchScript says itself
+    return Refused(400, f"the model refused the inputs: {kind}{last.removeprefix(kind)}"[:2000])

@@ -94,7 +94,9 @@ class Registry:
         """The Pool of a version, its workers ready."""
         key = (settings.name, settings.version)
         there = self.models.get(settings.name)
-        if key in self.busy or (there and settings.version in there.versions):
+        if key in self.busy:
+            raise Refused(409, f"version {settings.version} of {settings.name} is being loaded")
+        if there and settings.version in there.versions:
             raise Refused(409, f"version {settings.version} of {settings.name} is there already")
         self.busy.add(key)
         pool = Pool(settings)

@@ -67,11 +67,14 @@ class ModelSettings:
         check_name(self.name, "a model's name")
         check_name(self.version, f"the version of {self.name}")
         check_device(self.device, f"device of {self.name}")
-        for field, least in (("workers", 0), ("threads", 0), ("batch", 1), ("queue", 1), ("retries", 0), ("memory", 0)):
+        for field, least, most in (
+            ("workers", 0, 1000), ("threads", 0, 1000), ("batch", 1, 1_000_000), ("queue", 1, 1_000_000),
+            ("retries", 0, 1000), ("memory", 0, 1_000_000_000),
+        ):  # fmt: skip
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise SettingsError(
-                    f"serve: {field} of {self.name} should be a whole number of at least {least}, got {value!r}"
+                    f"serve: {field} of {self.name} should be a whole number from {least} to {most}, got {value!r}"
                 )
         for field, least in (("delay", 0), ("timeout", 0.001)):
             value = getattr(self, field)

@@ -70,6 +70,7 @@ def load(settings, device):
     else:
         if not os.path.isfile(settings.source):
             raise SettingsError(f"there is no file {settings.source!r}")
+        _check_kind(settings.source)
         read = _exported if settings.source.endswith(".pt2") else _torchscript
         program = read(settings.source, device)
     if settings.inputs is not None:
@@ -78,6 +79,15 @@ def load(settings, device):
     if settings.outputs is not None:
         program.outputs = settings.outputs
     return program
+
+
+def _check_kind(path):
+    """Refuse a file that is no archive, with what would be one: the readers could only say that it is damaged."""
+    if path.endswith(".py"):
+        raise SettingsError(f"{path} is Python code; name its class or function, as in {path}:NAME")
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            raise SettingsError(f"{path} is neither a program from torch.export.save nor a TorchScript archive")
 
 
 def _exported(path, device):
