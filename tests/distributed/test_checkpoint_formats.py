@@ -117,11 +117,11 @@ def test_a_stager_copies_before_or_beside(tmp_path):
     stager = staging.DefaultStager(staging.StagingOptions(use_async_staging=False))
     future = checkpoint.async_save({"a": value}, checkpoint_id=tmp_path / "1", async_stager=stager)
     value.zero_()
-    future.wait()
+    future.result()
     beside = staging.DefaultStager()
     response = checkpoint.async_save({"a": value}, checkpoint_id=tmp_path / "2", async_stager=beside)
     assert response.staging_completion.result()["a"].equal(cresset.zeros(3))
-    response.upload_completion.wait()
+    response.upload_completion.result()
     beside.close()
     for folder, wanted in (("1", 1.0), ("2", 0.0)):
         found = {"a": cresset.full((3,), 7.0)}

@@ -117,6 +117,16 @@ def test_interface_is_for_classes():
     assert isinstance(Walks, type)
 
 
+def test_an_interface_may_be_of_modules_but_not_of_a_kind_of_them():
+    class Step(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            pass
+
+    assert torch.jit.interface(Step) is Step
+    with pytest.raises(RuntimeError, match="does not support inheritance"):
+        torch.jit.interface(type("Sub", (Step,), {}))
+
+
 def test_script_if_tracing_calls_python_when_nothing_traces():
     @torch.jit.script_if_tracing
     def add(a, b):

@@ -3,7 +3,9 @@ examples/; else, for operators and for what tensors have, a call with sample inp
 
 A list is a file `NAMESPACE.txt`. Its lines `>>> x = ...` define samples that examples may use, and `name: code` is an
 example; ` ;; ` stands between its statements, and the value of the last one is shown. `name: ! code` has to raise.
-`name: - why` says why there is none. A line that begins with # is a comment.
+`name: cuda code` runs on a GPU, the one that tests/cuda emulates where there is no other; `name: two code` runs in two
+processes, whose number is `rank`, and the second is shown. `name: - why` says why there is none. A line that begins
+with # is a comment.
 """
 
 import ast
@@ -12,15 +14,19 @@ import doctest
 import enum
 import inspect
 import io
+import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import warnings
 
 import cresset
 
-LISTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
+HERE = os.path.dirname(os.path.abspath(__file__))
+LISTS = os.path.join(HERE, "examples")
+EMULATED = os.path.join(HERE, "..", "..", "tests", "cuda")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SAMPLES = [
     "x = torch.tensor([0.25, 0.5, 0.75])", "y = torch.tensor([3.0, 1.0, 2.0])", "i = torch.tensor([6, 10, 15])",
@@ -57,6 +63,16 @@ class Lists:
         samples, examples = self.found.get(namespace, ([], {}))
         return samples, examples.get(name)
 
+    def for_places(self):
+        """{place: {name: (samples, statements)}} of the examples that run elsewhere."""
+        found = {place: {} for place in PLACES}
+        for namespace, (samples, examples) in self.found.items():
+            for name, code in examples.items():
+                place, _, rest = code.partition(" ")
+                if place in PLACES:
+                    found[place][f"{namespace}.{name}"] = samples, rest.split(" ;; ")
+        return found
+
 
 def names_for_examples():
     return {
@@ -77,10 +93,12 @@ def names_bound_by(line):
     return {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
-def session(samples, statements, may_raise=False):
-    """Run statements as Python's prompt would: the text of the session. Samples that are not used are left out."""
+def session(samples, statements, may_raise=False, more=()):
+    """Run statements as Python's prompt would, which know names for examples and `more`: the text of the session.
+    Samples that are not used are left out.
+    """
     cresset.manual_seed(0)
-    names, shown = names_for_examples(), []
+    names, shown = {**names_for_examples(), **dict(more)}, []
     needed, left = set(re.findall(r"\b[A-Za-z_]\w*", " ".join(statements))), []
     for line in reversed(samples):
         if names_bound_by(line) & needed:
@@ -89,7 +107,8 @@ def session(samples, statements, may_raise=False):
     for statement in [*left, *statements]:
         tree, printed = ast.parse(statement), io.StringIO()
         shown.append(">>> " + statement)
-        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        silent = contextlib.redirect_stderr(io.StringIO())  # progress, which says where files are just now
+        with contextlib.redirect_stdout(printed), silent, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
@@ -107,6 +126,75 @@ def session(samples, statements, may_raise=False):
         if text := printed.getvalue().rstrip():
             shown.append(text)
     return re.sub(r"\bcresset\.(?=tensor\()|(?<=at )0x[0-9a-f]+", "...", "\n".join(shown))
+
+
+# Where examples run that need more than this process: what starts Python there, and what their sessions say first.
+PLACES = {
+    "cuda": ([], "# on a GPU"),
+    "two": (
+        ["-m", "cresset.distributed.run", "--standalone", "--nproc-per-node", "2"],
+        "# the second of two processes",
+    ),
+}
+
+
+def environment_of(place):
+    """The environment of its processes: with the emulated GPU, unless there is another."""
+    path = os.pathsep.join(sys.path)
+    if place != "cuda" or cresset.cuda.is_available():
+        return {**os.environ, "PYTHONPATH": path}
+    sys.path.append(os.path.abspath(EMULATED))
+    from emulator import build
+
+    if build.problem():
+        raise SystemExit(f"examples: those of CUDA need a GPU or its emulator: {build.problem()}")
+    return {**os.environ, "PYTHONPATH": path, "CRESSET_CUDA_LIBRARIES": str(build.build())}
+
+
+def run_elsewhere(place, tasks):
+    """What {name: (samples, statements)} show at a place, as {name: (text, error)}."""
+    start, _ = PLACES[place]
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "tasks.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(tasks, out)
+        command = [sys.executable, *start, os.path.abspath(__file__), place, file]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment_of(place),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        if done.returncode:
+            raise SystemExit(f"examples: {place} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        with open(file + ".done", encoding="utf-8") as found:
+            return json.load(found)
+
+
+def run_here(place, file):
+    """The other side of `run_elsewhere`."""
+    first, found = PLACES[place][1], {}
+    rank = int(os.environ.get("RANK", "1"))
+    with open(file, encoding="utf-8") as tasks:
+        todo = json.load(tasks)
+    for name, (samples, statements) in todo.items():
+        if place == "two":
+            cresset.distributed.init_process_group("gloo")
+        may_raise = statements[0].startswith("! ")
+        statements[0] = statements[0].removeprefix("! ")
+        try:
+            text, error = session(samples, statements, may_raise, {"rank": rank} if place == "two" else {}), None
+        except Exception as problem:
+            text, error = "", f"{type(problem).__name__}: {problem}"
+        found[name] = f">>> {first}\n{text}", error
+        if cresset.distributed.is_initialized():
+            cresset.distributed.destroy_process_group()
+    if rank == 1:
+        with open(file + ".done", "w", encoding="utf-8") as out:
+            json.dump(found, out)
 
 
 def from_docstring(text, where, value):
@@ -143,6 +231,9 @@ class Examples:
         self.lists, self.ran, self.kept = Lists(), {}, {}
         self.reasons, self.missing, self.failed = {}, [], []
         self.count = {"docstring": 0, "list": 0, "samples": 0}
+        self.elsewhere = {
+            place: run_elsewhere(place, tasks) for place, tasks in self.lists.for_places().items() if tasks
+        }
 
     def of(self, namespace, name, value):
         """The text of a session to put after the docstring, or "" where that has its own, or None."""
@@ -159,6 +250,13 @@ class Examples:
         if code is not None and code.startswith("- "):
             self.reasons[where] = code[2:]
             return None
+        if code is not None and (place := code.partition(" ")[0]) in PLACES:
+            shown, error = self.elsewhere[place][where]
+            if error is not None:
+                self.failed.append(f"{where}: {error}")
+                return None
+            self.count["list"] += 1
+            return shown
         if code is not None:
             may_raise = code.startswith("! ")
             statements = code.removeprefix("! ").split(" ;; ")
@@ -218,3 +316,7 @@ class Examples:
             f"{ran} names have an example that ran ({kinds['docstring']} from docstrings, {kinds['list']} from lists, "
             f"{kinds['samples']} with sample inputs); {len(self.reasons)} say why they have none here"
         )
+
+
+if __name__ == "__main__":
+    run_here(*sys.argv[1:])

@@ -69,18 +69,54 @@ def _mark(function, word):
 
 
 def export(fn):
-    """Compile this method of a module though nothing that is compiled calls it."""
+    """Compile this method of a module though nothing that is compiled calls it.
+
+    >>> class Scale(nn.Module):
+    ...     def forward(self, x):
+    ...         return 2 * x
+    ...
+    ...     @torch.jit.export
+    ...     def back(self, x):
+    ...         return x / 2
+    >>> torch.jit.script(Scale()).back(torch.tensor([4.0]))
+    tensor([2.])
+    """
     return _mark(fn, FunctionModifiers.EXPORT)
 
 
 def unused(fn):
-    """Do not compile this function: where it is called, the compiled program raises an exception."""
+    """Do not compile this function: where it is called, the compiled program raises an exception.
+
+    >>> class Scale(nn.Module):
+    ...     def forward(self, x, debug: bool = False):
+    ...         if debug:
+    ...             self.show(x)
+    ...         return 2 * x
+    ...
+    ...     @torch.jit.unused
+    ...     def show(self, x):
+    ...         print({"x": x}.__class__)
+    >>> torch.jit.script(Scale())(torch.tensor([4.0]))
+    tensor([8.])
+    """
     return _mark(fn, FunctionModifiers.UNUSED)
 
 
 def ignore(drop=False, **kwargs):
     """Do not compile this function: the compiled program calls it in Python, and cannot be saved. With `drop=True`, as
     `unused`.
+
+    >>> class Scale(nn.Module):
+    ...     def forward(self, x):
+    ...         self.show(x)
+    ...         return 2 * x
+    ...
+    ...     @torch.jit.ignore
+    ...     def show(self, x) -> None:
+    ...         print(type(x).__name__)
+    >>> torch.jit.script(Scale())(torch.tensor([4.0]))
+    Tensor
+    tensor([8.])
     """
     if callable(drop):
         return _mark(drop, FunctionModifiers.IGNORE)
@@ -147,12 +183,18 @@ def _unwrap_optional(x):
 def interface(obj):
     """A class of which only the methods' signatures count: an attribute of this type holds any module or object that
     has them.
+
+    >>> @torch.jit.interface
+    ... class Step(nn.Module):
+    ...     def forward(self, x: torch.Tensor) -> torch.Tensor:
+    ...         pass
+    >>> Step.__torch_script_interface__
+    True
     """
     if not inspect.isclass(obj):
         raise RuntimeError("interface must be applied to a class")
-    if obj.__bases__ not in ((object,),) and not (
-        len(obj.__mro__) == 3 and obj.__mro__[1].__name__ == "Module" and is_ours(obj.__mro__[1])
-    ):
+    (base, *more) = obj.__bases__
+    if more or (base is not object and not (base.__name__ == "Module" and is_ours(base))):
         raise RuntimeError(
             "Interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'."
         )

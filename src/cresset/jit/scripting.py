@@ -149,7 +149,15 @@ def _script_function(function):
 
 
 def script_method(fn):
-    """Mark a method of a class that is derived from ScriptModule: it is compiled when a module of the class is made."""
+    """Mark a method of a class that is derived from ScriptModule: it is compiled when a module of the class is made.
+
+    >>> class Twice(torch.jit.ScriptModule):
+    ...     @torch.jit.script_method
+    ...     def forward(self, x):
+    ...         return 2 * x
+    >>> Twice()(torch.tensor([1.0]))
+    tensor([2.])
+    """
     return export(fn) if _state._enabled else fn
 
 

@@ -3,6 +3,7 @@
 The files are PyTorch's: a folder with `.metadata` and `*.distcp`. They are read as data only.
 """
 
+import concurrent.futures
 import enum
 import threading
 from dataclasses import dataclass
@@ -329,8 +330,8 @@ def async_save(
     state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None,
     async_checkpointer_type=AsyncCheckpointerType.THREAD, async_stager=None, no_dist=False, use_collectives=True,
 ):  # fmt: skip
-    """Copy the state now and save it in a thread; a Future of the Metadata. Several processes need a group of their own
-    for it: what the program exchanges meanwhile must not mix with it.
+    """Copy the state now and save it in a thread; a concurrent.futures.Future of the Metadata. Several processes need a
+    group of their own for it: what the program exchanges meanwhile must not mix with it.
 
     Args:
         state_dict, checkpoint_id, storage_writer, planner, process_group, use_collectives: as in `save`.
@@ -343,7 +344,7 @@ def async_save(
         raise NotImplementedError("async_save: a process that saves is not in cresset; AsyncCheckpointerType.THREAD is")
     states = _states(state_dict)
     copied = _copied(states) if async_stager is None else async_stager.stage(states)
-    future = cresset.futures.Future()
+    future = concurrent.futures.Future()
     alone = no_dist or not world.is_initialized()
     if not alone and process_group is None and world.get_world_size() > 1:
         raise ValueError(
