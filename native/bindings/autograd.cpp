@@ -147,6 +147,8 @@ PyObject* add_post_accumulate_hooks(PyObject*, PyObject* args) {
           const Ref result(
               require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), given.get(), nullptr)));
           // What changes the leaf in place gives the leaf: `lambda p: p.add_(p.grad, alpha=-0.1)`.
+          check_type(result.get() == Py_None || is_tensor(result.get()), "expected Variable, but hook returned '",
+                     Py_TYPE(result.get())->tp_name, "'");
           check(result.get() == Py_None || result.get() == given.get(),
                 "Tensor post accumulate grad hooks should return None.");
         }

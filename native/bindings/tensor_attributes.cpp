@@ -67,6 +67,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
   return set_guarded(value, [&] {
     check_type(is_tensor(value), "Variable data has to be a tensor, but got ", Py_TYPE(value)->tp_name);
     TensorImpl *t = impl_of(self), *v = unwrap_elements("data: incompatible tensor type", value).get();
+    check(!t->batch_level() && !v->batch_level(),
+          "mutating directly with `.data` under vmap transform is not allowed: a sample has no memory of its own");
     check(is_differentiable(v->dtype) || !requires_grad(Tensor(t)),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
     // The version goes on: saved values of this tensor are no longer what they were.

@@ -88,6 +88,10 @@ def test_after_accumulation_a_hook_may_give_the_leaf_and_nothing_else():
     y.register_post_accumulate_grad_hook(lambda t: t + 1)
     with pytest.raises(RuntimeError, match="should return None"):
         (y * 1).backward()
+    z = leaf(1.0)
+    z.register_post_accumulate_grad_hook(lambda t: 5)
+    with pytest.raises(TypeError, match="hook returned 'int'"):
+        (z * 1).backward()
 
 
 def test_hooks_of_a_node():

@@ -253,6 +253,40 @@ class Square(cresset.autograd.Function):
         return tangent * 8
 
 
+class Product(cresset.autograd.Function):
+    """x y, with gradients in the shape of the product, which broadcast inputs have not."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        return Product.apply(grad, y), Product.apply(grad, x)
+
+
+@pytest.mark.parametrize("dims, shapes", [
+    ((0, 0), [(2, 4), (2, 3, 4)]), ((None, 0), [(1, 4), (2, 3, 4)]), ((1, None), [(3, 2, 1), (3, 4)]),
+])  # fmt: skip
+def test_a_generated_rule_sums_over_what_was_broadcast_inside_of_a_sample(dims, shapes):
+    x, y = (cresset.randn(shape) for shape in shapes)
+
+    def total(product):
+        return lambda x, y: vmap(product, dims)(x, y).square().sum()
+
+    found = grad(total(Product.apply), (0, 1))(x, y)
+    expected = grad(total(cresset.mul), (0, 1))(x, y)
+    assert [g.shape for g in found] == [x.shape, y.shape]
+    assert all(cresset.allclose(g, e, atol=1e-5) for g, e in zip(found, expected, strict=True))
+
+
 class Doubled(Square):
     generate_vmap_rule = False
 

@@ -318,3 +318,12 @@ def test_a_batch_of_one_sample_has_no_say_in_the_order_of_the_result():
     assert x.stride() == (1, 1)
     assert vmap(lambda x, y: x * y, in_dims=(0, None))(x, y).stride() == (4, 2, 1)
     assert vmap(lambda x, y: x * y, in_dims=(0, None))(x, y.mT).stride()[1:] == (1, 2)
+
+
+def test_the_memory_of_a_sample_is_not_exchanged():
+    def exchanged(x):
+        x.data = cresset.ones(2)
+        return x * 2
+
+    with pytest.raises(RuntimeError, match="mutating directly with `.data` under vmap"):
+        vmap(exchanged)(X)

@@ -46,6 +46,21 @@ def test_nested_arguments_keep_their_structure():
     assert graph({"a": cresset.ones(2), "b": (cresset.full((2,), 4.0),)})["sum"].tolist() == [5.0, 5.0]
 
 
+def test_a_decomposition_may_leave_a_call_as_it_is():
+    aten = cresset.ops.aten
+
+    def addmm(a, b, c, *, beta=1, alpha=1):
+        return NotImplemented if beta == 1 else beta * a + b @ c
+
+    def program(a, b):
+        return cresset.addmm(a, a, b) + cresset.addmm(a, a, b, beta=2)
+
+    a, b = cresset.randn(2, 2), cresset.randn(2, 2)
+    graph = make_fx(program, decomposition_table={aten.addmm.default: addmm})(a, b)
+    assert [node.target for node in graph.graph.nodes].count(aten.addmm.default) == 1
+    assert cresset.allclose(graph(a, b), program(a, b))
+
+
 def test_a_decomposition_is_entered():
     table = {cresset.ops.aten.silu.default: lambda x: x * x.sigmoid()}
     graph = make_fx(nn.functional.silu, decomposition_table=table)(cresset.ones(2))

@@ -239,6 +239,7 @@ def generated(function, dims, frame, values):
     def setup_context(ctx, inputs, output):
         samples = Samples(ctx, reopened)
         ctx.samples = samples
+        ctx.shapes = [value.shape if isinstance(value, Tensor) else None for value in inputs]
         with inside():
             outputs = output if isinstance(output, tuple) else (output,)
             pairs = [(value, sample(value, dim)) for value, dim in zip(outputs, out_dims, strict=True)]
@@ -257,15 +258,24 @@ def generated(function, dims, frame, values):
             slopes = slopes if isinstance(slopes, tuple) else (slopes,)
             pairs = [(None, None) if slope is None else split(slope) for slope in slopes]
         return tuple(
-            None if value is None else to_input(value, at, dim)
-            for (value, at), dim in zip(pairs, (*dims, *[None] * len(pairs)), strict=False)
+            None if value is None else to_input(value, at, dim, shape)
+            for (value, at), dim, shape in zip(
+                pairs, (*dims, *[None] * len(pairs)), (*ctx.shapes, *[None] * len(pairs)), strict=False
+            )
         )
 
-    def to_input(value, at, dim):
+    def to_input(value, at, dim, shape):
         """The gradient for an input with the batch at `dim`; without one, the sum over the samples."""
         if dim is None:
             return value * reopened.batch_size if at is None else value.sum(at)
-        return expanded(value, at, reopened.batch_size).movedim(0, dim)
+        value = expanded(value, at, reopened.batch_size)
+        if shape is not None and value.ndim >= len(shape):  # the gradient of a sample may be that of its broadcast
+            sample_shape = [size for place, size in enumerate(shape) if place != dim % len(shape)]
+            more = value.ndim - 1 - len(sample_shape)
+            value = value.sum(tuple(range(1, more + 1))) if more else value
+            ones = [k + 1 for k, size in enumerate(sample_shape) if size == 1 != value.shape[k + 1]]
+            value = value.sum(ones, keepdim=True) if ones else value
+        return value.movedim(0, dim)
 
     def jvp(ctx, *tangents):
         with inside():

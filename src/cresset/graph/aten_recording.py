@@ -136,7 +136,9 @@ class AtenRecorder(Recorder):
         if entered is not None:
             given, named = positional(schema, arguments)
             with self:
-                return entered(*given, **named)
+                result = entered(*given, **named)
+            if result is not NotImplemented:
+                return result
         return self.record(name, schema, arguments, lambda: func(*args, **kwargs))
 
     def is_entered(self, leaf):
@@ -187,7 +189,9 @@ class AtenRecorder(Recorder):
         """Record the call of one overload, whatever it is made of here. It is called inside of a decomposition."""
         entered, schema = self.decomposition(overload._schema), overload._schema
         if entered is not None:
-            return entered(*args, **kwargs)
+            result = entered(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         with DisableTorchFunction():
             return self.record(_name_of(overload), schema, schema.bind(args, kwargs), lambda: overload(*args, **kwargs))
 

@@ -1,0 +1,1 @@
+"""Graph passes for the operators of a dialect, by PyTorch's names."""
