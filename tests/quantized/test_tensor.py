@@ -234,8 +234,10 @@ def test_the_memory_is_that_of_the_integers():
     q = cresset.quantize_per_tensor(cresset.arange(6.0).reshape(2, 3), 1.0, 0, cresset.quint8)
     assert q.storage().dtype == cresset.quint8 and list(q.untyped_storage()) == [0, 1, 2, 3, 4, 5]
     assert q[1].storage_offset() == 3 and q[1].data_ptr() == q.data_ptr() + 3
-    with pytest.raises(NotImplementedError, match="Cannot access storage"):
-        cresset.quantize_per_tensor(cresset.ones(2), 1.0, 0, cresset.quint4x2).untyped_storage()
+    halves = cresset.quantize_per_tensor(cresset.ones(2), 1.0, 0, cresset.quint4x2)
+    for ask in (halves.untyped_storage, halves.storage, halves.data_ptr):
+        with pytest.raises(NotImplementedError, match="Cannot access storage"):
+            ask()
 
 
 def test_another_order_of_memory():

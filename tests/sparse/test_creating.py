@@ -140,3 +140,9 @@ def test_32_bit_indices_stay_so_where_there_are_none():
 
 def test_old_names_without_arguments_make_a_vector_of_length_zero():
     assert cresset.sparse.DoubleTensor().shape == (0,)
+
+
+@pytest.mark.parametrize("name, block", [("csr", ()), ("csc", ()), ("bsr", ((1, 1),)), ("bsc", ((1, 1),))])
+def test_a_batch_of_no_matrices_has_no_compressed_form(name, block):
+    with pytest.raises(RuntimeError, match=f"to_sparse_{name}: Expected product of batch dimensions to be non-zero"):
+        getattr(cresset.ones(0, 2, 2), f"to_sparse_{name}")(*block)

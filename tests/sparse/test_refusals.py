@@ -30,7 +30,7 @@ def assign(index, value):
         lambda t: t.as_subclass(cresset.Tensor),
         lambda t: cresset.add(DENSE, DENSE, out=t),
         lambda t: t.numpy(),
-        lambda t: t.data_ptr(),
+        lambda t: memoryview(t) if t.is_quantized else t.data_ptr(),  # integers have an address
         lambda t: cresset.from_dlpack(t),
         lambda t: cresset._native.tolist(t),
         lambda t: DENSE.clone().pow_(t),

@@ -63,7 +63,10 @@ def dense_to_compressed(tensor, layout, blocksize, dense_dim):
         return coo_to_compressed(dense_to_coo(tensor, 2), layout, blocksize)
     matrices = tensor.reshape(math.prod(batch), *tensor.shape[len(batch) :])
     if len(matrices) == 0:
-        raise RuntimeError("to_sparse: cannot convert a batch of no matrices")
+        name = str(layout).removeprefix("torch.sparse_")
+        raise RuntimeError(
+            f"to_sparse_{name}: Expected product of batch dimensions to be non-zero, got shape {tuple(tensor.shape)}"
+        )
     return batched([coo_to_compressed(dense_to_coo(m, 2), layout, blocksize) for m in matrices], batch)
 
 

@@ -158,7 +158,7 @@ class QuantizedTensor(InterpretedTensor):
 
     def data_ptr(self):
         """The address of the first integer."""
-        return self._integers.data_ptr()
+        return self.untyped_storage().data_ptr() + self.storage_offset() * self.itemsize
 
     def resize_(self, *size, memory_format=None):
         """Another shape, in place; what is in new elements is not defined."""
