@@ -199,3 +199,23 @@ def test_the_mode_that_is_on_or_that_tensors_are_of_is_found():
     assert torch._guards.detect_fake_mode({"x": [fake, torch.ones(1)]}) is mode
     with pytest.raises(AssertionError, match="several fake modes"):
         torch._guards.detect_fake_mode([fake, FakeTensorMode().from_tensor(torch.ones(1))])
+
+
+def test_real_tensors_are_printed_in_the_mode():
+    x, shown = torch.tensor([1.0, 2.0]), []
+    with FakeTensorMode():
+        shown += [repr(x), f"{x}", repr(torch.ones(2))]
+    assert shown == ["tensor([1., 2.])", "tensor([1., 2.])", "FakeTensor(..., size=(2,))"]
+
+
+def test_the_old_constructors_make_fake_tensors_of_data():
+    with FakeTensorMode():
+        made = [torch.ones(2).new([1.0, 2.0, 3.0]), torch.Tensor([[1.0, 2.0]]), torch.LongTensor([1])]
+    assert all(isinstance(t, FakeTensor) for t in made)
+    assert [(t.shape, t.dtype) for t in made] == [((3,), torch.float32), ((1, 2), torch.float32), ((1,), torch.int64)]
+
+
+def test_the_dtype_of_gradients_is_that_of_the_real_tensor():
+    x = torch.ones(2, requires_grad=True)
+    x.grad_dtype = torch.bfloat16
+    assert FakeTensorMode().from_tensor(x).grad_dtype == torch.bfloat16

@@ -204,3 +204,17 @@ def test_a_mode_answers_with_a_plain_method():
     with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"), OfTheClass():
         torch.ones(1)
     assert _get_current_dispatch_mode() is None
+
+
+def test_printing_is_nothing_that_a_mode_sees():
+    seen = []
+
+    class Logged(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(3)
+    with Logged():
+        assert repr(x) == "tensor([1., 1., 1.])"
+    assert not seen

@@ -191,6 +191,8 @@ class FakeTensorConverter:
         fake = FakeTensor(fake_mode, shape, t.device, t if make_constant else None)
         if t.requires_grad:
             fake.requires_grad_()
+            if t.is_leaf and t.grad_dtype != t.dtype:
+                fake.grad_dtype = t.grad_dtype
         if isinstance(t, cresset.nn.Parameter):
             fake._is_param = True
         key = id(t)

@@ -104,6 +104,12 @@ def tensor_repr(tensor, *, tensor_contents=None):
     tensor([[ 1.0000,  2.5000],
             [-3.0000,  4.0000]], requires_grad=True)
     """
+    handling = sys.modules.get("cresset.dispatch.handling")
+    with handling.without_modes() if handling is not None and handling.stack() else contextlib.nullcontext():
+        return _tensor_repr(tensor, tensor_contents)
+
+
+def _tensor_repr(tensor, tensor_contents):
     if _native.level_of(tensor):
         return _batch_repr(tensor)
     import cresset

@@ -94,7 +94,9 @@ def legacy_new(*args, size=None, device=None, dtype=None, home=None):
             _native.set_answering(before)
     if not hasattr(data, "__len__"):
         raise TypeError(f"new(): data must be a sequence (got {data.__class__.__name__})")
-    return _native.make_tensor(data, dtype, device)
+    from .from_data import made_of
+
+    return made_of(data, dtype, device)
 
 
 class tensortype(builtins.type):
