@@ -23,6 +23,15 @@ def test_a_model_that_gains_nothing_from_batches_has_no_such_part():
     assert cost.own < 0.0001
 
 
+def test_the_time_of_a_batch_is_expected_by_its_size():
+    cost = Cost()
+    assert cost.expected(5) == 0.0
+    for number in range(300):
+        size = 1 + number * 7 % 32
+        cost.add(size, 0.004 + 0.0005 * size)
+    assert math.isclose(cost.expected(1), 0.0045, rel_tol=0.1) and math.isclose(cost.expected(32), 0.02, rel_tol=0.1)
+
+
 def test_batches_of_one_size_tell_nothing_about_it():
     cost = Cost()
     for _ in range(300):

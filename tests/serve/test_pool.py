@@ -12,7 +12,7 @@ from cresset.serve.settings import ModelSettings
 class Recorder:
     """A worker that keeps the batches it is given, and computes none of them."""
 
-    retiring = False
+    retiring, begun = False, math.inf
 
     def __init__(self, pool):
         self.pool, self.sizes, self.batches = pool, [], collections.deque()
@@ -76,6 +76,42 @@ def test_what_arrives_while_the_worker_computes_goes_together():
         worker.answer()
         assert worker.sizes == [1, 3]
 
+    played(scene)
+
+
+def test_what_waits_is_sent_shortly_before_the_worker_should_be_idle(monkeypatch):
+    async def scene(pool, worker):
+        for _ in range(2):
+            pool.submit([], b"")
+            await rounds()
+        assert worker.sizes == [1]
+        begun = asyncio.get_running_loop().time()
+        for worker.begun, seconds in ((begun, 100), (begun - 100, 1)):  # it takes longer, or nobody knows how long
+            pool.stay = types.SimpleNamespace(expected=lambda size, seconds=seconds: seconds)
+            pool.pump()
+            assert worker.sizes == [1]
+        worker.begun = begun
+        pool.pump()
+        assert worker.sizes == [1, 1]
+        pool.submit([], b"")
+        await rounds()
+        assert worker.sizes == [1, 1]  # there is one already
+
+    monkeypatch.setattr("cresset.serve.pool.SOON", 50.0)
+    played(scene)
+
+
+def test_with_several_workers_what_waits_stays_in_the_queue(monkeypatch):
+    async def scene(pool, worker):
+        other = Recorder(pool)
+        pool.stay = types.SimpleNamespace(expected=lambda size: 0.0)
+        worker.begun = other.begun = asyncio.get_running_loop().time()
+        for _ in range(3):
+            pool.submit([], b"")
+            await rounds()
+        assert sorted(worker.sizes + other.sizes) == [1, 1] and len(pool.queue) == 1
+
+    monkeypatch.setattr("cresset.serve.pool.SOON", 50.0)
     played(scene)
 
 

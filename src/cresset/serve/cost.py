@@ -28,10 +28,20 @@ class Cost:
         self.variance = (1 - part) * (self.variance + part * larger * larger)
         self.covariance = (1 - part) * (self.covariance + part * larger * longer)
 
+    def expected(self, size):
+        """Seconds of a batch of this size."""
+        if not self.count:
+            return 0.0
+        return max(0.0, self.seconds + self.for_each * (size - self.size))
+
+    @property
+    def for_each(self):
+        """Seconds of a batch for each request in it."""
+        return (self.covariance + DOUBT * self.seconds / self.size) / (self.variance + DOUBT)
+
     @property
     def own(self):
         """Seconds of a batch that do not depend on its size."""
         if not self.count:
             return 0.0
-        for_each = (self.covariance + DOUBT * self.seconds / self.size) / (self.variance + DOUBT)
-        return max(0.0, self.seconds - for_each * self.size)
+        return max(0.0, self.seconds - self.for_each * self.size)

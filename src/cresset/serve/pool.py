@@ -13,6 +13,7 @@ from .process import Worker
 from .threads import Threads
 
 TICK = 0.001  # seconds by which the event loop may wake late: a delay is what a request waits at most
+SOON = 0.0002  # seconds before and after the expected end of a batch in which its worker gets the next one
 
 # Note [When a batch is held back]
 # A batch forms by itself while the workers compute: what has arrived goes together. An idle worker that waits for more
@@ -26,7 +27,10 @@ TICK = 0.001  # seconds by which the event loop may wake late: a delay is what a
 # Note [The next batch is there already]
 # A worker that has to ask for its next batch stands still until the front has time for it; with small batches that was
 # a third of its time. So a batch that is full, which waiting cannot make better, is sent while the worker computes the
-# one before. With several workers it stays in the queue: another may be free first.
+# one before; and what waits is sent when that one should end soon, as it takes no longer then than to ask. That counts
+# most where batches gain little: a pause of 0.15 ms with each batch of a model that takes 0.4 ms for each request made
+# batches of five out of batches of two at four fifths of the capacity, and the slowest of a hundred requests take 6 ms
+# instead of 2. With several workers requests stay in the queue: another may be free first.
 
 # Note [A worker that dies]
 # Its batch comes back to the head of the queue, each request marked `alone`: if one of them killed the worker, it will
@@ -52,6 +56,7 @@ class Pool:
         self.wanted, self.metadata, self.closing, self.failures = 0, {}, False, 0
         self.pumping, self.timer, self.sweeper, self.restarter = False, None, None, None
         self.cost = Cost()
+        self.stay = Cost()  # of a batch with its worker, from when the worker is free for it until it is answered
         self.rate = 0.0  # answers a second, lately: for Retry-After
         self.penalty = self.hasty = 0  # batches that go at once after one held back in vain: then, and still
         self.latest, self.gap = -math.inf, settings.delay / 1000  # when a request came; seconds between two, lately
@@ -185,10 +190,11 @@ class Pool:
         """Give batches to idle workers: at once, unless waiting pays (Note [When a batch is held back])."""
         self.pumping = False
         now = asyncio.get_running_loop().time()
-        while self.queue and (worker := self.next_worker()):
+        while self.queue and (worker := self.next_worker(now)):
             due = self.queue[0].arrived + self.settings.delay / 1000 - TICK
             missing = self.settings.batch - len(self.queue)
-            if missing > 0 and self.pays(missing * self.gap, due - now) and not self.queue[0].alone:
+            waits = missing > 0 and worker in self.idle and self.pays(missing * self.gap, due - now)
+            if waits and not self.queue[0].alone:
                 if not self.hasty:
                     if self.timer is None:
                         self.timer = asyncio.get_running_loop().call_at(due, self.wake)
@@ -209,14 +215,19 @@ class Pool:
         """Whether to hold a batch back for so long, of the time that is left of its delay."""
         return wait < left and wait < self.cost.own and not self.closing
 
-    def next_worker(self):
-        """Who takes the next batch: an idle worker, or the only one if the batch is full."""
+    def next_worker(self, now):
+        """Who takes the next batch: an idle worker, or the only one if the batch is full or it is idle soon."""
         if self.idle:
             return self.idle[-1]
-        if len(self.queue) < self.settings.batch or len(self.workers) != 1:
+        if len(self.workers) != 1:
             return None
         (worker,) = self.workers
-        return worker if len(worker.batches) == 1 and not worker.retiring else None
+        if len(worker.batches) != 1 or worker.retiring:
+            return None
+        if len(self.queue) >= self.settings.batch:
+            return worker
+        end = worker.begun + self.stay.expected(len(worker.batches[0]))
+        return worker if abs(end - now) < SOON else None
 
     def wake(self):
         self.held(in_vain=True)
@@ -244,6 +255,9 @@ class Pool:
         answers = header["answers"]
         self.measures.computed += header["seconds"]
         self.cost.add(len(jobs), header["seconds"])
+        now = asyncio.get_running_loop().time()
+        self.stay.add(len(jobs), now - worker.begun)
+        worker.begun = now
         if "metrics" in header:
             self.measures.own.update(header["metrics"])
         for job, (status, kind, headers, _), part in zip(jobs, answers, frames.split(body, [a[-1] for a in answers])):

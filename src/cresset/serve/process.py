@@ -29,7 +29,8 @@ class Worker(asyncio.Protocol):
         self.place = next(place for place in itertools.count() if place not in taken)  # among the workers of the pool
         self.process = self.transport = self.device = None
         self.reader = frames.Reader()
-        self.batches, self.deadline = collections.deque(), 0.0  # the deadline is that of the first
+        self.batches = collections.deque()
+        self.begun = self.deadline = 0.0  # of the first
         self.started, self.retiring, self.is_ready = time.time(), False, False
         self.ready = asyncio.get_running_loop().create_future()  # metadata, or the reason why not
 
@@ -60,7 +61,7 @@ class Worker(asyncio.Protocol):
 
     def send(self, jobs, now):
         if not self.batches:
-            self.deadline = now + self.pool.settings.timeout
+            self.begun, self.deadline = now, now + self.pool.settings.timeout
         self.batches.append(jobs)
         requests = [[*job.description, len(job.body)] for job in jobs]
         header = {"id": self.number, "threads": self.pool.threads.of_each(self.pool.wanted), "requests": requests}
