@@ -106,3 +106,22 @@ def test_pytorchs_operators_resize_into_a_tensor(size):
         out = lib.empty(size).view(2, 3, 4) if size else lib.empty(0)
         found = lib._C._nn.upsample_nearest1d(lib.ones(2, 3, 2), (4,), 2, out=out)
         assert found is out and tuple(out.shape) == (2, 3, 4) and out.sum().item() == 24
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_images_of_half_precision_are_read_at_places_of_half_precision(dtype, mode, padding, align_corners):
+    draw = torch.Generator().manual_seed(0)
+    image = 5 * torch.randn(2, 3, 9, 9, generator=draw)
+    places = 2.4 * torch.rand(2, 5, 7, 2, generator=draw) - 1.2
+    read = []
+    for lib in (cresset, torch):
+        x, grid = (lib.tensor(v.tolist()).to(getattr(lib, dtype)).requires_grad_() for v in (image, places))
+        y = lib.nn.functional.grid_sample(x, grid, mode, padding, align_corners)
+        y.float().sum().backward()
+        read.append(torch.tensor(y.tolist()))
+        if mode == "nearest":
+            assert not grid.grad.any()
+    assert torch.equal(*read)

@@ -442,3 +442,9 @@ def test_the_older_forms_take_the_names_of_arguments_that_pytorch_s_parser_has()
     assert cresset.orgqr(A, input2=cresset.ones(1)).item() == 0
     assert cresset.ormqr(A, input2=cresset.zeros(1), input3=b).item() == 8
     assert cresset.smm(A.to_sparse(), mat2=b).to_dense().item() == 16
+
+
+@pytest.mark.parametrize("factor", [linalg.lu, linalg.lu_factor, linalg.lu_factor_ex])
+def test_whether_rows_are_exchanged_is_a_bool(factor):
+    with pytest.raises(TypeError, match="argument 'pivot' must be bool, not list"):
+        factor(cresset.eye(2), pivot=[0])

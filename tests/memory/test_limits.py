@@ -8,7 +8,10 @@ import re
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.timeout(7260 if os.environ.get("CRESSET_MEMORY_LIMITS") == "long" else 660)  # what its process has
 def test_at_eighty_sites_there_is_an_exception_and_the_process_goes_on():
     long = os.environ.get("CRESSET_MEMORY_LIMITS") == "long"
     command = [sys.executable, str(pathlib.Path(__file__).parent / "sites.py"), *([] if long else ["--short"])]

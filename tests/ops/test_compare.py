@@ -156,3 +156,10 @@ def test_a_bound_is_a_number_or_a_0d_tensor_without_a_gradient(bound):
     assert cresset.isclose(x, x + 0.5, cresset.tensor(0), cresset.tensor(1.0)).all()
     with pytest.raises(TypeError, match=r"argument 'atol' \(position 4\) must be float, not Tensor"):
         cresset.isclose(x, x, 1.0, bound)
+
+
+@pytest.mark.parametrize("compare", [cresset.isclose, cresset.allclose])
+@pytest.mark.parametrize("given", ["mean", 1, None])
+def test_whether_nan_equals_nan_is_a_bool(compare, given):
+    with pytest.raises(TypeError, match="argument 'equal_nan' must be bool, not"):
+        compare(cresset.ones(1), cresset.ones(1), equal_nan=given)

@@ -191,3 +191,8 @@ def test_vmap_gives_the_losses_and_gradients_of_each_call(shape, reduction):
         gradient = cresset.func.grad(lambda a, b, function=function: function(a, b).sum())
         each = cresset.stack([gradient(a, b) for a, b in zip(x, target, strict=True)])
         assert cresset.allclose(cresset.vmap(gradient)(x, target), each, equal_nan=True)
+
+
+def test_the_beta_of_smooth_l1_loss_is_an_integer_of_any_size():
+    x, target = cresset.tensor([2.0**40]), cresset.tensor([0.0])
+    assert F.smooth_l1_loss(x, target, beta=2**70) == 2.0**80 / 2.0**71

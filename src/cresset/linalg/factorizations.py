@@ -144,6 +144,8 @@ def permutation(pivots, m, dtype):
 
 
 def _check_pivot(who, A, pivot):
+    if not isinstance(pivot, bool):
+        raise TypeError(f"{who}(): argument 'pivot' must be bool, not {type(pivot).__name__}")
     if not pivot and not A.is_cuda:
         raise RuntimeError(f"{who}: LU without pivoting is not implemented on the CPU")
 

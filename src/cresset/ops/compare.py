@@ -42,6 +42,8 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
             raise TypeError(f"isclose(): argument '{name}' (position {position}) must be float, not Tensor")
         if not bound >= 0:
             raise RuntimeError(f"isclose: {name} must be greater than or equal to zero, but got {bound}")
+    if not isinstance(equal_nan, bool):
+        raise TypeError(f"isclose(): argument 'equal_nan' must be bool, not {type(equal_nan).__name__}")
     rtol, atol = float(rtol), float(atol)  # integers of any size
     close = input == other
     inexact = input.is_floating_point() or input.is_complex()

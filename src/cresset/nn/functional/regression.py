@@ -75,6 +75,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
     if not beta:
         return reduce_loss(cresset.l1_elementwise(input, target), reduction)
+    if isinstance(beta, int):
+        beta = float(beta)  # integers of any size
     return reduce_loss(cresset.smooth_l1_elementwise(input, target, beta), reduction, "SmoothL1LossBackward0")
 
 
