@@ -48,8 +48,8 @@ def model_of(lib, nn, functional, checkpoint):
     return GPT()
 
 
-def one(library, mode="eager"):
-    """As a line of JSON; a mode is "eager" or one of torch.compile's."""
+def one(library, mode="eager", optimizer="AdamW"):
+    """As a line of JSON; a mode is "eager" or one of torch.compile's, the optimizer also AdamW8bit of cresset."""
     lib = importlib.import_module(library)
     nn, functional = importlib.import_module(library + ".nn"), importlib.import_module(library + ".nn.functional")
     checkpoint = importlib.import_module(library + ".utils.checkpoint").checkpoint
@@ -57,7 +57,8 @@ def one(library, mode="eager"):
     with lib.device("cuda"):
         model = model_of(lib, nn, functional, checkpoint)
         tokens, targets = (lib.randint(0, VOCABULARY, (ROWS, LENGTH)) for _ in range(2))
-    optimizer = importlib.import_module(library + ".optim").AdamW(model.parameters(), lr=1e-4, fused=True)
+    options = {"lr": 1e-4, "fused": True} if optimizer == "AdamW" else {"lr": 1e-4}
+    optimizer = getattr(importlib.import_module(library + ".optim"), optimizer)(model.parameters(), **options)
 
     function = model if mode == "eager" else lib.compile(model, mode=mode)
 

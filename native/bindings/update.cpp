@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "bindings/python.h"
+#include "cuda/update_eight_bit.h"
 #include "dispatch/profile.h"
 #include "ops/update.h"
 #include "tensor/backend.h"
@@ -206,7 +207,55 @@ PyObject* clear_gradients(PyObject*, PyObject* params) {
   });
 }
 
+// adam_in_8_bits(param, grad, means, largest, values, (lr, beta1, beta2, eps, weight_decay), step, decoupled): pairs of
+// the mean and the mean of squares.
+PyObject* step_in_8_bits(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *param, *grad, *means[2], *largest[2], *values[2];
+    EightBitAdam s;
+    long long step;
+    int decoupled;
+    if (!PyArg_ParseTuple(args, "OO(OO)(OO)(OO)(ddddd)Lp:adam_in_8_bits", &param, &grad, &means[0], &means[1],
+                          &largest[0], &largest[1], &values[0], &values[1], &s.lr, &s.beta1, &s.beta2, &s.eps,
+                          &s.weight_decay, &step, &decoupled))
+      raise_python();
+    const auto given = [](PyObject* o, const char* what, Dtype dtype) {
+      check_type(is_tensor(o), "adam_in_8_bits: ", what, " must be a Tensor, not ", Py_TYPE(o)->tp_name);
+      Tensor t = unwrap(o);
+      check(t.dtype() == dtype && t.is_contiguous(), "adam_in_8_bits: ", what, " must be contiguous and of dtype ",
+            name_of(dtype), ", got ", name_of(t.dtype()));
+      return t;
+    };
+    const auto is_read = [](Dtype d) { return d == Dtype::f32 || d == Dtype::bf16 || d == Dtype::f16; };
+    check_type(is_tensor(param) && is_tensor(grad), "adam_in_8_bits: a parameter and its gradient must be Tensors");
+    s.param = given(param, "a parameter", unwrap(param).dtype());
+    s.grad = given(grad, "a gradient", unwrap(grad).dtype());
+    check(is_read(s.param.dtype()) && is_read(s.grad.dtype()),
+          "adam_in_8_bits: expected float32, bfloat16 or float16, got a parameter of dtype ", name_of(s.param.dtype()),
+          " and a gradient of dtype ", name_of(s.grad.dtype()));
+    s.first = given(means[0], "a mean", Dtype::u8), s.second = given(means[1], "a mean", Dtype::u8);
+    s.first_largest = given(largest[0], "largest", Dtype::f32),
+    s.second_largest = given(largest[1], "largest", Dtype::f32);
+    s.first_values = given(values[0], "values", Dtype::f32), s.second_values = given(values[1], "values", Dtype::f32);
+    s.step = step, s.decoupled = decoupled != 0;
+    const int64_t count = s.param.numel(), blocks = (count + kEightBitBlock - 1) / kEightBitBlock;
+    check(s.grad.numel() == count && s.first.numel() == count && s.second.numel() == count &&
+              s.first_largest.numel() == blocks && s.second_largest.numel() == blocks &&
+              s.first_values.numel() == 256 && s.second_values.numel() == 256,
+          "adam_in_8_bits: the state does not fit a parameter of ", count, " elements");
+    for (const Tensor* t :
+         {&s.grad, &s.first, &s.second, &s.first_largest, &s.second_largest, &s.first_values, &s.second_values})
+      check(t->device() == s.param.device(), "adam_in_8_bits: the state of a parameter is on ", t->device(),
+            ", the parameter on ", s.param.device());
+    if (count) s.param.device().is_cpu() ? adam_in_8_bits(s) : cuda::adam_in_8_bits(s);
+    for (const Tensor* t : {&s.param, &s.first, &s.second, &s.first_largest, &s.second_largest})
+      ++(*t)->storage->version;
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functions[] = {
+    {"adam_in_8_bits", step_in_8_bits, METH_VARARGS, "One step of Adam for a parameter whose state is in 8 bits."},
     {"update", update, METH_VARARGS, "One step of an optimizer over all its groups."},
     {"clear_gradients", clear_gradients, METH_O, "Forget the gradients of a list of parameters."},
     {}};

@@ -159,6 +159,7 @@ KERNELS = {
         "COLUMN T=dtype_f32",
         "SLICE_STARTS T=dtype_bf16",
     ],
+    "update_eight_bit.cuh": ["T=dtype_f32 G=dtype_f32 VECTOR=4", "T=dtype_bf16 G=dtype_f16 VECTOR=1"],
     "transpose.cuh": ["SINGLE WORD=4 RANK=1", "SINGLE WORD=16 RANK=8", "PAIRS RANK=1", "PAIRS RANK=8"],
 }  # fmt: skip
 

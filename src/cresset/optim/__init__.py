@@ -10,6 +10,7 @@ from .adagrad import Adagrad
 from .adam import Adam, AdamW
 from .adamax import Adamax
 from .asgd import ASGD
+from .eight_bit import Adam8bit, AdamW8bit
 from .lbfgs import LBFGS
 from .muon import Muon
 from .nadam import NAdam
