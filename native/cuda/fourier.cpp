@@ -32,6 +32,13 @@ void multiply_by(const Tensor& t, double scale) {
     c.args[k] = multiply->signature.parameters[k].default_value;
   execute(c);
 }
+Tensor multiplied_by(const Tensor& t, double scale) {
+  static const Operator* const multiply = Registry::instance().find("mul");
+  Call c(*multiply);
+  c.args[0] = Value(t), c.args[1] = Value(Scalar(scale));
+  execute(c);
+  return c.out();
+}
 void conjugate(const Tensor& t) {
   static const Operator* const conjugate = Registry::instance().find("conj_physical_");
   Call c(*conjugate);
@@ -169,14 +176,19 @@ void run_to_real(Call& c) {
     half = empty(input.sizes(), input.dtype(), input.device());
     transform_all(input, half, dims, c.boolean(3));
   }
+  double scale = c.real(4);
   if (c.integer(2) == 1) {
     copy_into(out, convert(half, out.dtype()));
   } else {
-    const Tensor lines = in_lines(half, last, dims.empty() || at_once);
+    const bool is_given = dims.empty() || at_once;  // and must not be destroyed
+    const Tensor moved = with_last(half, {last});
+    const bool scales = is_given && scale != 1 && moved.is_contiguous() && half.dtype() != Dtype::c32;
+    // The copy is made with the product; halves might not hold it.
+    const Tensor lines = scales ? multiplied_by(moved, std::exchange(scale, 1)) : in_lines(half, last, is_given);
     if (c.boolean(3)) conjugate(lines);
     transform_lines(FourierSizes::to_real, lines, out, last, at_once ? dims.size() + 1 : 1, false);
   }
-  multiply_by(out, c.real(4));
+  multiply_by(out, scale);
 }
 
 }  // namespace
