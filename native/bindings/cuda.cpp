@@ -7,6 +7,7 @@
 #include "bindings/dictionary.h"
 #include "bindings/python.h"
 #include "cuda/activity.h"
+#include "cuda/attention.h"
 #include "cuda/backend.h"
 #include "cuda/compile.h"
 #include "cuda/cublas.h"
@@ -179,6 +180,27 @@ std::string printed_formula(const std::string& name, int which, const char* comp
   }
   PyGILState_Release(gil);
   return text;
+}
+
+Tensor unwrap_if(nb::handle tensor) { return tensor.is_none() ? Tensor() : unwrap(tensor.ptr()); }
+
+// (text, whether scores are changed, queries and keys of a block, scale, four sizes of the kernels and whether they
+// multiply by warpgroups, states of blocks or
+// None, tensors)
+FlexAttention flex_of(const nb::tuple& program) {
+  FlexAttention f{nb::cast<std::string>(program[0]),
+                  nb::cast<bool>(program[1]),
+                  nb::cast<int32_t>(program[2]),
+                  nb::cast<int32_t>(program[3]),
+                  nb::cast<double>(program[4]),
+                  unwrap_if(program[6]),
+                  {}};
+  const auto sizes = nb::cast<nb::tuple>(program[5]);
+  f.own_rows = nb::cast<int32_t>(sizes[0]), f.tile = nb::cast<int32_t>(sizes[1]);
+  f.backward_queries = nb::cast<int32_t>(sizes[2]), f.backward_keys = nb::cast<int32_t>(sizes[3]);
+  f.by_warpgroups = nb::cast<bool>(sizes[4]);
+  for (const nb::handle tensor : nb::cast<nb::list>(program[7])) f.tensors.push_back(unwrap(tensor.ptr()));
+  return f;
 }
 
 int64_t stack_of(uint64_t source) { return source >= kOfStack ? static_cast<int64_t>(source - kOfStack) : -1; }
@@ -502,6 +524,22 @@ void add_cuda(PyObject* module) {
   m.def(
       "set_cudnn_attention_from", [](int64_t work) { return cudnn_settings.attention_from.exchange(work); },
       "The least problem for it: batches heads queries keys width.");
+  m.def("flex_attention", [](const nb::tuple& program, nb::handle q, nb::handle k, nb::handle v, nb::handle out,
+                             nb::handle rows, nb::handle logarithms) {
+    flex_of(program).forward(unwrap(q.ptr()), unwrap(k.ptr()), unwrap(v.ptr()), unwrap(out.ptr()), unwrap(rows.ptr()),
+                             unwrap(logarithms.ptr()));
+  });
+  m.def(
+      "flex_attention_backward",
+      [](const nb::tuple& program, nb::handle grad, nb::handle q, nb::handle k, nb::handle v, nb::handle out,
+         nb::handle rows, nb::handle logarithm_grad, nb::handle query_grad, nb::handle key_grad,
+         nb::handle value_grad) {
+        flex_of(program).backward(unwrap(grad.ptr()), unwrap(q.ptr()), unwrap(k.ptr()), unwrap(v.ptr()),
+                                  unwrap(out.ptr()), unwrap(rows.ptr()), unwrap_if(logarithm_grad),
+                                  unwrap(query_grad.ptr()), unwrap(key_grad.ptr()), unwrap(value_grad.ptr()));
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+      nb::arg(), nb::arg());
   m.def("set_deterministic", [](bool enabled) { cudnn_settings.all_deterministic = enabled; });
   m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 

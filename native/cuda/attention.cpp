@@ -4,9 +4,12 @@
 // grows with the number of queries, never with queries times keys.
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
+#include "cuda/attention.h"
 #include "cuda/backend.h"
 #include "cuda/cudnn.h"
+#include "cuda/fault.h"
 #include "cuda/launch.h"
 #include "dispatch/late.h"
 #include "dispatch/on_host.h"
@@ -412,7 +415,128 @@ bool attention_backward_late(Call& c) {
   return true;
 }
 
+// ---------------------------------------------------------------- functions of the program
+
+// The same as in attention_flex_words.cuh and attention_flex.cuh.
+struct FlexWords {
+  Address fault = 0;
+  int64_t operation = 0, words[FlexAttention::kMostWords] = {};
+};
+struct Blocks {
+  const char* states = nullptr;
+  char* logarithms = nullptr;
+  int64_t batch = 0, head = 0;
+  int32_t rows = 0, columns = 0, queries = 1, keys = 1;
+};
+
+Kernel& flex_kernel(const std::string& text, const Place& place, const std::vector<std::string>& options) {
+  static auto* known = new std::unordered_map<std::string, Kernel*>;
+  static auto* lock = new std::mutex;
+  std::string key = join(place.device);
+  for (const std::string& option : options) key += option;
+  key += text;
+  const std::lock_guard guard(*lock);
+  Kernel*& kernel = (*known)[key];
+  if (!kernel) kernel = &load_kernel(place.device, text, "flex_attention", options);
+  return *kernel;
+}
+
+// Whether the products can be those of a warpgroup, with tiles of 64.
+bool has_warpgroups(const FlexAttention& f, const Attention& a, const Place& place, int width) {
+  return f.by_warpgroups && a.in_half && (width == 64 || width == 128) && properties(place.device).major == 9;
+}
+
+class Flex {
+ public:
+  Flex(const FlexAttention& f, const Attention& a, const Place& place) : f_(f), a_(a), place_(place) {
+    static const int kNumber = operation_number("flex_attention");
+    words_.fault = fault_place(place.device), words_.operation = kNumber;
+    size_t n = 0;
+    const auto put = [&](int64_t word) {
+      check(n < std::size(words_.words), "flex_attention: its functions read too many tensors");
+      words_.words[n++] = word;
+    };
+    for (const Tensor& t : f.tensors) {
+      put(reinterpret_cast<int64_t>(t.bytes()));
+      for (const int64_t size : t.sizes()) put(size);
+      for (const int64_t stride : t.strides()) put(stride);
+    }
+    if (!f.states.defined()) return;
+    const Tensor& t = f.states;
+    blocks_.states = t.bytes();
+    blocks_.batch = t.size(0) > 1 ? t.stride(0) : 0, blocks_.head = t.size(1) > 1 ? t.stride(1) : 0;
+    blocks_.rows = static_cast<int32_t>(t.size(2)), blocks_.columns = static_cast<int32_t>(t.size(3));
+    blocks_.queries = f.block_queries, blocks_.keys = f.block_keys;
+  }
+  void launch(int entry, Shape s, int64_t rows, int64_t heads, int64_t own_matrices, int64_t more_bytes,
+              void* logarithms) {
+    blocks_.logarithms = static_cast<char*>(logarithms);
+    const int64_t own = s.rows(), passing = s.tile;
+    const bool warpgroup = has_warpgroups(f_, a_, place_, s.width) && passing == 64;
+    const int64_t queries = entry == 2 ? passing : own, keys = entry == 2 ? own : passing;
+    const bool aligned = blocks_.queries % queries == 0 && blocks_.keys % keys == 0;
+    const int64_t row_bytes = 16 * (s.width / a_.piece() + !warpgroup),
+                  shared = row_bytes * (own_matrices * own + 4 * passing) + more_bytes + (warpgroup ? 1024 : 0);
+    Kernel& kernel = flex_kernel(
+        f_.text, place_,
+        {"--fmad=true", a_.in_half ? "--prec-div=false" : "--prec-div=true", join("-DT=dtype_", tag_of(a_.dtype)),
+         join("-DWIDTH=", s.width), join("-DWARP_TILES=", s.warp_tiles), join("-DTILE=", s.tile),
+         join("-DT_IS_FLOAT=", int{!a_.in_half}), join("-DENTRY=", entry), join("-DSCORED=", int{f_.scored}),
+         join("-DBLOCKED=", int{f_.states.defined()}), join("-DALIGNED=", int{aligned}),
+         join("-DWARPGROUP=", int{warpgroup})});
+    cuda::launch(kernel, place_, divide_up(rows, own) * heads, kThreads, shared, a_.p, words_, blocks_);
+  }
+
+ private:
+  const FlexAttention& f_;
+  const Attention& a_;
+  const Place& place_;
+  FlexWords words_;
+  Blocks blocks_;
+};
+
 }  // namespace
+
+void FlexAttention::forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& rows,
+                            const Tensor& logarithms) const {
+  Attention a(q, k, v, out.sizes(), true, false, scale);
+  a.on_tensor_cores = true;  // also with longer rows, and with scales that are not positive
+  const Place place(out.device());
+  a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
+  a.p.output = a.written(out, a.batch());
+  a.p.rows = rows.bytes();
+  const int64_t heads = int64_t{a.p.heads} * a.p.batches;
+  const bool many = divide_up(a.p.queries, 128) * heads >= properties(place.device).multiprocessors;
+  const int width = rounded_width(a.p.width), usual_rows = many && a.in_half && width <= 128 ? 128 : 64;
+  const Shape shape{width, (own_rows ? own_rows : usual_rows) / 64, tile ? tile : a.in_half && width <= 128 ? 64 : 32};
+  Flex(*this, a, place).launch(0, shape, a.p.queries, heads, 1, 0, logarithms.bytes());
+}
+
+void FlexAttention::backward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                             const Tensor& rows, const Tensor& logarithm_grad, const Tensor& query_grad,
+                             const Tensor& key_grad, const Tensor& value_grad) const {
+  Attention a(q, k, v, out.sizes(), true, false, scale);
+  a.on_tensor_cores = true;  // also with longer rows, and with scales that are not positive
+  const Place place(out.device());
+  a.p.grad = a.read(grad, a.batch()), a.p.output = a.read(out, a.batch());
+  a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
+  a.p.query_grad = a.written(query_grad, a.batch()), a.p.key_grad = a.written(key_grad, a.shared()),
+  a.p.value_grad = a.written(value_grad, a.shared());
+  a.p.rows = rows.bytes();
+  const int64_t heads = int64_t{a.p.heads} * a.p.batches;
+  const Tensor dots = empty({{heads * a.p.queries}}, Dtype::f32, out.device());
+  a.p.dots = dots.bytes();
+  launch_dots(a, place, heads * a.p.queries);
+  const int width = rounded_width(a.p.width),
+            usual_queries = has_warpgroups(*this, a, place, width) || (width <= 64 && a.in_half) ? 64 : 32,
+            usual_keys = width <= 128 && a.in_half ? 64 : 32,
+            queries = backward_queries ? backward_queries : usual_queries,
+            keys = backward_keys ? backward_keys : usual_keys;
+  void* const of_logarithms = logarithm_grad.defined() ? logarithm_grad.bytes() : nullptr;
+  Flex flex(*this, a, place);
+  flex.launch(2, {width, 1, queries}, a.p.keys, heads / a.p.group, 2, 2 * 3 * queries * 4, of_logarithms);
+  flex.launch(1, {width, 1, keys}, a.p.queries, heads, 2, 0, of_logarithms);
+}
 
 REGISTER_KERNELS(attention) {
   let_compute_late("_attention_backward", DeviceType::cuda, attention_backward_late);

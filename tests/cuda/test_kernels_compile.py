@@ -8,6 +8,9 @@ from pathlib import Path
 import nvrtc
 import pytest
 
+import cresset
+from cresset.graph.traced_functions import Traced, Writer
+
 # file: the macros of each kernel in it, as its KernelFamily and a typical launch give them.
 KERNELS = {
     "attention_backward_keys.cuh": [
@@ -33,6 +36,11 @@ KERNELS = {
         "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0 SMALL=1",
         "TRIANGLE T=dtype_i32 UPPER=1 SMALL=0", "PAIRS T=dtype_f32 POLAR=1 VECTOR=4",
         "PAIRS T=dtype_f64 POLAR=1 VECTOR=1", "PAIRS T=dtype_f16 POLAR=0 VECTOR=8",
+    ],
+    "attention_flex.cuh": [
+        f"ENTRY={entry} T=dtype_{t} WIDTH={width} WARP_TILES={warp_tiles} TILE={tile} T_IS_FLOAT={t == 'f32':d} "
+        "SCORED=0 BLOCKED=0 ALIGNED=1 WARPGROUP=0"
+        for entry, t, width, warp_tiles, tile in ((0, "bf16", 128, 2, 64), (1, "f16", 64, 1, 64), (2, "f32", 32, 1, 32))
     ],
     "grid.cuh": [f"{kernel} T=dtype_{t} DIMS={dims} TAPS={taps}" for kernel in ("READ", "GRID_GRADIENT", "KEYS", "RUNS", "INPUT_GRADIENT") for t, dims, taps in (("f32", 2, 4), ("bf16", 3, 2), ("f64", 2, 1))],  # noqa: E501
     "indexing.cuh": ["BAGS T=dtype_f32 VECTOR=4", "BAGS T=dtype_bf16 VECTOR=1", "ELEMENTS LISTS=2 WORD=4", "ELEMENTS LISTS=3 WORD=16", "OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],  # noqa: E501
@@ -197,6 +205,27 @@ def test_kernels_compile_for_every_card(file, architecture):
         pytest.skip("needs nvidia-cuda-nvrtc")
     for macros in KERNELS[file]:
         nvrtc.compile(f'#include "{file}"\n', architecture, [f"-D{macro}" for macro in macros.split()])
+
+
+def test_kernels_of_attention_with_functions_compile():
+    """With functions that read tensors, forward and backward."""
+    if nvrtc.library() is None:
+        pytest.skip("needs nvidia-cuda-nvrtc")
+    writer, places = Writer({}), ("b", "h", "q", "kv")
+    table = cresset.zeros(4, 5, 5, dtype=cresset.float16)
+    score = Traced(lambda s, b, h, q, kv: 20 * cresset.tanh(s / 20) + table[h, q, kv] * 0.5, ("score", *places))
+    mask = Traced(lambda b, h, q, kv: (q >= kv) & ((q - kv).abs() < 9), places)
+    functions = [
+        writer.function(score, "flex_score", "float"),
+        writer.gradient(score, "flex_slope"),
+        writer.function(mask, "flex_mask", "bool"),
+    ]
+    text = "".join([writer.beginning(), *functions, '#include "attention_flex.cuh"\n'])
+    for entry, aligned in ((0, 1), (1, 0), (2, 1)):
+        macros = f"ENTRY={entry} T=dtype_bf16 WIDTH=64 WARP_TILES=1 TILE=64 T_IS_FLOAT=0 SCORED=1 BLOCKED=1"
+        options = [f"-D{macro}" for macro in f"{macros} ALIGNED={aligned}".split()]
+        nvrtc.compile(text, "sm_90", ["--fmad=true", "-DWARPGROUP=0", *options])
+        nvrtc.compile(text, "sm_90a", ["--fmad=true", "-DWARPGROUP=1", *options])
 
 
 # Kernels that stand with their launches; their first lines say for what they are compiled.

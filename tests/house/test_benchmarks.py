@@ -27,6 +27,7 @@ def test_every_file_is_listed():
         "gpu",
         "compiled_gpu",
         "first_use",
+        "flex_attention",
         "large_gpt",
         "packed_weights",
     }  # these have a runner of their own

@@ -9,9 +9,28 @@
 
 constexpr int THREADS = 128, WARPS = THREADS / 32;
 constexpr int PIECE = 16 / sizeof(T);  // elements of 16 bytes
+#if WARPGROUP
+constexpr int STRIDE = WIDTH;  // Note [Tiles of a warpgroup]
+#else
 constexpr int STRIDE = WIDTH + PIECE;  // of rows in shared memory: eight rows of 16 bytes lie in different banks
+#endif
 constexpr int BLOCK_ROWS = WARPS * 16 * WARP_TILES;
 constexpr float LOG2_E = 1.4426950408889634f;
+
+#if WARPGROUP
+#include "attention_warpgroup.cuh"
+#else
+template <int ROWS>
+__device__ __forceinline__ int place_in_tile(int row, int column) {
+  return row * STRIDE + column;
+}
+__device__ __forceinline__ void wait_for_tiles() { wait_for_copies(); }
+__device__ __forceinline__ T* begin_of_tiles(void* memory) { return reinterpret_cast<T*>(memory); }
+__device__ __forceinline__ int own_row(int tile) {
+  return (static_cast<int>(threadIdx.x) / 32 * WARP_TILES + tile) * 16;
+}
+__device__ __forceinline__ T* own_rows(T* rows) { return rows + own_row(0) * STRIDE; }
+#endif
 
 // Rows of a matrix to shared memory, zeros behind the last one and behind `width`.
 template <int ROWS>
@@ -21,7 +40,7 @@ __device__ __forceinline__ void copy_rows(T* to, const T* from, int64_t step, in
   for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
     const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * PIECE;
     const bool there = first + row < count && column < width;
-    copy_16_bytes(to + row * STRIDE + column, there ? from + (first + row) * step + column : from, there);
+    copy_16_bytes(to + place_in_tile<ROWS>(row, column), there ? from + (first + row) * step + column : from, there);
   }
 }
 
@@ -111,7 +130,7 @@ __device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], flo
       store_vector(to + (first + g + 8) * step + d * 8 + t * 2, Vector<T, 2>{{sum[d][2] * high, sum[d][3] * high}});
   }
 }
-#else
+#elif !WARPGROUP
 // sum[rows of the warp][rows of `second`] += first second^T; both lie by rows in shared memory.
 template <int M, int N>
 __device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
@@ -183,6 +202,23 @@ __device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], flo
   }
 }
 
+#endif
+
+#if !WARPGROUP || defined(CRESSET_EMULATED)
+// Two products, which wait for one another elsewhere.
+template <int M, int N>
+__device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second,
+                                              float (&other)[M][N][4], const T* other_first, const T* other_second) {
+  multiply_rows(sum, first, second);
+  multiply_rows(other, other_first, other_second);
+}
+template <int M, int N>
+__device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], const float (&weights)[M][N][4],
+                                             const T* second, float (&other)[M][WIDTH / 8][4],
+                                             const float (&other_weights)[M][N][4], const T* other_second) {
+  add_weighted(sum, weights, second);
+  add_weighted(other, other_weights, other_second);
+}
 #endif
 
 // Of the four lanes that share a row.

@@ -1,7 +1,8 @@
 """Attention with a score function of one's own, and masks given as functions of positions.
 
-The functions see whole grids of batch, head, query and key positions at once, so that they cost one pass of ordinary
-operations. Blocks of keys that a BlockMask leaves out are not computed.
+On CUDA the functions become part of one kernel, if they can be traced: flex_kernel.py. Elsewhere they see whole grids
+of batch, head, query and key positions at once, so that they cost one pass of ordinary operations. Blocks of keys that
+a BlockMask leaves out are not computed.
 """
 
 import inspect
@@ -10,6 +11,8 @@ import math
 from typing import NamedTuple, TypedDict
 
 import cresset
+
+from .flex_kernel import attend
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask",
@@ -34,18 +37,25 @@ class AuxOutput(NamedTuple):
 
 
 class FlexKernelOptions(TypedDict, total=False):
-    """Options of PyTorch's GPU kernels; accepted and without effect here."""
+    """Options of PyTorch's GPU kernels. The sizes of tiles, BLOCK_M (64 or 128), BLOCK_N, BLOCK_M1 and BLOCK_N2 (32 or
+    64) choose those of the kernels here, in whose order sums are made. WARPGROUP=False, an option of cresset's, leaves
+    products by warpgroups out where the device has them. The others are without effect."""
 
     num_warps: int
     num_stages: int
     BLOCK_M: int
     BLOCK_N: int
+    BLOCK_M1: int
+    BLOCK_N1: int
+    BLOCK_M2: int
+    BLOCK_N2: int
     PRESCALE_QK: bool
     ROWS_GUARANTEED_SAFE: bool
     BLOCKS_ARE_CONTIGUOUS: bool
     WRITE_DQ: bool
     FORCE_USE_FLEX_ATTENTION: bool
     USE_TMA: bool
+    WARPGROUP: bool
 
 
 def noop_mask(batch, head, token_q, token_kv):
@@ -168,10 +178,14 @@ class BlockMask:
 
     def to_dense(self):
         """Ones where a block is seen, in part or wholly: (…, query blocks, key blocks)."""
-        dense = _ordered_to_dense(self.kv_num_blocks, self.kv_indices)
-        if self.full_kv_num_blocks is not None:
-            dense = dense | _ordered_to_dense(self.full_kv_num_blocks, self.full_kv_indices)
-        return dense
+        dense = self.listed(False)
+        return dense if self.full_kv_num_blocks is None else dense | self.listed(True)
+
+    def listed(self, wholly):
+        """Ones where a block is seen wholly, or in part."""
+        if wholly:
+            return _ordered_to_dense(self.full_kv_num_blocks, self.full_kv_indices)
+        return _ordered_to_dense(self.kv_num_blocks, self.kv_indices)
 
     def as_tuple(self, flatten=True):
         size = self.BLOCK_SIZE if flatten else (self.BLOCK_SIZE,)
@@ -329,10 +343,14 @@ def flex_attention(
 ):
     """Attention whose scores pass through `score_mod(score, batch, head, q, kv)` and whose mask is a BlockMask.
 
+    On CUDA it is one kernel, with the functions in it, and two backward; where that is not possible, a warning says why
+    and ordinary operators compute. The kernel's gradients cannot be differentiated again.
+
     Args:
         query, key, value: (batch, heads, length, width).
         scale: 1 / sqrt(width) if None.
         enable_gqa: several query heads share a key head.
+        kernel_options: sizes of the kernels' tiles: see FlexKernelOptions.
         return_aux: AuxRequest(lse=True) also returns the log of the sum of exponentials.
 
     >>> from cresset.nn.attention.flex_attention import flex_attention
@@ -356,22 +374,34 @@ def flex_attention(
             f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={key.size(1)}. "
             "Try setting enable_gqa=True for GQA."
         )
-    if enable_gqa:
-        if heads % key.size(1):
-            raise ValueError(
-                f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and "
-                f"Hkv={key.size(1)}."
-            )
-        key, value = (t.repeat_interleave(heads // t.size(1), 1) for t in (key, value))
+    if enable_gqa and heads % key.size(1):
+        raise ValueError(
+            f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and "
+            f"Hkv={key.size(1)}."
+        )
     if key.size(0) != batch:
         key, value = (t.expand(batch, *t.shape[1:]) for t in (key, value))
     scale = 1.0 / math.sqrt(width) if scale is None else scale
-    rows, columns = block_mask.BLOCK_SIZE if block_mask is not None else (_DEFAULT_SPARSE_BLOCK_SIZE, key.size(2))
     if block_mask is not None and (block_mask.seq_lengths[0] < queries or block_mask.seq_lengths[1] < key.size(2)):
         raise ValueError(
             f"block_mask was created for block_mask.shape={block_mask.shape} but got q_len={queries} and "
             f"kv_len={key.size(2)}."
         )
+    found = attend(query, key, value, score_mod, block_mask, scale, kernel_options) if query.is_cuda else None
+    result, lse, peak = found or _attend_by_blocks(query, key, value, score_mod, block_mask, scale)
+    if return_aux is not None:
+        return result, AuxOutput(
+            lse=lse if return_aux.lse else None, max_scores=peak if return_aux.max_scores else None
+        )
+    return (result, lse) if return_lse else result
+
+
+def _attend_by_blocks(query, key, value, score_mod, block_mask, scale):
+    """By ordinary operators, one block of queries after the other."""
+    batch, heads, queries, _ = query.shape
+    if heads != key.size(1):
+        key, value = (t.repeat_interleave(heads // t.size(1), 1) for t in (key, value))
+    rows, columns = block_mask.BLOCK_SIZE if block_mask is not None else (_DEFAULT_SPARSE_BLOCK_SIZE, key.size(2))
     parts = [
         _attend(query[:, :, start : start + rows], key, value, start, rows, columns, score_mod, block_mask, scale)
         for start in range(0, queries, rows)
@@ -379,11 +409,7 @@ def flex_attention(
     results, lses, peaks = ([part[k] for part in parts] for k in range(3))
     result = cresset.cat(results, 2) if parts else query.new_zeros(batch, heads, 0, value.size(-1))
     lse, peak = (cresset.cat(t, 2) if t else query.new_zeros(batch, heads, 0) for t in (lses, peaks))
-    if return_aux is not None:
-        return result, AuxOutput(
-            lse=lse if return_aux.lse else None, max_scores=peak if return_aux.max_scores else None
-        )
-    return (result, lse) if return_lse else result
+    return result, lse, peak
 
 
 def _attend(query, key, value, start, rows, columns, score_mod, block_mask, scale):
@@ -414,11 +440,9 @@ def _attend(query, key, value, start, rows, columns, score_mod, block_mask, scal
     b, h, q, _ = _positions(batch, heads, queries, 1, query.device, start)
     kv = index.view(1, 1, 1, -1)
     if score_mod is not None:
-        scores = score_mod(scores, b, h, q, kv)
+        scores = score_mod(scores, b, h, q, kv).to(wide).expand_as(scores)
     if block_mask is not None:
-        masked_batch = b if block_mask.kv_num_blocks.shape[0] > 1 else b * 0
-        masked_heads = h if block_mask.kv_num_blocks.shape[1] > 1 else h * 0
-        visible = block_mask.mask_mod(masked_batch, masked_heads, q, kv)
+        visible = block_mask.mask_mod(b, h, q, kv)
         dense = block_mask.to_dense()[..., start // rows, :].unsqueeze(-2)
         listed = dense[..., (index // columns)]
         scores = scores.masked_fill(~(visible & listed), -math.inf)
