@@ -44,14 +44,17 @@ struct NormalizeRows {
       const T rstd = told ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
       if constexpr (kCentered) means[r] = mean;
       rstds[r] = rstd;
-      if (weight) {
+      for (int64_t first = 0; first < n; first += kStreamedBlock) {
+        const int64_t end = std::min(n, first + kStreamedBlock);
+        if (weight) {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
-      } else {
+          for (int64_t i = first; i < end; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
+        } else {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
+          for (int64_t i = first; i < end; ++i) y[i] = (x[i] - mean) * rstd;
+        }
+        writer.write(out, first, end - first);
       }
-      writer.write(out, n);
     }
     writer.finish();
   }

@@ -50,16 +50,19 @@ inline bool streams_rows(const void* result, int64_t rows, int64_t row_length, i
   return row_length <= kStreamedRow && row_length * width % 16 == 0 && reinterpret_cast<uintptr_t>(result) % 16 == 0 &&
          exceeds_cache(rows * row_length * width * (1 + others));
 }
-// One row on its way: `place` is where to make it. The loop ends with finish().
+// One row on its way: `place` is where to make it. Writing a piece while the next is made lets the two overlap. The
+// loop ends with finish().
 template <class T>
 struct RowWriter {
   const bool streams;
   alignas(64) T buffer[kStreamedRow];
   explicit RowWriter(bool streams) : streams(streams) {}
   [[gnu::always_inline]] T* place(T* row) { return streams ? buffer : row; }
-  [[gnu::always_inline]] void write(T* row, int64_t n) {
+  [[gnu::always_inline]] void write(T* row, int64_t n) { write(row, 0, n); }
+  [[gnu::always_inline]] void write(T* row, int64_t first, int64_t n) {
     if (streams)
-      stream(reinterpret_cast<char*>(row), reinterpret_cast<const char*>(buffer), n * static_cast<int64_t>(sizeof(T)));
+      stream(reinterpret_cast<char*>(row + first), reinterpret_cast<const char*>(buffer + first),
+             n * static_cast<int64_t>(sizeof(T)));
   }
   [[gnu::always_inline]] void finish() {
     if (streams) end_stream();
