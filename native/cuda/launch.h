@@ -55,6 +55,15 @@ struct KernelLaunch : Work {
 };
 static_assert(sizeof(KernelLaunch) % 16 == 0);
 
+// Gaps of a struct become zeros where the compiler can say where they are: equal launches have equal bytes.
+template <class Argument>
+void put_argument(char* to, Argument argument) {
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&argument);
+#endif
+  std::memcpy(to, &argument, sizeof(Argument));
+}
+
 // The arguments are passed as they are: an argument's C++ type must be the kernel's.
 template <class... Arguments>
 void launch(Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) {
@@ -70,7 +79,7 @@ void launch(Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t s
   (place_of(sizeof(Arguments), alignof(Arguments)), ...);
   enqueue(work, size, [&](char* to) {
     int i = 0;
-    (std::memcpy(to + work.offsets[i++], &arguments, sizeof(Arguments)), ...);
+    (put_argument(to + work.offsets[i++], arguments), ...);
   });
 }
 
