@@ -164,6 +164,17 @@ def test_functions_below_torch_and_nn_are_found():
         torch._C._nn.no_such
 
 
+def test_an_overload_knows_its_operator_by_both_names():
+    add = torch.ops.aten.add.Tensor
+    assert add._overloadpacket is add.overloadpacket is torch.ops.aten.add
+
+
+def test_gradients_through_rpc_are_said_not_to_be_there():
+    from cresset.distributed import autograd
+
+    assert autograd.is_available() is False
+
+
 def test_outside_of_tracing_there_is_no_tracing_state():
     assert torch._C._get_tracing_state() is None
 
@@ -252,6 +263,30 @@ class TestNamesBesideTheNativeModule:
         assert (
             lists[0][0] is a and lists[0][1] is c and lists[1] == [None, None] and places == [0, 2] and len(groups) == 2
         )
+
+    def test_the_questions_of_optimizers_of_other_packages(self):
+        from cresset.utils import _foreach_utils as asked
+
+        cpu, x = torch.device("cpu"), torch.ones(1)
+        assert asked._has_foreach_support([x, None], cpu)
+        assert not asked._has_foreach_support([torch.nn.Parameter(x)], cpu)
+        assert not asked._device_has_foreach_support(torch.device("meta"))
+        assert "cuda" in asked._get_foreach_kernels_supported_devices()
+        assert "cpu" in asked._get_fused_kernels_supported_devices()
+        assert len(asked._group_tensors_by_device_and_dtype([[x, x.double()]])) == 2
+
+    def test_a_step_given_to_the_class_later_calls_hooks_once_it_is_patched(self):
+        class Later(torch.optim.Optimizer):
+            pass
+
+        parameter, called = torch.nn.Parameter(torch.ones(1)), []
+        Later.step = lambda self: called.append("step")
+        later = Later([parameter], {})
+        later.register_step_pre_hook(lambda *_: called.append("hook"))
+        for _ in range(2):
+            later._patch_step_function()
+        later.step()
+        assert called == ["hook", "step"]
 
     def test_a_step_is_recorded_only_when_differentiable(self):
         from cresset.optim.optimizer import _use_grad_for_differentiable

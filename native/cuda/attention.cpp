@@ -327,8 +327,9 @@ void launch_plain(Entry entry, const Attention& a, const Place& place, int64_t b
                 kThreads, plain_bytes(a), a.p);
 }
 void launch_dots(const Attention& a, const Place& place, int64_t rows) {
-  kPlain.launch(place, {static_cast<int>(kEntryDots), a.dtype, 1, 0, Dtype::b8, false}, divide_up(rows, kThreads / 32),
-                kThreads, 0, a.p);
+  const int items = a.on_tensor_cores ? a.piece() : 1;
+  kPlain.launch(place, {static_cast<int>(kEntryDots), a.dtype, items, 0, Dtype::b8, false},
+                divide_up(rows, kThreads / (items > 1 ? 8 : 32)), kThreads, 0, a.p);
 }
 
 bool fits(const Attention& a, int device) {
@@ -534,7 +535,7 @@ void FlexAttention::backward(const Tensor& grad, const Tensor& q, const Tensor& 
             keys = backward_keys ? backward_keys : usual_keys;
   void* const of_logarithms = logarithm_grad.defined() ? logarithm_grad.bytes() : nullptr;
   Flex flex(*this, a, place);
-  flex.launch(2, {width, 1, queries}, a.p.keys, heads / a.p.group, 2, 2 * 3 * queries * 4, of_logarithms);
+  flex.launch(2, {width, 1, queries}, a.p.keys, heads / a.p.group, 2, 2 * 2 * queries * 4, of_logarithms);
   flex.launch(1, {width, 1, keys}, a.p.queries, heads, 2, 0, of_logarithms);
 }
 

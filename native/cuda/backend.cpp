@@ -166,7 +166,10 @@ class CudaBackend final : public Backend {
       uint32_t number = 0;
       std::memcpy(&number, element, sizeof number);
       const bool zero = std::all_of(element, element + width, [](char c) { return c == 0; });
-      if (zero || width <= 4) return set_memory(t, zero ? 1 : width, number);
+      // Of what no cache holds, a kernel of ours writes more in a second.
+      constexpr int64_t kMuch = int64_t{16} << 20;
+      const bool much = t.numel() * size_of(t.dtype()) >= kMuch;
+      if (!much && (zero || width <= 4)) return set_memory(t, zero ? 1 : width, number);
     }
     launch_fill({t.bytes(), t.dtype(), t.dtype(), t.strides()}, element, t.sizes(), t.device());
   }

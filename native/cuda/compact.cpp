@@ -22,22 +22,46 @@ const KernelFamily kPut("compact.cuh", "put_elements", {"WORD"}, {"-DPUT"});
 const KernelFamily kRanks("compact.cuh", "flag_ranks", {"INCLUDING"}, {"-DRANKS"});
 const KernelFamily kCoordinates("compact.cuh", "place_coordinates", {}, {"-DCOORDINATES"});
 
+const KernelFamily kCountRuns("compact.cuh", "count_runs", {"T"}, {"-DCOUNT_RUNS"});
+const KernelFamily kTakeRuns("compact.cuh", "take_runs", {"T"}, {"-DTAKE_RUNS"});
+
 struct Shape {
   Divider sizes[kMostDims];
   int64_t strides[kMostDims] = {};
 };
 
+// What `count` writes down for each tile becomes the sum of those before it, and after them stands the sum of all.
+template <class Count>
+Tensor sums_before(const Place& place, const Tensor& t, const Count& count) {
+  const int64_t tiles = divide_up(t.numel(), kTile);
+  const Tensor counts = empty({{tiles + 1}}, Dtype::i64, t.device());
+  if (tiles) count(tiles, counts.bytes());
+  kSum.launch(place, {}, 1, kBlock, 0, counts.bytes(), tiles);
+  return counts;
+}
+int64_t last_of(const Tensor& counts) { return item(view_of(counts, {}, {}, counts.numel() - 1)).integer; }
+
 }  // namespace
 
 CountedFlags::CountedFlags(const Tensor& mask) : flags(contiguous_on_device(mask)), n(mask.numel()) {
-  const int64_t tiles = divide_up(n, kTile);
   const Place place(mask.device());
-  counts = empty({{tiles + 1}}, Dtype::i64, mask.device());
-  if (tiles) kCount.launch(place, {}, tiles, kBlock, 0, flags.bytes(), n, counts.bytes());
-  kSum.launch(place, {}, 1, kBlock, 0, counts.bytes(), tiles);
+  counts = sums_before(
+      place, flags, [&](int64_t tiles, char* to) { kCount.launch(place, {}, tiles, kBlock, 0, flags.bytes(), n, to); });
 }
 
-int64_t CountedFlags::total() const { return n == 0 ? 0 : item(view_of(counts, {}, {}, counts.numel() - 1)).integer; }
+int64_t CountedFlags::total() const { return n == 0 ? 0 : last_of(counts); }
+
+Tensor starts_of_runs(const Tensor& x) {
+  const Place place(x.device());
+  const int64_t n = x.numel();
+  const Tensor counts = sums_before(place, x, [&](int64_t tiles, char* to) {
+    kCountRuns.launch(place, {x.dtype()}, tiles, kBlock, 0, x.bytes(), n, to);
+  });
+  const Tensor out = empty({{n ? last_of(counts) : 0}}, x.dtype(), x.device());
+  if (n)
+    kTakeRuns.launch(place, {x.dtype()}, divide_up(n, kTile), kBlock, 0, x.bytes(), n, counts.bytes(), out.bytes());
+  return out;
+}
 
 Tensor CountedFlags::places(DimsView given_sizes, DimsView given_strides) const {
   const Tensor out = empty({{total()}}, Dtype::i64, flags.device());

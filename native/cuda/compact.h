@@ -21,6 +21,9 @@ struct CountedFlags {
   Tensor ranks(bool including) const;
 };
 
+// The elements of a dense tensor of one dimension that differ from the one before them.
+Tensor starts_of_runs(const Tensor& x);
+
 // Where the `places` of a dense tensor of this shape lie: (places, rank), or by_dim (rank, places).
 Tensor coordinates(const Tensor& places, DimsView sizes, bool by_dim);
 

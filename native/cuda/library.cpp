@@ -40,10 +40,14 @@ Library::Library(std::initializer_list<const char*> names) {
         name_ = name;
         return;
       }
-      const char* why = dlerror();
-      if (problem_.empty() || !folder.empty()) problem_ = why ? why : "";
+      // That a file is not in a folder is no news; that it is and cannot be opened says what to do.
+      const char* said = dlerror();
+      const std::string why = said ? said : "",
+                        missing = folder + name + ": cannot open shared object file: No such file";
+      if (!why.starts_with(missing)) problem_ = why;
     }
-  problem_ = join(*names.begin(), " was not found (", problem_, ")");
+  problem_ =
+      problem_.empty() ? join(*names.begin(), " was not found") : join(*names.begin(), " cannot be opened: ", problem_);
 }
 
 void* Library::find(const char* symbol) const { return handle_ ? dlsym(handle_, symbol) : nullptr; }

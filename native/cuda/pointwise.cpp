@@ -84,7 +84,7 @@ int count_functions(std::string_view text) {
 // smaller ones a thread has several, and of long formulas two, so that their steps overlap.
 int unroll_of(const Key& k, int functions) {
   if (k.inner > 1) return 1;
-  if (!k.vector) return functions ? 1 : 2;
+  if (!k.vector) return !k.op ? 4 : functions ? 1 : 2;  // copies that go against the order of memory wait longest
   const bool reads = (k.on_host | 1u) != (1u << k.count) - 1;
   if (k.vector == 1) return 4;
   if (!reads) return 1;
@@ -279,7 +279,14 @@ void launch_elements(const Operator* op, const PointwiseLaunch& l) {
   check_implemented(rank <= kMostDims, op ? op->name() : std::string("copy_"), ": more than ", kMostDims,
                     " dimensions that cannot be merged, on '", l.device, "'");
   key.rank = static_cast<uint8_t>(rank);
-  key.big = count >= (int64_t{1} << 31);
+  int64_t farthest = count;  // place that is counted to
+  for (int i = 0; i < l.count; ++i) {
+    int64_t extent = 0;
+    for (int64_t d = 0; d < walked.size() && !(l.on_host >> i & 1); ++d)
+      extent += (walked[d] - 1) * std::abs(strides[i][d]);
+    farthest = std::max(farthest, extent);
+  }
+  key.big = farthest >= (int64_t{1} << 31);
   if (const int64_t vector = inner_vector(dense, walked, strides); vector > 1) {
     key.inner = static_cast<uint8_t>(vector);
     walked.back() /= vector;

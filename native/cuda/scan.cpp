@@ -1,4 +1,7 @@
 // Scans on the device: cumulative sums, products, extremes and log-sum-exps along one dimension.
+#include <algorithm>
+#include <limits>
+
 #include "cuda/reduction.h"
 #include "dispatch/on_host.h"
 #include "dispatch/registration.h"
@@ -7,41 +10,36 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int64_t kBlock = 256, kItems = 8, kTile = kBlock * kItems, kResident = 4;  // as in scan.cuh
+constexpr int64_t kBlock = 256, kItems = 8;  // as in scan.cuh
 enum Scan : int { kSum, kProduct, kLogSumExp, kLargest, kSmallest };
 
 const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT", "COMPUTED", "RESULT", "KERNEL", "ALIGNED"};
 const KernelFamily kRows("scan.cuh", "scan_rows", kMacros, {"--fmad=true"});
+const KernelFamily kLongRows("scan.cuh", "scan_long_rows", kMacros, {"--fmad=true"});
 const KernelFamily kColumns("scan.cuh", "scan_columns", kMacros, {"--fmad=true"});
 
 // Along the last dimension; `indices` may be undefined.
 void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, const Tensor& indices, int64_t rows,
                int64_t n) {
   const Place place(x.device());
-  const int64_t wanted = kResident * properties(place.device).multiprocessors;
-  int64_t chunks = 1, chunk = n;
-  if (rows < wanted / 2 && n >= 8 * kTile) {
-    chunk = divide_up(n, std::min(divide_up(wanted, rows), n / (4 * kTile)));
-    chunk = divide_up(chunk, kTile) * kTile;
-    chunks = divide_up(n, chunk);
-  }
+  const bool are_long = rows < 2 * properties(place.device).multiprocessors && n >= 16 * kBlock * kItems;
+  const int64_t widest = std::max(size_of(x.dtype()), size_of(y.dtype())),
+                items = !are_long ? kItems : (size_of(x.dtype()) == size_of(y.dtype()) ? 128 : 64) / widest;
   void* const places = indices.defined() ? indices.bytes() : nullptr;
-  bool aligned = n % kItems == 0;
+  bool aligned = rows == 1 || n % std::max<int64_t>(items, 16) == 0;
   for (const void* p : {static_cast<void*>(x.bytes()), static_cast<void*>(y.bytes()), places})
     aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
-  void* totals = nullptr;
-  Tensor scratch;
-  if (chunks > 1) {
-    const int64_t sizes[] = {rows * chunks, 16};  // no value is larger
-    scratch = empty(sizes, Dtype::u8, x.device());
-    totals = scratch.bytes();
-  }
-  for (const int only_totals : {1, 0}) {
-    if (only_totals && chunks == 1) continue;
-    kRows.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0, aligned}, rows * chunks, kBlock, 0,
-                 x.bytes(), y.bytes(), places, totals, rows, n, chunk, static_cast<int32_t>(chunks),
-                 static_cast<int32_t>(only_totals));
-  }
+  const auto launch = [&](const KernelFamily& family, int kernel, int64_t blocks, auto... more) {
+    family.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), kernel, aligned}, blocks, kBlock, 0,
+                  x.bytes(), y.bytes(), places, more...);
+  };
+  if (!are_long) return launch(kRows, 0, rows, n);
+  const int64_t tiles = divide_up(n, kBlock * items), count = rows * (tiles + divide_up(tiles, kBlock));
+  check(rows * tiles < std::numeric_limits<int32_t>::max(), "a scan of ", rows * n, " elements on 'cuda'");
+  const int64_t sizes[] = {count + 1, 4};  // no value has more than four words; the last place is the ticket
+  const Tensor left = empty(sizes, Dtype::i64, x.device());
+  fill(left, 0);
+  launch(kLongRows, 2, rows * tiles, left.bytes(), left.bytes() + count * 32, n, static_cast<int32_t>(tiles));
 }
 
 void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, const Tensor& out,

@@ -241,10 +241,6 @@ Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bo
   const Device device = x.device();
   const int64_t n = x.size(0), one = 1;
   const CountedFlags flags(starts);
-  // Elements in their own order are those at the starts, and where these lie is a question of the counts alone.
-  if (!positions.defined() && x.dim() == 1 && !wants_inverse && !wants_counts) {
-    return {flags.elements(x), empty({{0}}, Dtype::i64, device), empty({{0}}, Dtype::i64, device)};
-  }
   const Tensor begins = flags.places({&n, 1}, {&one, 1});  // where each group begins, in the order of the groups
   const int64_t groups = begins.numel();
   Dims sizes = x.sizes();
@@ -302,6 +298,9 @@ void run_unique_consecutive(Call& c) {
   const Rows r(view_of(input, {{input.numel()}}, {{1}}, input.offset()), 0);
   if (!fits(r)) return execute_on_host(c, t.device());
   const Place place(t.device());
+  if (!c.boolean(1) && !c.boolean(2))
+    return give_groups(
+        c, {starts_of_runs(r.x), empty({{0}}, Dtype::i64, t.device()), empty({{0}}, Dtype::i64, t.device())});
   const Tensor starts = empty({{r.n()}}, Dtype::u8, t.device());
   const int64_t n = r.n();
   const int32_t has_nan = 0;

@@ -28,9 +28,10 @@ KERNELS = {
         "T=dtype_f32 WIDTH=64 WARP_TILES=1 TILE=32 MASK=2 MASK_TYPE=dtype_f32 CAUSAL=1 T_IS_FLOAT=1",
         "T=dtype_f32 WIDTH=64 WARP_TILES=2 TILE=32 MASK=0 MASK_TYPE=dtype_b8 CAUSAL=0 T_IS_FLOAT=1"],
     "attention_rows.cuh": [f"JOIN={join} T=dtype_{t} MASK={mask}" for join, t, mask in ((0, "bf16", 1), (1, "f16", 0))],
-    "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(4) for t, mask in (("f32", 0), ("f64", 1))],  # noqa: E501
+    "attention_plain.cuh": [f"ENTRY={entry} T=dtype_{t} ITEMS=3 MASK={mask} MASK_TYPE=dtype_b8 CAUSAL=1" for entry in range(3) for t, mask in (("f32", 0), ("f64", 1))]  # noqa: E501
+        + [f"ENTRY=3 T=dtype_{t} ITEMS={items} MASK=0 MASK_TYPE=dtype_b8 CAUSAL=0" for t, items in (("f64", 1), ("f32", 4), ("bf16", 8))],  # noqa: E501
     "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "TAKE WORD=4", "TAKE WORD=1",
-        "PUT WORD=2", "RANKS INCLUDING=1", "COORDINATES"],
+        "PUT WORD=2", "RANKS INCLUDING=1", "COORDINATES", "COUNT_RUNS T=dtype_i64", "TAKE_RUNS T=dtype_bf16"],
     "creation.cuh": [
         "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",
         "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0 SMALL=1",
@@ -71,7 +72,7 @@ KERNELS = {
         f"STEP={step} RANK={step % 4 + 1} BIG=0 INDEX=dtype_i64 ITEMS={items}" for step in range(7) for items in (16, 4)
     ],
     "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
-    "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
+    "linalg.cuh": ["ADDRESSES", "ROW_ORDER", "EXCHANGE WORD=4", "EXCHANGE WORD=16"],
     "matmul_small.cuh": [
         "T=dtype_f32 A_ALONG_K=1 B_ALONG_K=0 CHUNK=128",
         "T=dtype_f32 A_ALONG_K=0 B_ALONG_K=1 CHUNK=32",
@@ -138,8 +139,9 @@ KERNELS = {
     "scan.cuh": [
         f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} ALIGNED=1"
         for kernel, operation, t, c in ((0, 0, "bf16", "f32"), (1, 1, "i32", "i64"), (0, 1, "c64", "c64"),
-            (1, 2, "f64", "f64"), (0, 3, "f16", "f32"), (1, 4, "i64", "i64"))
-    ],
+            (1, 2, "f64", "f64"), (0, 3, "f16", "f32"), (1, 4, "i64", "i64"), (2, 0, "f32", "f32"),
+            (2, 1, "c128", "c128"), (2, 3, "u8", "u8"))
+    ] + ["KERNEL=2 OPERATION=0 ELEMENT=dtype_b8 COMPUTED=dtype_i64 RESULT=dtype_i64 ALIGNED=1"],
     "softmax.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} RESULT=dtype_{r} LOG={log} THREADS={threads} VECTOR={vector} PER={per}"
         for kernel in range(6) for t, r, log, threads, vector,

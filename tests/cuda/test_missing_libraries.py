@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,3 +40,22 @@ def test_the_cpu_stands_in(tmp_path):
     environment = dict(os.environ, CRESSET_CUDA_LIBRARIES=str(tmp_path), CRESSET_EMULATOR_PROTECT="1")
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a driver")
+@pytest.mark.parametrize(
+    "text, said",
+    [(None, "was not found"), ("x" * 99, "cannot be opened: .*: invalid ELF header")],
+    ids=["none", "broken"],
+)
+def test_why_there_is_no_device(tmp_path, text, said):
+    """A file that is not there is no news in each of the folders; one that cannot be opened is."""
+    if text:
+        (tmp_path / "libcuda.so.1").write_text(text)
+    program = "import cresset\ntry: cresset.ones(2, device='cuda')\nexcept AssertionError as error: print(error)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=dict(os.environ, CRESSET_CUDA_LIBRARIES=str(tmp_path)), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    start = "Torch not compiled with CUDA enabled, or no device: no NVIDIA driver: libcuda.so.1"
+    assert re.fullmatch(f"{start} {said}\n", done.stdout)

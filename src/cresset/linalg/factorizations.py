@@ -232,7 +232,8 @@ def check_pivots(who, factor, pivots):
         )
     if is_without_values(pivots) or not pivots.numel():
         return
-    if int(all_samples(pivots).abs().min()) < 1 or int(all_samples(pivots).abs().max()) > m:
+    extremes = cresset.stack(all_samples(pivots).abs().aminmax()).cpu()  # a device is waited for once
+    if int(extremes[0]) < 1 or int(extremes[1]) > m:
         raise RuntimeError(f"{who}: pivots given must all be between 1 and {m}, the number of rows")
 
 

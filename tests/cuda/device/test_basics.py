@@ -133,6 +133,7 @@ class TestStreamsAndEvents:
         assert torch.cuda.current_stream() == torch.cuda.default_stream() != s
         with torch.cuda.stream(s):
             assert torch.cuda.current_stream() == s
+            assert torch._C._cuda_getCurrentRawStream(0) == s.cuda_stream
             x = torch.ones(8, device="cuda") * 3
         torch.cuda.current_stream().wait_stream(s)
         x.record_stream(torch.cuda.current_stream())

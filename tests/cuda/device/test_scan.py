@@ -73,7 +73,15 @@ def test_gradients():
         cresset.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-4)
 
 
-def test_long_rows_are_scanned_in_chunks():
+def test_a_row_of_more_than_one_group_of_tiles():
+    x = numbers((600_001,), "float32")
+    assert cresset.equal((x * 100).long().cuda().cumsum(0).cpu(), (x * 100).long().cumsum(0))
+    sums = [x.cuda().cumsum(0).cpu() for _ in range(2)]
+    cresset.testing.assert_close(sums[0], x.double().cumsum(0).float())
+    assert cresset.equal(*sums)
+
+
+def test_long_rows_are_scanned_tile_by_tile():
     x = numbers((2, 70001), "float32")
     for name in ("cumsum", "logcumsumexp"):
         cresset.testing.assert_close(getattr(x.cuda(), name)(1).cpu(), getattr(x.double(), name)(1).float())

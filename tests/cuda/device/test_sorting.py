@@ -145,6 +145,12 @@ def test_the_largest_of_long_rows_are_found_in_pieces(shape):
         assert torch.equal(values.cpu(), expected[0][..., :37]) and torch.equal(indices.cpu(), expected[1][..., :37])
 
 
+@pytest.mark.parametrize("most", [3, 1 << 40])
+def test_many_tiles_are_sorted_and_runs_found_in_them(most):
+    x = torch.randint(-most, most, (70_001,), generator=torch.Generator().manual_seed(7))
+    agree(lambda x: [*x.sort(stable=True), *x.int().sort(descending=True, stable=True), x.unique_consecutive()], x)
+
+
 def test_rows_of_four_thousand_are_sorted_by_a_block():
     x = torch.randint(0, 900, (7, 3001), generator=torch.Generator().manual_seed(6)).float()
     agree(lambda x: x.sort(1, stable=True), x)

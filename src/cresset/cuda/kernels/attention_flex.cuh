@@ -21,10 +21,6 @@ template <bool kValue>
 struct Constant {
   static constexpr bool value = kValue;
 };
-// What is subtracted from the gradient of a weight.
-__device__ __forceinline__ float dot_of(const Problem& p, const Blocks& blocks, int64_t row) {
-  return static_cast<const float*>(p.dots)[row] - (blocks.logarithms ? blocks.logarithms[row] : 0.0f);
-}
 
 __device__ __forceinline__ int state_of(const Blocks& blocks, int batch, int head, int query, int queries, int key,
                                         int keys) {
@@ -49,48 +45,64 @@ __device__ __forceinline__ int state_of(const Blocks& blocks, int batch, int hea
 #endif
 }
 
-// The next step, up to `steps`, whose tile is seen; `state` tells that of a step. A warp asks about 32 at once.
-template <class State>
-__device__ __forceinline__ int next_step(int step, int steps, const State& state) {
-#if BLOCKED
-  for (int from = step + 1; from < steps; from += 32) {
-    const int at = from + static_cast<int>(threadIdx.x % 32);
-    const unsigned seen = __ballot_sync(0xffffffffu, at < steps && state(at) != 0);
-    if (seen) return from + __ffs(static_cast<int>(seen)) - 1;
-  }
-  return steps;
-#else
-  return min(step + 1, steps);
-#endif
-}
-
-// A place within the matrix, for functions that read by it.
-struct Element {
-  int query, key;
-  bool there;
+// A step of a block: which tile comes by, and whether some of it is hidden.
+struct Step {
+  int at;
+  bool partly;
 };
-__device__ __forceinline__ Element element_at(const Problem& p, int query, int key) {
-  return {min(query, p.queries - 1), min(key, p.keys - 1), key < p.keys};
+
+// The steps whose tiles are seen, one after the other; `state` tells that of a step. A warp asks about 32 at once.
+template <class State>
+struct Steps {
+  const State& state;
+  int count, from = -64;  // of those that were asked about
+  unsigned seen = 0, partly = 0;
+
+  __device__ __forceinline__ Step after(int step) {
+    ++step;
+#if BLOCKED
+    while (step < count) {
+      if (step - from >= 32) {
+        from = step / 32 * 32;
+        const int at = from + static_cast<int>(threadIdx.x % 32), own = at < count ? state(at) : 0;
+        seen = __ballot_sync(0xffffffffu, own != 0), partly = __ballot_sync(0xffffffffu, own == 1);
+      }
+      const unsigned rest = seen >> (step - from);
+      if (rest) {
+        step += __ffs(static_cast<int>(rest)) - 1;
+        return {step, (partly >> (step - from) & 1) != 0};
+      }
+      step = from + 32;
+    }
+#endif
+    return {min(step, count), false};
+  }
+};
+template <class State>
+__device__ __forceinline__ Steps<State> steps_of(int count, const State& state) {
+  return {state, count};
 }
 
-// The score as the functions want it; minus infinity for who is not seen.
-template <bool PARTLY>
-__device__ __forceinline__ float changed(const Problem& p, const FlexWords& words, const Blocks& blocks, int batch,
-                                         int head, const Element& e, float score) {
+// The score as the functions want it, minus infinity for who is not seen: at a place within the matrix. A CAREFUL one
+// may be hidden, `partly`, or not be there at all.
+template <bool CAREFUL>
+__device__ __forceinline__ float changed(const FlexWords& words, const Blocks& blocks, int batch, int head, int query,
+                                         int key, bool partly, bool there, float score) {
 #if SCORED
-  score = flex_score(words, score, batch, head, e.query, e.key);
+  score = flex_score(words, score, batch, head, query, key);
 #endif
+  if constexpr (CAREFUL) {
 #if BLOCKED
-  if constexpr (PARTLY) {
-    bool seen = flex_mask(words, 0.0f, batch, head, e.query, e.key);
+    bool seen = flex_mask(words, 0.0f, batch, head, query, key);
 #if !ALIGNED
-    const int state = state_of(blocks, batch, head, e.query, 1, e.key, 1);
+    const int state = state_of(blocks, batch, head, query, 1, key, 1);
     seen = state == 2 || (state == 1 && seen);
 #endif
-    score = seen ? score : -INFINITY;
-  }
+    there &= seen | !partly;
 #endif
-  return e.there ? score : -INFINITY;
+    score = there ? score : -INFINITY;
+  }
+  return score;
 }
 __device__ __forceinline__ float flex_factor(const Problem& p) {
   return SCORED ? LOG2_E : static_cast<float>(p.scale) * LOG2_E;
@@ -99,21 +111,65 @@ __device__ __forceinline__ float scaled(const Problem& p, float score) {
   return SCORED ? score * static_cast<float>(p.scale) : score;
 }
 
+#if ENTRY != 2
+// A block that owns queries, and the keys with their values that come by, in two stages of `tiles`.
+struct OwnedQueries {
+  const Problem& p;
+  const Blocks& blocks;
+  Place place;
+  const T *key, *value;
+  T* tiles;
+
+  __device__ __forceinline__ OwnedQueries(const Problem& problem, const Blocks& of_keys, T* memory)
+      : p(problem), blocks(of_keys), place(place_of(p.heads, p.queries, BLOCKED)), tiles(memory) {
+    key = matrix_of<T>(p.key, place.batch, place.head / p.group);
+    value = matrix_of<T>(p.value, place.batch, place.head / p.group);
+  }
+  __device__ __forceinline__ int steps() const { return (p.keys + TILE - 1) / TILE; }
+  __device__ __forceinline__ int operator()(int step) const {  // the tile's state
+    return state_of(blocks, place.batch, place.head, place.first, min(BLOCK_ROWS, p.queries - place.first), step * TILE,
+                    min(TILE, p.keys - step * TILE));
+  }
+  __device__ __forceinline__ T* stage(int which) const { return tiles + which * (2 * TILE * STRIDE); }
+  __device__ __forceinline__ void copy(int step, int which) const {
+    T* const to = stage(which);
+    copy_rows<TILE>(to, key, p.key.row, step * TILE, p.keys, p.width);
+    copy_rows<TILE>(to + TILE * STRIDE, value, p.value.row, step * TILE, p.keys, p.width);
+  }
+  __device__ __forceinline__ void copy_own(T* to, const HeadRows& rows) const {
+    copy_rows<BLOCK_ROWS>(to, matrix_of<T>(rows, place.batch, place.head), rows.row, place.first, p.queries, p.width);
+  }
+  __device__ __forceinline__ int64_t row_at(int row) const {
+    return (static_cast<int64_t>(place.batch) * p.heads + place.head) * p.queries + row;
+  }
+};
+#endif
+
 #if ENTRY != 0
 constexpr int LEAST_BLOCKS = WARPGROUP && WIDTH == 64 ? 3 : 1;  // of a multiprocessor: one works while others wait
 
+// Of a row, in backward: m + log l in powers of two, and what is subtracted from the gradient of a weight.
+struct RowFacts {
+  float logarithm, dot;
+};
+__device__ __forceinline__ RowFacts facts_of(const Problem& p, const Blocks& blocks, int64_t at, bool there) {
+  if (!there) return {INFINITY, 0.0f};
+  const float* const kept = static_cast<const float*>(p.rows) + at * 2;
+  return {kept[0] * LOG2_E - log_of_two(kept[1]),
+          static_cast<const float*>(p.dots)[at] - (blocks.logarithms ? blocks.logarithms[at] : 0.0f)};
+}
+
 // A weight, and in `product` what comes to the score's gradient by way of it.
-template <bool PARTLY>
+template <bool CAREFUL>
 __device__ __forceinline__ float weight_at(const Problem& p, const FlexWords& words, const Blocks& blocks, int batch,
-                                           int head, int query, int key, float score, float factor, float greatest,
-                                           float inverse, float dot, float& product) {
-  const Element e = element_at(p, query, key);
+                                           int head, int query, int key, bool partly, bool there, float score,
+                                           float factor, const RowFacts& row, float& product) {
   score = scaled(p, score);
-  const float weight =
-      power_of_two(changed<PARTLY>(p, words, blocks, batch, head, e, score) * factor - greatest) * inverse;
-  product = weight * (product - dot);
+  const float weight = power_of_two(
+      changed<CAREFUL>(words, blocks, batch, head, query, key, partly, there, score) * factor - row.logarithm);
+  product = weight * (product - row.dot);
 #if SCORED
-  product = weight > 0.0f ? product * flex_slope(words, score, batch, head, e.query, e.key) : 0.0f;
+  product = weight > 0.0f ? product * flex_slope(words, score, batch, head, query, key) : 0.0f;
 #endif
   return weight;
 }
@@ -125,52 +181,45 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     flex_attention(const Problem p, const FlexWords words, const Blocks blocks) {
   after_earlier_work();
   T* const queries = begin_of_tiles(shared_memory);
-  T* const tiles = queries + BLOCK_ROWS * STRIDE;  // two stages of keys and values
-  const auto [batch, head, first] = place_of(p.heads, p.queries, BLOCKED);
-  const T* key = matrix_of<T>(p.key, batch, head / p.group);
-  const T* value = matrix_of<T>(p.value, batch, head / p.group);
+  const OwnedQueries block(p, blocks, queries + BLOCK_ROWS * STRIDE);
+  const auto [batch, head, first] = block.place;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int steps = (p.keys + TILE - 1) / TILE;
-  const auto state = [&](int step) {
-    return state_of(blocks, batch, head, first, min(BLOCK_ROWS, p.queries - first), step * TILE,
-                    min(TILE, p.keys - step * TILE));
-  };
-  const auto copy_tile = [&](int step, int stage) {
-    T* const to = tiles + stage * (2 * TILE * STRIDE);
-    copy_rows<TILE>(to, key, p.key.row, step * TILE, p.keys, p.width);
-    copy_rows<TILE>(to + TILE * STRIDE, value, p.value.row, step * TILE, p.keys, p.width);
-  };
-  copy_rows<BLOCK_ROWS>(queries, matrix_of<T>(p.query, batch, head), p.query.row, first, p.queries, p.width);
-  int step = next_step(-1, steps, state), stage = 0;
-  if (step < steps) copy_tile(step, 0);
+  auto steps = steps_of(block.steps(), block);
+  Step step = steps.after(-1);
+  int stage = 0;
+  block.copy_own(queries, p.query);
+  if (step.at < steps.count) block.copy(step.at, 0);
 
   float out[WARP_TILES][WIDTH / 8][4] = {};
   float greatest[WARP_TILES][2], total[WARP_TILES][2] = {};
   for (auto& pair : greatest) pair[0] = pair[1] = -INFINITY;
   const float factor = flex_factor(p);
   T* const own = own_rows(queries);
-  while (step < steps) {
-    const int next = next_step(step, steps, state);
+  while (step.at < steps.count) {
+    const Step next = steps.after(step.at);
     wait_for_tiles();
     __syncthreads();
-    if (next < steps) copy_tile(next, stage ^ 1);
-    const T* const keys = tiles + stage * (2 * TILE * STRIDE);
+    if (next.at < steps.count) block.copy(next.at, stage ^ 1);
+    const T* const keys = block.stage(stage);
     float scores[WARP_TILES][TILE / 8][4] = {};
     multiply_rows(scores, own, keys);
-    const auto change = [&](auto partly) {
+    const auto change = [&](auto careful) {
 #pragma unroll
       for (int i = 0; i < WARP_TILES; ++i)
 #pragma unroll
         for (int n = 0; n < TILE / 8; ++n)
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
-            const Element at = element_at(p, first + own_row(i) + g + e / 2 * 8, step * TILE + n * 8 + t * 2 + e % 2);
-            scores[i][n][e] = changed<partly.value>(p, words, blocks, batch, head, at, scaled(p, scores[i][n][e]));
+            const int query = min(first + own_row(i) + g + e / 2 * 8, p.queries - 1),
+                      key = step.at * TILE + n * 8 + t * 2 + e % 2;
+            scores[i][n][e] =
+                changed<careful.value>(words, blocks, batch, head, query, careful.value ? min(key, p.keys - 1) : key,
+                                       step.partly, key < p.keys, scaled(p, scores[i][n][e]));
           }
     };
-    if (BLOCKED && state(step) == 1)
+    if (step.partly || (step.at + 1) * TILE > p.keys)
       change(Constant<true>());
-    else if (SCORED || (step + 1) * TILE > p.keys)
+    else if (SCORED)
       change(Constant<false>());
 #pragma unroll
     for (int i = 0; i < WARP_TILES; ++i) {
@@ -213,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       inverse[r] = sees ? 1.0f / sum : 0.0f;
       const int row = start + g + r * 8;
       if (t == 0 && row < p.queries) {
-        const int64_t at = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + row;
+        const int64_t at = block.row_at(row);
         float* const kept = static_cast<float*>(p.rows) + at * 2;
         const float most = greatest[i][r] * (factor / LOG2_E);
         kept[0] = sees ? most : INFINITY;
@@ -233,55 +282,45 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
   after_earlier_work();
   T* const queries = begin_of_tiles(shared_memory);
   T* const grads = queries + BLOCK_ROWS * STRIDE;
-  T* const tiles = grads + BLOCK_ROWS * STRIDE;
-  const auto [batch, head, first] = place_of(p.heads, p.queries, BLOCKED);
-  const T* key = matrix_of<T>(p.key, batch, head / p.group);
-  const T* value = matrix_of<T>(p.value, batch, head / p.group);
+  const OwnedQueries block(p, blocks, grads + BLOCK_ROWS * STRIDE);
+  const auto [batch, head, first] = block.place;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int steps = (p.keys + TILE - 1) / TILE;
-  const auto state = [&](int step) {
-    return state_of(blocks, batch, head, first, min(BLOCK_ROWS, p.queries - first), step * TILE,
-                    min(TILE, p.keys - step * TILE));
-  };
-  const auto copy_tile = [&](int step, int stage) {
-    T* const to = tiles + stage * (2 * TILE * STRIDE);
-    copy_rows<TILE>(to, key, p.key.row, step * TILE, p.keys, p.width);
-    copy_rows<TILE>(to + TILE * STRIDE, value, p.value.row, step * TILE, p.keys, p.width);
-  };
-  copy_rows<BLOCK_ROWS>(queries, matrix_of<T>(p.query, batch, head), p.query.row, first, p.queries, p.width);
-  copy_rows<BLOCK_ROWS>(grads, matrix_of<T>(p.grad, batch, head), p.grad.row, first, p.queries, p.width);
-  int step = next_step(-1, steps, state), stage = 0;
-  if (step < steps) copy_tile(step, 0);
+  auto steps = steps_of(block.steps(), block);
+  Step step = steps.after(-1);
+  int stage = 0;
+  block.copy_own(queries, p.query);
+  block.copy_own(grads, p.grad);
+  if (step.at < steps.count) block.copy(step.at, 0);
   const int start = first + own_row(0);
-  float greatest[2], inverse[2], dots[2];
+  int query[2];
+  RowFacts facts[2];
   for (int r = 0; r < 2; ++r) {
     const int row = start + g + r * 8;
-    const int64_t at = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + row;
-    const bool there = row < p.queries;
-    greatest[r] = there ? static_cast<const float*>(p.rows)[at * 2] * LOG2_E : INFINITY;
-    inverse[r] = there ? static_cast<const float*>(p.rows)[at * 2 + 1] : 0.0f;
-    dots[r] = there ? dot_of(p, blocks, at) : 0.0f;
+    query[r] = min(row, p.queries - 1);
+    facts[r] = facts_of(p, blocks, block.row_at(row), row < p.queries);
   }
   const float factor = flex_factor(p);
   float sum[1][WIDTH / 8][4] = {};
-  while (step < steps) {
-    const int next = next_step(step, steps, state);
+  while (step.at < steps.count) {
+    const Step next = steps.after(step.at);
     wait_for_tiles();
     __syncthreads();
-    if (next < steps) copy_tile(next, stage ^ 1);
-    const T* const keys = tiles + stage * (2 * TILE * STRIDE);
+    if (next.at < steps.count) block.copy(next.at, stage ^ 1);
+    const T* const keys = block.stage(stage);
     float scores[1][TILE / 8][4] = {}, products[1][TILE / 8][4] = {};
     multiply_rows(scores, own_rows(queries), keys, products, own_rows(grads), keys + TILE * STRIDE);
-    const auto weigh = [&](auto partly) {
+    const auto weigh = [&](auto careful) {
 #pragma unroll
       for (int n = 0; n < TILE / 8; ++n)
 #pragma unroll
-        for (int e = 0; e < 4; ++e)
-          weight_at<partly.value>(p, words, blocks, batch, head, start + g + e / 2 * 8,
-                                  step * TILE + n * 8 + t * 2 + e % 2, scores[0][n][e], factor, greatest[e / 2],
-                                  inverse[e / 2], dots[e / 2], products[0][n][e]);
+        for (int e = 0; e < 4; ++e) {
+          const int key = step.at * TILE + n * 8 + t * 2 + e % 2;
+          weight_at<careful.value>(p, words, blocks, batch, head, query[e / 2],
+                                   careful.value ? min(key, p.keys - 1) : key, step.partly, key < p.keys,
+                                   scores[0][n][e], factor, facts[e / 2], products[0][n][e]);
+        }
     };
-    if (BLOCKED && state(step) == 1)
+    if (step.partly || (step.at + 1) * TILE > p.keys)
       weigh(Constant<true>());
     else
       weigh(Constant<false>());
@@ -303,60 +342,64 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
   T* const keys = begin_of_tiles(shared_memory);
   T* const values = keys + BLOCK_ROWS * STRIDE;
   T* const tiles = values + BLOCK_ROWS * STRIDE;                             // two stages of queries and gradients
-  float* const facts = reinterpret_cast<float*>(tiles + 4 * TILE * STRIDE);  // two stages of m, 1 / l and the dots
+  float* const facts = reinterpret_cast<float*>(tiles + 4 * TILE * STRIDE);  // and of the facts of their rows
   const auto [batch, shared_head, first] = place_of(p.heads / p.group, p.keys, false);
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int tiles_of_head = (p.queries + TILE - 1) / TILE, steps = tiles_of_head * p.group;
-  const auto head_of = [&](int step) { return shared_head * p.group + step / tiles_of_head; };
+  const int tiles_of_head = (p.queries + TILE - 1) / TILE;
+  const auto head_of = [&](int step) { return p.group == 1 ? 0 : step / tiles_of_head; };  // of those with these keys
   const auto state = [&](int step) {
-    const int from = step % tiles_of_head * TILE;
-    return state_of(blocks, batch, head_of(step), from, min(TILE, p.queries - from), first,
+    const int from = (step - head_of(step) * tiles_of_head) * TILE;
+    return state_of(blocks, batch, shared_head * p.group + head_of(step), from, min(TILE, p.queries - from), first,
                     min(BLOCK_ROWS, p.keys - first));
   };
   const auto copy_tile = [&](int step, int stage) {
-    const int head = head_of(step), start = step % tiles_of_head * TILE;
+    const int head = shared_head * p.group + head_of(step), start = (step - head_of(step) * tiles_of_head) * TILE;
     T* const to = tiles + stage * (2 * TILE * STRIDE);
     copy_rows<TILE>(to, matrix_of<T>(p.query, batch, head), p.query.row, start, p.queries, p.width);
     copy_rows<TILE>(to + TILE * STRIDE, matrix_of<T>(p.grad, batch, head), p.grad.row, start, p.queries, p.width);
-    float* const fact = facts + stage * (3 * TILE);
     if (threadIdx.x < TILE) {
       const int row = start + threadIdx.x;
       const int64_t at = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + row;
-      const bool there = row < p.queries;
-      fact[threadIdx.x] = there ? static_cast<const float*>(p.rows)[at * 2] * LOG2_E : INFINITY;
-      fact[TILE + threadIdx.x] = there ? static_cast<const float*>(p.rows)[at * 2 + 1] : 0.0f;
-      fact[2 * TILE + threadIdx.x] = there ? dot_of(p, blocks, at) : 0.0f;
+      const RowFacts fact = facts_of(p, blocks, at, row < p.queries);
+      store_vector(facts + (stage * TILE + threadIdx.x) * 2, Vector<float, 2>{{fact.logarithm, fact.dot}});
     }
   };
+  auto steps = steps_of(tiles_of_head * p.group, state);
+  Step step = steps.after(-1);
+  int stage = 0;
   copy_rows<BLOCK_ROWS>(keys, matrix_of<T>(p.key, batch, shared_head), p.key.row, first, p.keys, p.width);
   copy_rows<BLOCK_ROWS>(values, matrix_of<T>(p.value, batch, shared_head), p.value.row, first, p.keys, p.width);
-  int step = next_step(-1, steps, state), stage = 0;
-  if (step < steps) copy_tile(step, 0);
+  if (step.at < steps.count) copy_tile(step.at, 0);
   const int start = first + own_row(0);
+  const int key[2] = {min(start + g, p.keys - 1), min(start + g + 8, p.keys - 1)};
   const float factor = flex_factor(p);
   float key_sum[1][WIDTH / 8][4] = {}, value_sum[1][WIDTH / 8][4] = {};
-  while (step < steps) {
-    const int next = next_step(step, steps, state);
+  while (step.at < steps.count) {
+    const Step next = steps.after(step.at);
     wait_for_tiles();
     __syncthreads();
-    if (next < steps) copy_tile(next, stage ^ 1);
+    if (next.at < steps.count) copy_tile(next.at, stage ^ 1);
     const T* const queries = tiles + stage * (2 * TILE * STRIDE);
-    const float* const fact = facts + stage * (3 * TILE);
-    const int head = head_of(step), row = step % tiles_of_head * TILE;
+    const float* const fact = facts + stage * (2 * TILE);
+    const int head = shared_head * p.group + head_of(step.at),
+              row = (step.at - head_of(step.at) * tiles_of_head) * TILE;
     float weights[1][TILE / 8][4] = {}, products[1][TILE / 8][4] = {};
     multiply_rows(weights, own_rows(keys), queries, products, own_rows(values), queries + TILE * STRIDE);
-    const auto weigh = [&](auto partly) {
+    const auto weigh = [&](auto careful) {
 #pragma unroll
-      for (int n = 0; n < TILE / 8; ++n)
+      for (int n = 0; n < TILE / 8; ++n) {
+        const int column = n * 8 + t * 2;
+        const Vector<float, 4> pair = load_vector<4>(fact + column * 2);
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const int column = n * 8 + t * 2 + e % 2;
-          weights[0][n][e] = weight_at<partly.value>(p, words, blocks, batch, head, row + column, start + g + e / 2 * 8,
-                                                     weights[0][n][e], factor, fact[column], fact[TILE + column],
-                                                     fact[2 * TILE + column], products[0][n][e]);
+          const int query = row + column + e % 2;
+          weights[0][n][e] = weight_at<careful.value>(
+              p, words, blocks, batch, head, careful.value ? min(query, p.queries - 1) : query, key[e / 2], step.partly,
+              true, weights[0][n][e], factor, {pair[e % 2 * 2], pair[e % 2 * 2 + 1]}, products[0][n][e]);
         }
+      }
     };
-    if (BLOCKED && state(step) == 1)
+    if (step.partly || row + TILE > p.queries)
       weigh(Constant<true>());
     else
       weigh(Constant<false>());

@@ -243,18 +243,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
 
 #else
 
+// A warp has a row, or with ITEMS of 16 bytes four of them.
 extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Problem p) {
   after_earlier_work();
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * WARPS + threadIdx.x / 32;
+  constexpr int LANES = ITEMS > 1 ? 8 : 32;
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * (THREADS / LANES) + threadIdx.x / LANES;
   const int row = static_cast<int>(at % p.queries), head = static_cast<int>(at / p.queries % p.heads);
   const int64_t batch = at / p.queries / p.heads;
-  if (batch >= p.batches) return;
-  const T* const out = matrix_of<T>(p.output, static_cast<int>(batch), head) + row * p.output.row;
-  const T* const grad = matrix_of<T>(p.grad, static_cast<int>(batch), head) + row * p.grad.row;
+  const bool there = batch < p.batches;
   C sum = 0;
-  for (int d = threadIdx.x % 32; d < p.value_width; d += 32) sum += convert<C>(out[d]) * convert<C>(grad[d]);
-  sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0) static_cast<C*>(p.dots)[at] = sum;
+  if (there) {
+    const T* const out = matrix_of<T>(p.output, static_cast<int>(batch), head) + row * p.output.row;
+    const T* const grad = matrix_of<T>(p.grad, static_cast<int>(batch), head) + row * p.grad.row;
+    for (int d = threadIdx.x % LANES * ITEMS; d < p.value_width; d += LANES * ITEMS) {
+      const Vector<T, ITEMS> a = load_vector<ITEMS>(out + d), b = load_vector<ITEMS>(grad + d);
+#pragma unroll
+      for (int k = 0; k < ITEMS; ++k) sum += convert<C>(a.values[k]) * convert<C>(b.values[k]);
+    }
+  }
+#pragma unroll
+  for (int by = LANES / 2; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, by);
+  if (there && threadIdx.x % LANES == 0) static_cast<C*>(p.dots)[at] = sum;
 }
 
 #endif

@@ -32,13 +32,15 @@ __device__ __forceinline__ E* matrix_of(const HeadRows& r, int batch, int head) 
 template <class C>
 __device__ __forceinline__ C masked(const Problem& p, int batch, int head, int query, int key, C score) {
 #if MASK
-  if (query >= p.queries || key >= p.keys) return -INFINITY;
-  const int64_t at = batch * p.mask.batch + head * p.mask.head + query * p.mask.row + key * p.mask.column;
+  // Who is not there reads a neighbor's: no branch keeps the loads of other elements waiting.
+  const int64_t at = batch * p.mask.batch + head * p.mask.head + min(query, p.queries - 1) * p.mask.row +
+                     min(key, p.keys - 1) * p.mask.column;
 #if MASK == 1
   score = reinterpret_cast<const bool*>(p.mask.data)[at] ? score : C(-INFINITY);
 #else
   score += static_cast<C>(convert<opmath<MASK_TYPE>>(reinterpret_cast<const MASK_TYPE*>(p.mask.data)[at]));
 #endif
+  if (query >= p.queries) return -INFINITY;
 #endif
   if (key >= p.keys || (CAUSAL && key > query)) return -INFINITY;
   return score;

@@ -25,7 +25,7 @@ __device__ __forceinline__ int place_in_tile(int row, int column) {
   return row * STRIDE + column;
 }
 __device__ __forceinline__ void wait_for_tiles() { wait_for_copies(); }
-__device__ __forceinline__ T* begin_of_tiles(void* memory) { return reinterpret_cast<T*>(memory); }
+__device__ __forceinline__ T* begin_of_tiles(uint4* memory) { return reinterpret_cast<T*>(memory); }
 __device__ __forceinline__ int own_row(int tile) {
   return (static_cast<int>(threadIdx.x) / 32 * WARP_TILES + tile) * 16;
 }
@@ -36,11 +36,21 @@ __device__ __forceinline__ T* own_rows(T* rows) { return rows + own_row(0) * STR
 template <int ROWS>
 __device__ __forceinline__ void copy_rows(T* to, const T* from, int64_t step, int first, int count, int width) {
   constexpr int PIECES = WIDTH / PIECE;
+  if constexpr (THREADS % PIECES == 0) {  // a thread has one column
+    constexpr int BETWEEN = THREADS / PIECES;
+    const int row = static_cast<int>(threadIdx.x / PIECES), column = static_cast<int>(threadIdx.x % PIECES * PIECE);
+    const int rows = column < width ? count - first - row : 0;
+    from += (first + row) * step + column;
 #pragma unroll
-  for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
-    const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * PIECE;
-    const bool there = first + row < count && column < width;
-    copy_16_bytes(to + place_in_tile<ROWS>(row, column), there ? from + (first + row) * step + column : from, there);
+    for (int i = 0; i < ROWS / BETWEEN; ++i, from += BETWEEN * step)
+      copy_16_bytes(to + place_in_tile<ROWS>(row + i * BETWEEN, column), from, i * BETWEEN < rows);
+  } else {
+#pragma unroll
+    for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
+      const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * PIECE;
+      const bool there = first + row < count && column < width;
+      copy_16_bytes(to + place_in_tile<ROWS>(row, column), there ? from + (first + row) * step + column : from, there);
+    }
   }
 }
 

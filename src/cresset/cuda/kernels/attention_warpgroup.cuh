@@ -16,10 +16,14 @@ __device__ __forceinline__ int place_in_tile(int row, int column) {
 
 #ifndef CRESSET_EMULATED
 
-__device__ __forceinline__ uint64_t described(const T* tile, int panel_bytes) {
+// A tile as the instructions are told of it, or what lies `elements` behind: there only the lower half differs, and
+// stays within its bits.
+__device__ __forceinline__ uint32_t described(const T* tile, int panel_bytes) {
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(tile));
-  return (address & 0x3ffffu) >> 4 | static_cast<uint64_t>(panel_bytes >> 4) << 16 | uint64_t{1024 >> 4} << 32 |
-         uint64_t{1} << 62;
+  return (address & 0x3ffffu) >> 4 | static_cast<uint32_t>(panel_bytes >> 4) << 16;
+}
+__device__ __forceinline__ uint64_t behind(uint32_t tile, int elements) {
+  return uint64_t{1u << 30 | 1024 >> 4} << 32 | (tile + static_cast<uint32_t>(elements * sizeof(T) / 16));
 }
 // Nothing of the sums is read or written on the other side of this.
 template <int M, int N>
@@ -44,6 +48,8 @@ __device__ __forceinline__ void end_products(Sums&... sums) {
 #define FOUR(n) "+f"(sum[n][0]), "+f"(sum[n][1]), "+f"(sum[n][2]), "+f"(sum[n][3])
 #define EIGHT(n) FOUR(n), FOUR(n + 1)
 #define THIRTY_TWO(n) EIGHT(n), EIGHT(n + 2), EIGHT(n + 4), EIGHT(n + 6)
+#define FRESH_4(n) "=f"(sum[n][0]), "=f"(sum[n][1]), "=f"(sum[n][2]), "=f"(sum[n][3])
+#define FRESH_32 FRESH_4(0), FRESH_4(1), FRESH_4(2), FRESH_4(3), FRESH_4(4), FRESH_4(5), FRESH_4(6), FRESH_4(7)
 #define PLACES_32                                                                                                  \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23," \
   " %24, %25, %26, %27, %28, %29, %30, %31}"
@@ -52,9 +58,18 @@ __device__ __forceinline__ void end_products(Sums&... sums) {
   " %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45," \
   " %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
 
-// sum += first second^T, of 64 rows each and 16 columns.
+// sum = first second^T, of 64 rows each and 16 columns, and += of the next columns.
+template <bool FIRST>
 __device__ __forceinline__ void multiply_shared(float (&sum)[8][4], uint64_t first, uint64_t second) {
-  if constexpr (is_same<T, half>)
+  if constexpr (FIRST && is_same<T, half>)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 " PLACES_32 ", %32, %33, 0, 1, 1, 0, 0;"
+                 : FRESH_32
+                 : "l"(first), "l"(second));
+  else if constexpr (FIRST)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " PLACES_32 ", %32, %33, 0, 1, 1, 0, 0;"
+                 : FRESH_32
+                 : "l"(first), "l"(second));
+  else if constexpr (is_same<T, half>)
     asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 " PLACES_32 ", %32, %33, 1, 1, 1, 0, 0;"
                  : THIRTY_TWO(0)
                  : "l"(first), "l"(second));
@@ -92,12 +107,18 @@ __device__ __forceinline__ void multiply_registers(float (&sum)[16][4], const ui
 template <int M, int N>
 __device__ __forceinline__ void ask_for_rows(float (&sum)[M][N][4], const T* first, const T* second) {
   static_assert(N == 8 && TILE == 64);
+  const uint32_t own = described(first, 16), other = described(second, 16);
 #pragma unroll
   for (int d = 0; d < WIDTH; d += 16)
 #pragma unroll
-    for (int m = 0; m < M; ++m)
-      multiply_shared(sum[m], described(first + d / 64 * (BLOCK_ROWS * 64) + m * (64 * 64) + d % 64, 16),
-                      described(second + d / 64 * (TILE * 64) + d % 64, 16));
+    for (int m = 0; m < M; ++m) {
+      const uint64_t a = behind(own, d / 64 * (BLOCK_ROWS * 64) + m * (64 * 64) + d % 64),
+                     b = behind(other, d / 64 * (TILE * 64) + d % 64);
+      if (d == 0)
+        multiply_shared<true>(sum[m], a, b);
+      else
+        multiply_shared<false>(sum[m], a, b);
+    }
 }
 // Weights as halves, in the registers that a product takes.
 template <int M, int N>
@@ -115,16 +136,17 @@ __device__ __forceinline__ void pack_weights(uint32_t (&a)[M][N / 2][4], const f
 template <int M, int N>
 __device__ __forceinline__ void ask_for_weighted(float (&sum)[M][WIDTH / 8][4], const uint32_t (&a)[M][N][4],
                                                  const T* second) {
+  const uint32_t other = described(second, TILE * 128);
 #pragma unroll
   for (int m = 0; m < M; ++m)
 #pragma unroll
-    for (int n = 0; n < N; ++n) multiply_registers(sum[m], a[m][n], described(second + n * (16 * 64), TILE * 128));
+    for (int n = 0; n < N; ++n) multiply_registers(sum[m], a[m][n], behind(other, n * (16 * 64)));
 }
 
-// sum[64 rows][rows of `second`] += first second^T, for each 64 of the block's rows.
+// sum[64 rows][rows of `second`] = first second^T, for each 64 of the block's rows.
 template <int M, int N>
 __device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
-  begin_products(sum);
+  begin_products();
   ask_for_rows(sum, first, second);
   end_products(sum);
 }
@@ -143,7 +165,7 @@ __device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], cons
 template <int M, int N>
 __device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second,
                                               float (&other)[M][N][4], const T* other_first, const T* other_second) {
-  begin_products(sum, other);
+  begin_products();
   ask_for_rows(sum, first, second);
   ask_for_rows(other, other_first, other_second);
   end_products(sum, other);
@@ -215,9 +237,9 @@ __device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], flo
 
 // Where a tile of the block may begin; the rows of the block that a warp multiplies, all at once; and the first of
 // those that a warp has of tile i.
-__device__ __forceinline__ T* begin_of_tiles(void* memory) {
-  const auto address = reinterpret_cast<unsigned long long>(memory);
-  return reinterpret_cast<T*>((address + 1023) / 1024 * 1024);
+__device__ __forceinline__ T* begin_of_tiles(uint4* memory) {  // by an offset: it stays known that it is shared memory
+  const auto past = static_cast<unsigned>(reinterpret_cast<unsigned long long>(memory) % 1024);
+  return reinterpret_cast<T*>(memory + (1024 - past) % 1024 / sizeof(uint4));
 }
 __device__ __forceinline__ T* own_rows(T* rows) { return rows; }
 __device__ __forceinline__ int own_row(int tile) { return tile * 64 + static_cast<int>(threadIdx.x) / 32 * 16; }

@@ -1,6 +1,6 @@
 // Where flags are set: counting them tile by tile, and writing down their places or ranks, or what stands there. COUNT,
-// SUM, PLACES, TAKE, PUT, RANKS, COORDINATES: which kernel is wanted. A thread looks at 16 neighboring flags (bytes,
-// zero or not), a block at a tile of 4096.
+// SUM, PLACES, TAKE, PUT, RANKS, COORDINATES, COUNT_RUNS, TAKE_RUNS: which kernel is wanted. A thread looks at 16
+// neighboring flags (bytes, zero or not), a block at a tile of 4096.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"
@@ -180,6 +180,66 @@ extern "C" __global__ void __launch_bounds__(256)
     const int64_t size = shape.strides[d];
     coordinates[i * of_place + d * of_dim] = d > 0 ? rest % size : rest;
     rest /= size;
+  }
+}
+#endif
+
+#if defined(COUNT_RUNS) || defined(TAKE_RUNS)
+// Elements that differ from the one before them. A warp has 512 of a tile, 32 at a time: bit l of starts[j] is set
+// where the one of lane l begins a run.
+struct Runs {
+  uint32_t starts[kFlags], count;
+  int64_t first;  // the lane's element of the first 32
+};
+__device__ __forceinline__ Runs runs_of(const T* x, int64_t n) {
+  Runs r{{}, 0, static_cast<int64_t>(blockIdx.x) * kTile + threadIdx.x / 32 * (32 * kFlags) + threadIdx.x % 32};
+#pragma unroll
+  for (int j = 0; j < kFlags; ++j) {
+    const int64_t i = r.first + j * 32;
+    const bool starts = i < n && (i == 0 || convert<opmath<T>>(x[i]) != convert<opmath<T>>(x[i - 1]));
+    r.starts[j] = __ballot_sync(0xffffffffu, starts);
+    r.count += static_cast<uint32_t>(__popc(static_cast<int>(r.starts[j])));
+  }
+  return r;
+}
+// Of a block: the starts before this warp's, and all of them.
+__device__ __forceinline__ uint32_t starts_before(const Runs& r, uint32_t& all) {
+  __shared__ uint32_t counts[kSortWarps];
+  if (threadIdx.x % 32 == 0) counts[threadIdx.x / 32] = r.count;
+  __syncthreads();
+  uint32_t before = 0;
+  all = 0;
+#pragma unroll
+  for (uint32_t w = 0; w < kSortWarps; ++w) {
+    before += w < threadIdx.x / 32 ? counts[w] : 0;
+    all += counts[w];
+  }
+  return before;
+}
+#endif
+
+#ifdef COUNT_RUNS
+extern "C" __global__ void __launch_bounds__(kSortBlock) count_runs(const T* x, int64_t n, int64_t* counts) {
+  after_earlier_work();
+  uint32_t all;
+  starts_before(runs_of(x, n), all);
+  if (threadIdx.x == 0) counts[blockIdx.x] = all;
+}
+#endif
+
+#ifdef TAKE_RUNS
+// The first element of each run.
+extern "C" __global__ void __launch_bounds__(kSortBlock)
+    take_runs(const T* x, int64_t n, const int64_t* counts, T* out) {
+  after_earlier_work();
+  const Runs r = runs_of(x, n);
+  uint32_t all;
+  out += counts[blockIdx.x] + starts_before(r, all);
+  const uint32_t lane = threadIdx.x % 32, below = (1u << lane) - 1;
+#pragma unroll
+  for (int j = 0; j < kFlags; ++j) {
+    if (r.starts[j] >> lane & 1) out[__popc(static_cast<int>(r.starts[j] & below))] = x[r.first + j * 32];
+    out += __popc(static_cast<int>(r.starts[j]));
   }
 }
 #endif

@@ -1,5 +1,5 @@
 // What surrounds the library of linear algebra: where the matrices of a batch start, and the order of rows after row
-// exchanges. ADDRESSES, ROW_ORDER: which kernel is wanted.
+// exchanges. ADDRESSES, ROW_ORDER, EXCHANGE: which kernel is wanted.
 #pragma once
 #include "types.cuh"
 
@@ -28,5 +28,31 @@ extern "C" __global__ void row_order(int64_t* order, const int32_t* pivots, int6
     order[i] = order[other];
     order[other] = kept;
   }
+}
+#endif
+
+#ifdef EXCHANGE
+// The exchanges themselves, or backward the last one first: a block has a column of words of so many bytes, and makes
+// them in shared memory, one after the other.
+extern __shared__ __align__(16) char exchanged[];
+extern "C" __global__ void __launch_bounds__(256)
+    exchange_rows(typename Words<WORD>::type* columns, const int32_t* pivots, int32_t rows, int32_t backward) {
+  after_earlier_work();
+  using Word = typename Words<WORD>::type;
+  Word* const column = reinterpret_cast<Word*>(exchanged);
+  int32_t* const others = reinterpret_cast<int32_t*>(column + rows);
+  columns += static_cast<int64_t>(blockIdx.x) * rows;
+  for (int32_t i = static_cast<int32_t>(threadIdx.x); i < rows; i += 256)
+    column[i] = columns[i], others[i] = min(max(pivots[i], 1), rows) - 1;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int32_t k = 0; k < rows; ++k) {
+      const int32_t i = backward ? rows - 1 - k : k;
+      const Word kept = column[i];
+      column[i] = column[others[i]];
+      column[others[i]] = kept;
+    }
+  __syncthreads();
+  for (int32_t i = static_cast<int32_t>(threadIdx.x); i < rows; i += 256) columns[i] = column[i];
 }
 #endif

@@ -4,8 +4,8 @@
 //   OPERANDS                the result and the inputs
 //   EACH_INPUT(P, N)        P(place, dtype) for an input in memory, N(place, dtype) for one number; place 1 is the
 //   first input ARGUMENTS(P, N)         the same with a comma after each, without the dtype
-// and -D options BLOCK, VECTOR and UNROLL, or RANK, BIG, INNER (neighbors along the innermost dimension that a thread
-// has) and ALIKE (bit i: along it operand i is one element).
+// and -D options BLOCK, VECTOR and UNROLL, or RANK, BIG (places beyond 31 bits), INNER (neighbors along the innermost
+// dimension that a thread has) and ALIKE (bit i: along it operand i is one element).
 #pragma once
 #include "slots.cuh"
 
@@ -60,8 +60,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pointwise(const Plan plan) {
 #ifdef RANK
 #if BIG
 using Index = uint64_t;
+using Offset = int64_t;
 #else
 using Index = uint32_t;
+using Offset = int32_t;
 #endif
 
 struct StridedPlan {
@@ -70,28 +72,29 @@ struct StridedPlan {
   int64_t strides[OPERANDS][RANK];
 };
 
-#define STRIDED_ARGUMENT(place) as_argument(p##place[offsets[place]]),
-#define INNER_ARGUMENT(place) as_argument(v##place.values[k]),
-#define INNER_VECTOR(place, type)                             \
-  Vector<type, INNER> v##place;                               \
-  if constexpr ((ALIKE >> place & 1) != 0) {                  \
-    const type one = p##place[offsets[place]];                \
-    for (int k = 0; k < INNER; ++k) v##place.values[k] = one; \
-  } else {                                                    \
-    v##place = load_vector<INNER>(p##place + offsets[place]); \
+#define STRIDED_VECTORS(place, type) Vector<type, INNER> v##place[UNROLL];
+#define LOAD_STRIDED(place, type)                                \
+  if constexpr ((ALIKE >> place & 1) != 0) {                     \
+    const type one = p##place[offsets[place]];                   \
+    for (int k = 0; k < INNER; ++k) v##place[u].values[k] = one; \
+  } else {                                                       \
+    v##place[u] = load_vector<INNER>(p##place + offsets[place]); \
   }
+#define STRIDED_ARGUMENT(place) as_argument(v##place[u].values[k]),
 
 extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const StridedPlan strided) {
   after_earlier_work();
   const Plan& plan = strided.plan;
   RESULT* const result = plan.slots[0].template as<RESULT*>();
   EACH_INPUT(POINTER, NUMBER)
+  EACH_INPUT(STRIDED_VECTORS, NOTHING)
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (BLOCK * UNROLL) + threadIdx.x;
+  Offset to[UNROLL];
 #pragma unroll
-  for (int u = 0; u < UNROLL; ++u) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * (BLOCK * UNROLL) + u * BLOCK + threadIdx.x;
-    if (i >= plan.count) return;
-    int64_t offsets[OPERANDS] = {};
-    Index rest = static_cast<Index>(i);
+  for (int u = 0; u < UNROLL; ++u) {  // all are read before one is written: what is beyond the end reads the last
+    const int64_t i = first + u * BLOCK;
+    Offset offsets[OPERANDS] = {};
+    Index rest = static_cast<Index>(i < plan.count ? i : plan.count - 1);
 #pragma unroll
     for (int d = RANK - 1; d >= 0; --d) {
       Index index = rest;
@@ -102,18 +105,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const Stri
         rest = quotient;
       }
 #pragma unroll
-      for (int o = 0; o < OPERANDS; ++o) offsets[o] += strided.strides[o][d] * static_cast<int64_t>(index);
+      for (int o = 0; o < OPERANDS; ++o)
+        offsets[o] += static_cast<Offset>(strided.strides[o][d]) * static_cast<Offset>(index);
     }
-#if INNER > 1
-    EACH_INPUT(INNER_VECTOR, NOTHING)
+    EACH_INPUT(LOAD_STRIDED, NOTHING)
+    to[u] = offsets[0];
+  }
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    if (first + u * BLOCK >= plan.count) return;
     Vector<RESULT, INNER> out;
 #pragma unroll
     for (int k = 0; k < INNER; ++k)
-      out.values[k] = convert<RESULT>(formula(ARGUMENTS(INNER_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
-    store_vector(result + offsets[0], out);
-#else
-    result[offsets[0]] = convert<RESULT>(formula(ARGUMENTS(STRIDED_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
-#endif
+      out.values[k] = convert<RESULT>(formula(ARGUMENTS(STRIDED_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+    store_vector(result + to[u], out);
   }
 }
 #endif

@@ -1,16 +1,20 @@
-// Scans: cumulative sums, products, log-sum-exps and extremes. A block scans a row tile by tile; a long row among few
-// is split into chunks, whose totals are made first. Along another dimension than the last, a thread has a column.
+// Scans: cumulative sums, products, log-sum-exps and extremes. A block scans a row tile by tile; of a long row among
+// few each block has one tile, and learns from those before it what they have together, in an order that is always the
+// same. Along another dimension than the last, a thread has a column.
 //
 // -D options: OPERATION (0 sum, 1 product, 2 log-sum-exp, 3 largest, 4 smallest), ELEMENT, COMPUTED, RESULT, KERNEL (0
-// rows, 1 columns), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
+// rows, 1 columns, 2 long rows), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
 #pragma once
 #include "block.cuh"
+#include "lookback.cuh"
 
 using T = ELEMENT;
 using C = COMPUTED;
 using R = RESULT;
-constexpr int kBlock = 256, kWarps = kBlock / 32, kItems = 8;
-constexpr int kResident = 4;  // blocks of a multiprocessor at a time: a long row has a chunk for each of them
+constexpr bool kAlike = sizeof(T) == sizeof(R);  // a result has the room of its element
+// Of a long row a thread has 128 bytes, or of results of another size 64.
+constexpr int kWidest = sizeof(T) > sizeof(R) ? sizeof(T) : sizeof(R);
+constexpr int kBlock = 256, kWarps = kBlock / 32, kItems = KERNEL == 2 ? (kAlike ? 128 : 64) / kWidest : 8;
 
 // ---------------------------------------------------------------- values
 // `joined` takes a run of elements and the run behind it.
@@ -69,7 +73,7 @@ CRESSET_INLINE void store(const Value& v, R* y, int64_t* indices, int64_t at) {
 
 // ---------------------------------------------------------------- rows
 
-#if KERNEL == 0
+#if KERNEL != 1
 // What stands before this thread's value in the block, and what all threads have together.
 struct Around {
   Value before, all;
@@ -106,68 +110,146 @@ CRESSET_INLINE Vector<T, kItems> items_at(const T* row, int64_t at, int64_t end)
   return loaded;
 }
 
-// Grid: chunks, rows. With `totals` null a row is one chunk. With `only_totals` the total of each chunk is stored;
-// without, the totals of the chunks before are where a chunk begins.
-extern "C" __global__ void __launch_bounds__(kBlock, OPERATION <= 2 ? kResident : 1)
-    scan_rows(const T* x, R* y, int64_t* indices, Value* totals, int64_t rows, int64_t n, int64_t chunk, int32_t chunks,
-              int32_t only_totals) {
+#if KERNEL == 0
+// A thread's values with each other, and how those up to each of them are stored.
+CRESSET_INLINE void scan_items(const Vector<T, kItems>& loaded, int64_t at, int64_t end, Value (&values)[kItems]) {
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) {
+    values[k] = at + k < end ? value_of(convert<C>(loaded[k]), at + k) : neutral();
+    if (k > 0) values[k] = joined(values[k - 1], values[k]);
+  }
+}
+CRESSET_INLINE void store_items(const Value& before, const Value (&values)[kItems], R* y, int64_t* indices, int64_t at,
+                                int64_t end) {
+  if (ALIGNED && at + kItems <= end) {
+    Vector<R, kItems> out;
+    Vector<int64_t, kItems> places;
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) store(joined(before, values[k]), out.values, places.values, k);
+    store_vector(y + at, out);
+    if (indices) store_vector(indices + at, places);
+  } else {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k)
+      if (at + k < end) store(joined(before, values[k]), y, indices, at + k);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kBlock, OPERATION <= 2 ? 4 : 1)
+    scan_rows(const T* x, R* y, int64_t* indices, int64_t n) {
   after_earlier_work();
   __shared__ __align__(16) char bytes[kWarps * sizeof(Value)];
   auto* parts = reinterpret_cast<Value*>(bytes);
-  const int64_t row = blockIdx.x / chunks, number = blockIdx.x % chunks;
-  const int64_t begin = number * chunk, end = begin + chunk < n ? begin + chunk : n;
+  const int64_t row = blockIdx.x;
+  x += row * n, y += row * n;
+  if (indices) indices += row * n;
   Value carry = neutral();
-  if (totals && !only_totals)
-    for (int64_t first = 0; first < number; first += kBlock) {
-      const int64_t at = first + threadIdx.x;
-      carry = joined(carry, around(at < number ? totals[row * chunks + at] : neutral(), parts).all);
-    }
-#if OPERATION <= 2
-  if (only_totals) {  // in any order: a thread's own first
-    Value mine = neutral();
-#pragma unroll 2
-    for (int64_t at = begin + threadIdx.x * kItems; at < end; at += kBlock * kItems) {
-      const Vector<T, kItems> loaded = items_at(x + row * n, at, end);
-#pragma unroll
-      for (int k = 0; k < kItems; ++k)
-        if (at + k < end) mine = joined(mine, value_of(convert<C>(loaded[k]), at + k));
-    }
-    const Value all = around(mine, parts).all;
-    if (threadIdx.x == 0) totals[row * chunks + number] = all;
-    return;
-  }
-#endif
-  Vector<T, kItems> next = items_at(x + row * n, begin + threadIdx.x * kItems, end);
-  for (int64_t tile = begin; tile < end; tile += kBlock * kItems) {
+  Vector<T, kItems> next = items_at(x, threadIdx.x * kItems, n);
+  for (int64_t tile = 0; tile < n; tile += kBlock * kItems) {
     const int64_t at = tile + threadIdx.x * kItems;
-    const bool whole = ALIGNED && at + kItems <= end;
     const Vector<T, kItems> loaded = next;
-    next = items_at(x + row * n, at + kBlock * kItems, end);  // on its way while this tile is scanned
+    next = items_at(x, at + kBlock * kItems, n);  // on its way while this tile is scanned
     Value values[kItems];
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) {
-      values[k] = at + k < end ? value_of(convert<C>(loaded[k]), at + k) : neutral();
-      if (k > 0) values[k] = joined(values[k - 1], values[k]);
-    }
+    scan_items(loaded, at, n, values);
     const Around a = around(values[kItems - 1], parts);
-    if (!only_totals) {
-      const Value before = joined(carry, a.before);
-      if (whole) {
-        Vector<R, kItems> out;
-        Vector<int64_t, kItems> places;
-#pragma unroll
-        for (int k = 0; k < kItems; ++k) store(joined(before, values[k]), out.values, places.values, k);
-        store_vector(y + row * n + at, out);
-        if (indices) store_vector(indices + row * n + at, places);
-      } else {
-#pragma unroll
-        for (int k = 0; k < kItems; ++k)
-          if (at + k < end) store(joined(before, values[k]), y, indices, row * n + at + k);
-      }
-    }
+    store_items(joined(carry, a.before), values, y, indices, at, n);
     carry = joined(carry, a.all);
   }
-  if (only_totals && threadIdx.x == 0) totals[row * chunks + number] = carry;
+}
+#endif
+#endif
+
+#if KERNEL == 2
+// A tile of a long row on its way between memory, where neighboring threads have neighboring elements, and the threads
+// that compute, which have kItems each. It lies in shared memory, with a gap behind each thread's, so that they lie in
+// different banks. The threads read it twice: registers would hold less of it.
+template <class E>
+struct Tile {
+  static constexpr int kOwn = kItems * sizeof(E), kGap = kOwn % 32 == 0 ? 16 : 0, kBytes = kBlock * (kOwn + kGap),
+                       kPiece = 16 / sizeof(E);
+  char* const shared;
+  CRESSET_INLINE E& operator[](int at) const {
+    const int byte = at * static_cast<int>(sizeof(E));
+    return *reinterpret_cast<E*>(shared + byte + byte / kOwn * kGap);
+  }
+  CRESSET_INLINE void read(const E* tile, int64_t count) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (ALIGNED && kOwn >= 16 && count >= kBlock * kItems) {
+#pragma unroll 4
+      for (int at = thread * kPiece; at < kBlock * kItems; at += kBlock * kPiece)
+        store_vector(&(*this)[at], load_vector<kPiece>(tile + at));
+    } else {
+      for (int at = thread; at < kBlock * kItems && at < count; at += kBlock) (*this)[at] = tile[at];
+    }
+  }
+  CRESSET_INLINE void write(E* tile, int64_t count) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (ALIGNED && kOwn >= 16 && count >= kBlock * kItems) {
+#pragma unroll 4
+      for (int at = thread * kPiece; at < kBlock * kItems; at += kBlock * kPiece)
+        store_vector(tile + at, load_vector<kPiece>(&(*this)[at]));
+    } else {
+      for (int at = thread; at < kBlock * kItems && at < count; at += kBlock) tile[at] = (*this)[at];
+    }
+  }
+};
+
+// Each row has `tiles`, of which 256 make a group. `left` has a place for each tile of a row, then one for each of its
+// groups; it and the ticket were zero before the kernel.
+extern "C" __global__ void __launch_bounds__(kBlock)
+    scan_long_rows(const T* x, R* y, int64_t* indices, Left<Value>* left, uint32_t* tickets, int64_t n, int32_t tiles) {
+  after_earlier_work();
+  __shared__ __align__(16) char bytes[kWarps * sizeof(Value)], elements[Tile<T>::kBytes],
+      results[kAlike ? 16 : Tile<R>::kBytes];
+  auto* parts = reinterpret_cast<Value*>(bytes);
+  const Tile<T> read{elements};
+  const Tile<R> written{kAlike ? elements : results};
+  const uint32_t ticket = draw_ticket(tickets);
+  const int64_t row = ticket / static_cast<uint32_t>(tiles);
+  const int32_t number = static_cast<int32_t>(ticket % static_cast<uint32_t>(tiles)), group = number / kBlock,
+                in_group = number % kBlock, thread = static_cast<int32_t>(threadIdx.x);
+  left += row * (tiles + (tiles + kBlock - 1) / kBlock);
+  const int64_t tile = static_cast<int64_t>(number) * (kBlock * kItems), at = tile + thread * kItems;
+  x += row * n + tile, y += row * n + tile;
+  if (indices) indices += row * n;
+  read.read(x, n - tile);
+  __syncthreads();
+  constexpr int kStep = 16 / kWidest;  // elements of which those and their results can be read and written at once
+  const int own = thread * kItems;
+  const auto value = [&](T element, int64_t k) { return k < n ? value_of(convert<C>(element), k) : neutral(); };
+  Value sum = neutral();
+#pragma unroll 2
+  for (int k = 0; k < kItems; k += kStep) {
+    const Vector<T, kStep> loaded = load_vector<kStep>(&read[own + k]);
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) sum = joined(sum, value(loaded[i], at + k + i));
+  }
+  const Around a = around(sum, parts);
+  if (thread == 0) leave_value(left + number, a.all);
+  const auto waited_for = [&](int32_t place, bool wanted) {
+    return around(wanted ? wait_for_value(left + place) : neutral(), parts).all;
+  };
+  const Value beside = waited_for(group * kBlock + thread, thread < in_group);
+  if (in_group == kBlock - 1 && thread == 0) leave_value(left + tiles + group, joined(beside, a.all));
+  sum = neutral();
+  for (int32_t first = 0; first < group; first += kBlock)
+    sum = joined(sum, waited_for(tiles + first + thread, first + thread < group));
+  sum = joined(joined(sum, beside), a.before);
+#pragma unroll 2
+  for (int k = 0; k < kItems; k += kStep) {
+    const Vector<T, kStep> loaded = load_vector<kStep>(&read[own + k]);
+    Vector<R, kStep> stored;
+    Vector<int64_t, kStep> found;
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) {
+      sum = joined(sum, value(loaded[i], at + k + i));
+      store(sum, stored.values, found.values, i);
+      if (indices && at + k + i < n) indices[at + k + i] = found[i];
+    }
+    store_vector(&written[own + k], stored);
+  }
+  __syncthreads();
+  written.write(y, n - tile);
 }
 #endif
 

@@ -53,25 +53,28 @@ __device__ __forceinline__ float power_of_two(float x) {
 #endif
 }
 
+// The inverse, of a positive number.
+__device__ __forceinline__ float log_of_two(float x) {
+#ifndef CRESSET_EMULATED
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return log2f(x);
+#endif
+}
+
 // Note [Floats as sums of two]
-// TF32 has the exponent of a float and ten bits of its mantissa. A float is the sum of its nearest such number and of
-// the one nearest to the rest, but for two of its 24 bits; the product of two sums, less that of the two rests, is the
-// product of the floats to about 21 bits.
+// TF32 has the exponent of a float and ten bits of its mantissa; a product does not look at the other bits. A float is
+// the sum of its nearest such number and of the rest, but for two of its 24 bits; the product of two sums, less that of
+// the two rests, is the product of the floats to about 21 bits. The nearest one by adding half of a unit takes two
+// instructions, where the conversion takes five; a nan may become a zero by it, and then the rest is a nan.
 struct Split {
   uint32_t high, low;
 };
-__device__ __forceinline__ uint32_t to_tf32(float x) {
-#ifndef CRESSET_EMULATED
-  uint32_t bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-  return bits;
-#else
-  return __builtin_bit_cast(uint32_t, x) + 0x1000u & ~0x1fffu;
-#endif
-}
 __device__ __forceinline__ Split split(float x) {
-  const uint32_t high = to_tf32(x);
-  return {high, to_tf32(x - __builtin_bit_cast(float, high))};
+  const uint32_t high = __builtin_bit_cast(uint32_t, x) + 0x1000u & ~0x1fffu;
+  return {high, __builtin_bit_cast(uint32_t, x - __builtin_bit_cast(float, high))};
 }
 
 #ifndef CRESSET_EMULATED

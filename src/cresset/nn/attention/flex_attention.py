@@ -284,6 +284,26 @@ def _transposed(counts, indices):
     return _dense_to_ordered(_ordered_to_dense(counts, indices).mT)
 
 
+_AT_ONCE = 1 << 22  # positions of a mask that are asked for together
+
+
+def _count_seen(mask_mod, sizes, rows, columns, device):
+    """How many positions of each block are seen: (B, H, query blocks, key blocks).
+
+    Some rows of blocks at a time: the whole mask of long sequences is larger than all tensors of the attention.
+    """
+    b, h, q, kv = _positions(*sizes, device)
+    batch, heads, _, keys = sizes
+    queries = rows * max(1, _AT_ONCE // max(1, batch * heads * rows * keys))
+    parts = []
+    for some in q.split(queries, 2):
+        mask = mask_mod(b, h, some, kv).expand(batch, heads, some.shape[2], keys)
+        padded = cresset.nn.functional.pad(mask, (0, -keys % columns, 0, -some.shape[2] % rows))
+        down, across = padded.shape[2] // rows, padded.shape[3] // columns
+        parts.append(padded.view(batch, heads, down, rows, across, columns).sum((3, 5)))
+    return parts[0] if len(parts) == 1 else cresset.cat(parts, 2)
+
+
 def create_block_mask(
     mask_mod,
     B,
@@ -312,11 +332,9 @@ def create_block_mask(
     if compute_dq_write_order:
         raise NotImplementedError("create_block_mask: compute_dq_write_order=True is not supported")
     rows, columns = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-    mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
-    padded = cresset.nn.functional.pad(mask, (0, -KV_LEN % columns, 0, -Q_LEN % rows))
-    batch, heads = padded.shape[:2]
-    inside = padded.view(batch, heads, padded.shape[2] // rows, rows, padded.shape[3] // columns, columns)
-    seen = inside.sum((3, 5))
+    if len(inspect.signature(mask_mod).parameters) == 5:
+        raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
+    seen = _count_seen(mask_mod, (1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN), rows, columns, device)
     whole = seen == rows * columns
     if not separate_full_blocks:
         return BlockMask.from_kv_blocks(
