@@ -36,7 +36,7 @@ def test_the_number_of_threads_changes_no_bit(threads):
 
     threads(1)
     expected = results()
-    for n in (2, 3, 7, 64, 300):
+    for n in (2, 3, 7, 64, 256):
         threads(n)
         for i, (a, b) in enumerate(zip(results(), expected, strict=True)):
             assert a.equal(b), (n, i)
@@ -53,6 +53,13 @@ def test_an_error_in_any_thread_is_the_callers(threads):
             torch.nn.functional.embedding(indices, torch.ones(5, 3))
         indices[place] = 0
         assert torch.ones(5)[indices].sum() == 400_000
+
+
+def test_more_threads_than_an_operation_is_divided_among_are_said_and_not_made(threads):
+    with pytest.warns(UserWarning, match="among 256 threads at most, and so many are used; asked for were 100000"):
+        threads(100_000)
+    assert torch.get_num_threads() == 256
+    assert (torch.ones(300, 300) @ torch.ones(300, 300) == 300).all()  # room for 100,000 was more than there is
 
 
 def test_many_callers_share_the_threads(threads):

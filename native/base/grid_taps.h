@@ -43,23 +43,30 @@ CRESSET_DEVICE inline Real brought_inside(Real x, int32_t size, int32_t padding,
     }
   }
   const Real last = static_cast<Real>(size - 1);
-  if (x > 0 && x < last) return x;
-  slope = 0;  // at the border and beyond it the place no longer depends on the grid
-  return x > 0 ? last : Real(0);
+  slope =
+      (x > 0) & (x < last) ? slope : Real(0);  // at the border and beyond it the place no longer depends on the grid
+  const Real above = x > 0 ? x : Real(0);
+  return above < last ? above : last;
 }
 
 template <class Real>
 CRESSET_DEVICE inline int32_t place_inside(Real x, int32_t size) {
-  return x >= 0 && x <= static_cast<Real>(size - 1) ? static_cast<int32_t>(x) : -1;
+  return static_cast<int32_t>((x >= 0) & (x <= static_cast<Real>(size - 1)) ? x : Real(-1));
 }
 
-// `taps` of them: 1 for nearest, 2 for bilinear, 4 for bicubic.
+// From [-1, 1] to between the elements.
+template <class Real>
+CRESSET_DEVICE inline Real grid_place(Real coordinate, int32_t size, bool align_corners) {
+  const Real whole = static_cast<Real>(size);
+  return align_corners ? (coordinate + 1) / 2 * (whole - 1) : ((coordinate + 1) * whole - 1) / 2;
+}
+
+// `taps` of them for a place: 1 for nearest, 2 for bilinear, 4 for bicubic.
 template <int taps, class Real>
-CRESSET_DEVICE inline GridTaps<Real> grid_taps(Real coordinate, int32_t size, int32_t padding, bool align_corners) {
+CRESSET_DEVICE inline GridTaps<Real> taps_at(Real x, int32_t size, int32_t padding, bool align_corners) {
   GridTaps<Real> t;
   const Real whole = static_cast<Real>(size);
   Real slope = align_corners ? (whole - 1) / 2 : whole / 2;
-  Real x = align_corners ? (coordinate + 1) / 2 * (whole - 1) : ((coordinate + 1) * whole - 1) / 2;
   if (taps != 4) x = brought_inside(x, size, padding, align_corners, slope);
   if (taps == 1) {
     t.at[0] = place_inside(Real(rint(x)), size);
@@ -87,6 +94,11 @@ CRESSET_DEVICE inline GridTaps<Real> grid_taps(Real coordinate, int32_t size, in
         Real(floor(brought_inside(first + static_cast<Real>(k - 1), size, padding, align_corners, ignored))), size);
   }
   return t;
+}
+
+template <int taps, class Real>
+CRESSET_DEVICE inline GridTaps<Real> grid_taps(Real coordinate, int32_t size, int32_t padding, bool align_corners) {
+  return taps_at<taps>(grid_place(coordinate, size, align_corners), size, padding, align_corners);
 }
 
 }  // namespace cresset

@@ -49,10 +49,13 @@ int processors() {
   return n;
 }
 
+// What an operation is divided among at most.
+constexpr int kWords = 4, kMostPieces = 64 * kWords;
+
 int wished_threads() {
   if (const char* wish = std::getenv("OMP_NUM_THREADS"))
-    if (const int n = std::atoi(wish); n > 0) return n;
-  return processors();
+    if (const int n = std::atoi(wish); n > 0) return std::min(n, kMostPieces);
+  return std::min(processors(), kMostPieces);
 }
 
 std::atomic<int> the_thread_count{0};
@@ -65,7 +68,7 @@ std::atomic<int> the_thread_count{0};
 // first: what the last operation left in its processor's cache is where the next one wants it. Nothing is allocated,
 // and nothing here is destroyed: threads may be at work while the process ends.
 
-constexpr int kWords = 4, kMostPieces = 64 * kWords, kRegions = 16;
+constexpr int kRegions = 16;
 constexpr int64_t kMicrosecond = 1000;
 // How long a thread looks out for more before it sleeps: waking it takes 5 to 50 us.
 constexpr int64_t kIdleSpin = 300 * kMicrosecond, kEndSpin = 100 * kMicrosecond;
@@ -246,7 +249,7 @@ int thread_count() {
 }
 
 void set_thread_count(int n) {
-  the_thread_count.store(n);
+  the_thread_count.store(std::min(n, kMostPieces));
   the_thread_count.notify_all();
 }
 

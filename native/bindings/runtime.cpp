@@ -103,8 +103,11 @@ void add_runtime(PyObject* module) {
         }
         check(n > 0, "set_num_threads expects a positive integer, got ", n);
         set_thread_count(static_cast<int>(std::min<long long>(n, std::numeric_limits<int>::max())));
+        if (thread_count() < n)
+          warn(join("set_num_threads: an operation is divided among ", thread_count(),
+                    " threads at most, and so many are used; asked for were ", n));
       },
-      "set_num_threads(int)\n\nHow many threads an operation may use.");
+      "set_num_threads(int)\n\nHow many threads an operation may use: 256 at most.");
   m.def(
       "set_flush_denormal",
       [](nb::handle mode) {

@@ -79,6 +79,12 @@ bool casts_out(const Operator& op) {
 }
 void let_cast_out(const Operator& op) { casting_operators().insert(&op); }
 
+void check_kept_shape(const char* who, const Tensor& out, const Tensor& read, const Dims& sizes) {
+  check(out.get() != read.get() || out.sizes() == sizes, "output with shape ", list(out.sizes()),
+        " doesn't match the broadcast shape ", list(sizes), ": what ", who,
+        " reads cannot get another shape as its out=");
+}
+
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info, bool quiet) {
   if (out.sizes() == info.sizes) return;
   if (out.numel() != 0 && warn && !quiet)
@@ -186,14 +192,24 @@ bool is_shared(const Call& c, const SmallVector<Tensor, 2>& targets, int64_t i) 
   return shared;
 }
 
+bool is_argument(const Call& c, const Tensor& t) {
+  bool found = false;
+  for_each_tensor(c, 0, [&](const Tensor& argument) { found |= argument.get() == t.get(); });
+  return found;
+}
+
 const char* name_of_result(const Operator& op, int64_t i) {
   const auto& names = op.signature.results;
   const auto at = static_cast<size_t>(i);
   return at < names.size() && !names[at].empty() ? names[at].c_str() : "out";
 }
 
-void check_aliasing(const Call& c, const Tensor& out) {
-  for_each_tensor(c, 0, [&](const Tensor& t) { check_aliasing(c.op.name().c_str(), out, t, c.op.aliasing); });
+void check_aliasing(const Call& c, const Tensor& out, const Dims& sizes) {
+  const char* who = c.op.name().c_str();
+  for_each_tensor(c, 0, [&](const Tensor& t) {
+    check_aliasing(who, out, t, c.op.aliasing);
+    if (c.op.aliasing == Aliasing::whole) check_kept_shape(who, out, t, sizes);
+  });
 }
 
 // Tensors that a call is given instead of its own, while this lives.
@@ -334,7 +350,7 @@ void execute_on(Call& c, Device device) {
         } else {
           if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], info.dtype, name_of_result(op, i));
           check_out(op.name().c_str(), targets[i], info);
-          check_aliasing(c, targets[i]);
+          check_aliasing(c, targets[i], info.sizes);
         }
         // Kernels write to fresh contiguous memory; see Note [Writing what is read]. An out= of other sizes gets its
         // new ones when the kernel is done: it may still refuse a dtype, or an index.
@@ -358,7 +374,7 @@ void execute_on(Call& c, Device device) {
       c.promise(TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
       check_out(op.name().c_str(), targets[i], c.promised[i]);
       if (!casts_out(op)) check_own_dtype(op.name().c_str(), targets[i], c.promised[i].dtype, name_of_result(op, i));
-      check_aliasing(c, targets[i]);
+      check_aliasing(c, targets[i], c.promised[i].sizes);
     }
   }
   for (int64_t i = 0; i < targets.size() && i < c.outputs.size(); ++i) {
@@ -441,6 +457,13 @@ static void call_instead(Call& c, const Operator& other) {
 
 void execute(Call& c) { execute_surveyed(c, survey(c)); }
 
+// Under inference_mode new tensors are inference tensors; views of others are not, and an argument that is given back,
+// as by contiguous(), stays what it was.
+static void mark_inference(Call& c) {
+  if (c.op.view && c.args[0].is_tensor() && !c.args[0].tensor_->inference) return;
+  for (const Tensor& made : c.outputs) made->inference |= !is_argument(c, made);
+}
+
 void call(Call& c) {
   const Operator& op = c.op;
   if (op.autocast && modes.autocast && autocast(c)) return;
@@ -481,9 +504,7 @@ void call(Call& c) {
   }
   if (record) autograd_steps.record(c);
   if (s.tangent && !modes.inference) autograd_steps.forward_mode(c);
-  if (modes.inference && !writes)
-    for (const Tensor& t : c.outputs)
-      if (!op.view || !c.args[0].is_tensor() || c.args[0].tensor_->inference) t->inference = true;
+  if (modes.inference && !writes) mark_inference(c);
 }
 
 }  // namespace cresset

@@ -124,6 +124,8 @@ Dims result_strides(DimsView sizes, std::span<const Dims> operand_strides);
 // Whether `out` can take what is promised; then, give it the promised sizes, as out= does. Nobody may read its memory
 // for the same call any more.
 void check_out(const char* who, const Tensor& out, const TensorInfo& info);
+// An error if what is read would get another shape by being out=.
+void check_kept_shape(const char* who, const Tensor& out, const Tensor& read, const Dims& sizes);
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info, bool quiet = false);
 extern void (*warn)(const std::string& message);  // a Python UserWarning
 

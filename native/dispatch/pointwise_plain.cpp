@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/parallel.h"
 #include "dispatch/pointwise_call.h"
@@ -132,6 +133,30 @@ struct Repeated {
   loop(r.p, l.attributes, l.elements);
 }
 
+// Elements [begin, end), whose result is written past the cache. What differs from block to block is kept at hand: a
+// division for each took a fifth of the time of a sum of 4 M floats on two threads.
+void run_streamed(const DenseLaunch& l, Loop loop, char* const* p, int64_t begin, int64_t end) {
+  alignas(64) char buffer[kStreamedBlock * 8];
+  const int count = l.count;
+  int64_t width[kMaxOperands];  // of an element; 0 where all are the same number
+  char* q[kMaxOperands];
+  for (int i = 0; i < count; ++i) {
+    width[i] = l.on_host >> i & 1 ? 0 : size_of(l.dtypes[i]);
+    q[i] = p[i] + begin * width[i];
+  }
+  char* to = std::exchange(q[0], buffer);
+  int64_t m = until_line(to, width[0]);
+  m = std::min(m > 0 ? m : kStreamedBlock, end - begin);
+  for (int64_t left = end - begin; left > 0; m = std::min(kStreamedBlock, left)) {
+    for (int i = 1; i < count; ++i) read_ahead(q[i], m * width[i]);
+    loop(q, l.attributes, m);
+    stream(to, buffer, m * width[0]);
+    to += m * width[0], left -= m;
+    for (int i = 1; i < count; ++i) q[i] += m * width[i];
+  }
+  end_stream();
+}
+
 // By blocks; a large result is written past the cache.
 [[gnu::noinline]] void run_large(const DenseLaunch& l, Loop loop, bool repeats) {
   const int64_t n = l.elements;
@@ -139,28 +164,20 @@ struct Repeated {
   if (repeats) repeated.emplace(l);
   char* const* const p = repeats ? repeated->p : const_cast<char* const*>(l.data);
   const bool in_place = std::find(l.data + 1, l.data + l.count, l.data[0]) != l.data + l.count;
-  const int64_t out_size = size_of(l.dtypes[0]);
   LongWork work(n);
   int64_t width = 0;
   for (int i = 0; i < l.count; ++i)
     if (!(l.on_host >> i & 1)) width += size_of(l.dtypes[i]);
   const bool streams = !in_place && exceeds_cache(n * width);
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
+    if (streams) return run_streamed(l, loop, p, begin, end);
     char* q[kMaxOperands];
-    alignas(64) char buffer[kStreamedBlock * 8];
-    const int64_t block = streams ? kStreamedBlock : repeats ? kBlock : end - begin;
+    const int64_t block = repeats ? kBlock : end - begin;
     for (int64_t at = begin, m; at < end; at += m) {
       m = std::min(block, end - at);
-      if (const int64_t first = streams ? until_line(p[0] + at * out_size, out_size) : 0; first > 0)
-        m = std::min(m, first);
-      q[0] = streams ? buffer : p[0] + at * out_size;
-      for (int i = 1; i < l.count; ++i) q[i] = p[i] + (l.on_host >> i & 1 ? 0 : at * size_of(l.dtypes[i]));
-      for (int i = 1; streams && i < l.count; ++i)
-        if (!(l.on_host >> i & 1)) read_ahead(q[i], m * size_of(l.dtypes[i]));
+      for (int i = 0; i < l.count; ++i) q[i] = p[i] + (l.on_host >> i & 1 ? 0 : at * size_of(l.dtypes[i]));
       loop(q, l.attributes, m);
-      if (streams) stream(p[0] + at * out_size, buffer, m * out_size);
     }
-    if (streams) end_stream();
   });
 }
 

@@ -123,6 +123,7 @@ Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out, boo
     if (!c.args[i].is_tensor()) continue;
     const Tensor t(c.args[i].tensor_);
     check_aliasing(who, out, t, Aliasing::whole);
+    check_kept_shape(who, out, t, info.sizes);
     if (shares_memory(out, t) && (out.sizes() != info.sizes || overlap_of(out, t) == Overlap::unknown) &&
         target.get() == out.get())
       target = empty(TensorInfo{info.sizes, info.strides, out.dtype(), out.device()});

@@ -34,8 +34,9 @@ void run_copy_to_output(Call& c) { copy_into(c.out(), c.tensor(0)); }
 void run_contiguous(Call& c) {
   const Tensor t = c.tensor(0);
   const MemoryFormat format = format_or(c, 1, MemoryFormat::contiguous);
-  check(format != MemoryFormat::preserve, "preserve memory format is unsupported by the contiguous operator");
-  if (is_contiguous(t, format)) return c.give(t);
+  const bool preserves = format == MemoryFormat::preserve;
+  if (is_contiguous(t, preserves ? MemoryFormat::contiguous : format)) return c.give(t);
+  check(!preserves, "preserve memory format is unsupported by the contiguous operator");
   Tensor out = empty({t.sizes(), strides_for(t, format), t.dtype(), t.device()});
   copy_into(out, t);
   c.give(out);

@@ -92,6 +92,28 @@ def test_the_mode_belongs_to_the_thread():
     assert seen == [True]
 
 
+@pytest.mark.parametrize("given_back", ["contiguous", "float", "cpu", "ravel", "type_as", "asarray", "inside"])
+def test_an_argument_that_inference_mode_gives_back_is_no_inference_tensor(given_back):
+    """Data looked at under inference_mode can be trained with after it."""
+    data, weight = cresset.ones(2, 3), cresset.ones(3, requires_grad=True)
+    with cresset.inference_mode():
+        if given_back == "type_as":
+            result = data.type_as(weight)
+        elif given_back == "asarray":
+            result = cresset.asarray(data)
+        elif given_back == "inside":
+            result = data
+            data.renorm(2, 0, 10.0)  # asks for contiguous() itself
+        else:
+            result = getattr(data, given_back)()
+    assert not data.is_inference() and (result is data or given_back == "ravel")
+    (data * weight).sum().backward()
+    assert weight.grad.tolist() == [2.0] * 3
+    with cresset.inference_mode():
+        made = data.double()
+        assert made.is_inference() and made.contiguous().is_inference()
+
+
 def test_inference_tensors_stay_out_of_graphs(x):
     with cresset.inference_mode():
         y = cresset.ones(2)

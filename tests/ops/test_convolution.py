@@ -19,6 +19,14 @@ def test_no_images_may_become_images_of_no_height():
         F.conv_transpose2d(cresset.ones(1, 3, 0, 3), cresset.ones(3, 2, 2, 2), stride=2)
 
 
+@pytest.mark.parametrize(("x", "weight"), [((0, 1, 0), (1, 2, 2)), ((0, 1, 0), (1, 2, 1)), ((0, 2, 3), (2, 1, 2))])
+def test_a_transposed_convolution_of_no_images_has_derivatives(x, weight):
+    x, weight = cresset.ones(x, requires_grad=True), cresset.ones(weight, requires_grad=True)
+    y = F.conv_transpose1d(x, weight)
+    got, of_weight = cresset.autograd.grad(y.pow(3).sum(), (x, weight), create_graph=True)
+    assert got.shape == x.shape and got.requires_grad and not of_weight.any()
+
+
 def test_small_integers_are_nothing_that_a_transposed_convolution_is_implemented_for():
     layer = cresset.nn.ConvTranspose2d(2, 3, 2)
     for dtype in (cresset.bool, cresset.uint8, cresset.int32):
@@ -251,3 +259,13 @@ def _result_and_gradients(images, weight, stride):
     images, weight = images.clone().requires_grad_(), weight.clone().requires_grad_()
     result = cresset.nn.functional.conv2d(images, weight, stride=stride, padding=1)
     return result.detach(), cresset.autograd.grad(result.square().sum(), [images, weight])
+
+
+def test_the_former_base_of_transposed_convolutions_is_there_and_says_that_it_is_former():
+    from cresset.nn.modules.conv import _ConvTransposeMixin, _ConvTransposeNd
+
+    class Upward(_ConvTransposeMixin):
+        _dimensions = 2
+
+    with pytest.warns(FutureWarning, match="deprecated internal class"):
+        assert isinstance(Upward(2, 3, 2), _ConvTransposeNd)

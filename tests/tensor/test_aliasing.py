@@ -114,6 +114,19 @@ class TestOutThatSharesMemoryWithAnInput:
             with pytest.raises(RuntimeError, match=REFUSED):
                 WHOLE[call](x, OUTS[out](memory, x))
 
+    @pytest.mark.parametrize("name", ["add", "lerp", "where", "addcmul"])
+    def test_gets_no_other_shape_where_elements_are_computed_one_by_one(self, name):
+        x, other = torch.tensor([1.0, 1.5]), torch.full((2, 2), 2.0)
+        arguments = {
+            "add": (x, other),
+            "lerp": (x, other, 0.5),
+            "where": (other > 0, x, x),
+            "addcmul": (x, other, other),
+        }
+        with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[2, 2\]"):
+            getattr(torch, name)(*arguments[name], out=x)
+        assert x.tolist() == [1.0, 1.5]
+
     def test_arrays_of_numpy_that_overlap_are_seen_to_overlap(self):
         np = pytest.importorskip("numpy")
         array = np.arange(6.0, dtype="float32")

@@ -60,10 +60,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"{grid.dtype}"
         )
 
-    # On the CPU PyTorch rounds coordinates to half precision, too, so that `nearest` finds other elements than a kernel
-    # that computes in single precision; on a GPU it does not.
-    rounds = input.device.type == "cpu" and input.dtype in (cresset.float16, cresset.bfloat16)
-    if rounds or not input.dtype.is_floating_point or math.prod(input.shape[2:]) >= 2**31:  # kernels count in 32 bits
+    # On the CPU PyTorch rounds coordinates in half precision at each step. So does the kernel, but not in reflections.
+    halves = input.device.type == "cpu" and input.dtype in (cresset.float16, cresset.bfloat16)
+    reflects = halves and padding_mode == "reflection"
+    if reflects or not input.dtype.is_floating_point or math.prod(input.shape[2:]) >= 2**31:  # kernels count in 32 bits
         samples = sampled(input, grid, mode, padding_mode, bool(align_corners))
         return samples + grid.flatten()[:0].sum() if mode == "nearest" else samples  # a gradient of zeros
     return cresset._grid_sample(input, grid, MODES.index(mode), PADDINGS.index(padding_mode), bool(align_corners))
