@@ -311,3 +311,25 @@ def test_a_pass_as_an_object_checks_before_and_after():
 
     module = cresset.fx.symbolic_trace(cresset.nn.ReLU())
     assert Rename()(module) == (module, True) and told == ["before", "change", "after"]
+
+
+def test_writes_by_index_and_draws_of_random_numbers_are_no_dead_code():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(operator.setitem, (x, 0, 5.0))
+    graph.call_function(cresset.rand, (2,))
+    graph.call_function(cresset.relu, (x,))
+    graph.output(x)
+    module = fx.GraphModule({}, graph)
+    assert graph.eliminate_dead_code()
+    module.recompile()
+    assert [node.name for node in graph.nodes] == ["x", "setitem", "rand", "output"]
+    assert module(cresset.zeros(2)).tolist() == [5.0, 0.0]
+
+
+def test_a_generator_is_an_argument_of_the_code():
+    graph, generator = fx.Graph(), cresset.Generator().manual_seed(3)
+    graph.output(graph.call_function(cresset.rand, (2,), {"generator": generator}))
+    module = fx.GraphModule({}, graph)
+    assert "generator = _generator" in module.code
+    assert module().equal(cresset.rand(2, generator=cresset.Generator().manual_seed(3)))

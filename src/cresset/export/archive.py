@@ -376,8 +376,8 @@ class _Serializer:
     def metadata(self, node):
         """Which calls of modules are around a node: "key,path,class" of each."""
         stack = node.meta.get("nn_module_stack") or {}
-        words = [",".join((f"L__self___{name}", name, kind)) for name, (_, kind) in stack.items() if name]
-        return {"nn_module_stack": ";".join(["L__self__,,", *words])} if words else {}
+        words = [",".join((key, path, kind)) for key, (path, kind) in stack.items()]
+        return {"nn_module_stack": ";".join(words)} if words else {}
 
     def outputs(self, node, schema):
         parts = {user.args[1]: user for user in node.users if user.target is operator.getitem}

@@ -5,6 +5,7 @@ what went in and came out.
 import cresset
 
 from ..graph.recording import Value
+from ..nn.modules import name_of
 from ..pytree import tree_flatten
 from .graph_signature import ConstantArgument, SymIntArgument, TensorArgument
 
@@ -21,12 +22,14 @@ class ModuleCall:
         """`block.fc`, and `block.fc@1` of the second call."""
         return self.path if self.number == 0 else f"{self.path}@{self.number}"
 
-    def stack(self):
-        """{name: (path, class)} of this call and those around it, the outermost first."""
-        found = self.around.stack() if self.around is not None else {}
-        kind = self.python_class
-        found[self.name] = (self.path, f"{kind.__module__.replace('cresset.', 'torch.', 1)}.{kind.__qualname__}")
+    def stack(self, root):
+        """{key: (path, class)} of this call and those around it, the outermost, that of the `root` module, first."""
+        found = self.around.stack(root) if self.around is not None else dict(root)
+        found[f"{ROOT}{self.name}"] = (self.path, name_of(self.python_class))
         return found
+
+
+ROOT = "L__self__"  # the key of the whole module's call; those of others begin with it
 
 
 class ModuleCalls:
@@ -89,10 +92,11 @@ class ModuleCalls:
         return self.by_recorder[id(recorder)][1]
 
     def frames(self, recorder):
-        """{id of the place of a recorded call: {name: (path, class)} of the module calls around it}."""
-        found = {}
+        """{id of the place of a recorded call: {key: (path, class)} of the module calls around it}."""
+        root = {ROOT: ("", name_of(type(self.mod)))}
+        found = {id(recorded.place): root for recorded in recorder.calls}
         for call in self.of(recorder):  # in order of their beginnings: inner ones come later
-            stack = call.stack()
+            stack = call.stack(root)
             for recorded in recorder.calls[call.begin : call.end]:
                 found[id(recorded.place)] = stack
         return found

@@ -8,6 +8,7 @@ import re
 import cresset
 
 from ..fx._lazy_graph_module import _LazyGraphModule
+from ..fx._symbolic_trace import _PytreeInfo
 from ..fx.code import CodeGen, _Writer
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -166,20 +167,33 @@ class _ArgumentCodeGen(CodeGen):
     """Code that takes arguments by the names of the module's parameters and gives the result in the module's
     structure."""
 
-    def __init__(self, names, in_spec):
+    def __init__(self, names, flatten, unflatten):
         super().__init__()
-        count = in_spec.children_specs[0].num_children
+        count = flatten.in_spec.children_specs[0].num_children
         self.given, self.named = names[:count], names[count:]
+        self.flatten, self.unflatten = flatten, unflatten
+
+    @property
+    def pytree_info(self):
+        """The names of the arguments, their structure and that of the result."""
+        return _PytreeInfo([*self.given, *self.named], self.flatten.in_spec, self.unflatten.out_spec)
+
+    @pytree_info.setter
+    def pytree_info(self, info):
+        self.unflatten = Unflatten(info.out_spec)
+
+    def additional_globals(self):
+        return [("_flatten", self.flatten), ("_unflatten", self.unflatten)]
 
     def gen_fn_def(self, free_vars, maybe_return_annotation):
         leaves = [name.partition(":")[0].strip() for name in free_vars if name != "self"]
         first = super().gen_fn_def([*self.given, *self.named], maybe_return_annotation)
         kwargs = ", ".join(f"{name!r}: {name}" for name in self.named)
-        taken = f"self._flatten(({''.join(name + ', ' for name in self.given)}), {{{kwargs}}})"
+        taken = f"_flatten(({''.join(name + ', ' for name in self.given)}), {{{kwargs}}})"
         return f"{first}\n    {', '.join(leaves)}, = {taken}" if leaves else f"{first}\n    {taken}"
 
     def generate_output(self, output_args):
-        return f"return self._unflatten({output_args!r})"
+        return f"return _unflatten({output_args!r})"
 
 
 class Unflatten:
@@ -352,16 +366,15 @@ class ExportedProgram:
         for attribute in attributes.values():
             if not attribute.users:
                 graph.erase_node(attribute)
-        graph._codegen = _ArgumentCodeGen(signature.forward_arg_names, signature.in_spec)
+        flatten = (Flatten if check_guards else _OnlyFlatten)(signature.in_spec, self._checks, self.range_constraints)
+        graph._codegen = _ArgumentCodeGen(signature.forward_arg_names, flatten, Unflatten(signature.out_spec))
         module = GraphModule(root, graph)
         for name, child in root._modules.items():
             module.add_module(name, child)
         for spec, _ in inputs:
             if spec.kind is not InputKind.USER_INPUT:
                 place_tensor(module, spec.target, self.tensor_of(spec), spec.kind, spec.persistent)
-        flatten = Flatten if check_guards else _OnlyFlatten
-        module._flatten = flatten(signature.in_spec, self._checks, self.range_constraints)
-        module._unflatten = Unflatten(signature.out_spec)
+        module._in_spec, module._out_spec = signature.in_spec, signature.out_spec
         module.train = module.eval = _no_mode
         return module
 

@@ -17,6 +17,7 @@ from ..pytree import treespec_loads
 from ..serialization.quoting import printable
 from . import graph_signature as signature
 from .dynamic_shapes import MOST
+from .module_calls import ROOT
 from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
 from .schema import ARITHMETIC, DTYPE_NAMES, MEMORY_FORMATS, NOT_FINITE, STRIDED
 from .size_text import expression_of, value_of
@@ -230,8 +231,10 @@ class ProgramReader:
         for entry in text.split(";") if isinstance(text, str) else ():
             if entry not in self.words:  # many nodes have the same
                 words = entry.split(",")
-                is_whole = len(words) == 3 and words[1] and _is_path(words[1])
-                self.words[entry] = (words[1], (words[1].partition("@")[0], words[2])) if is_whole else None
+                is_whole = len(words) == 3 and (words[1] == "" or _is_path(words[1]))
+                path, number = words[1].partition("@")[0] if is_whole else "", words[0].partition("@")[2]
+                key = f"{ROOT}{path}@{number}" if number else f"{ROOT}{path}"
+                self.words[entry] = (key, (path, words[2])) if is_whole else None
             if self.words[entry] is not None:
                 found.__setitem__(*self.words[entry])
         return found

@@ -6,17 +6,20 @@ what it takes from outside are its inputs, what others take of it are its output
 call's signature was kept, inputs and outputs have the structure of the original call.
 """
 
+import dataclasses
 import operator
 
 import cresset
 
 from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
 from ..fx.immutable_collections import immutable_dict, immutable_list
 from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
 from ..pytree import tree_flatten, tree_leaves, tree_unflatten
 from .graph_signature import ConstantArgument, InputKind, OutputKind
-from .program import ExportedProgram, Flatten, Unflatten, place_tensor
+from .module_calls import ROOT
+from .program import ExportedProgram, Flatten, GuardError, Unflatten, place_tensor
 
 __all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
 
@@ -39,6 +42,16 @@ class InterpreterModule(cresset.nn.Module):
     graph: Graph | None = None
     signature = None  # of the original call, where it was kept
     extra = 0  # inputs beyond those of the signature
+    kind = None  # the class of the original module, as text
+
+    @property
+    def graph_module(self):
+        """A GraphModule of the part of the graph, with this module's parameters and submodules."""
+        return GraphModule(self, self.graph)
+
+    def type_name(self):
+        """The class of the original module, as text; None if it was not called."""
+        return self.kind
 
     def forward(self, *args, **kwargs):
         if self.graph is None:
@@ -93,15 +106,28 @@ class UnflattenedModule(InterpreterModule):
         self._unflatten_outputs = Unflatten(whole.out_spec)
         self.flat_args_adapter = flat_args_adapter
         _Builder(export_module, self).build()
+        _share(export_module, self)
 
     def forward(self, *args, **kwargs):
         leaves, spec = tree_flatten((args, kwargs))
         wanted = self._flatten_inputs.in_spec
-        if self.flat_args_adapter is not None and spec != wanted:
+        if spec != wanted:
+            if self.flat_args_adapter is None:
+                raise TypeError(
+                    "There is no flat args adapter specified. Are you sure you are calling this with the right "
+                    f"arguments? Expected the structure {wanted}, got {spec}"
+                )
             args, kwargs = tree_unflatten(
-                self.flat_args_adapter.adapt(target_spec=wanted, input_spec=spec, input_args=leaves), wanted
+                self.flat_args_adapter.adapt(
+                    target_spec=wanted, input_spec=spec, input_args=leaves, metadata={}, obj=(args, kwargs)
+                ),
+                wanted,
             )
-        return self._unflatten_outputs(self.run(self._flatten_inputs(args, kwargs)))
+        try:
+            inputs = self._flatten_inputs(args, kwargs)
+        except GuardError as error:
+            raise RuntimeError(str(error)) from error  # PyTorch's class for a tree of modules
+        return self._unflatten_outputs(self.run(inputs))
 
 
 def module_at(root, path):
@@ -118,7 +144,9 @@ class _Builder:
 
     def __init__(self, program, root):
         self.program, self.root = program, root
-        self.signatures = {entry.fqn: entry.signature for entry in program.module_call_graph[1:] if entry.signature}
+        self.kinds = {}  # key of a call of a module -> its class, as text
+        for node in program.graph.nodes:
+            self.kinds.update({key: kind for key, (_, kind) in (node.meta.get("nn_module_stack") or {}).items()})
         self.owned = {}  # placeholder of a parameter, buffer or constant -> its path
         self.specs = {}
         inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
@@ -127,12 +155,25 @@ class _Builder:
                 self.owned[node], self.specs[node] = spec.target, spec
         self.inputs = [node for node in inputs if node not in self.owned]
         self.by_name = {node.name: node for node in program.graph.nodes}
+        self.signatures = {
+            entry.fqn: self._existing(entry.signature) for entry in program.module_call_graph[1:] if entry.signature
+        }
+
+    def _existing(self, signature):
+        """A signature in which None stands for values that the graph no longer computes."""
+        inputs, outputs = (
+            [said if isinstance(said, ConstantArgument) or said.name in self.by_name else ConstantArgument("", None)
+             for said in side]
+            for side in (signature.inputs, signature.outputs)
+        )  # fmt: skip
+        return dataclasses.replace(signature, inputs=inputs, outputs=outputs)
 
     def build(self):
         graph, values = Graph(), {}
         for node in self.inputs:
             values[node] = graph.node_copy(node)
         calls = [node for node in self.program.graph.nodes if node.op not in ("placeholder", "output")]
+        self.root.kind = self.kinds.get(ROOT)
         part = _Part(self, graph, values, "", self.root)
         part.fill(calls, 0)
         self._give_outputs(part)
@@ -212,6 +253,7 @@ class _Part:
         is_first = first.graph is None
         signature = self.builder.signatures.get(path) if not number and is_first else None
         child = _Part(self.builder, Graph(), {}, path, first if is_first else InterpreterModule())
+        child.module.kind = self.builder.kinds.get(f"{ROOT}{name}")
         promised = []
         for said in signature.inputs if signature is not None else ():
             if not isinstance(said, ConstantArgument):
@@ -224,7 +266,8 @@ class _Part:
             outputs += [node for node in nodes if _leaves(node, inside) and node not in outputs]
         else:
             outputs = [node for node in nodes if _leaves(node, inside)]
-        child.graph.output(tuple(child.value(node) for node in outputs))
+        results = tuple(child.value(node) for node in outputs)
+        child.graph.output(results[0] if signature is None and len(results) == 1 else results)
         _order_inputs(child, promised)
         promised_outputs = (
             len([s for s in signature.outputs if not isinstance(s, ConstantArgument)]) if signature else 0
@@ -277,9 +320,49 @@ class _Part:
             self.values[node] = self.graph.call_function(operator.getitem, (flat, number))
 
     def _take_outputs(self, called, outputs):
+        known = tuple(node.meta.get("val") for node in outputs)
+        if not isinstance(self._output_of(called), tuple):
+            [node] = outputs
+            self.values[node], called.meta = called, dict(node.meta)
+            return
+        called.meta["val"] = known
         for number, node in enumerate(outputs):
             self.values[node] = self.graph.call_function(operator.getitem, (called, number))
             self.values[node].meta = dict(node.meta)
+
+    def _output_of(self, called):
+        return module_at(self.module, called.target).graph.output_node().args[0]
+
+
+def _share(program, root):
+    """Let names that were of one parameter, or of one module, be of one again."""
+    state, first = program.state_dict, {}
+    for name, tensor in state.items():
+        first.setdefault(id(tensor), name)
+    trees = {}  # path of a module -> {name inside: where its tensor is first}
+    for name, tensor in state.items():
+        parts = name.split(".")
+        for end in range(1, len(parts)):
+            trees.setdefault(".".join(parts[:end]), {})[".".join(parts[end:])] = first[id(tensor)]
+    for path, tree in sorted(trees.items(), key=lambda item: item[0].count(".")):
+        original = next((name.removesuffix(f".{inside}") for inside, name in tree.items()), "")
+        same = all(name == f"{original}.{inside}" for inside, name in tree.items())
+        if same and original != path and _has(root, original) and trees.get(original, {}).keys() == tree.keys():
+            *parents, last = path.split(".")
+            owner = module_at(root, ".".join(parents)) if parents else root
+            owner._modules[last] = module_at(root, original)
+    for name, tensor in state.items():
+        *parents, last = name.split(".")
+        owner, original = (module_at(root, ".".join(parents)) if parents else root), first[id(tensor)]
+        if original != name and _has(root, original):
+            kind = owner._parameters if isinstance(tensor, cresset.nn.Parameter) else owner._buffers
+            kind[last] = _attribute(root, original)
+
+
+def _attribute(root, path):
+    for part in path.split("."):
+        root = getattr(root, part)
+    return root
 
 
 def _plain(value):
@@ -295,7 +378,7 @@ def _plain(value):
 
 def _calls(node):
     """The names of the calls of modules around a node, the outermost first, without the root."""
-    return [name for name in node.meta.get("nn_module_stack") or {} if name]
+    return [name for key in node.meta.get("nn_module_stack") or {} if (name := key.removeprefix(ROOT))]
 
 
 def _leaves(node, inside):

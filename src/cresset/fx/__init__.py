@@ -11,7 +11,9 @@ from .node import Node, has_side_effect, map_arg  # noqa: F401
 from .proxy import Proxy, TraceError  # noqa: F401
 from .subgraph_rewriter import replace_pattern  # noqa: F401
 
-_LATER = {"_graph_pickler", "_lazy_graph_module", "experimental", "operator_schemas", "passes", "traceback"}
+_LATER = {
+    "_graph_pickler", "_lazy_graph_module", "experimental", "operator_schemas", "passes", "tensor_type", "traceback"
+}  # fmt: skip
 _missing = _missing_names.of(__name__)
 
 

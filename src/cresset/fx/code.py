@@ -213,6 +213,8 @@ class _Writer:
             return repr(value).replace("cresset.", "torch.")
         if isinstance(value, type) or callable(value):
             return self.globals.add(_type_repr(value) if isinstance(value, type) else _get_qualified_name(value), value)
+        if isinstance(value, cresset.Generator):  # which no text says
+            return self.globals.add("_generator", value)
         if value is ...:
             return "Ellipsis"
         return repr(value)
@@ -293,9 +295,7 @@ class _Writer:
         if target is getattr and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
             return f"{left}{self.argument(node.args[0])}.{node.args[1]}"
         qualified = _get_qualified_name(target)
-        used = self.globals.add(
-            qualified.replace("operator.", "_operator.") if qualified.startswith("operator.") else qualified, target
-        )
+        used = self.globals.add(qualified, target)
         if node.meta.get("is_wrapped"):
             self.globals.wrapped.setdefault(used)
         return f"{left}{used}({self.arguments(node.args, node.kwargs)})"

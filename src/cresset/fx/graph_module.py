@@ -223,14 +223,17 @@ class GraphModule(Module):
             if node.op in ("call_module", "get_attr"):
                 parts = node.target.split(".")
                 used.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
-                if node.op == "call_module":
-                    with_children = [
-                        f"{node.target}.{name}" for name, _ in self.get_submodule(node.target).named_modules() if name
-                    ]
-                    used.update(with_children)
+                if node.op == "call_module" and (module := self._found(node.target)) is not None:
+                    used.update(f"{node.target}.{name}" for name, _ in module.named_modules() if name)
         for name in [name for name, _ in self.named_modules() if name]:
             if name not in used:
                 self.delete_submodule(name)
+
+    def _found(self, target):
+        try:
+            return self.get_submodule(target)
+        except AttributeError:
+            return None
 
     # ---- running
 

@@ -158,7 +158,8 @@ class Transformer(Interpreter):
 
     def transform(self):
         """The new module."""
-        result = super().run(enable_io_processing=False)
+        with fx_traceback.preserve_node_meta():  # new nodes have the notes of those they come from
+            result = super().run(enable_io_processing=False)
         if result is not None:
             written = pytree.tree_map(lambda part: part.node if isinstance(part, Proxy) else part, result)
             self.new_graph.output(written)

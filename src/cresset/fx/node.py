@@ -30,7 +30,15 @@ base_types = (
 )
 OPCODES = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root")
 
-_side_effectful_functions = {cresset._assert, cresset._assert_async}  # and _assert_is_none of _symbolic_trace.py
+# and _assert_is_none of _symbolic_trace.py
+_side_effectful_functions = {cresset._assert, cresset._assert_async, operator.setitem}
+_RANDOM = {  # they draw from the stream of random numbers: left out, those behind them would draw others
+    getattr(cresset, name)
+    for name in (
+        "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "poisson",
+        "bernoulli", "multinomial",
+    )
+}  # fmt: skip
 
 
 def has_side_effect(fn):
@@ -95,7 +103,7 @@ def _public_name(func):
 
 
 def _get_qualified_name(func):
-    """The dotted name of a function: `torch.relu`, `operator.add`, `my_module.f`."""
+    """The dotted name of a function: `torch.relu`, `_operator.add`, `my_module.f`."""
     if getattr(builtins, getattr(func, "__name__", ""), None) is func:
         return func.__name__
     if (public := _public_name(func)) is not None:
@@ -106,8 +114,8 @@ def _get_qualified_name(func):
     ):
         return f"torch.Tensor.{func.__name__}"
     name = func.__name__
-    module = getattr(func, "__module__", None) or getattr(operator, name, None) is func and "operator" or "builtins"
-    module = {"_operator": "operator"}.get(module, module)
+    module = getattr(func, "__module__", None) or "builtins"
+    module = "_operator" if getattr(operator, name, None) is func else module
     if module.partition(".")[0] == "cresset":
         module = "torch" + module[len("cresset") :]
     if name == "<lambda>":
@@ -327,7 +335,8 @@ class Node:
             schema_is_written = getattr(self.target, "__name__", "").endswith("_") and _get_qualified_name(
                 self.target
             ).startswith("torch.")
-            return self.target in _side_effectful_functions or schema_is_written or "out" in self.kwargs
+            known = self.target in _side_effectful_functions or self.target in _RANDOM
+            return known or schema_is_written or "out" in self.kwargs
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
         if self.op == "call_module":

@@ -1,25 +1,112 @@
 """Arguments of calls by the signatures of what is called."""
 
 import inspect
+import numbers
 import operator
+import types
+import typing
+import warnings
 from collections import namedtuple
 
 import cresset
 
 from .. import _native
+from .._ops import OpOverload, OpOverloadPacket
 from ..ops import registry
 
-__all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
+__all__ = [
+    "ArgsKwargsPair",
+    "create_type_hint",
+    "get_signature_for_torch_op",
+    "normalize_function",
+    "normalize_module",
+    "type_matches",
+]
 
 ArgsKwargsPair = namedtuple("ArgsKwargsPair", "args kwargs")
 
 
 def get_signature_for_torch_op(op, return_schemas=False):
     """The signatures of an operator, or None for what is none."""
+    if isinstance(op, (OpOverload, OpOverloadPacket)):
+        schemas = [op._schema] if isinstance(op, OpOverload) else [getattr(op, name)._schema for name in op.overloads()]
+        signatures = [_signature_of(schema) for schema in schemas]
+        return (signatures, schemas) if return_schemas else signatures
     if not isinstance(op, _native.Operator):
         return (None, None) if return_schemas else None
     signatures = [registry.signature_of(text) for text in op.signatures if ".older" not in text.partition("(")[0]]
     return (signatures, list(op.signatures)) if return_schemas else signatures
+
+
+def _signature_of(schema):
+    """The signature of an operator of aten; its first tensor goes by the name that torch's functions give it."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                "input" if argument.name == "self" else argument.name,
+                inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=argument.default_value if argument.has_default_value() else inspect.Parameter.empty,
+                annotation=str(argument.type),
+            )
+            for argument in schema.arguments
+            if argument.name != "from"
+        ]
+    )
+
+
+def create_type_hint(x):
+    """For a list or tuple of types, the type of such a list or tuple; anything else as it is.
+
+    >>> cresset.fx.operator_schemas.create_type_hint([int, bool])
+    list[int]
+    """
+    if not isinstance(x, (list, tuple)):
+        return x
+    try:
+        widest = typing.Any if not x else x[0]
+        for kind in x[1:]:
+            if issubclass(widest, kind):
+                widest = kind
+            elif not issubclass(kind, widest):
+                widest = typing.Any
+                break
+    except TypeError:
+        warnings.warn(f"We were not able to successfully create type hint from the type {x}", stacklevel=2)
+        return x
+    return list[widest] if isinstance(x, list) else tuple[widest, ...]
+
+
+def type_matches(signature_type, argument_type):
+    """Whether an argument of one type can be given where a signature says another.
+
+    >>> cresset.fx.operator_schemas.type_matches(list[int], int)  # as kernel_size=3 is
+    True
+    """
+    if signature_type is argument_type:
+        return True
+    origin, inside = typing.get_origin(signature_type), typing.get_args(signature_type)
+    if origin in (typing.Union, types.UnionType):
+        return signature_type == argument_type or any(type_matches(one, argument_type) for one in inside)
+    if origin is list:
+        return _list_takes(inside[0], argument_type)
+    if signature_type is int and argument_type is cresset.dtype:  # which a schema writes as an integer
+        return True
+    if signature_type is numbers.Number and argument_type in (int, float):
+        return True
+    classes = inspect.isclass(argument_type) and inspect.isclass(signature_type)
+    return classes and issubclass(argument_type, signature_type)
+
+
+def _list_takes(part, argument_type):
+    if argument_type is int and part is int:
+        return True
+    if not inspect.isclass(part) or typing.get_origin(part):
+        warnings.warn(f"Does not support nested parametric types, got list[{part}]. Please file a bug.", stacklevel=3)
+        return False
+    origin, inside = typing.get_origin(argument_type), typing.get_args(argument_type)
+    if origin is list:
+        return issubclass(inside[0], part)
+    return origin is tuple and all(one is ... or issubclass(one, part) for one in inside if one != ())
 
 
 def normalize_function(target, args, kwargs=None, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):

@@ -66,6 +66,7 @@ class Writer:
         self.size_nodes = {}  # recorded sizes -> the Node that computes them
         self.shapes = {}  # Node -> Value, for what it gives
         self.symbol_places = {}  # symbol -> (Node, axis) of an input that has it
+        self.counts = {}  # the name of an operator -> how many calls of it there are so far
         self.frames = None  # id of a call's place -> {name: (path, class)} of the calls of modules around it, if known
         self.call = None
 
@@ -117,6 +118,8 @@ class Writer:
             node.meta["stack_trace"] = place.line
             if self.frames is not None:
                 node.meta["nn_module_stack"] = dict(self.frames.get(id(place), ()))
+                number = self.counts[name] = self.counts.get(name, 0) + (target is not operator.getitem)
+                node.meta["torch_fn"] = (f"{name}_{number}", f"builtin_function_or_method.{name}")
             elif place.module:
                 node.meta["nn_module_stack"] = {place.module: (place.module, place.module)}
         return node

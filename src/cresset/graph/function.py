@@ -1,5 +1,8 @@
 """A function of a program: its signature, with types, and its graph."""
 
+import json
+import re
+
 from .types import AnyType, TupleType
 
 
@@ -18,7 +21,32 @@ class Argument:
         return self.has_default
 
     def __str__(self):
-        return f"{self.type} {self.name}" + (f"={self.default_value!r}" if self.has_default else "")
+        return f"{_type(self.type)} {self.name}" + (f"={_default(self.default_value)}" if self.has_default else "")
+
+
+def _type(type):
+    """A type as signatures print it: as graphs do, but for what is still being computed, Future(int)."""
+    text = str(type)
+    while (found := re.search(r"\b(?:Future|Await)\[", text)) is not None:
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"[": 1, "]": -1}.get(text[end], 0)
+            end += 1
+        text = f"{text[: found.end() - 1]}({text[found.end() : end - 1]}){text[end:]}"
+    return text
+
+
+def _default(value):
+    """A default as signatures print it: 2. for 2.0, with all digits of a number, and text in double quotes."""
+    if isinstance(value, float):
+        text = f"{value:.17g}"
+        return f"{text}." if text.lstrip("-").isdigit() else text
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(map(_default, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return repr(value)
 
 
 class FunctionSchema:
@@ -36,7 +64,7 @@ class FunctionSchema:
                 parts.append("*")
                 star = True
             parts.append(str(argument))
-        returns = str(self.returns) if isinstance(self.returns, TupleType) else f"({self.returns})"
+        returns = f"({_type(self.returns)})" if isinstance(self.returns, TupleType) else _type(self.returns)
         return f"{self.name}({', '.join(parts)}) -> {returns}"
 
     __repr__ = __str__

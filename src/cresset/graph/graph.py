@@ -82,12 +82,18 @@ class Value:
         for use in self.uses():
             use.user.replaceInput(use.offset, other)
 
+    def isCompleteTensor(self):
+        """Whether it is a tensor whose dtype and sizes are known."""
+        return isinstance(self._type, TensorType) and None not in (self._type.dtype(), self._type.sizes())
+
     def requires_grad(self):
         return isinstance(self._type, TensorType) and bool(self._type.requires_grad())
 
     def constant(self):
         """The value of a constant; the node's `value`, or None."""
         return self._node.attributes.get("value")
+
+    toIValue = constant  # PyTorch's name for it
 
     def is_constant(self):
         return self._node._kind == "prim::Constant"

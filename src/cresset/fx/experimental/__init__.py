@@ -4,7 +4,10 @@ import importlib as _importlib
 
 from ...show import missing_names as _missing_names
 
-_PARTS = {"optimization", "proxy_tensor", "sym_node", "symbolic_shapes"}
+_PARTS = {
+    "const_fold", "merge_matmul", "normalize", "optimization", "proxy_tensor", "rewriter", "schema_type_annotation",
+    "sym_node", "symbolic_shapes",
+}  # fmt: skip
 _missing = _missing_names.of(__name__)
 
 

@@ -4,7 +4,11 @@ import importlib
 
 from ...show import missing_names as _missing_names
 
-_PASSES = {"graph_drawer", "regional_inductor", "runtime_assert", "shape_prop", "split_module"}
+_PASSES = {
+    "annotate_getitem_nodes", "fake_tensor_prop", "graph_drawer", "graph_manipulation", "infra", "operator_support",
+    "param_fetch", "pass_manager", "regional_inductor", "runtime_assert", "shape_prop", "split_module", "split_utils",
+    "tools_common", "utils",
+}  # fmt: skip
 _missing = _missing_names.of(__name__)
 
 

@@ -1,5 +1,6 @@
 """Run a graph once and note at each node what it gave."""
 
+import contextlib
 from collections import namedtuple
 
 import cresset
@@ -37,6 +38,9 @@ class ShapeProp(Interpreter):
     """Runs a module on example inputs; `node.meta["tensor_meta"]` then holds shape, dtype and layout,
     `node.meta["type"]` the type.
 
+    Args:
+        fake_mode: a FakeTensorMode to run in, so that nothing is computed.
+
     >>> module = cresset.fx.symbolic_trace(nn.Linear(3, 4))
     >>> _ = cresset.fx.passes.shape_prop.ShapeProp(module).propagate(cresset.ones(2, 3))
     >>> [tuple(node.meta["tensor_meta"].shape) for node in module.graph.nodes if "tensor_meta" in node.meta][-1]
@@ -44,15 +48,23 @@ class ShapeProp(Interpreter):
     """
 
     def __init__(self, gm, fake_mode=None):
-        if fake_mode is not None:
-            raise NotImplementedError(
-                "ShapeProp: fake_mode is not supported; give example inputs on the meta device instead"
-            )
         super().__init__(gm)
-        self.real_module = self.module
+        self.real_module, self.fake_mode = self.module, fake_mode
+
+    def fetch_attr(self, target):
+        value = super().fetch_attr(target)
+        if self.fake_mode is None:
+            return value
+        from ..._subclasses.fake_utils import faked
+
+        return faked(value, self.fake_mode)
 
     def run_node(self, n):
-        result = super().run_node(n)
+        try:
+            with contextlib.nullcontext() if self.fake_mode is None else self.fake_mode:
+                result = super().run_node(n)
+        except Exception as error:
+            raise RuntimeError(f"ShapeProp error for: node={n.format_node()} with meta={n.meta}") from error
         found = False
 
         def note(value):
@@ -70,4 +82,8 @@ class ShapeProp(Interpreter):
 
     def propagate(self, *args):
         """Run on these inputs; returns what comes out."""
+        if self.fake_mode is not None:
+            args = [
+                self.fake_mode.from_tensor(a, static_shapes=True) if isinstance(a, cresset.Tensor) else a for a in args
+            ]
         return super().run(*args)

@@ -8,7 +8,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule, _get_attr
 from ..node import map_arg
 
-__all__ = ["Partition", "split_module"]
+__all__ = ["Partition", "split_module", "split_module_simple"]
 
 
 class Partition:
@@ -39,17 +39,19 @@ def split_module(
     keep_original_input_name=True,
     *,
     partition_affix=None,
+    tuple_return=False,
 ):
     """A module whose parts are modules: `split_callback(node)` says to which part (a number) a node belongs.
 
     Args:
         m: the GraphModule to split.
-        root_m: has the parameters and submodules that the nodes name.
+        root_m: not read, as in PyTorch; `m` has the parameters and submodules that the nodes name.
         qualname_map: filled with new names of targets and the old ones.
         keep_original_order: parts run in the order in which the graph first meets them.
         keep_original_node_name: nodes in parts keep the names they have.
         keep_original_input_name: inputs of parts have the names of the nodes that make them.
         partition_affix: goes into the names of parts: submod_<affix>_0.
+        tuple_return: parts give tuples, also where they give one value.
     """
     parts, of_node = {}, {}
     for node in m.graph.nodes:
@@ -87,7 +89,7 @@ def split_module(
             part.environment[by_name[name]].meta = dict(by_name[name].meta)
     for node, part in of_node.items():
         _copy_node(part, node, keep_original_node_name)
-    return _assemble(m, root_m, order, by_name, output, qualname_map)
+    return _assemble(m, order, by_name, output, qualname_map, tuple_return)
 
 
 def _copy_node(part, node, keep_name):
@@ -122,7 +124,7 @@ def _ordered(parts, keep_original_order):
     return ready
 
 
-def _assemble(m, root, order, by_name, output, qualname_map):
+def _assemble(m, order, by_name, output, qualname_map, tuple_return):
     graph, environment, attached = Graph(), {}, {}
     for node in m.graph.nodes:
         if node.op == "placeholder":
@@ -130,25 +132,40 @@ def _assemble(m, root, order, by_name, output, qualname_map):
             environment[node] = graph.placeholder(node.target, type_expr=node.type, default_value=default)
         elif node.op == "get_attr":
             environment[node] = graph.get_attr(node.target, type_expr=node.type)
-            attached[node.target] = _get_attr(root, node.target)
+            attached[node.target] = _get_attr(m, node.target)
         else:
             continue
         environment[node].meta = dict(node.meta)
     for part in order:
         outputs = [by_name[name] for name in part.outputs]
         values = tuple(part.environment[node] for node in outputs)
-        if values:
-            part.graph.output(values[0] if len(values) == 1 else values)
-        else:
-            part.graph.output(None)
+        alone = len(values) == 1 and not tuple_return
+        part.graph.output(values[0] if alone else values)
         inner = cresset.nn.Module()
         for target, original in part.targets.items():
-            inner.add_module(target, _get_attr(root, original))
+            inner.add_module(target, _get_attr(m, original))
             if qualname_map is not None:
                 qualname_map[f"{part.submod_name}.{target}"] = original
         attached[part.submod_name] = GraphModule(inner, part.graph)
         call = graph.call_module(part.submod_name, tuple(environment[by_name[name]] for name in part.inputs))
         for i, node in enumerate(outputs):
-            environment[node] = call if len(outputs) == 1 else graph.call_function(operator.getitem, (call, i))
+            environment[node] = call if alone else graph.call_function(operator.getitem, (call, i))
     graph.output(map_arg(output.args[0], environment.__getitem__), type_expr=output.type)
-    return GraphModule(attached, graph)
+    made = GraphModule(attached, graph)
+    made.meta["partition_names"] = {part.submod_name for part in order}
+    return made
+
+
+def split_module_simple(m, node_to_partition, *, partition_affix=None):
+    """split_module with the parts given as a dict from nodes to numbers, for a graph of functions whose parts run in
+    the order in which it first meets them.
+
+    >>> traced = cresset.fx.symbolic_trace(lambda x: cresset.relu(x) + 1)
+    >>> _, relu, add, _ = traced.graph.nodes
+    >>> split = cresset.fx.passes.split_module.split_module_simple(traced, {relu: 0, add: 1})
+    >>> [node.target for node in split.graph.nodes]
+    ['x', 'submod_0', 'submod_1', 'output']
+    """
+    return split_module(
+        m, None, node_to_partition.__getitem__, keep_original_order=True, partition_affix=partition_affix
+    )
