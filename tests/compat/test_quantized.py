@@ -398,3 +398,81 @@ def test_training_with_imitation_has_the_same_losses(backend):
             found.append(loss.item())
         losses.append(found)
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_training_with_a_batch_norm_inside_of_a_layer_is_the_same(bias):
+    def program(t):
+        q, nn = t.ao.quantization, t.nn
+        t.manual_seed(0)
+        model = nn.Sequential(
+            q.QuantStub(), nn.Conv2d(2, 3, 3, padding=1, bias=bias), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(),
+            nn.Linear(48, 4), nn.BatchNorm1d(4), q.DeQuantStub(),
+        )  # fmt: skip
+        with t.no_grad():
+            for seed, parameter in enumerate(model.parameters()):
+                parameter.copy_(numbers(t, *parameter.shape, seed=seed) / 3 + 0.5)
+        model = q.fuse_modules_qat(model.train(), [["1", "2", "3"], ["5", "6"]])
+        model.qconfig = q.get_default_qat_qconfig("x86")
+        model = q.prepare_qat(model)
+        optimizer = t.optim.SGD(model.parameters(), lr=0.01)
+        for seed in range(3):
+            optimizer.zero_grad()
+            model(numbers(t, 5, 2, 4, 4, seed=seed)).square().mean().backward()
+            optimizer.step()
+        names = sorted(name for name in model.state_dict() if "fake_quant" not in name)
+        seen = [model.state_dict()[name].double().flatten().tolist() for name in names]
+        return names, seen, model.eval()(numbers(t, 5, 2, 4, 4)).tolist()
+
+    (names, seen, out), (their_names, their_seen, their_out) = program(cresset), program(torch)
+    assert names == their_names
+    for name, one, other in zip(names, seen, their_seen, strict=True):
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-4), name
+    assert [value for row in out for value in row] == pytest.approx([v for row in their_out for v in row], abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("zero", ["int32", "float32", "float16"])
+def test_imitated_channels_are_the_same(dtype, zero):
+    def program(t):
+        x = (numbers(t, 40, 4, seed=3) * 9).to(getattr(t, dtype))
+        zeros = (numbers(t, 4) * 5).to(getattr(t, zero))
+        return t.fake_quantize_per_channel_affine(x, numbers(t, 4, seed=2).abs() + 0.1, zeros, 1, -128, 127).float()
+
+    assert program(cresset).tolist() == [pytest.approx(row, rel=1e-6, abs=1e-5) for row in program(torch).tolist()]
+
+
+@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "Conv3d"])
+@pytest.mark.parametrize("reduce_range", [False, True])
+def test_convolutions_that_quantize_their_input_are_the_same(name, reduce_range):
+    def program(t):
+        dims = int(name[-2])
+        plain = getattr(t.nn, name)(2, 3, 2, stride=2, bias=name != "Conv1d")
+        with t.no_grad():
+            for seed, parameter in enumerate(plain.parameters()):
+                parameter.copy_(numbers(t, *parameter.shape, seed=seed + 0.5) / 3)
+        plain.qconfig = t.ao.quantization.default_dynamic_qconfig
+        made = getattr(t.ao.nn.quantized.dynamic, name).from_float(plain)
+        return repr(made), made(numbers(t, 2, 2, *(5,) * dims), reduce_range).flatten().tolist()
+
+    (text, values), (their_text, theirs) = program(cresset), program(torch)
+    assert text == their_text and values == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Linear", "Conv2d", "ConvTranspose2d"])
+def test_reference_models_are_the_same(name):
+    def program(t):
+        q, nn = t.ao.quantization, t.nn
+        layer = nn.Linear(4, 3) if name == "Linear" else getattr(nn, name)(4, 3, 2)
+        with t.no_grad():
+            for seed, parameter in enumerate(layer.parameters()):
+                parameter.copy_(numbers(t, *parameter.shape, seed=seed + 0.5) / 3)
+        model = nn.Sequential(q.QuantStub(), q.DeQuantStub(), layer, q.QuantStub(), q.DeQuantStub()).eval()
+        model.qconfig = q.default_qconfig
+        ready, x = q.prepare(model), numbers(t, *((3, 4) if name == "Linear" else (2, 4, 5, 5)))
+        ready(x)
+        made = q.convert(ready, is_reference=True)
+        return repr(made[2]), sorted(made.state_dict()), made(x).flatten().tolist()
+
+    ours, theirs = program(cresset), program(torch)
+    assert ours[:2] == theirs[:2] and ours[2] == pytest.approx(theirs[2], abs=1e-5)

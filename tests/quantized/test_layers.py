@@ -221,3 +221,60 @@ class TestConfigs:
             quantization.prepare(model)
         with pytest.raises(ValueError, match="out_channels must be greater than 0"):
             quantized.ConvTranspose2d(1, 0, 1)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolutions_that_quantize_their_input(dims):
+    plain = getattr(nn, f"ConvTranspose{dims}d")(2, 3, 2, stride=2)
+    plain.qconfig = quantization.default_dynamic_qconfig
+    with pytest.warns(UserWarning, match="poor numerical accuracy"):
+        made = getattr(cresset.ao.nn.quantized.dynamic, f"ConvTranspose{dims}d").from_float(plain)
+    x = cresset.linspace(-3, 3, 2 * 3**dims).reshape(1, 2, *(3,) * dims)
+    with cresset.no_grad():
+        expected = plain(x).clamp(-3, 3)  # the scale of the result is that of the input
+    assert (made(x) - expected).abs().max() < 0.1
+    assert repr(made).startswith(f"DynamicQuantizedConvTranspose{dims}d(2, 3")
+    with pytest.raises(ValueError, match="Input shape must be"):
+        made(x[0])
+    with pytest.raises(AssertionError, match="qconfig"):
+        type(made).from_float(nn.Identity())
+
+
+def between_stubs(layer):
+    stub = quantization.QuantStub, quantization.DeQuantStub
+    return nn.Sequential(stub[0](), stub[1](), layer, stub[0](), stub[1]()).eval()
+
+
+@pytest.mark.parametrize("name", quantized.reference.__all__)
+@pytest.mark.parametrize("config", [quantization.default_qconfig, quantization.default_per_channel_qconfig])
+def test_reference_layers_compute_with_a_rounded_weight(name, config):
+    if "Transpose" in name and config is quantization.default_per_channel_qconfig:
+        return  # prepare refuses it
+    dims = 0 if name == "Linear" else int(name[-2])
+    layer = nn.Linear(4, 3) if name == "Linear" else getattr(nn, name)(4, 3, 2, stride=2)
+    model = between_stubs(layer)
+    model.qconfig = config
+    ready = quantization.prepare(model)
+    x = cresset.linspace(-2, 2, 8 * 5**dims).reshape(2, 4, *(5,) * dims)
+    ready(x)
+    made = quantization.convert(ready, is_reference=True)
+    kind = getattr(quantized.reference, name)
+    assert type(made[2]) is kind and repr(made[2]).startswith(f"Quantized{name}(Reference)(")
+    weight = made[2].get_quantized_weight()
+    assert weight.dtype == cresset.qint8 and made[2].get_weight().equal(weight.dequantize())
+    assert (made[2].get_weight() - layer.weight).abs().max() < 0.02 and (made(x) - layer(x)).abs().max() < 0.1
+    other = kind.from_float(layer, {"qscheme": None, "dtype": cresset.float32})
+    other._init_weight_qparams({"qscheme": weight.qscheme(), "dtype": weight.dtype, "scale": 1.0, "zero_point": 0})
+    other.load_state_dict(made[2].state_dict())
+    assert other.get_weight().equal(made[2].get_weight())
+    whole = quantization.get_static_quant_module_class(type(layer), is_reference=True)
+    assert whole is kind and quantization.get_default_static_quant_reference_module_mappings()[type(layer)] is kind
+
+
+def test_a_reference_layer_of_half_precision_rounds_its_weight_to_it():
+    layer = nn.Linear(2, 1)
+    made = quantized.reference.Linear.from_float(layer, {"qscheme": None, "dtype": cresset.float16})
+    assert made.get_weight().equal(layer.weight.half().float())
+    symmetric = {"qscheme": cresset.per_tensor_symmetric, "dtype": cresset.qint8}
+    with pytest.raises(AssertionError, match="not supported in reference"):
+        quantized.reference.Linear(2, 1, weight_qparams=symmetric)

@@ -225,13 +225,13 @@ class TestPreparingByOnesOwnRules:
         return [name for name, m in q.prepare(net, **how).named_modules() if hasattr(m, "activation_post_process")]
 
     def test_only_types_of_the_allow_list_are_observed(self):
-        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Conv1d(1, 1, 1))
+        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Conv1d(1, 1, 1)).eval()
         assert self.watched(net) == ["0", "2"]
         assert self.watched(net, allow_list=[nn.Tanh]) == ["1"]
         assert self.watched(net, allow_list=set()) == []
 
     def test_modules_with_children_are_observed_when_they_are_named(self):
-        net = nn.Sequential(nn.Sequential(nn.Tanh()), nn.Linear(2, 2))
+        net = nn.Sequential(nn.Sequential(nn.Tanh()), nn.Linear(2, 2)).eval()
         assert self.watched(
             nn.Sequential(nn.ModuleDict({"a": nn.Linear(2, 2)})), observer_non_leaf_module_list=[nn.ModuleDict]
         ) == ["0"]

@@ -174,7 +174,12 @@ def _bounds(who, quant_min, quant_max):
 def _imitated(input, scale, zero_point, quant_min, quant_max):
     """What quantizing and dequantizing gives. The gradient goes through where the integer was within bounds."""
     with cresset.no_grad():
-        integer = cresset.round(input.detach() * (1.0 / scale)) + zero_point
+        seen = input.detach()
+        seen = seen.float() if seen.element_size() < 4 else seen  # half precision would round before the integers do
+        if isinstance(zero_point, cresset.Tensor) and zero_point.is_floating_point():  # which need not be an integer
+            integer = cresset.round(seen * (1.0 / scale) + zero_point)
+        else:
+            integer = cresset.round(seen * (1.0 / scale)) + zero_point
         inside = (integer >= quant_min) & (integer <= quant_max)
         value = (integer.clamp(quant_min, quant_max) - zero_point) * scale
         value = value.to(input.dtype)
@@ -217,6 +222,13 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
             "fake_quantize_per_channel_affine: dimensions of scale and zero-point are not consistent with the "
             f"{input.shape[axis]} channels"
         )
+    if scale.dtype != cresset.float32:
+        raise RuntimeError(f"fake_quantize_per_channel_affine: Scale must be Float, found {scale.dtype}")
+    if not zero_point.is_floating_point() and bool(((zero_point < quant_min) | (zero_point > quant_max)).any()):
+        raise RuntimeError(
+            "fake_quantize_per_channel_affine: `zero_point` must be between `quant_min` and `quant_max`, got "
+            f"{zero_point.tolist()}, {quant_min} and {quant_max}"
+        )
     shape = [1] * input.dim()
     shape[axis] = -1
     return _imitated(input, scale.detach().reshape(shape), zero_point.reshape(shape), quant_min, quant_max)
@@ -247,7 +259,7 @@ def fused_moving_avg_obs_fake_quant(
     from ..tensors.quantized import choose_parameters
 
     with cresset.no_grad():
-        if observer_on.item():
+        if observer_on.item() and input.numel():
             seen = input.detach()
             if per_row_fake_quant:
                 _check_axis(input, ch_axis)
@@ -259,8 +271,9 @@ def fused_moving_avg_obs_fake_quant(
                 if running.shape != now.shape:
                     running.resize_(now.shape).fill_(float("inf"))
                 running.copy_(cresset.where(running.isinf(), now, running + averaging_const * (now - running)))
-        if not fake_quant_on.item():
-            return input.clone()
+    if not fake_quant_on.item():
+        return input.clone()
+    with cresset.no_grad():
         ranges = zip(running_min.reshape(-1).tolist(), running_max.reshape(-1).tolist(), strict=True)
         found = [
             choose_parameters(min(least, 0.0), max(greatest, 0.0), quant_min, quant_max, symmetric_quant)

@@ -98,6 +98,18 @@ def _define(dims):
         def convolve(input, packed, scale, zero_point, each=each, relu=relu):
             return convolved(each, input, packed, scale, zero_point, relu)
 
+    for each in (name, turned):
+
+        @operator(f"{each}_dynamic(Tensor qx, Packed packed_weight, bool reduce_range=False) -> Tensor")
+        def convolve_dynamic(input, packed, reduce_range=False, each=each):
+            """A convolution whose input becomes uint8 by its own extremes, and whose result is rounded by the same
+            scale, as PyTorch's is, whatever its own extremes are.
+            """
+            if input.dtype != cresset.float32:
+                raise RuntimeError(f"quantized::{each}_dynamic: expected a float32 tensor, got {input.dtype}")
+            integers = cresset.quantize_per_tensor_dynamic(input, cresset.quint8, reduce_range)
+            return convolved(each, integers, packed, integers.q_scale(), integers.q_zero_point()).dequantize()
+
 
 for _dims in (1, 2, 3):
     _define(_dims)

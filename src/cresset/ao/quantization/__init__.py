@@ -7,55 +7,12 @@ Dynamic: `quantize_dynamic(model, {nn.Linear})`. Static: give the model a `qconf
 
 # ruff: noqa: F401  (the names are here to be imported)
 
-from . import fake_quantize, observer, qconfig, quantization_mappings, stubs
-from .fake_quantize import (
-    FakeQuantize,
-    FakeQuantizeBase,
-    FusedMovingAvgObsFakeQuantize,
-    default_fake_quant,
-    default_fused_act_fake_quant,
-    default_fused_per_channel_wt_fake_quant,
-    default_fused_wt_fake_quant,
-    default_per_channel_weight_fake_quant,
-    default_weight_fake_quant,
-    disable_fake_quant,
-    disable_observer,
-    enable_fake_quant,
-    enable_observer,
-)
-from .fusing import fuse_known_modules, fuse_modules, fuse_modules_qat
-from .observer import (
-    FixedQParamsObserver,
-    HistogramObserver,
-    MinMaxObserver,
-    MovingAverageMinMaxObserver,
-    MovingAveragePerChannelMinMaxObserver,
-    NoopObserver,
-    ObserverBase,
-    PerChannelMinMaxObserver,
-    PlaceholderObserver,
-    RecordingObserver,
-    UniformQuantizationObserverBase,
-    default_debug_observer,
-    default_dynamic_quant_observer,
-    default_histogram_observer,
-    default_observer,
-    default_per_channel_weight_observer,
-    default_placeholder_observer,
-    default_weight_observer,
-)
-from .qconfig import (
-    QConfig,
-    QConfigDynamic,
-    default_dynamic_qconfig,
-    default_per_channel_qconfig,
-    default_qat_qconfig,
-    default_qconfig,
-    float16_dynamic_qconfig,
-    get_default_qat_qconfig,
-    get_default_qconfig,
-    per_channel_dynamic_qconfig,
-)
+from . import fake_quantize, fuser_method_mappings, observer, qconfig, quantization_mappings, stubs
+from .fake_quantize import *  # noqa: F403
+from .fuse_modules import fuse_known_modules, fuse_modules, fuse_modules_qat
+from .fuser_method_mappings import *  # noqa: F403
+from .observer import *  # noqa: F403
+from .qconfig import *  # noqa: F403
 from .quantization_mappings import (
     get_default_compare_output_module_list,
     get_default_dynamic_quant_module_mappings,
@@ -63,7 +20,9 @@ from .quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
     get_dynamic_quant_module_class,
+    get_embedding_qat_module_mappings,
     get_quantized_operator,
     get_static_quant_module_class,
     no_observer_set,

@@ -3,7 +3,19 @@
 import cresset
 from cresset import nn
 
-from .observer import MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, _Later
+from . import observer as watch_
+from .observer import FixedQParamsObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, _Later
+
+__all__ = [
+    "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQuantize", "FusedMovingAvgObsFakeQuantize",
+    "default_affine_fixed_qparams_fake_quant", "default_dynamic_fake_quant", "default_embedding_fake_quant",
+    "default_embedding_fake_quant_4bit", "default_fake_quant", "default_fixed_qparams_range_0to1_fake_quant",
+    "default_fixed_qparams_range_neg1to1_fake_quant", "default_fused_act_fake_quant",
+    "default_fused_per_channel_wt_fake_quant", "default_fused_wt_fake_quant", "default_histogram_fake_quant",
+    "default_per_channel_weight_fake_quant", "default_symmetric_fixed_qparams_fake_quant",
+    "default_weight_fake_quant", "disable_fake_quant", "disable_observer", "enable_fake_quant", "enable_observer",
+    "fused_per_channel_wt_fake_quant_range_neg_127_to_127", "fused_wt_fake_quant_range_neg_127_to_127",
+]  # fmt: skip
 
 
 class FakeQuantizeBase(nn.Module):
@@ -62,10 +74,13 @@ class FakeQuantize(FakeQuantizeBase):
             watch.qscheme,
         )
         self.ch_axis = getattr(watch, "ch_axis", -1)
-        self.is_per_channel = self.qscheme in (cresset.per_channel_affine, cresset.per_channel_symmetric)
+        self.is_per_channel = self.qscheme in (
+            cresset.per_channel_affine, cresset.per_channel_symmetric, cresset.per_channel_affine_float_qparams
+        )  # fmt: skip
         self.is_dynamic = is_dynamic
+        floats = self.qscheme == cresset.per_channel_affine_float_qparams
         self.register_buffer("scale", cresset.tensor([1.0]))
-        self.register_buffer("zero_point", cresset.tensor([0], dtype=cresset.int))
+        self.register_buffer("zero_point", cresset.tensor([0], dtype=cresset.float if floats else cresset.int))
 
     def calculate_qparams(self):
         """(scale, zero_point) of what the observer saw."""
@@ -130,6 +145,36 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         )  # fmt: skip
 
 
+class FixedQParamsFakeQuantize(FakeQuantize):
+    """FakeQuantize with a given scale and zero point.
+
+    Args:
+        observer: makes a FixedQParamsObserver, which has them.
+
+    >>> q = cresset.ao.quantization
+    >>> q.default_fixed_qparams_range_0to1_fake_quant()(cresset.tensor([0.5, 2.0]))
+    tensor([0.5000, 0.9961])
+    """
+
+    def __init__(self, observer):
+        super().__init__(observer=observer)
+        watch = self.activation_post_process
+        if type(watch) is not FixedQParamsObserver:
+            raise AssertionError(
+                f"{type(self).__name__}'s observer must be a FixedQParamsObserver, got {type(watch).__name__}"
+            )
+        if self.qscheme not in (cresset.per_tensor_affine, cresset.per_tensor_symmetric):
+            raise AssertionError(
+                f"Only per tensor quantization is supported FixedQParamsFakeQuantize module, got qscheme:{self.qscheme}"
+            )
+        self._observer_ctr = observer
+        self.scale, self.zero_point = watch.scale, watch.zero_point
+
+    def calculate_qparams(self):
+        """(scale, zero_point) as given."""
+        return self.scale, self.zero_point
+
+
 default_fake_quant = FakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver,
     quant_min=0,
@@ -171,6 +216,62 @@ default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_arg
     quant_max=127,
     dtype=cresset.qint8,
     qscheme=cresset.per_channel_symmetric,
+)
+default_dynamic_fake_quant = FakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver,
+    quant_min=0,
+    quant_max=255,
+    is_dynamic=True,
+    dtype=cresset.quint8,
+    averaging_constant=1,
+)
+default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+    observer=watch_.default_fixed_qparams_range_neg1to1_observer
+)
+default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+    observer=watch_.default_fixed_qparams_range_0to1_observer
+)
+default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
+default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
+default_embedding_fake_quant = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver,
+    qscheme=cresset.per_channel_affine_float_qparams,
+    dtype=cresset.quint8,
+    quant_min=0,
+    quant_max=255,
+    ch_axis=0,
+    averaging_constant=1,
+)
+default_embedding_fake_quant_4bit = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver,
+    qscheme=cresset.per_channel_affine_float_qparams,
+    ch_axis=0,
+    dtype=cresset.quint4x2,
+    averaging_constant=1,
+)
+default_histogram_fake_quant = FakeQuantize.with_args(
+    observer=watch_.HistogramObserver,
+    quant_min=0,
+    quant_max=255,
+    dtype=cresset.quint8,
+    qscheme=cresset.per_tensor_affine,
+    reduce_range=True,
+)
+fused_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver,
+    quant_min=-127,
+    quant_max=127,
+    dtype=cresset.qint8,
+    qscheme=cresset.per_tensor_symmetric,
+    eps=2**-12,
+)
+fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver,
+    quant_min=-127,
+    quant_max=127,
+    dtype=cresset.qint8,
+    qscheme=cresset.per_channel_symmetric,
+    eps=2**-12,
 )
 
 

@@ -1,11 +1,25 @@
 """Observers: modules that look at the tensors that pass and find the scale and the zero point which suit them."""
 
+import abc
 import functools
 import warnings
 
 import cresset
 from cresset import nn
 from cresset.tensors.quantized import held_by
+
+__all__ = [
+    "FixedQParamsObserver", "HistogramObserver", "MinMaxObserver", "MovingAverageMinMaxObserver",
+    "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "ObserverBase", "PerChannelMinMaxObserver",
+    "PlaceholderObserver", "RecordingObserver", "ReuseInputObserver", "UniformQuantizationObserverBase",
+    "default_affine_fixed_qparams_observer", "default_debug_observer", "default_dynamic_quant_observer",
+    "default_fixed_qparams_range_0to1_observer", "default_fixed_qparams_range_neg1to1_observer",
+    "default_float_qparams_observer", "default_float_qparams_observer_4bit", "default_histogram_observer",
+    "default_observer", "default_per_channel_weight_observer", "default_placeholder_observer",
+    "default_reuse_input_observer", "default_symmetric_fixed_qparams_observer", "default_weight_observer",
+    "get_observer_state_dict", "load_observer_state_dict", "per_channel_weight_observer_range_neg_127_to_127",
+    "weight_observer_range_neg_127_to_127",
+]  # fmt: skip
 
 EPS = cresset.finfo(cresset.float32).eps
 PLAIN = (cresset.int8, cresset.uint8, cresset.int16, cresset.int32, cresset.uint16)  # integers that are no tensor's
@@ -41,7 +55,7 @@ class _Later:
     with_callable_args = with_args
 
 
-class ObserverBase(nn.Module):
+class ObserverBase(nn.Module, abc.ABC):
     """The base of observers: `forward(x)` looks at x and returns it, `calculate_qparams()` gives (scale,
     zero_point)."""
 
@@ -56,12 +70,13 @@ class ObserverBase(nn.Module):
 
     with_callable_args = with_args
 
+    @abc.abstractmethod
     def forward(self, x):
-        raise NotImplementedError
+        """Look at x, and give it back."""
 
+    @abc.abstractmethod
     def calculate_qparams(self, **kwargs):
         """(scale, zero_point) of what was seen."""
-        raise NotImplementedError
 
 
 class UniformQuantizationObserverBase(ObserverBase):
@@ -325,6 +340,47 @@ class NoopObserver(ObserverBase):
         raise RuntimeError("calculate_qparams should not be called for NoopObserver")
 
 
+class ReuseInputObserver(ObserverBase):
+    """Looks at nothing: for operators that keep numbers as they are, whose results have their input's observer."""
+
+    def __init__(self):
+        super().__init__(cresset.quint8)
+
+    def forward(self, x):
+        return x
+
+    def calculate_qparams(self):
+        """Refused: the input's observer has them."""
+        raise Exception(  # noqa: TRY002  PyTorch's class
+            "calculate_qparams should not be called for ReuseInputObserver"
+        )
+
+
+def get_observer_state_dict(mod):
+    """The entries of a model's state dictionary that are observers'.
+
+    >>> q = cresset.ao.quantization
+    >>> model = q.prepare(nn.Sequential(q.QuantStub(q.default_qconfig)))
+    >>> sorted(q.get_observer_state_dict(model))[1:]
+    ['0.activation_post_process.max_val', '0.activation_post_process.min_val']
+    """
+    return {name: value for name, value in mod.state_dict().items() if "activation_post_process" in name}
+
+
+def load_observer_state_dict(mod, obs_dict):
+    """Give the observers of a model what get_observer_state_dict gave of another."""
+    missing = set()
+    for name, module in mod.named_modules():
+        if not isinstance(module, ObserverBase):
+            continue
+        prefix = f"{name}."
+        own = {key.removeprefix(prefix): value for key, value in obs_dict.items() if key.startswith(prefix)}
+        found = module.load_state_dict(own, strict=False)
+        missing.update(prefix + key for key in found.missing_keys)
+    if missing:
+        raise Exception(f"Missing keys for observer {missing} in state_dict")  # noqa: TRY002  PyTorch's class
+
+
 from .histogram import HistogramObserver  # noqa: E402  (an observer of the classes above)
 
 default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
@@ -338,3 +394,24 @@ default_dynamic_quant_observer = PlaceholderObserver.with_args(
 )
 default_placeholder_observer = PlaceholderObserver
 default_debug_observer = RecordingObserver
+weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(
+    dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric, quant_min=-127, quant_max=127, eps=2**-12
+)
+per_channel_weight_observer_range_neg_127_to_127 = PerChannelMinMaxObserver.with_args(
+    dtype=cresset.qint8, qscheme=cresset.per_channel_symmetric, quant_min=-127, quant_max=127, eps=2**-12
+)
+default_float_qparams_observer = PerChannelMinMaxObserver.with_args(
+    dtype=cresset.quint8, qscheme=cresset.per_channel_affine_float_qparams, ch_axis=0
+)
+default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(
+    dtype=cresset.quint4x2, qscheme=cresset.per_channel_affine_float_qparams, ch_axis=0
+)
+default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
+    scale=2.0 / 256.0, zero_point=128, dtype=cresset.quint8, quant_min=0, quant_max=255
+)
+default_fixed_qparams_range_0to1_observer = FixedQParamsObserver.with_args(
+    scale=1.0 / 256.0, zero_point=0, dtype=cresset.quint8, quant_min=0, quant_max=255
+)
+default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
+default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
+default_reuse_input_observer = ReuseInputObserver

@@ -1,11 +1,24 @@
 """QConfig: which observers (or imitations) a layer's activations and weights get."""
 
+import functools
 from collections import namedtuple
 
 import cresset
 
 from . import fake_quantize as fake
 from . import observer as watch
+
+__all__ = [
+    "QConfig", "QConfigDynamic", "default_activation_only_qconfig", "default_debug_qconfig",
+    "default_dynamic_qat_qconfig", "default_dynamic_qconfig", "default_embedding_qat_qconfig",
+    "default_embedding_qat_qconfig_4bit", "default_per_channel_qconfig",
+    "default_per_channel_symmetric_qnnpack_qat_qconfig", "default_per_channel_symmetric_qnnpack_qconfig",
+    "default_qat_qconfig", "default_qat_qconfig_v2", "default_qconfig", "default_quint8_weight_qconfig",
+    "default_reuse_input_qconfig", "default_symmetric_qnnpack_qat_qconfig", "default_symmetric_qnnpack_qconfig",
+    "default_weight_only_qconfig", "float16_dynamic_qconfig", "float16_static_qconfig",
+    "float_qparams_weight_only_qconfig", "float_qparams_weight_only_qconfig_4bit", "get_default_qat_qconfig",
+    "get_default_qconfig", "per_channel_dynamic_qconfig", "qconfig_equals",
+]  # fmt: skip
 
 
 class QConfig(namedtuple("QConfig", ["activation", "weight"])):
@@ -43,7 +56,52 @@ float16_dynamic_qconfig = QConfig(
     activation=watch.PlaceholderObserver.with_args(dtype=cresset.float16, is_dynamic=True),
     weight=watch.PlaceholderObserver.with_args(dtype=cresset.float16),
 )
+float16_static_qconfig = QConfig(
+    activation=watch.PlaceholderObserver.with_args(dtype=cresset.float16),
+    weight=watch.PlaceholderObserver.with_args(dtype=cresset.float16),
+)
+float_qparams_weight_only_qconfig = QConfig(
+    activation=watch.default_placeholder_observer, weight=watch.default_float_qparams_observer
+)
+float_qparams_weight_only_qconfig_4bit = QConfig(
+    activation=watch.default_placeholder_observer, weight=watch.default_float_qparams_observer_4bit
+)
+default_debug_qconfig = QConfig(activation=watch.default_debug_observer, weight=watch.default_weight_observer)
+default_reuse_input_qconfig = QConfig(activation=watch.default_reuse_input_observer, weight=watch.NoopObserver)
+default_quint8_weight_qconfig = QConfig(activation=watch.HistogramObserver, weight=watch.MinMaxObserver)
+default_symmetric_qnnpack_qconfig = QConfig(
+    activation=watch.HistogramObserver.with_args(dtype=cresset.qint8, reduce_range=False, eps=2**-12),
+    weight=watch.weight_observer_range_neg_127_to_127,
+)
+default_per_channel_symmetric_qnnpack_qconfig = QConfig(
+    activation=watch.HistogramObserver.with_args(dtype=cresset.qint8, reduce_range=False, eps=2**-12),
+    weight=watch.per_channel_weight_observer_range_neg_127_to_127,
+)
 default_qat_qconfig = QConfig(activation=fake.default_fake_quant, weight=fake.default_weight_fake_quant)
+default_qat_qconfig_v2 = QConfig(activation=fake.default_fused_act_fake_quant, weight=fake.default_fused_wt_fake_quant)
+default_dynamic_qat_qconfig = QConfig(activation=fake.default_dynamic_fake_quant, weight=fake.default_weight_fake_quant)
+default_weight_only_qconfig = QConfig(activation=cresset.nn.Identity, weight=fake.default_weight_fake_quant)
+default_activation_only_qconfig = QConfig(activation=fake.default_fake_quant, weight=cresset.nn.Identity)
+default_embedding_qat_qconfig = QConfig(
+    activation=watch.NoopObserver.with_args(dtype=cresset.float32), weight=fake.default_embedding_fake_quant
+)
+default_embedding_qat_qconfig_4bit = QConfig(
+    activation=watch.NoopObserver.with_args(dtype=cresset.float32), weight=fake.default_embedding_fake_quant_4bit
+)
+_SYMMETRIC = fake.FusedMovingAvgObsFakeQuantize.with_args(
+    observer=watch.MovingAverageMinMaxObserver,
+    quant_min=-128,
+    quant_max=127,
+    dtype=cresset.qint8,
+    reduce_range=False,
+    eps=2**-12,
+)
+default_symmetric_qnnpack_qat_qconfig = QConfig(
+    activation=_SYMMETRIC, weight=fake.fused_wt_fake_quant_range_neg_127_to_127
+)
+default_per_channel_symmetric_qnnpack_qat_qconfig = QConfig(
+    activation=_SYMMETRIC, weight=fake.fused_per_channel_wt_fake_quant_range_neg_127_to_127
+)
 
 _BACKENDS = ("fbgemm", "x86", "qnnpack", "onednn")
 
@@ -96,3 +154,24 @@ def get_default_qat_qconfig(backend="x86", version=1):
         reduce_range=backend in ("fbgemm", "x86"),
     )
     return QConfig(activation=activation, weight=weight if backend == "qnnpack" else channels)
+
+
+def qconfig_equals(q1, q2):
+    """Whether two configurations (or None) make observers of the same classes with the same arguments.
+
+    >>> q = cresset.ao.quantization
+    >>> q.qconfig_equals(q.get_default_qconfig("x86"), q.get_default_qconfig("fbgemm"))
+    True
+    """
+    if q1 is None or q2 is None:
+        return q1 is q2
+    return _same_maker(q1.activation, q2.activation) and _same_maker(q1.weight, q2.weight)
+
+
+def _same_maker(one, other):
+    first, second = (getattr(maker, "p", maker) for maker in (one, other))
+    if not (isinstance(first, functools.partial) and isinstance(second, functools.partial)):
+        return first == second
+    if (first.func, first.args) != (second.func, second.args) or first.keywords.keys() != second.keywords.keys():
+        return False
+    return all(_same_maker(value, second.keywords[name]) for name, value in first.keywords.items())

@@ -12,10 +12,14 @@ from .fake_quantize import FakeQuantizeBase
 from .observer import ObserverBase
 from .qconfig import default_dynamic_qconfig, float16_dynamic_qconfig
 from .quantization_mappings import DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS as _DYNAMIC
+from .quantization_mappings import DEFAULT_MODULE_TO_ACT_POST_PROCESS as _BOUNDED
 from .quantization_mappings import DEFAULT_QAT_MODULE_MAPPINGS as _QAT
+from .quantization_mappings import DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS as _REFERENCE
 from .quantization_mappings import DEFAULT_STATIC_QUANT_MODULE_MAPPINGS as _STATIC
 from .quantization_mappings import no_observer_set
 from .stubs import DeQuantStub, QuantWrapper
+
+_FUNCTIONALS = (quantized.FloatFunctional, quantized.QFunctional)
 
 
 def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=None):
@@ -42,7 +46,12 @@ def _propagate(module, given, parent, name, left_out=()):
 
 def _observed(module):
     """Whether an observer stands behind a module: those that have a quantized form."""
-    return type(module) in _STATIC and type(module) not in no_observer_set()
+    return type(module) in _STATIC and type(module) not in no_observer_set() or _has_bounds(module)
+
+
+def _has_bounds(module):
+    """Whether, in training, the scale of a module's result is given."""
+    return module.training and type(module) in _BOUNDED
 
 
 def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list=None, prepare_custom_config_dict=None):
@@ -85,7 +94,7 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
     def wanted(m):
         if getattr(m, "qconfig", None) is None:
             return False
-        if type(m) in parents or type(m) in observed_custom:
+        if type(m) in parents or type(m) in observed_custom or isinstance(m, _FUNCTIONALS):
             return True
         return (
             _observed(m)
@@ -112,9 +121,8 @@ def _watch(module):
     turned = isinstance(module, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d))
     if turned and getattr(module.qconfig.weight(), "qscheme", None) in by_channel:
         raise AssertionError("Per channel weight observer is not supported yet for ConvTranspose{n}d.")
-    observer = module.qconfig.activation()
-    module.activation_post_process = observer
-    if not isinstance(module, quantized.FloatFunctional):  # which calls it itself
+    module.activation_post_process = _BOUNDED[type(module)]() if _has_bounds(module) else module.qconfig.activation()
+    if not isinstance(module, _FUNCTIONALS):  # which call it themselves
         module.register_forward_hook(_look, prepend=True)  # it sees results before the program's hooks change them
 
 
@@ -168,13 +176,14 @@ def convert(
     Args:
         convert_custom_config_dict: {"observed_to_quantized_custom_module_class": {type: the type with `from_observed`
             that takes its place}}.
+        is_reference: put layers of `ao.nn.quantized.reference` in their place, which compute in floating point with the
+            weight quantized and dequantized.
         use_precomputed_fake_quant: take a weight's scale as its FakeQuantize has it, without looking at the weight
             again.
     """
-    if is_reference:
-        raise NotImplementedError("convert: is_reference=True is not implemented")
     module = module if inplace else copy.deepcopy(module)
-    table = _STATIC if mapping is None else mapping
+    default = _REFERENCE if is_reference else _STATIC
+    table = default if mapping is None else mapping
 
     custom = (convert_custom_config_dict or {}).get("observed_to_quantized_custom_module_class", {})
 
@@ -186,10 +195,10 @@ def convert(
         ready = (
             type(child) in no_observer_set()
             or isinstance(getattr(child, "activation_post_process", None), (ObserverBase, FakeQuantizeBase))
-            or table is not _STATIC
+            or table is not default
         )
         return (
-            _made(table[type(child)], child, use_precomputed_fake_quant)
+            _made(table[type(child)], child, use_precomputed_fake_quant, is_reference)
             if ready and getattr(child, "qconfig", None)
             else None
         )
@@ -268,11 +277,15 @@ def swap_module(mod, mapping, custom_module_class_mapping=None, use_precomputed_
     return _made(mapping[type(mod)], mod, use_precomputed_fake_quant) if type(mod) in mapping else mod
 
 
-def _made(kind, mod, use_precomputed_fake_quant):
+def _made(kind, mod, use_precomputed_fake_quant, is_reference=False):
     """A quantized layer of a floating-point one, with its hooks; a class of a program's own may not know the
     argument.
     """
-    if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
+    if is_reference and getattr(kind, "_IS_REFERENCE", False):
+        observer = mod.qconfig.weight()
+        observer(mod.weight.detach())
+        new = kind.from_float(mod, quantized.reference.parameters_of(observer))
+    elif "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
         new = kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
     else:
         new = kind.from_float(mod)

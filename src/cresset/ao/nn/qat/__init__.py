@@ -2,7 +2,7 @@
 
 from cresset import nn
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "Linear"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear", "dynamic"]
 
 
 def _from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -13,6 +13,18 @@ def _from_float(cls, mod, use_precomputed_fake_quant=False):
     new.__dict__.update(mod.__dict__)
     new._modules = dict(mod._modules)
     new.weight_fake_quant = mod.qconfig.weight()
+    return new
+
+
+def _to_float(self):
+    """The floating-point layer, without what imitates and observes; shares the memory of the parameters."""
+    plain = next(kind for kind in type(self).__mro__ if kind.__module__.startswith("cresset.nn."))
+    new = plain.__new__(plain)
+    nn.Module.__init__(new)
+    kept = {name: value for name, value in vars(self).items() if name not in vars(new) and name != "qconfig"}
+    new.__dict__.update(kept, training=self.training)
+    for name, value in self._parameters.items():
+        new.register_parameter(name, None if value is None else nn.Parameter(value.detach()))
     return new
 
 
@@ -27,7 +39,7 @@ def _imitating(layer, qconfig):
 class Linear(nn.Linear):
     """nn.Linear whose weight is quantized in imitation, as `qconfig` says."""
 
-    from_float = classmethod(_from_float)
+    from_float, to_float = classmethod(_from_float), _to_float
 
     def __init__(self, in_features, out_features, bias=True, qconfig=None, device=None, dtype=None):
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
@@ -47,10 +59,17 @@ def _kind(dims):
     def forward(self, input):
         return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
 
-    members = {"__init__": __init__, "forward": forward, "from_float": classmethod(_from_float), "__module__": __name__}
+    members = {
+        "__init__": __init__, "forward": forward, "from_float": classmethod(_from_float), "to_float": _to_float,
+        "__module__": __name__,
+    }  # fmt: skip
     return type(
         f"Conv{dims}d", (base,), {**members, "__doc__": f"nn.Conv{dims}d whose weight is quantized in imitation."}
     )
 
 
 Conv1d, Conv2d, Conv3d = _kind(1), _kind(2), _kind(3)
+
+
+from . import dynamic  # noqa: E402  (a layer of the classes above)
+from .embedding import Embedding, EmbeddingBag  # noqa: E402

@@ -5,7 +5,7 @@
 
 from cresset.nn import MaxPool2d
 
-from . import functional
+from . import functional, reference
 from .activation import ELU, Dropout, Hardswish, LeakyReLU, PReLU, ReLU6, Sigmoid, Softmax
 from .functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from .modules import (
@@ -40,5 +40,5 @@ __all__ = [
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DeQuantize", "Dropout", "ELU", "FXFloatFunctional",
     "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm",
     "LeakyReLU", "Linear", "LinearReLU", "MaxPool2d", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax",
-    "dynamic", "functional",
+    "dynamic", "functional", "reference",
 ]  # fmt: skip

@@ -72,7 +72,8 @@ class _Weighted(nn.Module):
     def _take(self, layer, observed, precomputed):
         """The weight, bias and scale of a floating-point layer and of the observer behind it."""
         precomputed = precomputed and getattr(layer, "weight_fake_quant", None) is not None
-        self.set_weight_bias(quantized_weight(layer.weight, _weight_observer(layer, observed), precomputed), layer.bias)
+        weight, bias = layer.folded() if hasattr(layer, "folded") else (layer.weight, layer.bias)
+        self.set_weight_bias(quantized_weight(weight, _weight_observer(layer, observed), precomputed), bias)
         scale, zero_point = observed.activation_post_process.calculate_qparams()
         self.scale, self.zero_point = float(scale), int(zero_point)
         return self
@@ -133,7 +134,7 @@ class Linear(_Weighted):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed nn.Linear, or of one fused with a relu."""
-        layer = mod[0] if isinstance(mod, nn.Sequential) else mod
+        layer = mod if hasattr(mod, "weight") else mod[0]
         return cls(layer.in_features, layer.out_features, layer.bias is not None)._take(
             layer, mod, use_precomputed_fake_quant
         )
@@ -233,7 +234,7 @@ class _Conv(_Weighted):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed convolution, or of one fused with a relu."""
-        layer = mod[0] if isinstance(mod, nn.Sequential) else mod
+        layer = mod if hasattr(mod, "weight") else mod[0]
         return cls._like(layer)._take(layer, mod, use_precomputed_fake_quant)
 
     @classmethod

@@ -40,7 +40,7 @@ class Linear(StaticLinear):
         from ....quantization.qconfig import default_dynamic_qconfig
 
         config = getattr(mod, "qconfig", None) or default_dynamic_qconfig
-        mod = mod[0] if isinstance(mod, nn.Sequential) else mod
+        mod = mod if hasattr(mod, "weight") else mod[0]
         observer = config.weight()
         if observer.dtype not in (cresset.qint8, cresset.float16):
             raise RuntimeError(

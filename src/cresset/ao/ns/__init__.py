@@ -1,0 +1,1 @@
+"""Comparing a model with the quantized one made of it, layer by layer."""
