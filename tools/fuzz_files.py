@@ -120,7 +120,7 @@ def read_exported(data, strict):
     return program.state_dict
 
 
-CALLED = re.compile(r"torch\.ops\.aten\.\w+\.\w+|_?operator[._]\w+|self\._(un)?flatten|getattr|device")
+CALLED = re.compile(r"torch\.ops\.aten\.\w+\.\w+|_?operator[._]\w+|_(un)?flatten|getattr|device")
 HARMLESS = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Return, ast.Expr, ast.Constant, ast.Name,
     ast.Load,

@@ -65,7 +65,7 @@ def test_a_class_has_its_attributes_parameters_and_constants(archive):
 def test_a_method_becomes_a_graph(archive):
     forward = archive.defined(archive.type("__torch__.Net").methods["forward"])
     forward.graph.lint()
-    assert str(forward.schema) == "forward(__torch__.Net self, Tensor x, int? times=None) -> (Tensor, int)"
+    assert str(forward.schema) == "forward(__torch__.Net self, Tensor x, int? times=None) -> ((Tensor, int))"
     kinds = [node.kind() for node in forward.graph.all_nodes()]
     assert "prim::Loop" in kinds and "prim::CallMethod" in kinds and "aten::add" in kinds
 

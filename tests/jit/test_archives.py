@@ -195,6 +195,15 @@ class TestBadFiles:
         with pytest.raises(RuntimeError, match="'training'.*should be bool"):
             load(archive(contents))
 
+    def test_an_attribute_that_is_a_class_in_place_of_a_list_is_refused(self, good):
+        contents = records(good)
+        names = b"X\x05\x00\x00\x00names"
+        before, after = contents["data.pkl"].split(names)
+        end = after.index(b"X\x05\x00\x00\x00table")
+        contents["data.pkl"] = before + names + b"ccollections\nOrderedDict\n" + after[end:]
+        with pytest.raises(RuntimeError, match=r"'names'.*should be List\[str\], and is type"):
+            load(archive(contents))
+
     def test_compressed_source_may_not_grow_beyond_the_file_by_more_than_a_megabyte(self, good):
         contents = records(good)
         (name,) = [name for name in contents if name.endswith("test_archives.py")]

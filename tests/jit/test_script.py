@@ -23,7 +23,7 @@ def test_a_function_runs_and_shows_its_graph_and_code():
     scripted = torch.jit.script(f)
     assert scripted(torch.ones(2)).tolist() == [2.0, 2.0] and scripted(torch.ones(2), k=5).tolist() == [5.0, 5.0]
     assert "aten::mul" in str(scripted.graph) and "torch.mul(x, k)" in scripted.code
-    assert str(scripted.schema) == "f(Tensor x, int k=2) -> (Tensor)"
+    assert str(scripted.schema) == "f(Tensor x, int k=2) -> Tensor"
 
 
 def test_a_function_is_compiled_once():
@@ -276,3 +276,28 @@ def test_what_was_compiled_can_be_forgotten():
     torch.jit._state._clear_class_state()
     assert not unit.module_types and scripted(torch.ones(1, 2)).shape == (1, 2)
     assert torch.jit.script(nn.Linear(2, 2))(torch.ones(1, 2)).shape == (1, 2)
+
+
+@pytest.mark.parametrize("default", [[1], {"a": 1}, ([1], 2)])
+def test_defaults_that_a_call_could_change_are_refused(default):
+    def f(x, y=default):
+        return x
+
+    with pytest.raises(RuntimeError, match=r"Mutable default parameters are not supported.*\n.*on parameter y"):
+        torch.jit.script(f)
+
+
+def test_signatures_are_printed_as_pytorch_prints_them():
+    def f(x, a: float = 2.0, b: float = 1e-5, c: str = "d", e: Tuple[int, float] = (1, -3.0)) -> Tuple[int, float]:
+        return e
+
+    def one_more(x: int) -> int:
+        return x + 1
+
+    def later(x: int) -> torch.jit.Future[int]:
+        return torch.jit.fork(one_more, x)
+
+    assert str(torch.jit.script(f).schema) == (
+        'f(Tensor x, float a=2., float b=1.0000000000000001e-05, str c="d", (int, float) e=(1, -3.)) -> ((int, float))'
+    )
+    assert str(torch.jit.script(later).schema) == "later(int x) -> Future(int)"

@@ -285,6 +285,16 @@ def test_an_overload_that_fits_as_it_is_comes_before_one_that_converts():
     assert (divided.tolist(), number) == ([0.0, 0.5, 1.0], 1.5)
 
 
+@cresset.jit.script
+def how_many(x: List[int]) -> int:
+    return len(x)
+
+
+def test_a_class_is_no_list():
+    with pytest.raises(RuntimeError, match="Expected a value of type 'List\\[int\\]'.*found type 'type'"):
+        how_many(list)
+
+
 def test_tensordot_takes_its_dimensions_in_every_form():
     a, b = cresset.ones(2, 3), cresset.ones(3, 4)
 

@@ -72,6 +72,7 @@ _LATER = {
     **dict.fromkeys(("freeze", "optimize_for_inference", "run_frozen_optimizations"), "freezing"),
     **dict.fromkeys(("last_executed_optimized_graph", "export_opnames", "set_module"), "inquiries"),
     **dict.fromkeys(("jit_module_from_flatbuffer", "save_jit_module_to_flatbuffer"), "inquiries"),
+    "_get_trace_graph": "trace_graph",
     "save": "saving",
     "load": "loading",
 }

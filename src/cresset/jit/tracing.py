@@ -5,6 +5,7 @@ kept as it was in that run; warnings say where.
 """
 
 import contextlib
+import dataclasses
 import difflib
 import functools
 import inspect
@@ -16,7 +17,8 @@ import cresset
 
 from ..graph.from_recording import Writer, type_of
 from ..graph.function import Argument, Function, FunctionSchema
-from ..graph.places import PACKAGE
+from ..graph.graph import Graph, Value
+from ..graph.places import PACKAGE, Place
 from ..graph.recording import RANDOM, Front
 from ..graph.recordings import kept, parameter_names
 from ..graph.traced_numbers import SizeRecorder, TracedFloat, TracedInt, told_sizes
@@ -101,11 +103,25 @@ class TraceRecorder(SizeRecorder):
 
     def __init__(self, front, parameters):
         super().__init__(front, parameters)
-        self.input_values = {}
+        self.input_values, self.scopes = {}, []
 
     def add_inputs(self, trees):
         for tensor in (leaf for leaf in tree_leaves(trees) if isinstance(leaf, cresset.Tensor)):
             self.input_values[id(tensor)] = self.add_input(tensor)
+
+    # ---- names of scopes, which hooks of modules may give in place of the modules' paths
+
+    def push_scope(self, name):
+        self.scopes.append(name)
+
+    def pop_scope(self):
+        self.scopes.pop()
+
+    def place(self):
+        place = Place()
+        if self.scopes:
+            place.module = "/".join(self.scopes)
+        return place
 
     def refuse_values(self, what, tensor):
         frame = sys._getframe(1)
@@ -276,13 +292,25 @@ def _argument_names(function, args, kwargs):
     return [*names[: len(args)], *(f"{rest}_{k}" for k in range(len(names), len(args)))] + list(kwargs)
 
 
-def record(function, name, args, kwargs, *, module=None, self_type=None, strict=True, frame=None, quiet=False):
-    """Run a program on inputs: its Function."""
+@dataclasses.dataclass
+class _Run:
+    """A graph, its inputs without `self`, what the program gave and the graph's value of that."""
+
+    graph: Graph
+    inputs: list
+    result: object
+    output: Value
+
+
+def run(
+    function, args, kwargs, *, frame, module=None, self_type=None, state=(), strict=True, quiet=False, writer=Writer
+):
+    """Run a program on inputs. `state`: tensors that are inputs of the graph, too; `writer`: what makes the graph."""
     front = TraceFront()
     _check_inputs(args, kwargs)
     args, kwargs = _copied(args), _copied(kwargs)
-    recorder = TraceRecorder(front, parameter_names(module))
-    recorder.add_inputs((args, kwargs))
+    recorder = TraceRecorder(front, {} if state else parameter_names(module))
+    recorder.add_inputs((args, kwargs, state))
     before = _state.set_tracing(recorder)
     silence = warnings.catch_warnings() if quiet else contextlib.nullcontext()
     with silence, kept(module), told_sizes(), _constants_told(front):
@@ -292,10 +320,11 @@ def record(function, name, args, kwargs, *, module=None, self_type=None, strict=
         try:
             with recorder:
                 result = _sizes_as_tensors(function(*args, **kwargs))
-            _check_result(result, strict, frame or sys._getframe(2), front)
-            writer = Writer(recorder, self_type)
-            names = _argument_names(function, args, kwargs)
-            inputs = [writer.add_input(n, tree) for n, tree in zip(names, (*args, *kwargs.values()), strict=True)]
+            _check_result(result, strict, frame, front)
+            writer = writer(recorder, self_type)
+            names = _argument_names(function, args, kwargs) + [""] * len(state)
+            given = (*args, *kwargs.values(), *state)
+            inputs = [writer.add_input(n, tree) for n, tree in zip(names, given, strict=True)]
             found = recorder.calls[:]
             leaves = [
                 recorder.value_of(t) for t in tree_leaves(result)
@@ -307,14 +336,18 @@ def record(function, name, args, kwargs, *, module=None, self_type=None, strict=
         finally:
             _state.set_tracing(before)
             recorder.close()
-    graph = writer.graph
-    graph.registerOutput(output)
-    graph.eliminate_dead_code()
+    writer.graph.registerOutput(output)
+    writer.graph.eliminate_dead_code()
+    return _Run(writer.graph, inputs, result, output)
+
+
+def record(function, name, args, kwargs, *, self_type=None, **options):
+    """Run a program on inputs: its Function. `options` are those of `run`."""
+    found = run(function, args, kwargs, self_type=self_type, **options)
     arguments = [Argument("self", self_type)] if self_type is not None else []
-    arguments += [Argument(v.debugName(), _without_sizes(v.type())) for v in inputs]
-    return Function(
-        name, FunctionSchema(name.rpartition(".")[2], arguments, _without_sizes(output.type())), graph, owner=self_type
-    )
+    arguments += [Argument(v.debugName(), _without_sizes(v.type())) for v in found.inputs]
+    schema = FunctionSchema(name.rpartition(".")[2], arguments, _without_sizes(found.output.type()))
+    return Function(name, schema, found.graph, owner=self_type)
 
 
 def _without_sizes(type):

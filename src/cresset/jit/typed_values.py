@@ -132,7 +132,8 @@ def _accept_list(type_):
     inner = accept(type_.element)
 
     def check(value):
-        if isinstance(value, (str, bytes, dict, _native.Tensor)) or not hasattr(value, "__iter__"):
+        # Of its class: `list` itself has an __iter__, for its instances.
+        if isinstance(value, (str, bytes, dict, _native.Tensor)) or not hasattr(type(value), "__iter__"):
             raise Mismatch
         if getattr(value, "_script_type", None) == type_:
             return value  # a list of jit/containers.py, which is handed over

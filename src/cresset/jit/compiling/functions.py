@@ -163,7 +163,16 @@ def _defaults(unit, definition, positional, keyword_only):
         found = dict(
             zip([argument.arg for argument in positional[len(positional) - len(values) :]], values, strict=True)
         )
-        return {**found, **(function.__kwdefaults__ or {})}
+        found |= function.__kwdefaults__ or {}
+        for name, value in found.items():
+            if _can_change(value):
+                raise CompileError(
+                    definition.place,
+                    "Mutable default parameters are not supported because Python binds them to the function and they "
+                    "persist across function calls.\n As a workaround, make the default None and instantiate the "
+                    f"default parameter within the body of the function. Found {type(value)} on parameter {name}",
+                )
+        return found
     trees = definition.tree.args
     found = dict(
         zip(
@@ -176,6 +185,11 @@ def _defaults(unit, definition, positional, keyword_only):
         argument.arg: tree for argument, tree in zip(keyword_only, trees.kw_defaults, strict=True) if tree is not None
     }
     return {name: unit.default_literal(tree, definition.source) for name, tree in found.items()}
+
+
+def _can_change(value):
+    """Whether a default is, or holds, something that a call could change for the next."""
+    return isinstance(value, (list, dict, set)) or isinstance(value, tuple) and any(map(_can_change, value))
 
 
 def _comment_signature(unit, definition, count):
