@@ -8,11 +8,12 @@ from cresset.serve.threads import Threads
 
 def test_the_part_of_a_batch_that_does_not_depend_on_its_size_is_found():
     cost = Cost()
-    assert cost.own == 0.0
+    assert cost.own == cost.thrifty == 0.0
     for number in range(300):
         size = 1 + number * 7 % 32
         cost.add(size, 0.004 + 0.0005 * size)
     assert math.isclose(cost.own, 0.004, rel_tol=0.1)
+    assert math.isclose(cost.thrifty, 32, rel_tol=0.2)  # 0.004 of 0.02
 
 
 def test_a_model_that_gains_nothing_from_batches_has_no_such_part():

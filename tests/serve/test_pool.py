@@ -38,7 +38,9 @@ async def rounds(count=3):
 def played(scene, **settings):
     async def play():
         pool = Pool(ModelSettings("model", "model.pt2", batch=4, **settings))
-        pool.cost = types.SimpleNamespace(own=math.inf)  # a batch costs much, whatever its size: waiting for more pays
+        pool.cost = types.SimpleNamespace(
+            own=math.inf, thrifty=math.inf
+        )  # a batch costs much, whatever its size: waiting for more pays
         await scene(pool, Recorder(pool))
 
     asyncio.run(play())
@@ -217,6 +219,26 @@ def test_with_two_workers_a_full_batch_waits_for_the_one_that_is_free_first():
         assert worker.sizes == other.sizes == [4] and len(pool.queue) == 4
         other.answer()
         assert other.sizes == [4, 4]
+
+    played(scene)
+
+
+def test_workers_share_what_waits_where_batches_gain_little():
+    async def scene(pool, worker):
+        others = [Recorder(pool) for _ in range(2)]
+        pool.cost = types.SimpleNamespace(own=0.0, thrifty=0.0)
+        for _ in range(7):
+            pool.submit([], b"")
+        await rounds()
+        assert sorted([worker.sizes, *(other.sizes for other in others)]) == [[1], [2], [3]] and len(pool.queue) == 1
+        for _ in range(4):
+            pool.submit([], b"")
+        await rounds()
+        worker.answer()
+        assert worker.sizes[1:] == [2]
+        pool.cost.thrifty = 1.5
+        others[0].answer()
+        assert others[0].sizes[1:] == [2] and len(pool.queue) == 1
 
     played(scene)
 

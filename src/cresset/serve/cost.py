@@ -45,3 +45,8 @@ class Cost:
         if not self.count:
             return 0.0
         return max(0.0, self.seconds - self.for_each * self.size)
+
+    @property
+    def thrifty(self):
+        """Requests from which on the part of its own is at most a fifth of a batch's time."""
+        return 4 * self.own / self.for_each if self.count and self.for_each else 0.0
