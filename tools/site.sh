@@ -3,20 +3,23 @@
 #
 #   tools/site.sh [PYTHON]     PYTHON has cresset installed (default: .venv/bin/python, else python3)
 #
-# MkDocs Material comes once into an environment of its own (.venv-site); after that nothing needs a network, and the pages
-# ask for nothing from elsewhere. A broken link is an error.
+# MkDocs Material and what examples import come once into an environment of their own (.venv-site); after that nothing needs
+# a network, and the pages ask for nothing from elsewhere. A broken link is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${1:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}"
 
-tools="$(sed -n 's/^docs = \["\(.*\)"\].*$/\1/p' pyproject.toml)"
+tools="$("$python" -c 'import sys, tomllib
+print(f"Python {sys.version_info[0]}.{sys.version_info[1]}", *tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")')"
 if [ "$(cat .venv-site/tools 2>/dev/null)" != "$tools" ]; then
-  python3 -m venv .venv-site
-  .venv-site/bin/pip install --quiet "$tools"
+  "$python" -m venv --clear .venv-site
+  tail -n +2 <<< "$tools" > .venv-site/requirements
+  .venv-site/bin/pip install --quiet --requirement .venv-site/requirements
   echo "$tools" > .venv-site/tools
 fi
 rm -rf build/site
-"$python" tools/site/pages.py build/site/docs
+packages="$(.venv-site/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$packages" "$python" tools/site/pages.py build/site/docs
 NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet --config-file build/site/mkdocs.yml
 if grep -rlE '(src|<link[^>]* href)="https?:' build/site/html --include='*.html'; then
   echo "these pages ask for something from elsewhere" >&2

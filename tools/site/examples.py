@@ -4,14 +4,16 @@ examples/; else, for operators and for what tensors have, a call with sample inp
 A list is a file `NAMESPACE.txt`. Its lines `>>> x = ...` define samples that examples may use, and `name: code` is an
 example; ` ;; ` stands between its statements, and the value of the last one is shown. `name: ! code` has to raise.
 `name: cuda code` runs on a GPU, the one that tests/cuda emulates where there is no other; `name: two code` runs in two
-processes, whose number is `rank`, and the second is shown. `name: - why` says why there is none. A line that begins
-with # is a comment.
+processes, whose number is `rank`, and the second is shown. `name: needs PACKAGE code` imports a package that cresset
+does not: where it is missing, the page says so. `name: - why` says why there is none. A line that begins with # is a
+comment.
 """
 
 import ast
 import contextlib
 import doctest
 import enum
+import importlib.util
 import inspect
 import io
 import json
@@ -250,6 +252,11 @@ class Examples:
         if code is not None and code.startswith("- "):
             self.reasons[where] = code[2:]
             return None
+        if code is not None and code.startswith("needs "):
+            _, package, code = code.split(" ", 2)
+            if importlib.util.find_spec(package) is None:
+                self.reasons[where] = f"it needs {package}, which was not there when this page was made"
+                return None
         if code is not None and (place := code.partition(" ")[0]) in PLACES:
             shown, error = self.elsewhere[place][where]
             if error is not None:

@@ -1,5 +1,7 @@
 """The reference: a page for each namespace, with every public name of it, made from signatures and docstrings."""
 
+import enum
+import functools
 import importlib
 import inspect
 import os
@@ -24,7 +26,7 @@ NAMESPACES = [
             "nn.utils.prune nn.utils.stateless nn.parallel nn.attention nn.attention.bias "
             "nn.attention.flex_attention optim optim.lr_scheduler optim.swa_utils autograd autograd.forward_ad "
             "autograd.functional autograd.graph func linalg fft special signal.windows sparse nested masked amp "
-            "data distributions distributions.constraints distributions.transforms train metrics "
+            "utils.data distributions distributions.constraints distributions.transforms train metrics "
             "metrics.functional debug vision vision.transforms vision.transforms.functional vision.transforms.v2 "
             "vision.models vision.datasets vision.ops vision.io vision.utils serve export onnx jit fx compiler "
             "ao.quantization cuda cuda.memory backends backends.cuda backends.cudnn accelerator cpu distributed "
@@ -69,17 +71,49 @@ def public_names(space):
     return found
 
 
+class Words(str):
+    """A text that shows without quotation marks."""
+
+    __repr__ = str.__str__
+
+
+def default_of(value):
+    """A default as one would write it."""
+    if inspect.ismodule(value) or inspect.isroutine(value) or inspect.isclass(value):
+        return Words(value.__name__)
+    if isinstance(value, enum.Enum):
+        return Words(f"{type(value).__name__}.{value.name}")
+    if isinstance(value, functools.partial):
+        return Words(f"partial({default_of(value.func)}, {', '.join(f'{k}={v!r}' for k, v in value.keywords.items())})")
+    if type(value) is tuple:
+        return tuple(map(default_of, value))
+    return Words("...") if type(value).__repr__ is object.__repr__ else value
+
+
+def annotation_of(value):
+    """An annotation by the names that users know: `Sequence[int]`, not where it is at home."""
+    text = value if isinstance(value, str) else inspect.formatannotation(value)
+    return Words(re.sub(r"~(?=[A-Z])|\b(?:collections\.abc|typing|cresset(?:\.[a-z_]+)*)\.(?=[A-Z])", "", text))
+
+
 def signature_of(name, value):
     target = value.__init__ if inspect.isclass(value) else value
     try:
-        shown = str(inspect.signature(target))
+        signature = inspect.signature(target)
     except (TypeError, ValueError):
         return name if not callable(value) else f"{name}(...)"
-    shown = re.sub(r"\((self|cls)(, )?", "(", shown, count=1)
-    shown = re.sub(
-        r"'([\w.]+(?:\[[\w., |]*\])?(?: \| [\w.]+(?:\[[\w., |]*\])?)*)'", r"\1", shown
-    )  # annotations as text
-    return wrapped(name + re.sub(r" at 0x[0-9a-f]+", "", shown))
+    empty, parameters = inspect.Signature.empty, []
+    for given in signature.parameters.values():
+        if given.default is not empty:
+            if given.name.startswith("_"):
+                continue  # for us and for PyTorch's own code
+            given = given.replace(default=default_of(given.default))
+        if given.annotation is not empty:
+            given = given.replace(annotation=annotation_of(given.annotation))
+        parameters.append(given)
+    gives = signature.return_annotation
+    shown = str(inspect.Signature(parameters, return_annotation=empty if gives is empty else annotation_of(gives)))
+    return wrapped(name + re.sub(r"\((self|cls)(, )?", "(", shown, count=1))
 
 
 def wrapped(text, width=80):
@@ -165,13 +199,15 @@ def entry(shown, name, value, sources, level="##", example=None):
 
 
 def methods_of(kind):
-    """Public methods that a class has of its own."""
-    own = {}
+    """Public methods that a class has of its own; those of its bases (`forward`) only where it has words for them."""
+    own, inherited = {}, {name for base in kind.__mro__[1:] for name in vars(base)}
     for name, value in vars(kind).items():
         if not name.startswith("_") and (
             inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod, property))
         ):
-            own[name] = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+            value = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+            if value.__doc__ or name not in inherited:
+                own[name] = value
     return own
 
 
