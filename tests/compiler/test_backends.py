@@ -265,3 +265,21 @@ def test_a_class_of_tests_is_varied_by_patches():
     assert Fast.__name__ == "FastTestSetting" and not hasattr(Fast, "test_slow")
     result = unittest.defaultTestLoader.loadTestsFromTestCase(Fast).run(unittest.TestResult())
     assert result.testsRun == 2 and not result.failures and len(result.expectedFailures) == 1 and not Settings.fast
+
+
+@pytest.mark.parametrize("context", [cresset.no_grad, cresset.inference_mode, cresset.enable_grad])
+def test_what_was_read_before_it_is_written_is_written_once(context):
+    def by_index(a):
+        a[0] *= 2.0
+        return a * 2
+
+    def after_reading(a):
+        b = a + 1
+        a.mul_(2)
+        return a + b
+
+    for function, written in ((by_index, [2.0, 1.0]), (after_reading, [2.0, 2.0])):
+        x = cresset.ones(2)
+        with context():
+            result = cresset.compile(function, backend=lambda graph, inputs: graph)(x)
+            assert x.tolist() == written and result.equal(function(cresset.ones(2)))

@@ -16,10 +16,12 @@ from ..compiler.backends import register as register_backend
 from ..compiler.explaining import explain
 from ..compiler.fullgraph import graph_break
 from . import backends, config, eval_frame, exc, testing, utils
+from .eval_frame import is_dynamo_supported
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "backends", "config", "disable", "disallow_in_graph",
-    "eval_frame", "exc", "explain", "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "lookup_backend",
+    "eval_frame", "exc", "explain", "forbid_in_graph", "graph_break", "is_compiling",
+    "is_dynamo_supported", "list_backends", "lookup_backend",
     "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert",
     "register_backend", "reset", "run", "substitute_in_graph", "testing", "utils",
 ]  # fmt: skip

@@ -110,9 +110,9 @@ class Capture(OperatorMode):
 
     def before_write(self, target):
         """Keep what a write is about to change of tensors from outside, so that it can be put back."""
-        if not isinstance(target, cresset.Tensor) or any(id(target) in s.made for s in self.segments):
+        if not isinstance(target, cresset.Tensor) or self.made_here(target):
             base = getattr(target, "_base", None)
-            if base is None or any(id(base) in s.made for s in self.segments):
+            if base is None or self.made_here(base):
                 return
         base = target._base if target._base is not None else target
         if base.requires_grad and not base.is_leaf or target.requires_grad and cresset.is_grad_enabled():
@@ -120,6 +120,10 @@ class Capture(OperatorMode):
         elif id(base) not in self.written:
             with cresset._C.DisableTorchFunction():
                 self.written[id(base)] = (base, base.detach().clone())
+
+    def made_here(self, tensor):
+        """Whether a recorded call made a tensor; one from outside that a graph has read is known as well."""
+        return any(id(tensor) in s.made and all(given is not tensor for given in s.inputs) for s in self.segments)
 
     def record(self, func, name, args, kwargs, result):
         segment = self.segments[-1]
