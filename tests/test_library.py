@@ -272,9 +272,34 @@ def test_tags_that_promise_what_is_returned_are_held():
             pass
 
 
-def test_kernels_of_triton_and_of_aten_are_refused_in_words():
-    with pytest.raises(NotImplementedError, match="Triton cannot be compiled"):
-        library.triton_op("test_library::t", lambda x: x, mutates_args=())
+def test_an_operator_of_kernels_of_triton_launches_them():
+    class Kernel:  # as triton.jit makes them: kernel[grid](arguments)
+        def __getitem__(self, grid):
+            return lambda x, out, amount: out.copy_(x + amount).mul_(grid[0])
+
+    @library.triton_op("test_library::launched", mutates_args={})
+    def launched(x: torch.Tensor, amount: float) -> torch.Tensor:
+        out = torch.empty_like(x)
+        if x.device.type != "meta":
+            library.wrap_triton(Kernel())[(2,)](x, out, amount)
+        return out
+
+    def backward(ctx, grad):
+        return 2 * grad, None
+
+    x = torch.ones(3, requires_grad=True)
+    launched.register_autograd(backward)
+    y = launched(x, 1.0)
+    y.sum().backward()
+    assert y.tolist() == [4.0] * 3 and x.grad.tolist() == [2.0] * 3
+    assert launched(torch.ones(5, device="meta"), 1.0).shape == (5,)
+    launched.register_kernel("cpu")(lambda x, amount: x - amount)
+    assert torch.ops.test_library.launched(torch.ones(2), 1.0).tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="triton.jit"):
+        library.wrap_triton(lambda x: x)
+
+
+def test_kernels_of_aten_are_refused_in_words():
     with pytest.raises(NotImplementedError, match="cannot be replaced"):
         library.Library("aten", "IMPL").impl("add.Tensor", lambda a, b: a, "CPU")
 

@@ -64,6 +64,27 @@ def test_a_mode_sees_the_public_function():
     assert seen == [cresset.tensor_split]
 
 
+def test_a_mode_sees_tensors_made_of_data_and_may_place_them_elsewhere():
+    seen = []
+
+    class Elsewhere(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = dict(kwargs or {})
+            seen.append((func, types, dict(kwargs)))
+            kwargs.setdefault("dtype", cresset.float64)
+            return func(*args, **kwargs)
+
+    with Elsewhere():
+        made = cresset.tensor([1, 2]), cresset.as_tensor([1, 2]), cresset.asarray([1, 2], copy=True)
+        kept = cresset.tensor([1], dtype=cresset.int8, requires_grad=False)
+    assert [t.dtype for t in made] == [cresset.float64] * 3 and kept.dtype == cresset.int8
+    assert seen[:3] == [
+        (cresset.tensor, (), {}),
+        (cresset.as_tensor, (), {}),
+        (cresset.asarray, (), {"copy": True}),
+    ]
+
+
 def test_without_overrides_it_is_the_function():
     assert cresset.diag_embed(cresset.ones(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert cresset.diag_embed.__name__ == "diag_embed"

@@ -146,7 +146,12 @@ _OF_SUBPACKAGES = {
     **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),
     "Future": "futures", "classes": "_classes", "StorageBase": "_native",
     "GradScaler": "amp", "ScriptModule": "jit", "Tag": "ops.tags",
-    **dict.fromkeys(["FunctionSchema", "Node", "Value"], "graph"),
+    **dict.fromkeys(
+        ["AnyType", "BoolType", "ComplexType", "DeviceObjType", "DictType", "FloatType", "FunctionSchema",
+            "FutureType", "IntType", "ListType", "Node", "NoneType", "NumberType", "OptionalType", "RRefType",
+         "StringType", "TensorType", "TupleType", "UnionType", "Value"],
+        "graph",
+    ),
     "compile": "compiler", "_disable_dynamo": "compiler",
 }  # fmt: skip
 

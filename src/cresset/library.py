@@ -11,7 +11,7 @@ What does the work stands in cresset/_library.
 """
 
 from ._library.checking import OpCheckError, opcheck
-from ._library.custom_ops import CustomOpDef, custom_op
+from ._library.custom_ops import CustomOpDef, custom_op, triton_op, wrap_triton
 from ._library.infer_schema import infer_schema
 from ._library.operator import OpOverload
 from ._library.registration import (
@@ -28,8 +28,6 @@ from ._library.registration import (
     register_kernel,
     register_torch_dispatch,
     register_vmap,
-    triton_op,
-    wrap_triton,
 )
 from ._library.registration import scoped_library as _scoped_library
 

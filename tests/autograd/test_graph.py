@@ -307,3 +307,25 @@ def test_an_edge_names_a_result_that_is_there(number):
         cresset.autograd.backward(edge, cresset.ones(2))
     with pytest.raises(IndexError, match=f"no result {number}"):
         cresset.autograd.grad((x * 2).sum(), edge)
+
+
+def test_a_budget_for_what_a_region_keeps():
+    """All of it, or an error that says what to do instead."""
+    who = "torch.autograd.graph.region_activation_memory_budget"
+
+    @cresset.compile
+    def run(x, budget):
+        with graph.region_activation_memory_budget(budget):
+            return (x.exp() * x).sum()
+
+    x = leaf(1.0, 2.0)
+    run(x, 1.0).backward()
+    assert x.grad.allclose(x.exp() * (1 + x))
+    with pytest.raises(NotImplementedError, match="a budget of 0.5 is not supported.*torch.utils.checkpoint"):
+        run(x, 0.5)
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 1.5"):
+        run(x, 1.5)
+    with pytest.raises(TypeError, match="expects a float, got bool"):
+        run(x, True)
+    with pytest.raises(RuntimeError, match=f"^{who} can only be used inside a torch.compile region"):
+        graph.region_activation_memory_budget(1.0)

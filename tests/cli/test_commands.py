@@ -55,6 +55,8 @@ def test_version(capsys):
         (["train", "digits", "--epochs", "0"], "whole number above zero, got '0'"),
         (["train", "cats"], "invalid choice: 'cats'"),
         (["inspect"], "required: FILE"),
+        (["run"], "required: SCRIPT\n"),
+        (["train", "digits", "--lr", "1"], "cresset train digits: error: unrecognized arguments: --lr 1"),
     ],
 )
 def test_a_bad_argument_has_status_2(arguments, words, capsys):

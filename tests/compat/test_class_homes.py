@@ -21,6 +21,8 @@ ELSEWHERE = {
     "LinAlgError", "Node", "ScriptModule", "Value",
     "OpOverload", "ProfilerActivity", "SDPBackend", "StorageType",
     "tqdm",
+    "AnyType", "BoolType", "ComplexType", "DeviceObjType", "DictType", "FloatType", "FutureType", "IntType", "ListType",
+    "NoneType", "NumberType", "OptionalType", "RRefType", "StringType", "TensorType", "TupleType", "UnionType",
 }  # fmt: skip
 
 

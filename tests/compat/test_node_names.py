@@ -77,3 +77,33 @@ def test_nodes_have_pytorchs_names(op):
     else:
         for theirs, our in pairs:
             assert our == theirs
+
+
+CELLS = [("LSTMCell", {}), ("GRUCell", {}), ("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"})]
+NETWORKS = [
+    (kind, options)
+    for kind in ("LSTM", "GRU", "RNN")
+    for options in ({}, {"batch_first": True}, {"bidirectional": True}, {"num_layers": 2},
+                    {"batch_first": True, "bidirectional": True})
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, options", CELLS + NETWORKS, ids=str)
+def test_recurrent_layers_have_pytorchs_names(kind, options):
+    def of(lib):
+        result = getattr(lib.nn, kind)(3, 4, **options)(lib.ones(*([2, 3] if "Cell" in kind else [5, 2, 3])))
+        return names(result, lib.Tensor)
+
+    theirs = of(torch)
+    if kind == "LSTMCell":
+        theirs[1] = theirs[0]  # h and c come from one node here
+    assert of(cresset) == theirs
+
+
+def test_packed_sequences_have_pytorchs_names():
+    def of(lib):
+        packed = lib.nn.utils.rnn.pack_padded_sequence(lib.ones(5, 2, 3), [5, 3])
+        output, final = lib.nn.LSTM(3, 4)(packed)
+        return names([output.data, *final], lib.Tensor)
+
+    assert of(cresset) == of(torch)

@@ -541,8 +541,8 @@ class TestLoadersThatStandInForOurs:
 
     NAMES = (
         "dataset", "_dataset_kind", "_IterableDataset_len_called", "_auto_collation", "drop_last", "_index_sampler",
-        "num_workers", "pin_memory", "timeout", "collate_fn", "sampler",
-        "generator", "worker_init_fn", "prefetch_factor", "multiprocessing_context", "persistent_workers", "in_order",
+        "num_workers", "pin_memory", "timeout", "collate_fn", "generator",
+        "worker_init_fn", "prefetch_factor", "multiprocessing_context", "persistent_workers", "in_order",
     )  # fmt: skip
 
     def stand_in(self, **settings):

@@ -173,6 +173,39 @@ def test_operators_that_pytorch_makes_of_one_other_are_seen_as_that_one(call, se
         assert mine.tolist() == plain.tolist()
 
 
+@pytest.mark.parametrize(
+    ("shape", "bias", "seen"),
+    [
+        ((4, 3), True, ["t", "addmm"]),
+        ((2, 4, 3), True, ["t", "view", "addmm", "view"]),
+        ((3,), True, ["t", "view", "addmm", "view"]),
+        ((4, 3), False, ["t", "mm"]),
+        ((2, 4, 3), False, ["t", "view", "mm", "_unsafe_view"]),
+        ((3,), False, ["t", "unsqueeze", "mm", "squeeze_"]),
+        ((0, 3), True, ["t", "addmm"]),
+    ],
+)
+def test_a_layers_product_is_seen_as_the_products_of_matrices_that_pytorch_makes_of_it(shape, bias, seen):
+    """Programs that count operations know those, and not `linear`."""
+    x, weight = torch.randn(shape, requires_grad=True), torch.randn(5, 3, requires_grad=True)
+    offset = torch.randn(5) if bias else None
+    with Log() as log:
+        y = torch.nn.functional.linear(x, weight, offset)
+    assert sorted(log.lines) == sorted(f"aten.{name}.{'dim' if name == 'squeeze_' else 'default'}" for name in seen)
+    expected = torch.nn.functional.linear(x, weight, offset)
+    assert torch.allclose(y, expected) and y.stride() == expected.stride()
+    (got,) = torch.autograd.grad(y.sum(), weight)
+    assert torch.allclose(got, torch.autograd.grad(expected.sum(), weight)[0])
+
+
+def test_products_of_stacks_are_seen_as_one_of_matrices():
+    a, b = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 5, 6)
+    with Log() as log:
+        product = a @ b
+    seen = ["expand", "view", "expand", "view", "bmm", "_unsafe_view"]
+    assert log.lines == [f"aten.{name}.default" for name in seen] and torch.allclose(product, a.matmul(b))
+
+
 def test_a_spread_is_seen_with_the_arguments_of_its_one_form():
     calls = []
 

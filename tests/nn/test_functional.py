@@ -308,6 +308,31 @@ class TestBlocksOfAttention:
         with pytest.raises(TypeError, match="unexpected keyword argument"):
             create_block_mask(causal, None, None, 256, 256, nonsense=1)
 
+    @pytest.mark.parametrize("sizes", [(None, None, 300, 200), (2, 3, 129, 64), (1, 1, 64, 1), (1, 2, 0, 64)])
+    def test_a_mask_is_asked_for_some_rows_of_blocks_at_a_time(self, monkeypatch, sizes):
+        from cresset.nn.attention import flex_attention
+
+        asked = []
+
+        def near(b, h, q, kv):
+            asked.append(q.numel() * kv.numel() * b.numel() * h.numel())
+            return (q + b - kv).abs() < 40 + h
+
+        whole = flex_attention.create_block_mask(near, *sizes, BLOCK_SIZE=(32, 16))
+        assert len(asked) == 1
+        monkeypatch.setattr(flex_attention, "_AT_ONCE", 1 << 15)
+        asked.clear()
+        parts = flex_attention.create_block_mask(near, *sizes, BLOCK_SIZE=(32, 16))
+        assert max(asked) <= 1 << 15 and (len(asked) > 1) == (max(sizes[2:]) > 64)
+        for name in ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_indices"):
+            assert getattr(parts, name).equal(getattr(whole, name)), name
+
+    def test_a_score_function_is_no_mask(self):
+        from cresset.nn.attention.flex_attention import create_block_mask
+
+        with pytest.raises(AssertionError, match="requires a mask_mod function"):
+            create_block_mask(lambda score, b, h, q, kv: score, None, None, 8, 8)
+
     @pytest.mark.parametrize("longest", [(1, 2), (2, 1)])
     def test_the_longest_sequence_is_no_longer_than_said(self, longest):
         x, starts = cresset.ones(3, 1, 4), cresset.tensor([0, 1, 3], dtype=cresset.int32)

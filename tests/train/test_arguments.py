@@ -170,3 +170,11 @@ def test_what_gives_no_batches_is_refused_with_a_sentence(change, kind, words):
 def test_a_name_far_from_all_lists_them_up_to_a_whole_word():
     with pytest.raises(ValueError, match=r"no loss named 'quux'; there are binary_cross_entropy, .*, \[...\]$"):
         fit(nn.Linear(1, 1), "quux", "sgd")
+
+
+@pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("run", [fit, train.evaluate], ids=["fit", "evaluate"])
+def test_a_gpu_that_is_not_there_is_said_in_a_sentence(run):
+    arguments = (nn.Linear(1, 1), F.mse_loss, "sgd") if run is fit else (nn.Linear(1, 1), BATCHES, "mse")
+    with pytest.raises(RuntimeError, match="^(fit|evaluate): device 'cuda:0': there is no GPU that"):
+        run(*arguments, device="cuda:0")

@@ -10,7 +10,7 @@ import pytest
 
 from cresset import cli, train
 from cresset.train.records import Records
-from cresset.train.report import Scale, charts_of
+from cresset.train.report import Curve, Scale, chart, charts_of
 
 
 def write(path, lines):
@@ -84,6 +84,13 @@ def test_ticks_lie_within_the_range(low, high, is_log):
     ticks = scale.ticks()
     assert 2 <= len(ticks) <= 8 and len(set(ticks)) == len(ticks)
     assert all(-1e-6 <= scale(tick) <= 100 + 1e-6 for tick in ticks)
+
+
+def test_the_ticks_of_an_axis_are_written_in_one_way():
+    """0.0011 above 9.5e−4 would have to be read twice."""
+    drawn = chart("learning rate", [Curve("rate", "train", [(1, 0.001), (9, 0.001)])], 9)
+    ticks = re.findall(r'text-anchor="end">(.*?)</text>', drawn)
+    assert ticks == ["0.0009", "0.00095", "0.001", "0.00105", "0.0011"]
 
 
 def test_a_report_needs_a_record(tmp_path):

@@ -57,9 +57,10 @@ _LATER = {
 }  # fmt: skip
 # TorchScript's graphs and types.
 _LATER |= dict.fromkeys(
-    ["AnyType", "Argument", "Block", "BoolType", "ClassType", "DictType", "EnumType", "FloatType", "FunctionSchema",
-        "Graph", "IntType", "ListType", "Node", "NoneType",
-     "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "Type", "UnionType", "Use", "Value"],
+    ["AnyType", "Argument", "Block", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType",
+        "FloatType", "FunctionSchema", "FutureType", "Graph", "IntType", "InterfaceType", "ListType", "Node",
+     "NoneType", "NumberType", "OptionalType", "RRefType", "StringType", "TensorType", "TupleType", "Type",
+     "UnionType", "Use", "Value"],
     "graph",
 )  # fmt: skip
 _LATER |= {
@@ -89,9 +90,16 @@ def __getattr__(name):
 
 
 def _get_tracing_state():
-    """Something true while torch.jit.trace records this thread's calls, None otherwise."""
+    """What records this thread's calls for torch.jit.trace, None if nothing does. Its `push_scope` and `pop_scope`
+    name what is recorded in between.
+    """
     jit = _sys.modules.get(__package__.partition(".")[0] + ".jit")
-    return True if jit is not None and jit.is_tracing() else None
+    return jit._state.tracing() if jit is not None else None
+
+
+def _cuda_getCurrentRawStream(device):
+    """The address of a device's current stream. Triton asks for it at every launch: nothing is made on the way."""
+    return _native.cuda.current_stream(device)
 
 
 _logged = set()

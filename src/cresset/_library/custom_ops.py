@@ -133,6 +133,38 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     return make if fn is None else make(fn)
 
 
+def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+    """Make an operator of a function that launches kernels of Triton, each through `wrap_triton`, or calls operators.
+    On the meta device and for shapes the function itself runs, unless `register_fake` says otherwise.
+
+    Args:
+        name, mutates_args, schema: as in `custom_op`.
+
+    >>> @cresset.library.triton_op("example_triton::twice", mutates_args=())
+    ... def twice(x: cresset.Tensor) -> cresset.Tensor:
+    ...     return 2 * x
+    >>> twice(cresset.ones(2))
+    tensor([2., 2.])
+    """
+
+    def make(function):
+        made = custom_op(name, function, mutates_args=mutates_args, schema=schema)
+        made.register_fake(function)
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def wrap_triton(triton_kernel, /):
+    """A kernel of Triton, to be launched in a `triton_op`: the kernel itself, since nothing here looks into it."""
+    if not hasattr(triton_kernel, "__getitem__"):
+        raise RuntimeError(
+            "wrap_triton only works on functions annotated with triton.jit or triton.autotune, "
+            f"not on {type(triton_kernel).__name__}"
+        )
+    return triton_kernel
+
+
 def _check_written(schema, written):
     marked = {argument.name for argument in schema.arguments if argument.is_written}
     if marked != written:

@@ -522,19 +522,6 @@ def scoped_library(*args, **kwargs):
         library._destroy()
 
 
-def triton_op(name, fn=None, /, *, mutates_args, schema=None):
-    """Refused: an operator of Triton kernels, for which there is no compiler here."""
-    raise NotImplementedError(
-        f"triton_op: {name}: kernels of Triton cannot be compiled here; write the operator with "
-        "torch.library.custom_op, of operators or of a kernel of torch.utils.cpp_extension"
-    )
-
-
-def wrap_triton(triton_kernel, /):
-    """Refused: a kernel of Triton, for which there is no compiler here."""
-    raise NotImplementedError("wrap_triton: kernels of Triton cannot be compiled here; see torch.library.triton_op")
-
-
 def fallthrough_kernel():
     """What PyTorch passes to Library.impl to skip a dispatch key, of which there are none here."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")

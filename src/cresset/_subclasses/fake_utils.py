@@ -1,9 +1,12 @@
-"""Which results share memory: what a check of fake tensors asks of them and of real ones."""
+"""What goes from real tensors to fake ones, and which results share memory: a check of fake tensors asks both."""
+
+import functools
+import itertools
 
 from .. import _native
 from ..pytree import tree_leaves
 
-__all__ = ["output_alias_each_other", "outputs_alias_inputs", "outputs_are_inputs"]
+__all__ = ["faked", "output_alias_each_other", "outputs_alias_inputs", "outputs_are_inputs"]
 
 
 def _storages(tree):
@@ -32,3 +35,22 @@ def output_alias_each_other(outputs):
     """Whether two tensors of `outputs` share their memory."""
     found = _storages(outputs)
     return len(set(found)) < len(found)
+
+
+def faked(value, mode):
+    """What a graph reads, in a fake mode: a tensor's fake form; of a module, what it does with fake parameters."""
+    if isinstance(value, _native.Tensor):
+        return mode.from_tensor(value, static_shapes=True)
+    if not hasattr(value, "named_parameters"):
+        return value
+    from ..func import functional_call
+
+    held = {
+        name: mode.from_tensor(tensor, static_shapes=True)
+        for name, tensor in itertools.chain(value.named_parameters(), value.named_buffers())
+    }
+    return functools.partial(_called, functional_call, value, held) if held else value
+
+
+def _called(functional_call, module, held, *args, **kwargs):
+    return functional_call(module, held, args, kwargs)

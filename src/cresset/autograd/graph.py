@@ -19,6 +19,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -349,3 +350,37 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return hook
 
     return MultiGradHandle(t.register_hook(hook_for(place)) for place, t in enumerate(tensors))
+
+
+# ---- what a compiled region keeps
+
+
+def region_activation_memory_budget(budget):
+    """Within a compiled region: keep at most this part of the activations for backward, and compute the others again.
+
+    Args:
+        budget: 1.0 keeps what backward reads, as without it. Less is not supported: `torch.utils.checkpoint` computes
+            again what is in it.
+
+    >>> @cresset.compile
+    ... def double(x):
+    ...     with region_activation_memory_budget(1.0):
+    ...         return 2 * x
+    >>> double(cresset.ones(2))
+    tensor([2., 2.])
+    """
+    who = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{who}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{who}: must be in [0, 1], got {budget}")
+    from ..compiler import is_compiling  # upward: is there a region?
+
+    if not is_compiling():
+        raise RuntimeError(f"{who} can only be used inside a torch.compile region; it has no effect in eager mode.")
+    if budget < 1:
+        raise NotImplementedError(
+            f"{who}: a budget of {budget} is not supported: all that backward reads is kept. torch.utils.checkpoint "
+            "computes it again"
+        )
+    return contextlib.nullcontext()

@@ -50,8 +50,18 @@ def rate(text):
     return text
 
 
+class Parser(argparse.ArgumentParser):
+    """A command's arguments. One that it does not know is told with its own usage, not with that of `cresset`."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def make_parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cresset",
         description="Deep learning with PyTorch's API. Start with: cresset train digits",
         epilog=(
@@ -114,7 +124,7 @@ def add_program(command):
         "-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m"
     )
     command.add_argument("script", metavar="SCRIPT")
-    command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+    command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER).required = False
 
 
 def add_profile(commands):

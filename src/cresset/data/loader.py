@@ -326,12 +326,13 @@ class _Start:
 
     @staticmethod
     def take(loader):
-        sampler = getattr(loader.sampler, "generator", None)
+        order = getattr(loader, "sampler", None)  # a stand-in has the _index_sampler alone
+        sampler = getattr(order, "generator", None)
         state = {
             "global": cresset.get_rng_state(),
             "generator": loader.generator.get_state() if loader.generator is not None else None,
             "sampler": sampler.get_state() if sampler is not None and sampler is not loader.generator else None,
-            "sampler_epoch": getattr(loader.sampler, "epoch", None),
+            "sampler_epoch": getattr(order, "epoch", None),
         }
         return state
 

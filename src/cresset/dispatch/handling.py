@@ -103,6 +103,11 @@ def give(func, args, kwargs):
     )
 
 
+def give_or_run(func, args, kwargs):
+    """The same, or `func(*args, **kwargs)` where nobody is responsible."""
+    return give(func, args, kwargs) if _modes.stack or _asked(args, kwargs) else func(*args, **kwargs)
+
+
 def _rule(func, kind):
     """What was registered for an operator and a class or mode, by torch.library.register_torch_dispatch."""
     return getattr(func, "_dispatch_rules", {}).get(kind)

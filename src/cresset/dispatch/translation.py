@@ -19,6 +19,8 @@ def aten_call(name, args, out=None):
     base = name.partition(".")[0]
     if out is not None:
         return _with_out(name, base, args, out)
+    if base in _SEVERAL:
+        return None
     found = _find(name, base, args)
     if found is None:
         if base in definitions and not base.endswith("_"):
@@ -76,14 +78,6 @@ def _named(name, args):
         else:
             places.append(value)
     return tuple(places), words
-
-
-def _matmul(a, b):
-    """The product by the ranks of its operands, as PyTorch takes it apart."""
-    found = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm", (3, 3): "bmm"}.get((a.dim(), b.dim()), "matmul")
-    if found == "bmm" and a.shape[0] != b.shape[0]:
-        found = "matmul"
-    return found, (a, b), {}
 
 
 def _softmax(name):
@@ -157,7 +151,6 @@ def _power(aten, exponent):
 # Operators of ours that PyTorch takes apart before a handler sees them, into one other: name -> (aten's name, args,
 # kwargs) of the arguments.
 _APART = {
-    "matmul": _matmul,
     "softmax": _softmax("_softmax"),
     "log_softmax": _softmax("_log_softmax"),
     **{f"conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
@@ -166,6 +159,8 @@ _APART = {
     "reshape": _reshape,
     **{f"{name}{end}": _power(f"pow{end}", exponent) for name, exponent in POWERS.items() for end in ("", "_")},
 }
+# The same into several others (fx/experimental/composites.py).
+_SEVERAL = ("linear", "matmul")
 _SPREADS = ("var", "std", "var_mean", "std_mean")
 
 
@@ -305,6 +300,12 @@ def made_of_others(name, args, out):
     base = name.partition(".")[0]
     if out is None and base in ("div", "true_divide"):  # of a number by a tensor
         return _operators["mul"](_operators["reciprocal"](args[1]), args[0])
+    if out is None and base in _SEVERAL:
+        from .handling import without_modes  # which asks this module
+
+        with without_modes():  # what a module makes when it is loaded is nothing that a mode sees
+            from ..fx.experimental import composites  # upward: what make_fx writes them with
+        return composites.called(base, *_given(name, args))
     if out is None:
         formula = next(iter(formulas.definition(base)._formulas.values()))
         return formula(*args)

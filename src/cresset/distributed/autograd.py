@@ -1,7 +1,12 @@
 """torch.distributed.autograd: gradients through functions in other processes. cresset does not have it, and says so
 where it is asked for: values that torch.distributed.rpc brings begin new graphs."""
 
-__all__ = ["backward", "context", "get_gradients"]
+__all__ = ["backward", "context", "get_gradients", "is_available"]
+
+
+def is_available():
+    """Whether gradients travel through rpc; they do not."""
+    return False
 
 
 def _refuse(what):

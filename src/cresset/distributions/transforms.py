@@ -122,6 +122,10 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x):
+    return _inside_unit_interval(cresset.sigmoid(x))
+
+
 class SigmoidTransform(_Elementwise):
     """y = 1 / (1 + exp(-x)), kept inside the open interval.
 
@@ -132,7 +136,7 @@ class SigmoidTransform(_Elementwise):
     codomain = constraints.unit_interval
 
     def _call(self, x):
-        return _inside_unit_interval(cresset.sigmoid(x))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y):
         y = _inside_unit_interval(y)

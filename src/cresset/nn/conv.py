@@ -1,6 +1,7 @@
 """Convolution layers, also transposed and lazy, for one, two and three spatial dimensions."""
 
 import math
+import warnings
 
 import cresset
 
@@ -231,6 +232,18 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(output_size, smallest, strict=True)]
 
 
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """The former name of the base of transposed convolutions, which packages look for."""
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            "`_ConvTransposeMixin` is a deprecated internal class. Please consider using public APIs.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
+
+
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of signals, (N, C, L) or (C, L)."""
 
@@ -253,7 +266,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     _dimensions, _convolve = 3, staticmethod(F.conv_transpose3d)
 
 
-class _LazyConvNd(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution that learns `in_channels` from its first input."""
 
     def _forget_shapes(self, out_channels, bias, device, dtype):
@@ -283,7 +296,7 @@ class _LazyConvNd(LazyModuleMixin):
             self.reset_parameters()
 
 
-class _LazyConv(_LazyConvNd):
+class _LazyConv(_LazyConvXdMixin):
     def __init__(
         self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
         device=None,
@@ -293,7 +306,7 @@ class _LazyConv(_LazyConvNd):
         self._forget_shapes(out_channels, bias, device, dtype)
 
 
-class _LazyConvTranspose(_LazyConvNd):
+class _LazyConvTranspose(_LazyConvXdMixin):
     def __init__(
         self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
         padding_mode="zeros", device=None, dtype=None,

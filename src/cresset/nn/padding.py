@@ -98,43 +98,51 @@ class ZeroPad3d(ConstantPad3d):
         return f"{self.padding}"
 
 
-class ReflectionPad1d(_Pad):
+class _ReflectionPadNd(_Pad):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     """Pad the last dimension by its mirror image."""
 
-    _dimensions, _mode = 1, "reflect"
+    _dimensions = 1
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pad the last two dimensions by their mirror image."""
 
-    _dimensions, _mode = 2, "reflect"
+    _dimensions = 2
 
 
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pad the last three dimensions by their mirror image."""
 
-    _dimensions, _mode = 3, "reflect"
+    _dimensions = 3
 
 
-class ReplicationPad1d(_Pad):
+class _ReplicationPadNd(_Pad):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """Pad the last dimension by repeating its ends."""
 
-    _dimensions, _mode = 1, "replicate"
+    _dimensions = 1
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pad the last two dimensions by repeating their ends."""
 
-    _dimensions, _mode = 2, "replicate"
+    _dimensions = 2
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pad the last three dimensions by repeating their ends."""
 
-    _dimensions, _mode = 3, "replicate"
+    _dimensions = 3
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     _mode = "circular"
 
     def _check_input_dim(self, input):
@@ -143,19 +151,19 @@ class _CircularPad(_Pad):
             raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pad the last dimension as if it were a circle."""
 
     _dimensions = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pad the last two dimensions as if they were circles."""
 
     _dimensions = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pad the last three dimensions as if they were circles."""
 
     _dimensions = 3

@@ -27,6 +27,9 @@ class AliasInfo(NamedTuple):
     is_write: bool
 
 
+_SIZED = re.compile(r"\w+\[(\d+)\]")
+
+
 @dataclass
 class Argument:
     """A parameter or result of a schema."""
@@ -79,9 +82,11 @@ class Argument:
 
     @property
     def default_value(self):
-        """The default; of a dtype its number."""
+        """The default; of a dtype its number, of a list of so many numbers (`int[2] padding=0`) all of them."""
         if "ScalarType" not in self.type:
-            return self.default
+            sized = _SIZED.match(self.text)
+            alone = sized is not None and isinstance(self.default, (bool, int, float))
+            return [self.default] * int(sized[1]) if alone else self.default
         from ..graph.scalar_types import NUMBERS  # upward: who reads a schema as PyTorch's does asks for numbers
 
         return NUMBERS.get(self.default, self.default)
@@ -347,6 +352,10 @@ class OpOverload:
     @property
     def _name(self):
         return self.name()
+
+    @property
+    def _overloadpacket(self):
+        return self.overloadpacket
 
     @property
     def is_view(self):

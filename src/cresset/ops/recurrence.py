@@ -12,6 +12,7 @@ import itertools
 
 import cresset
 
+from .._native import name_node
 from . import autocast
 from .registry import function, onnx, operator
 
@@ -89,6 +90,11 @@ def _share(input, weight, bias, size, which):
     return cresset.linear(input, weight, bias)
 
 
+# What PyTorch calls the nodes of the next state (of an LSTM's, which is one node here, that of h).
+_CELL_NODES = {"LSTM": "MulBackward0", "GRU": "AddBackward0", "RNN_TANH": "TanhBackward0", "RNN_RELU": "ReluBackward0"}
+_FUSED_NODES = {"LSTM": "ThnnFusedLstmCellBackward0", "GRU": "ThnnFusedGruCellBackward0"}  # on CUDA
+
+
 def _cell(mode, input, state, w_ih, w_hh, b_ih, b_hh):
     """The next state of one step for a batch."""
     if input.ndim == 2 and state[0].ndim == 2 and _is_native(input, *state, w_ih, w_hh, b_ih, b_hh):
@@ -96,7 +102,8 @@ def _cell(mode, input, state, w_ih, w_hh, b_ih, b_hh):
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
         if state[0].size(1) != w_hh.size(1):
             raise RuntimeError(f"hidden has inconsistent hidden_size: got {state[0].size(1)}, expected {w_hh.size(1)}")
-        return _native_layer(mode, input.unsqueeze(0), (), state, (w_ih, w_hh, b_ih, b_hh, None), False)[1]
+        following = _native_layer(mode, input.unsqueeze(0), (), state, (w_ih, w_hh, b_ih, b_hh, None), False)[1]
+        return name_node(following, (_FUSED_NODES if input.is_cuda and mode in _FUSED_NODES else _CELL_NODES)[mode])
     step = _step(mode, (w_hh, b_hh, None))
     return step(_share(input, w_ih, b_ih, "input_size", "input"), state)
 
@@ -307,8 +314,16 @@ def _network(mode, data, batch_sizes, state, weights, dropout=0.0, train=False, 
         if dropout and train and first + directions < len(weights):
             data = cresset.dropout(data, dropout, train)
     if len(finals) == 1:
-        return data, tuple(f.unsqueeze(0) for f in finals[0])
-    return data, tuple(cresset.stack([f[k] for f in finals]) for k in range(len(state)))
+        final = name_node(tuple(f.unsqueeze(0) for f in finals[0]), "StackBackward0")
+    else:
+        final = tuple(cresset.stack([f[k] for f in finals]) for k in range(len(state)))
+    if data.is_cuda:
+        name_node((data, *final), "CudnnRnnBackward0")
+    elif batch_sizes:
+        name_node(data, "CatBackward0")
+    elif directions == 1:
+        name_node(data, "MkldnnRnnLayerBackward0" if mode == "LSTM" else "StackBackward0")
+    return data, final
 
 
 _NETWORKS = {mode.lower(): functools.partial(_network, mode) for mode in _MODES}
@@ -348,7 +363,11 @@ def _call(mode, name, packed, args):
     projects = mode == "LSTM" and state[0].size(-1) != state[1].size(-1)
     weights = _grouped(name, list(params), has_biases, num_layers, bidirectional, projects)
     output, final = network(mode, data, sizes, state, weights, dropout, train, bidirectional)
-    return (output.transpose(0, 1) if batch_first else output), *final
+    if batch_first:
+        output = output.transpose(0, 1)
+        if mode != "LSTM" and not output.is_cuda:
+            name_node(output, "TransposeBackward1")
+    return output, *final
 
 
 _NAMES = ("input", "hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first")

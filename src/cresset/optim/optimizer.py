@@ -12,6 +12,7 @@ import cresset
 
 from ..autograd.hooks import RemovableHandle
 from ..nn.parameter import forget_gradients
+from ..utils import _foreach_utils
 
 # What may be given as `params`, for annotations.
 ParamsT: TypeAlias = Iterable[cresset.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, cresset.Tensor]]
@@ -104,6 +105,11 @@ class Optimizer:
         step = cls.__dict__.get("step")
         if step is not None and not getattr(step, "hooked", False):
             cls.step = _with_hooks(step)
+
+    def _patch_step_function(self):
+        """Let hooks and profiler see a `step` that the class was given later; the others do from the start."""
+        if not getattr(type(self).step, "hooked", False):
+            type(self).step = _with_hooks(type(self).step)
 
     def __init__(self, params, defaults):
         self.defaults = defaults
@@ -290,20 +296,8 @@ class Optimizer:
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
-        """Lists that belong together, split by the device and dtype of the first's tensors: {(device, dtype): (lists,
-        places)}.
-
-        Args:
-            with_indices: say at which places the tensors stood; the places are [] without.
-        """
-        found = {}
-        for place, row in enumerate(zip(*tensorlistlist, strict=True)):
-            lists, places = found.setdefault((row[0].device, row[0].dtype), ([[] for _ in tensorlistlist], []))
-            for column, tensor in zip(lists, row, strict=True):
-                column.append(tensor)
-            if with_indices:
-                places.append(place)
-        return found
+        """`torch.utils._foreach_utils._group_tensors_by_device_and_dtype`, for optimizers of one's own."""
+        return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
 
 def _get_capturable_supported_devices(supports_xla=True):

@@ -17,6 +17,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     tensor([[1., 2.],
             [3., 4.]])
     """
+    if _native.has_torch_function(()) and _mode_sees_data():
+        return _by_mode(tensor, data, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -31,6 +33,20 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if pin_memory:
         made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
+
+
+def _mode_sees_data():
+    """Whether the mode that watches is a program's: recorders take tensors made of data as they are."""
+    return _native.function_modes()[-1]._sees_attributes
+
+
+def _by_mode(function, data, **named):
+    """The call as a TorchFunctionMode sees it: with the arguments that are not the defaults. The data are not asked."""
+    from ..overrides import handle_torch_function  # upward: there is a mode
+
+    defaults = function.__kwdefaults__ or {}
+    given = {name: value for name, value in named.items() if value is not defaults.get(name)}
+    return handle_torch_function(function, (), data, **given)
 
 
 def from_numpy(ndarray):
@@ -54,6 +70,8 @@ def from_numpy(ndarray):
 
 def as_tensor(data, dtype=None, device=None):
     """`data` as a tensor, sharing memory where that is possible."""
+    if _native.has_torch_function(()) and _mode_sees_data():
+        return _by_mode(as_tensor, data, dtype=dtype, device=device)
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype)
     if hasattr(data, "__array_interface__") and hasattr(data, "flags"):
@@ -95,6 +113,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         copy: whether the memory must be new (True) or `obj`'s (False); by default it is `obj`'s where it can be.
         requires_grad: by default that of `obj`; False: without its history.
     """
+    if _native.has_torch_function(()) and _mode_sees_data():
+        return _by_mode(asarray, obj, dtype=dtype, device=device, copy=copy, requires_grad=requires_grad)
     if isinstance(obj, Tensor):
         made = obj
     elif is_storage(obj):

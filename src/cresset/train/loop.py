@@ -125,10 +125,16 @@ def _precision(amp, device):
     return cresset.amp.autocast(device.type, dtype=dtype), scaler
 
 
-def _device_of(model, device):
+def _device_of(who, model, device):
     if device is not None:
+        device = cresset.device(device)
+        if device.type == "cuda" and not cresset.cuda.is_available():
+            raise RuntimeError(
+                f"{who}: device {str(device)!r}: there is no GPU that can be used; `cresset doctor` says why. Leave "
+                "device away to compute where the model is"
+            )
         model.to(device)
-        return cresset.device(device)
+        return device
     first = next(itertools.chain(model.parameters(), model.buffers()), None)
     return cresset.device("cpu") if first is None else first.device
 
@@ -180,7 +186,7 @@ def evaluate(model, loader, loss=None, *, step=None, metrics=None, device=None, 
     """
     check_model(model, "evaluate")
     check_loader(loader, "loader")
-    device = _device_of(model, device)
+    device = _device_of("evaluate", model, device)
     return _evaluate(
         model, loader, step_of(model, as_loss(loss), step), as_metrics(metrics), device, _precision(amp, device)[0]
     )
@@ -290,7 +296,7 @@ def fit(
         raise ValueError(
             "fit: metrics are of the validation, which is not given; use train_metrics for the training batches"
         )
-    device = _device_of(model, device)
+    device = _device_of("fit", model, device)
     region, scaler = _precision(amp, device)
     run = Run(model, optimizer, scheduler, scaler, None if folder is None else os.fspath(folder))
     trainer = _Trainer(

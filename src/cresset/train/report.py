@@ -138,11 +138,12 @@ def chart(title, curves, last_step):
     across = Scale(0, max(last_step, 1), LEFT, WIDTH - RIGHT)
     up = Scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP, is_log=is_log, room=0.05)
     parts = []
-    for tick in up.ticks():
+    ticks = up.ticks()
+    for tick in ticks:
         y = up(tick)
         parts.append(
             f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/><text class="tick" x="{LEFT - 8}" '
-            f'y="{y + 4:.1f}" text-anchor="end">{_tick_text(tick)}</text>'
+            f'y="{y + 4:.1f}" text-anchor="end">{_tick_text(tick, None if is_log else max(map(abs, ticks)))}</text>'
         )
     for tick in across.ticks(whole=True):
         parts.append(
@@ -246,19 +247,22 @@ class Scale:
         return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def _tick_text(value):
-    """Few digits, thousands as k, a true minus sign.
+def _tick_text(value, largest=None):
+    """Few digits, thousands as k, a true minus sign. All ticks of an axis are written in one way, that of its largest.
 
     >>> _tick_text(12000), _tick_text(-0.25), _tick_text(1e-05)
     ('12k', '−0.25', '1e−5')
+    >>> _tick_text(0.00095, largest=0.001)
+    '0.00095'
     """
+    largest = abs(value) if largest is None else largest
     if value == 0:
         return "0"
-    if abs(value) >= 1e6 or abs(value) < 1e-3:
+    if largest >= 1e6 or largest < 1e-3:
         mantissa, exponent = f"{value:.3g}".split("e") if "e" in f"{value:.3g}" else f"{value:.2e}".split("e")
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
         return f"{mantissa}e{int(exponent)}".replace("-", "−")
-    if abs(value) >= 10_000:
+    if largest >= 10_000:
         return f"{value / 1000:g}k".replace("-", "−")
     return f"{round(value, 6):g}".replace("-", "−")
 

@@ -67,6 +67,16 @@ def home_of(module, name):
     return None if place is None else f"torch.nn.modules.{_homes.get(name, place)}"
 
 
+def name_of(kind):
+    """The dotted name of a class of modules, with PyTorch's place for a layer.
+
+    >>> cresset.nn.modules.name_of(nn.LayerNorm)
+    'torch.nn.modules.normalization.LayerNorm'
+    """
+    home = home_of(kind.__module__, kind.__name__) or kind.__module__.replace("cresset.", "torch.", 1)
+    return f"{home}.{kind.__qualname__}"
+
+
 _made = {}
 for _name, _sources in _FILES.items():
     _place = _made[_name] = types.ModuleType(f"{__name__}.{_name}", f"What PyTorch has in nn.modules.{_name}.")

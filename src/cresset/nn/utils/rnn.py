@@ -166,10 +166,11 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         steps.append(cresset.cat([piece, data.new_full((missing, *rest), padding_value)]) if missing else piece)
     steps.extend(data.new_full((sizes[0], *rest), padding_value) for _ in range(longest - len(sizes)))
     padded = cresset.stack(steps)
+    padded = padded.transpose(0, 1) if batch_first else padded
     lengths = cresset.tensor([sum(size > place for size in sizes) for place in range(sizes[0])])
     if unsorted is not None:
-        padded, lengths = padded.index_select(1, unsorted), lengths[unsorted.cpu()]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+        padded, lengths = padded.index_select(0 if batch_first else 1, unsorted), lengths[unsorted.cpu()]
+    return padded, lengths
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
@@ -202,10 +203,13 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of a padded tensor, each at its own length."""
+    """Copies of the sequences in a padded tensor, each at its own length."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [row[: int(length)] for row, length in zip(padded_sequences, lengths, strict=False)]
+    return [
+        row[: max(0, int(length))].clone(memory_format=cresset.contiguous_format)
+        for row, length in zip(padded_sequences, lengths, strict=True)
+    ]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
