@@ -154,7 +154,8 @@ def table_entry(operator):
     missing = ["NAN" if math.isnan(v) else "INFINITY" if v > 0 else "-INFINITY" for v in operator.missing_attributes()]
     flags = (operator.inplace, operator.method, operator.differentiable)
     requires = " | ".join(REQUIREMENTS[r] for r in operator.requires) or "0"
-    exact = " | ".join({**bits, "out": "0x80"}[name] for name in operator.exact) or "0"  # kOwnDtype
+    outs = {"out": "0x80", "out_of_one": "0x40"}  # kOwnDtype, kOwnDtypeOfOne
+    exact = " | ".join({**bits, **outs}[name] for name in operator.exact) or "0"
 
     names = dict(operator.node) if isinstance(operator.node, dict) else {"": operator.node}
     node = names.pop("")

@@ -267,8 +267,9 @@ bool takes_as_many(const Overload& o, Py_ssize_t count) {
       if (arena.override_seen && (classes_answer || arena.interpreted_seen)) [[unlikely]]
         if (PyObject* result = ask_torch_function(self, a)) return result;
       call(c);
-      if (overload.requires_grad_at >= 0 && c.boolean(overload.requires_grad_at))
-        for (const Tensor& t : c.outputs) set_requires_grad(t, true);
+      if (overload.requires_grad_at >= 0 && (c.given_out || c.boolean(overload.requires_grad_at)))
+        for (const Tensor& t : c.outputs)  // an out= that was a leaf requires no gradient, unless that is asked for
+          if (is_leaf(t)) set_requires_grad(t, c.boolean(overload.requires_grad_at));
       return wrap_results(c, &overload);
     }
     // No form fits: perhaps what stands for a number or a size answers for itself.

@@ -183,8 +183,10 @@ class Builder {
 const TensorImpl* plain_call(const Call& c, const PointwiseDefinition& def) {
   const TensorImpl* first = nullptr;
   int missing = 0;
+  bool has_number = false;
   for (int i = 0; i < def.input_count + def.scalar_count; ++i) {
     const Value& v = c.args[i];
+    has_number |= i < def.input_count && v.kind == Kind::scalar;
     if (i < def.input_count && def.inputs[i] == 'b') return nullptr;
     if (v.kind != Kind::tensor) {
       if (i < def.input_count && v.is_none() && ++missing == 2) return nullptr;
@@ -199,7 +201,8 @@ const TensorImpl* plain_call(const Call& c, const PointwiseDefinition& def) {
         t.wrapped_number || !(t.sizes == first->sizes))
       return nullptr;
   }
-  return first && c.op.loops->forward[static_cast<int>(compute_of(first->dtype))] ? first : nullptr;
+  if (!first || (has_number && counts_beside_numbers(*first, def))) return nullptr;
+  return c.op.loops->forward[static_cast<int>(compute_of(first->dtype))] ? first : nullptr;
 }
 
 // Where late values are computed, and from how many elements on.

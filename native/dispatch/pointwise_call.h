@@ -15,9 +15,14 @@ struct PointwisePlan {
 void plan_pointwise(const Call& c, PointwisePlan& plan);
 void infer_pointwise(Call& c);  // the same as a shape rule: promises the result
 
+// Whether beside a number, an operand of another shape, the order of a contiguous tensor's strides decides where the
+// dimensions of length one lie.
+bool counts_beside_numbers(const TensorImpl& t, const PointwiseDefinition& def);
+
 // A number among those of half precision is rounded to theirs, bfloat16(0.1) == 0.1, unless the operator keeps it
 // exact.
-inline constexpr uint8_t kOwnDtype = 0x80;  // in PointwiseDefinition::exact: an out= of another dtype is refused
+// In PointwiseDefinition::exact: an out= of another dtype is refused, always or where only the first input is a tensor.
+inline constexpr uint8_t kOwnDtype = 0x80, kOwnDtypeOfOne = 0x40;
 inline bool is_rounded(const PointwiseDefinition& def, int input, Dtype common) {
   return (common == Dtype::f16 || common == Dtype::bf16) && !(def.exact >> input & 1);
 }

@@ -274,18 +274,35 @@ bool strides_when_converted(const Call& c, const PointwisePlan& plan, Dims* conv
   return some;
 }
 
-// Whether nothing is computed of operands that are all of one shape: they are contiguous then, whatever their strides,
-// and so is the result. A number is an operand without a shape, but for a bound, a power, or the weight of lerp.
-bool is_contiguously_nothing(const Call& c, const Dims& sizes) {
-  if (std::find(sizes.begin(), sizes.end(), 0) == sizes.end()) return false;
+bool lies_as(DimsView sizes, DimsView strides, const Dims& wanted) {
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1 && strides[d] != wanted[d]) return false;
+  return true;
+}
+
+// The strides of a result whose operands are all of its shape: contiguous or channels_last where all of them are, and
+// so of nothing always; else theirs where these are the same and dense. Elsewhere the order of theirs decides. It is
+// seen in dimensions of length one, whose strides lead nowhere. A number is an operand without a shape, but for a
+// bound, a power, or the weight of lerp.
+Dims strides_like(const Call& c, DimsView sizes, std::span<const Dims> operands) {
   const PointwiseDefinition& def = *c.op.pointwise;
+  const Dims* first = nullptr;
+  bool contiguous = true, channels_last = sizes.size() == 4, dense = true;
+  const Dims images = channels_last ? channels_last_strides(sizes) : Dims();
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     if (v.kind == Kind::tensor ? !(v.tensor_->sizes == sizes)
                                : !v.is_none() && !(def.requirements & (kBound | kNaturalPower | kFloating)))
-      return false;
+      return result_strides(sizes, operands);
+    if (v.kind != Kind::tensor) continue;
+    const Dims& own = operands[i];
+    first = first ? first : &own;
+    contiguous &= is_contiguous(sizes, own);
+    channels_last = channels_last && lies_as(sizes, own, images);
+    dense &= own == *first && is_dense(sizes, own);
   }
-  return true;
+  if (contiguous) return contiguous_strides(sizes);
+  return channels_last ? images : dense ? *first : result_strides(sizes, operands);
 }
 
 void plan_pointwise(const Call& c, PointwisePlan& plan) {
@@ -332,16 +349,23 @@ void plan_pointwise(const Call& c, PointwisePlan& plan) {
   if (!c.op.inplace) {
     Dims converted[kMaxPointwiseInputs];
     const bool some = device.is_cpu() && strides_when_converted(c, plan, converted);
-    const bool plain = (def.requirements & kNaturalPower && c.args[0].kind != Kind::tensor) ||  // number ** tensor
-                       is_contiguously_nothing(c, sizes);
+    const bool plain = def.requirements & kNaturalPower && c.args[0].kind != Kind::tensor;  // number ** tensor
     plan.result.strides =
-        plain ? contiguous_strides(sizes) : result_strides(sizes, {some ? converted : plan.strides, def.input_count});
+        plain ? contiguous_strides(sizes) : strides_like(c, sizes, {some ? converted : plan.strides, def.input_count});
     return;
   }
   const TensorImpl& target = *c.args[0].tensor_;
   check(target.sizes == sizes, who, ": output with shape ", list(target.sizes), " doesn't match the broadcast shape ",
         list(sizes));
   check_cast(who, plan.result.dtype, target.dtype);
+}
+
+bool counts_beside_numbers(const TensorImpl& t, const PointwiseDefinition& def) {
+  if (def.requirements & (kBound | kNaturalPower | kFloating)) return false;
+  int64_t step = 1;
+  for (int64_t d = t.dim(); --d >= 0; step *= t.sizes[d])
+    if (t.strides[d] != step) return true;
+  return false;
 }
 
 void infer_pointwise(Call& c) {

@@ -74,7 +74,7 @@ bool run_plain(Call& c) {
     launch.data[1 + i] = t->data();
     launch.dtypes[1 + i] = first->dtype;
   }
-  if (!first || (launch.on_host && first->numel == 0)) return false;
+  if (!first || (launch.on_host && (first->numel == 0 || counts_beside_numbers(*first, def)))) return false;
   const Dtype dtype = first->dtype, result = def.promotion == Promotion::to_bool ? Dtype::b8 : dtype;
   launch.compute = dtype == Dtype::f32 ? Compute::f32 : compute_of(dtype);
   if (!c.op.loops->forward[static_cast<int>(launch.compute)] || !make_result(c, def, first, result)) return false;

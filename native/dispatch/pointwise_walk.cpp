@@ -108,13 +108,23 @@ class Inputs {
   }
 };
 
+// The modulus of complex numbers is computed apart, and cast as most results are.
+bool refuses_other_dtypes(const Call& c, const PointwisePlan& plan) {
+  const PointwiseDefinition& def = *c.op.pointwise;
+  const Value* others = c.args + 1;
+  if (def.exact & kOwnDtypeOfOne)
+    return std::none_of(others, others + (def.input_count - 1), [](const Value& value) { return value.is_tensor(); });
+  return def.exact & kOwnDtype && !(is_complex(plan.common) && !is_complex(plan.result.dtype));
+}
+
 // Where to compute: in the result, or aside if its memory is walked in another order or has to be resized (Note
 // [Writing what is read]), or if it `may_fail`: an error leaves the result as it was.
-Tensor find_target(const Call& c, const TensorInfo& info, const Tensor& out, bool may_fail) {
+Tensor find_target(const Call& c, const PointwisePlan& plan, const Tensor& out, bool may_fail) {
+  const TensorInfo& info = plan.result;
   const char* who = c.op.name().c_str();
   Tensor target = out;
   if (c.given_out) check_out(who, out, info);
-  if (c.given_out && c.op.pointwise->exact & kOwnDtype) check_own_dtype(who, out, info.dtype);
+  if (c.given_out && refuses_other_dtypes(c, plan)) check_own_dtype(who, out, info.dtype);
   check_no_internal_overlap(who, out);
   // A result is a number of its own dtype first: 1 - 2 is 255 in uint8, whatever it is written to.
   if (c.given_out && out.dtype() != info.dtype)
@@ -149,7 +159,7 @@ void run_walk(Call& c, PointwisePlan& plan) {
   const Tensor out = c.outputs[0];
   const bool computes = !info.device.is_meta() && !out.is_meta();
   const bool divides = computes && divisor_of(def, plan.compute) && backend_of(info.device).finds_zero_divisors();
-  const Tensor target = c.op.inplace || c.given_out ? find_target(c, info, out, divides) : out;
+  const Tensor target = c.op.inplace || c.given_out ? find_target(c, plan, out, divides) : out;
   if (computes) {
     check(out.device() == info.device, who,
           ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ",

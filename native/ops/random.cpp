@@ -500,12 +500,12 @@ void scale_kept(T* out, const T* x, const bool* mask, int64_t n, opmath<T> scale
   });
 }
 
-// The promised result and mask lie in memory as the input does, or as a dense copy of it would.
+// The promised result and mask lie in memory as a product of the input and a dense copy of it would.
 void promise_dropout(Call& c) {
   const Tensor x = c.tensor(0);
   check(is_differentiable(x.dtype()), c.op.name(), ": result type Float can't be cast to the desired output type ",
         facts(x.dtype()).legacy);
-  const Dims strides = dense_strides_like(x.sizes(), x.strides());
+  const Dims strides = x.is_contiguous() ? contiguous_strides(x.sizes()) : dense_strides_like(x.sizes(), x.strides());
   c.promise({x.sizes(), strides, x.dtype(), x.device()});
   c.promise({x.sizes(), strides, Dtype::b8, x.device()});
 }

@@ -19,7 +19,7 @@ cat([x, x]) stack([x, x]) hstack([x, x]) vstack([x, x]) dstack([x, x]) column_st
 diag(x) triu(x) tril(x) where(b, x, x) floor(x) ceil(x) trunc(x) round(x) frac(x) neg(x) sign(x) sgn(x)
 nan_to_num(x) bitwise_not(i) add(x, x) eq(x, x) exp(x) logical_and(x, x) histc(x) quantile(x, 0.5) renorm(x, 2, 0, 1.0)
 diff(x) nextafter(x, x) msort(x) norm(x, 2, 0) mvlgamma(y, 1) polygamma(1, x)
-bernoulli(x/8) abs(c)
+bernoulli(x/8) abs(c) abs(x) abs(i) clamp(x, 0, 1) clamp(i, 0) clamp(i, 0.5) clamp(x, x) clamp(x, max=x) clamp_min(x, 0) clamp_min(x, x) clamp_max(i, 1) clamp_max(i, i)
 fft.fft(c) fft.rfft(x) fft.irfft(c) fft.hfft(c) fft.fft2(c) fft.ifftn(c)
 linalg.inv(x) linalg.det(x) linalg.solve(x, x) linalg.svdvals(x) linalg.eigvalsh(x) linalg.cross(x3, x3)
 linalg.vector_norm(x) linalg.matrix_norm(x) linalg.matrix_power(x, 2) linalg.cond(x) linalg.pinv(x)

@@ -669,6 +669,23 @@ PROGRAMS = {
         "v3.backward(t.ones(2, 2), retain_graph=True)",
         "v3.pow(2).sum().backward(create_graph=True)",
     ],
+    "what is made in a leaf is none any more": [line for call in ("ones((2,)", "arange(2", "linspace(0, 1, 2")
+        for line in ("v0 = t.zeros(2).requires_grad_()", f"with t.no_grad(): t.{call}, out=v0)",
+            f"with t.no_grad(): t.{call}, out=v0, requires_grad=True)")],
+    "strides of length-one dimensions": [
+        "v0 = t.arange(24.0).as_strided((3, 1, 4), (4, 12, 1))",  # contiguous
+        "v1 = t.arange(24.0).as_strided((1, 1, 4), (12, 12, 1))",
+        "v2 = t.arange(24.0).as_strided((4, 1, 3), (1, 7, 4))",  # dense in another order
+        "v3 = t.arange(24.0).as_strided((1,), (5,))",
+        "v4 = t.arange(24.0).as_strided((2, 1, 3, 2), (6, 9, 2, 1))",  # contiguous and channels last
+        *(
+            f"say([({call}).stride() for x in (v0, v1, v2, v3, v4)])"
+            for call in ("x * x", "x.exp()", "x + 1", "2 - x", "x % 2", "x == 1", "x.clamp(0, 1)", "x ** 2", "2 ** x",
+                "t.where(x > 0, x, x)", "t.where(x > 0, x, 1.0)", "t.lerp(x, x, 0.5)", "F.dropout(x, 0.5)",
+                "F.kl_div(x, x, reduction='none')", "t.narrow_copy(x, 0, 0, 1)", "x.float() + x.int()")
+        ),
+        "say([t.diag(x).stride() for x in (v0[0], v2[:, 0], t.arange(24.0).as_strided((2, 1), (4, 7)))])",
+    ],
 }  # fmt: skip
 
 

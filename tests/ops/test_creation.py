@@ -478,6 +478,16 @@ def test_meshgrid_says_once_that_indexing_will_be_required():
         cresset.meshgrid(cresset.ones(1))
 
 
+def test_what_is_made_in_a_leaf_requires_a_gradient_only_where_that_is_asked_for():
+    leaf = cresset.zeros(2, requires_grad=True)
+    with cresset.no_grad():
+        assert not cresset.ones(2, out=leaf).requires_grad
+        assert cresset.ones(2, out=leaf, requires_grad=True) is leaf and leaf.requires_grad
+    result = leaf * 2
+    with cresset.no_grad():
+        assert cresset.ones(2, out=result).requires_grad  # no leaf: it keeps its history
+
+
 def test_what_is_made_gets_the_size_that_was_asked_for_whatever_out_had():
     for made in (cresset.zeros, cresset.rand, cresset.randperm):
         dtype = cresset.int64 if made is cresset.randperm else None

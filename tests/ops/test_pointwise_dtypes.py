@@ -200,6 +200,25 @@ def test_a_result_has_its_own_dtype_before_it_is_written_to_another():
     assert wide.tolist() == [2.71875]  # e as a half
 
 
+def test_a_modulus_or_a_bounded_number_is_written_to_no_other_dtype():
+    x, wide = cresset.tensor([-2.0, 0.5]), cresset.zeros(2, dtype=cresset.float64)
+    refused = (
+        lambda: cresset.abs(x, out=wide),
+        lambda: cresset.clamp(x, -1, 1, out=wide),
+        lambda: cresset.clamp(x, max=0, out=wide),
+        lambda: cresset.clamp_min(x, 0, out=wide),
+        lambda: cresset.clamp_max(x, 0.5, out=wide),
+    )
+    for call in refused:
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float32, but got float64"):
+            call()
+    assert wide.tolist() == [0.0, 0.0]
+    assert cresset.abs(cresset.tensor([3 + 4j, 0j]), out=wide).tolist() == [5.0, 0.0]  # computed apart
+    bound = cresset.tensor([-1.0, 1.0])
+    assert cresset.clamp(x, bound, out=wide).tolist() == [-1.0, 1.0]  # a tensor's promotes, and is cast
+    assert cresset.clamp_max(x, bound, out=wide).tolist() == [-2.0, 0.5]
+
+
 def test_addcdiv_refuses_to_divide_whole_numbers():
     whole = cresset.tensor([1, 2])
     for other in (whole, cresset.tensor([True, True])):

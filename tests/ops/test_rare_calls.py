@@ -121,6 +121,13 @@ def test_the_next_half_towards_an_integer():
     assert cresset.nextafter(cresset.tensor([math.inf], dtype=cresset.float16), cresset.tensor([5])).item() == 65504
 
 
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float16], ids=str)
+def test_the_next_number_towards_one_without_a_tensor(dtype):
+    x = cresset.tensor([1.0, -1.0], dtype=dtype)
+    step = cresset.finfo(dtype).eps
+    assert cresset.nextafter(x, 2).tolist() == x.nextafter_(2.5).tolist() == [1 + step, -1 + step / 2]
+
+
 def test_the_margin_of_a_ranking_of_integers_is_a_fraction():
     ranked = F.margin_ranking_loss(cresset.tensor([1, 5]), cresset.tensor([3, 4]), cresset.tensor([1, 1]))
     assert ranked.item() == 1.0

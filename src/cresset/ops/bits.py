@@ -81,7 +81,7 @@ def nextafter(input, other):
     dtype = cresset.result_type(input, other)
     if dtype not in (cresset.float16, cresset.bfloat16) or input.is_meta:
         return _nextafter(input, other)
-    input, other = cresset.broadcast_tensors(input.to(dtype), other.to(dtype))
+    input, other = cresset.broadcast_tensors(*(cresset.as_tensor(x, dtype=dtype) for x in (input, other)))
     if cresset.is_grad_enabled() and (input.requires_grad or other.requires_grad):
         # With the derivatives of `_nextafter`.
         result = cresset.where(input != other, input, input.detach()) + other * 0

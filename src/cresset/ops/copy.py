@@ -185,14 +185,18 @@ def narrow_copy(input, dim, start, length):
     """
     if input.is_sparse and not 0 <= dim < input.dim():
         raise RuntimeError(f"narrow_copy: Dimension {dim} out of range. Expecting 0 <= dim < {input.dim()}.")
-    return name_node(input.narrow(dim, start, length).clone(), "NarrowCopyBackward0")
+    return name_node(_in_plain_order(input.narrow(dim, start, length)), "NarrowCopyBackward0")
+
+
+def _in_plain_order(view):
+    return view.clone(memory_format=cresset.contiguous_format) if view.layout is cresset.strided else view.clone()
 
 
 def _copied(view, node=None):
     """The elements of a view in memory of their own, in the plain order. Autograd calls that as it calls the view, with
     `_copy` behind; `node`: where it calls the view something else.
     """
-    copy = view.clone(memory_format=cresset.contiguous_format) if view.layout is cresset.strided else view.clone()
+    copy = _in_plain_order(view)
     if copy.grad_fn is None:
         return copy
     return name_node(copy, (node or view.grad_fn.name()) + "_copy")

@@ -19,6 +19,7 @@ from detours import (
     agrees_when_kept,
     another_way,
     saving_copies,
+    with_each_alone,
     with_powers_without_zero,
     with_wide_comparisons,
 )
@@ -27,6 +28,7 @@ from lockstep import STORAGE_WRITTEN, Lockstep
 from rounding import DRAWS, EPSILON, GRADIENT, UNITS
 from side import Side, asked, fits, memory
 
+OVERLAPPING = "unsupported operation: "
 IN_PLACE = "modified by an inplace operation"
 NOTHING_CHANGED = "; cresset changed nothing"
 AS_APART = "; as PyTorch with copies of what is read"
@@ -103,8 +105,7 @@ def circumstances(libraries, steps, why, operands):
         if re.match(r"v\d+: \S+ instead of \S+ at ", why) and agrees_with(libraries, steps, text):
             return AS_COPIED
     if found := re.fullmatch(r"(\S+): requires_grad (True|False) instead of \w+; \1: is_leaf \w+ instead of \w+", why):
-        text = re.sub(r"(t\._foreach_\w+[a-z])\((\[.*\])\)$", r"alone(\1, \2)", steps[-1])
-        if text != steps[-1] and agrees_with(libraries, steps, text):
+        if "_foreach_" in steps[-1] and agrees(libraries, steps, with_each_alone(steps)):
             return AS_ALONE
         anew = REMADE + uncounted(libraries, steps) if remade(libraries, steps) else ""
         is_told = anew.endswith(ANOTHER_WAY)
@@ -219,12 +220,12 @@ def circumstances(libraries, steps, why, operands):
     pushed = [LINEARIZED.sub(r"t.func.jvp(\1, (\2,), (\3,))[1]", step) for step in steps]
     if pushed != steps and agrees_or_is_known(libraries, steps, pushed, operands):
         return AS_PUSHED
-    if why.startswith("only cresset") and IN_PLACE in why:
-        theirs = [re.sub(r"(t\._foreach_\w+_)\((\[[^]]*\])\)$", r"alone(\1, \2)", step) for step in steps]
+    if GRADIENT.search(steps[-1]) and re.match(rf"\S+: \S+ instead of \S+ at |only cresset .*{IN_PLACE}", why):
+        theirs = with_each_alone(steps)
         if theirs != steps and agrees(libraries, steps, theirs, answered=False):
             return AS_ALONE
     if re.match(r"only torch|raised ValueError instead of RuntimeError: h\d+ [|]", why) and IN_PLACE in why:
-        return AS_SAVED if agrees_with_saved_copies(libraries, steps) else ""
+        return AS_SAVED if agrees_with_saved_copies(libraries, steps, operands) else ""
     if IN_PLACE in why and counted_together(libraries, steps):
         return TOGETHER
     made_of_others = "MulBackward1 needs" in why and any("ndtr(" in step for step in steps)
@@ -253,13 +254,19 @@ def is_refused_without(libraries, steps, why, operands):
         return False
     lockstep, fewer = Lockstep(libraries), [*steps[:-1], text]
     other = [lockstep.step(step) for step in fewer][-1]
-    if not any(side.error for side in lockstep.sides):
+    if not any(side.error for side in lockstep.sides) or any(
+        side.error and OVERLAPPING in side.error[1] for side in lockstep.sides
+    ):
         return False
     return other is None or bool(known(text, other + circumstances(libraries, fewer, other, operands), operands))
 
 
 def without_what_is_said(step, why):
-    """The step with a dimension in range, or with copies of tensors of inference mode, where that is refused."""
+    """The step with a dimension in range, or with copies of tensors of inference mode or of what shares memory, where
+    that is refused.
+    """
+    if OVERLAPPING in why:
+        return "\n".join([*(f"{name} = {name}.clone()" for name in set(re.findall(VARIABLE, step))), step])
     if found := re.search(r"Dimension out of range \(expected .*, but got (-?\d+)\)", why):
         return re.sub(rf"(?<=[(, =]){found[1]}(?=[,)])", "0", step)
     return with_copies(step) if "Inference tensors cannot be saved for backward" in why else None
@@ -342,7 +349,9 @@ def past(libraries, steps, why):
         said += through(steps)
         said += "; through a variance over no dimensions" if any(map(OVER_NOTHING.search, steps)) else ""
     if found := re.match(r"(?:only \w+ )?said \('(h\d+)'", why):
-        said += node_of(libraries, steps, found[1]) + root_of(steps, re.findall(r"\('(h\d+)', \((?:True|False)", why))
+        said += node_of(libraries, steps, found[1])
+    if re.match(r"(?:only \w+ )?said ", why):
+        said += root_of(steps, re.findall(r"\('(h\d+)', \((?:True|False)", why))
     if "is a view and is being modified inplace" in why:
         changed = re.findall(VARIABLE, steps[-1].rpartition(" = ")[2] if ".apply(" in steps[-1] else steps[-1])
         said += f"; made by {maker(steps[:-1], changed[0])}" if changed else ""
@@ -608,12 +617,18 @@ def agrees_or_is_known(libraries, steps, theirs, operands):
     return True
 
 
-def agrees_with_saved_copies(libraries, steps):
-    """Whether PyTorch, which then notices no change of what it saved, ends where cresset ends. Transforms, which want
-    no hooks for what is saved, are given copies.
+def agrees_with_saved_copies(libraries, steps, operands):
+    """Whether PyTorch, which then notices no change of what it saved, ends where cresset ends, or differs in a known
+    way instead. Transforms, which want no hooks for what is saved, are given copies.
     """
     with saving_copies(libraries[0]):
         if agrees(libraries, steps, steps, answered=False):
             return True
+        lockstep = Lockstep(libraries)
+        found = [lockstep.step(step) for step in steps]
+        if not any(found[:-1]) and found[-1] and IN_PLACE not in found[-1]:
+            why = found[-1] + circumstances(libraries, steps, found[-1], operands)
+            if known(steps[-1], why, operands):
+                return True
     theirs = [with_copies(step) if re.match(r"v\d+ = t[.]func[.]", step) else step for step in steps]
     return theirs != steps and agrees(libraries, steps, theirs, answered=False)

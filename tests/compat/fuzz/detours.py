@@ -18,6 +18,7 @@ from side import Side, asked
 
 ANOTHER_WAY = "; as PyTorch another way"
 AGAIN = "Trying to backward through the graph a second time"
+INTERIOR = "leaf variable has been moved into the graph interior"
 NUMBER = r"-?\d+(?:[.]\d+)?(?:e-?\d+)?|True|False|-?\d*j|\([-+.\dj]+\)"
 WRITTEN = re.compile(
     r"(?:with t\.no_grad\(\): |grown\(v\d+, lambda: )?(v\d+)(?:[.]\w+_\(|\[.*\] \S*= | [-+*/%&|^@]+= )"
@@ -106,9 +107,13 @@ def helpers(t):
 
         return mapped
 
-    def alone(function, *lists):
+    def alone(function, tensors, *others, **named):
         """A function of many tensors, of one after another."""
-        return tuple(made for given in zip(*lists) for made in function(*([x] for x in given)) or ())
+        each = (
+            ([x] for x in tensors),
+            *([[x] for x in y] if isinstance(y, list) else [y] * len(tensors) for y in others),
+        )
+        return tuple(made for given in zip(*each, strict=True) for made in function(*given, **named) or ())
 
     def pdist(x):
         """Made of differences."""
@@ -133,7 +138,9 @@ def helpers(t):
             x.retain_grad()
 
     def moved(names, tensor):
-        """share_memory_, after which arrays of NumPy that look at the tensor's memory look at a copy of it."""
+        """share_memory_, after which arrays of NumPy that look at the tensor's memory look at a copy of it, and so do
+        tensors that look at theirs.
+        """
         storage = tensor.untyped_storage()
         start, size = storage.data_ptr(), storage.nbytes()
         copied = np.frombuffer(ctypes.string_at(start, size), np.uint8).copy()
@@ -142,6 +149,11 @@ def helpers(t):
             if start <= first and last <= start + size and not tensor.is_shared():
                 offset = array.__array_interface__["data"][0] - start
                 names[name] = np.ndarray(array.shape, array.dtype, copied, offset, array.strides)
+        for x in [x for x in names.values() if isinstance(x, t.Tensor)] if size else ():
+            lent, first = x.untyped_storage(), x.untyped_storage().data_ptr()
+            if lent._cdata != storage._cdata and start <= first < start + size and not tensor.is_shared():
+                part = t.from_numpy(copied[first - start : first - start + lent.nbytes()]).view(x.dtype)
+                x.data = part.as_strided(x.shape, x.stride(), x.storage_offset())
         return tensor.share_memory_()
 
     def along_none(function, x, **named):
@@ -338,6 +350,11 @@ def with_powers_without_zero(steps):
 # ---- lines that both run instead
 
 
+def with_each_alone(steps):
+    """Functions of many tensors are called with one after another."""
+    return [re.sub(r"(t\._foreach_\w+)\((\[.*)\)$", r"alone(\1, \2)", step) for step in steps]
+
+
 def without_recording(steps):
     """Nothing in the last line is recorded."""
     text = steps[-1] if steps[-1].startswith("with t.no_grad") else f"with t.no_grad(): {steps[-1]}"
@@ -365,7 +382,7 @@ def without(pattern):
 WAYS = [
     *((r"must be Tensor, not (int|float|bool|complex)|clamp\(\) received an invalid combination", with_tensors(dtype)) for dtype in ("", ", dtype={}.dtype", ", dtype=t.float32", ", dtype=t.float64")),
     (r"Index put requires the source and destination dtypes match|unsupported operation: some elements of the input", last(r"(v\d+)(\[.*\]) = (.*)", r"\1\2 = t.as_tensor(\3).clone().to(\1.dtype)")),
-    (r"Expected out (tensor|type)|Found dtype|result dtype \w+ does not match|same scalar type|input types can't be cast|doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
+    (r"doesn't match the broadcast shape", last(OUT, r"fill(\2, \1))")),
     (r"clamp\(\) received an invalid combination", detached),
     (r"clamp\(\) received an invalid combination", with_a_bound_of_zero),
     (r"derivative for '_pdist_backward'", anywhere(r"F\.pdist\(", "pdist(")),
@@ -374,8 +391,7 @@ WAYS = [
     (r"derivative for _foreach_copy_", anywhere(r"t\._foreach_copy_\(\[(v\d+)\], \[(.*)\]\)$", r"\1.copy_(\2)")),
     (r"an integer is required", of_an_array),
     (r"more than one element of the written-to tensor", of_a_copy),
-    (r"Found dtype|doesn't match the broadcast shape", in_fresh_memory),
-    (r"Found dtype \w+ but expected Byte", last(r"t\.clamp\((v\d+)(.*), out=(\S+)\)$", r"fill(\3, t.clamp(\1.to(t.int64)\2))")),
+    (r"doesn't match the broadcast shape", in_fresh_memory),
     (r"i1e?_backward. not implemented", anywhere(r"t\.special\.(i[01]e?)\(", r"bessel('\1', ")),
     (r"not implemented for '(Half|BFloat16|ComplexHalf)'", lambda steps: (steps, steps)),
     (r"UntypedStorage' (object )?has no attribute", last(r"(copy[.](?:deep)?copy|through_\w+)\((.*?)(, weights_only=\w+)?\)(\['a'\])?$", r"carried(lambda x: \1(x\3), \2)\4")),
@@ -415,6 +431,8 @@ def another_way(libraries, steps, why):
     """The words for a refusal of PyTorch where it gives what cresset gives when it is asked another way, or none."""
     if AGAIN in why:
         return ANOTHER_WAY if agrees_when_kept(libraries, steps) else ""
+    if INTERIOR in why:
+        return ANOTHER_WAY if has_gradients_of_kept_leaves(libraries, steps) else ""
     for refusal, way in WAYS:
         if re.search(refusal, why):
             with contextlib.suppress(AttributeError):  # a line that the way does not know
@@ -458,6 +476,22 @@ def agrees_when_kept(libraries, steps, answered=True):
             return True
         with saving_copies(libraries[0]):
             return agrees(libraries, fewer, fewer, answered)
+
+
+def has_gradients_of_kept_leaves(libraries, steps):
+    """Whether PyTorch has the gradients that cresset has where one of the writes is not recorded, so that a leaf that is
+    a view of what was written to stays one.
+    """
+    written = [at for at, step in enumerate(steps) if WRITTEN.match(step) and not step.startswith("with")]
+    for at in written:
+        theirs = [f"with t.no_grad(): {step}" if at == k else step for k, step in enumerate(steps)]
+        lockstep = Lockstep(libraries)
+        with saving_copies(libraries[0]):
+            for text, instead in zip(steps, theirs, strict=True):
+                lockstep.step(text, compare=False, instead=instead)
+        if not any(side.error for side in lockstep.sides) and not lockstep.gradients():
+            return True
+    return False
 
 
 def without_refused(library, steps):

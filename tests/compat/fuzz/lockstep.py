@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 from rounding import EPSILON, Rounding, away
-from side import ASSIGNED, BITS, Side, fits, memory, numbers, span
+from side import ASSIGNED, BITS, Side, asked, fits, memory, numbers, span
 
 # A tensor has other memory from then on, and with it another version in cresset, or a version of its own in PyTorch.
 REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half|to)\(|to_parameters\(|unsafe_(chunk|split)\(")
@@ -161,6 +161,20 @@ class Lockstep:
         for _, expected, got, _ in unequal:
             got[...] = expected
         return self.other_names() or self.diaries()
+
+    def gradients(self):
+        """How the gradients alone of the sides differ after the last step, or None."""
+        found = ({k: asked(lambda x=x: x.grad) for k, x in side.tensors().items()} for side in self.sides)
+        theirs, ours = ({k: x for k, x in grads.items() if hasattr(x, "shape")} for grads in found)
+        if theirs.keys() != ours.keys():
+            return "other tensors have gradients"
+        for name, tensor in theirs.items():
+            looks = [side.looks(x) for side, x in zip(self.sides, (tensor, ours[name]))]
+            alike = all(looks[0][word] == looks[1][word] for word in ("shape", "dtype"))
+            pair = [memory(x, look) for x, look in zip((tensor, ours[name]), looks)]
+            if not alike or self.elements(f"{name}.grad", *pair, looks[0]["dtype"]):
+                return f"{name}: another gradient"
+        return None
 
     def counted_apart(self, expected, got, tensor, mine, others):
         """Whether two versions differ because the libraries count writes to the memory differently; they count as

@@ -214,7 +214,12 @@ def _(x):
 
 
 @pointwise(
-    types="number", result="real", examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)], requires="real in place", onnx="Abs"
+    types="number",
+    result="real",
+    examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)],
+    requires="real in place",
+    onnx="Abs",
+    exact="out",
 )
 def abs(x):
     """The distance of x from zero."""

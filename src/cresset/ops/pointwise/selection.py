@@ -96,6 +96,7 @@ def _(x, y):
     node={"": "ClampMinBackward1", "min": "ClampMinBackward0"},
     types="bool real",
     examples=[(-1.0, 0.0, 0.0), (2, 0, 2)],
+    exact="out_of_one",
 )
 def clamp_min(x, min):
     """x, but at least `min`."""
@@ -111,6 +112,7 @@ def _(x, min):
     node={"": "ClampMaxBackward1", "max": "ClampMaxBackward0"},
     types="bool real",
     examples=[(2.0, 1.0, 1.0), (2, 5, 2)],
+    exact="out_of_one",
 )
 def clamp_max(x, max):
     """x, but at most `max`."""
@@ -127,6 +129,7 @@ def _(x, max):
     types="real",
     examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)],
     requires="a bound",
+    exact="out_of_one",
 )
 def clamp(x, min: Lowest, max: Highest):
     """x, but at least `min` and at most `max`; `max` if min > max. A bound may be None."""
