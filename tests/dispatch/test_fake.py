@@ -7,11 +7,13 @@ import pytest
 import cresset as torch
 from cresset import nn
 from cresset._subclasses import (
+    CrossRefFakeMode,
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
 )
+from cresset._subclasses.fake_tensor import MetadataMismatchError
 
 
 def test_what_is_made_inside_has_no_memory():
@@ -219,3 +221,101 @@ def test_the_dtype_of_gradients_is_that_of_the_real_tensor():
     x = torch.ones(2, requires_grad=True)
     x.grad_dtype = torch.bfloat16
     assert FakeTensorMode().from_tensor(x).grad_dtype == torch.bfloat16
+
+
+def test_what_is_computed_of_known_numbers_is_known():
+    with FakeTensorMode():
+        x = torch.tensor(4.0)
+        y = x.add_(1)
+        assert x.item() == y.item() == 5.0 and (x * 2).item() == 10.0
+        assert torch.div(4, 4, rounding_mode="trunc").item() == 1
+        assert torch.tensor([1.0, 2.0]).constant is None
+        assert x.expand(4).constant is None
+
+
+def test_a_write_of_what_is_not_known_makes_all_that_shares_the_memory_unknown():
+    with FakeTensorMode():
+        x = torch.tensor([1.0])
+        y = x[:]
+        assert x.constant.untyped_storage()._cdata == y.constant.untyped_storage()._cdata
+        y.add_(torch.rand(1))
+        assert x.constant is None and y.constant is None
+        with pytest.raises(DataDependentOutputException):
+            x.item()
+        z = torch.tensor([1])
+        z.expand(4)[0] = 2
+        w = torch.tensor([1])
+        w.resize_(2)
+        v = torch.tensor([1.0]).uniform_()
+        assert z.constant is None and w.constant is None and v.constant is None
+
+
+@pytest.fixture
+def carrying():
+    with torch._functorch.config.patch(fake_tensor_propagate_real_tensors=True):
+        yield FakeTensorMode()
+
+
+def test_fake_tensors_can_carry_what_real_ones_would_hold(carrying):
+    given = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+    with carrying:
+        x = carrying.from_tensor(given)
+        places = x.nonzero()
+        total = x.square().sum()
+        x.add_(1)
+        assert places.shape == (2, 2) and total.item() == 25.0
+        assert x.real_tensor.tolist() == [[4.0, 1.0], [1.0, 5.0]] and x.max().item() == 5.0
+        drawn = torch.rand(3)
+        assert drawn.real_tensor.shape == (3,) and isinstance(drawn, FakeTensor)
+    assert given.sum().item() == 7.0
+
+
+def test_a_shape_rule_that_is_wrong_is_found_beside_the_real_tensors(carrying):
+    library = torch.library.Library("wrongly", "DEF")
+    library.define("doubled(Tensor x) -> Tensor")
+    library.impl("doubled", lambda x: x * 2, "CPU")
+    torch.library.register_fake("wrongly::doubled", lambda x: x.new_empty(7), lib=library)
+    with carrying, pytest.raises(MetadataMismatchError, match=r"torch.Size\(\[3\]\) of the real one"):
+        torch.ops.wrongly.doubled(torch.ones(3))
+    library._destroy()
+
+
+def test_a_shape_rule_that_is_wrong_is_found_without_carrying_values():
+    library = torch.library.Library("falsely", "DEF")
+    library.define("doubled(Tensor x) -> Tensor")
+    library.impl("doubled", lambda x: x * 2, "CPU")
+    torch.library.register_fake("falsely::doubled", lambda x: x.new_empty(7), lib=library)
+    with CrossRefFakeMode(), pytest.raises(MetadataMismatchError, match="output of falsely.doubled.default"):
+        torch.ops.falsely.doubled(torch.ones(3))
+    library._destroy()
+
+
+def test_every_operator_can_be_compared_with_its_shape_rule():
+    seen = []
+    with CrossRefFakeMode(ignore_op_fn=lambda op: seen.append(str(op))):
+        layer = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU())
+        layer(torch.ones(2, 2, 5, 5)).sum().backward()
+        x = torch.ones(3, 4)
+        x.t()[1:].add_(1)
+        x.nonzero()
+    assert "aten.native_batch_norm.default" in seen and layer[0].weight.grad is not None
+
+
+def test_views_that_a_shape_rule_does_not_give_are_found():
+    library = torch.library.Library("viewing", "DEF")
+    library.define("part(Tensor(a) x) -> Tensor(a)")
+    library.impl("part", lambda x: x[1:], "CPU")
+    torch.library.register_fake("viewing::part", lambda x: x[1:].clone(), lib=library)
+    with CrossRefFakeMode(), pytest.raises(MetadataMismatchError, match="memory of an argument"):
+        torch.ops.viewing.part(torch.ones(3))
+    with CrossRefFakeMode(check_aliasing=False):
+        assert torch.ops.viewing.part(torch.ones(3)).shape == (2,)
+    library._destroy()
+
+
+def test_a_fake_tensor_is_resized_itself():
+    with FakeTensorMode():
+        x = torch.rand(4)
+        view = x[:]
+        assert x.resize_(2, 3) is x
+    assert x.shape == (2, 3) and x.stride() == (3, 1) and view.shape == (4,)

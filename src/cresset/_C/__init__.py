@@ -52,6 +52,8 @@ _LATER = {
     "_AutoDispatchBelowAutograd": "_library.operator",
     "_any_output_is_alias_to_input_or_output": "_library.utils", "_any_requires_grad": "_library.utils",
     "_LinAlgError": "linalg", "Tag": "ops.tags",
+    "_SchemaArgType": "_library.schema_info", "_SchemaArgument": "_library.schema_info",
+    "_SchemaInfo": "_library.schema_info",
     "_is_fwd_grad_enabled": "autograd.forward_ad", "_set_fwd_grad_enabled": "autograd.forward_ad",
     "Future": "futures", "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip
@@ -73,6 +75,7 @@ _SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo",
 _PUBLIC_NAMES = {
     "ScriptModule": "ModuleFace", "_jit_set_emit_hooks": "set_hooks", "_jit_get_emit_hooks": "hooks",
     "_jit_clear_class_registry": "clear_class_registry", "_ivalue_tags_match": "values_have_equal_types",
+    "_SchemaArgType": "SchemaArgType", "_SchemaArgument": "SchemaArgument", "_SchemaInfo": "SchemaInfo",
     "_LinAlgError": "LinAlgError", "_OutOfMemoryError": "OutOfMemoryError",
 }  # fmt: skip
 _missing = _missing_names.of(__name__)
@@ -153,8 +156,15 @@ class _WeakTensorRef:
 
 
 def _is_alias_of(tensor, other):
-    """Whether two tensors lie in the same storage."""
-    return tensor.untyped_storage() is other.untyped_storage()
+    """Whether two tensors lie in the same storage; a list is no tensor."""
+    return all(isinstance(value, Tensor) for value in (tensor, other)) and _overlaps(tensor, other)
+
+
+def _overlaps(value, other):
+    """Whether a tensor of the one lies in the storage of a tensor of the other; both may be lists of tensors."""
+    from .._library.schema_info import overlap
+
+    return overlap(value, other)
 
 
 def _are_functorch_transforms_active():

@@ -1,6 +1,7 @@
 """Settings of PyTorch's transforms, with its defaults. `check_custom_op_aliasing` is read where an operator of one's
-own has run: whether its results are looked at for memory of its arguments. The others are kept for programs that set
-and read them.
+own has run: whether its results are looked at for memory of its arguments. `fake_tensor_propagate_real_tensors` is
+read when a FakeTensorMode is made: whether fake tensors carry what real ones would hold. The others are kept for
+programs that set and read them.
 """
 
 from .._dynamo.config import patching
@@ -22,6 +23,7 @@ donated_buffer = False
 enable_autograd_cache = False
 error_on_custom_op_aliasing = True
 fake_tensor_allow_unsafe_data_ptr_access = True
+fake_tensor_propagate_real_tensors = False
 functionalize_rng_ops = False
 max_dist_from_bw = 1000
 recompute_views = False

@@ -8,8 +8,9 @@ from .fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from .fake_utils import CrossRefFakeMode
 
 __all__ = [
-    "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
+    "CrossRefFakeMode", "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
     "UnsupportedFakeTensorException", "UnsupportedOperatorException",
 ]  # fmt: skip

@@ -6,6 +6,13 @@ operator of fake tensors runs on the meta device, by the operator's shape rule; 
 arguments, or on the one it is asked for. While a FakeTensorMode is on, what is made (`torch.ones`, parameters of
 modules) is fake, too. Where a value would be needed (`item`, `if tensor:`, nonzero), there is none: an exception says
 which operator asked.
+
+Note [Values of fake tensors]
+A fake tensor may know its value: of one element, where a program wrote it down (`torch.tensor(4.0)`) and what is
+computed of such ones (`constant`); or of any size, in a mode that is made with the setting
+`torch._functorch.config.fake_tensor_propagate_real_tensors`, which runs each operator for real beside (`real_tensor`).
+What is written to by an operator whose other arguments are not known, or drawn at random, is not known from then on,
+and neither is what shares its memory.
 """
 
 import contextlib
@@ -19,6 +26,8 @@ from .._native import Tensor
 from .._utils import reduce_on
 from ..dispatch import handling, modes
 from ..ops import aten_table
+from ..ops.aten_table import NUMBERS_AS_TENSORS
+from ..ops.tags import Tag
 from ..pytree import tree_leaves, tree_map, tree_map_only
 from ..serialization.options import _serialization_tls
 from ..storage import TypedStorage
@@ -50,6 +59,28 @@ class DynamicOutputShapeException(_OfOperator):
 
 class DataDependentOutputException(_OfOperator):
     """An operator's result is a value."""
+
+
+class MetadataMismatchError(RuntimeError):
+    """A fake result has another shape, dtype or device than the real one."""
+
+
+def difference(real, fake, strides=False):
+    """What a real and a fake tensor differ in, in words; None if in nothing.
+
+    Args:
+        strides: whether they are compared, too: of dimensions longer than one, of tensors that have elements.
+    """
+    for name in ("shape", "dtype", "device", "layout"):
+        ours, theirs = getattr(fake, name), getattr(real, name)
+        if ours != theirs:
+            return f"{name} {theirs} of the real one, {ours} of the fake one"
+    if not strides or real.layout != cresset.strided or not real.numel():
+        return None
+    long = [d for d in range(real.dim()) if real.shape[d] > 1]
+    if [real.stride(d) for d in long] != [fake.stride(d) for d in long]:
+        return f"stride {real.stride()} of the real one, {fake.stride()} of the fake one"
+    return None
 
 
 class UnsupportedOperatorException(_OfOperator):
@@ -99,7 +130,10 @@ class FakeTensor(Tensor):
             device=device,
             requires_grad=elem.requires_grad,
         )
-        self._shape_holder, self.fake_mode, self.fake_device, self.constant = elem, fake_mode, device, constant
+        self._shape_holder, self.fake_mode, self.fake_device = elem, fake_mode, device
+        self.constant = self.real_tensor = None
+        if constant is not None:
+            fake_mode._know(self, constant)
         return self
 
     __torch_function__ = Tensor._disabled_torch_function
@@ -141,7 +175,7 @@ class FakeTensor(Tensor):
         return memo[id(self)]
 
     def __copy__(self):
-        made = FakeTensor(self.fake_mode, self._shape_holder, self.fake_device, self.constant)
+        made = FakeTensor(self.fake_mode, self._shape_holder, self.fake_device, self.fake_mode._value(self))
         return made.requires_grad_(self.requires_grad)
 
     def __reduce_ex__(self, protocol):
@@ -188,7 +222,7 @@ class FakeTensorConverter:
             return type(t).__tensor_unflatten__(parts, context, t.shape, t.stride())
         with handling.without_modes(), cresset.no_grad():
             shape = _native.operators()["empty_strided"](tuple(t.shape), t.stride(), dtype=t.dtype, device="meta")
-        fake = FakeTensor(fake_mode, shape, t.device, t if make_constant else None)
+        fake = FakeTensor(fake_mode, shape, t.device, _value_of(fake_mode, t, make_constant))
         if t.requires_grad:
             fake.requires_grad_()
             if t.is_leaf and t.grad_dtype != t.dtype:
@@ -198,6 +232,14 @@ class FakeTensorConverter:
         key = id(t)
         self._made[key] = (weakref.ref(t, lambda _: self._made.pop(key, None)), fake)
         return fake
+
+
+def _value_of(fake_mode, real, make_constant):
+    """A copy of what a real tensor holds, if its fake form is to know it."""
+    if real.device.type == "meta" or not (fake_mode.propagate_real_tensors or (make_constant and real.numel() <= 1)):
+        return None
+    with handling.without_modes(), cresset.no_grad():
+        return real.detach().clone()
 
 
 # Asked for a value, or for a shape that only values decide.
@@ -234,12 +276,16 @@ class FakeTensorMode(modes.TorchDispatchMode):
         static_shapes=None,
         export=False,
     ):
+        from .._functorch import config  # upward: the setting has PyTorch's home
+
         super().__init__()
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.export = shape_env, export
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self.fake_tensor_converter = FakeTensorConverter()
         self.in_kernel_invocation = False
+        self.propagate_real_tensors = config.fake_tensor_propagate_real_tensors
+        self._knowing = {}  # id -> weak reference to a fake tensor whose value is known
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
         """The fake form of a tensor; a fake one of this mode is its own."""
@@ -283,16 +329,19 @@ class FakeTensorMode(modes.TorchDispatchMode):
                 else self.fake_tensor_converter.from_real_tensor(self, args[0], make_constant=True)
             )
         if name in _VALUES:
-            constant = getattr(args[0], "constant", None)
-            if constant is not None:
-                with handling.without_modes():
-                    return func(*tree_map_only(FakeTensor, lambda t: t.constant, args), **kwargs)
-            raise DataDependentOutputException(func)
+            if any(self._value(leaf) is None for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, FakeTensor)):
+                raise DataDependentOutputException(func)
+            return self._run_for_real(func, args, kwargs)
         if name in _SHAPES and not (name == "repeat_interleave" and kwargs.get("output_size") is not None):
-            raise DynamicOutputShapeException(func)
+            if not self._is_known(func, args, kwargs):
+                raise DynamicOutputShapeException(func)
+            found = self._run_for_real(func, args, kwargs)
+            return tree_map_only(Tensor, lambda t: self.fake_tensor_converter.from_real_tensor(self, t), found)
         if isinstance(func, CustomOperator) and "meta" not in func._kernels:
             with self, cresset.no_grad():
-                return func._run_fake(func._schema.bind(args, kwargs))
+                result = func._run_fake(func._schema.bind(args, kwargs))
+            self._propagate(func, args, kwargs, result)
+            return result
         device = self._device(func, args, kwargs)
         known = {}
 
@@ -323,9 +372,69 @@ class FakeTensorMode(modes.TorchDispatchMode):
             fake = known.get(id(value))
             return FakeTensor(self, value, device) if fake is None else _refreshed(fake)
 
-        for value in known.values():
-            value.constant = None if any(a.is_written for a in func._schema.arguments) else value.constant
-        return tree_map(fake_of, result)
+        result = tree_map(fake_of, result)
+        self._propagate(func, args, kwargs, result)
+        return result
+
+    # Note [Values of fake tensors]
+
+    @staticmethod
+    def _value(fake):
+        return fake.constant if fake.real_tensor is None else fake.real_tensor
+
+    def _know(self, fake, value):
+        if self.propagate_real_tensors:
+            fake.real_tensor = value
+        if value.numel() <= 1:
+            fake.constant = value
+        key = id(fake)
+        self._knowing[key] = weakref.ref(fake, lambda _: self._knowing.pop(key, None))
+
+    def _forget(self, fake):
+        memory = _native.storage_address(fake._shape_holder)
+        for key, reference in list(self._knowing.items()):
+            other = reference()
+            if other is not None and _native.storage_address(other._shape_holder) == memory:
+                other.constant = other.real_tensor = None
+                self._knowing.pop(key, None)
+
+    def _is_known(self, func, args, kwargs):
+        """Whether an operator can run for real: beside every operator, or on known numbers that lead to one more."""
+        fakes = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, FakeTensor)]
+        if any(self._value(fake) is None for fake in fakes):
+            return False
+        if self.propagate_real_tensors:
+            return True
+        tags = (Tag.nondeterministic_seeded, Tag.inplace_view)
+        made_of_numbers = func._schema.op in NUMBERS_AS_TENSORS
+        return (bool(fakes) or made_of_numbers) and not any(tag in func.tags for tag in tags)
+
+    def _propagate(self, func, args, kwargs, result):
+        """Tell the results of an operator what they hold, and what it wrote to that it is not known any more."""
+        found = [leaf for leaf in tree_leaves(result) if isinstance(leaf, FakeTensor)]
+        small = all(fake.numel() <= 1 for fake in found)
+        here = all(fake.device.type == "cpu" or cresset.get_device_module(fake.device).is_available() for fake in found)
+        if here and (small or self.propagate_real_tensors) and self._is_known(func, args, kwargs):
+            real = [leaf for leaf in tree_leaves(self._run_for_real(func, args, kwargs)) if isinstance(leaf, Tensor)]
+            for index, (fake, value) in enumerate(zip(found, real, strict=True)):
+                if self.propagate_real_tensors:
+                    differs = difference(value, fake)
+                    if differs is not None:
+                        raise MetadataMismatchError(
+                            f"Real tensor propagation found a metadata mismatch between the real and the fake result "
+                            f"{index} of {func}: {differs}"
+                        )
+                self._know(fake, value)
+            return
+        for argument, value in zip(func._schema.arguments, func._schema.bind(args, kwargs), strict=True):
+            for leaf in tree_leaves(value) if argument.is_written else ():
+                if isinstance(leaf, FakeTensor):
+                    self._forget(leaf)
+
+    def _run_for_real(self, func, args, kwargs):
+        args, kwargs = tree_map_only(FakeTensor, self._value, (args, kwargs))
+        with handling.without_modes(), cresset.no_grad():
+            return func(*args, **kwargs)
 
     def _shape_of_real(self, func, tensor):
         # An index that is a list has become a tensor before anybody was asked.
@@ -362,6 +471,6 @@ def _refreshed(fake):
     """A fake tensor whose shape was changed in place."""
     shape = fake._shape_holder
     if (tuple(fake.shape), fake.stride()) != (tuple(shape.shape), shape.stride()):
-        other = FakeTensor(fake.fake_mode, shape, fake.device, None)
-        _native.swap_tensors(fake, other)
+        other = FakeTensor(fake.fake_mode, shape, fake.device)
+        _native.become_view("resize_", fake, other)
     return fake
