@@ -135,3 +135,11 @@ def test_a_backend_of_compile_gets_both_graphs():
         assert cresset.allclose(parameter.grad, gradient, 1e-5, 1e-6)
     compiled(cresset.randn(3, 4)).sum().backward()
     assert len(recorder.graphs) == 2
+
+
+def test_dynamic_serves_all_sizes():
+    function = aot_function(lambda x: (x * x).sum(), fw_compiler=nop, dynamic=True)
+    for size in (2, 5):
+        x = cresset.arange(float(size)).requires_grad_()
+        function(x).backward()
+        assert x.grad.tolist() == [2.0 * k for k in range(size)]

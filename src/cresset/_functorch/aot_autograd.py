@@ -57,7 +57,8 @@ def aot_function(
         decompositions: {operator: function} of operators to write with others.
         num_params_buffers: how many of the first arguments are parameters and buffers; nothing depends on it here.
         inference_compiler: for calls that need no gradient; `fw_compiler` by default.
-        dynamic: True is refused: each size has graphs of its own.
+        dynamic: whether the graphs shall serve for other sizes, too. Here each choice of sizes has graphs of its own,
+            made when it is first met.
         keep_inference_input_mutations, enable_log, disable_functionalization: nothing depends on them here; writes to
             inputs stay writes in the graphs.
 
@@ -68,8 +69,6 @@ def aot_function(
     >>> x.grad
     tensor(6.)
     """
-    if dynamic:
-        raise NotImplementedError("aot_function: dynamic=True is not supported; each size has graphs of its own")
     compilers = _Compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions)
     made = {}
 

@@ -5,7 +5,7 @@ what training changes in batch norms.
 """
 
 import enum
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import cresset
 
@@ -25,7 +25,8 @@ class SchemaArgType(enum.Enum):
     output = 1
 
 
-class SchemaArgument(NamedTuple):
+@dataclass(frozen=True)
+class SchemaArgument:
     """A place of a schema: the argument or result number `index`."""
 
     type: SchemaArgType

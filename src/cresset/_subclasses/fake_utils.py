@@ -64,7 +64,7 @@ def _called(functional_call, module, held, *args, **kwargs):
     return functional_call(module, held, args, kwargs)
 
 
-_OF_VALUES = (Tag.dynamic_output_shape, Tag.data_dependent_output, Tag.inplace_view)
+_OF_VALUES = (Tag["dynamic_output_shape"], Tag["data_dependent_output"], Tag["inplace_view"])
 _MAKE_NOTHING = {"lift_fresh", "lift_fresh_copy", "set_"}
 
 
