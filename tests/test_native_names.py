@@ -444,3 +444,64 @@ def test_losses_of_the_native_names_take_a_reduction_as_a_number():
 def test_division_has_its_name_from_python_2():
     x = torch.tensor([3.0])
     assert x.__div__(2).item() == 1.5 and x.__idiv__(2) is x and x.item() == 1.5
+
+
+def test_a_warning_is_given_once(recwarn):
+    from cresset._dynamo.utils import disable_cache_limit, warn_once
+
+    for _ in range(2):
+        warn_once("this layer is slow")
+    assert [str(warning.message) for warning in recwarn] == ["this layer is slow"]
+    before = torch._dynamo.config.recompile_limit
+    with disable_cache_limit():
+        assert torch._dynamo.config.recompile_limit > 1000
+    assert torch._dynamo.config.recompile_limit == before
+
+
+def test_an_operator_gives_its_result_in_a_dtype_of_its_own():
+    from cresset._higher_order_ops.out_dtype import out_dtype
+
+    a = torch.full((1, 3), 100, dtype=torch.int8)
+    assert out_dtype(torch.ops.aten.mm.default, torch.int32, a, a.t()).tolist() == [[30000]]
+    with pytest.raises(ValueError, match="dtype"):
+        out_dtype(torch.ops.aten.mm.default, "int32", a, a.t())
+
+
+def test_strides_and_memory_formats_are_suggested():
+    from cresset._prims_common import make_contiguous_strides_for, suggest_memory_format
+    from cresset._prims_common.wrappers import _maybe_convert_to_dtype
+
+    assert make_contiguous_strides_for((2, 0, 3)) == (3, 3, 1)
+    assert make_contiguous_strides_for((2, 3, 4), row_major=False) == (12, 1, 3)
+    pictures = torch.ones(2, 3, 4, 5)
+    assert suggest_memory_format(pictures) == torch.contiguous_format
+    assert suggest_memory_format(pictures.to(memory_format=torch.channels_last)) == torch.channels_last
+    assert _maybe_convert_to_dtype([1, True, None], torch.float32) == (1.0, 1.0, None)
+    assert _maybe_convert_to_dtype(torch.ones(1), torch.int8).dtype == torch.int8
+
+
+def test_settings_of_kernels_are_kept_by_who_enters_them():
+    from cresset.sparse._triton_ops_meta import get_meta, minimize, update
+
+    assert get_meta("tests_product", (16, 32), "card") is None
+    update("tests_product", "card", (0, torch.float16, 0.5), (16, 32), {"num_warps": 2})
+    assert get_meta("tests_product", (16, 32), "card") == {"num_warps": 2}
+    assert get_meta("tests_product", (16, 32), "another card") == {"num_warps": 2}
+    assert get_meta("tests_product", (16, 32), "another card", exact=True) is None
+    assert get_meta("tests_product", ("*", 32), "card") == {(16, 32): {"num_warps": 2}}
+    with pytest.raises(NotImplementedError, match="not tuned"):
+        minimize(None, {}, {}, None)
+
+
+def test_matrices_that_are_half_zeros_are_refused_in_words():
+    with pytest.raises(RuntimeError, match="Only CUDA tensors"):
+        torch.sparse.to_sparse_semi_structured(torch.ones(32, 64))
+    with pytest.raises(NotImplementedError, match="half zeros"):
+        torch.sparse.SparseSemiStructuredTensor(torch.ones(2))
+
+
+def test_the_processor_is_asked_by_its_features():
+    from cresset import cpu
+
+    assert torch._C._cpu._is_vnni_supported() is cpu.get_capabilities()["avx512_vnni"]
+    assert cpu._is_amx_tile_supported() is cpu.get_capabilities()["amx_tile"]

@@ -35,6 +35,7 @@ def wanted(schema):
         or "Dimname" in text
         or "out" in schema.overload_name.split("_")
         or schema.overload_name.endswith("out")
+        and not schema.overload_name.endswith("layout")
     ):
         return False
     if (SKIPPED.match(name) and name not in KEPT | NAMED) or any(argument.is_out for argument in schema.arguments):

@@ -23,7 +23,27 @@ const DtypeFacts kDtypeFacts[kDtypes] = {
     {"uint16", nullptr, "UInt16", 2, false, false, true, false},
     {"uint32", nullptr, "UInt32", 4, false, false, true, false},
     {"uint64", nullptr, "UInt64", 8, false, false, true, false},
-    {"float8_e8m0fnu", nullptr, "Float8_e8m0fnu", 1, true, false, false, true},
+    {"float8_e8m0fnu", nullptr, "Float8_e8m0fnu", 1, true, false, false, false},
+    {"float4_e2m1fn_x2", nullptr, "Float4_e2m1fn_x2", 1, true, false, false, true},
+    {"uint1", nullptr, "UInt1", 1, false, false, false, false},
+    {"uint2", nullptr, "UInt2", 1, false, false, false, false},
+    {"uint3", nullptr, "UInt3", 1, false, false, false, false},
+    {"uint4", nullptr, "UInt4", 1, false, false, false, false},
+    {"uint5", nullptr, "UInt5", 1, false, false, false, false},
+    {"uint6", nullptr, "UInt6", 1, false, false, false, false},
+    {"uint7", nullptr, "UInt7", 1, false, false, false, false},
+    {"int1", nullptr, "Int1", 1, false, false, false, true},
+    {"int2", nullptr, "Int2", 1, false, false, false, true},
+    {"int3", nullptr, "Int3", 1, false, false, false, true},
+    {"int4", nullptr, "Int4", 1, false, false, false, true},
+    {"int5", nullptr, "Int5", 1, false, false, false, true},
+    {"int6", nullptr, "Int6", 1, false, false, false, true},
+    {"int7", nullptr, "Int7", 1, false, false, false, true},
+    {"bits1x8", nullptr, "Bits1x8", 1, false, false, false, false},
+    {"bits2x4", nullptr, "Bits2x4", 1, false, false, false, false},
+    {"bits4x2", nullptr, "Bits4x2", 1, false, false, false, false},
+    {"bits8", nullptr, "Bits8", 1, false, false, false, false},
+    {"bits16", nullptr, "Bits16", 2, false, false, false, false},
 };
 
 namespace {
@@ -43,6 +63,7 @@ Dtype promote_floating(Dtype a, Dtype b) {
 
 Dtype promote(Dtype a, Dtype b) {
   if (a == b) return a;
+  check(!(is_container(a) || is_container(b)), "Promotion from ", name_of(a), " and ", name_of(b), " is unsupported.");
   check(!(is_float8(a) || is_float8(b)), "Promotion for Float8 Types is not supported, attempted to promote ",
         name_of(a), " and ", name_of(b));
   if (is_complex(a) || is_complex(b)) {
@@ -95,7 +116,8 @@ Dtype to_complex(Dtype d) {
 static Dtype the_default_dtype = Dtype::f32;
 Dtype default_dtype() { return the_default_dtype; }
 void set_default_dtype(Dtype d) {
-  check_type(is_floating(d), "only floating-point types are supported as the default type, got ", name_of(d));
+  check_type(is_floating(d) && size_of(d) > 1, "only floating-point types are supported as the default type, got ",
+             name_of(d));
   the_default_dtype = d;
 }
 

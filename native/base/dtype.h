@@ -31,6 +31,27 @@ enum class Dtype : uint8_t {
   u32,
   u64,
   f8e8m0fnu,
+  // Containers: their bytes are kept, moved and seen as other dtypes, and no operator computes with them.
+  f4e2m1fn_x2,
+  u1,
+  u2,
+  u3,
+  u4,
+  u5,
+  u6,
+  u7,
+  i1,
+  i2,
+  i3,
+  i4,
+  i5,
+  i6,
+  i7,
+  bits1x8,
+  bits2x4,
+  bits4x2,
+  bits8,
+  bits16,
   count,
 };
 inline constexpr int kDtypes = static_cast<int>(Dtype::count);
@@ -49,6 +70,7 @@ inline int64_t size_of(Dtype d) { return facts(d).size; }
 inline bool is_floating(Dtype d) { return facts(d).floating; }
 inline bool is_complex(Dtype d) { return facts(d).complex; }
 inline bool is_integral(Dtype d) { return facts(d).integral; }  // bool is not integral here
+inline bool is_container(Dtype d) { return d >= Dtype::f4e2m1fn_x2; }
 inline bool is_differentiable(Dtype d) { return is_floating(d) || is_complex(d); }
 inline const char* name_of(Dtype d) { return facts(d).name; }
 inline std::ostream& operator<<(std::ostream& out, Dtype d) { return out << name_of(d); }

@@ -182,7 +182,12 @@ Store store_for(Dtype d) {
   case Dtype::tag: return store_scalar<type>;
     CRESSET_FOR_EACH_DTYPE(CRESSET_STORE)
 #undef CRESSET_STORE
-    default: fail("tensor: unknown dtype");
+    default:
+      return [](PyObject*, char*) {
+        fail(
+            "tensor: a dtype without arithmetic takes no numbers; view bytes as it: torch.tensor(..., "
+            "dtype=torch.uint8).view(dtype)");
+      };
   }
 }
 

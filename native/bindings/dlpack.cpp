@@ -42,7 +42,7 @@ constexpr int32_t kCUDAHost = 3;
 DLDataType dl_type(Dtype d) {
   const DtypeFacts& f = facts(d);
   const uint8_t bits = static_cast<uint8_t>(8 * f.size);
-  check(!(f.floating && f.size == 1), "DLPack: ", f.name, " is not supported");
+  check(!(f.floating && f.size == 1) && !is_container(d), "DLPack: ", f.name, " is not supported");
   if (d == Dtype::bf16) return {kBFloat, bits, 1};
   return {static_cast<uint8_t>(d == Dtype::b8 ? kBool
                                : f.floating   ? kFloat
@@ -56,7 +56,7 @@ Dtype from_dl(DLDataType t) {
   check(t.lanes == 1, "DLPack: vectors of lanes are not supported");
   for (int d = 0; d < kDtypes; ++d) {
     const Dtype dtype = static_cast<Dtype>(d);
-    if (is_floating(dtype) && size_of(dtype) == 1) continue;
+    if ((is_floating(dtype) && size_of(dtype) == 1) || is_container(dtype)) continue;
     const DLDataType have = dl_type(dtype);
     if (have.code == t.code && have.bits == t.bits) return dtype;
   }

@@ -10,6 +10,7 @@ const char* tag_of(Dtype d) {
   static constexpr const char* tags[] = {"u8",       "i8",         "i16",        "i32",  "i64", "f16",  "f32",
                                          "f64",      "c32",        "c64",        "c128", "b8",  "bf16", "f8e5m2",
                                          "f8e4m3fn", "f8e5m2fnuz", "f8e4m3fnuz", "u16",  "u32", "u64",  "f8e8m0fnu"};
+  check_implemented(!is_container(d), "cuda: no kernel computes with ", name_of(d));
   return tags[static_cast<int>(d)];
 }
 

@@ -288,7 +288,7 @@ void run_int_mm(Call& c) {
   Tensor a = c.tensor(0), b = c.tensor(1);
   if (out.numel() == 0) return;
   if (a.size(1) == 0) return fill(out, 0);
-  if (b.size(1) % 4 == 0 && a.size(1) % 4 == 0) {
+  if (a.dtype() == Dtype::i8 && b.size(1) % 4 == 0 && a.size(1) % 4 == 0) {
     if (!lies_in_rows(a)) a = contiguous_on_device(a);
     if (!lies_in_columns(b)) b = in_columns(b);
     if (multiply(Place(out.device()), product_of_bytes(a, b, out))) return;

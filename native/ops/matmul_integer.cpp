@@ -1,4 +1,5 @@
-// Products of matrices of small integers, summed exactly: int8 times int8 to int32, of which quantized layers are made.
+// Products of matrices of small integers, summed exactly: int8 or uint8 times int8 to int32, of which quantized layers
+// are made.
 #include <algorithm>
 
 #include "base/parallel.h"
@@ -15,16 +16,17 @@ void infer_int_mm(Call& c) {
   check(b.dim() == 2, "_int_mm: Expected mat2 to be of dimension 2 but got ", b.dim());
   check(a.size(1) == b.size(0), "_int_mm: self.size(1) needs to match mat2.size(0) but got ", a.size(1), " and ",
         b.size(0));
-  for (const auto& [t, name] : {std::pair(&a, "self"), std::pair(&b, "mat2")})
-    check(t->dtype() == Dtype::i8, "_int_mm: Expected ", name, " dtype to be of type int8 but got ", t->dtype());
+  check(a.dtype() == Dtype::i8 || a.dtype() == Dtype::u8,
+        "_int_mm: Expected self dtype to be of type int8 or uint8 but got ", a.dtype());
+  check(b.dtype() == Dtype::i8, "_int_mm: Expected mat2 dtype to be of type int8 but got ", b.dtype());
   check(a.device() == b.device(),
         "_int_mm: Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ",
         b.device(), "!");
   c.promise({{a.size(0), b.size(1)}}, Dtype::i32, a.device());
 }
 
-// So many products of int8 and int8 have a sum that a float holds exactly, in any order.
-constexpr int64_t kExactInFloat = (1 << 24) / (128 * 128);
+// So many products of uint8 or int8 and int8 have a sum that a float holds exactly, in any order.
+constexpr int64_t kExactInFloat = (1 << 24) / (256 * 128);
 
 void run_int_mm(Call& c) {
   const Tensor a = c.tensor(0), b = c.tensor(1), out = c.out();

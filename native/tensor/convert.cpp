@@ -107,7 +107,10 @@ void to_complex_half(const char* from, char* to, int64_t n) {
   uint16_t* b = reinterpret_cast<uint16_t*>(to);
   for (int64_t i = 0; i < 2 * n; ++i) b[i] = float_to_half(a[i]);
 }
-void copy_complex_half(const char* from, char* to, int64_t n) { std::memcpy(to, from, static_cast<size_t>(n) * 4); }
+template <int kWidth>
+void copy_bytes(const char* from, char* to, int64_t n) {
+  std::memcpy(to, from, static_cast<size_t>(n * kWidth));
+}
 
 constexpr bool is_rare(Dtype d) {
   return d == Dtype::f8e5m2 || d == Dtype::f8e4m3fn || d == Dtype::f8e5m2fnuz || d == Dtype::f8e4m3fnuz ||
@@ -119,7 +122,7 @@ template <class From, class To>
 constexpr Convert pick() {
   constexpr Dtype a = dtype_of<From>, b = dtype_of<To>;
   if constexpr (a == Dtype::c32 && b == Dtype::c32)
-    return copy_complex_half;
+    return copy_bytes<4>;
   else if constexpr (a == Dtype::c32 && b == Dtype::c64)
     return from_complex_half;
   else if constexpr (a == Dtype::c64 && b == Dtype::c32)
@@ -151,6 +154,9 @@ std::array<Row, kDtypes> make_table() {
 #define CRESSET_SET(tag, type) table[static_cast<int>(Dtype::tag)] = make_row<type>();
   CRESSET_FOR_EACH_DTYPE(CRESSET_SET)
 #undef CRESSET_SET
+  for (int d = 0; d < kDtypes; ++d)
+    if (const Dtype dtype = static_cast<Dtype>(d); is_container(dtype))
+      table[d][d] = size_of(dtype) == 1 ? copy_bytes<1> : copy_bytes<2>;
   return table;
 }
 
@@ -158,7 +164,9 @@ std::array<Row, kDtypes> make_table() {
 
 Convert converter(Dtype from, Dtype to) {
   static const auto table = make_table();
-  return table[static_cast<int>(from)][static_cast<int>(to)];
+  const Convert found = table[static_cast<int>(from)][static_cast<int>(to)];
+  check_implemented(found, "\"copy_\" not implemented for '", facts(is_container(from) ? from : to).legacy, "'");
+  return found;
 }
 
 }  // namespace cresset

@@ -165,7 +165,8 @@ void fill_on_cpu(const Tensor& t, const Scalar& value) {
   case Dtype::tag: store(value.to<type>()); break;
     CRESSET_FOR_EACH_DTYPE(CRESSET_STORE)
 #undef CRESSET_STORE
-    default: fail("fill: unknown dtype");
+    default:
+      check_implemented(value.to<double>() == 0, "\"fill_cpu\" not implemented for '", facts(t.dtype()).legacy, "'");
   }
   Operand operand{t.bytes(), t.dtype(), t.dtype(), t.strides()};
   run_blocks(t.sizes(), &operand, 1, fill_loop, &context);

@@ -209,3 +209,43 @@ def test_the_import_is_quick():
         shares.append(float(share))
         assert opened == "False"
     assert min(shares) < 0.4, shares
+
+
+def test_collectives_are_operators(alone):
+    name, x = dist.group.WORLD.group_name, cresset.tensor([1.0, 2.0])
+    functional = cresset.ops._c10d_functional
+    assert functional.all_gather_into_tensor(x, 1, name).equal(x)
+    assert functional.all_reduce(x, "sum", name).equal(x)
+    assert functional.reduce_scatter_tensor.default(x, "sum", 1, name).equal(x)
+    assert functional.all_to_all_single(x, [2], [2], name).equal(x)
+    assert functional.broadcast(x, 0, name).equal(x)
+    assert functional.wait_tensor(x) is x
+    assert cresset.ops.c10d_functional.all_gather_into_tensor(x, "", [0], 1).equal(x)
+    with pytest.raises(ValueError, match="ranks"):
+        cresset.ops.c10d_functional.all_gather_into_tensor(x, "", [0, 1], 2)
+
+
+def test_a_program_says_how_its_operator_runs_on_distributed_tensors(alone):
+    from cresset.distributed.tensor import Replicate, Shard, distribute_tensor
+    from cresset.distributed.tensor.experimental import register_sharding
+
+    @cresset.library.custom_op("tests_alone::tripled_rows", mutates_args=())
+    def tripled_rows(x: cresset.Tensor, times: int) -> cresset.Tensor:
+        return x * times
+
+    @tripled_rows.register_fake
+    def _(x, times):
+        return cresset.empty_like(x)
+
+    seen = []
+
+    @register_sharding(cresset.ops.tests_alone.tripled_rows.default)
+    def ways(x, times):
+        seen.append((x.ndim, times))
+        return [([Replicate()], [Replicate(), None]), ([Shard(0)], [Shard(0), None])]
+
+    mesh = dist.init_device_mesh("cpu", (1,))
+    made = cresset.ops.tests_alone.tripled_rows(distribute_tensor(cresset.ones(2, 2), mesh, [Shard(0)]), 3)
+    assert made.placements == (Shard(0),)
+    assert made.to_local().tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert seen == [(2, 3)]

@@ -82,3 +82,19 @@ def test_pages_hold_what_a_sequence_would():
     assert cresset.allclose(paged, varlen_attn(q, k[:5], v[:5], starts, ends(0, 5), 6, 5), atol=1e-6)
     with pytest.raises(ValueError, match="needs seqused_k"):
         varlen_attn(q, pages(k), pages(v), starts, None, 6, 6, block_table=table)
+
+
+def test_matrices_of_8_bit_floats_are_multiplied_with_their_scales():
+    whole, row = F.ScalingType.TensorWise, F.ScalingType.RowWise
+    a = cresset.tensor([[1.0, 2.0], [3.0, 4.0]]).to(cresset.float8_e4m3fn)
+    b = cresset.eye(2).to(cresset.float8_e4m3fn)
+    two, three = cresset.tensor(2.0), cresset.tensor(3.0)
+    product = F.scaled_mm(a, b, two, whole, three, whole, output_dtype=cresset.float32)
+    assert product.tolist() == [[6.0, 12.0], [18.0, 24.0]]
+    rows, columns = cresset.tensor([[1.0], [2.0]]), cresset.tensor([[1.0, 0.5]])
+    product = F.scaled_mm(a, b, [rows], [row], [columns], [row], F.SwizzleType.NO_SWIZZLE, F.SwizzleType.NO_SWIZZLE)
+    assert product.tolist() == [[1.0, 1.0], [6.0, 4.0]] and product.dtype == cresset.bfloat16
+    with pytest.raises(ValueError, match="swizzle"):
+        F.scaled_mm(a, b, two, whole, three, whole, F.SwizzleType.SWIZZLE_32_4_4)
+    with pytest.raises(NotImplementedError, match="group by group"):
+        F.scaled_grouped_mm(a, b, two, whole, three, whole)

@@ -209,6 +209,14 @@ def test_products_of_int8_are_summed_in_int32():
         cresset._int_mm(a, a)
 
 
+def test_products_of_uint8_and_int8_are_summed_in_int32():
+    a = cresset.full((2, 1500), 255, dtype=cresset.uint8)
+    b = cresset.full((1500, 3), -127, dtype=cresset.int8)
+    assert cresset._int_mm(a, b).tolist() == [[-255 * 127 * 1500] * 3] * 2
+    with pytest.raises(RuntimeError, match="mat2 dtype"):
+        cresset._int_mm(b.t(), a.t())
+
+
 @pytest.mark.parametrize("rows", [5, 8, 11, 16])
 def test_a_few_long_rows_are_products_with_each_row(rows):
     cresset.manual_seed(0)

@@ -206,3 +206,32 @@ def test_an_optimizer_around_another_steps_it():
     param.sum().backward()
     around.step()
     assert param.tolist() == [0.5, 0.5] and around.param_groups[0]["lr"] == 0.5
+
+
+def test_loading_copies_state_and_does_not_clone_what_knows_no_clone():
+    class Packed(cresset.Tensor):
+        """Numbers that know how to be converted and nothing else."""
+
+        @staticmethod
+        def __new__(cls, data):
+            return cresset.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype)
+
+        def __init__(self, data):
+            self.data_inside = data
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args, kwargs=None):
+            if func == cresset.ops.aten._to_copy.default:
+                return cls(args[0].data_inside.clone())
+            raise NotImplementedError(str(func))
+
+    p = nn.Parameter(cresset.ones(2))
+    optimizer = optim.Adam([p])
+    p.grad = cresset.ones(2)
+    optimizer.step()
+    state = optimizer.state_dict()
+    plain, state["state"][0]["exp_avg"] = state["state"][0]["exp_avg_sq"], Packed(cresset.ones(2))
+    other = optim.Adam([p])
+    other.load_state_dict(state)
+    assert type(other.state[p]["exp_avg"]) is Packed
+    assert other.state[p]["exp_avg_sq"] is not plain

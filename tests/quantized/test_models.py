@@ -429,3 +429,18 @@ def test_joins_and_recordings_of_observers_are_scripted():
     program = cresset.jit.script(Join())
     assert program(cresset.ones(1, 1), cresset.zeros(1, 1)).tolist() == [[2.0, 0.0]]
     assert [x.tolist() for x in program.kept.get_tensor_value()] == [[[2.0, 0.0]]]
+
+
+def test_an_observer_that_remembers_nothing_looks_at_what_goes_into_a_layer():
+    class Latest(q.MovingAverageMinMaxObserver):
+        def __init__(self, **kwargs):
+            super().__init__(averaging_constant=1, **kwargs)
+
+    model = nn.Sequential(nn.Linear(4, 2))
+    model.qconfig = q.QConfig(activation=Latest, weight=q.default_weight_observer)
+    prepared = q.prepare(model)
+    prepared(cresset.tensor([[1.0, -3.0, 0.0, 7.0]]))
+    observer = prepared[0].activation_post_process
+    assert (observer.min_val.item(), observer.max_val.item()) == (-3.0, 7.0)
+    prepared(cresset.tensor([[0.5, 0.0, 0.0, 0.0]]))
+    assert observer.max_val.item() == 0.5

@@ -70,8 +70,8 @@ _LATER |= {
     "_jit_get_emit_hooks": "jit.emit_hooks", "_jit_clear_class_registry": "jit._state",
     "_ivalue_tags_match": "jit.inquiries",
 }  # fmt: skip
-_SUBMODULES = {"_VariableFunctions", "_autograd", "_distributed_rpc", "_dynamo", "_functions", "_functorch", "_nn",
-    "_profiler"}  # fmt: skip
+_SUBMODULES = {"_VariableFunctions", "_autograd", "_cpu", "_distributed_rpc", "_dynamo", "_functions",
+    "_functorch", "_nn", "_profiler"}  # fmt: skip
 _PUBLIC_NAMES = {
     "ScriptModule": "ModuleFace", "_jit_set_emit_hooks": "set_hooks", "_jit_get_emit_hooks": "hooks",
     "_jit_clear_class_registry": "clear_class_registry", "_ivalue_tags_match": "values_have_equal_types",

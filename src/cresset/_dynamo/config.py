@@ -7,6 +7,7 @@ import contextlib
 import sys
 
 accumulated_cache_size_limit = 256
+accumulated_recompile_limit = 256
 assume_static_by_default = True
 automatic_dynamic_shapes = True
 cache_size_limit = 8

@@ -5,7 +5,7 @@ from ..backends.determinism import alert_not_deterministic
 
 __all__ = [
     "alert_not_deterministic", "compare_tensor_meta", "is_boolean_dtype", "is_complex_dtype", "is_float_dtype",
-    "is_integer_dtype",
+    "is_integer_dtype", "make_contiguous_strides_for", "suggest_memory_format",
 ]  # fmt: skip
 
 
@@ -31,6 +31,30 @@ def is_float_dtype(dtype):
 def is_complex_dtype(dtype):
     """Whether it is one of complex numbers."""
     return dtype.is_complex
+
+
+def make_contiguous_strides_for(shape, row_major=True):
+    """The strides of a tensor of this shape whose elements lie one after the other; without `row_major` those of the
+    last two dimensions are turned round.
+
+    >>> cresset._prims_common.make_contiguous_strides_for((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    strides.reverse()
+    if not row_major and len(shape) > 1:
+        strides[-2:] = [1, max(shape[-2], 1)]
+    return tuple(strides)
+
+
+def suggest_memory_format(x):
+    """The memory format in which a tensor lies: channels last where it is, else contiguous."""
+    last = {4: _native.channels_last, 5: _native.channels_last_3d}.get(x.dim())
+    plain = x.is_contiguous() or last is None
+    return last if not plain and x.is_contiguous(memory_format=last) else _native.contiguous_format
 
 
 def compare_tensor_meta(a, b, check_sizes=True, check_strides=False, check_conj=True):

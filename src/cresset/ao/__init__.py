@@ -1,7 +1,7 @@
-"""Optimizing trained models: PyTorch's torch.ao. Here that is quantization: `ao.quantization` and the layers of
-`ao.nn.quantized`.
+"""Optimizing trained models: PyTorch's torch.ao. Quantization is `ao.quantization` and the layers of
+`ao.nn.quantized`, masks of zeros are `ao.pruning`.
 """
 
-from . import nn, quantization
+from . import nn, pruning, quantization
 
-__all__ = ["nn", "quantization"]
+__all__ = ["nn", "pruning", "quantization"]

@@ -71,6 +71,16 @@ def _is_avx512_supported():
     return _native.build_info()["isa"] == "avx512"
 
 
+def _is_vnni_supported():
+    """Whether the processor multiplies bytes and adds the products in one instruction."""
+    return get_capabilities()["avx512_vnni"]
+
+
+def _is_amx_tile_supported():
+    """Whether the processor has registers that hold tiles of matrices."""
+    return get_capabilities()["amx_tile"]
+
+
 class Stream:
     """A stream on the CPU: work is complete when it returns."""
 

@@ -12,8 +12,7 @@ from .parameter import Parameter
 def can_keep(old, new):
     """Whether `old` can take the data of `new` and stay the same object."""
     return (
-        (old.device.type == "meta") == (new.device.type == "meta")
-        and old.layout == new.layout
+        cresset._has_compatible_shallow_copy_type(old, new)
         and not cresset.__future__.get_overwrite_module_params_on_conversion()
     )
 

@@ -38,6 +38,17 @@ to = operator("to", """The tensor with another dtype or on another device; itsel
     tensor([1])
     """)  # fmt: skip
 
+
+@function
+def _has_compatible_shallow_copy_type(input, other, /):
+    """Whether a tensor can take over the data of another and stay the same object: a module that is converted asks.
+
+    >>> cresset._has_compatible_shallow_copy_type(cresset.ones(2), cresset.ones(2, device="meta"))
+    False
+    """
+    return input.is_meta == other.is_meta and input.layout == other.layout
+
+
 NAMED = "float double half bfloat16 long int short char byte bool cfloat cdouble chalf cpu".split()
 
 

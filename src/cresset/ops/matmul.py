@@ -219,7 +219,7 @@ def _(grad, input, weight):
 
 operator(
     "_int_mm",
-    """The product of two matrices of int8, summed exactly in int32.
+    """The product of two matrices of int8, summed exactly in int32; the first may be of uint8.
 
     >>> cresset._int_mm(cresset.full((1, 3), 100, dtype=cresset.int8), cresset.full((3, 1), -100, dtype=cresset.int8))
     tensor([[-30000]], dtype=torch.int32)

@@ -312,6 +312,10 @@ class OpNamespace:
                 from ..ao.operators import packets  # upward: quantized layers are made of these
 
                 packet = packets().get(name)
+            elif packet is None and self.name in ("_c10d_functional", "c10d_functional", "c10d"):
+                from ..distributed import operators  # noqa: F401  # upward: made when a program names one
+
+                packet = self._packets.get(name)
             if packet is not None:
                 return packet
         hint = "; module 'cresset' has no operator of that name" if self.name == "aten" else ""

@@ -336,11 +336,7 @@ def _moved(value, param, group, key=None):
             if group.get("capturable") or group.get("fused"):
                 return value.to(dtype=cresset.float32, device=param.device)
             return value.clone()
-        if param.is_floating_point():
-            value = value.to(dtype=param.dtype, device=param.device)
-        else:
-            value = value.to(device=param.device)
-        return value.clone()
+        return value.to(dtype=param.dtype if param.is_floating_point() else None, device=param.device, copy=True)
     if isinstance(value, dict):
         return {k: _moved(v, param, group, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -20,6 +20,12 @@ PROFILES: dict[str, dict[str, float]] = {
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
 }
 
+# Dtypes whose elements are bytes of which nothing more is known.
+_CONTAINERS = {
+    _native.float4_e2m1fn_x2, _native.bits1x8, _native.bits2x4, _native.bits4x2, _native.bits8, _native.bits16,
+    *(getattr(_native, f"{sign}int{bits}") for sign in ("", "u") for bits in range(1, 8)),
+}  # fmt: skip
+
 PRINT_OPTS = types.SimpleNamespace(**PROFILES["default"], sci_mode=None)
 
 
@@ -266,8 +272,10 @@ def _elements(tensor):
     tensor = tensor.detach()
     if tensor.layout != cresset.strided:
         tensor = tensor.to_dense()
-    if tensor.dtype == getattr(cresset, "float4_e2m1fn_x2", None):
-        tensor = tensor.view(cresset.uint8).float()  # an element is two numbers in a byte: the byte is shown
+    if tensor.dtype in _CONTAINERS:  # an element is some numbers in a byte: the byte is shown
+        is_float = tensor.is_floating_point()
+        tensor = tensor.view(cresset.uint16 if tensor.itemsize == 2 else cresset.uint8)
+        tensor = tensor.float() if is_float else tensor
     return _edges(tensor, 0) if tensor.numel() > PRINT_OPTS.threshold else tensor.tolist()
 
 

@@ -11,11 +11,18 @@ from .invariants import check_sparse_tensor_invariants
 from .products import sampled_addmm as _sampled_addmm
 from .reducing import softmax as _softmax
 from .reducing import spdiags
+from .semi_structured import (
+    SparseSemiStructuredTensor,
+    SparseSemiStructuredTensorCUSPARSELT,
+    SparseSemiStructuredTensorCUTLASS,
+    to_sparse_semi_structured,
+)
 from .tensor import SparseTensor
 
 __all__ = [
-    "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
-    "solve", "spdiags", "spsolve", "sum",
+    "SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT", "SparseSemiStructuredTensorCUTLASS", "addmm",
+    "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "solve",
+    "spdiags", "spsolve", "sum", "to_sparse_semi_structured",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ _FLOATS = {
     "float8_e5m2fnuz": (8, 2.0**-2, 57344.0, 2.0**-15, 2.0**-17, 1.0),
     "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
 }
+_INTEGERS = {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"}
 _COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
@@ -97,6 +98,8 @@ class iinfo:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{_name(type)}'")
         if type == _native.bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
+        if _name(type) not in _INTEGERS and not _name(type).startswith("q"):
+            raise TypeError(f"torch.iinfo() requires an integer input type; {type} has no arithmetic")
         self.bits, self.dtype = 8 * type.itemsize, _name(type)
         is_signed = self.dtype.startswith("qint") if self.dtype.startswith("q") else type.is_signed
         self.min = -(2 ** (self.bits - 1)) if is_signed else 0

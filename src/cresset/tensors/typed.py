@@ -22,7 +22,7 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
         raise TypeError(f"type() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if dtype is None:
         name = str(self.dtype)[6:]
-        word = next((word for word, plain in LEGACY.items() if plain == name), name)
+        word = next((word for word, plain in LEGACY.items() if plain == name), _capitalized(name))
         return f"torch.{'' if self.is_cpu else self.device.type + '.'}{word}Tensor"
     if isinstance(dtype, _native.dtype):
         return self.to(dtype, non_blocking)
@@ -45,6 +45,11 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
     if on_device == self.is_cuda:
         return self.to(dtype, non_blocking)
     return self.to("cuda" if on_device else "cpu", dtype, non_blocking)
+
+
+def _capitalized(name):
+    """What a dtype without an old name is called in the name of its type: UInt4, Float8_e5m2."""
+    return "ComplexHalf" if name == "complex32" else name.capitalize().replace("Uint", "UInt")
 
 
 def new(self, *args, **kwargs):

@@ -10,7 +10,7 @@ from cresset import nn
 from ..nn import quantized
 from .fake_quantize import FakeQuantizeBase
 from .observer import ObserverBase
-from .qconfig import default_dynamic_qconfig, float16_dynamic_qconfig
+from .qconfig import default_dynamic_qconfig, float16_dynamic_qconfig, remembers_nothing
 from .quantization_mappings import DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS as _DYNAMIC
 from .quantization_mappings import DEFAULT_MODULE_TO_ACT_POST_PROCESS as _BOUNDED
 from .quantization_mappings import DEFAULT_QAT_MODULE_MAPPINGS as _QAT
@@ -122,7 +122,11 @@ def _watch(module):
     if turned and getattr(module.qconfig.weight(), "qscheme", None) in by_channel:
         raise AssertionError("Per channel weight observer is not supported yet for ConvTranspose{n}d.")
     module.activation_post_process = _BOUNDED[type(module)]() if _has_bounds(module) else module.qconfig.activation()
-    if not isinstance(module, _FUNCTIONALS):  # which call it themselves
+    if isinstance(module, _FUNCTIONALS):  # which call it themselves
+        return
+    if remembers_nothing(module.activation_post_process):
+        module.register_forward_pre_hook(_look_at_input, prepend=True)
+    else:
         module.register_forward_hook(_look, prepend=True)  # it sees results before the program's hooks change them
 
 
@@ -130,12 +134,17 @@ def _unwatch(module):
     """Take away the observer of a module that nothing stands in for."""
     if isinstance(module._modules.get("activation_post_process"), (ObserverBase, FakeQuantizeBase)):
         del module.activation_post_process
-        for number in [number for number, hook in module._forward_hooks.items() if hook is _look]:
-            del module._forward_hooks[number]
+        for hooks in (module._forward_hooks, module._forward_pre_hooks):
+            for number in [number for number, hook in hooks.items() if hook in (_look, _look_at_input)]:
+                del hooks[number]
 
 
 def _look(module, inputs, output):
     return module.activation_post_process(output)
+
+
+def _look_at_input(module, inputs):
+    return module.activation_post_process(inputs[0])
 
 
 def prepare_qat(model, mapping=None, inplace=False):
@@ -205,10 +214,15 @@ def convert(
 
     _swap_children(module, swapped)  # not the module itself, which has no parent to stand in
     if remove_qconfig:
-        for part in list(module.modules()):
-            part.__dict__.pop("qconfig", None)
-            _unwatch(part)
+        _remove_qconfig(module)
     return module
+
+
+def _remove_qconfig(module):
+    """Take the `qconfig` from a module and all inside of it, and the observers that nothing stands in for."""
+    for part in list(module.modules()):
+        part.__dict__.pop("qconfig", None)
+        _unwatch(part)
 
 
 def quantize(model, run_fn, run_args, mapping=None, inplace=False):
@@ -290,7 +304,8 @@ def _made(kind, mod, use_precomputed_fake_quant, is_reference=False):
     else:
         new = kind.from_float(mod)
     for hook in mod._forward_pre_hooks.values():
-        new.register_forward_pre_hook(hook)
+        if hook is not _look_at_input:
+            new.register_forward_pre_hook(hook)
     for hook in mod._forward_hooks.values():
         if hook is not _look:
             new.register_forward_hook(hook)

@@ -5,10 +5,11 @@ import functools
 
 import cresset
 
+from ...ops.registry import placement_rules
 from . import dispatch
 from .dtensor import DTensor
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager
@@ -76,3 +77,40 @@ def local_map(
         return type(result)(made) if several else made[0]
 
     return on_parts
+
+
+def register_sharding(op):
+    """A decorator: how operators run on distributed tensors.
+
+    Args:
+        op: an operator, or a list of them.
+
+    The function gets the operator's arguments, with shape and dtype in the place of tensors, and gives the ways to run
+    along one dimension of the grid: pairs of lists, the placements of the results and those of the arguments, with None
+    for arguments that are no tensors.
+
+    >>> from cresset.distributed.tensor import Replicate, Shard
+    >>> from cresset.distributed.tensor.experimental import register_sharding
+    >>> @cresset.library.custom_op("sharding_example::twice", mutates_args=())
+    ... def twice(x: cresset.Tensor) -> cresset.Tensor:
+    ...     return 2 * x
+    >>> @register_sharding(cresset.ops.sharding_example.twice.default)
+    ... def ways(x):
+    ...     return [([Replicate()], [Replicate()]), ([Shard(0)], [Shard(0)])]
+    """
+
+    def enter(ways):
+        def rule(call, *args, **kwargs):
+            return [
+                dispatch.Way(tuple(p for p in ins if p is not None), outs[0] if len(outs) == 1 else tuple(outs))
+                for outs, ins in ways(*args, **kwargs)
+            ]
+
+        for overload in op if isinstance(op, list) else [op]:
+            placement_rules[overload._opname] = rule
+        for known in (dispatch.PLANS, dispatch.QUICK):  # decided by the rule before
+            known.clear()
+        dispatch.rule_of.cache_clear()
+        return ways
+
+    return enter

@@ -125,6 +125,7 @@ from .padding import pad
 from .patches import channel_shuffle, fold, native_channel_shuffle, pixel_shuffle, pixel_unshuffle, unfold
 from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
+from .scaled import ScalingType, SwizzleType, scaled_grouped_mm, scaled_mm
 
 # What PyTorch keeps elsewhere, and only offers here.
 _HOMES = {

@@ -243,7 +243,8 @@ for _name in ("choose_qparams_per_token_asymmetric", "_choose_qparams_per_token_
     )
 
 
-def _rows_of(input, scales, zero_points):
+def _per_token_quant_qparam_dim_check(input, scales, zero_points):
+    """That there are as many scales and zero points as rows; its name is PyTorch's, for those who call it."""
     count = input.numel() // input.shape[-1]
     for name, given in (("scales", scales), ("zero_points", zero_points)):
         _checked(given.numel() == count, f"num_tokens: {count} {name}: {tuple(given.shape)}")
@@ -253,7 +254,7 @@ def _rows_of(input, scales, zero_points):
 def quantize_per_token(input, scales, zero_points, quant_min, quant_max, dtype):
     """Integers with a scale for each row; the zero point is added before it is rounded."""
     _check_range(quant_min, quant_max, dtype)
-    _rows_of(input, scales, zero_points)
+    _per_token_quant_qparam_dim_check(input, scales, zero_points)
     return (input * (1.0 / scales) + zero_points).round().clamp(quant_min, quant_max).to(dtype)
 
 
