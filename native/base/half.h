@@ -9,11 +9,12 @@ namespace cresset {
 
 inline float half_to_float(uint16_t h) {
   // Shift exponent and mantissa into place, then rescale by 2^112: normals and denormals alike. Inf and nan are mended
-  // after.
+  // after; a nan becomes a quiet one, as processors make it.
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(h & 0x7fffu) << 13;
   const float scaled = std::bit_cast<float>(rest) * 5.192296858534828e33f;
-  const uint32_t special = std::bit_cast<uint32_t>(scaled) | 0x7f800000u;
+  const uint32_t quiet = rest > (0x7c00u << 13) ? 0x00400000u : 0u;
+  const uint32_t special = std::bit_cast<uint32_t>(scaled) | 0x7f800000u | quiet;
   const uint32_t bits = rest >= (0x7c00u << 13) ? special : std::bit_cast<uint32_t>(scaled);
   return std::bit_cast<float>(bits | sign);
 }

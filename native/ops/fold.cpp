@@ -172,7 +172,9 @@ class FoldRun {
     constexpr int64_t kBlock = 256;
     alignas(64) char accs[kBlock * kLargestAccumulator];
     Buffer buffer;
-    const int64_t n = folded_.count, fit = std::clamp<int64_t>(buffer_capacity() / std::max<int64_t>(n, 1), 1, kBlock);
+    // A quarter of the buffer: rows that were converted are folded while they lie in the first-level cache.
+    const int64_t n = folded_.count, rows = buffer_capacity() / 4 / std::max<int64_t>(n, 1),
+                  fit = std::clamp<int64_t>(rows, 1, kBlock);
     Space all = kept_;
     for (int64_t d = 0; d < folded_.rank(); ++d) all.add(folded_.sizes[d], folded_.strides[d]);
     while (begin < end) {

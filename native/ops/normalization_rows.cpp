@@ -61,7 +61,7 @@ struct NormalizeRows {
 };
 
 // With h = (x - mean) rstd and k = grad weight: dx = rstd (k - mean(k) - h mean(k h)). The gradients of weight and bias
-// are sums of grad h and of grad over the rows; they are made in the same pass, unless `dw` is null.
+// are sums of grad h and of grad over the rows; they are added to in the same pass, unless `dw` is null.
 template <class T, bool kCentered>
 struct NormalizeRowsBackward {
   template <class Fma>
@@ -69,7 +69,6 @@ struct NormalizeRowsBackward {
                           T* __restrict dw, T* __restrict db, int64_t rows, int64_t n, bool streams) {
     const double share = 1 / static_cast<double>(n);
     RowWriter<T> writer(streams);
-    for (int64_t i = 0; dw && i < n; ++i) dw[i] = db[i] = 0;
     for (int64_t r = 0; r < rows; ++r, g += n, x += n, result += n) {
       T* dx = writer.place(result);
       const T mean = kCentered ? means[r] : T(0), rstd = rstds[r];
@@ -207,27 +206,32 @@ void run_normalize_backward(Call& c) {
   const bool parameters = c.boolean(6);
   const auto [count, n] = rows_of(t, c.integers(2));
   visit_computed(t.dtype(), "layer_norm_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(),
-                 rstd = ready<T>(c.tensor(4)), dx = made<T>(c.out(0));
+    const Tensor mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(), rstd = ready<T>(c.tensor(4));
+    const ConvertedRows<T> g{contiguous(c.tensor(0)), n}, x{contiguous(t), n}, dx{c.out(0), n};
+    const bool converts = g.converts() || x.converts() || dx.converts();
     const auto weight = vector_or<T>(c, 5, n, T(1));
     const int64_t chunks = (count + kTileRows - 1) / kTileRows;
-    std::vector<T> partial(static_cast<size_t>(parameters ? chunks * 2 * n : 0));
-    const bool streams = streams_rows(dx.data<T>(), count, n, sizeof(T), 2);
+    std::vector<T> partial(static_cast<size_t>(parameters ? chunks * 2 * n : 0), T(0));
+    const bool streams = !converts && streams_rows(c.out(0).bytes(), count, n, sizeof(T), 2);
     parallel_for(chunks, grain(n * kTileRows), [&, count = count, n = n](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
-        const int64_t row = k * kTileRows, rows = std::min(kTileRows, count - row);
         T* sums = parameters ? partial.data() + k * 2 * n : nullptr;
-        const auto run = [&](auto loop) {
-          run_vectorized<decltype(loop)>(
-              static_cast<const T*>(g.data<T>() + row * n), static_cast<const T*>(x.data<T>() + row * n),
-              static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr),
-              static_cast<const T*>(rstd.data<T>() + row), weight.data(), dx.data<T>() + row * n, sums,
-              parameters ? sums + n : nullptr, rows, n, streams);
-        };
-        mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
+        for_converted_rows<T, 3>(
+            k * kTileRows, std::min((k + 1) * kTileRows, count), n, converts,
+            [&](int64_t first, int64_t rows, const std::array<T*, 3>& space) {
+              T* to = dx.place(first, space[2]);
+              const auto run = [&](auto loop) {
+                run_vectorized<decltype(loop)>(
+                    g.read(first, rows, space[0]), x.read(first, rows, space[1]),
+                    static_cast<const T*>(mean.defined() ? mean.data<T>() + first : nullptr),
+                    static_cast<const T*>(rstd.data<T>() + first), weight.data(), to, sums,
+                    parameters ? sums + n : nullptr, rows, n, streams);
+              };
+              mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
+              dx.write(first, rows, to);
+            });
       }
     });
-    store(c.out(0), dx);
     if (!parameters) return;
     add_partial(partial.data(), chunks, n, 2 * n, c.out(1));
     add_partial(partial.data() + n, chunks, n, 2 * n, c.out(2));

@@ -32,26 +32,109 @@ struct ConvertLoop {
   }
 };
 
+// bfloat16 becomes float. What is widened is most often read for the first time: memory is asked for early, since the
+// processor's own guesses end with each page. (A sum of 4 M took 1.7 times as long.)
+template <>
+struct ConvertLoop<BFloat16, float> {
+  template <class Fma>
+  CRESSET_INLINE void run(const BFloat16* a, float* b, int64_t n) {
+    constexpr int64_t kTogether = 32, kAhead = 1024;
+    int64_t i = 0;
+    for (; i + kTogether <= n; i += kTogether) {
+      __builtin_prefetch(a + i + kAhead);
+#pragma GCC ivdep
+      for (int64_t k = 0; k < kTogether; ++k) b[i + k] = static_cast<float>(a[i + k]);
+    }
+    for (; i < n; ++i) b[i] = static_cast<float>(a[i]);
+  }
+};
+
 #ifdef __x86_64__
-// Eight numbers by one instruction: 2.4 times as fast as the shifts of float_to_half. It would keep some bits of a nan.
+// Eight or sixteen numbers by one instruction, where the processor has it: half the time of half_to_float and a third of
+// that of float_to_half, whose bits these have. They return how many they did.
+[[gnu::target("avx2,f16c")]] int64_t widen_eights(const Half* a, float* b, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(b + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i))));
+  return i;
+}
+[[gnu::target("avx512f")]] int64_t widen_sixteens(const Half* a, float* b, int64_t n) {
+  constexpr int64_t kAhead = 1024;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    __builtin_prefetch(a + i + kAhead);
+    _mm512_storeu_ps(b + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i))));
+  }
+  return i;
+}
+
+// A nan loses what else it says: the instruction would keep some of its bits.
+constexpr int kToNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 [[gnu::target("avx2,f16c")]] int64_t narrow_eights(const float* a, Half* b, int64_t n) {
   const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)), sign = _mm256_set1_ps(-0.0f);
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m256 x = _mm256_loadu_ps(a + i), plain = _mm256_or_ps(nan, _mm256_and_ps(x, sign));
     const __m256 known = _mm256_blendv_ps(x, plain, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(b + i),
-                     _mm256_cvtps_ph(known, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(b + i), _mm256_cvtps_ph(known, kToNearest));
   }
   return i;
 }
-int64_t narrow_most(const float* a, Half* b, int64_t n) {
-  static const bool can = detect_instruction_set() != InstructionSet::baseline;
-  return can ? narrow_eights(a, b, n) : 0;
+[[gnu::target("avx512f")]] int64_t narrow_sixteens(const float* a, Half* b, int64_t n) {
+  const __m512i nan = _mm512_set1_epi32(0x7fc00000), sign = _mm512_set1_epi32(INT32_MIN);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m512 x = _mm512_loadu_ps(a + i);
+    const __mmask16 unknown = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i known = _mm512_mask_or_epi32(bits, unknown, nan, _mm512_and_si512(bits, sign));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(b + i), _mm512_cvtps_ph(_mm512_castsi512_ps(known), kToNearest));
+  }
+  return i;
 }
-#else
-int64_t narrow_most(const float*, Half*, int64_t) { return 0; }
+
+// The instruction takes denormal numbers for zero and keeps bits of a nan: where there are any among 32, the shifts of
+// float_to_bfloat16 are taken, and elsewhere it has their bits in less than half of the time.
+[[gnu::target("avx512f,avx512dq,avx512bf16")]] int64_t narrow_pairs(const float* a, BFloat16* b, int64_t n) {
+  constexpr int kQuietNan = 0x01, kDenormal = 0x20, kSignalingNan = 0x80, kOther = kQuietNan | kDenormal | kSignalingNan;
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m512 low = _mm512_loadu_ps(a + i), high = _mm512_loadu_ps(a + i + 16);
+    if (_mm512_fpclass_ps_mask(low, kOther) | _mm512_fpclass_ps_mask(high, kOther)) {
+      for (int64_t k = i; k < i + 32; ++k) b[k] = BFloat16(a[k]);
+      continue;
+    }
+    const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
+    std::memcpy(b + i, &both, sizeof(both));
+  }
+  return i;
+}
+
+bool has_eights() {
+  static const bool has = detect_instruction_set() != InstructionSet::baseline;
+  return has;
+}
+bool has_sixteens() {
+  static const bool has = detect_instruction_set() == InstructionSet::avx512;
+  return has;
+}
+bool has_pairs() {
+  static const bool has = has_sixteens() && __builtin_cpu_supports("avx512bf16");
+  return has;
+}
+int64_t convert_most(const Half* a, float* b, int64_t n) {
+  return has_sixteens() ? widen_sixteens(a, b, n) : has_eights() ? widen_eights(a, b, n) : 0;
+}
+int64_t convert_most(const float* a, Half* b, int64_t n) {
+  return has_sixteens() ? narrow_sixteens(a, b, n) : has_eights() ? narrow_eights(a, b, n) : 0;
+}
+int64_t convert_most(const float* a, BFloat16* b, int64_t n) { return has_pairs() ? narrow_pairs(a, b, n) : 0; }
 #endif
+// The first elements, by instructions for this conversion: how many, where there are any.
+template <class From, class To>
+int64_t convert_most(const From*, To*, int64_t) {
+  return 0;
+}
 
 // The conversions that programs spend time in: those between float and the types of inputs and of mixed precision.
 template <class Other>
@@ -75,11 +158,9 @@ void convert_loop(const char* from, char* to, int64_t n) {
   To* b = reinterpret_cast<To*>(to);
   if constexpr (std::is_same_v<From, To>) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
-  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
-    const int64_t done = narrow_most(a, b, n);
-    run_vectorized<ConvertLoop<From, To>>(a + done, b + done, n - done);
   } else if constexpr (is_hot<From, To>) {
-    run_vectorized<ConvertLoop<Stored<From>, To>>(a, b, n);
+    const int64_t done = convert_most(a, b, n);
+    if (done < n) run_vectorized<ConvertLoop<Stored<From>, To>>(a + done, b + done, n - done);
   } else {
     ConvertLoop<Stored<From>, To>::template run<HardwareFma>(a, b, n);
   }
