@@ -205,17 +205,18 @@ void run_bags(Call& c) {
   static const int number = operation_number("embedding");
   static const KernelFamily kBags("indexing.cuh", "bags_of_rows", {"T", "VECTOR"}, {"-DBAGS"});
   const Tensor weight = contiguous_on_device(c.tensor(0)), indices = contiguous_on_device(c.tensor(1)), out = c.out();
+  const Tensor starts = c.has(2) ? contiguous_on_device(c.tensor(2)) : Tensor();
   if (is_empty(out)) return;
-  const int64_t width = out.size(1), length = indices.size(1), rows = weight.size(0);
-  check_index(rows > 0, "embedding: the weight has no rows");
+  const int64_t width = out.size(1), length = starts.defined() ? 0 : indices.size(1), rows = weight.size(0);
+  check_index(rows > 0 || is_empty(indices), "embedding: the weight has no rows");
   int64_t vector = 16 / size_of(out.dtype());
   while (width % vector ||
          reinterpret_cast<uintptr_t>(weight.bytes()) % static_cast<uintptr_t>(vector * size_of(out.dtype())))
     vector /= 2;
   const Place place(out.device());
   kBags.launch(place, {out.dtype(), static_cast<int>(vector)}, divide_up(out.numel() / vector, 256), 256, 0,
-               weight.bytes(), indices.bytes(), out.bytes(), out.numel(), width, length, rows,
-               c.boolean(2) ? static_cast<double>(length) : 1.0, fault_place(place.device),
+               weight.bytes(), indices.bytes(), starts.defined() ? starts.bytes() : nullptr, out.bytes(), out.numel(),
+               width, length, indices.numel(), rows, static_cast<int32_t>(c.boolean(3)), fault_place(place.device),
                static_cast<int32_t>(number));
 }
 

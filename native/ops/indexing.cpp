@@ -230,51 +230,78 @@ void run_embedding(Call& c) {
 
 // ---------------------------------------------------------------- bags of rows
 
+// Some columns of a bag at a time, whose sums stay in registers. `known` indices lie there, those of later bags, too.
 template <class T>
 struct BagSum {
   template <class Fma>
-  CRESSET_INLINE void run(const T* table, const int64_t* index, int64_t length, int64_t width, opmath<T> divisor,
-                          opmath<T>* __restrict sums, T* out) {
+  CRESSET_INLINE void run(const T* table, const int64_t* index, int64_t length, int64_t known, int64_t width,
+                          opmath<T> divisor, T* out) {
+    constexpr int64_t kTogether = 64;
+    int64_t column = 0;
+    for (; column + kTogether <= width; column += kTogether)
+      add<kTogether>(table + column, index, length, known, width, divisor, out + column);
+    for (; column < width; ++column) add<1>(table + column, index, length, known, width, divisor, out + column);
+  }
+
+ private:
+  template <int64_t kColumns>
+  CRESSET_INLINE void add(const T* table, const int64_t* index, int64_t length, int64_t known, int64_t width,
+                          opmath<T> divisor, T* out) {
     using A = opmath<T>;
-    const T* row = table + index[0] * width;
-    for (int64_t k = 0; k < width; ++k) sums[k] = static_cast<A>(row[k]);
-    for (int64_t i = 1; i < length; ++i) {
-      row = table + index[i] * width;
-      for (int64_t k = 0; k < width; ++k) sums[k] += static_cast<A>(row[k]);
+    constexpr int64_t kAhead = 8;  // rows: which one is next is nothing that the processor could guess
+    A sums[kColumns] = {};
+    for (int64_t i = 0; i < length; ++i) {
+      if (i + kAhead < known)
+        for (int64_t k = 0; k < kColumns; k += static_cast<int64_t>(64 / sizeof(T)))
+          __builtin_prefetch(table + index[i + kAhead] * width + k);
+      const T* row = table + index[i] * width;
+      for (int64_t k = 0; k < kColumns; ++k) sums[k] += static_cast<A>(row[k]);
     }
-    for (int64_t k = 0; k < width; ++k) out[k] = static_cast<T>(sums[k] / divisor);
+    for (int64_t k = 0; k < kColumns; ++k) out[k] = static_cast<T>(sums[k] / divisor);
   }
 };
 
+// The bags are the rows of `indices`, or where there are `starts` what lies between two of them.
 void infer_bags(Call& c) {
   const Tensor weight = c.tensor(0), indices = c.tensor(1);
-  check(weight.dim() == 2 && indices.dim() == 2 && indices.size(1) > 0 && indices.dtype() == Dtype::i64,
-        "_embedding_bags: expected a matrix of weights and one of int64 indices, got shapes ", list(weight.sizes()),
-        " and ", list(indices.sizes()), " of ", name_of(indices.dtype()));
+  const bool ragged = c.has(2);
+  check(weight.dim() == 2 && indices.dim() == (ragged ? 1 : 2) && (ragged || indices.size(1) > 0) &&
+            indices.dtype() == Dtype::i64,
+        "_embedding_bags: expected a matrix of weights and int64 indices, a row for each bag or one for all with "
+        "starts, got shapes ",
+        list(weight.sizes()), " and ", list(indices.sizes()), " of ", name_of(indices.dtype()));
+  if (ragged)
+    check(c.tensor(2).dim() == 1 && c.tensor(2).size(0) > 0 && c.tensor(2).dtype() == Dtype::i64,
+          "_embedding_bags: expected a vector of int64 starts, one more than there are bags, got shape ",
+          list(c.tensor(2).sizes()), " of ", name_of(c.tensor(2).dtype()));
   check_implemented(is_floating(weight.dtype()) && size_of(weight.dtype()) > 1,
                     "\"embedding_bag\" not implemented for '", name_of(weight.dtype()), "'");
-  c.promise({{indices.size(0), weight.size(1)}}, weight.dtype(), weight.device());
+  c.promise({{ragged ? c.tensor(2).size(0) - 1 : indices.size(0), weight.size(1)}}, weight.dtype(), weight.device());
 }
 void run_bags(Call& c) {
   const Tensor weight = contiguous(c.tensor(0)), indices = contiguous(c.tensor(1)), out = c.out();
-  const int64_t width = out.size(1), length = indices.size(1), rows = weight.size(0);
+  const Tensor starts = c.has(2) ? contiguous(c.tensor(2)) : Tensor();
+  const int64_t width = out.size(1), bags = out.size(0), rows = weight.size(0), count = indices.numel();
   const int64_t* all = indices.data<int64_t>();
-  for (int64_t i = 0; i < indices.numel(); ++i)
+  for (int64_t i = 0; i < count; ++i)
     check_index(static_cast<uint64_t>(all[i]) < static_cast<uint64_t>(rows),
                 "embedding: index out of range in self; index ", all[i], " is out of bounds for dimension 0 with size ",
                 rows);
+  const int64_t* from = starts.defined() ? starts.data<int64_t>() : nullptr;
+  const int64_t length = from ? count / std::max<int64_t>(bags, 1) : indices.size(1);
+  const bool mean = c.boolean(3);
   visit_floating(weight.dtype(), "embedding_bag", [&]<class T>() {
     using A = opmath<T>;
-    const A divisor = c.boolean(2) ? static_cast<A>(length) : A(1);
     const T* table = weight.data<T>();
     T* to = out.data<T>();
-    parallel_for(
-        out.size(0), std::max<int64_t>(1, kParallelGrain / (length * width + 1)), [&](int64_t begin, int64_t end) {
-          const auto sums = std::make_unique_for_overwrite<A[]>(static_cast<size_t>(width));
-          for (int64_t bag = begin; bag < end; ++bag) {
-            run_vectorized<BagSum<T>>(table, all + bag * length, length, width, divisor, sums.get(), to + bag * width);
-          }
-        });
+    parallel_for(bags, std::max<int64_t>(1, kParallelGrain / (length * width + 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t bag = begin; bag < end; ++bag) {
+        const int64_t first = from ? std::clamp<int64_t>(from[bag], 0, count) : bag * length,
+                      last = from ? std::clamp(from[bag + 1], first, count) : first + length;
+        run_vectorized<BagSum<T>>(table, all + first, last - first, count - first, width,
+                                  mean ? static_cast<A>(std::max<int64_t>(last - first, 1)) : A(1), to + bag * width);
+      }
+    });
   });
 }
 
@@ -335,8 +362,8 @@ void run_embedding_backward(Call& c) {
 }  // namespace
 
 REGISTER(indexing) {
-  r.add("_embedding_bags(Tensor weight, Tensor indices, bool mean) -> Tensor", infer_bags, run_bags, kFunctionOnly,
-        "EmbeddingBagBackward0");
+  r.add("_embedding_bags(Tensor weight, Tensor indices, Tensor? starts, bool mean) -> Tensor", infer_bags, run_bags,
+        kFunctionOnly, "EmbeddingBagBackward0");
   constexpr uint32_t kInternal =
       kFunctionOnly | kMethodOnly;  // for other operators and derivatives, under no public name
   r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kInternal);

@@ -221,11 +221,10 @@ void run_normalize_backward(Call& c) {
             [&](int64_t first, int64_t rows, const std::array<T*, 3>& space) {
               T* to = dx.place(first, space[2]);
               const auto run = [&](auto loop) {
-                run_vectorized<decltype(loop)>(
-                    g.read(first, rows, space[0]), x.read(first, rows, space[1]),
-                    static_cast<const T*>(mean.defined() ? mean.data<T>() + first : nullptr),
-                    static_cast<const T*>(rstd.data<T>() + first), weight.data(), to, sums,
-                    parameters ? sums + n : nullptr, rows, n, streams);
+                run_vectorized<decltype(loop)>(g.read(first, rows, space[0]), x.read(first, rows, space[1]),
+                                               static_cast<const T*>(mean.defined() ? mean.data<T>() + first : nullptr),
+                                               static_cast<const T*>(rstd.data<T>() + first), weight.data(), to, sums,
+                                               parameters ? sums + n : nullptr, rows, n, streams);
               };
               mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
               dx.write(first, rows, to);

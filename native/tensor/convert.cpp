@@ -50,8 +50,8 @@ struct ConvertLoop<BFloat16, float> {
 };
 
 #ifdef __x86_64__
-// Eight or sixteen numbers by one instruction, where the processor has it: half the time of half_to_float and a third of
-// that of float_to_half, whose bits these have. They return how many they did.
+// Eight or sixteen numbers by one instruction, where the processor has it: half the time of half_to_float and a third
+// of that of float_to_half, whose bits these have. They return how many they did.
 [[gnu::target("avx2,f16c")]] int64_t widen_eights(const Half* a, float* b, int64_t n) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)
@@ -96,7 +96,8 @@ constexpr int kToNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 // The instruction takes denormal numbers for zero and keeps bits of a nan: where there are any among 32, the shifts of
 // float_to_bfloat16 are taken, and elsewhere it has their bits in less than half of the time.
 [[gnu::target("avx512f,avx512dq,avx512bf16")]] int64_t narrow_pairs(const float* a, BFloat16* b, int64_t n) {
-  constexpr int kQuietNan = 0x01, kDenormal = 0x20, kSignalingNan = 0x80, kOther = kQuietNan | kDenormal | kSignalingNan;
+  constexpr int kQuietNan = 0x01, kDenormal = 0x20, kSignalingNan = 0x80,
+                kOther = kQuietNan | kDenormal | kSignalingNan;
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
     const __m512 low = _mm512_loadu_ps(a + i), high = _mm512_loadu_ps(a + i + 16);

@@ -211,6 +211,21 @@ def test_a_dimension_of_a_constant_that_python_computes_is_kept():
     assert cresset.allclose(program.module()(cresset.zeros(2, 9)), Positions()(cresset.zeros(2, 9)))
 
 
+def test_the_number_of_offsets_may_be_free():
+    class Bags(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bags = nn.EmbeddingBag(5, 2)
+
+        def forward(self, words, starts):
+            return self.bags(words, starts)
+
+    module, words = Bags(), cresset.tensor([0, 4, 3, 1, 1])
+    program = export(module, (words, cresset.tensor([0, 2])), dynamic_shapes={"words": None, "starts": {0: Dim("bags")}})
+    starts = cresset.tensor([0, 1, 1, 4])
+    assert cresset.allclose(program.module()(words, starts), module(words, starts))
+
+
 def test_losses_and_padding_are_one_operator():
     class Loss(nn.Module):
         def forward(self, x, y):

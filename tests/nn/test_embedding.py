@@ -34,6 +34,54 @@ def test_offsets_that_are_only_the_last_one_make_no_bag(mode):
     assert bags.shape == (0, 2)
 
 
+WORDS, STARTS = cresset.tensor([1, 0, 3, 3, 2, 1, 0]), cresset.tensor([0, 2, 2, 6])  # the second bag is empty
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.float32, cresset.float64])
+@pytest.mark.parametrize("width", [1, 5, 64, 130])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_between_offsets_are_the_sums_of_their_rows_one_by_one(mode, width, dtype):
+    table = (cresset.arange(4 * width) % 7).to(dtype).view(4, width).requires_grad_()
+    bags = F.embedding_bag(WORDS, table, STARTS, mode=mode)
+    rows = [table[[1, 0]], table[:0], table[[3, 3, 2, 1]], table[[0]]]
+    each = [r.sum(0) if mode == "sum" or not len(r) else r.mean(0) for r in rows]
+    cresset.testing.assert_close(bags, cresset.stack(each))
+    share = cresset.tensor([1.0, 2.0, 3.0, 4.0], dtype=dtype).unsqueeze(1).expand_as(bags)
+    found, wanted = (cresset.autograd.grad(b, table, share)[0] for b in (bags, cresset.stack(each)))
+    cresset.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_what_lies_behind_the_last_offset_is_in_no_bag(mode):
+    ends, table = cresset.cat([STARTS, cresset.tensor([6])])[:-1], WEIGHT.clone().requires_grad_()
+    bags = F.embedding_bag(WORDS, table, ends, mode=mode, include_last_offset=True)
+    assert bags.equal(F.embedding_bag(WORDS[:6], WEIGHT, STARTS[:3], mode=mode))
+    bags.sum().backward()
+    assert table.grad[0].tolist() == ([1, 1] if mode == "sum" else [0.5, 0.5])  # the last word, a zero, does not count
+
+
+@pytest.mark.parametrize("batched", [(0, None, None), (None, 0, None), (None, None, 0), (0, 0, 0)])
+@pytest.mark.parametrize("mean", [False, True])
+def test_vmap_of_bags_between_offsets_is_each_by_itself(mean, batched):
+    tables = cresset.arange(24.0).view(3, 4, 2)
+    words = cresset.stack([WORDS, WORDS.flip(0), 3 - WORDS])
+    starts = cresset.tensor([[0, 2, 2, 7], [0, 0, 4, 7], [0, 1, 5, 7]])
+    given = [all if dim == 0 else all[0] for all, dim in zip((tables, words, starts), batched, strict=True)]
+    together = cresset.vmap(lambda w, i, s: cresset._embedding_bags(w, i, s, mean), in_dims=batched)(*given)
+    for k in range(3):
+        own = [all[k] if dim == 0 else all for all, dim in zip(given, batched, strict=True)]
+        assert together[k].equal(cresset._embedding_bags(*own, mean))
+
+
+@pytest.mark.parametrize("weight, indices, starts", [
+    (WEIGHT, WORDS, None), (WEIGHT, WORDS.view(1, 7), STARTS), (WEIGHT, WORDS.int(), STARTS), (WEIGHT[0], WORDS, STARTS),
+    (WEIGHT, WORDS, STARTS[:0]), (WEIGHT, WORDS, STARTS.view(2, 2)),
+])  # fmt: skip
+def test_bags_of_another_form_are_refused(weight, indices, starts):
+    with pytest.raises(RuntimeError, match="_embedding_bags: expected"):
+        cresset._embedding_bags(weight, indices, starts, False)
+
+
 def test_a_limited_norm_is_no_part_of_what_is_differentiated_forward():
     with cresset.autograd.forward_ad.dual_level():
         weight = cresset.autograd.forward_ad.make_dual(cresset.full((2, 2), 3.0), cresset.ones(2, 2))

@@ -12,6 +12,7 @@ import cresset
 
 from ..ops import aten_table
 from ..ops.aten_forms import REDUCTIONS
+from ..ops.indexing import bags_by_rows
 
 SAME_NAMES = {
     "input": "self",
@@ -631,12 +632,7 @@ def _reciprocal_times(number, tensor):
     return tensor.reciprocal() * number
 
 
-def _embedding_bags(weight, indices, mean):
-    rows = cresset.embedding(weight, indices)
-    return rows.mean(1) if mean else rows.sum(1)
-
-
-REWRITTEN = {"__getitem__": getitem, "__setitem__": setitem, "_embedding_bags": _embedding_bags}
+REWRITTEN = {"__getitem__": getitem, "__setitem__": setitem, "_embedding_bags": bags_by_rows}
 
 
 def _filled(size, fill_value, *, dtype=None, **options):

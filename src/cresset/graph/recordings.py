@@ -147,8 +147,8 @@ def record(model, inputs, free, start, outputs_of, ranges=None):
 
 
 def resized(inputs, free, sizes, k):
-    """The example inputs, repeated or cut to the sizes of recording k. Numbers differ a little, so that what is no
-    constant shows.
+    """The example inputs, repeated or cut to the sizes of recording k. Integers that never fall, which may be where pieces
+    begin, go on with the last of them. Numbers differ a little, so that what is no constant shows.
     """
     found = []
     for name, tensor in zip(inputs.names, inputs.tensors, strict=True):
@@ -156,7 +156,9 @@ def resized(inputs, free, sizes, k):
         for axis in range(t.ndim):
             dimension = free.get((name, axis))
             if dimension is not None:
-                t = t.index_select(axis, cresset.arange(dimension.size(sizes, k), device=t.device) % t.shape[axis])
+                places, length = cresset.arange(dimension.size(sizes, k), device=t.device), t.shape[axis]
+                rises = not t.is_floating_point() and not t.is_complex() and bool((t.long().diff(dim=axis) >= 0).all())
+                t = t.index_select(axis, places.clamp_max(length - 1) if rises else places % length)
         t = t * (1 - k / 64) if t.is_floating_point() and k else t.clone()
         found.append(t.requires_grad_(inputs.front.differentiates and tensor.requires_grad))
     return found

@@ -174,23 +174,41 @@ def _(grad, indices, padding_idx, scale_grad_by_freq):
     yield back
 
 
-embedding_bags = operator("_embedding_bags", """The sums of the rows of `weight` that each row of `indices` names, or
-    with `mean` their means.
+embedding_bags = operator("_embedding_bags", """The sums of the rows of `weight` that each bag of indices names, or
+    with `mean` their means: each row of the matrix `indices` is a bag, or with `starts` what lies in the vector between
+    two of them.
 
-    >>> cresset._embedding_bags(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([[1, 0], [1, 1]]), False)
+    >>> cresset._embedding_bags(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([[1, 0], [1, 1]]), None, False)
     tensor([[4., 6.],
             [6., 8.]])
     """)  # fmt: skip
 
 
 @embedding_bags.derivative
-def _(grad, weight_info, indices, mean):
+def _(grad, weight_info, indices, starts, mean):
     def of_weight():
-        bags, length = indices.shape
-        each = (grad / length if mean else grad).unsqueeze(1).expand(bags, length, grad.size(1))
-        return embedding_backward(each, indices, weight_info.shape[0], -1, False)
+        if starts is None:
+            bags, length = indices.shape
+            each = (grad / length if mean else grad).unsqueeze(1).expand(bags, length, grad.size(1))
+            return embedding_backward(each, indices, weight_info.shape[0], -1, False)
+        lengths = starts.diff()
+        share = grad / lengths.clamp_min(1).unsqueeze(1).to(grad.dtype) if mean else grad
+        each = share.repeat_interleave(lengths, 0)
+        return embedding_backward(each, indices[: each.shape[0]], weight_info.shape[0], -1, False)
 
     yield of_weight
+
+
+def bags_by_rows(weight, indices, starts, mean):
+    """`_embedding_bags` by operators that others know."""
+    rows = cresset.embedding(weight, indices)
+    if starts is None:
+        return rows.mean(1) if mean else rows.sum(1)
+    positions = cresset.arange(indices.shape[0], device=indices.device)
+    # What lies behind the last start has a row of its own.
+    bag = cresset.searchsorted(starts, positions, right=True) - 1
+    total = rows.new_zeros(starts.shape[0], rows.shape[1]).index_add(0, bag, rows)[:-1]
+    return total / starts.diff().clamp_min(1).unsqueeze(1).to(rows.dtype) if mean else total
 
 
 # --- inside vmap ---
@@ -308,13 +326,17 @@ def _(call):
 
 @batch("_embedding_bags")
 def _(call):
-    weight, _, mean = call.args
+    weight, _, starts, mean = call.args
     if call.dims[0] is None:
-        places = call.front(1)
+        places = call.full(1)
     else:
         weight = call.front(0)
         places, weight = _shifted(call, 1, weight.shape[1]), weight.flatten(0, 1)
-    return call.run(weight, places.flatten(0, 1), mean).unflatten(0, (call.size, -1))
+    if starts is not None:  # one vector after the other; the last start of each is the first of the next
+        length = places.shape[1]
+        behind = cresset.arange(call.size).unsqueeze(1) * length
+        starts = cresset.cat([(call.full(2)[:, :-1] + behind).flatten(), behind[-1] + length])
+    return call.run(weight, places.flatten(0, 1), starts, mean).unflatten(0, (call.size, -1))
 
 
 def _shifted(call, i, rows):
@@ -341,9 +363,24 @@ def _(g, weight, indices):
 
 
 @onnx("_embedding_bags")
-def _(g, weight, indices, mean):
+def _(g, weight, indices, starts, mean):
     rows = g.op("Gather", weight, g.places(indices), axis=0)
-    return g.reduce("ReduceMean" if mean else "ReduceSum", rows, [1], False)
+    if starts is None:
+        return g.reduce("ReduceMean" if mean else "ReduceSum", rows, [1], False)
+    if g.opset < 16:
+        raise g.unsupported("bags by offsets need opset 16")
+    count, (bags, width) = indices.shape[0], g.result.shape
+    first, last = g.slice(starts, 0, 0, bags), g.slice(starts, 0, 1, bags + 1)
+    positions = g.op("Range", g.number(0, cresset.int64), g.squeeze(g.sizes([count]), [0]), g.number(1, cresset.int64))
+    before = g.op("LessOrEqual", first, g.unsqueeze(positions, [1]))
+    bag = g.op("Sub", g.reduce("ReduceSum", g.cast(before, cresset.bool, cresset.int64), [1], False), g.ints([1]))
+    zeros = g.op("Expand", g.number(0, weight.dtype), g.sizes([bags, width]))
+    places = g.op("Expand", g.unsqueeze(bag, [1]), g.sizes([count, width]))
+    total = g.op("ScatterElements", zeros, places, rows, axis=0, reduction="add")
+    if not mean:
+        return total
+    lengths = g.op("Max", g.op("Sub", last, first), g.ints([1]))
+    return g.op("Div", total, g.cast(g.unsqueeze(lengths, [1]), cresset.int64, weight.dtype))
 
 
 @onnx("index_select")

@@ -442,6 +442,18 @@ def test_bags_of_rows_are_those_of_the_cpu_with_their_gradients(mode, width, dty
     )
 
 
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_between_offsets_are_those_of_the_cpu_with_their_gradients(mode, last):
+    agree_with_gradients(
+        lambda w, i, o: torch.nn.functional.embedding_bag(i, w, o, mode=mode, include_last_offset=last),
+        table(11, 6),
+        numbers(11, 40),
+        torch.tensor([0, 3, 3, 17, 30]),
+        tolerance=1e-6,
+    )
+
+
 def test_a_row_that_is_not_there_is_named_by_its_bag():
     with pytest.raises(IndexError, match="11"):
         torch.nn.functional.embedding_bag(torch.tensor([[0, 11]]).cuda(), table(11, 4).cuda()).cpu()

@@ -89,17 +89,23 @@ extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
 #endif
 
 #ifdef BAGS
-// out[bag] = the sum of the rows that the bag's indices name, over `divisor`. A thread has VECTOR neighbors of a row.
+// out[bag] = the sum of the rows that the bag's indices name, or their mean. A bag has `length` indices, or with
+// `starts` those between two of them. A thread has VECTOR neighbors of a row.
 extern "C" __global__ void __launch_bounds__(256)
-    bags_of_rows(const T* table, const int64_t* indices, T* out, int64_t count, int64_t width, int64_t length,
-                 int64_t rows, double divisor, Fault* fault, int32_t operation) {
+    bags_of_rows(const T* table, const int64_t* indices, const int64_t* starts, T* out, int64_t count, int64_t width,
+                 int64_t length, int64_t all, int64_t rows, int32_t mean, Fault* fault, int32_t operation) {
   after_earlier_work();
   using A = opmath<T>;
   constexpr int kUnroll = 4;
   const int64_t at = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (at >= count) return;
   const int64_t bag = at / width, column = at - bag * width;
-  const int64_t* own = indices + bag * length;
+  int64_t begin = bag * length;
+  if (starts) {
+    begin = min(max(starts[bag], int64_t{0}), all);
+    length = min(max(starts[bag + 1], begin), all) - begin;
+  }
+  const int64_t* own = indices + begin;
   A sums[VECTOR] = {};
   for (int64_t first = 0; first < length; first += kUnroll) {
     Vector<T, VECTOR> row[kUnroll];
@@ -108,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256)
       if (first + u >= length) continue;
       int64_t index = own[first + u];
       if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(rows)) {
-        report(fault, operation, index, bag * length + first + u, rows);
+        report(fault, operation, index, begin + first + u, rows);
         index = 0;
       }
       row[u] = load_vector<VECTOR>(table + index * width + column);
@@ -119,9 +125,10 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) sums[k] += convert<A>(row[u][k]);
   }
+  const A divisor = mean && length > 1 ? static_cast<A>(length) : A(1);
   Vector<T, VECTOR> result;
 #pragma unroll
-  for (int k = 0; k < VECTOR; ++k) result[k] = convert<T>(sums[k] / static_cast<A>(divisor));
+  for (int k = 0; k < VECTOR; ++k) result[k] = convert<T>(sums[k] / divisor);
   store_vector(out + at, result);
 }
 #endif

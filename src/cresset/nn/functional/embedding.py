@@ -90,11 +90,7 @@ def embedding_bag(
                 "sequences. "
                 f"However, found offsets of type {type(offsets)}"
             )
-        bags, length = input.shape
-        # Where no row is left out all bags are as long, and lie as the rows of a matrix.
-        bag = None
-        if mode == "max" or padding_idx is not None or not length:
-            bag = cresset.arange(bags, device=input.device).repeat_interleave(length)
+        (bags, length), starts = input.shape, None
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -106,7 +102,7 @@ def embedding_bag(
         bags = offsets.numel() - bool(include_last_offset)
         if bags < 0:
             raise RuntimeError("embedding_bag: include_last_offset: number of offset should be at least 1, got 0")
-        starts = offsets[:bags].contiguous()
+        length = None
         if bags > 0 and offsets.device.type == "cpu":
             first, last = offsets[0].item(), offsets[-1].item()
             if first != 0:
@@ -127,13 +123,13 @@ def embedding_bag(
                     f"{offsets[at]} "
                     f"after {offsets[at - 1]}"
                 )
-        positions = cresset.arange(input.numel(), dtype=starts.dtype, device=input.device)
-        bag = cresset.searchsorted(starts, positions, right=True) - 1
         if include_last_offset:
-            inside = positions < offsets[-1]
-            input, bag = input[inside], bag[inside]
+            starts = offsets.long()
+            input = input[: offsets[-1]]
             if per_sample_weights is not None:
-                per_sample_weights = per_sample_weights[inside]
+                per_sample_weights = per_sample_weights[: offsets[-1]]
+        else:
+            starts = cresset.cat([offsets.long(), offsets.new_full([1], input.numel(), dtype=cresset.int64)])
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
     if mode not in ("sum", "mean", "max"):
@@ -159,16 +155,23 @@ def embedding_bag(
         )
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
-    if padding_idx is not None:
-        kept = input != padding_idx % count
-        input, bag = input[kept], bag[kept]
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights[kept]
-
-    plain = bag is None and per_sample_weights is None and not (scale_grad_by_freq or sparse)
+    padded = padding_idx is not None
+    plain = not (padded or mode == "max" or per_sample_weights is not None or scale_grad_by_freq or sparse or length == 0)
     try:
         if plain and weight.is_floating_point() and weight.dtype.itemsize > 1:
-            return cresset._embedding_bags(weight, input.long().view(bags, -1), mode == "mean")
+            places = input.long()
+            return cresset._embedding_bags(
+                weight, places if length is None else places.view(bags, length), starts, mode == "mean"
+            )
+        if length is None:
+            bag = cresset.searchsorted(starts, cresset.arange(input.numel(), device=input.device), right=True) - 1
+        else:
+            bag = cresset.arange(bags, device=input.device).repeat_interleave(length)
+        if padded:
+            kept = input != padding_idx % count
+            input, bag = input[kept], bag[kept]
+            if per_sample_weights is not None:
+                per_sample_weights = per_sample_weights[kept]
         rows = cresset.embedding(weight, input.long(), -1, scale_grad_by_freq, sparse)
     except IndexError:
         wrong = input[(input < 0) | (input >= count)][0]
@@ -179,13 +182,10 @@ def embedding_bag(
         rows = rows.float()
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1).to(rows.dtype)
-    return name_node(_sum_bags(rows, bag, bags, mode).to(weight.dtype), "EmbeddingBagBackward0")
+    return name_node(_of_bags(rows, bag, bags, mode).to(weight.dtype), "EmbeddingBagBackward0")
 
 
-def _sum_bags(rows, bag, bags, mode):
-    if bag is None:
-        rows = rows.unflatten(0, (bags, -1))
-        return rows.sum(1) if mode == "sum" else rows.mean(1)
+def _of_bags(rows, bag, bags, mode):
     empty = rows.new_zeros(bags, rows.size(1))
     if mode == "max":
         return empty.scatter_reduce(0, bag.unsqueeze(1).expand_as(rows), rows, "amax", include_self=False)
