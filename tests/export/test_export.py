@@ -221,7 +221,8 @@ def test_the_number_of_offsets_may_be_free():
             return self.bags(words, starts)
 
     module, words = Bags(), cresset.tensor([0, 4, 3, 1, 1])
-    program = export(module, (words, cresset.tensor([0, 2])), dynamic_shapes={"words": None, "starts": {0: Dim("bags")}})
+    free = {"words": None, "starts": {0: Dim("bags")}}
+    program = export(module, (words, cresset.tensor([0, 2])), dynamic_shapes=free)
     starts = cresset.tensor([0, 1, 1, 4])
     assert cresset.allclose(program.module()(words, starts), module(words, starts))
 

@@ -74,8 +74,8 @@ def test_vmap_of_bags_between_offsets_is_each_by_itself(mean, batched):
 
 
 @pytest.mark.parametrize("weight, indices, starts", [
-    (WEIGHT, WORDS, None), (WEIGHT, WORDS.view(1, 7), STARTS), (WEIGHT, WORDS.int(), STARTS), (WEIGHT[0], WORDS, STARTS),
-    (WEIGHT, WORDS, STARTS[:0]), (WEIGHT, WORDS, STARTS.view(2, 2)),
+    (WEIGHT, WORDS, None), (WEIGHT, WORDS.view(1, 7), STARTS), (WEIGHT, WORDS.int(), STARTS),
+    (WEIGHT[0], WORDS, STARTS), (WEIGHT, WORDS, STARTS[:0]), (WEIGHT, WORDS, STARTS.view(2, 2)),
 ])  # fmt: skip
 def test_bags_of_another_form_are_refused(weight, indices, starts):
     with pytest.raises(RuntimeError, match="_embedding_bags: expected"):

@@ -155,8 +155,8 @@ def embedding_bag(
         )
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
-    padded = padding_idx is not None
-    plain = not (padded or mode == "max" or per_sample_weights is not None or scale_grad_by_freq or sparse or length == 0)
+    padded, weighted = padding_idx is not None, per_sample_weights is not None
+    plain = not (padded or weighted or mode == "max" or scale_grad_by_freq or sparse or length == 0)
     try:
         if plain and weight.is_floating_point() and weight.dtype.itemsize > 1:
             places = input.long()
@@ -170,7 +170,7 @@ def embedding_bag(
         if padded:
             kept = input != padding_idx % count
             input, bag = input[kept], bag[kept]
-            if per_sample_weights is not None:
+            if weighted:
                 per_sample_weights = per_sample_weights[kept]
         rows = cresset.embedding(weight, input.long(), -1, scale_grad_by_freq, sparse)
     except IndexError:
@@ -180,7 +180,7 @@ def embedding_bag(
         ) from None
     if weight.dtype in (cresset.float16, cresset.bfloat16):
         rows = rows.float()
-    if per_sample_weights is not None:
+    if weighted:
         rows = rows * per_sample_weights.unsqueeze(1).to(rows.dtype)
     return name_node(_of_bags(rows, bag, bags, mode).to(weight.dtype), "EmbeddingBagBackward0")
 
