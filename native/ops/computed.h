@@ -55,8 +55,8 @@ struct ConvertedRows {
 // f(first row, how many, spaces for the rows of each tensor): all rows at once, or with `few` those that fit the cache.
 template <class T, int kTensors, class F>
 void for_converted_rows(int64_t begin, int64_t end, int64_t n, bool few, F&& f) {
-  // Elements of each tensor at a time: together they leave a third of a first-level cache of 32 KiB to the rows they come
-  // from. (A softmax's gradient took .2 ns more for an element with four times as many.)
+  // Elements of each tensor at a time: together they leave a third of a first-level cache of 32 KiB to the rows they
+  // come from. (A softmax's gradient took .2 ns more for an element with four times as many.)
   constexpr int64_t kAtOnce = 20480 / sizeof(T) / kTensors;
   if (!few) return f(begin, end - begin, std::array<T*, kTensors>{});
   const int64_t step = std::clamp<int64_t>(kAtOnce / std::max<int64_t>(n, 1), 1, std::max<int64_t>(end - begin, 1));

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/instruction_set.h"
+
 namespace cresset {
 namespace {
 
@@ -17,7 +19,7 @@ template <class T>
 inline constexpr KeyOf<T> kSign = KeyOf<T>(1) << (8 * sizeof(KeyOf<T>) - 1);
 
 template <class T>
-KeyOf<T> key_of(T v) {
+CRESSET_INLINE KeyOf<T> key_of(T v) {
   if constexpr (is_half<T>) {
     return key_of(static_cast<float>(v));
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -66,6 +68,25 @@ bool make_items(const char* elements, int64_t step, int64_t n, bool descending, 
     to[i] = Item::make(widened<Item>(key) ^ flip, first + i);
   }
   return !lossy;
+}
+
+template <class T>
+struct FindBefore {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* from, int64_t n, KeyOf<T> flip, KeyOf<T> bound, bool* found) {
+    KeyOf<T> any = 0;
+    for (int64_t i = 0; i < n; ++i) any |= (key_of(from[i]) ^ flip) < bound;
+    *found = any != 0;
+  }
+};
+template <class T, class Item>
+bool any_before(const char* elements, int64_t n, bool descending, typename Item::Key bound) {
+  if constexpr (sizeof(KeyOf<T>) != sizeof(bound)) return true;  // wide items of narrow elements: who knows
+  bool found;
+  run_vectorized<FindBefore<T>>(reinterpret_cast<const T*>(elements), n,
+                                static_cast<KeyOf<T>>(descending ? ~KeyOf<T>(0) : 0), static_cast<KeyOf<T>>(bound),
+                                &found);
+  return found;
 }
 
 template <class T, class Item>
@@ -146,6 +167,18 @@ MakeItems<Item> item_maker(Dtype dtype, const char* who) {
 }
 template MakeItems<NarrowItem> item_maker<NarrowItem>(Dtype, const char*);
 template MakeItems<WideItem> item_maker<WideItem>(Dtype, const char*);
+
+template <class Item>
+AnyBefore<Item> before_finder(Dtype dtype, const char* who) {
+  return visit_real(dtype, who, []<class T>() -> AnyBefore<Item> {
+    if constexpr (sizeof(T) > sizeof(typename Item::Key))
+      invariant(false, "items too narrow for their elements");
+    else
+      return any_before<T, Item>;
+  });
+}
+template AnyBefore<NarrowItem> before_finder<NarrowItem>(Dtype, const char*);
+template AnyBefore<WideItem> before_finder<WideItem>(Dtype, const char*);
 
 template <class Item>
 RestoreElements<Item> element_restorer(Dtype dtype, const char* who) {

@@ -60,6 +60,12 @@ using MakeItems = bool (*)(const char* from, int64_t step, int64_t n, bool desce
 template <class Item>
 MakeItems<Item> item_maker(Dtype dtype, const char* who);
 
+// Whether any of n neighboring elements comes before `bound`: a third of the time that it takes to make their items.
+template <class Item>
+using AnyBefore = bool (*)(const char* from, int64_t n, bool descending, typename Item::Key bound);
+template <class Item>
+AnyBefore<Item> before_finder(Dtype dtype, const char* who);
+
 // The way back, where it is possible: the elements of n items.
 template <class Item>
 using RestoreElements = void (*)(const Item* items, int64_t n, bool descending, char* to, int64_t step);

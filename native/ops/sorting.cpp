@@ -119,18 +119,20 @@ void infer_topk(Call& c) {
 }
 
 // The first k of n elements, as the first k items. A heap of the best so far meets each further element once, block by
-// block.
+// block; of a long row most blocks have none for it.
 template <class Item>
-void select_few(MakeItems<Item> make, const char* in, int64_t step, int64_t width, int64_t n, int64_t k, bool largest,
-                Item* heap) {
-  constexpr int64_t kBlock = 512;
+void select_few(MakeItems<Item> make, AnyBefore<Item> any_before, const char* in, int64_t step, int64_t width,
+                int64_t n, int64_t k, bool largest, Item* heap) {
+  constexpr int64_t kBlock = 64;
   Item block[kBlock];
   make(in, step, k, largest, 0, heap);
   std::make_heap(heap, heap + k, by_key);
   auto last = heap[0].key();
   for (int64_t at = k; at < n; at += kBlock) {
     const int64_t m = std::min(kBlock, n - at);
-    make(in + at * step * width, step, m, largest, at, block);
+    const char* from = in + at * step * width;
+    if (step == 1 && !any_before(from, m, largest, last)) continue;
+    make(from, step, m, largest, at, block);
     for (int64_t i = 0; i < m; ++i) {
       if (block[i].key() >= last) continue;
       heap[k] = block[i];
@@ -156,13 +158,14 @@ void run_topk(Call& c) {
   if (values.numel() == 0) return;
   visit_items(t.dtype(), s.length, [&]<class Item>() {
     const MakeItems<Item> make = item_maker<Item>(t.dtype(), "topk");
+    const AnyBefore<Item> any_before = before_finder<Item>(t.dtype(), "topk");
     const bool few = k * 64 <= s.length;
     for_each_slice(s, [&](int64_t begin, int64_t end) {
       const ItemBuffer<Item> items(few ? k + 1 : s.length);
       for (int64_t i = begin; i < end; ++i) {
         const char* in = t.bytes() + from.of(i, s.sizes) * width;
         if (few) {
-          select_few(make, in, from.step, width, s.length, k, largest, items.data());
+          select_few(make, any_before, in, from.step, width, s.length, k, largest, items.data());
         } else {
           make(in, from.step, s.length, largest, 0, items.data());
           select_many(items.data(), s.length, k, sorted);

@@ -147,8 +147,8 @@ def record(model, inputs, free, start, outputs_of, ranges=None):
 
 
 def resized(inputs, free, sizes, k):
-    """The example inputs, repeated or cut to the sizes of recording k. Integers that never fall, which may be where pieces
-    begin, go on with the last of them. Numbers differ a little, so that what is no constant shows.
+    """The example inputs, repeated or cut to the sizes of recording k. Integers that never fall, which may be where
+    pieces begin, go on with the last of them. Numbers differ a little, so that what is no constant shows.
     """
     found = []
     for name, tensor in zip(inputs.names, inputs.tensors, strict=True):
