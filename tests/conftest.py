@@ -13,11 +13,15 @@ waits until no other runs, and none begins before it has ended.
 import contextlib
 import fcntl
 import os
+import signal
 import tempfile
 
 import pytest
 
 os.environ["PYTHONSAFEPATH"] = "1"
+# Begun in the background, a shell's commands ignore Ctrl-C, and so would every program that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
