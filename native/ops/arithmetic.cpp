@@ -89,12 +89,17 @@ void run_div(Call& c) {
 }
 
 // x ** 2 is x * x, and x ** 3, x ** 0.5 and a few more have operators of their own too; but bool counts as a whole
-// number, and a whole number to a power that is written as a float is a fraction.
+// number, and a whole number to a power that is written as a float is a fraction. Bools to a bool, where that is no
+// tensor, are x >= y.
 const Operator* simple_power(const Call& c) {
   const Value &base = c.args[0], &exponent = c.args[1];
   if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.kind == Scalar::Kind::complex)
     return nullptr;
   const Dtype d = base.tensor_->dtype;
+  if (d == Dtype::b8 && exponent.scalar_.kind == Scalar::Kind::boolean) {
+    static const Operator *const ge = Registry::instance().find("ge"), *const ge_ = Registry::instance().find("ge_");
+    return c.op.inplace ? ge_ : ge;
+  }
   if (!is_differentiable(d) && (d == Dtype::b8 || !exponent.scalar_.is_integral())) return nullptr;
   struct Power {
     double exponent;

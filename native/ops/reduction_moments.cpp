@@ -403,6 +403,7 @@ template <SpreadForm kForm, bool kMean, bool kRoot>
 void run_spread(Call& c) {
   Tensor t = c.tensor(0);
   if (c.out(0).dtype() == Dtype::f64) t = convert(t, is_complex(t.dtype()) ? Dtype::c128 : Dtype::f64);
+  if (t.dtype() == Dtype::c32) t = convert(t, Dtype::c64);
   const auto a = spread_arguments<kForm>(c, t);
   visit_sum(t.dtype(), "std_var", [&]<class T>() {
     if constexpr (is_complex_type<T>) {

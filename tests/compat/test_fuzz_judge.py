@@ -236,6 +236,20 @@ UNSEEN = {
             "v3 = F.dropout(v1, 0.5)"],
         [2],
     ),
+    "a dtype that is refused where there are numbers": (
+        ["v0 = t.zeros((0, 2))", "v1 = v0.to(t.int64)", "v1.normal_()"],
+        [1],
+    ),
+    "memory that is shared, of numbers that are refused alone, too": (
+        ["v0 = values((4,), 'float32', 7)", "v1 = v0.to(t.complex64)", "v2 = v1.expand(2, 4)", "v2.sign_()"],
+        [1],
+    ),
+    "a hook of several gradients, after what a function said": (
+        ["v0 = values((3,), 'float64', 5).requires_grad_()", "v1, v2 = Two.apply(v0, t.ones(3, dtype=t.float64))",
+            "t.autograd.graph.register_multi_grad_hook((v0, v2), lambda grads: say('h1', [g is None for g in grads]))",
+            "v2.backward(v0, retain_graph=True)"],
+        [2],
+    ),
     "numbers that were drawn for a call that was refused": (
         ["v0 = values((2, 3), 'bool')", "v1 = F.dropout(v0, 0.5)",
             "with t.random.fork_rng(devices=[]): say(t.rand(2))"],

@@ -57,6 +57,16 @@ def test_a_tensor_is_no_factor():
         cresset.addr(make([[1.0]]), make(X), make(X), make(Y))
 
 
+def test_bools_have_powers_that_are_bools():
+    x = cresset.tensor([True, False])
+    assert (x**True).tolist() == cresset.pow(x, True).tolist() == [True, False]
+    assert (x**False).tolist() == cresset.pow(x, False).tolist() == [True, True]
+    assert cresset.pow(x, False, out=cresset.zeros(2)).tolist() == [1.0, 1.0]
+    assert x.clone().pow_(False).tolist() == [True, True]
+    with pytest.raises(NotImplementedError, match="'bool'"):
+        x ** cresset.tensor(True)
+
+
 def test_an_error_about_dtypes_has_the_words_programs_look_for():
     whole, one = cresset.tensor([1, 2], dtype=cresset.int8), cresset.ones(2)
     with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Char"):

@@ -352,3 +352,11 @@ def test_the_histogram_of_the_largest_numbers_has_them_at_its_end():
 def test_nonzero_as_a_tuple_takes_no_out():
     with pytest.raises(RuntimeError, match="does not support the out kwarg when as_tuple is True"):
         cresset.nonzero(cresset.ones(2), as_tuple=True, out=cresset.empty(0, dtype=cresset.int64))
+
+
+def test_complex_halves_have_a_spread():
+    x = cresset.view_as_complex(cresset.tensor([[1.0, 0.0], [3.0, 2.0], [5.0, 4.0]], dtype=cresset.float16))
+    assert x.var(0).dtype == cresset.float16 and x.var(0).item() == 8.0  # four of each part
+    assert x.std(correction=0).item() == pytest.approx((16 / 3) ** 0.5, rel=1e-3)
+    spread, mean = cresset.var_mean(x, 0)
+    assert spread.item() == 8.0 and mean.dtype == cresset.complex32 and mean.to(cresset.complex64).item() == 3 + 2j

@@ -57,6 +57,7 @@ UNTOLD = "; PyTorch does not tell whether it is a leaf"
 AS_UNDRAWN = "; as PyTorch where refused calls draw nothing"
 OF_NUMPY = "; of a NumPy scalar of complex64"
 AS_PARTS = "; as PyTorch with each part by itself"
+OF_SOMETHING = "; PyTorch refuses it of something"
 WITHOUT = "; refused without what PyTorch says, too"
 SIGNS_OF_NANS = "; bits of nans alone"
 AS_HELD = "; as PyTorch where arrays hold their memory"
@@ -72,6 +73,10 @@ OVER_NOTHING = re.compile(r"[.](std|var)(_mean)?\((v\d+, )?\(\)")
 LINEARIZED = re.compile(r"t[.]func[.]linearize\((lambda x: [^,]+), (v\d+)\)\[1\]\((t[.]ones_like\(v\d+\))\)")
 COMPARED = re.compile(r" ([<>]=?|[!=]=) |[.](eq|ne|lt|le|gt|ge|greater|less)(_equal)?_?\(")
 VARIABLE = r"\bv\d+\b"
+SIZES = re.compile(r"\b(?:values|zeros|ones|full|rand|randn)\(\([\d, ]*\)|\beye\(0,")
+REASONS = [
+    re.compile(words) for words in ("not implemented for|dtype|scalar type|Low precision", "out of (range|bounds)")
+]
 # Functions whose gradients cancel, or that PyTorch computes to fewer digits.
 NOTED = re.compile(
     r"\b(digamma|hardsigmoid|gelu|GELU|\w+_norm|\w+Norm\w*|GRUCell|LSTMCell|abs|\w*softmax|cross_entropy)\("
@@ -234,6 +239,8 @@ def circumstances(libraries, steps, why, operands):
             return AS_KEPT if agrees(libraries, steps, steps) else ""
     if why.startswith("only torch raised") and (said := another_way(libraries, steps, why)):
         return said
+    if why.startswith("only cresset raised") and is_refused_of_something(libraries[0], steps, why):
+        return OF_SOMETHING
     said = past(libraries, steps, why)
     if found := re.fullmatch(r"tensors \[(.+)\] instead of \[\]", why):
         names = re.findall(VARIABLE, found[1])
@@ -259,6 +266,20 @@ def is_refused_without(libraries, steps, why, operands):
     ):
         return False
     return other is None or bool(known(text, other + circumstances(libraries, fewer, other, operands), operands))
+
+
+def is_refused_of_something(library, steps, why):
+    """Whether the last step, which a library computes with nothing or with single numbers, is refused by it for the
+    same kind of reason where there are some more.
+    """
+    side = after(library, steps[:-1])
+    for name in set(re.findall(VARIABLE, steps[-1])) & side.tensors().keys():
+        x = side.tensors()[name]
+        sizes = [2 if n == 0 else n for n in x.shape]
+        side.names[name] = library.ones([2] * max(x.dim(), 1) if x.numel() == 1 else sizes, dtype=x.dtype)
+    text = re.sub(r"t\.arange\(0\)\.to\(t\.(\w+)\)\.reshape\((\([^)]*\))\)", r"values(\2, '\1')", steps[-1])
+    side.run(SIZES.sub(lambda made: re.sub(r"\b0\b", "2", made[0]), text))  # also in what it makes for itself
+    return bool(side.error) and any(word.search(why) and word.search(side.error[1]) for word in REASONS)
 
 
 def without_what_is_said(step, why):

@@ -238,7 +238,8 @@ class Lockstep:
         lead, other = self.sides
         for expected, got in zip(lead.diary, other.diary):
             if not same(expected, got) and not self.said_alike():
-                return f"said {got} instead of {expected}"[:600] + apart(expected, got)
+                words = "; in None alone" if self.said_alike(without_none) else apart(expected, got)
+                return f"said {got} instead of {expected}"[:600] + words
         if len(lead.diary) != len(other.diary):
             longer = max(lead, other, key=lambda side: len(side.diary))
             return f"only {longer.t.__name__} said {longer.diary[min(len(lead.diary), len(other.diary))]}"[:600]
@@ -246,12 +247,13 @@ class Lockstep:
         other.diary.clear()
         return None
 
-    def said_alike(self):
-        """Whether what was said is the same but for rounding, as tensors are compared."""
+    def said_alike(self, form=lambda *said: said):
+        """Whether what was said, in a form of both, is the same but for rounding, as tensors are compared."""
         lead, other = self.sides
-        if not same(without_fractions(tuple(lead.diary)), without_fractions(tuple(other.diary))):
+        said = form(tuple(lead.diary), tuple(other.diary))
+        if not same(*map(without_fractions, said)):
             return False
-        for at, (theirs, ours) in enumerate(zip(fractions(lead.diary), fractions(other.diary))):
+        for at, (theirs, ours) in enumerate(zip(*map(fractions, said))):
 
             def read(side, at=at):
                 said = fractions(side.diary)
