@@ -319,3 +319,9 @@ def test_a_fake_tensor_is_resized_itself():
         view = x[:]
         assert x.resize_(2, 3) is x
     assert x.shape == (2, 3) and x.stride() == (3, 1) and view.shape == (4,)
+
+
+def test_what_claims_to_be_on_the_meta_device_is_fake_like_others():
+    with FakeTensorMode():
+        x = torch.ones(1, device="meta")
+        assert (x * 2).sum().device.type == "meta" and x.constant is None

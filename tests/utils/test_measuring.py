@@ -122,3 +122,12 @@ def test_collect_env_runs_commands():
 
     assert collect_env.run("echo hello") == (0, "hello", "") and collect_env.run("no-such-command")[0] != 0
     assert "Python" in collect_env.get_pretty_env_info()
+
+
+def test_the_operations_of_an_attention_by_its_shapes():
+    from cresset.utils.flop_counter import sdpa_flop_count
+
+    query, shared = (2, 32, 128, 64), (2, 8, 128, 64)
+    assert sdpa_flop_count(query, shared, shared) == sdpa_flop_count(query, query, query) == 4 * 2 * 32 * 128 * 128 * 64
+    with pytest.raises(AssertionError, match="no shapes of one attention"):
+        sdpa_flop_count(query, (2, 5, 128, 64), (2, 5, 128, 64))

@@ -413,8 +413,7 @@ class FakeTensorMode(modes.TorchDispatchMode):
         """Tell the results of an operator what they hold, and what it wrote to that it is not known any more."""
         found = [leaf for leaf in tree_leaves(result) if isinstance(leaf, FakeTensor)]
         small = all(fake.numel() <= 1 for fake in found)
-        here = all(fake.device.type == "cpu" or cresset.get_device_module(fake.device).is_available() for fake in found)
-        if here and (small or self.propagate_real_tensors) and self._is_known(func, args, kwargs):
+        if all(map(_is_here, found)) and (small or self.propagate_real_tensors) and self._is_known(func, args, kwargs):
             real = [leaf for leaf in tree_leaves(self._run_for_real(func, args, kwargs)) if isinstance(leaf, Tensor)]
             for index, (fake, value) in enumerate(zip(found, real, strict=True)):
                 if self.propagate_real_tensors:
@@ -465,6 +464,12 @@ class FakeTensorMode(modes.TorchDispatchMode):
                     f"Unhandled FakeTensor Device Propagation for {func}, found two different devices {device}, {here}"
                 )
         return device or cresset.get_default_device()
+
+
+def _is_here(fake):
+    """Whether the device that a fake tensor claims to be on can compute."""
+    kind = fake.device.type
+    return kind == "cpu" or (kind != "meta" and cresset.get_device_module(kind).is_available())
 
 
 def _refreshed(fake):

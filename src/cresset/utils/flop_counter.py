@@ -15,7 +15,7 @@ from ..pytree import tree_map
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import ModuleTracker
 
-__all__ = ["FlopCounterMode", "register_flop_formula"]
+__all__ = ["FlopCounterMode", "register_flop_formula", "sdpa_flop_count"]
 
 flop_registry = {}  # what register_flop_formula was told: operator -> formula of raw arguments
 MARK = "modules: "
@@ -64,6 +64,28 @@ def register_flop_formula(targets, get_raw=False):
         return formula
 
     return register
+
+
+def sdpa_flop_count(query_shape, key_shape, value_shape):
+    """How many operations scaled dot product attention takes, by the shapes of query, key and value: `(batch, heads,
+    length, width)`. Several heads of the query may share one of key and value.
+
+    >>> from cresset.utils.flop_counter import sdpa_flop_count
+    >>> sdpa_flop_count((1, 4, 8, 16), (1, 2, 8, 16), (1, 2, 8, 16))
+    16384
+    """
+    batch, heads, _, width = query_shape
+    groups = key_shape[1]
+    fits = (
+        (*key_shape[:3],) == (*value_shape[:3],) and key_shape[0] == batch and key_shape[3] == width
+        and groups > 0 and heads % groups == 0
+    )  # fmt: skip
+    if not fits:
+        raise AssertionError(
+            f"sdpa_flop_count: query {tuple(query_shape)}, key {tuple(key_shape)} and value {tuple(value_shape)} are no "
+            "shapes of one attention"
+        )
+    return formulas.PRODUCTS["_attention"]((query_shape, key_shape, value_shape), None)
 
 
 class _MarkedModules(ModuleTracker):
