@@ -119,7 +119,8 @@ class dual_level:
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """A view of `tensor` that carries `tangent`, which has its shape, dtype and device."""
+    """A view of `tensor` that carries `tangent`, which has its shape and device; a tangent of another dtype is
+    converted."""
     if (Level.depth if level is None else level) < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -137,9 +138,9 @@ def make_dual(tensor, tangent, *, level=None):
             f"{tuple(tangent.shape)} and {tuple(tensor.shape)}"
         )
     if tensor.dtype != tangent.dtype:
-        raise RuntimeError(
-            f"make_dual: Expected primal and tangent to have the same dtype, got {tensor.dtype} and {tangent.dtype}"
-        )
+        if tangent.is_complex() and not tensor.is_complex():
+            raise RuntimeError(f"make_dual: a tangent of {tangent.dtype} does not fit into a primal of {tensor.dtype}")
+        tangent = tangent.to(tensor.dtype)
     dual = tensor.view_as(tensor)
     set_tangent(dual, tangent if _laid_out_alike(tangent, tensor) else laid_out(tangent, tensor))
     return dual
