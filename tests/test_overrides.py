@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -440,3 +442,15 @@ def test_a_class_is_not_asked_about_an_instance_that_is_not_whole_yet():
     back = copy.deepcopy(x)
     assert back.mark == ["a"] and back.mark is not x.mark
     assert type(cresset.ones(2, requires_grad=True).as_subclass(Whole)) is Whole
+
+
+def test_special_is_found_where_the_functions_of_the_root_were_wrapped_before():
+    program = """
+import cresset
+for name in dir(cresset):
+    if isinstance(getattr(cresset, name), type(cresset.exp)):
+        setattr(cresset, name, lambda *args, run=getattr(cresset, name): run(*args))
+print(cresset.special.expit(cresset.zeros(1)).item())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "0.5\n"

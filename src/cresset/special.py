@@ -1,9 +1,8 @@
 """torch.special: special functions, and further names of functions found elsewhere."""
 
-import cresset
-
 from ._native import face as _face
 from .ops.registry import _operators as _native_operators
+from .ops.registry import functions as _functions
 from .show import missing_names as _missing_names
 
 # Operators that PyTorch offers here only.
@@ -26,7 +25,7 @@ _ELSEWHERE = {
 __all__ = sorted([*_HERE, *_ELSEWHERE])
 
 _found = {name: _native_operators[name] for name in _HERE}
-_found |= {name: getattr(cresset, other) for name, other in _ELSEWHERE.items()}
+_found |= {name: _functions[other] for name, other in _ELSEWHERE.items()}
 globals().update({name: _face(found, f"special_{name}", "torch._C._special") for name, found in _found.items()})
 
 __getattr__ = _missing_names.of(__name__)
