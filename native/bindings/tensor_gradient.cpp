@@ -8,8 +8,14 @@ namespace cresset {
 
 PyObject* get_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    const AutogradState* const s = state_of(impl_of(self));
-    return s && s->grad.defined() ? wrap(s->grad) : Py_NewRef(Py_None);
+    TensorImpl* const t = impl_of(self);
+    const AutogradState* const s = state_of(t);
+    if (s && s->grad.defined()) return wrap(s->grad);
+    if (t->requires_grad && !t->level && !(s && s->retains_grad) && !is_leaf(Tensor(t)))
+      warn(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed; backward leaves it None. Call "
+          ".retain_grad() on it before backward to have its gradient kept, or read .grad of the leaf you meant");
+    Py_RETURN_NONE;
   });
 }
 

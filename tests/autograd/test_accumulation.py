@@ -142,3 +142,14 @@ def test_a_gradient_with_history_is_a_copy_in_the_layout_of_its_leaf():
     assert type(node).__name__ == "CopyBackwards" and node.next_functions[0][0] is None
     x.grad.sum().backward()
     assert x.grad[0, 0] == 4  # 2 x, and 2 from its derivative
+
+
+def test_grad_of_what_is_no_leaf_warns_until_it_is_retained():
+    x = cresset.ones(2, requires_grad=True)
+    y = 2 * x
+    with pytest.warns(UserWarning, match="grad attribute of a Tensor that is not a leaf Tensor is being accessed"):
+        assert y.grad is None
+    y.retain_grad()
+    assert y.grad is None and x.grad is None and y.detach().grad is None
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]

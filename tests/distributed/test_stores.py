@@ -217,3 +217,14 @@ def test_the_last_user_takes_the_file_away(tmp_path):
     assert path.exists()
     stores.pop()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("holder", ["threading", "os"])
+def test_a_store_that_lives_until_the_interpreter_ends_says_nothing(holder):
+    program = f"""
+import {holder}
+from cresset import distributed
+{holder}.kept = distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""

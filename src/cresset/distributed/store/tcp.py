@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import threading
 
 from ..errors import DistNetworkError, DistStoreError
@@ -160,7 +161,7 @@ class TCPStore(Store):
             self._server.close()
             self._server = None
 
-    def __del__(self):
-        if getattr(self, "_connection", None) is not None:
+    def __del__(self, ending=sys.is_finalizing):  # at the end of the interpreter the names of modules are gone
+        if getattr(self, "_connection", None) is not None and not ending():
             with contextlib.suppress(OSError, RuntimeError):
                 self.close()
