@@ -7,6 +7,7 @@ import pytest
 
 import cresset
 from cresset import nn
+from cresset._dynamo.exc import UserError
 from cresset.export import Dim, export
 from cresset.nn import functional as F
 
@@ -292,3 +293,31 @@ def test_a_branch_on_a_size_within_its_range_is_refused(limit):
     low, high, example = (1, 40, 12) if limit == 60 else (5, 100, 12)
     program = export(Branch(), (cresset.ones(example),), dynamic_shapes={"x": {0: Dim("n", min=low, max=high)}})
     assert program.module()(cresset.ones(high))[0].item() == 2.0
+
+
+def test_numbers_of_numpy_are_numbers_of_the_graph():
+    np = pytest.importorskip("numpy")
+
+    class Scaled(nn.Module):
+        def forward(self, x):
+            return (np.float32(2) * x + np.float32(0.5)).reshape(np.int64(3), np.int64(2)).sum(np.int64(0))
+
+    x = cresset.arange(6.0).reshape(2, 3)
+    program = export(Scaled(), (x,))
+    assert program.module()(x).tolist() == Scaled()(x).tolist() == [13.5, 19.5]
+    numbers = [a for node in program.graph.nodes for a in node.args if isinstance(a, (int, float))]
+    assert {type(number) for number in numbers} <= {int, float}
+
+
+@pytest.mark.parametrize(
+    "found", [id, lambda x: float(x.detach().numpy().sum())], ids=["an address", "an element by way of NumPy"]
+)
+def test_a_number_that_is_another_one_when_the_model_runs_again_is_named(found):
+    pytest.importorskip("numpy")
+
+    class Shifted(nn.Module):
+        def forward(self, x):
+            return x + found(x)
+
+    with pytest.raises(UserError, match="a number was .*, and .* when the model ran once more on inputs of the same"):
+        export(Shifted(), (cresset.ones(3),))

@@ -172,11 +172,7 @@ class Writer:
         else:
             formula = shifted(size, self.seen.items())
             if formula is None:
-                raise self.front.error(
-                    f"{self.front.name}: a number that is {', '.join(map(str, size.samples))} for four choices of "
-                    "sizes is no formula of the free dimensions that "
-                    f"can be found; {self.call.name}, {self.call.place}. Leave one of them out of {self.front.free}"
-                )
+                raise self._no_formula(size, f". Leave one of them out of {self.front.free}")
             node = self._size_of(*formula.dimensions[0])
             text = node.meta["expression"]
         steps = (
@@ -228,14 +224,25 @@ class Writer:
         size.meta["expression"] = self.symbols.text(value)
         return size
 
+    def _no_formula(self, value, fix):
+        """The error about a number that was another one in each recording."""
+        first, *others = map(str, value.samples)
+        place = f"{self.call.name}, {self.call.place}"
+        if len(others) == 1:  # no dimension is free
+            return self.front.error(
+                f"{self.front.name}: a number was {first}, and {others[0]} when the model ran once more on inputs of the "
+                f"same sizes, whose elements differ a little; {place}. Make it an input of the model, or compute it "
+                "outside if it comes from id(), a clock or a draw of Python's"
+            )
+        return self.front.error(
+            f"{self.front.name}: a number that is {', '.join((first, *others))} for four choices of sizes is no formula "
+            f"of the free dimensions that can be found; {place}{fix}"
+        )
+
     def fraction(self, value):
         found = value.solve([samples for samples, _ in self.symbols.dimensions])
         if found is None:
-            raise self.front.error(
-                f"{self.front.name}: a number that is {', '.join(map(str, value.samples))} for four choices of sizes "
-                "is no formula of the free dimensions that can be found; "
-                f"{self.call.name}, {self.call.place}"
-            )
+            raise self._no_formula(value, "")
         above, below, power = (self.number(v) if isinstance(v, Size) else v for v in found)
         node = above if below == 1 else self.add(operator.truediv, (above, below), {}, "truediv")
         return node if power == 1 else self.add(operator.pow, (node, power), {}, "pow")

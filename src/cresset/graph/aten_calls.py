@@ -7,6 +7,7 @@ table is entered, if it is made of operators.
 
 import inspect
 import itertools
+from numbers import Number
 
 import cresset
 
@@ -85,6 +86,14 @@ def _is_number(value):
     return isinstance(value, (int, float, complex))
 
 
+def _plain(value):
+    """A number of NumPy's as one of Python's, also in a list."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_plain(item) for item in value]) if type(value) in (list, tuple) else value
+    is_foreign = isinstance(value, Number) and not isinstance(value, (int, float, complex))
+    return value.item() if is_foreign and hasattr(value, "item") else value
+
+
 def as_given(value, kind):
     """The value as the schema has it: lists for sequences, one number for each place, devices as objects."""
     if value is None:
@@ -104,6 +113,7 @@ def bind(schema, args, kwargs, numbers=False):
     """The arguments in the schema's order with its defaults; None if they do not fit it."""
     declared = schema.arguments
     places = [a for a in declared if not a.keyword_only]
+    args, kwargs = [_plain(value) for value in args], {name: _plain(value) for name, value in kwargs.items()}
     given = {}
     if len(args) > len(places) or (
         args and places and places[min(len(args), len(places)) - 1].type.startswith("int[]")
