@@ -354,3 +354,29 @@ def test_asking_for_a_number_is_a_call():
     with profile() as prof:
         x.item()
     assert names(prof) == ["aten::item"]
+
+
+def test_ranges_as_operators_stand_in_graphs_and_stay_there():
+    ops = cresset.ops.profiler
+    graph = cresset.fx.Graph()
+    x = graph.placeholder("x")
+    handle = graph.call_function(ops._record_function_enter, ("mine",))
+    y = graph.call_function(cresset.relu, (x,))
+    graph.call_function(ops._record_function_exit, (handle,))
+    graph.output(y)
+    module = cresset.fx.GraphModule({}, graph)
+    graph.eliminate_dead_code()
+    with profile() as prof:
+        assert module(cresset.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
+    assert [(event.key, event.count) for event in prof.key_averages()] == [("mine", 1), ("aten::relu", 1)]
+
+
+def test_a_range_given_as_an_object_ends_once():
+    ops = cresset.ops.profiler
+    with profile() as prof:
+        ops._record_function_exit(ops._record_function_enter_new("new"))
+    assert [event.key for event in prof.key_averages()] == ["new"]
+    handle = ops._record_function_enter("old")
+    ops._record_function_exit(handle)
+    with pytest.raises(RuntimeError, match="_record_function_exit: the range has ended already"):
+        ops._record_function_exit(handle)

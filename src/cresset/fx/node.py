@@ -31,7 +31,11 @@ base_types = (
 OPCODES = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root")
 
 # and _assert_is_none of _symbolic_trace.py
-_side_effectful_functions = {cresset._assert, cresset._assert_async, operator.setitem}
+_side_effectful_functions = {
+    cresset._assert, cresset._assert_async, operator.setitem,
+    cresset.ops.profiler._record_function_enter, cresset.ops.profiler._record_function_enter_new,
+    cresset.ops.profiler._record_function_exit,
+}  # fmt: skip
 _RANDOM = {  # they draw from the stream of random numbers: left out, those behind them would draw others
     getattr(cresset, name)
     for name in (

@@ -316,6 +316,10 @@ class OpNamespace:
                 from ..distributed import operators  # noqa: F401  # upward: made when a program names one
 
                 packet = self._packets.get(name)
+            elif packet is None and self.name == "profiler":
+                from ..profiler.operators import PACKETS  # upward: a range is theirs
+
+                packet = PACKETS.get(name)
             if packet is not None:
                 return packet
         hint = "; module 'cresset' has no operator of that name" if self.name == "aten" else ""
@@ -387,6 +391,17 @@ class OpOverload:
 
     def __repr__(self):
         return f"<OpOverload(op='{self._schema.namespace}.{self._schema.op}', overload='{self._overloadname}')>"
+
+
+class PythonOverload(OpOverload):
+    """An overload that is a Python function of the arguments in the schema's order."""
+
+    def __init__(self, packet, schema, run):
+        super().__init__(schema)
+        self.overloadpacket, self._run = packet, run
+
+    def __call__(self, /, *args, **kwargs):
+        return self._run(*self._schema.bind(args, kwargs))
 
 
 class OpOverloadPacket:

@@ -5,20 +5,9 @@ A file holds a topic; `packet` is asked by `torch.ops.quantized` for an operator
 
 import functools
 
-from cresset.ops.namespaces import OpOverload, OpOverloadPacket, Schema
+from cresset.ops.namespaces import OpOverloadPacket, PythonOverload, Schema
 
 PACKETS = {}
-
-
-class QuantizedOverload(OpOverload):
-    """`torch.ops.quantized.<name>.<overload>`: a Python function with a schema."""
-
-    def __init__(self, packet, schema, run):
-        super().__init__(schema)
-        self.overloadpacket, self._run = packet, run
-
-    def __call__(self, /, *args, **kwargs):
-        return self._run(*self._schema.bind(args, kwargs))
 
 
 def operator(*schemas):
@@ -28,7 +17,7 @@ def operator(*schemas):
         for text in schemas:
             schema = Schema("quantized::" + text.replace("Packed ", "__torch__.torch.classes.quantized.PackedParams "))
             packet = PACKETS.setdefault(schema.op, OpOverloadPacket(f"quantized::{schema.op}"))
-            packet._overloads[schema.overload_name or "default"] = QuantizedOverload(packet, schema, run)
+            packet._overloads[schema.overload_name or "default"] = PythonOverload(packet, schema, run)
         return run
 
     return register
