@@ -188,6 +188,27 @@ print("loaded")
     assert done.status == 0 and done.out.count("loaded") == 3, done.err
 
 
+def test_saves_in_the_background_have_a_group_of_their_own_and_follow_each_other(job, tmp_path):
+    done = job("""
+import os
+from cresset.distributed import checkpoint
+dist.init_process_group("gloo")
+where = os.path.join(os.environ["FOLDER"], "step")
+state = {"a": torch.zeros(300), f"rank{dist.get_rank()}": torch.tensor([dist.get_rank()])}
+for step in range(4):
+    state["a"] += 1
+    checkpoint.async_save(state, checkpoint_id=f"{where}{step}")
+    dist.all_reduce(torch.ones(1000))  # what the program exchanges meanwhile
+dist.destroy_process_group()
+for step in range(4):
+    loaded = {"a": torch.zeros(300), "rank1": torch.tensor([7])}
+    checkpoint.load(loaded, checkpoint_id=f"{where}{step}")
+    assert loaded["a"].eq(step + 1).all() and loaded["rank1"].item() == 1
+print("loaded")
+""", processes=2)
+    assert done.status == 0 and done.out.count("loaded") == 2, done.err
+
+
 def test_all_processes_fail_when_one_cannot_load(job):
     done = job("""
 import os

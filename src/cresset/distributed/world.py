@@ -1,5 +1,6 @@
 """The groups of this process: the one of all, and those that were made of it."""
 
+import concurrent.futures
 import contextlib
 import os
 from datetime import timedelta
@@ -71,6 +72,7 @@ class World:
     numbered = 0  # groups beside it
     member = None
     store = None
+    background = set()  # Futures of what uses a group in threads of its own
 
 
 class _WorldMeta(type):
@@ -238,9 +240,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def destroy_process_group(group=None):
-    """Let go of a group; without one, of all."""
+    """Let go of a group; without one, of all. What is saved in the background is waited for."""
     if is_outside(group):
         return
+    concurrent.futures.wait(set(World.background))
     chosen = World.default if group is None else group
     if chosen is None or chosen not in World.groups:
         raise AssertionError("destroy_process_group: Invalid process group specified or it was destroyed before")

@@ -6,6 +6,7 @@ The files are PyTorch's: a folder with `.metadata` and `*.distcp`. They are read
 import concurrent.futures
 import enum
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -326,12 +327,17 @@ class AsyncSaveResponse:
     upload_completion: Any
 
 
+_groups = weakref.WeakKeyDictionary()  # the group of all -> that of saves in the background
+_latest = weakref.WeakKeyDictionary()  # a group -> the Future of the latest save in it
+
+
 def async_save(
     state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None,
     async_checkpointer_type=AsyncCheckpointerType.THREAD, async_stager=None, no_dist=False, use_collectives=True,
 ):  # fmt: skip
-    """Copy the state now and save it in a thread; a concurrent.futures.Future of the Metadata. Several processes need a
-    group of their own for it: what the program exchanges meanwhile must not mix with it.
+    """Copy the state now and save it in a thread; a concurrent.futures.Future of the Metadata. Several processes do so in
+    a group of its own, since what the program exchanges meanwhile must not mix with it: one is made for it by the first
+    call that names none. Saves in one group follow each other.
 
     Args:
         state_dict, checkpoint_id, storage_writer, planner, process_group, use_collectives: as in `save`.
@@ -346,13 +352,21 @@ def async_save(
     copied = _copied(states) if async_stager is None else async_stager.stage(states)
     future = concurrent.futures.Future()
     alone = no_dist or not world.is_initialized()
-    if not alone and process_group is None and world.get_world_size() > 1:
-        raise ValueError(
-            "async_save: pass process_group=, a group made for it (new_group()); the one of all is the program's own"
-        )
+    if not alone and process_group is None:
+        everybody = world.default_group("async_save")
+        if everybody not in _groups:
+            _groups[everybody] = world.new_group(group_desc="checkpoints that are saved in the background")
+        process_group = _groups[everybody]
+    before = None
+    if not alone:
+        before, _latest[process_group] = _latest.get(process_group), future
+        world.World.background.add(future)
+        future.add_done_callback(world.World.background.discard)
     in_background = hasattr(copied, "result")
 
     def run():
+        if before is not None:
+            concurrent.futures.wait([before])
         try:
             result = save(
                 copied.result() if in_background else copied,
