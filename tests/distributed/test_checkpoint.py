@@ -189,7 +189,8 @@ print("loaded")
 
 
 def test_saves_in_the_background_have_a_group_of_their_own_and_follow_each_other(job, tmp_path):
-    done = job("""
+    done = job(
+        """
 import os
 from cresset.distributed import checkpoint
 dist.init_process_group("gloo")
@@ -205,7 +206,9 @@ for step in range(4):
     checkpoint.load(loaded, checkpoint_id=f"{where}{step}")
     assert loaded["a"].eq(step + 1).all() and loaded["rank1"].item() == 1
 print("loaded")
-""", processes=2)
+""",
+        processes=2,
+    )
     assert done.status == 0 and done.out.count("loaded") == 2, done.err
 
 

@@ -50,7 +50,7 @@ def run(schedule, stages, count, microbatches, **options):
                 assert torch.allclose(p.grad, wanted, rtol=1e-9, atol=1e-12), (type(schedule).__name__, s.stage_index)
         if last:
             assert torch.allclose(got, out) and len(losses) == microbatches
-            assert torch.allclose(torch.stack(losses).mean(), loss_fn(out, TARGET))
+            assert torch.allclose(torch.stack(losses).mean(), loss_fn(out, TARGET)) and losses[0].grad_fn is not None
     evaluated = schedule.eval(*([DATA] if first else []))
     assert (evaluated is not None) == last and (not last or torch.allclose(evaluated, out))
 """

@@ -230,13 +230,13 @@ class Writer:
         place = f"{self.call.name}, {self.call.place}"
         if len(others) == 1:  # no dimension is free
             return self.front.error(
-                f"{self.front.name}: a number was {first}, and {others[0]} when the model ran once more on inputs of the "
-                f"same sizes, whose elements differ a little; {place}. Make it an input of the model, or compute it "
-                "outside if it comes from id(), a clock or a draw of Python's"
+                f"{self.front.name}: a number was {first}, and {others[0]} when the model ran once more on inputs of "
+                f"the same sizes, whose elements differ a little; {place}. Make it an input of the model, or compute "
+                "it outside if it comes from id(), a clock or a draw of Python's"
             )
         return self.front.error(
-            f"{self.front.name}: a number that is {', '.join((first, *others))} for four choices of sizes is no formula "
-            f"of the free dimensions that can be found; {place}{fix}"
+            f"{self.front.name}: a number that is {', '.join((first, *others))} for four choices of sizes is no "
+            f"formula of the free dimensions that can be found; {place}{fix}"
         )
 
     def fraction(self, value):

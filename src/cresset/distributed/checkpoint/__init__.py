@@ -335,9 +335,9 @@ def async_save(
     state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None,
     async_checkpointer_type=AsyncCheckpointerType.THREAD, async_stager=None, no_dist=False, use_collectives=True,
 ):  # fmt: skip
-    """Copy the state now and save it in a thread; a concurrent.futures.Future of the Metadata. Several processes do so in
-    a group of its own, since what the program exchanges meanwhile must not mix with it: one is made for it by the first
-    call that names none. Saves in one group follow each other.
+    """Copy the state now and save it in a thread; a concurrent.futures.Future of the Metadata. Several processes do so
+    in a group of its own, since what the program exchanges meanwhile must not mix with it: one is made for it by the
+    first call that names none. Saves in one group follow each other.
 
     Args:
         state_dict, checkpoint_id, storage_writer, planner, process_group, use_collectives: as in `save`.

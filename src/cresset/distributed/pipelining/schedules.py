@@ -160,7 +160,7 @@ class _PipelineSchedule:
             stage.send_forward(number, stages)
             if stage.is_last and self._loss_fn is not None and context.target_mbs is not None:
                 loss = self._loss_fn(output, context.target_mbs[number], **loss_kwargs)
-                found[number] = loss.detach()
+                found[number] = loss
                 stage.kept[number].loss = loss
             if not stage.has_backward:
                 del stage.kept[number]
