@@ -157,3 +157,19 @@ def test_only_max_autotune_lets_products_change_their_bits():
 def test_what_cannot_be_called_is_refused():
     with pytest.raises(AssertionError, match="A callable function is expected, but <class 'int'> is provided"):
         cresset.compile(5)
+
+
+def test_a_function_of_arrays_becomes_one_of_tensors():
+    numpy = pytest.importorskip("numpy")
+
+    @cresset.compiler.wrap_numpy
+    def function(a, b=1):
+        a += 1
+        return numpy.cumsum(a), {"twice": [a * 2]}, b
+
+    x = cresset.zeros(2)
+    sums, parts, number = function(x, b=3)
+    assert x.tolist() == [1.0, 1.0]  # the array lies in the tensor's memory
+    assert sums.tolist() == [1.0, 2.0] and parts["twice"][0].tolist() == [2.0, 2.0] and number == 3
+    with pytest.raises(RuntimeError, match="requires grad"):
+        function(cresset.zeros(2, requires_grad=True))

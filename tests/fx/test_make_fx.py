@@ -236,3 +236,25 @@ def test_what_a_wrapper_computes_is_recorded(mode):
     assert not any(node.op == "get_attr" for node in graph.graph.nodes)
     three, five, seven = (cresset.full((2,), n) for n in (3.0, 5.0, 7.0))
     assert [out.tolist() for out in graph(three, five, seven)] == [[-21.0] * 2, [-35.0] * 2, [14.0] * 2]
+
+
+def test_before_dispatch_the_graph_says_what_is_not_recorded_for_backward():
+    def function(x):
+        with cresset.no_grad():
+            y = x * 2
+        return (y * x).sum()
+
+    graph = make_fx(function, pre_dispatch=True)(cresset.ones(3, requires_grad=True))
+    names = [str(node.name) for node in graph.graph.nodes]
+    assert names == ["x_1", "_set_grad_enabled", "mul", "_set_grad_enabled_1", "mul_1", "sum_1", "output"]
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    x = cresset.ones(3, requires_grad=True)
+    graph(x).backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0] and cresset.is_grad_enabled()
+    assert "set_grad_enabled" not in make_fx(function)(cresset.ones(3)).code
+
+
+def test_softmax_has_the_dimension_as_it_is_written():
+    assert "_softmax.default(x_1, -1, False)" in make_fx(lambda x: x.softmax(-1))(cresset.ones(2, 3)).code
+    assert "_softmax.default(x_1, 1, False)" in make_fx(lambda x: x.softmax(1))(cresset.ones(2, 3)).code

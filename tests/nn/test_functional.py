@@ -467,3 +467,31 @@ def test_a_warning_names_the_line_of_the_caller(call):
     with pytest.warns(UserWarning) as caught:
         call(cresset.ones(2, 2))
     assert [(w.filename, w.lineno) for w in caught][0] == (__file__, call.__code__.co_firstlineno)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.LogSigmoid(), nn.RReLU(), nn.RReLU().eval(), nn.AvgPool3d(2), nn.AdaptiveAvgPool3d(2),
+        nn.AdaptiveMaxPool3d(2), nn.LPPool3d(2, 2),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_these_layers_give_contiguous_volumes_also_of_channels_that_lie_last(layer):
+    x = cresset.randn(2, 3, 4, 5, 6)
+    given = x.to(memory_format=cresset.channels_last_3d).requires_grad_()
+    cresset.manual_seed(0)
+    result = layer(given)
+    cresset.manual_seed(0)
+    assert result.is_contiguous()
+    cresset.testing.assert_close(result, layer(x))
+    result.sum().backward()
+    assert given.grad.shape == x.shape
+
+
+def test_rms_norm_keeps_channels_last():
+    x = cresset.randn(2, 3, 4, 5)
+    for shape in ((5,), (3, 4, 5)):
+        result = nn.RMSNorm(shape)(x.to(memory_format=cresset.channels_last))
+        assert result.is_contiguous(memory_format=cresset.channels_last)
+        cresset.testing.assert_close(result, nn.RMSNorm(shape)(x), check_stride=False)

@@ -280,3 +280,13 @@ class TestFunctions:
         assert pool(q, 2, 1, 1).shape == (1, 2, *(5,) * rank)
         with pytest.raises(NotImplementedError, match="expected a quantized tensor"):
             pool(x, 2)
+
+
+def test_extremes_and_sorted_elements_are_quantized_alike():
+    q = cresset.quantize_per_tensor(cresset.tensor([[1.0, -2.0, 3.5], [0.0, 5.0, 2.0]]), 0.5, 10, cresset.quint8)
+    assert q.max().is_quantized and q.max().item() == 5.0 and q.min().q_scale() == 0.5
+    values, places = q.max(1)
+    assert values.is_quantized and values.tolist() == [3.5, 5.0] and places.tolist() == [2, 1]
+    least = cresset.min(q, dim=0, keepdim=True)
+    assert least.values.tolist() == [[0.0, -2.0, 2.0]] and least.indices.tolist() == [[1, 0, 1]]
+    assert q.sort().values.is_quantized and q.topk(1).indices.tolist() == [[2], [1]]

@@ -178,6 +178,11 @@ def is_grad_enabled():
     return _native.is_grad_enabled()
 
 
+def _set_grad_enabled(mode):
+    """Say whether operations are recorded in this thread from now on. Graphs of make_fx(pre_dispatch=True) call it."""
+    _native.set_grad_mode(bool(mode))
+
+
 def _is_torch_function_enabled():
     """Whether subclasses of Tensor see the calls."""
     return _native.answering() == _overrides.MODES_AND_CLASSES

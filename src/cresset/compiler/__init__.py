@@ -5,6 +5,8 @@ import contextlib
 import functools
 import threading
 
+import cresset
+
 from ..nn import Module
 from . import backends, counting, regions
 from .backends import get_default_backend, set_default_backend
@@ -213,6 +215,26 @@ def substitute_in_graph(
     is given back.
     """
     return lambda traceable: traceable
+
+
+def wrap_numpy(fn):
+    """A function of tensors, from one of NumPy's arrays: it gets arrays in the same memory, and the arrays that it gives
+    become tensors. Nothing of it is recorded for backward.
+
+    >>> import numpy
+    >>> cresset.compiler.wrap_numpy(lambda a, b: numpy.cumsum(a * b))(cresset.ones(3), cresset.ones(3))
+    tensor([1., 2., 3.])
+    """
+    import numpy
+
+    from ..pytree import tree_map_only
+
+    @functools.wraps(fn)
+    def of_tensors(*args, **kwargs):
+        args, kwargs = tree_map_only(cresset.Tensor, cresset.Tensor.numpy, (args, kwargs))
+        return tree_map_only(numpy.ndarray, cresset.from_numpy, fn(*args, **kwargs))
+
+    return of_tensors
 
 
 def cudagraph_mark_step_begin():

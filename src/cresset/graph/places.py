@@ -10,7 +10,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Place:
-    """A line of the program and the module in which it runs."""
+    """A line of the program, the module in which it runs, and whether it is recorded for backward there."""
 
     def __init__(self):
         frame, self.function = sys._getframe(1), ""
@@ -19,7 +19,7 @@ class Place:
                 self.function = frame.f_code.co_name  # in the end, what the program calls
             frame = frame.f_back
         self.line = f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}" if frame else ""
-        self.module = _native.running_module_path()
+        self.module, self.records = _native.running_module_path(), _native.is_grad_enabled()
 
     def __str__(self):
         return "; ".join(filter(None, [self.line, self.module and f"in the module {self.module}"]))

@@ -128,6 +128,11 @@ def record_stream(input, stream):
     cresset._native.cuda.record_stream(input, stream.cuda_stream)
 
 
+def in_plain_order(tensor):
+    """The tensor, or a contiguous copy of one that is not; nothing is recorded where nothing is copied."""
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
 def suggested_format(tensor):
     """The memory format that results made of `tensor` take: channels last where its strides are in that order, with
     gaps or without, and cannot be meant as the plain order.

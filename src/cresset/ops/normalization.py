@@ -10,6 +10,7 @@ import math
 import cresset
 
 from .. import _native
+from .metadata import suggested_format
 from .registry import batch, function, onnx, operator, placement
 
 # --- what all normalizations share ---
@@ -109,7 +110,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         dims = tuple(range(-len(normalized_shape), 0))
         scaled = input * (input.square().mean(dims, keepdim=True) + eps).rsqrt()
         return scaled if weight is None else scaled * weight
-    return cresset._rms_norm(input, normalized_shape, weight, eps)[0]
+    result, format = cresset._rms_norm(input, normalized_shape, weight, eps)[0], suggested_format(input)
+    return result if format is cresset.contiguous_format else result.contiguous(memory_format=format)
 
 
 # --- group normalization ---

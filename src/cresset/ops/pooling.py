@@ -7,6 +7,7 @@ import cresset
 from .._native import name_node
 from .autocast import autocast
 from .dimensions import integers, is_integer, spread
+from .metadata import in_plain_order
 from .registry import batch, flat, function, onnx, operator, placement
 
 # ---------------------------------------------------------------- derivatives
@@ -255,7 +256,7 @@ def avg_pool3d(
     >>> F.avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
-    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool(3, in_plain_order(input), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
@@ -267,6 +268,7 @@ def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
     if isinstance(norm_type, (int, float)) and abs(norm_type) == math.inf:  # the largest, or the least
         sign = 1 if norm_type > 0 else -1
         return sign * _max_pool(rank, sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)[0]
+    input = in_plain_order(input) if rank == 3 else input
     means = _avg_pool(rank, input.pow(norm_type), kernel, stride, 0, ceil_mode, True, None)
     # The sum of the powers, whose sign is kept for odd norms.
     return (cresset.sign(means) * cresset.relu(cresset.abs(means))).mul(count).pow(1.0 / norm_type)
@@ -348,7 +350,7 @@ def adaptive_avg_pool3d(input, output_size):
     >>> F.adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """
-    return _adaptive_mean(3, input, _wanted("adaptive_avg_pool3d", input, output_size, 3))
+    return _adaptive_mean(3, in_plain_order(input), _wanted("adaptive_avg_pool3d", input, output_size, 3))
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
@@ -363,7 +365,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     """`adaptive_max_pool3d` and the places of the maxima."""
-    return tuple(cresset._adaptive_max_pool3d(input, _wanted("adaptive_max_pool3d", input, output_size, 3)))
+    return tuple(cresset._adaptive_max_pool3d(in_plain_order(input), _wanted("adaptive_max_pool3d", input, output_size, 3)))
 
 
 # `cresset.adaptive_max_pool1d` gives both results; the one of `nn.functional` asks.

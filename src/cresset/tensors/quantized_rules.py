@@ -106,8 +106,10 @@ def _ordered(name):
     function = _native.operators()[name]
 
     def apply(input, *args, **kwargs):
-        values, places = function(input._integers.float(), *args, **kwargs)
-        return input._with(values.to(input._integers.dtype)), places
+        found = function(input._integers.float(), *args, **kwargs)
+        values, places = found
+        pair = input._with(values.to(input._integers.dtype)), places
+        return pair if type(found) in (tuple, list) else type(found)(pair)
 
     return apply
 
@@ -161,8 +163,26 @@ def _compared(name):
     return lambda *args: function(*(dequantized(a) if isinstance(a, QuantizedTensor) else a for a in args))
 
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "amax", "amin", "argmax", "argmin", "isnan"):
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "amax", "amin", "argmax", "argmin", "isnan"):
     rules[_name] = _compared(_name)
+
+
+def _extreme(name):
+    """The largest or the least element, or one of each line with its place, or by pairs."""
+    function, along_lines = _native.operators()[name], _ordered(name)
+
+    def apply(input, *args, **kwargs):
+        if not args and not kwargs:
+            return input._with(function(input._integers))
+        if kwargs or isinstance(args[0], int):
+            return along_lines(input, *args, **kwargs)
+        return function(*(dequantized(a) if isinstance(a, QuantizedTensor) else a for a in (input, *args)))
+
+    return apply
+
+
+for _name in ("max", "min"):
+    rules[_name] = _extreme(_name)
 
 
 def _relu(input):

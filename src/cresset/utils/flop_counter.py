@@ -82,8 +82,8 @@ def sdpa_flop_count(query_shape, key_shape, value_shape):
     )  # fmt: skip
     if not fits:
         raise AssertionError(
-            f"sdpa_flop_count: query {tuple(query_shape)}, key {tuple(key_shape)} and value {tuple(value_shape)} are no "
-            "shapes of one attention"
+            f"sdpa_flop_count: query {tuple(query_shape)}, key {tuple(key_shape)} and value {tuple(value_shape)} are "
+            "no shapes of one attention"
         )
     return formulas.PRODUCTS["_attention"]((query_shape, key_shape, value_shape), None)
 

@@ -114,7 +114,7 @@ def _conv(dims):
 def _softmax(operator):
     def softmax(x, dim, dtype=None):
         x = x if dtype is None or dtype == x.dtype else aten._to_copy.default(x, dtype=dtype)
-        return operator(x, dim % max(x.dim(), 1), False)
+        return operator(x, dim, False)
 
     return softmax
 

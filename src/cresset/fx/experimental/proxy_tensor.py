@@ -5,6 +5,7 @@ import functools
 
 import cresset
 
+from ... import _C
 from ..._subclasses.fake_tensor import unset_fake_temporarily
 from ...graph.aten_recording import AtenRecorder
 from ...graph.functional_recording import FunctionalRecorder
@@ -16,6 +17,7 @@ from ...pytree import tree_flatten
 from .._symbolic_trace import _annotation, _PytreeInfo
 from ..code import _PyTreeCodeGen
 from ..graph_module import GraphModule
+from ..node import has_side_effect
 from ..recorded import Writer
 from . import composites
 
@@ -36,6 +38,7 @@ class MakeFxFront(Front):
     def __init__(self, decompositions, enters_composites, removes=None):
         self.decompositions, self.enters_composites = decompositions, enters_composites
         self.removes = removes  # what `functionalize` was asked to leave out
+        self.tells_grad_mode = not enters_composites  # graphs with layers as they are may be differentiated
 
     def unsupported(self, operator, place):
         return MakeFxError(f"make_fx: the operator {operator} has no form in aten here; {place}")
@@ -58,8 +61,8 @@ def make_fx(
     Args:
         f: a function or a module. Its tensors that are no arguments become attributes of the graph module.
         decomposition_table: {torch.ops.aten.name.overload: function} of operators to write with others.
-        pre_dispatch: leave operators that are made of others as they are (`linear`); otherwise most of them are written
-            with those, as PyTorch does (`t` and `addmm`).
+        pre_dispatch: leave operators that are made of others as they are (`linear`), and say what is not recorded for
+            backward; otherwise most of them are written with those, as PyTorch does (`t` and `addmm`).
         tracing_mode: "real" and "fake" record the sizes as they are; "symbolic" lets all sizes of the inputs be free
             where that is possible.
 
@@ -202,8 +205,7 @@ def _graph_module(inputs, front, recorder, calls, outputs, results, sizes, free,
             node = writer.graph.create_node("get_attr", name, (), {}, name.replace(".", "_"))
             writer.nodes[value] = node
             writer.describe(node, value)
-    for call in calls:
-        writer.write(call)
+    _write_calls(writer, calls, front.tells_grad_mode)
     tensors = iter(outputs)
     leaves, spec = results[0]
     given = [writer.node(next(tensors)) if isinstance(leaf, cresset.Tensor) else leaf for leaf in leaves]
@@ -216,6 +218,21 @@ def _graph_module(inputs, front, recorder, calls, outputs, results, sizes, free,
             _PytreeInfo(["self", *list(inputs.bound)[: len(inputs.args)]], tree_flatten(inputs.args)[1], None)
         )
     return GraphModule(attributes, writer.graph, class_name=getattr(f, "__name__", type(f).__name__))
+
+
+has_side_effect(_C._set_grad_enabled)
+
+
+def _write_calls(writer, calls, tells_grad_mode):
+    """The calls; where asked for, with calls that say which of them are not recorded for backward."""
+    records = before = cresset.is_grad_enabled()
+    for call in calls:
+        if tells_grad_mode and call.place.records != records:
+            records = call.place.records
+            writer.add(_C._set_grad_enabled, (records,), {}, "_set_grad_enabled")
+        writer.write(call)
+    if records != before:
+        writer.add(_C._set_grad_enabled, (before,), {}, "_set_grad_enabled")
 
 
 def get_proxy_mode():

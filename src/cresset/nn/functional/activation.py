@@ -8,6 +8,7 @@ import cresset
 
 from ..._native import name_node
 from ...ops.autocast import autocast
+from ...ops.metadata import in_plain_order
 from ...ops.registry import as_it_was
 
 
@@ -107,6 +108,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
         )
     node = "RreluWithNoiseBackward1" if inplace else "RreluWithNoiseBackward0"
+    input = input if inplace else in_plain_order(input)
     if not training:
         return name_node(leaky_relu(input, (lower + upper) / 2, inplace), node)
     with cresset.no_grad():
@@ -220,8 +222,8 @@ def softsign(input):
 
 
 def logsigmoid(input, *, out=None):
-    """log(sigmoid(x)), elementwise, without overflow on the way."""
-    return cresset.logsigmoid(input, out=out)
+    """log(sigmoid(x)), elementwise, without overflow on the way. The result is contiguous."""
+    return cresset.logsigmoid(in_plain_order(input), out=out)
 
 
 def tanh(input):
