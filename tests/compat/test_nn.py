@@ -70,10 +70,10 @@ def test_container_is_pytorchs(spec):
 
 
 def parameters_of(function):
-    return [
-        (p.name, None if callable(p.default) else p.default, p.kind)
-        for p in inspect.signature(function).parameters.values()
-    ]
+    def default(p):
+        return None if callable(p.default) else str(p.default) if hasattr(p.default, "itemsize") else p.default
+
+    return [(p.name, default(p), p.kind) for p in inspect.signature(function).parameters.values()]
 
 
 @pytest.mark.parametrize("name", torch.nn.modules.__all__)

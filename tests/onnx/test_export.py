@@ -8,6 +8,8 @@ import pytest
 
 import cresset
 from cresset import nn
+from cresset.nn import functional as F
+from cresset.onnx.errors import UnsupportedOperatorError
 
 from .reading import File
 
@@ -88,6 +90,35 @@ def test_a_size_is_computed_from_the_input():
     )
     assert file.kinds == ["Shape", "Gather", "Mul", "Add", "Expand"]
     assert file.outputs == {"output": (1, ["output_dim_0"])}
+
+
+def test_around_in_a_circle_is_made_of_parts():
+    file = exported(lambda x: F.pad(x, (2, 1), mode="circular"), cresset.ones(1, 3))
+    assert file.kinds == ["Slice", "Slice", "Slice", "Concat"]
+    assert exported(lambda x: F.pad(x, (-1, 1), mode="reflect"), cresset.ones(1, 5)).kinds == ["Slice", "Pad"]
+
+
+def test_places_of_a_grid_are_one_node():
+    def sampled(x, grid):
+        return F.grid_sample(x, grid, "bicubic", "border", align_corners=True)
+
+    file = exported(sampled, cresset.ones(1, 2, 4, 4), cresset.zeros(1, 3, 3, 2))
+    assert file.kinds == ["GridSample"] and file.outputs == {"output": (1, [1, 2, 3, 3])}
+    with pytest.raises(UnsupportedOperatorError, match="needs opset 16, and in volumes 20"):
+        exported(lambda x: F.grid_sample(x, x.transpose(1, 4), align_corners=True), cresset.ones(1, 3, 3, 3, 3))
+
+
+def test_the_inverse_of_erf_is_written_out_in_single_precision():
+    assert {"Log", "Sqrt", "Where"} < set(exported(lambda x: x.erfinv(), cresset.ones(2)).kinds)
+    with pytest.raises(UnsupportedOperatorError, match="single precision alone"):
+        exported(lambda x: x.erfinv(), cresset.ones(2).double())
+
+
+def test_bags_between_offsets_are_added_where_they_belong():
+    bags = nn.EmbeddingBag(5, 2)
+    words, starts = cresset.tensor([0, 4, 3, 1]), cresset.tensor([0, 2])
+    kinds = exported(bags, words, starts, input_names=["words", "starts"], dynamic_axes={"starts": {0: "bags"}}).kinds
+    assert "ScatterElements" in kinds and kinds[-1] == "Div"
 
 
 def test_what_does_not_depend_on_the_inputs_is_a_constant():

@@ -5,7 +5,7 @@ from itertools import product
 
 import cresset
 
-from .registry import operator
+from .registry import onnx, operator
 from .resampling import cubic_weights
 
 MODES, PADDINGS = ["bilinear", "nearest", "bicubic"], ["zeros", "border", "reflection"]
@@ -139,3 +139,13 @@ def _bring_inside(x, size, padding_mode, align_corners):
             x = cresset.where(turns % 2 == 0, extra + low, span - extra + low)
     # At the border and beyond it the place no longer depends on the grid.
     return cresset.where(x > 0, cresset.where(x < size - 1, x, x.new_full((), size - 1)), x.new_zeros(()))
+
+
+@onnx("_grid_sample")
+def _(g, input, grid, mode, padding, align_corners):
+    if g.opset < 16 or (g.opset < 20 and len(input.shape) == 5):
+        raise g.unsupported("reading at the places of a grid needs opset 16, and in volumes 20")
+    names = ["linear", "nearest", "cubic"] if g.opset >= 20 else MODES
+    return g.op(
+        "GridSample", input, grid, mode=names[mode], padding_mode=PADDINGS[padding], align_corners=int(align_corners)
+    )

@@ -42,6 +42,7 @@ COMPOSED = {
     ),
     "signbit": lambda g, dtype, x: g.op("Less", x, g.number(0, dtype)),
     "atan2": lambda g, dtype, y, x: _angle(g, dtype, y, x),
+    "erf_inverse": lambda g, dtype, x, rest: _erf_inverse(g, dtype, x, rest),
     "trunc": lambda g, dtype, x: g.op("Mul", g.op("Sign", x), g.op("Floor", g.op("Abs", x))),
 }
 
@@ -56,6 +57,30 @@ def _angle(g, dtype, y, x):
     found = g.op("Where", g.op("Less", x, zero), g.op("Add", slope, turn), slope)
     upright = g.op("Where", g.op("Equal", y, zero), zero, g.op("Mul", turn, g.number(0.5, dtype)))
     return g.op("Where", g.op("Equal", x, zero), upright, found)
+
+
+def _erf_inverse(g, dtype, x, rest):
+    """As in single precision: x times a polynomial in w = -log(1 - x²), or far out in its root (error_function.h)."""
+    if dtype is cresset.float64:
+        raise g.unsupported("the inverse of erf is there in single precision alone")
+
+    def polynomial(x, *coefficients):
+        *rest, found = (g.number(c, dtype) for c in coefficients)
+        for coefficient in reversed(rest):
+            found = g.op("Add", g.op("Mul", found, x), coefficient)
+        return found
+
+    w = g.op("Neg", g.op("Log", g.op("Mul", rest, g.op("Add", x, g.number(1.0, dtype)))))
+    near = polynomial(
+        w, 0.8862269242, 0.2320137128, 0.01154916512, -0.002335270595, -0.0001265394743, 4.404880433e-5, 4.150663237e-6,
+        -2.008271339e-6, 2.243043015e-7, -8.93192597e-9,
+    )  # fmt: skip
+    far = polynomial(
+        g.op("Sub", g.op("Sqrt", w), g.number(3.168034, dtype)), 3.001526776, 1.004297002, 0.006405777927,
+        -0.004692371871, 0.003267002292, -0.002208947708, 0.001223259198, -0.0003477913992, -0.0001368445975,
+        0.0001115385808,
+    )  # fmt: skip
+    return g.op("Mul", x, g.op("Where", g.op("Less", w, g.number(5.0, dtype)), near, far))
 
 
 def _named(kind):
