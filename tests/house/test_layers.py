@@ -34,7 +34,7 @@ PYTHON = [
     ["graph", "dispatch", "_subclasses"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_functorch", "_higher_order_ops", "_guards",
         "_logging", "_C"],
-    ["export", "_export", "onnx", "distributed", "ao", "quantization", "package"],
+    ["export", "_export", "_inductor.package", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "debug", "serve", "vision", "text", "metrics", "standing_in", "cli"],
     ["", "__main__"],
 ]  # fmt: skip

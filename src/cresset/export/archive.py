@@ -146,6 +146,8 @@ def _load(archive, extra_files):
 
 
 def _bytes(tensor):
+    if tensor.is_meta:
+        return b""
     tensor = tensor.detach().cpu().contiguous()
     name = str(tensor.dtype).removeprefix("torch.")
     if tensor.numel() == 0:
@@ -163,7 +165,7 @@ def _tensor_meta(tensor, sizes=None):
     return {
         "dtype": DTYPES[str(tensor.dtype).removeprefix("torch.")],
         "sizes": sizes or [{"as_int": size} for size in shape], "requires_grad": bool(tensor.requires_grad),
-        "device": {"type": "cpu", "index": None}, "strides": [{"as_int": s} for s in steps[::-1]],
+        "device": {"type": "meta" if tensor.is_meta else "cpu", "index": None}, "strides": [{"as_int": s} for s in steps[::-1]],
         "storage_offset": {"as_int": 0}, "layout": STRIDED,
     }  # fmt: skip
 
@@ -211,8 +213,9 @@ class _Tensors:
             raise RuntimeError(
                 printable(f"export.load: {name!r} has the sizes {sizes}, strides {strides} and offset {start}", 300)
             )
+        is_meta = (meta.get("device") or {}).get("type") == "meta"  # a shape without elements
         last = start + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-        if all(sizes) and (last + 1) * dtype.itemsize > content.numel():
+        if all(sizes) and not is_meta and (last + 1) * dtype.itemsize > content.numel():
             raise RuntimeError(
                 printable(
                     f"export.load: {name!r} has {content.numel()} bytes, too few for sizes {sizes} and strides "
@@ -220,7 +223,9 @@ class _Tensors:
                     300,
                 )
             )
-        if all(sizes):
+        if is_meta:
+            tensor = cresset.empty_strided(sizes, strides, dtype=dtype, device="meta")
+        elif all(sizes):
             whole = content.numel() // dtype.itemsize * dtype.itemsize
             tensor = content[:whole].view(dtype).as_strided(sizes, strides, start)
         else:
