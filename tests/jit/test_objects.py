@@ -182,6 +182,42 @@ class TestModules:
         assert results == [True] * 4
 
 
+class Changing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = cresset.ones(2)
+        self.view = self.seen.view(2)
+        self.fixed = cresset.tensor([7.0])
+        self.count = 3
+
+    def forward(self, x):
+        return self.seen + x + self.fixed + self.view + self.count
+
+    @cresset.jit.export
+    def change(self):
+        self.seen[0] += 10
+        self.count = 5
+
+
+def doubled(x):
+    return x * 2
+
+
+def doubled_and_one(x):
+    return doubled(x) + 1
+
+
+def test_functions_can_be_compiled_with_what_they_call_inside():
+    assert not cresset._C._jit_get_inline_everything_mode()
+    cresset._C._jit_set_inline_everything_mode(True)
+    try:
+        kinds = [node.kind() for node in cresset.jit.script(doubled_and_one).graph.nodes()]
+    finally:
+        cresset._C._jit_set_inline_everything_mode(False)
+    assert "prim::CallFunction" not in kinds and "aten::mul" in kinds
+    assert cresset.jit.script(doubled_and_one)(cresset.ones(1)).tolist() == [3.0]
+
+
 class TestFreezing:
     def test_the_numbers_stay_and_the_parameters_go(self):
         module = Scaled().eval()
@@ -206,6 +242,26 @@ class TestFreezing:
         frozen.by = 6
         cresset.testing.assert_close(frozen(x), before * 2)
         assert frozen.count() == 7
+
+    def test_what_a_preserved_method_changes_is_read_anew_with_all_in_its_memory(self):
+        frozen = cresset._C._freeze_module(cresset.jit.script(Changing().eval())._c, ["change"])
+        assert [frozen.hasattr(name) for name in ("seen", "view", "fixed", "count")] == [True, True, False, True]
+        x = cresset.zeros(2)
+        assert frozen.forward(x).tolist() == [12.0, 12.0]
+        frozen.change()
+        assert frozen.forward(x).tolist() == [34.0, 14.0]
+
+    def test_the_frozen_module_can_take_the_place_of_the_other(self):
+        scripted = cresset.jit.script(Scaled()).eval()
+        x = cresset.ones(1, 2)
+        before = scripted(x)
+        scripted._c = cresset._C._freeze_module(scripted._c)
+        cresset.testing.assert_close(scripted(x), before)
+        assert not scripted._c.hasattr("by") and list(scripted.parameters()) == []
+        with pytest.raises(NotImplementedError, match="freezeInterfaces=False is not supported"):
+            cresset._C._freeze_module(scripted._c, freezeInterfaces=False)
+        kept = cresset._C._freeze_module(cresset.jit.script(nn.Linear(2, 1)).eval()._c, preserveParameters=True)
+        assert kept.hasattr("weight") and kept.hasattr("bias")
 
     def test_training_modules_and_python_modules_are_refused(self):
         with pytest.raises(RuntimeError, match="eval mode"):

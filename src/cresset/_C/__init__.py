@@ -68,13 +68,16 @@ _LATER |= dict.fromkeys(
 _LATER |= {
     "ScriptModule": "jit.objects", "ScriptFunction": "jit", "_jit_set_emit_hooks": "jit.emit_hooks",
     "_jit_get_emit_hooks": "jit.emit_hooks", "_jit_clear_class_registry": "jit._state",
-    "_ivalue_tags_match": "jit.inquiries",
+    "_ivalue_tags_match": "jit.inquiries", "_freeze_module": "jit.freezing",
+    "_jit_get_inline_everything_mode": "graph.inline", "_jit_set_inline_everything_mode": "graph.inline",
 }  # fmt: skip
 _SUBMODULES = {"_VariableFunctions", "_autograd", "_cpu", "_distributed_rpc", "_dynamo", "_functions",
     "_functorch", "_nn", "_profiler"}  # fmt: skip
 _PUBLIC_NAMES = {
     "ScriptModule": "ModuleFace", "_jit_set_emit_hooks": "set_hooks", "_jit_get_emit_hooks": "hooks",
     "_jit_clear_class_registry": "clear_class_registry", "_ivalue_tags_match": "values_have_equal_types",
+    "_freeze_module": "freeze_face", "_jit_get_inline_everything_mode": "is_everywhere",
+    "_jit_set_inline_everything_mode": "set_everywhere",
     "_SchemaArgType": "SchemaArgType", "_SchemaArgument": "SchemaArgument", "_SchemaInfo": "SchemaInfo",
     "_LinAlgError": "LinAlgError", "_OutOfMemoryError": "OutOfMemoryError",
 }  # fmt: skip

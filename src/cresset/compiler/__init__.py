@@ -218,8 +218,8 @@ def substitute_in_graph(
 
 
 def wrap_numpy(fn):
-    """A function of tensors, from one of NumPy's arrays: it gets arrays in the same memory, and the arrays that it gives
-    become tensors. Nothing of it is recorded for backward.
+    """A function of tensors, from one of NumPy's arrays: it gets arrays in the same memory, and the arrays that it
+    gives become tensors. Nothing of it is recorded for backward.
 
     >>> import numpy
     >>> cresset.compiler.wrap_numpy(lambda a, b: numpy.cumsum(a * b))(cresset.ones(3), cresset.ones(3))

@@ -120,6 +120,10 @@ class Function:
             except BaseException:
                 self._compile = compile
                 raise
+            from . import inline  # which asks this module
+
+            if inline.everywhere and self.graph is not None:
+                inline.inline_calls(self)
         return self
 
     @property

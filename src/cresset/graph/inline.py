@@ -3,6 +3,25 @@
 from .graph import copy_node
 from .types import ClassType, FunctionType, InterfaceType
 
+everywhere = False  # whether functions are compiled with what they call inside of them
+
+
+def set_everywhere(inline):
+    """Say whether what is compiled from now on has what it calls inside of it, for `torch._C`."""
+    global everywhere
+    everywhere = bool(inline)
+
+
+def is_everywhere():
+    """What `set_everywhere` was told; False at first."""
+    return everywhere
+
+
+def inline_calls(function):
+    """Put what a function calls into its graph."""
+    _inline_nodes(function.graph.nodes(), [function])
+    function.graph.eliminate_dead_code()
+
 
 def inlined(function):
     """A copy of the function's graph in which no calls are left but those of interfaces, of Python, and of functions

@@ -4,6 +4,7 @@ With the attributes known, branches on them are decided, dropout is gone, and a 
 a linear layer is folded into its weights.
 """
 
+import functools
 import operator
 
 from .. import _native
@@ -11,6 +12,7 @@ from ..graph import types as t
 from ..graph.function import Argument, Function, FunctionSchema
 from ..graph.graph import copy_node
 from ..graph.inline import inlined
+from ..ops import aten_table
 from .objects import RecursiveScriptModule, ScriptModule
 
 _PURE = {
@@ -49,11 +51,12 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
                 f"freeze: {mod.original_name} has no attribute or method '{name}' that could be preserved"
             )
     new = t.ClassType(old.qualified_name, True, old.python_class)
-    graphs = {}
     methods = dict.fromkeys(["forward", *(name for name in kept if name in old.methods)])
-    for name in methods:
-        if name in old.methods:
-            graphs[name] = _frozen_graph(mod, old.methods[name], kept, optimize_numerics)
+    graphs = {name: inlined(old.methods[name]) for name in methods if name in old.methods}
+    changed = _changed(graphs.values(), mod)
+    for graph in graphs.values():
+        _write_attributes(graph, graph.inputs()[0], mod, changed, set(kept))
+        _simplify(graph, optimize_numerics)
     needed = {name for name in kept if name in old.attributes}
     for graph in graphs.values():
         needed |= {
@@ -76,6 +79,22 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
         schema = FunctionSchema(original.schema.name, arguments, original.schema.returns)
         new.methods[name] = Function(original.qualified_name, schema, graph, new)
     return made
+
+
+def freeze_face(module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):  # noqa: N803
+    """`torch._C._freeze_module`: the same of `module._c`, which gives another such object; batch norms stay.
+
+    Args:
+        module: what `_c` of a compiled module in eval mode is.
+        preservedAttrs: names of attributes and methods to keep.
+        freezeInterfaces: False is refused: what an interface stands for is frozen where it is known.
+        preserveParameters: keep parameters as attributes.
+    """
+    if not freezeInterfaces:
+        raise NotImplementedError("_freeze_module: freezeInterfaces=False is not supported")
+    frozen = module._module
+    kept = [*preservedAttrs, *(frozen._parameters if preserveParameters else ())]
+    return freeze(frozen, list(dict.fromkeys(kept)), optimize_numerics=False)._c
 
 
 def _move(old, new, name):
@@ -115,25 +134,86 @@ def optimize_for_inference(mod, other_methods=None):
 # ---- graphs
 
 
-def _frozen_graph(mod, function, kept, optimize_numerics):
-    graph = inlined(function)
-    written = {node.attributes["name"] for node in graph.all_nodes() if node.kind() == "prim::SetAttr"}
-    _write_attributes(graph, graph.inputs()[0], mod, written, set(kept))
-    _simplify(graph, optimize_numerics)
-    return graph
+# What writes to a list or dict; operators that write to tensors end in "_".
+_CHANGES = {
+    f"aten::{name}"
+    for name in (
+        "append", "insert", "extend", "clear", "pop", "popitem", "remove", "reverse", "sort", "setdefault", "update",
+        "_set_item", "Delete",
+    )
+}  # fmt: skip
 
 
-def _write_attributes(graph, value, module, written, kept):
-    """Constants in the places of what is read from a module and the modules inside of it; what is written to, or kept,
-    is still read.
+def _changes(node):
+    kind = node.kind()
+    return kind in _CHANGES or (kind.startswith("aten::") and kind.endswith("_") and not kind.endswith("__"))
+
+
+def _changed(graphs, mod):
+    """The attributes that a method sets, or whose values it writes to, as (the module's id, name); and those whose
+    memory they share.
+    """
+    found = set()
+    for graph in graphs:
+        for node in graph.all_nodes():
+            if node.kind() == "prim::SetAttr":
+                found.add((id(_module_of(node.inputsAt(0), mod)), node.attributes["name"]))
+            elif _changes(node):
+                found |= _sources(node.inputsAt(0), mod, set())
+    modules = [module for module in mod.modules() if isinstance(module, ScriptModule)]
+    tensors = [
+        (id(module), name, getattr(module, name)) for module in modules for name in module._script_type.attributes
+        if isinstance(getattr(module, name, None), _native.Tensor)
+    ]  # fmt: skip
+    written = {_native.storage_address(tensor) for owner, name, tensor in tensors if (owner, name) in found}
+    return found | {(owner, name) for owner, name, tensor in tensors if _native.storage_address(tensor) in written}
+
+
+def _module_of(value, mod):
+    """The module that a value of a graph is."""
+    node = value.node()
+    if node.kind() != "prim::GetAttr":
+        return mod
+    return getattr(_module_of(node.inputsAt(0), mod), node.attributes["name"])
+
+
+def _sources(value, mod, seen):
+    """The attributes that a value may be, or be a part of."""
+    node = value.node()
+    if value in seen or node is None:
+        return set()
+    seen.add(value)
+    if node.kind() == "prim::GetAttr":
+        owner = _module_of(node.inputsAt(0), mod)
+        return {(id(owner), node.attributes["name"])}
+    if node.kind() == "prim::Param" or (node.kind().startswith("aten::") and not _gives_views(node.kind())):
+        return set()
+    given = [*node.inputs(), *(output for block in node.blocks() for output in block.outputs())]
+    return set().union(*(_sources(value, mod, seen) for value in given))
+
+
+@functools.cache
+def _gives_views(kind):
+    """Whether what an operator gives may be in the memory of its arguments, or an element of a list."""
+    schemas = aten_table.overloads(kind)
+    return any(
+        not schema.returns or schema.returns[0].alias_info is not None or not schema.returns[0].type.startswith("Tensor")
+        for schema in schemas
+    )
+
+
+def _write_attributes(graph, value, module, changed, kept):
+    """Constants in the places of what is read from a module and the modules inside of it; what is changed, or kept, is
+    still read.
     """
     for use in value.uses():
         node = use.user
-        if node.kind() != "prim::GetAttr" or node.attributes["name"] in written or node.attributes["name"] in kept:
+        name = node.attributes.get("name")
+        if node.kind() != "prim::GetAttr" or (id(module), name) in changed or name in kept:
             continue
-        found = getattr(module, node.attributes["name"])
+        found = getattr(module, name)
         if isinstance(found, RecursiveScriptModule):
-            _write_attributes(graph, node.output(), found, written, set())
+            _write_attributes(graph, node.output(), found, changed, set())
         elif _may_be_constant(found):
             graph.setInsertPoint(node)
             constant = found.detach() if isinstance(found, _native.Tensor) else found

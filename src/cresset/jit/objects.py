@@ -381,7 +381,7 @@ class RecursiveScriptModule(ScriptModule, _Methods):
 
     def __setattr__(self, name, value):
         type_ = self.__dict__.get("_script_type")
-        if type_ is None:
+        if type_ is None or name == "_c":
             super().__setattr__(name, value)
             return
         if name in type_.constants:
@@ -428,6 +428,12 @@ class RecursiveScriptModule(ScriptModule, _Methods):
     @property
     def _c(self):
         return ModuleFace(self)
+
+    @_c.setter
+    def _c(self, other):
+        """Become another module: what `torch._C._freeze_module` made of this one."""
+        self.__dict__.clear()
+        self.__dict__.update(other._module.__dict__)
 
     # ---- files
 
@@ -606,6 +612,12 @@ class ModuleFace:
 
     def setattr(self, name, value):
         setattr(self._module, name, value)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self._module, name)
+        return found._c if isinstance(found, RecursiveScriptModule) else found
 
     @property
     def code(self):

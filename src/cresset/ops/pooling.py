@@ -256,7 +256,8 @@ def avg_pool3d(
     >>> F.avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
-    return _avg_pool(3, in_plain_order(input), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    input = in_plain_order(input)
+    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
@@ -365,7 +366,8 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     """`adaptive_max_pool3d` and the places of the maxima."""
-    return tuple(cresset._adaptive_max_pool3d(in_plain_order(input), _wanted("adaptive_max_pool3d", input, output_size, 3)))
+    wanted = _wanted("adaptive_max_pool3d", input, output_size, 3)
+    return tuple(cresset._adaptive_max_pool3d(in_plain_order(input), wanted))
 
 
 # `cresset.adaptive_max_pool1d` gives both results; the one of `nn.functional` asks.
