@@ -197,7 +197,7 @@ def _gives_views(kind):
     """Whether what an operator gives may be in the memory of its arguments, or an element of a list."""
     schemas = aten_table.overloads(kind)
     return any(
-        not schema.returns or schema.returns[0].alias_info is not None or not schema.returns[0].type.startswith("Tensor")
+        not schema.returns or schema.returns[0].alias_info or not schema.returns[0].type.startswith("Tensor")
         for schema in schemas
     )
 

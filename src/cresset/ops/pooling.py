@@ -263,14 +263,12 @@ def avg_pool3d(
 def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
     (kernel,) = _numbers(who, kernel_size=kernel_size)
     kernel = _each(kernel, rank)
-    count = 1
-    for size in kernel:
-        count *= size
+    count = math.prod(kernel)
     if isinstance(norm_type, (int, float)) and abs(norm_type) == math.inf:  # the largest, or the least
         sign = 1 if norm_type > 0 else -1
         return sign * _max_pool(rank, sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)[0]
-    input = in_plain_order(input) if rank == 3 else input
-    means = _avg_pool(rank, input.pow(norm_type), kernel, stride, 0, ceil_mode, True, None)
+    powers = (in_plain_order(input) if rank == 3 else input).pow(norm_type)
+    means = _avg_pool(rank, powers, kernel, stride, 0, ceil_mode, True, None)
     # The sum of the powers, whose sign is kept for odd norms.
     return (cresset.sign(means) * cresset.relu(cresset.abs(means))).mul(count).pow(1.0 / norm_type)
 
@@ -366,8 +364,8 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     """`adaptive_max_pool3d` and the places of the maxima."""
-    wanted = _wanted("adaptive_max_pool3d", input, output_size, 3)
-    return tuple(cresset._adaptive_max_pool3d(in_plain_order(input), wanted))
+    input = in_plain_order(input)
+    return tuple(cresset._adaptive_max_pool3d(input, _wanted("adaptive_max_pool3d", input, output_size, 3)))
 
 
 # `cresset.adaptive_max_pool1d` gives both results; the one of `nn.functional` asks.
