@@ -1,5 +1,7 @@
 """Embeddings and bags of them: what is refused, what is differentiated, and gradients that are the program's own."""
 
+from math import nan
+
 import pytest
 
 import cresset
@@ -34,6 +36,13 @@ def test_offsets_that_are_only_the_last_one_make_no_bag(mode):
     assert bags.shape == (0, 2)
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_nothing_have_a_gradient_of_zeros(mode):
+    table = WEIGHT.clone().requires_grad_()
+    F.embedding_bag(cresset.zeros(2, 0, dtype=cresset.int64), table, mode=mode).sum().backward()
+    assert table.grad.equal(cresset.zeros(4, 2))
+
+
 WORDS, STARTS = cresset.tensor([1, 0, 3, 3, 2, 1, 0]), cresset.tensor([0, 2, 2, 6])  # the second bag is empty
 
 
@@ -49,6 +58,20 @@ def test_bags_between_offsets_are_the_sums_of_their_rows_one_by_one(mode, width,
     share = cresset.tensor([1.0, 2.0, 3.0, 4.0], dtype=dtype).unsqueeze(1).expand_as(bags)
     found, wanted = (cresset.autograd.grad(b, table, share)[0] for b in (bags, cresset.stack(each)))
     cresset.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("bag, largest, counted", [
+    ([2, 3, 0], [3.0, 5.0], [[0, 0], [0, 0], [1, 1], [0, 0]]),
+    ([3, 2], [3.0, 5.0], [[0, 0], [0, 0], [0, 1], [1, 0]]),  # the first of two equal ones
+    ([1, 0, 2], [nan, 5.0], [[0, 0], [1, 0], [0, 1], [0, 0]]),
+    ([2, 1], [3.0, 5.0], [[0, 0], [0, 0], [1, 1], [0, 0]]),  # a later nan is not larger
+])  # fmt: skip
+def test_the_first_of_the_largest_of_a_bag_has_the_gradient(bag, largest, counted):
+    table = cresset.tensor([[1.0, 0.0], [nan, 2.0], [3.0, 5.0], [3.0, 1.0]], requires_grad=True)
+    found = F.embedding_bag(cresset.tensor(bag), table, cresset.tensor([0, len(bag)]), mode="max")
+    cresset.testing.assert_close(found, cresset.tensor([largest, [0.0, 0.0]]), equal_nan=True)
+    found.sum().backward()
+    assert table.grad.tolist() == counted
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])

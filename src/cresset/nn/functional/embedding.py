@@ -1,5 +1,6 @@
 """Rows of a table, one by one (embedding), summed in bags (embedding_bag), or as unit vectors (one_hot)."""
 
+import math
 import warnings
 
 import cresset
@@ -186,13 +187,32 @@ def embedding_bag(
 
 
 def _of_bags(rows, bag, bags, mode):
-    empty = rows.new_zeros(bags, rows.size(1))
     if mode == "max":
-        return empty.scatter_reduce(0, bag.unsqueeze(1).expand_as(rows), rows, "amax", include_self=False)
-    total = empty.index_add(0, bag, rows)
+        return _largest_of_bags(rows, bag, bags)
+    total = rows.new_zeros(bags, rows.size(1)).index_add(0, bag, rows)
     if mode == "sum":
         return total
     return total / cresset.bincount(bag, minlength=bags).clamp_min(1).unsqueeze(1).to(total.dtype)
+
+
+def _largest_of_bags(rows, bag, bags):
+    """The first of the largest, which alone has a gradient. Nothing is larger than a nan that comes first, and no later
+    nan is larger than anything.
+    """
+    count, width = rows.shape
+    if not count:
+        return rows.new_zeros(bags, width).index_add(0, bag, rows)  # which depends on the table all the same
+    values, places = rows.detach(), bag.unsqueeze(1).expand(count, width)
+    unknown = values != values
+    known = values.masked_fill(unknown, -math.inf) if values.is_floating_point() else values
+    largest = known.new_zeros(bags, width).scatter_reduce(0, places, known, "amax", include_self=False)
+    at = cresset.arange(count, device=rows.device)
+    is_largest = (known == largest.gather(0, places)) & ~unknown
+    none = at.new_full((bags, width), count)
+    first = none.scatter_reduce(0, places, cresset.where(is_largest, at.unsqueeze(1), count), "amin")
+    begin = none.scatter_reduce(0, places, at.unsqueeze(1).expand(count, width), "amin")
+    chosen = cresset.where(unknown.gather(0, begin.clamp_max(count - 1)), begin, first)
+    return rows.gather(0, chosen.clamp_max(count - 1)).masked_fill(begin == count, 0)
 
 
 def one_hot(tensor, num_classes=-1):
