@@ -4,11 +4,8 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
 #include "base/denormals.h"
@@ -22,27 +19,6 @@
 #include "tensor/allocator.h"
 
 namespace cresset {
-namespace {
-
-// Some room is always given where no limit is set and the system promises more memory than it has: two quick questions
-// instead of a mapping, which takes as long as a small factorization.
-constexpr size_t kSmallRoom = size_t{256} << 20;
-bool is_unlimited() {
-#ifdef __linux__
-  static const bool promises = [] {
-    std::ifstream file("/proc/sys/vm/overcommit_memory");
-    int mode = 2;  // never more than there is
-    return file >> mode && mode != 2;
-  }();
-  rlimit space{}, data{};
-  return promises && getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur == RLIM_INFINITY &&
-         getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur == RLIM_INFINITY;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
 
 namespace nb = nanobind;
 
@@ -144,15 +120,8 @@ void add_runtime(PyObject* module) {
       "whole mantissa, or compute with them; False where the processor cannot.");
   m.def("set_fill_uninitialized", set_fill_uninitialized,
         "Fill empty tensors, so that reading them gives the same in every run.");
-  m.def(
-      "has_room",
-      [](size_t bytes) {
-        if (bytes <= kSmallRoom && is_unlimited()) return true;
-        void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p != MAP_FAILED) munmap(p, bytes);
-        return p != MAP_FAILED;
-      },
-      "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
+  m.def("has_room", has_room,
+        "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
   static PyMethodDef functions[] = {{"make_thread_data", make_data, METH_NOARGS,
                                      "Make this thread's part of the native module, while a lack of memory can still "
                                      "be told; False where there is one."},

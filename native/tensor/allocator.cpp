@@ -1,12 +1,14 @@
 #include "tensor/allocator.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -21,6 +23,24 @@ namespace {
 // Small blocks are cells of up to 1 KiB, in steps of 64 bytes, on a free list of the thread.
 constexpr size_t kSmall = 1024, kStep = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
+
+// Some room is always given where no limit is set and the system promises more memory than it has: two quick questions
+// instead of a mapping, which takes as long as a small factorization.
+constexpr size_t kSmallRoom = size_t{256} << 20;
+bool is_unlimited() {
+#ifdef __linux__
+  static const bool promises = [] {
+    std::ifstream file("/proc/sys/vm/overcommit_memory");
+    int mode = 2;  // never more than there is
+    return file >> mode && mode != 2;
+  }();
+  rlimit space{}, data{};
+  return promises && getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur == RLIM_INFINITY &&
+         getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur == RLIM_INFINITY;
+#else
+  return false;
+#endif
+}
 
 // A size class: eight steps between powers of two, so that at most an eighth is wasted.
 size_t class_size(size_t bytes) {
@@ -161,6 +181,13 @@ void free_host(void* p, size_t bytes) {
   cache().in_use -= static_cast<int64_t>(size);
   if (!kCaches || cache().cached + static_cast<int64_t>(size) > kCacheLimit) return std::free(p);
   cache().put(p, size);
+}
+
+bool has_room(size_t bytes) {
+  if (bytes <= kSmallRoom && is_unlimited()) return true;
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p != MAP_FAILED) munmap(p, bytes);
+  return p != MAP_FAILED;
 }
 
 void empty_host_cache() { cache().clear(); }

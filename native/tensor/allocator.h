@@ -9,6 +9,8 @@ namespace cresset {
 void* allocate_host(size_t bytes);
 void free_host(void* p, size_t bytes);
 void empty_host_cache();
+// Whether the system would give this many bytes.
+bool has_room(size_t bytes);
 
 struct HostMemoryStatistics {
   int64_t in_use, peak, cached;

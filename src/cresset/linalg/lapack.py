@@ -43,19 +43,23 @@ _LIBRARY = 64 << 20  # its code and tables, as the loader maps them
 _FOR_ONE_THREAD = 128 << 10
 
 
-def _check_room(size):
+def _no_room(size):
+    return MemoryError(
+        f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which cannot be had"
+    )
+
+
+def _has_room(size):
     if not _native.has_room(size):
         _native.empty_host_cache()
-        if not _native.has_room(size):
-            raise MemoryError(
-                f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which "
-                "cannot be had"
-            )
+    return _native.has_room(size)
 
 
 @functools.cache
 def _library():
-    _check_room(_LIBRARY + min(os.cpu_count() or 1, 64) * (_BUFFER + _STACK) + _REST)
+    room = _LIBRARY + min(os.cpu_count() or 1, 64) * (_BUFFER + _STACK) + _REST
+    if not _has_room(room):
+        raise _no_room(room)
     for path in _candidates():
         try:
             library = ctypes.CDLL(str(path))
@@ -64,6 +68,8 @@ def _library():
         if hasattr(library, "scipy_dgetrf_64_"):
             library.threads = library.scipy_openblas_get_num_threads64_()
             library.room = _BUFFER + library.threads * _STACK + _REST
+            setter = ctypes.cast(library.scipy_openblas_set_num_threads64_, ctypes.c_void_p).value
+            _native.set_fortran(library.room, library.threads, setter, _FOR_ONE_THREAD)
             return library
     raise RuntimeError(
         "linalg: this function needs LAPACK, which was not found. Install it with `pip install scipy-openblas64` "
@@ -81,17 +87,13 @@ def _call(name, letter, *arguments, matrices=1):
     """Call a routine for each of some matrices with text (options), int, or what `_each` and `_same` give; the list of
     its infos.
     """
-    routine, library = _routine(name, letter), _library()
-    _check_room(library.room)
-    alone = library.threads > 1 and max(a[1] for a in arguments if type(a) is tuple) < _FOR_ONE_THREAD
-    if alone:
-        library.scipy_openblas_set_num_threads64_(1)
-    try:
+    routine = _routine(name, letter)
+    infos = _native.call_fortran(routine, arguments, matrices)
+    if infos is None and _has_room(_library().room):
         infos = _native.call_fortran(routine, arguments, matrices)
-    finally:
-        if alone:
-            library.scipy_openblas_set_num_threads64_(library.threads)
-    if name != "gesdd" and any(info < 0 for info in infos):  # gesdd's is -4 when A has a NaN
+    if infos is None:
+        raise _no_room(_library().room)
+    if min(infos, default=0) < 0 and name != "gesdd":  # gesdd's is -4 when A has a NaN
         raise AssertionError(f"linalg: {letter}{name} refused argument {-min(infos)}; this is a mistake in cresset")
     return infos
 
@@ -182,19 +184,30 @@ def _infos(like, numbers):
     return cresset.tensor(numbers, dtype=cresset.int32, device="cpu").reshape(like.shape[:-2])
 
 
-def _workspace(ask, dtype):
-    """Workspaces of the sizes a routine wants: `ask` calls it with workspaces of one element and length -1.
+_sizes: dict[tuple, tuple[int, int]] = {}  # of workspaces that routines want, by what was asked for
+_MOST_SIZES = 1024
+
+
+def _workspace(ask, dtype, *what):
+    """Workspaces of the sizes a routine wants for `what` (its name and the sizes of its matrices): `ask` calls it with
+    workspaces of one element and length -1.
 
     The first has the matrices' dtype; a second is of integers.
     """
-    work = cresset.zeros(1, dtype=dtype, device="cpu")
-    integers = cresset.zeros(1, dtype=cresset.int64, device="cpu")
-    ask(work, integers)
-    # Single precision may round the size down: two more per million are never missing.
-    size = int(work.real.item() if work.is_complex() else work.item())
-    size = max(1, size + size // 500_000 + 1)
-    return cresset.empty(size, dtype=dtype, device="cpu"), cresset.empty(
-        max(1, int(integers.item())), dtype=cresset.int64, device="cpu"
+    sizes = _sizes.get((dtype, what))
+    if sizes is None:
+        work = cresset.zeros(1, dtype=dtype, device="cpu")
+        integers = cresset.zeros(1, dtype=cresset.int64, device="cpu")
+        ask(work, integers)
+        # Single precision may round the size down: two more per million are never missing.
+        size = int(work.real.item() if work.is_complex() else work.item())
+        sizes = max(1, size + size // 500_000 + 1), max(1, int(integers.item()))
+        if len(_sizes) >= _MOST_SIZES:
+            _sizes.clear()
+        _sizes[dtype, what] = sizes
+    return (
+        cresset.empty(sizes[0], dtype=dtype, device="cpu"),
+        cresset.empty(sizes[1], dtype=cresset.int64, device="cpu"),
     )
 
 
@@ -272,7 +285,7 @@ def geqrf(A):
     tau = uninitialized(A, min(m, n))
     if m and n:
         arguments = (m, n, _each(a), m, _each(tau, 1))
-        work, _ = _workspace(lambda work, _: _call("geqrf", letter, *arguments, _same(work), -1), A.dtype)
+        work, _ = _workspace(lambda work, _: _call("geqrf", letter, *arguments, _same(work), -1), A.dtype, "qr", m, n)
         _call("geqrf", letter, *arguments, _same(work), work.numel(), matrices=_batch(A))
     return a, tau
 
@@ -287,7 +300,8 @@ def orgqr(a, tau, columns):
     name = "ungqr" if a.is_complex() else "orgqr"
     if m and columns:
         arguments = (m, columns, k, _each(q), m, _each(tau, 1))
-        work, _ = _workspace(lambda work, _: _call(name, letter, *arguments, _same(work), -1), a.dtype)
+        ask = lambda work, _: _call(name, letter, *arguments, _same(work), -1)
+        work, _ = _workspace(ask, a.dtype, name, m, columns, k)
         _call(name, letter, *arguments, _same(work), work.numel(), matrices=_batch(a))
     return q
 
@@ -304,7 +318,8 @@ def ormqr(a, tau, C, left, adjoint):
     name, form = ("unmqr", b"C") if a.is_complex() else ("ormqr", b"T")
     options = (b"L" if left else b"R", form if adjoint else b"N", m, n, k)
     arguments = (*options, _each(a), a.size(-2), _each(tau, 1), _each(C), m)
-    work, _ = _workspace(lambda work, _: _call(name, letter, *arguments, _same(work), -1), a.dtype)
+    ask = lambda work, _: _call(name, letter, *arguments, _same(work), -1)
+    work, _ = _workspace(ask, a.dtype, name, *options)
     _call(name, letter, *arguments, _same(work), work.numel(), matrices=_batch(a))
     return C
 
@@ -340,7 +355,7 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
         more = (_same(work), size, *map(_same, real_work), _same(integers))
         return _call("gesdd", letter, job, m, n, _each(a, 2, first), m, *results, *more, matrices=matrices)
 
-    work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype)
+    work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype, "gesdd", job, m, n)
 
     if not bool(A.isinf().any()):
         return U, S, Vh, _infos(A, run(work, work.numel(), _batch(A)))
@@ -376,7 +391,7 @@ def syevd(A, upper, vectors):
         more = (_same(work), size, *real_part, _same(integers), integer_size)
         return _call(name, letter, *options, *matrices, *more, matrices=count)
 
-    work, integers = _workspace(lambda work, integers: run(work, -1, integers, -1, 1), A.dtype)
+    work, integers = _workspace(lambda work, integers: run(work, -1, integers, -1, 1), A.dtype, name, *options, n)
     return L, V, _infos(A, run(work, work.numel(), integers, integers.numel(), _batch(A)))
 
 
@@ -400,7 +415,7 @@ def geev(A, vectors):
             job = b"V" if vectors else b"N"
             return _call("geev", letter, b"N", job, n, _each(a), n, *results, *more, matrices=matrices)
 
-        work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype)
+        work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype, "geev", vectors, n)
         numbers = run(work, work.numel(), _batch(A))
     L = parts[0] if is_complex else cresset.complex(*parts)
     if vectors and not is_complex:
@@ -430,7 +445,8 @@ def sytrf(A, hermitian):
         return ld, pivots.to(cresset.int32), _infos(A, [0] * _batch(A))
 
     arguments = (b"L", n, _each(ld), n, _each(pivots, 1))
-    work, _ = _workspace(lambda work, _: _call(name, letter, *arguments, _same(work), -1), A.dtype)
+    ask = lambda work, _: _call(name, letter, *arguments, _same(work), -1)
+    work, _ = _workspace(ask, A.dtype, name, n)
     numbers = _call(name, letter, *arguments, _same(work), work.numel(), matrices=_batch(A))
     return ld.tril_(), pivots.to(cresset.int32), _infos(A, numbers)
 
@@ -492,5 +508,5 @@ def least_squares(A, B, rcond, driver):
             arguments = (*arguments, _each(values, 1), _same(bound), _each(ranks, 0))
         return _call(driver, letter, *arguments, *more, matrices=matrices)
 
-    work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype)
+    work, _ = _workspace(lambda work, _: run(work, -1, 1), A.dtype, driver, m, n, columns)
     return X, ranks, values, _infos(A, run(work, work.numel(), _batch(A)))
