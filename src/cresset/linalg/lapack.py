@@ -45,7 +45,8 @@ _FOR_ONE_THREAD = 128 << 10
 
 def _no_room(size):
     return MemoryError(
-        f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which cannot be had"
+        f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which cannot be "
+        "had"
     )
 
 
