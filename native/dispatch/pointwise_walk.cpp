@@ -108,13 +108,17 @@ class Inputs {
   }
 };
 
-// The modulus of complex numbers is computed apart, and cast as most results are.
-bool refuses_other_dtypes(const Call& c, const PointwisePlan& plan) {
+// The dtype that an out= has to have: its own where any will do that the result can be cast to.
+Dtype dtype_of_out(const Call& c, const PointwisePlan& plan, Dtype own) {
   const PointwiseDefinition& def = *c.op.pointwise;
   const Value* others = c.args + 1;
-  if (def.exact & kOwnDtypeOfOne)
-    return std::none_of(others, others + (def.input_count - 1), [](const Value& value) { return value.is_tensor(); });
-  return def.exact & kOwnDtype && !(is_complex(plan.common) && !is_complex(plan.result.dtype));
+  if (def.exact & kOwnDtypeOfOne &&
+      std::none_of(others, others + (def.input_count - 1), [](const Value& value) { return value.is_tensor(); }))
+    return plan.result.dtype;
+  if (!(def.exact & kOwnDtype)) return own;
+  // The modulus of complex numbers is one of them in an out= that is complex; a real one is cast.
+  if (is_complex(plan.common) && !is_complex(plan.result.dtype)) return is_complex(own) ? plan.common : own;
+  return plan.result.dtype;
 }
 
 // Where to compute: in the result, or aside if its memory is walked in another order or has to be resized (Note
@@ -124,7 +128,7 @@ Tensor find_target(const Call& c, const PointwisePlan& plan, const Tensor& out, 
   const char* who = c.op.name().c_str();
   Tensor target = out;
   if (c.given_out) check_out(who, out, info);
-  if (c.given_out && refuses_other_dtypes(c, plan)) check_own_dtype(who, out, info.dtype);
+  if (c.given_out) check_own_dtype(who, out, dtype_of_out(c, plan, out.dtype()));
   check_no_internal_overlap(who, out);
   // A result is a number of its own dtype first: 1 - 2 is 255 in uint8, whatever it is written to.
   if (c.given_out && out.dtype() != info.dtype)

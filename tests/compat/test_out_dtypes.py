@@ -27,7 +27,7 @@ linalg.vector_norm(x) linalg.matrix_norm(x) linalg.matrix_power(x, 2) linalg.con
     .replace(") ", ")\n")
     .splitlines()
 )
-DTYPES = "float16 float32 float64 int32 int64 uint8 bool complex64".split()
+DTYPES = "float16 float32 float64 int32 int64 uint8 bool complex64 complex128".split()
 
 
 @pytest.mark.parametrize("call", CALLS)

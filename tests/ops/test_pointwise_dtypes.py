@@ -214,6 +214,8 @@ def test_a_modulus_or_a_bounded_number_is_written_to_no_other_dtype():
             call()
     assert wide.tolist() == [0.0, 0.0]
     assert cresset.abs(cresset.tensor([3 + 4j, 0j]), out=wide).tolist() == [5.0, 0.0]  # computed apart
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype complex64, but got complex128"):
+        cresset.abs(cresset.tensor([3 + 4j, 0j]), out=cresset.zeros(2, dtype=cresset.complex128))
     bound = cresset.tensor([-1.0, 1.0])
     assert cresset.clamp(x, bound, out=wide).tolist() == [-1.0, 1.0]  # a tensor's promotes, and is cast
     assert cresset.clamp_max(x, bound, out=wide).tolist() == [-2.0, 0.5]

@@ -360,3 +360,11 @@ def test_complex_halves_have_a_spread():
     assert x.std(correction=0).item() == pytest.approx((16 / 3) ** 0.5, rel=1e-3)
     spread, mean = cresset.var_mean(x, 0)
     assert spread.item() == 8.0 and mean.dtype == cresset.complex32 and mean.to(cresset.complex64).item() == 3 + 2j
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_gradients_of_a_number_and_of_its_extreme_are_two_tensors(name):
+    x = cresset.tensor(2.0, requires_grad=True)
+    y = getattr(cresset, name)(x, 0).values
+    first, second = cresset.autograd.grad(y * y, [x, y])
+    assert first.add_(1).item() == 5.0 and second.item() == 4.0

@@ -223,12 +223,12 @@ def at_indices(grad, info, dim, keepdim, indices):
 
 @operator("max.dim").derivative
 def _(grad, input_info, dim, keepdim, indices):
-    yield lambda: at_indices(grad, input_info, dim, keepdim, indices)
+    yield lambda: at_indices(grad, input_info, dim, keepdim, indices) if input_info.shape else grad.clone()
 
 
 @operator("min.dim").derivative
 def _(grad, input_info, dim, keepdim, indices):
-    yield lambda: at_indices(grad, input_info, dim, keepdim, indices)
+    yield lambda: at_indices(grad, input_info, dim, keepdim, indices) if input_info.shape else grad.clone()
 
 
 operator("argmax", """The index of the largest element, of all (counted in row-major order) or along `dim`; the first

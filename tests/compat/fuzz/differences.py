@@ -101,8 +101,8 @@ KNOWN = [
     (r"[.]nan_to_num_\(", r"only cresset raised RuntimeError: nan_to_num_: unsupported operation: more than one element", r" (bool|u?int\d+) ", ("writing where several elements share memory is refused, also where PyTorch has nothing "
                                                                                                                                                 "to do")),
     (r"\] =|[.]index_put", r"only torch raised RuntimeError: Index put requires the source and destination dtypes match.*; as PyTorch another way$", r"", "a value is converted to the dtype of what it is written to"),
-    (r"\[(v\d+ [<>=!]+ \S+|t[.]tensor\((True|False)\))\] = v\d+$", r"only torch raised RuntimeError: unsupported operation: some elements of the input tensor.*; as PyTorch another way$", r"<\(\) (\w+) [\s\S]*<\(\) (?!\1 )\w+ [\s\S]*operands share memory",
-        "a 0-d value of another dtype is converted, and so read, first; PyTorch refuses it, shared or not"),
+    (r"\[(v\d+ [<>=!]+ \S+|t[.]tensor\((True|False)\))\] = v\d+$", r"only torch raised RuntimeError: unsupported operation: some elements of the input tensor.*; as PyTorch another way$", r"<\(\) (\w+) [\s\S]*<\((?:1,)?\) (?!\1 )\w+ [\s\S]*operands share memory",
+        "one value of another dtype is converted, and so read, first; PyTorch refuses it, shared or not"),
     (r"[.](index_select)\(", r"only torch raised RuntimeError: INDICES element is out of DATA bounds", r"<\([^)]*\b0\b",
         "of nothing: the places are not looked at"),
     (r"[.]frombuffer\(", r"instead of RuntimeError: .*could not retrieve buffer|object does not implement Python buffer protocol", r"", ("which objects offer a "

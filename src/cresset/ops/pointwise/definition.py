@@ -470,7 +470,7 @@ def pointwise(
             with commas between them. This and what follows is for operators of this package only.
         exact: names of inputs that keep their precision when they are numbers among tensors of half precision; any
             other number is rounded to the tensors' precision first. "out": an out= of another dtype is refused, but
-            for a real result of complex numbers; "out_of_one": where no other input is a tensor.
+            for a real one of a real result of complex numbers; "out_of_one": where no other input is a tensor.
         refuses_bool: what to say when an input is bool.
         autocast: what autocast does to it on CUDA; see ops/autocast.py.
         onnx: ONNX's operator for it, of one tensor of floats; without one it is exported by its formula.
