@@ -165,7 +165,8 @@ def _tensor_meta(tensor, sizes=None):
     return {
         "dtype": DTYPES[str(tensor.dtype).removeprefix("torch.")],
         "sizes": sizes or [{"as_int": size} for size in shape], "requires_grad": bool(tensor.requires_grad),
-        "device": {"type": "meta" if tensor.is_meta else "cpu", "index": None}, "strides": [{"as_int": s} for s in steps[::-1]],
+        "device": {"type": "meta" if tensor.is_meta else "cpu", "index": None},
+        "strides": [{"as_int": s} for s in steps[::-1]],
         "storage_offset": {"as_int": 0}, "layout": STRIDED,
     }  # fmt: skip
 
