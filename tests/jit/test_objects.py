@@ -355,3 +355,53 @@ def test_an_object_that_is_not_as_its_class_said_is_refused():
         change(cook.one)
         with pytest.raises(RuntimeError, match=r"a value of type '.*Recipe' for attribute 'one'"):
             cresset.jit.script(cook)
+
+
+class Worded(nn.Module):
+    def forward(self, x: str):
+        return x + " inner"
+
+
+class Wording(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Worded()
+
+    def forward(self, x: str):
+        return self.inner(x) + " outer"
+
+
+def before(self, input: Tuple[str]) -> Tuple[str]:
+    return (input[0] + " before",)
+
+
+def behind(self, input: Tuple[str], output: str):
+    return output + " behind"
+
+
+class TestHooksInFiles:
+    def test_hooks_run_after_loading_around_the_module_and_inside_of_it(self):
+        module = Wording()
+        for part in (module, module.inner):
+            part.register_forward_pre_hook(before)
+            part.register_forward_hook(behind)
+            part.register_forward_hook(behind)
+        expected = module("x")
+        assert expected == "x before before inner behind behind outer behind behind"
+        scripted = cresset.jit.script(module)
+        for _ in range(2):  # what is loaded can be written again
+            buffer = io.BytesIO()
+            scripted.save(buffer)
+            buffer.seek(0)
+            scripted = cresset.jit.load(buffer)
+            assert scripted("x") == expected and scripted.inner("y") == "y before inner behind behind"
+
+    def test_two_hooks_of_one_name_are_refused(self):
+        def behind(self, input: Tuple[str], output: str):
+            return output + " other"
+
+        module = Worded()
+        module.register_forward_hook(behind)
+        module.register_forward_hook(globals()["behind"])
+        with pytest.raises(RuntimeError, match="Can't define hook: behind on class: .*Worded because a method or hook"):
+            cresset.jit.script(module)

@@ -171,7 +171,7 @@ def _class(type_, constants, found):
         kind = _final(value)
         if kind is not None and _is_name(name):
             lines.append(f"  {name} : Final[{kind}] = {_plain(value, constants)}")
-    functions = [*type_.methods.values(), *type_.forward_pre_hooks, *type_.forward_hooks]
+    functions = [*type_.methods.values(), *type_.forward_hooks, *type_.forward_pre_hooks]
     for function in dict.fromkeys(functions):
         function.ensure_defined()
         if function.graph is not None:

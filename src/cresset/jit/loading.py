@@ -362,6 +362,8 @@ class ModuleLoad(ArchiveLoad):
             program(type_.methods["__setstate__"])(made, self.plain(state))
         else:
             self.attributes(made, type_, state)
+        if type_.is_module:
+            made._hook(type_)
         shell.made = made
         return made
 

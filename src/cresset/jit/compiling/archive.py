@@ -233,6 +233,9 @@ class ArchiveCompiler(Unit):
                 self._class_line(made, one, source, read)
             elif isinstance(one, ast.FunctionDef):
                 self._add_method(made, one, source)
+        for hook in (*made.forward_pre_hooks, *made.forward_hooks):
+            if not isinstance(hook, Function):
+                raise CompileError(source.range_of(tree), f"class {made.qualified_name} has no hook {hook!r}")
 
     def _class_line(self, made, line, source, read):
         (target,) = line.targets
@@ -336,6 +339,8 @@ class ArchiveCompiler(Unit):
             if type is None:
                 raise emitter.error(tree, f"constant {name} has a type that programs do not know")
             return emitter.constant(value, type)
+        if isinstance(base, sugar.ClassMaker) and name in getattr(base.type, "methods", ()):
+            return sugar.Compiled(base.type.methods[name])  # a hook, called before or behind forward
         if isinstance(base, Path):
             whole = f"{base.name}.{name}"
             found, _ = self._find(whole)

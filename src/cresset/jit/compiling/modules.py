@@ -223,7 +223,23 @@ class Modules:
             for hook in table.values():
                 if is_ignored_fn(hook):
                     continue
-                into.append(self._hook(made, hook))
+                into.append(self._known_hook(made, hook) or self._hook(made, hook))
+
+    def _known_hook(self, made, hook):
+        """The Function of a hook that is registered twice. Names are the class's own: another of one name is refused."""
+        name = getattr(hook, "__name__", "hook")
+        for known in (*made.forward_pre_hooks, *made.forward_hooks):
+            if known.original is hook:
+                return known
+            if getattr(known.original, "__name__", "hook") == name:
+                break
+        else:
+            if name not in made.methods:
+                return None
+        raise RuntimeError(
+            f"Can't define hook: {name} on class: {made.qualified_name} because a method or hook with that name "
+            "already exists."
+        )
 
     def _hook(self, made, hook):
         def compile(function):
