@@ -78,3 +78,15 @@ def test_control_flow_is_found_where_pytorch_keeps_it():
     from cresset._higher_order_ops import scan as by_name
 
     assert by_name is scan and while_loop is cresset.while_loop
+
+
+def test_foreach_map_takes_lists_apart_and_repeats_the_rest():
+    from cresset._higher_order_ops.foreach_map import foreach_map
+
+    xs, ys = [cresset.ones(2), cresset.zeros(1)], (cresset.tensor(2.0), cresset.tensor(3.0))
+    found = cresset.compile(lambda: foreach_map(cresset.add, xs, ys, alpha=10))()
+    assert [x.tolist() for x in found] == [[21.0, 21.0], [30.0]]
+    assert [x.tolist() for x in foreach_map(lambda x, by: x * by, xs, 4)] == [[4.0, 4.0], [0.0]]
+    assert foreach_map(cresset.neg, cresset.tensor(2.0)).item() == -2
+    with pytest.raises(ValueError, match="foreach_map: the lists have different lengths: 1, 2"):
+        foreach_map(cresset.add, xs, ys[:1])
