@@ -333,3 +333,16 @@ def test_a_generator_is_an_argument_of_the_code():
     module = fx.GraphModule({}, graph)
     assert "generator = _generator" in module.code
     assert module().equal(cresset.rand(2, generator=cresset.Generator().manual_seed(3)))
+
+
+def test_columns_of_a_table_are_two_wider_than_their_titles(capsys):
+    graph = fx.Graph()
+    graph.output(graph.call_module("relu", (graph.placeholder("x"),)))
+    graph.print_tabular()
+    assert capsys.readouterr().out == (
+        "opcode       name    target    args     kwargs\n"
+        "-----------  ------  --------  -------  --------\n"
+        "placeholder  x       x         ()       {}\n"
+        "call_module  relu    relu      (x,)     {}\n"
+        "output       output  output    (relu,)  {}\n"
+    )

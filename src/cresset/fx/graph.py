@@ -384,7 +384,7 @@ class Graph:
             for node in self.nodes
         ]
         head = ["opcode", "name", "target", "args", "kwargs"]
-        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(5)]
+        widths = [max([len(head[i]) + 2, *(len(row[i]) for row in rows)]) for i in range(5)]
         line = lambda row: "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
         print("\n".join([line(head), "  ".join("-" * width for width in widths), *map(line, rows)]))
 
