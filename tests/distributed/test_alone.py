@@ -1,5 +1,6 @@
 """A process that runs alone: everything imports, a group of one works."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -249,3 +250,35 @@ def test_a_program_says_how_its_operator_runs_on_distributed_tensors(alone):
     assert made.placements == (Shard(0),)
     assert made.to_local().tolist() == [[3.0, 3.0], [3.0, 3.0]]
     assert seen == [(2, 3)]
+
+
+@pytest.mark.parametrize("module", ["distributed.tensor", "distributed._tensor"])
+def test_the_mesh_and_the_tensors_are_found_where_older_programs_look(module):
+    mesh = importlib.import_module(f"cresset.{module}.device_mesh")
+    assert mesh.init_device_mesh is cresset.distributed.device_mesh.init_device_mesh
+    if module.endswith("_tensor"):
+        api = importlib.import_module(f"cresset.{module}.api")
+        assert api.distribute_tensor is cresset.distributed.tensor.distribute_tensor
+
+
+def test_an_optimizer_without_state_gives_its_settings_while_gradients_are_there():
+    from cresset.distributed.checkpoint.state_dict import get_optimizer_state_dict
+
+    model = nn.Linear(2, 1)
+    optimizer = cresset.optim.SGD(model.parameters(), lr=0.5)
+    model(cresset.ones(1, 2)).sum().backward()
+    optimizer.step()
+    saved = get_optimizer_state_dict(model, optimizer)
+    assert saved["state"] == {} and saved["param_groups"][0]["lr"] == 0.5
+    assert model.weight.grad.tolist() == [[1.0, 1.0]]
+
+
+def test_an_optimizer_is_begun_without_a_change_of_its_parameters():
+    from cresset.distributed.checkpoint.state_dict import _init_optim_state
+
+    model = nn.Linear(2, 1)
+    before = model.weight.tolist()
+    optimizer = cresset.optim.AdamW(model.parameters(), lr=0.5)
+    _init_optim_state(optimizer)
+    assert optimizer.state[model.weight]["exp_avg"].shape == (1, 2) and model.weight.tolist() == before
+    assert optimizer.param_groups[0]["lr"] == 0.5 and model.weight.grad is None

@@ -198,16 +198,13 @@ def _listed(optimizers):
     return [optimizers] if isinstance(optimizers, cresset.optim.Optimizer) else list(optimizers)
 
 
-def _begun(optimizer):
+def _init_optim_state(optimizer):
     """Let an optimizer that has taken no step make its state, without a change of the parameters."""
     if optimizer.state:
         return
     params = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    if any(p.grad is not None for p in params):
-        raise RuntimeError(
-            "state_dict can only be used if the optimizer states are initialized (usually after one step() with "
-            "gradients) or gradients are None."
-        )
+    if any(p.grad is not None for p in params):  # SGD without momentum has no state after a step, either
+        return
     before = []
     for group in optimizer.param_groups:
         before.append({key: group[key] for key in ("lr", "weight_decay") if key in group})
@@ -241,7 +238,7 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     state: dict = {}
     groups = []
     for optimizer in _listed(optimizers):
-        _begun(optimizer)
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             chosen = [p for p in group["params"] if prefixes is None or names[p].startswith(prefixes)]
             for p in chosen:
@@ -295,7 +292,7 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
         optim_state_dict = _unflattened(optim_state_dict, optimizers, names)
     by_name = {name: group for group in optim_state_dict["param_groups"] for name in group["params"]}
     for optimizer in optimizers:
-        _begun(optimizer)
+        _init_optim_state(optimizer)
         state, groups, number = {}, [], 0
         for group in optimizer.param_groups:
             saved: dict = {}
