@@ -236,6 +236,12 @@ UNSEEN = {
             "v3 = F.dropout(v1, 0.5)"],
         [2],
     ),
+    "a node with a hook that PyTorch makes anew": (
+        ["v0 = t.ones((1, 2, 4), dtype=t.float64).requires_grad_()", "v1 = F.max_pool1d(v0, 2)",
+            "v1.grad_fn.register_hook(node_hook('h1', 'refuse'))", "with t.no_grad(): t.neg(v1, out=v1)",
+            "v2 = t.autograd.grad((v1 * v1).sum(), v0)[0]"],
+        [3],
+    ),
     "a dtype that is refused where there are numbers": (
         ["v0 = t.zeros((0, 2))", "v1 = v0.to(t.int64)", "v1.normal_()"],
         [1],
